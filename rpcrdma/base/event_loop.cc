@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpcrdma/base/event_loop.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace nfsrdma {
+
+void Timer::arm(EventLoop& loop, TimePoint when) {
+  cancel();
+  loop_ = &loop;
+  when_ = when;
+  loop.timers_.insert(this);
+}
+
+void Timer::arm_after(EventLoop& loop, Duration delay) { arm(loop, loop.refresh_now() + delay); }
+
+void Timer::cancel() {
+  if (loop_ == nullptr) return;
+  loop_->timers_.erase(this);
+  loop_ = nullptr;
+}
+
+Result<std::unique_ptr<EventLoop>> EventLoop::create() {
+  std::unique_ptr<EventLoop> loop(new EventLoop());
+  loop->epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!loop->epoll_) return system_error("epoll_create1");
+  loop->wake_fd_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!loop->wake_fd_) return system_error("eventfd");
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = nullptr;  // marks the wake-up descriptor
+  if (::epoll_ctl(loop->epoll_.get(), EPOLL_CTL_ADD, loop->wake_fd_.get(), &event) != 0) {
+    return system_error("epoll_ctl");
+  }
+  loop->refresh_now();
+  return loop;
+}
+
+EventLoop::~EventLoop() {
+  for (Timer* timer : timers_) timer->loop_ = nullptr;
+}
+
+Result<void> EventLoop::add(int fd, std::uint32_t events, FdWatcher& watcher) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = &watcher;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return system_error("epoll add");
+  return {};
+}
+
+Result<void> EventLoop::modify(int fd, std::uint32_t events, FdWatcher& watcher) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = &watcher;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0) {
+    return system_error("epoll modify");
+  }
+  return {};
+}
+
+void EventLoop::remove(int fd, FdWatcher& watcher) {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  for (int i = event_next_; i < event_count_; ++i) {
+    if (events_[i].data.ptr == &watcher) events_[i].events = 0;
+  }
+}
+
+void EventLoop::post(std::function<void()> work) {
+  {
+    std::lock_guard lock(posted_mutex_);
+    posted_.push_back(std::move(work));
+  }
+  wake();
+}
+
+void EventLoop::wake() {
+  if (wake_pending_.exchange(true, std::memory_order_acq_rel)) return;
+  const std::uint64_t one = 1;
+  // The counter cannot overflow: it is written at most once per wake-up consumed.
+  [[maybe_unused]] ssize_t n = ::write(wake_fd_.get(), &one, sizeof one);
+}
+
+void EventLoop::stop() {
+  stop_.store(true, std::memory_order_release);
+  wake();
+}
+
+void EventLoop::run() {
+  while (!stop_.load(std::memory_order_acquire)) turn(Duration(-1));
+  stop_.store(false, std::memory_order_release);
+}
+
+Duration EventLoop::until_next_timer(Duration max_wait) const {
+  if (timers_.empty()) return max_wait;
+  Duration left = std::max((*timers_.begin())->when_ - now_, Duration::zero());
+  return max_wait < Duration::zero() ? left : std::min(left, max_wait);
+}
+
+int EventLoop::wait(Duration max_wait, epoll_event* events, int capacity) {
+  int n = ::epoll_wait(epoll_.get(), events, capacity, 0);
+  if (n != 0 || max_wait == Duration::zero()) return std::max(n, 0);
+  TimePoint start = refresh_now();
+  while (now_ - last_event_ < spin_ && (max_wait < Duration::zero() || now_ - start < max_wait)) {
+    n = ::epoll_wait(epoll_.get(), events, capacity, 0);
+    if (n != 0) return std::max(n, 0);
+    refresh_now();
+  }
+  // Round up: waking early would only spin through empty turns.
+  int timeout_ms = max_wait < Duration::zero()
+                       ? -1
+                       : static_cast<int>(std::min<std::int64_t>(
+                             std::chrono::ceil<std::chrono::milliseconds>(max_wait).count(),
+                             3'600'000));
+  n = ::epoll_wait(epoll_.get(), events, capacity, timeout_ms);
+  return std::max(n, 0);
+}
+
+bool EventLoop::turn(Duration max_wait) {
+  refresh_now();
+  if (!deferred_.empty()) max_wait = Duration::zero();
+  event_count_ = wait(until_next_timer(max_wait), events_, kMaxEvents);
+  refresh_now();
+  bool worked = false;
+  for (event_next_ = 0; event_next_ < event_count_;) {
+    epoll_event event = events_[event_next_++];
+    if (event.data.ptr == nullptr) {
+      std::uint64_t count;
+      [[maybe_unused]] ssize_t n = ::read(wake_fd_.get(), &count, sizeof count);
+      worked = true;
+    } else if (event.events != 0) {
+      last_event_ = now_;
+      static_cast<FdWatcher*>(event.data.ptr)->on_fd_ready(event.events);
+      worked = true;
+    }
+  }
+  event_count_ = event_next_ = 0;
+  worked |= run_posted();
+  worked |= fire_timers();
+  worked |= run_deferred();
+  return worked;
+}
+
+bool EventLoop::run_posted() {
+  // Cleared before the queue is read: a post() that comes later writes the eventfd again.
+  if (!wake_pending_.exchange(false, std::memory_order_acq_rel)) return false;
+  {
+    std::lock_guard lock(posted_mutex_);
+    posted_running_.swap(posted_);
+  }
+  for (std::function<void()>& work : posted_running_) work();
+  bool worked = !posted_running_.empty();
+  posted_running_.clear();
+  if (worked) last_event_ = now_;
+  return worked;
+}
+
+bool EventLoop::run_deferred() {
+  // Only what is queued now: an item that defers itself again waits for the next turn.
+  IntrusiveList<Deferred, Deferred> batch;
+  batch.splice_back(deferred_);
+  bool worked = false;
+  while (Deferred* item = batch.pop_front()) {
+    item->run_deferred();
+    worked = true;
+  }
+  return worked;
+}
+
+bool EventLoop::fire_timers() {
+  bool worked = false;
+  // Timers armed while firing for a time already past wait for the next turn.
+  const TimePoint due = now_;
+  while (!timers_.empty()) {
+    Timer* timer = *timers_.begin();
+    if (timer->when_ > due) break;
+    timers_.erase(timers_.begin());
+    timer->loop_ = nullptr;
+    timer->fire_();
+    worked = true;
+  }
+  return worked;
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpcrdma/base/log.h"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+
+namespace nfsrdma {
+
+namespace {
+
+std::atomic<LogLevel> g_level{LogLevel::kNotice};
+
+spdlog::logger& logger() {
+  static const std::shared_ptr<spdlog::logger> instance = [] {
+    auto made = std::make_shared<spdlog::logger>(
+        "nfs-rdma", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->set_level(spdlog::level::trace);
+    made->flush_on(spdlog::level::trace);
+    made->set_pattern(std::getenv("JOURNAL_STREAM") != nullptr ? "%v" : "%Y-%m-%d %H:%M:%S.%e %v");
+    return made;
+  }();
+  return *instance;
+}
+
+struct LevelName {
+  const char* name;
+  int syslog_priority;
+};
+constexpr LevelName kLevels[] = {
+    {"error", 3}, {"warning", 4}, {"notice", 5}, {"info", 6}, {"debug", 7}};
+
+}  // namespace
+
+void set_log_level(LogLevel level) { g_level.store(level, std::memory_order_relaxed); }
+LogLevel log_level() { return g_level.load(std::memory_order_relaxed); }
+
+bool parse_log_level(std::string_view name, LogLevel* level) {
+  for (std::size_t i = 0; i < std::size(kLevels); ++i) {
+    if (name == kLevels[i].name) {
+      *level = static_cast<LogLevel>(i);
+      return true;
+    }
+  }
+  return false;
+}
+
+void log_line(LogLevel level, std::string_view line) {
+  static const bool journal = std::getenv("JOURNAL_STREAM") != nullptr;
+  const LevelName& entry = kLevels[static_cast<std::size_t>(level)];
+  if (journal) {
+    logger().info("<{}>{}", entry.syslog_priority, line);
+  } else {
+    logger().info("{}: {}", entry.name, line);
+  }
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// BufferPool: one shard's memory for messages and payload, cut into a few size classes from
+// arenas that are registered (local access only) with the protection domains in use. Buffers are
+// leases: move-only, returned on destruction. All on the shard's thread; another thread may fill
+// the bytes of a Buffer that a Call holds meanwhile.
+//
+// The budget is a cap on bytes handed out. When it is used up acquire() gives an empty Buffer and
+// the caller waits with wait_for_buffers(): a slow or greedy peer can starve nobody for ever,
+// since waiters are served in order.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rpcrdma/base/bytes.h"
+#include "rpcrdma/base/intrusive_list.h"
+#include "rpcrdma/fabric.h"
+
+namespace nfsrdma {
+
+class BufferPool;
+
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  inline Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer() { reset(); }
+
+  explicit operator bool() const { return data_ != nullptr; }
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  MutableByteSpan bytes() const { return {data_, size_}; }
+  inline void reset();
+
+ private:
+  friend class BufferPool;
+  BufferPool* pool_ = nullptr;
+  std::byte* data_ = nullptr;
+  std::uint32_t size_ = 0;
+  std::uint16_t arena_ = 0;
+  std::uint8_t size_class_ = 0;
+};
+
+/// Someone who waits for a buffer.
+class BufferWaiter : public ListNode<BufferWaiter> {
+ public:
+  virtual ~BufferWaiter() = default;
+  /// A buffer came back; try again (and wait again when it was not enough).
+  virtual void on_buffers() = 0;
+};
+
+class BufferPool {
+ public:
+  /// Size classes: 4 KiB (messages), 64 KiB (long replies), 256 KiB, 1 MiB + 4 KiB, 4 MiB + 4 KiB.
+  static constexpr std::size_t kMaxBuffer = (std::size_t{4} << 20) + 4096;
+
+  /// `budget` in bytes caps what is handed out at once.
+  BufferPool(EventLoop& loop, std::size_t budget);
+  ~BufferPool();
+
+  /// From now on every arena is registered with `domain` too. Loop thread.
+  Result<void> add_domain(ProtectionDomain& domain);
+  void remove_domain(ProtectionDomain& domain);
+
+  /// At least `bytes` long, contents undefined (may hold old data of other calls: expose only what
+  /// was written). Empty when the budget is used up or bytes > kMaxBuffer.
+  Buffer acquire(std::size_t bytes);
+  /// The lkey of `buffer` in `domain`.
+  std::uint32_t lkey(const Buffer& buffer, const ProtectionDomain& domain) const;
+  /// In order of waiting; `waiter` is called from the loop, once per enlisting.
+  void wait_for_buffers(BufferWaiter& waiter);
+
+  std::size_t budget() const { return budget_; }
+  std::size_t in_use() const { return in_use_; }
+  std::size_t arena_bytes() const;
+
+ private:
+  friend class Buffer;
+  struct Arena;
+  class WakeWaiters;
+  static constexpr std::size_t kClasses = 5;
+
+  void release(Buffer& buffer);
+  bool grow(std::size_t size_class);
+
+  EventLoop& loop_;
+  std::size_t budget_;
+  std::size_t in_use_ = 0;
+  std::vector<ProtectionDomain*> domains_;
+  std::vector<std::unique_ptr<Arena>> arenas_;
+  struct Free {
+    std::byte* data;
+    std::uint16_t arena;
+  };
+  std::array<std::vector<Free>, kClasses> free_;  // last in, first out: stays warm in the cache
+  IntrusiveList<BufferWaiter> waiters_;
+  std::unique_ptr<WakeWaiters> wake_waiters_;
+};
+
+inline Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  if (this != &other) {
+    reset();
+    pool_ = other.pool_;
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = other.size_;
+    arena_ = other.arena_;
+    size_class_ = other.size_class_;
+  }
+  return *this;
+}
+inline void Buffer::reset() {
+  if (data_ != nullptr) {
+    pool_->release(*this);
+    data_ = nullptr;
+  }
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a procedure of NFS or MOUNT looks like to the dispatcher, and the other way round.
+//
+// A procedure is a plain function: it decodes its arguments, does the work with system calls under
+// the caller's credentials, and encodes its result. It runs on the shard's thread first. When the
+// work could block there (data not in the page cache, a slow file system) it says kWouldBlock
+// before it did anything, and is run again from the start on a worker thread with may_block set.
+// Nothing suspended, nothing shared: linear text on both sides.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "rpcrdma/buffer_pool.h"
+#include "rpcrdma/call.h"
+#include "xdr/decoder.h"
+#include "xdr/encoder.h"
+
+namespace nfsrdma {
+
+class ServerContext;  // server/server_context.h: exports, file handles, vfs, statistics
+
+/// What the RPC header says about the caller, before any squashing (that depends on the export).
+struct RpcCredentials {
+  enum class Flavor : std::uint8_t { kNone, kSys };
+  Flavor flavor = Flavor::kNone;
+  std::uint32_t uid = 65534;
+  std::uint32_t gid = 65534;
+  static constexpr std::size_t kMaxGroups = 16;  // AUTH_SYS's limit (RFC 5531, appendix A)
+  std::array<std::uint32_t, kMaxGroups> groups{};
+  std::uint32_t group_count = 0;
+  /// Under integrity or privacy nothing may be reduced (RPCSEC_GSS, later).
+  bool may_reduce = true;
+};
+
+enum class Outcome : std::uint8_t {
+  kReply,        // the result is encoded: send it
+  kWouldBlock,   // nothing was done: run again on a worker thread with may_block set
+  kNeedBuffer,   // nothing was done: run again when the pool has `buffer_wanted` bytes
+  kReplyDurable,  // encoded; send it once `durable_fd`'s changes are on stable storage
+  kGarbageArgs,  // the arguments do not decode: RPC GARBAGE_ARGS
+  kSystemError,  // RPC SYSTEM_ERR
+  kDrop,         // no reply
+};
+
+/// One call being served. Pooled by the dispatcher; on one thread at a time.
+struct Request {
+  Call* call = nullptr;
+  RpcCredentials credentials;
+  std::uint32_t program = 0;
+  std::uint32_t version = 0;
+  std::uint32_t procedure = 0;
+  bool may_block = false;
+
+  /// Memory for the result's payload (READ, READLINK). Acquired on the shard's thread only, i.e.
+  /// while !may_block; kept across a kWouldBlock.
+  Buffer payload;
+  std::size_t buffer_wanted = 0;
+
+  /// kReplyDurable: descriptors (owned by the vfs' fd cache or by the request, see close_fds) whose
+  /// fsync makes the change durable; and where in the reply a status is to be patched should that
+  /// fail.
+  static constexpr std::size_t kMaxDurable = 3;
+  std::array<int, kMaxDurable> durable_fd{-1, -1, -1};
+  bool durable_data_only = false;  // fdatasync is enough
+  std::size_t status_mark = 0;     // Encoder mark of the nfsstat3 word
+  /// Whatever must stay alive until the reply left (fd cache pins). Released by the dispatcher.
+  void (*release)(Request&) = nullptr;
+  void* pinned[4] = {};
+
+  /// 50,000 ns is a normal metadata call; the dispatcher measures and decides where the next one of
+  /// this kind runs.
+  std::uint64_t started_ns = 0;
+};
+
+using ProcedureFn = Outcome (*)(ServerContext& server, Request& request, xdr::Decoder& args,
+                                xdr::Encoder& result);
+
+enum class Replay : std::uint8_t {
+  kIdempotent,  // running twice does no harm: not cached
+  kCached,      // goes into the duplicate request cache
+};
+
+enum class Placement : std::uint8_t {
+  kInline,      // never blocks for long, or says kWouldBlock itself
+  kMeasured,    // inline while the file system answers fast, on workers while it does not
+  kWorker,      // always on a worker thread (fsync and the like)
+};
+
+struct ProcedureRow {
+  std::string_view name;  // "READ"
+  ProcedureFn run = nullptr;
+  Replay replay = Replay::kIdempotent;
+  Placement placement = Placement::kInline;
+  /// Room that the result needs besides payload, when it is more than Call::kInlineReply:
+  /// computed from the arguments. nullptr: fits.
+  std::size_t (*reply_bytes)(xdr::Decoder args) = nullptr;
+};
+
+struct ProgramTable {
+  std::uint32_t program = 0;
+  std::uint32_t version = 0;
+  std::string_view name;  // "NFSv3"
+  std::span<const ProcedureRow> procedures;
+};
+
+}  // namespace nfsrdma
