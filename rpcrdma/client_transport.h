@@ -6,6 +6,7 @@
 // Everything happens on the EventLoop's thread. Nothing here allocates per call.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
