@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exports file: exports(5) syntax into plain values, without looking at the file system or at
+// the name service. server/export_table.{h,cc} turns the result into something that answers
+// questions.
+//
+//   /srv/data   192.0.2.0/24(rw,sync)  2001:db8::/32(ro)  *.example.org  \
+//               build-host(rw,no_root_squash)
+//   "/srv/with space"  -ro,insecure  *  192.0.2.7(rw)
+//
+// A file with any problem is refused as a whole: half a set of access rules is worse than the old
+// set. Every problem of the file is reported, not only the first.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/problem.h"
+#include "rpcrdma/base/socket_address.h"
+
+namespace nfsrdma {
+
+/// One option list, defaults as in exports(5).
+struct ExportOptions {
+  bool read_only = true;
+  bool sync = true;            // async: namespace changes are not forced out before the answer
+  bool secure = true;          // a client port below 1024 is asked for; TCP only, see the man page
+  bool root_squash = true;     // uid and gid 0 become anonymous
+  bool all_squash = false;     // everybody becomes anonymous
+  std::uint32_t anon_uid = 65534;
+  std::uint32_t anon_gid = 65534;
+  bool crossmnt = false;       // file systems mounted below are part of the export
+  bool nohide = false;
+  bool subtree_check = false;
+  bool write_delay = true;     // wdelay: accepted, the committer groups writes anyway
+  bool insecure_locks = false;  // no_auth_nlm / insecure_locks: accepted, no lock manager in v3 yet
+  /// Only while something is mounted at `mountpoint_path` (or at the export itself, when empty).
+  bool need_mountpoint = false;
+  std::string mountpoint_path;
+  /// "", a number as text ("0" for fsid=root too), or a UUID (hex digits and dashes).
+  std::string fsid;
+
+  bool operator==(const ExportOptions&) const = default;
+};
+
+/// Who may use an export. Kinds in the order of precedence that exports(5) gives them.
+struct ExportClient {
+  enum class Kind : std::uint8_t {
+    kHost,      // a host name; `text`, lower case
+    kNetwork,   // `address`/`prefix`; a single address is a network of full length
+    kWildcard,  // a host name with * ? [...]; `text`, lower case
+    kEveryone,  // "*", or no host at all
+  };
+  Kind kind = Kind::kEveryone;
+  std::string text = "*";  // as written (host names in lower case)
+  /// IPv6 form; IPv4 networks are IPv4-mapped with 96 added to the prefix.
+  std::array<std::uint8_t, 16> address{};
+  std::uint8_t prefix = 0;
+  ExportOptions options;
+  unsigned line = 0;
+  unsigned column = 0;
+
+  /// kNetwork and kEveryone: does `peer` (port ignored) belong to it? false for the name kinds.
+  bool matches_address(const SocketAddress& peer) const;
+  /// kHost and kWildcard: does the name `host` (lower case) belong to it? false for the others.
+  bool matches_name(std::string_view host) const;
+};
+
+/// One path with everybody who may use it.
+struct ExportEntry {
+  std::string path;  // absolute, unescaped, without trailing slashes ("/" itself excepted)
+  std::vector<ExportClient> clients;
+  std::string file;  // where it was said, for messages; "-e" for the command line
+  unsigned line = 0;
+};
+
+struct ParsedExports {
+  std::vector<ExportEntry> entries;
+  ConfigProblems problems;  // not empty: do not use `entries`
+  ConfigProblems notices;   // worth a log line, not wrong
+
+  bool ok() const { return problems.empty(); }
+};
+
+/// `file` is only used in messages.
+ParsedExports parse_exports(std::string_view text, const std::string& file);
+/// Reads and parses; a file that cannot be read or exceeds kMaxExportsFile is a problem.
+ParsedExports read_exports_file(const std::string& file);
+inline constexpr std::size_t kMaxExportsFile = 4u << 20;
+
+/// The command line's `-e DIR[:OPTIONS]`: what stands behind the last colon is an option list; the
+/// client is everyone. A directory with a colon in its name is written with a colon at the end.
+/// Relative directories are taken as they are (the caller makes them absolute).
+ParsedExports parse_export_argument(std::string_view argument);
+
+/// exports(5)'s host wildcards: *, ?, [a-z]; neither * nor ? nor a set matches a dot... except that
+/// * may stand for several labels, as mountd's matching does. Both in lower case.
+bool wildcard_matches(std::string_view pattern, std::string_view name);
+
+}  // namespace nfsrdma
