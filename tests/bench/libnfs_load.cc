@@ -9,11 +9,14 @@
 //        unlink, readdir
 // Prints one line of JSON: operations, seconds, bytes, latency, CPU seconds of this process.
 #include <fcntl.h>
-#include <nfsc/libnfs-raw-nfs.h>
-#include <nfsc/libnfs-raw.h>
 #include <nfsc/libnfs.h>
 #include <poll.h>
 #include <sys/resource.h>
+
+// After libnfs.h, which defines what these two need.
+#include <nfsc/libnfs-raw.h>
+
+#include <nfsc/libnfs-raw-nfs.h>
 
 #include <algorithm>
 #include <chrono>
