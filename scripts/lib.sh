@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# lib.sh: what the scripts here share. Source it; it sets the error mode, finds the checkout's root
+# ($root) and gives the functions below. Progress goes to standard error, results to standard output.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck disable=SC2034  # used by those who source this file
+program=$(basename "$0")
+
+# Colours only where a person reads along, and not when asked not to (no-color convention).
+if [[ -t 2 && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then
+    c_bold=$'\e[1m' c_red=$'\e[31m' c_green=$'\e[32m' c_yellow=$'\e[33m' c_off=$'\e[0m'
+else
+    c_bold='' c_red='' c_green='' c_yellow='' c_off=''
+fi
+
+step() { printf '%s==> %s%s\n' "$c_bold" "$*" "$c_off" >&2; }
+note() { printf '    %s\n' "$*" >&2; }
+good() { printf '%s    %s%s\n' "$c_green" "$*" "$c_off" >&2; }
+warn() { printf '%s%s: warning: %s%s\n' "$c_yellow" "$program" "$*" "$c_off" >&2; }
+fail() { printf '%s%s: %s%s\n' "$c_red" "$program" "$*" "$c_off" >&2; }
+die() { fail "$*"; exit 1; }
+# A wrong command line: one clear line and the way to the help.
+usage_error() { fail "$*"; note "try '$program --help'"; exit 2; }
+
+# The comment block at the top of the calling script is its help.
+show_help() { sed -n '2,/^[^#]/{/^# SPDX/d;/^#/!d;s/^# \{0,1\}//;p}' "$0"; }
+
+# An unexpected failure names its place instead of ending silently.
+trap 'fail "line $LINENO: \"$BASH_COMMAND\" failed ($?)"' ERR
+set -E
+
+have() { command -v "$1" >/dev/null 2>&1; }
+cores() { nproc 2>/dev/null || echo 2; }
+
+# need_deps [GROUP...]: installs what is missing of these groups (quick when nothing is).
+need_deps() {
+    "$root/scripts/install-deps" --quiet --only "$(IFS=,; echo "${*:-build,test,run}")"
+}
+
+# build_preset PRESET [CMAKE_OPTION...]: configures (once) and builds build/PRESET.
+build_preset() {
+    local preset=$1
+    shift
+    local dir=$root/build/$preset
+    if [[ ! -f $dir/build.ninja || $# -gt 0 ]]; then
+        step "configure $preset (build/$preset)"
+        (cd "$root" && cmake --preset "$preset" "$@" >"$root/build/$preset.configure.log" 2>&1) || {
+            tail -n 30 "$root/build/$preset.configure.log" >&2
+            die "cmake --preset $preset failed (build/$preset.configure.log)"
+        }
+    fi
+    step "build $preset"
+    if [[ -t 2 ]]; then
+        ninja -C "$dir" >&2 || die "the build in build/$preset failed"
+    else
+        ninja -C "$dir" --quiet >&2 || die "the build in build/$preset failed"
+    fi
+}
