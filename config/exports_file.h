@@ -3,8 +3,8 @@
 // the name service. server/export_table.{h,cc} turns the result into something that answers
 // questions.
 //
-//   /srv/data   192.0.2.0/24(rw,sync)  2001:db8::/32(ro)  *.example.org  \
-//               build-host(rw,no_root_squash)
+//   /srv/data   192.0.2.0/24(rw,sync)  2001:db8::/32(ro)  *.example.org(ro)
+//   /srv/build  build-host(rw,no_root_squash)
 //   "/srv/with space"  -ro,insecure  *  192.0.2.7(rw)
 //
 // A file with any problem is refused as a whole: half a set of access rules is worse than the old
@@ -25,16 +25,16 @@ namespace nfsrdma {
 /// One option list, defaults as in exports(5).
 struct ExportOptions {
   bool read_only = true;
-  bool sync = true;            // async: namespace changes are not forced out before the answer
-  bool secure = true;          // a client port below 1024 is asked for; TCP only, see the man page
-  bool root_squash = true;     // uid and gid 0 become anonymous
-  bool all_squash = false;     // everybody becomes anonymous
+  bool sync = true;         // async: namespace changes are not forced out before the answer
+  bool secure = true;       // a client port below 1024 is asked for; TCP only, see the man page
+  bool root_squash = true;  // uid and gid 0 become anonymous
+  bool all_squash = false;  // everybody becomes anonymous
   std::uint32_t anon_uid = 65534;
   std::uint32_t anon_gid = 65534;
-  bool crossmnt = false;       // file systems mounted below are part of the export
+  bool crossmnt = false;  // file systems mounted below are part of the export
   bool nohide = false;
   bool subtree_check = false;
-  bool write_delay = true;     // wdelay: accepted, the committer groups writes anyway
+  bool write_delay = true;      // wdelay: accepted, the committer groups writes anyway
   bool insecure_locks = false;  // no_auth_nlm / insecure_locks: accepted, no lock manager in v3 yet
   /// Only while something is mounted at `mountpoint_path` (or at the export itself, when empty).
   bool need_mountpoint = false;
@@ -95,8 +95,8 @@ inline constexpr std::size_t kMaxExportsFile = 4u << 20;
 /// Relative directories are taken as they are (the caller makes them absolute).
 ParsedExports parse_export_argument(std::string_view argument);
 
-/// exports(5)'s host wildcards: *, ?, [a-z]; neither * nor ? nor a set matches a dot... except that
-/// * may stand for several labels, as mountd's matching does. Both in lower case.
+/// exports(5)'s host wildcards: *, ? and [a-z]. As there, * and ? match dots too. Both arguments in
+/// lower case. Linear in practice; the work is bounded by pattern times name.
 bool wildcard_matches(std::string_view pattern, std::string_view name);
 
 }  // namespace nfsrdma

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// rdma.conf: KEY=VALUE lines as a shell would read them, without expansion. Our keys are the rows
+// of options.def; keys that belong to the rdma service of a distribution are let pass with a
+// notice; anything else is a problem that names the nearest key.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "config/problem.h"
+
+namespace nfsrdma {
+
+/// The values of every key, defaults first. Field names as in options.def.
+struct Config {
+#define FLAG(key, field, initial, help) bool field = initial;
+#define NUMBER(key, field, initial, min, max, help) std::uint64_t field = initial;
+#define SIZE(key, field, initial, min, max, help) std::uint64_t field = initial;
+#define PORT_OR_OFF(key, field, initial, help) std::uint64_t field = initial;
+#define TEXT(key, field, initial, help) std::string field = initial;
+#define CHOICE(key, field, initial, words, help) std::string field = initial;
+#include "config/options.def"
+#undef FLAG
+#undef NUMBER
+#undef SIZE
+#undef PORT_OR_OFF
+#undef TEXT
+#undef CHOICE
+};
+
+/// One row of options.def for people.
+struct OptionRow {
+  std::string_view key;
+  std::string_view initial;  // "20049", "yes", "auto"
+  std::string expected;      // "a number from 1 to 65535", "yes or no", "one of auto, verbs, ..."
+  std::string_view help;
+};
+std::span<const OptionRow> option_rows();
+
+struct ParsedConfig {
+  Config config;
+  ConfigProblems problems;  // not empty: do not use `config`
+  ConfigProblems notices;
+  bool ok() const { return problems.empty(); }
+};
+
+/// `file` is only used in messages.
+ParsedConfig parse_config(std::string_view text, const std::string& file);
+/// Reads and parses. A missing file is a problem; the caller decides whether to ask for one.
+ParsedConfig read_config_file(const std::string& file);
+
+/// Sets one key as a line of the file would. False with *problem set (what was expected) when the
+/// key is unknown or the value bad.
+bool set_option(Config& config, std::string_view key, std::string_view value, std::string* problem);
+
+/// "4096", "4k", "1M", "2GiB": bytes. False when it is none of these or overflows.
+bool parse_size(std::string_view text, std::uint64_t* bytes);
+
+}  // namespace nfsrdma

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines of an exports file. Physical lines are joined first (a backslash at the end), each
+// character remembering where it stood, so that every message can name line and column.
+#include "config/exports_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/export_host.h"
+#include "config/export_options.h"
+#include "config/text_file.h"
+
+namespace nfsrdma {
+
+namespace {
+
+struct Place {
+  unsigned line = 0;
+  unsigned column = 0;
+};
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\v' || c == '\f';
+}
+
+/// One logical line.
+struct Line {
+  std::string text;
+  std::vector<Place> places;  // one per character, and one for the end
+
+  void clear() {
+    text.clear();
+    places.clear();
+  }
+};
+
+/// Cuts a file into logical lines.
+class LineReader {
+ public:
+  explicit LineReader(std::string_view text) : text_(text) {}
+
+  bool next(Line& line) {
+    line.clear();
+    if (at_ >= text_.size()) return false;
+    bool quoted = false, comment = false;
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '\n') break;
+      if (c == '"') quoted = !quoted;
+      comment |= c == '#' && !quoted && (line.text.empty() || is_blank(line.text.back()));
+      // A comment ends with its own line, whatever stands at its end.
+      if (c == '\\' && !comment && rest_is_newline(at_ + 1)) {
+        add(line, ' ');
+        skip_to_next_line();
+        continue;
+      }
+      if (c != '\r' || !rest_is_newline(at_)) add(line, c);
+      ++at_;
+      ++column_;
+    }
+    line.places.push_back({number_, column_});
+    skip_to_next_line();
+    return true;
+  }
+
+ private:
+  bool rest_is_newline(std::size_t at) const {
+    if (at < text_.size() && text_[at] == '\r') ++at;
+    return at < text_.size() && text_[at] == '\n';
+  }
+  void add(Line& line, char c) {
+    line.text.push_back(c);
+    line.places.push_back({number_, column_});
+  }
+  void skip_to_next_line() {
+    while (at_ < text_.size() && text_[at_] != '\n')
+      ++at_;
+    ++at_;
+    ++number_;
+    column_ = 1;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  unsigned number_ = 1;
+  unsigned column_ = 1;
+};
+
+/// Parses one logical line into an ExportEntry.
+class LineParser {
+ public:
+  LineParser(const Line& line, const std::string& file, ParsedExports& out)
+      : line_(line), file_(file), out_(out) {}
+
+  void run() {
+    skip_blanks();
+    if (done()) return;
+    ExportEntry entry;
+    entry.file = file_;
+    entry.line = place().line;
+    if (!parse_path(entry.path)) return;
+    for (skip_blanks(); !done(); skip_blanks()) {
+      if (!parse_client(entry)) return;
+    }
+    if (entry.clients.empty()) {
+      ExportClient everyone;
+      everyone.options = defaults_;
+      everyone.line = entry.line;
+      entry.clients.push_back(std::move(everyone));
+      notice(place(), fmt::format("{} names no client and is exported to everyone; write {} *(...) "
+                                  "to say so",
+                                  entry.path, entry.path));
+    }
+    out_.entries.push_back(std::move(entry));
+  }
+
+ private:
+  bool parse_path(std::string& path) {
+    const std::size_t start = at_;
+    if (!parse_word(path, "")) return false;
+    if (path.empty() || path.front() != '/') {
+      return problem(start, fmt::format("'{}' is no absolute path, expected /DIRECTORY", path));
+    }
+    if (path.find('\0') != std::string::npos) return problem(start, "NUL in a path");
+    if (path.size() >= 4096) return problem(start, "the path is longer than 4095 bytes");
+    while (path.size() > 1 && path.back() == '/')
+      path.pop_back();
+    return true;
+  }
+
+  bool parse_client(ExportEntry& entry) {
+    if (line_.text[at_] == '-') return parse_defaults();
+    ExportClient client;
+    client.line = place().line;
+    client.column = place().column;
+    client.options = defaults_;
+    const std::size_t start = at_;
+    std::string host, why;
+    if (!parse_word(host, "(")) return false;
+    if (!parse_export_host(host, client, &why)) return problem(start, why);
+    if (at_ < line_.text.size() && line_.text[at_] == '(') {
+      if (host.empty() && !entry.clients.empty()) {
+        notice(place(),
+               "a blank before '(': these options are for everyone, not for the host "
+               "before it");
+      }
+      if (!parse_parenthesised(client.options)) return false;
+    }
+    for (const ExportClient& other : entry.clients) {
+      if (other.text == client.text && other.kind == client.kind) {
+        return problem(start, fmt::format("{} is named twice for {}", client.text, entry.path));
+      }
+    }
+    entry.clients.push_back(std::move(client));
+    return true;
+  }
+
+  bool parse_defaults() {
+    ++at_;
+    std::size_t end = at_;
+    while (end < line_.text.size() && !is_blank(line_.text[end]))
+      ++end;
+    defaults_ = ExportOptions();
+    return parse_options(end, defaults_);
+  }
+
+  bool parse_parenthesised(ExportOptions& options) {
+    const std::size_t open = at_++;
+    std::size_t end = at_;
+    while (end < line_.text.size() && line_.text[end] != ')' && !is_blank(line_.text[end]))
+      ++end;
+    if (end == line_.text.size()) return problem(open, "no closing ')' for this '('");
+    if (line_.text[end] != ')')
+      return problem(end, "a blank inside of an option list, expected ')'");
+    if (!parse_options(end, options)) return false;
+    ++at_;
+    if (!done() && !is_blank(line_.text[at_])) {
+      return problem(at_, "expected a blank or the end of the line after ')'");
+    }
+    return true;
+  }
+
+  /// The list in [at_, end).
+  bool parse_options(std::size_t end, ExportOptions& options) {
+    while (at_ < end) {
+      std::string_view rest = std::string_view(line_.text).substr(at_, end - at_);
+      std::string_view word = rest.substr(0, rest.find(','));
+      std::string why, note;
+      if (!word.empty() && !apply_export_option(word, options, &why, &note)) {
+        return problem(at_, why);
+      }
+      if (!note.empty()) notice(place(), note);
+      at_ += std::min(rest.size(), word.size() + 1);
+    }
+    return true;
+  }
+
+  /// Up to a blank or one of `stops`; quotes and \ooo are taken away.
+  bool parse_word(std::string& word, std::string_view stops) {
+    bool quoted = false;
+    std::size_t quote_at = at_;
+    for (; at_ < line_.text.size(); ++at_) {
+      const char c = line_.text[at_];
+      if (c == '"') {
+        quoted = !quoted;
+        quote_at = at_;
+      } else if (!quoted && (is_blank(c) || stops.find(c) != std::string_view::npos)) {
+        break;
+      } else if (c == '\\') {
+        if (!parse_escape(word)) return false;
+      } else {
+        word.push_back(c);
+      }
+    }
+    return quoted ? problem(quote_at, "no closing '\"'") : true;
+  }
+
+  bool parse_escape(std::string& word) {
+    unsigned value = 0;
+    for (std::size_t i = 1; i <= 3; ++i) {
+      const char c = at_ + i < line_.text.size() ? line_.text[at_ + i] : ' ';
+      if (c < '0' || c > '7') return problem(at_, "expected three octal digits after '\\'");
+      value = value * 8 + static_cast<unsigned>(c - '0');
+    }
+    if (value > 255) return problem(at_, "expected an octal number up to \\377");
+    word.push_back(static_cast<char>(value));
+    at_ += 3;
+    return true;
+  }
+
+  void skip_blanks() {
+    while (at_ < line_.text.size() && is_blank(line_.text[at_]))
+      ++at_;
+  }
+  bool done() const { return at_ >= line_.text.size() || line_.text[at_] == '#'; }
+  Place place() const { return line_.places[std::min(at_, line_.places.size() - 1)]; }
+  bool problem(std::size_t at, std::string message) {
+    const Place where = line_.places[std::min(at, line_.places.size() - 1)];
+    out_.problems.push_back({file_, where.line, where.column, std::move(message)});
+    return false;
+  }
+  void notice(Place where, std::string message) {
+    out_.notices.push_back({file_, where.line, where.column, std::move(message)});
+  }
+
+  const Line& line_;
+  const std::string& file_;
+  ParsedExports& out_;
+  ExportOptions defaults_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+ParsedExports parse_exports(std::string_view text, const std::string& file) {
+  ParsedExports out;
+  LineReader reader(text);
+  Line line;
+  while (reader.next(line))
+    LineParser(line, file, out).run();
+  return out;
+}
+
+ParsedExports read_exports_file(const std::string& file) {
+  ParsedExports failed;
+  std::string text;
+  if (!read_text_file(file, kMaxExportsFile, &text, &failed.problems)) return failed;
+  return parse_exports(text, file);
+}
+
+ParsedExports parse_export_argument(std::string_view argument) {
+  ParsedExports out;
+  const std::size_t colon = argument.rfind(':');
+  std::string_view path = argument.substr(0, colon);
+  std::string_view options =
+      colon == std::string_view::npos ? std::string_view() : argument.substr(colon + 1);
+  ExportEntry entry;
+  entry.file = "-e";
+  entry.path = path;
+  while (entry.path.size() > 1 && entry.path.back() == '/')
+    entry.path.pop_back();
+  auto problem = [&](std::string message) {
+    out.problems.push_back({fmt::format("-e {}", argument), 0, 0, std::move(message)});
+  };
+  if (path.empty()) problem("expected DIR or DIR:OPTIONS");
+  ExportClient everyone;
+  while (!options.empty()) {
+    std::string_view word = options.substr(0, options.find(','));
+    options.remove_prefix(std::min(options.size(), word.size() + 1));
+    std::string why, note;
+    if (!word.empty() && !apply_export_option(word, everyone.options, &why, &note)) problem(why);
+    if (!note.empty()) out.notices.push_back({"-e", 0, 0, note});
+  }
+  entry.clients.push_back(std::move(everyone));
+  out.entries.push_back(std::move(entry));
+  return out;
+}
+
+}  // namespace nfsrdma
