@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Credits (RFC 8166, section 3.3): how many calls each client may have outstanding. All
+// connections of a device share one queue of receive buffers, so the ledger hands out rights to
+// it: the sum of all grants never exceeds the receives that are, or can at once be, posted.
+//
+// A connection starts small, grows while it uses what it has, and gives back at a reply when it
+// does not and others need it. A lowered grant frees its share only one reply later, because calls
+// sent under the old grant may still be on their way.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace nfsrdma {
+
+struct CreditLimits {
+  std::uint32_t receives = 16'384;  // receive buffers of one device's shared queue at most
+  std::uint32_t reserve = 64;       // never granted: messages that consume none (errors, DONE)
+  std::uint32_t initial = 8;        // a connection's first grant
+  std::uint32_t maximum = 128;      // a connection's largest grant
+};
+
+/// One device's account.
+class CreditLedger {
+ public:
+  explicit CreditLedger(const CreditLimits& limits) : limits_(limits) {}
+
+  const CreditLimits& limits() const { return limits_; }
+  std::uint32_t capacity() const {
+    return limits_.receives > limits_.reserve ? limits_.receives - limits_.reserve : 1;
+  }
+  std::uint32_t granted() const { return granted_; }
+  std::uint32_t headroom() const { return capacity() - granted_; }
+  /// Receives that must be posted or in use for the grants in force.
+  std::uint32_t receives_needed() const { return granted_ + limits_.reserve; }
+
+  /// Up to `wanted`, as far as there is headroom.
+  std::uint32_t take(std::uint32_t wanted) {
+    std::uint32_t got = std::min(wanted, headroom());
+    granted_ += got;
+    return got;
+  }
+  void give_back(std::uint32_t credits) { granted_ -= std::min(credits, granted_); }
+
+ private:
+  CreditLimits limits_;
+  std::uint32_t granted_ = 0;
+};
+
+/// One connection's share.
+class ConnectionCredits {
+ public:
+  explicit ConnectionCredits(CreditLedger& ledger) : ledger_(ledger) {}
+  ConnectionCredits(const ConnectionCredits&) = delete;
+  ConnectionCredits& operator=(const ConnectionCredits&) = delete;
+  ~ConnectionCredits() { ledger_.give_back(granted_ + retiring_); }
+
+  /// The first share; false when there is nothing left to give: refuse the connection.
+  bool open();
+  /// A call arrived that asks for `requested` credits; `outstanding` calls, it included, are open.
+  void on_call(std::uint32_t requested, std::uint32_t outstanding);
+  /// The grant to send with the next reply. Never 0.
+  std::uint32_t on_reply();
+
+  std::uint32_t granted() const { return granted_; }
+
+ private:
+  void grow();
+  void shrink();
+
+  CreditLedger& ledger_;
+  std::uint32_t granted_ = 0;
+  std::uint32_t retiring_ = 0;   // given up at the last reply, freed at the next
+  std::uint32_t requested_ = 1;
+  std::uint32_t peak_ = 0;       // most calls outstanding since the window began
+  std::uint32_t replies_ = 0;    // in this window
+};
+
+}  // namespace nfsrdma

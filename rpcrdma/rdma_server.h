@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// RdmaServer: the server side of RPC-over-RDMA on one EventLoop. It takes connections from any
+// fabric, turns the messages that arrive into Calls (call.h) and carries the replies back.
+//
+// Shared per device: protection domain, completion queue, and one queue of receive buffers for all
+// connections, so that an idle connection holds none (rdma_endpoint.h).
+//
+// Lifetimes: loop, pool and handler outlive the server. Destroy it on the loop's thread, after
+// shutdown() reported done or when no Call is with the handler any more; connections still open
+// are cut.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "rpcrdma/base/event_loop.h"
+#include "rpcrdma/buffer_pool.h"
+#include "rpcrdma/call.h"
+#include "rpcrdma/credits.h"
+#include "rpcrdma/fabric.h"
+#include "rpcrdma/poison_table.h"
+
+namespace nfsrdma {
+
+class ResponderConnection;
+class ResponderShard;
+
+struct RdmaServerLimits {
+  std::uint32_t inline_bytes = 4096;    // largest Send that we take and make; 1024..65536
+  CreditLimits credits;                 // how many calls clients may have outstanding
+  std::uint32_t send_depth = 512;       // work requests on one connection's send queue
+  std::uint32_t outbound_reads = 16;    // RDMA Reads outstanding per connection (ORD)
+  std::size_t max_call = (std::size_t{4} << 20) + (64 << 10);  // RPC call, payload included
+  std::size_t max_connections = 20'000;
+  bool remote_invalidation = true;      // Send with Invalidate where the client can take it
+};
+
+class RdmaServer final : public AcceptHandler {
+ public:
+  RdmaServer(EventLoop& loop, BufferPool& pool, CallHandler& handler,
+             const RdmaServerLimits& limits = {});
+  ~RdmaServer() override;
+  RdmaServer(const RdmaServer&) = delete;
+  RdmaServer& operator=(const RdmaServer&) = delete;
+
+  /// Goes on with a connection that a listener found. On the loop's thread.
+  void accept(std::unique_ptr<Incoming> incoming);
+  /// Fabrics call this; tests may.
+  void on_connect_request(std::unique_ptr<ConnectRequest> request) override;
+
+  std::size_t connection_count() const { return connection_count_; }
+  void for_each_connection(const std::function<void(const ServerConnection&)>& visit) const;
+
+  /// Takes no more calls, lets those that the handler has be answered, closes the connections,
+  /// then calls `done` (once, from the loop). Connections that do not drain within `patience` are
+  /// cut; Calls still with the handler keep `done` waiting.
+  void shutdown(Duration patience, std::function<void()> done);
+
+ private:
+  friend class ResponderConnection;
+  friend class ResponderShard;
+  class Reaper;
+
+  ResponderShard* shard_for(Device& device);
+  void connection_gone(ResponderConnection& connection);
+  void check_drained();
+
+  EventLoop& loop_;
+  BufferPool& pool_;
+  CallHandler& handler_;
+  RdmaServerLimits limits_;
+  std::vector<std::unique_ptr<ResponderShard>> shards_;  // one per Device
+  PoisonTable poison_;
+  std::size_t connection_count_ = 0;
+  bool stopping_ = false;
+  std::function<void()> drained_;
+  Timer patience_;
+  std::unique_ptr<Reaper> reaper_;
+};
+
+}  // namespace nfsrdma

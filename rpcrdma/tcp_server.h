@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// TcpServer: RPC over TCP (RFC 5531, section 11, record marking) on one EventLoop, as Calls
+// (call.h). TcpListener accepts connections and hands the sockets out, so that one listener can
+// feed several loops.
+//
+// Memory: all connections of a server share one scratch buffer for reading. A connection that
+// waits for the rest of a record keeps at most one small buffer, unless more than that of the
+// record has arrived; then it holds a buffer of the record's size, and is cut when nothing more
+// comes for TcpServerLimits::stalled_after.
+//
+// Lifetimes as with RdmaServer: loop, pool and handler outlive the server, which is destroyed on
+// the loop's thread when no Call is with the handler any more.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "rpcrdma/base/event_loop.h"
+#include "rpcrdma/base/socket_address.h"
+#include "rpcrdma/buffer_pool.h"
+#include "rpcrdma/call.h"
+
+namespace nfsrdma {
+
+class TcpServerConnection;
+class TcpCall;
+
+/// Listens while it lives. `accepted` gets each socket, non-blocking, on the loop's thread.
+class TcpListener final : private FdWatcher {
+ public:
+  using Accepted = std::function<void(UniqueFd socket)>;
+  static Result<std::unique_ptr<TcpListener>> listen(EventLoop& loop, const SocketAddress& address,
+                                                     Accepted accepted);
+  ~TcpListener() override;
+  /// With the port that the kernel chose, when port 0 was asked for.
+  const SocketAddress& address() const { return address_; }
+
+ private:
+  TcpListener(EventLoop& loop, UniqueFd fd, const SocketAddress& address, Accepted accepted);
+  void on_fd_ready(std::uint32_t events) override;
+
+  EventLoop& loop_;
+  UniqueFd fd_;
+  UniqueFd spare_;  // given up for a moment to refuse connections when descriptors run out
+  SocketAddress address_;
+  Accepted accepted_;
+};
+
+struct TcpServerLimits {
+  std::size_t max_record = (std::size_t{4} << 20) + (64 << 10);  // RPC call, payload included
+  std::size_t max_connections = 20'000;
+  std::size_t max_calls = 256;              // outstanding per connection; then reading pauses
+  std::size_t max_output = std::size_t{8} << 20;  // unsent reply bytes; then reading pauses
+  Duration stalled_after = std::chrono::seconds(60);
+};
+
+class TcpServer {
+ public:
+  TcpServer(EventLoop& loop, BufferPool& pool, CallHandler& handler,
+            const TcpServerLimits& limits = {});
+  ~TcpServer();
+  TcpServer(const TcpServer&) = delete;
+  TcpServer& operator=(const TcpServer&) = delete;
+
+  /// Serves `socket` (connected, non-blocking). On the loop's thread.
+  void adopt(UniqueFd socket);
+
+  std::size_t connection_count() const { return connection_count_; }
+  void for_each_connection(const std::function<void(const ServerConnection&)>& visit);
+
+  /// As RdmaServer::shutdown().
+  void shutdown(Duration patience, std::function<void()> done);
+
+ private:
+  friend class TcpServerConnection;
+  class Reaper;
+
+  TcpCall* take_call();
+  void recycle(TcpCall* call);
+  void connection_gone(TcpServerConnection& connection);
+  void check_drained();
+  void sweep();
+
+  static constexpr std::size_t kScratchBytes = 256 << 10;
+
+  EventLoop& loop_;
+  BufferPool& pool_;
+  CallHandler& handler_;
+  TcpServerLimits limits_;
+  std::unique_ptr<std::byte[]> scratch_;
+  IntrusiveList<TcpServerConnection> connections_;
+  IntrusiveList<TcpServerConnection> dead_;
+  std::size_t connection_count_ = 0;
+  IntrusiveList<Call> free_calls_;
+  std::size_t free_call_count_ = 0;
+  bool stopping_ = false;
+  std::function<void()> drained_;
+  Timer patience_;
+  Timer sweep_;
+  std::unique_ptr<Reaper> reaper_;
+};
+
+}  // namespace nfsrdma
