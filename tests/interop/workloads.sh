@@ -1,0 +1,168 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# workloads.sh [OPTIONS] [NAME...]    real programs on the FUSE mount over iWARP, loopback
+#
+# NAMEs: copy (cp -a of /usr/include and /usr/share/doc), git (clone, build, fsck), fio (verify,
+# random and sequential), sqlite (transactions, integrity check). Default: all.
+#   --kills N     kill -9 the server N times at seeded random moments in each workload and start it
+#                 again; any error that the application sees is a failure
+#   --seed S      (default 1)
+#   --uid U       run the applications as this uid (default: root)
+#   --small       sizes for CI: a few thousand files, 64 MiB of fio, 500 transactions
+# After each workload: unmount, mount again, compare through the mount and in the export.
+set -euo pipefail
+# shellcheck source=tests/interop/mount_lib.sh
+. "$(dirname "$(readlink -f "$0")")/mount_lib.sh"
+
+kills=0 seed=1 uid=0 small='' names=()
+while (($#)); do
+    case $1 in
+        --kills) kills=$2; shift ;;
+        --seed) seed=$2; shift ;;
+        --uid) uid=$2; shift ;;
+        --small) small=1 ;;
+        -h | --help) sed -n '3,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
+        -*) fail "unknown option $1" ;;
+        *) names+=("$1") ;;
+    esac
+    shift
+done
+((${#names[@]})) || names=(copy git fio sqlite)
+
+as_user() {
+    if ((uid == 0)); then "$@"; else setpriv --reuid "$uid" --regid "$uid" --clear-groups -- "$@"; fi
+}
+
+# --- the server's killer: runs beside a workload ---------------------------------------------
+
+RANDOM=$seed
+killer() { # runs in a subshell; tells the main shell the new pid through a file
+    local i
+    for ((i = 0; i < kills; i++)); do
+        sleep "0.$((RANDOM % 900 + 100))"
+        [[ -e $work/workload-done ]] && break
+        kill_server_hard
+        sleep "0.$((RANDOM % 400))"
+        restart_server
+        echo "$server_pid" >"$work/server.pid"
+        echo $((i + 1)) >"$work/kills"
+    done
+}
+
+# The server must be a child of this shell to be waited for; a killed one is started by the killer
+# and is adopted here by pid.
+with_kills() { # command...
+    rm -f "$work/workload-done"
+    echo 0 >"$work/kills"
+    if ((kills == 0)); then "$@"; return; fi
+    killer &
+    local killer_pid=$! rc=0
+    "$@" || rc=$?
+    touch "$work/workload-done"
+    wait "$killer_pid" || fail "the server could not be started again"
+    [[ -s $work/server.pid ]] && server_pid=$(cat "$work/server.pid")
+    echo "   the server was killed $(cat "$work/kills") times"
+    return $rc
+}
+
+# --- workloads --------------------------------------------------------------------------------
+
+sources() {
+    if [[ -n $small ]]; then echo /usr/include/linux; else echo /usr/include /usr/share/doc; fi
+}
+
+workload_copy() {
+    local source
+    for source in $(sources); do as_user cp -a "$source" "$mnt/work/" || return 1; done
+}
+check_copy() { # where
+    local source
+    for source in $(sources); do same_tree "$source" "$1/work/$(basename "$source")"; done
+}
+
+prepare_git() {
+    # A repository that builds with nothing but make and cc; made here, so no network is needed.
+    local repo=$work/repo n=${small:+40} i
+    n=${n:-400}
+    mkdir -p "$repo"
+    (
+        cd "$repo"
+        git init -q -b main .
+        for ((i = 0; i < n; i++)); do
+            printf 'int f%d(int x) { return x * %d + 1; }\n' "$i" "$i" >"f$i.c"
+        done
+        printf 'int main(void) { return 0; }\n' >main.c
+        # shellcheck disable=SC2016  # make's variables, not ours
+        printf 'OBJS := $(patsubst %%.c,%%.o,$(wildcard *.c))\nprog: $(OBJS)\n\t$(CC) -o $@ $^\n' >Makefile
+        git add . && git -c user.name=t -c user.email=t@t commit -q -m one
+        for ((i = 0; i < n; i += 3)); do echo "/* $i */" >>"f$i.c"; done
+        git -c user.name=t -c user.email=t@t commit -q -a -m two
+        chmod -R a+rX .
+    )
+}
+workload_git() {
+    as_user git -c safe.directory='*' clone -q "file://$work/repo" "$mnt/work/clone" || return 1
+    as_user make -s -C "$mnt/work/clone" -j2 prog || return 1
+    as_user "$mnt/work/clone/prog" || return 1
+    as_user git -c safe.directory='*' -C "$mnt/work/clone" gc -q || return 1
+    as_user git -c safe.directory='*' -C "$mnt/work/clone" fsck --full || return 1
+}
+check_git() {
+    git -c safe.directory='*' -C "$1/work/clone" fsck --full || fail "git fsck in $1"
+    local status
+    status=$(git -c safe.directory='*' -C "$1/work/clone" status --porcelain -uno) || fail "git status in $1"
+    [[ -z $status ]] || fail "git status in $1: $status"
+    "$1/work/clone/prog" || fail "the program built in $1 does not run"
+}
+
+workload_fio() {
+    local size=${small:+16m} rw
+    size=${size:-256m} # for each of four jobs: 1 GiB in all
+    for rw in write randwrite; do
+        (cd "$work/scratch" && as_user fio --name="verify-$rw" --directory="$mnt/work" --rw="$rw" --bs=64k \
+            --size="$size" --numjobs=4 --ioengine=psync --verify=crc32c --do_verify=1 \
+            --verify_fatal=1 --end_fsync=1 --group_reporting --minimal >"$work/fio.out") ||
+            { tail -n 5 "$work/fio.out"; return 1; }
+    done
+    (cd "$work/scratch" && as_user sh -c "sha256sum $mnt/work/verify-*") >"$work/fio.sums" || return 1
+}
+check_fio() {
+    sed "s|$mnt|$1|" "$work/fio.sums" | sha256sum --quiet -c - || fail "fio files differ in $1"
+}
+
+workload_sqlite() {
+    local n=${small:+500}
+    as_user sh -c "$(printf '%q ' python3 "$here/tests/interop/sqlite_load.py" "$mnt/work/db.sqlite" "${n:-10000}")"
+}
+check_sqlite() {
+    local n=${small:+500} rows
+    [[ $(sqlite3 "$1/work/db.sqlite" 'PRAGMA integrity_check;') == ok ]] || fail "integrity check in $1"
+    rows=$(sqlite3 "$1/work/db.sqlite" 'SELECT count(*) FROM t;')
+    [[ $rows == "${n:-10000}" ]] || fail "$rows rows in $1 instead of ${n:-10000}"
+}
+
+# --- the run ----------------------------------------------------------------------------------
+
+chmod 755 "$work"
+mkdir -p "$work/scratch"
+chown "$uid:$uid" "$work/scratch"
+prepare_git
+start_server
+mount_it
+for name in "${names[@]}"; do
+    declare -F "workload_$name" >/dev/null || fail "no workload $name"
+    step "$name as uid $uid${kills:+, $kills kills}"
+    rm -rf "$export_dir/work"
+    mkdir "$export_dir/work"
+    chown "$uid:$uid" "$export_dir/work"
+    with_kills "workload_$name" || fail "$name saw an error"
+    unmount_it
+    mount_it
+    "check_$name" "$mnt"
+    "check_$name" "$export_dir"
+    echo "   $name: same through the mount and in the export"
+done
+"$bin/nfs-rdma" status --mount "$mnt" || fail "the mount does not use RDMA"
+unmount_it
+echo "all workloads passed"
