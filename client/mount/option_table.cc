@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/mount/option_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace nfsrdma {
+namespace {
+
+using Value = OptionRow::Value;
+using std::string;
+using std::string_view;
+
+constexpr std::uint32_t kLargestTransfer = 1u << 20;
+
+std::optional<std::uint64_t> number(string_view text) {
+  std::uint64_t n = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return {};
+  return n;
+}
+
+/// Reads a number of [low, high] into *target.
+template <typename T>
+string take_number(string_view text, std::uint64_t low, std::uint64_t high, T* target) {
+  std::optional<std::uint64_t> n = number(text);
+  if (!n || *n < low || *n > high) {
+    return fmt::format("'{}' is not a number from {} to {}", text, low, high);
+  }
+  *target = static_cast<T>(*n);
+  return {};
+}
+
+string take_seconds(string_view text, std::chrono::seconds* target) {
+  std::uint32_t n = 0;
+  string problem = take_number(text, 0, 86'400 * 365, &n);
+  if (problem.empty()) *target = std::chrono::seconds(n);
+  return problem;
+}
+
+/// rsize and wsize by nfs(5): a multiple of 1024, too small becomes 4096, too large the largest.
+string take_transfer_size(string_view text, std::uint32_t* target) {
+  std::optional<std::uint64_t> n = number(text);
+  if (!n) return fmt::format("'{}' is not a number of bytes", text);
+  if (*n == 0) {
+    *target = 0;
+  } else if (*n < 1024) {
+    *target = 4096;
+  } else {
+    *target = static_cast<std::uint32_t>(std::min<std::uint64_t>(*n, kLargestTransfer)) & ~1023u;
+  }
+  return {};
+}
+
+string take_version(MountOptions& o, string_view v) {
+  if (v == "3") {
+    o.version = 3;
+    return {};
+  }
+  if (v.substr(0, 1) == "4") return "NFSv4 is not supported yet; use vers=3";
+  if (v == "2") return "NFSv2 is not supported; use vers=3";
+  return fmt::format("'{}' is not an NFS version; use vers=3", v);
+}
+
+string take_proto(MountOptions& o, string_view v) {
+  struct Row {
+    string_view name;
+    MountProto proto;
+    MountFamily family;
+  };
+  static constexpr Row kRows[] = {{"auto", MountProto::kAuto, MountFamily::kAny},
+                                  {"rdma", MountProto::kRdma, MountFamily::kAny},
+                                  {"rdma6", MountProto::kRdma, MountFamily::kV6},
+                                  {"tcp", MountProto::kTcp, MountFamily::kAny},
+                                  {"tcp6", MountProto::kTcp, MountFamily::kV6}};
+  for (const Row& row : kRows) {
+    if (row.name != v) continue;
+    o.proto = row.proto;
+    o.family = row.family;
+    return {};
+  }
+  return fmt::format("'{}' is not one of auto, rdma, rdma6, tcp, tcp6", v);
+}
+
+string take_mount_proto(MountOptions& o, string_view v) {
+  if (v == "tcp" || v == "tcp6") {
+    o.mount_proto_tcp = true;
+  } else if (v == "rdma" || v == "rdma6" || v == "auto") {
+    o.mount_proto_tcp = false;
+  } else {
+    return fmt::format("'{}' is not one of auto, rdma, rdma6, tcp, tcp6", v);
+  }
+  return {};
+}
+
+string take_fabric(MountOptions& o, string_view v) {
+  if (v == "auto") {
+    o.fabric = MountFabric::kAuto;
+  } else if (v == "verbs") {
+    o.fabric = MountFabric::kVerbs;
+  } else if (v == "iwarp") {
+    o.fabric = MountFabric::kIwarp;
+  } else {
+    return fmt::format("'{}' is not one of auto, verbs, iwarp", v);
+  }
+  return {};
+}
+
+string take_lookup_cache(MountOptions& o, string_view v) {
+  if (v == "all") {
+    o.lookup_cache = LookupCache::kAll;
+  } else if (v == "pos" || v == "positive") {
+    o.lookup_cache = LookupCache::kPositive;
+  } else if (v == "none") {
+    o.lookup_cache = LookupCache::kNone;
+  } else {
+    return fmt::format("'{}' is not one of all, pos, positive, none", v);
+  }
+  return {};
+}
+
+string take_security(MountOptions&, string_view v) {
+  if (v == "sys") return {};
+  if (v == "none" || v.substr(0, 4) == "krb5") {
+    return fmt::format("'{}' is not supported yet; use sec=sys", v);
+  }
+  return fmt::format("'{}' is not a security flavour; use sec=sys", v);
+}
+
+string take_local_lock(MountOptions& o, string_view v) {
+  if (v == "all") return {};
+  if (v == "none") {
+    o.notices.push_back("local_lock=none: locks are local to this host, as with nolock");
+    return {};
+  }
+  if (v == "flock" || v == "posix") {
+    o.notices.push_back(fmt::format("local_lock={}: all locks are local to this host", v));
+    return {};
+  }
+  return fmt::format("'{}' is not one of all, flock, posix, none", v);
+}
+
+string take_actimeo(MountOptions& o, string_view v) {
+  string problem = take_seconds(v, &o.acregmin);
+  if (problem.empty()) o.acregmax = o.acdirmin = o.acdirmax = o.acregmin;
+  return problem;
+}
+
+string take_noac(MountOptions& o, string_view) {
+  o.attribute_cache = false;
+  o.synchronous = true;  // nfs(5): noac implies sync
+  return {};
+}
+
+string take_timeo(MountOptions& o, string_view v) {
+  std::uint32_t deciseconds = 0;
+  string problem = take_number(v, 1, 36'000, &deciseconds);
+  if (problem.empty()) o.timeout = std::chrono::milliseconds(deciseconds * 100);
+  return problem;
+}
+
+string take_retry(MountOptions& o, string_view v) {
+  unsigned minutes = 0;
+  string problem = take_number(v, 0, 100'000, &minutes);
+  if (problem.empty()) o.retry = std::chrono::minutes(minutes);
+  return problem;
+}
+
+string ignore(MountOptions&, string_view) {
+  return {};
+}
+string refuse_udp(MountOptions&, string_view) {
+  return "UDP is not supported; use proto=rdma or proto=tcp";
+}
+string refuse_remount(MountOptions&, string_view) {
+  return "not supported; unmount and mount again";
+}
+
+template <bool MountOptions::*member, bool value>
+string set(MountOptions& o, string_view) {
+  o.*member = value;
+  return {};
+}
+template <MountRecovery recovery>
+string set_recovery(MountOptions& o, string_view) {
+  o.recovery = recovery;
+  return {};
+}
+/// Locks are always local; asking for it changes nothing, asking for the opposite is told.
+string take_lock(MountOptions& o, string_view) {
+  o.notices.push_back("lock: locks are local to this host, as with nolock");
+  return {};
+}
+string take_fsc(MountOptions& o, string_view) {
+  o.notices.push_back("fsc: there is no cache on disk; ignored");
+  return {};
+}
+
+// A vfs flag's name is found again in the table, so that one function serves all.
+#define VFS_FLAG(name)                                     \
+  {                                                        \
+    name, Value::kNone, [](MountOptions& o, string_view) { \
+      o.vfs_flags.emplace_back(name);                      \
+      return string();                                     \
+    }                                                      \
+  }
+
+constexpr OptionRow kTable[] = {
+    // Transport.
+    {"rdma", Value::kNone, [](MountOptions& o, string_view) { return take_proto(o, "rdma"); }},
+    {"tcp", Value::kNone, [](MountOptions& o, string_view) { return take_proto(o, "tcp"); }},
+    {"udp", Value::kNone, refuse_udp},
+    {"proto", Value::kRequired, take_proto},
+    {"fabric", Value::kRequired, take_fabric},
+    {"vers", Value::kRequired, take_version},
+    {"nfsvers", Value::kRequired, take_version},
+    {"v3", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "3"); }},
+    {"v4", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "4"); }},
+    {"v4.0", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "4"); }},
+    {"v4.1", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "4"); }},
+    {"v4.2", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "4"); }},
+    {"minorversion", Value::kRequired,
+     [](MountOptions& o, string_view) { return take_version(o, "4"); }},
+    {"port", Value::kRequired,
+     [](MountOptions& o, string_view v) { return take_number(v, 0, 65'535, &o.port); }},
+    {"tcpport", Value::kRequired,
+     [](MountOptions& o, string_view v) { return take_number(v, 1, 65'535, &o.tcp_port); }},
+    {"mountport", Value::kRequired,
+     [](MountOptions& o, string_view v) { return take_number(v, 0, 65'535, &o.mount_port); }},
+    {"mountproto", Value::kRequired, take_mount_proto},
+    {"mountvers", Value::kRequired,
+     [](MountOptions&, string_view v) {
+       return v == "3" ? string() : fmt::format("'{}' is not supported; use mountvers=3", v);
+     }},
+    {"nconnect", Value::kRequired,
+     [](MountOptions& o, string_view v) { return take_number(v, 1, 16, &o.connections); }},
+    {"sec", Value::kRequired, take_security},
+    // Calls.
+    {"rsize", Value::kRequired,
+     [](MountOptions& o, string_view v) { return take_transfer_size(v, &o.rsize); }},
+    {"wsize", Value::kRequired,
+     [](MountOptions& o, string_view v) { return take_transfer_size(v, &o.wsize); }},
+    {"hard", Value::kNone, set_recovery<MountRecovery::kHard>},
+    {"soft", Value::kNone, set_recovery<MountRecovery::kSoft>},
+    {"softerr", Value::kNone, set_recovery<MountRecovery::kSoftErr>},
+    {"timeo", Value::kRequired, take_timeo},
+    {"retrans", Value::kRequired,
+     [](MountOptions& o, string_view v) { return take_number(v, 0, 1000, &o.retransmissions); }},
+    {"retry", Value::kRequired, take_retry},
+    {"bg", Value::kNone, set<&MountOptions::background, true>},
+    {"fg", Value::kNone, set<&MountOptions::background, false>},
+    {"intr", Value::kNone, ignore},
+    {"nointr", Value::kNone, ignore},
+    {"resvport", Value::kNone, ignore},
+    {"noresvport", Value::kNone, ignore},
+    // Caching.
+    {"ac", Value::kNone, set<&MountOptions::attribute_cache, true>},
+    {"noac", Value::kNone, take_noac},
+    {"acregmin", Value::kRequired,
+     [](MountOptions& o, string_view v) { return take_seconds(v, &o.acregmin); }},
+    {"acregmax", Value::kRequired,
+     [](MountOptions& o, string_view v) { return take_seconds(v, &o.acregmax); }},
+    {"acdirmin", Value::kRequired,
+     [](MountOptions& o, string_view v) { return take_seconds(v, &o.acdirmin); }},
+    {"acdirmax", Value::kRequired,
+     [](MountOptions& o, string_view v) { return take_seconds(v, &o.acdirmax); }},
+    {"actimeo", Value::kRequired, take_actimeo},
+    {"cto", Value::kNone, set<&MountOptions::close_to_open, true>},
+    {"nocto", Value::kNone, set<&MountOptions::close_to_open, false>},
+    {"lookupcache", Value::kRequired, take_lookup_cache},
+    {"rdirplus", Value::kOptional, set<&MountOptions::readdirplus, true>},
+    {"nordirplus", Value::kNone, set<&MountOptions::readdirplus, false>},
+    {"fsc", Value::kOptional, take_fsc},
+    {"nofsc", Value::kNone, ignore},
+    {"sharecache", Value::kNone, ignore},
+    {"nosharecache", Value::kNone, ignore},
+    {"acl", Value::kNone, ignore},
+    {"noacl", Value::kNone, ignore},
+    // Locks.
+    {"lock", Value::kNone, take_lock},
+    {"nolock", Value::kNone, ignore},
+    {"local_lock", Value::kRequired, take_local_lock},
+    // mount(2).
+    {"ro", Value::kNone, set<&MountOptions::read_only, true>},
+    {"rw", Value::kNone, set<&MountOptions::read_only, false>},
+    {"suid", Value::kNone, set<&MountOptions::suid, true>},
+    {"nosuid", Value::kNone, set<&MountOptions::suid, false>},
+    {"dev", Value::kNone, set<&MountOptions::dev, true>},
+    {"nodev", Value::kNone, set<&MountOptions::dev, false>},
+    {"exec", Value::kNone, set<&MountOptions::exec, true>},
+    {"noexec", Value::kNone, set<&MountOptions::exec, false>},
+    {"sync", Value::kNone, set<&MountOptions::synchronous, true>},
+    {"async", Value::kNone, set<&MountOptions::synchronous, false>},
+    VFS_FLAG("dirsync"),
+    VFS_FLAG("noatime"),
+    {"atime", Value::kNone, ignore},
+    VFS_FLAG("nodiratime"),
+    {"diratime", Value::kNone, ignore},
+    {"relatime", Value::kNone, ignore},
+    {"norelatime", Value::kNone, ignore},
+    {"strictatime", Value::kNone, ignore},
+    {"nostrictatime", Value::kNone, ignore},
+    {"lazytime", Value::kNone, ignore},
+    {"nolazytime", Value::kNone, ignore},
+    {"remount", Value::kNone, refuse_remount},
+    // For mount(8) and fstab only.
+    {"defaults", Value::kNone, ignore},
+    {"auto", Value::kNone, ignore},
+    {"noauto", Value::kNone, ignore},
+    {"user", Value::kOptional, ignore},
+    {"nouser", Value::kNone, ignore},
+    {"users", Value::kNone, ignore},
+    {"owner", Value::kNone, ignore},
+    {"group", Value::kNone, ignore},
+    {"nofail", Value::kNone, ignore},
+    {"_netdev", Value::kNone, ignore},
+    {"comment", Value::kRequired, ignore},
+    {"addr", Value::kRequired, ignore},
+    {"clientaddr", Value::kRequired, ignore},
+    {"sloppy", Value::kNone, ignore},  // seen to by parse_mount_options
+};
+#undef VFS_FLAG
+
+}  // namespace
+
+std::span<const OptionRow> mount_option_table() {
+  return kTable;
+}
+
+}  // namespace nfsrdma

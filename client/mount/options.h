@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of mount.nfs-rdma: nfs(5)'s spellings, the generic ones that mount(8) and fstab pass
+// on, and a few of our own. Parsing knows nothing of networks: text in, MountOptions out, or one
+// line that says what is wrong.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nfsrdma {
+
+enum class MountProto : std::uint8_t { kAuto, kRdma, kTcp };
+enum class MountFamily : std::uint8_t { kAny, kV4, kV6 };
+enum class MountFabric : std::uint8_t { kAuto, kVerbs, kIwarp };
+/// What happens to a call that the server does not answer in time: nfs(5) hard, soft, softerr.
+enum class MountRecovery : std::uint8_t { kHard, kSoft, kSoftErr };
+enum class LookupCache : std::uint8_t { kAll, kPositive, kNone };
+
+struct MountOptions {
+  // --- where and how to connect ---
+  MountProto proto = MountProto::kAuto;
+  MountFamily family = MountFamily::kAny;
+  MountFabric fabric = MountFabric::kAuto;
+  unsigned version = 3;
+  std::uint16_t port = 0;      // as given; 0: not given
+  std::uint16_t tcp_port = 0;  // as given; 0: not given
+  std::uint16_t mount_port = 0;
+  bool mount_proto_tcp = false;  // mountproto=tcp; else MOUNT goes the way of NFS
+  unsigned connections = 1;
+
+  // --- calls ---
+  std::uint32_t rsize = 0;  // 0: as large as both sides can
+  std::uint32_t wsize = 0;
+  MountRecovery recovery = MountRecovery::kHard;
+  std::chrono::milliseconds timeout{60'000};  // timeo=
+  unsigned retransmissions = 2;
+  std::chrono::minutes retry{-1};  // how long the mount command tries; negative: by fg/bg
+  bool background = false;
+
+  // --- caching ---
+  std::chrono::seconds acregmin{3}, acregmax{60}, acdirmin{30}, acdirmax{60};
+  bool attribute_cache = true;  // ac / noac
+  bool close_to_open = true;    // cto / nocto
+  LookupCache lookup_cache = LookupCache::kAll;
+  bool readdirplus = true;
+  bool synchronous = false;  // sync (implied by noac)
+
+  // --- mount(2) ---
+  bool read_only = false;
+  bool suid = true, dev = true, exec = true;
+  std::vector<std::string> vfs_flags;  // noatime, nodiratime ... as spelled
+
+  /// Accepted, but the user should know something: one line each.
+  std::vector<std::string> notices;
+
+  /// The ports with defaults filled in: RDMA 20049, TCP 2049; with proto=tcp, `port=` means TCP.
+  std::uint16_t rdma_port() const;
+  std::uint16_t effective_tcp_port() const;
+  /// "rw,vers=3,proto=auto,...", for -v and logs.
+  std::string text() const;
+};
+
+/// Applies a comma-separated list (what one -o carries) to *options. False with one line in *error.
+/// `sloppy`: unknown options become notices.
+bool parse_mount_options(std::string_view list, bool sloppy, MountOptions* options,
+                         std::string* error);
+/// Checks options against each other, once all are in. False with one line in *error.
+bool finish_mount_options(MountOptions* options, std::string* error);
+
+/// "server:/path", "192.0.2.1:/path", "[2001:db8::1]:/path".
+struct MountSource {
+  std::string host;
+  std::string path;
+};
+bool parse_mount_source(std::string_view text, MountSource* source, std::string* error);
+
+}  // namespace nfsrdma

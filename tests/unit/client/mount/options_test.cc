@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/mount/options.h"
+
+#include <gtest/gtest.h>
+
+namespace nfsrdma {
+namespace {
+
+std::string effective(std::string_view list) {
+  MountOptions options;
+  std::string error;
+  if (!parse_mount_options(list, false, &options, &error)) return "parse: " + error;
+  if (!finish_mount_options(&options, &error)) return "finish: " + error;
+  return options.text();
+}
+
+constexpr const char* kDefaultTail =
+    "hard,timeo=600,retrans=2,nconnect=1,acregmin=3,acregmax=60,acdirmin=30,acdirmax=60,"
+    "lookupcache=all,local_lock=all,sec=sys";
+
+struct GoodCase {
+  const char* list;
+  std::string effective;
+};
+
+class GoodOptions : public testing::TestWithParam<GoodCase> {};
+
+TEST_P(GoodOptions, HaveTheEffectiveText) {
+  EXPECT_EQ(effective(GetParam().list), GetParam().effective);
+}
+
+const std::string kAuto = "vers=3,proto=auto,fabric=auto,port=20049,tcpport=2049,";
+const std::string kTail = kDefaultTail;
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, GoodOptions,
+    testing::Values(
+        GoodCase{"", "rw," + kAuto + kTail},
+        GoodCase{"defaults,_netdev,noauto,user,x-systemd.automount,nofail", "rw," + kAuto + kTail},
+        GoodCase{"rdma", "rw,vers=3,proto=rdma,fabric=auto,port=20049," + kTail},
+        GoodCase{"proto=rdma6,port=20050", "rw,vers=3,proto=rdma6,fabric=auto,port=20050," + kTail},
+        GoodCase{"tcp", "rw,vers=3,proto=tcp,tcpport=2049," + kTail},
+        GoodCase{"proto=tcp6,port=12049", "rw,vers=3,proto=tcp6,tcpport=12049," + kTail},
+        GoodCase{"tcpport=12049,fabric=iwarp",
+                 "rw,vers=3,proto=auto,fabric=iwarp,port=20049,tcpport=12049," + kTail},
+        GoodCase{"ro,nosuid,nodev,noexec,noatime,nodiratime",
+                 "ro,nosuid,nodev,noexec,noatime,nodiratime," + kAuto + kTail},
+        GoodCase{"ro,rw", "rw," + kAuto + kTail},
+        GoodCase{"nfsvers=3,mountport=2049,mountproto=tcp",
+                 "rw," + kAuto + "mountport=2049,mountproto=tcp," + kTail},
+        GoodCase{"rsize=1048576,wsize=65536", "rw," + kAuto + "rsize=1048576,wsize=65536," + kTail},
+        GoodCase{"rsize=5000", "rw," + kAuto + "rsize=4096," + kTail},
+        GoodCase{"rsize=1000", "rw," + kAuto + "rsize=4096," + kTail},
+        GoodCase{"wsize=99999999", "rw," + kAuto + "wsize=1048576," + kTail},
+        GoodCase{"soft,timeo=50,retrans=5,nconnect=4,actimeo=7,lookupcache=pos",
+                 "rw," + kAuto +
+                     "soft,timeo=50,retrans=5,nconnect=4,acregmin=7,acregmax=7,acdirmin=7,"
+                     "acdirmax=7,lookupcache=positive,local_lock=all,sec=sys"},
+        GoodCase{"softerr,noac,nocto,nordirplus,lookupcache=none",
+                 "rw,sync," + kAuto +
+                     "softerr,timeo=600,retrans=2,nconnect=1,noac,nocto,nordirplus,"
+                     "lookupcache=none,local_lock=all,sec=sys"},
+        GoodCase{"acregmin=90", "rw," + kAuto +
+                                    "hard,timeo=600,retrans=2,nconnect=1,acregmin=90,acregmax=90,"
+                                    "acdirmin=30,acdirmax=60,lookupcache=all,local_lock=all,"
+                                    "sec=sys"},
+        GoodCase{"comment=\"a,b\",nolock,sec=sys", "rw," + kAuto + kTail}));
+
+struct BadCase {
+  const char* list;
+  const char* message;
+};
+
+class BadOptions : public testing::TestWithParam<BadCase> {};
+
+TEST_P(BadOptions, GetOneClearLine) {
+  EXPECT_EQ(effective(GetParam().list), GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, BadOptions,
+    testing::Values(
+        BadCase{"rszie=4096", "parse: unknown mount option 'rszie'; did you mean 'rsize'?"},
+        BadCase{"frobnicate", "parse: unknown mount option 'frobnicate'"},
+        BadCase{"vers=4.1",
+                "parse: mount option 'vers=4.1': NFSv4 is not supported yet; use vers=3"},
+        BadCase{"v4.2", "parse: mount option 'v4.2': NFSv4 is not supported yet; use vers=3"},
+        BadCase{"vers=2", "parse: mount option 'vers=2': NFSv2 is not supported; use vers=3"},
+        BadCase{"vers=x", "parse: mount option 'vers=x': 'x' is not an NFS version; use vers=3"},
+        BadCase{"udp",
+                "parse: mount option 'udp': UDP is not supported; use proto=rdma or proto=tcp"},
+        BadCase{"proto=sctp",
+                "parse: mount option 'proto=sctp': 'sctp' is not one of auto, rdma, rdma6, tcp, "
+                "tcp6"},
+        BadCase{"fabric=ib",
+                "parse: mount option 'fabric=ib': 'ib' is not one of auto, verbs, iwarp"},
+        BadCase{"port", "parse: mount option 'port' needs a value"},
+        BadCase{"port=", "parse: mount option 'port' needs a value"},
+        BadCase{"port=65536",
+                "parse: mount option 'port=65536': '65536' is not a number from 0 to 65535"},
+        BadCase{"port=-1", "parse: mount option 'port=-1': '-1' is not a number from 0 to 65535"},
+        BadCase{"hard=1", "parse: mount option 'hard' takes no value"},
+        BadCase{"rsize=1M", "parse: mount option 'rsize=1M': '1M' is not a number of bytes"},
+        BadCase{"timeo=0", "parse: mount option 'timeo=0': '0' is not a number from 1 to 36000"},
+        BadCase{"nconnect=17",
+                "parse: mount option 'nconnect=17': '17' is not a number from 1 to 16"},
+        BadCase{"sec=krb5p",
+                "parse: mount option 'sec=krb5p': 'krb5p' is not supported yet; use sec=sys"},
+        BadCase{"lookupcache=some",
+                "parse: mount option 'lookupcache=some': 'some' is not one of all, pos, positive, "
+                "none"},
+        BadCase{"remount,ro",
+                "parse: mount option 'remount': not supported; unmount and mount again"},
+        BadCase{"proto=tcp,fabric=iwarp", "finish: fabric=iwarp and proto=tcp exclude each other"},
+        BadCase{"proto=tcp,port=1,tcpport=2",
+                "finish: port=1 and tcpport=2 differ, and proto=tcp has one port"}));
+
+TEST(MountOptions, SloppyTurnsAnUnknownOptionIntoANotice) {
+  MountOptions options;
+  std::string error;
+  ASSERT_TRUE(parse_mount_options("rszie=1,ro", true, &options, &error)) << error;
+  EXPECT_EQ(options.notices,
+            std::vector<std::string>{"unknown mount option 'rszie=1' ignored (sloppy)"});
+}
+
+TEST(MountOptions, SloppyDoesNotExcuseABadValue) {
+  MountOptions options;
+  std::string error;
+  EXPECT_FALSE(parse_mount_options("sloppy,port=x", false, &options, &error));
+  EXPECT_EQ(error, "mount option 'port=x': 'x' is not a number from 0 to 65535");
+}
+
+TEST(MountOptions, FscIsAcceptedWithANotice) {
+  MountOptions options;
+  std::string error;
+  ASSERT_TRUE(parse_mount_options("fsc", false, &options, &error)) << error;
+  EXPECT_EQ(options.notices, std::vector<std::string>{"fsc: there is no cache on disk; ignored"});
+}
+
+TEST(MountOptions, BackgroundMountsTryForAWeek) {
+  MountOptions options;
+  std::string error;
+  ASSERT_TRUE(parse_mount_options("bg", false, &options, &error)) << error;
+  ASSERT_TRUE(finish_mount_options(&options, &error)) << error;
+  EXPECT_EQ(options.retry, std::chrono::minutes(10'000));
+}
+
+struct SourceCase {
+  const char* text;
+  const char* host;
+  const char* path;
+};
+
+class GoodSource : public testing::TestWithParam<SourceCase> {};
+
+TEST_P(GoodSource, IsSplit) {
+  MountSource source;
+  std::string error;
+  ASSERT_TRUE(parse_mount_source(GetParam().text, &source, &error)) << error;
+  EXPECT_EQ(source.host, GetParam().host);
+  EXPECT_EQ(source.path, GetParam().path);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, GoodSource,
+                         testing::Values(SourceCase{"server:/", "server", "/"},
+                                         SourceCase{"server:/srv/a:b", "server", "/srv/a:b"},
+                                         SourceCase{"192.0.2.1:/srv//", "192.0.2.1", "/srv"},
+                                         SourceCase{"[2001:db8::1]:/srv", "2001:db8::1", "/srv"},
+                                         SourceCase{"[fe80::1%eth0]:/", "fe80::1%eth0", "/"}));
+
+struct BadSourceCase {
+  const char* text;
+  const char* message;
+};
+
+class BadSource : public testing::TestWithParam<BadSourceCase> {};
+
+TEST_P(BadSource, IsRefused) {
+  MountSource source;
+  std::string error;
+  EXPECT_FALSE(parse_mount_source(GetParam().text, &source, &error));
+  EXPECT_EQ(error, GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, BadSource,
+    testing::Values(BadSourceCase{"server", "'server' is not of the form SERVER:/PATH"},
+                    BadSourceCase{":/srv", "':/srv' is not of the form SERVER:/PATH"},
+                    BadSourceCase{"server:srv", "'server:srv' is not of the form SERVER:/PATH"},
+                    BadSourceCase{"[::1]/srv", "'[::1]/srv' is not of the form SERVER:/PATH"},
+                    BadSourceCase{"[::1", "'[::1' is not of the form SERVER:/PATH"},
+                    BadSourceCase{"::1:/srv", "'::1:/srv' is not of the form SERVER:/PATH"},
+                    BadSourceCase{"2001:db8::1:/srv",
+                                  "'2001:db8::1:/srv' is not of the form SERVER:/PATH; an IPv6 "
+                                  "address stands in brackets: [2001:db8::1]:/PATH"}));
+
+}  // namespace
+}  // namespace nfsrdma
