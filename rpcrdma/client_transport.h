@@ -69,9 +69,9 @@ class ClientTransportHandler {
   virtual ~ClientTransportHandler() = default;
   /// Calls may be submitted.
   virtual void on_transport_ready() = 0;
-  /// Never became ready, or was ready and is gone. Every call still with the transport has completed
-  /// with kClosed before. `detail` is for people. The transport may be destroyed from a posted or
-  /// deferred item, not inside this call.
+  /// Never became ready, or was ready and is gone. Every call still with the transport has
+  /// completed with kClosed before. `detail` is for people. The transport may be destroyed from a
+  /// posted or deferred item, not inside this call.
   virtual void on_transport_closed(Error why, const std::string& detail) = 0;
 };
 

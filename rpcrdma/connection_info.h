@@ -13,7 +13,11 @@ enum class TransportKind : std::uint8_t { kVerbs, kIwarp, kTcp, kSimulated };
 
 /// "verbs", "iwarp", "tcp", "sim".
 const char* transport_name(TransportKind kind);
-inline bool is_rdma(TransportKind kind) { return kind != TransportKind::kTcp; }
+/// For ConnectionInfo::id. Any thread.
+std::uint64_t next_connection_id();
+inline bool is_rdma(TransportKind kind) {
+  return kind != TransportKind::kTcp;
+}
 
 /// Counters since the connection was made. Bytes are payload and message bytes, without MPA, DDP
 /// or record-mark framing.
@@ -25,15 +29,15 @@ struct TransferStats {
   std::uint64_t rdma_reads = 0;
   std::uint64_t calls = 0;
   std::uint64_t replies = 0;
-  std::uint64_t errors = 0;            // RDMA_ERROR sent or received, undecodable messages
-  std::uint64_t invalidations = 0;     // handles withdrawn by Send with Invalidate
-  std::uint64_t credit_waits = 0;      // client: calls that had to wait for a credit
+  std::uint64_t errors = 0;         // RDMA_ERROR sent or received, undecodable messages
+  std::uint64_t invalidations = 0;  // handles withdrawn by Send with Invalidate
+  std::uint64_t credit_waits = 0;   // client: calls that had to wait for a credit
 };
 
 struct ConnectionInfo {
   std::uint64_t id = 0;  // unique in the process
   TransportKind transport = TransportKind::kTcp;
-  std::string device;    // "iwarp", "mlx5_0"; empty on TCP
+  std::string device;  // "iwarp", "mlx5_0"; empty on TCP
   SocketAddress local;
   SocketAddress peer;
   std::uint32_t inline_send = 0;  // bytes: largest Send that we make

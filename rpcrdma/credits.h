@@ -63,17 +63,21 @@ class ConnectionCredits {
   std::uint32_t on_reply();
 
   std::uint32_t granted() const { return granted_; }
+  /// More calls than this open at once: the client ignores its grant. The slack is for grants that
+  /// were lowered while calls were on their way.
+  std::uint32_t tolerated() const { return granted_ + retiring_ + kSlack; }
 
  private:
+  static constexpr std::uint32_t kSlack = 32;
   void grow();
   void shrink();
 
   CreditLedger& ledger_;
   std::uint32_t granted_ = 0;
-  std::uint32_t retiring_ = 0;   // given up at the last reply, freed at the next
+  std::uint32_t retiring_ = 0;  // given up at the last reply, freed at the next
   std::uint32_t requested_ = 1;
-  std::uint32_t peak_ = 0;       // most calls outstanding since the window began
-  std::uint32_t replies_ = 0;    // in this window
+  std::uint32_t peak_ = 0;     // most calls outstanding since the window began
+  std::uint32_t replies_ = 0;  // in this window
 };
 
 }  // namespace nfsrdma

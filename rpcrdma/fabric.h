@@ -57,7 +57,7 @@ struct DeviceInfo {
   std::string name;  // "iwarp", "mlx5_0", "siw0"
   FabricKind kind = FabricKind::kIwarp;
   std::uint32_t max_send_sge = 1;
-  std::uint32_t max_read_sge = 1;      // SGEs in one RDMA Read
+  std::uint32_t max_read_sge = 1;        // SGEs in one RDMA Read
   std::uint32_t max_inbound_reads = 1;   // IRD we can offer
   std::uint32_t max_outbound_reads = 1;  // ORD we can use
   std::uint32_t max_send_depth = 0;      // work requests on one send queue
@@ -119,7 +119,9 @@ class ProtectionDomain {
   virtual void deregister(MemoryRegion& region) = 0;
 };
 
-inline MemoryRegion::MemoryRegion(MemoryRegion&& other) noexcept { *this = std::move(other); }
+inline MemoryRegion::MemoryRegion(MemoryRegion&& other) noexcept {
+  *this = std::move(other);
+}
 inline MemoryRegion& MemoryRegion::operator=(MemoryRegion&& other) noexcept {
   if (this != &other) {
     reset();
@@ -132,7 +134,9 @@ inline MemoryRegion& MemoryRegion::operator=(MemoryRegion&& other) noexcept {
   }
   return *this;
 }
-inline MemoryRegion::~MemoryRegion() { reset(); }
+inline MemoryRegion::~MemoryRegion() {
+  reset();
+}
 inline void MemoryRegion::reset() {
   if (domain_ != nullptr) {
     domain_->deregister(*this);
@@ -154,8 +158,8 @@ struct WorkRequest {
   std::uint64_t wr_id = 0;
   WorkOpcode opcode = WorkOpcode::kSend;
   bool signaled = true;
-  bool fence = false;              // start only when all earlier RDMA Reads are complete
-  std::span<const Sge> sges;       // gather list (Send, Write) or sink (Read); copied by post()
+  bool fence = false;               // start only when all earlier RDMA Reads are complete
+  std::span<const Sge> sges;        // gather list (Send, Write) or sink (Read); copied by post()
   std::uint32_t remote_handle = 0;  // Write, Read: where; SendWithInvalidate: what to invalidate
   std::uint64_t remote_offset = 0;  // Write, Read
   // Read: region that holds the sink when DeviceInfo::read_sink_needs_handle. Must outlive the
@@ -173,10 +177,10 @@ struct WorkCompletion {
   std::uint64_t wr_id = 0;
   WorkOpcode opcode = WorkOpcode::kSend;
   WorkStatus status = WorkStatus::kSuccess;
-  std::uint32_t byte_count = 0;        // kReceive: bytes in the message
-  bool invalidated = false;            // kReceive: the Send invalidated `invalidated_handle`
+  std::uint32_t byte_count = 0;  // kReceive: bytes in the message
+  bool invalidated = false;      // kReceive: the Send invalidated `invalidated_handle`
   std::uint32_t invalidated_handle = 0;
-  QueuePair* queue_pair = nullptr;     // kReceive from a shared queue: whose message it is
+  QueuePair* queue_pair = nullptr;  // kReceive from a shared queue: whose message it is
 };
 
 class CompletionHandler {
@@ -246,9 +250,9 @@ struct QueuePairOptions {
   SharedReceiveQueue* receives = nullptr;
   QueuePairHandler* handler = nullptr;
   std::uint32_t send_depth = 256;
-  std::uint32_t inbound_reads = 0;   // IRD wanted (client: Reads that the server may have open)
+  std::uint32_t inbound_reads = 0;    // IRD wanted (client: Reads that the server may have open)
   std::uint32_t outbound_reads = 16;  // ORD wanted; the peer's IRD and the device limit it
-  ByteSpan private_data;             // copied
+  ByteSpan private_data;              // copied
 };
 
 class Device {

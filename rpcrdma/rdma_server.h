@@ -23,17 +23,18 @@
 
 namespace nfsrdma {
 
+class ResponderCall;
 class ResponderConnection;
 class ResponderShard;
 
 struct RdmaServerLimits {
-  std::uint32_t inline_bytes = 4096;    // largest Send that we take and make; 1024..65536
-  CreditLimits credits;                 // how many calls clients may have outstanding
-  std::uint32_t send_depth = 512;       // work requests on one connection's send queue
-  std::uint32_t outbound_reads = 16;    // RDMA Reads outstanding per connection (ORD)
+  std::uint32_t inline_bytes = 4096;  // largest Send that we take and make; 1024..65536
+  CreditLimits credits;               // how many calls clients may have outstanding
+  std::uint32_t send_depth = 512;     // work requests on one connection's send queue
+  std::uint32_t outbound_reads = 16;  // RDMA Reads outstanding per connection (ORD)
   std::size_t max_call = (std::size_t{4} << 20) + (64 << 10);  // RPC call, payload included
   std::size_t max_connections = 20'000;
-  bool remote_invalidation = true;      // Send with Invalidate where the client can take it
+  bool remote_invalidation = true;  // Send with Invalidate where the client can take it
 };
 
 class RdmaServer final : public AcceptHandler {
@@ -58,6 +59,7 @@ class RdmaServer final : public AcceptHandler {
   void shutdown(Duration patience, std::function<void()> done);
 
  private:
+  friend class ResponderCall;
   friend class ResponderConnection;
   friend class ResponderShard;
   class Reaper;

@@ -16,9 +16,9 @@
 namespace nfsrdma {
 
 struct RdmaClientOptions {
-  std::uint32_t inline_bytes = 4096;   // largest Send that we make and take; 1024..65536
-  std::uint32_t max_credits = 128;     // asked for; calls outstanding at most
-  std::uint32_t inbound_reads = 32;    // RDMA Reads that the server may have open (IRD)
+  std::uint32_t inline_bytes = 4096;  // largest Send that we make and take; 1024..65536
+  std::uint32_t max_credits = 128;    // asked for; calls outstanding at most
+  std::uint32_t inbound_reads = 32;   // RDMA Reads that the server may have open (IRD)
   Duration connect_timeout = std::chrono::seconds(15);
 };
 

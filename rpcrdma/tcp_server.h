@@ -49,7 +49,7 @@ class TcpListener final : private FdWatcher {
 struct TcpServerLimits {
   std::size_t max_record = (std::size_t{4} << 20) + (64 << 10);  // RPC call, payload included
   std::size_t max_connections = 20'000;
-  std::size_t max_calls = 256;              // outstanding per connection; then reading pauses
+  std::size_t max_calls = 256;                    // outstanding per connection; then reading pauses
   std::size_t max_output = std::size_t{8} << 20;  // unsent reply bytes; then reading pauses
   Duration stalled_after = std::chrono::seconds(60);
 };

@@ -44,7 +44,9 @@ inline void store_be64(std::byte* p, std::uint64_t v) {
   v = __builtin_bswap64(v);
   std::memcpy(p, &v, sizeof v);
 }
-inline void store_le32(std::byte* p, std::uint32_t v) { std::memcpy(p, &v, sizeof v); }
+inline void store_le32(std::byte* p, std::uint32_t v) {
+  std::memcpy(p, &v, sizeof v);
+}
 
 /// True, with *sum set, when a + b does not wrap.
 template <std::unsigned_integral T>
@@ -59,8 +61,12 @@ template <std::unsigned_integral T>
 }
 
 /// XDR and MPA round everything to four bytes.
-constexpr std::size_t round_up4(std::size_t n) { return (n + 3) & ~std::size_t{3}; }
-constexpr std::size_t pad4(std::size_t n) { return (4 - (n & 3)) & 3; }
+constexpr std::size_t round_up4(std::size_t n) {
+  return (n + 3) & ~std::size_t{3};
+}
+constexpr std::size_t pad4(std::size_t n) {
+  return (4 - (n & 3)) & 3;
+}
 
 inline ByteSpan as_bytes(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};

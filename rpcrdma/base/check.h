@@ -7,10 +7,10 @@ namespace nfsrdma {
 [[noreturn]] void check_failed(const char* file, int line, const char* expression);
 }
 
-#define NFSRDMA_CHECK(cond)                                                      \
-  do {                                                                           \
-    if (!(cond)) [[unlikely]]                                                    \
-      ::nfsrdma::check_failed(__FILE__, __LINE__, #cond);                        \
+#define NFSRDMA_CHECK(cond)                               \
+  do {                                                    \
+    if (!(cond)) [[unlikely]]                             \
+      ::nfsrdma::check_failed(__FILE__, __LINE__, #cond); \
   } while (0)
 
 #ifdef NDEBUG

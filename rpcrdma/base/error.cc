@@ -8,15 +8,24 @@ namespace nfsrdma {
 namespace {
 const char* code_text(Errc code) {
   switch (code) {
-    case Errc::kSystem: return "system error";
-    case Errc::kProtocol: return "protocol error";
-    case Errc::kTimedOut: return "timed out";
-    case Errc::kClosed: return "closed";
-    case Errc::kRefused: return "refused";
-    case Errc::kExhausted: return "resource exhausted";
-    case Errc::kInvalid: return "invalid argument";
-    case Errc::kUnsupported: return "not supported";
-    case Errc::kNotFound: return "not found";
+    case Errc::kSystem:
+      return "system error";
+    case Errc::kProtocol:
+      return "protocol error";
+    case Errc::kTimedOut:
+      return "timed out";
+    case Errc::kClosed:
+      return "closed";
+    case Errc::kRefused:
+      return "refused";
+    case Errc::kExhausted:
+      return "resource exhausted";
+    case Errc::kInvalid:
+      return "invalid argument";
+    case Errc::kUnsupported:
+      return "not supported";
+    case Errc::kNotFound:
+      return "not found";
   }
   return "error";
 }

@@ -22,7 +22,7 @@ enum class Errc : std::uint8_t {
 
 struct [[nodiscard]] Error {
   Errc code = Errc::kSystem;
-  std::int32_t sys = 0;     // errno, 0 when it says nothing
+  std::int32_t sys = 0;    // errno, 0 when it says nothing
   const char* where = "";  // static string naming the step that failed
 
   /// One line for people: "connect: Connection refused".
@@ -30,7 +30,11 @@ struct [[nodiscard]] Error {
 };
 
 /// The current errno as an Error.
-inline Error system_error(const char* where) { return Error{Errc::kSystem, errno, where}; }
-inline Error system_error(const char* where, int err) { return Error{Errc::kSystem, err, where}; }
+inline Error system_error(const char* where) {
+  return Error{Errc::kSystem, errno, where};
+}
+inline Error system_error(const char* where, int err) {
+  return Error{Errc::kSystem, err, where};
+}
 
 }  // namespace nfsrdma

@@ -15,7 +15,9 @@ void Timer::arm(EventLoop& loop, TimePoint when) {
   loop.timers_.insert(this);
 }
 
-void Timer::arm_after(EventLoop& loop, Duration delay) { arm(loop, loop.refresh_now() + delay); }
+void Timer::arm_after(EventLoop& loop, Duration delay) {
+  arm(loop, loop.refresh_now() + delay);
+}
 
 void Timer::cancel() {
   if (loop_ == nullptr) return;
@@ -40,7 +42,8 @@ Result<std::unique_ptr<EventLoop>> EventLoop::create() {
 }
 
 EventLoop::~EventLoop() {
-  for (Timer* timer : timers_) timer->loop_ = nullptr;
+  for (Timer* timer : timers_)
+    timer->loop_ = nullptr;
 }
 
 Result<void> EventLoop::add(int fd, std::uint32_t events, FdWatcher& watcher) {
@@ -89,7 +92,8 @@ void EventLoop::stop() {
 }
 
 void EventLoop::run() {
-  while (!stop_.load(std::memory_order_acquire)) turn(Duration(-1));
+  while (!stop_.load(std::memory_order_acquire))
+    turn(Duration(-1));
   stop_.store(false, std::memory_order_release);
 }
 
@@ -109,11 +113,11 @@ int EventLoop::wait(Duration max_wait, epoll_event* events, int capacity) {
     refresh_now();
   }
   // Round up: waking early would only spin through empty turns.
-  int timeout_ms = max_wait < Duration::zero()
-                       ? -1
-                       : static_cast<int>(std::min<std::int64_t>(
-                             std::chrono::ceil<std::chrono::milliseconds>(max_wait).count(),
-                             3'600'000));
+  int timeout_ms =
+      max_wait < Duration::zero()
+          ? -1
+          : static_cast<int>(std::min<std::int64_t>(
+                std::chrono::ceil<std::chrono::milliseconds>(max_wait).count(), 3'600'000));
   n = ::epoll_wait(epoll_.get(), events, capacity, timeout_ms);
   return std::max(n, 0);
 }
@@ -150,7 +154,8 @@ bool EventLoop::run_posted() {
     std::lock_guard lock(posted_mutex_);
     posted_running_.swap(posted_);
   }
-  for (std::function<void()>& work : posted_running_) work();
+  for (std::function<void()>& work : posted_running_)
+    work();
   bool worked = !posted_running_.empty();
   posted_running_.clear();
   if (worked) last_event_ = now_;

@@ -5,8 +5,9 @@
 
 namespace nfsrdma {
 
-/// Inherit once per list an object can be on (Tag tells them apart).
-template <typename Tag = void>
+/// Inherit once per list an object can be on; Tag tells them apart, by custom the class itself for
+/// the only or main one.
+template <typename Tag>
 class ListNode {
  public:
   ListNode() = default;
@@ -28,7 +29,7 @@ class ListNode {
   ListNode* prev_ = this;
 };
 
-template <typename T, typename Tag = void>
+template <typename T, typename Tag = T>
 class IntrusiveList {
   using Node = ListNode<Tag>;
 
@@ -60,7 +61,8 @@ class IntrusiveList {
   }
   /// Moves everything of `other` to the end of this list.
   void splice_back(IntrusiveList& other) {
-    while (T* item = other.pop_front()) push_back(*item);
+    while (T* item = other.pop_front())
+      push_back(*item);
   }
   /// `fn` may unlink or destroy the item that it is given, no other.
   template <typename Fn>

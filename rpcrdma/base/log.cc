@@ -16,8 +16,8 @@ std::atomic<LogLevel> g_level{LogLevel::kNotice};
 
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
-    auto made = std::make_shared<spdlog::logger>(
-        "nfs-rdma", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto made = std::make_shared<spdlog::logger>("nfs-rdma",
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_level(spdlog::level::trace);
     made->flush_on(spdlog::level::trace);
     made->set_pattern(std::getenv("JOURNAL_STREAM") != nullptr ? "%v" : "%Y-%m-%d %H:%M:%S.%e %v");
@@ -35,8 +35,12 @@ constexpr LevelName kLevels[] = {
 
 }  // namespace
 
-void set_log_level(LogLevel level) { g_level.store(level, std::memory_order_relaxed); }
-LogLevel log_level() { return g_level.load(std::memory_order_relaxed); }
+void set_log_level(LogLevel level) {
+  g_level.store(level, std::memory_order_relaxed);
+}
+LogLevel log_level() {
+  return g_level.load(std::memory_order_relaxed);
+}
 
 bool parse_log_level(std::string_view name, LogLevel* level) {
   for (std::size_t i = 0; i < std::size(kLevels); ++i) {

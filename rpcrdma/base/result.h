@@ -23,10 +23,10 @@ class [[nodiscard]] Result {
   Result(Error error) : ok_(false) { new (&error_) Error(error); }
   // std::unique_ptr<Derived> into Result<std::unique_ptr<Base>> and the like.
   template <typename U>
-    requires(std::is_convertible_v<U, T> && !std::is_same_v<std::remove_cvref_t<U>, T> &&
-             !std::is_same_v<std::remove_cvref_t<U>, Error> &&
-             !std::is_same_v<std::remove_cvref_t<U>, Result>)
-  Result(U&& value) : ok_(true) {
+  requires(std::is_convertible_v<U, T> && !std::is_same_v<std::remove_cvref_t<U>, T> &&
+           !std::is_same_v<std::remove_cvref_t<U>, Error> &&
+           !std::is_same_v<std::remove_cvref_t<U>, Result>) Result(U&& value)
+      : ok_(true) {
     new (&value_) T(std::forward<U>(value));
   }
   Result(Result&& other) noexcept : ok_(other.ok_) { take(other); }
@@ -110,11 +110,11 @@ class [[nodiscard]] Result<void> {
   if (!tmp.ok()) return tmp.error();      \
   decl = std::move(tmp).value()
 
-#define NFSRDMA_CHECK_OK(expr)                                          \
-  do {                                                                  \
-    if (auto check_result = (expr); !check_result.ok()) {               \
-      return check_result.error();                                      \
-    }                                                                   \
+#define NFSRDMA_CHECK_OK(expr)                            \
+  do {                                                    \
+    if (auto check_result = (expr); !check_result.ok()) { \
+      return check_result.error();                        \
+    }                                                     \
   } while (0)
 
 }  // namespace nfsrdma

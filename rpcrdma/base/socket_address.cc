@@ -11,7 +11,9 @@ namespace nfsrdma {
 
 namespace {
 
-const sockaddr_in& v4(const sockaddr_storage& s) { return reinterpret_cast<const sockaddr_in&>(s); }
+const sockaddr_in& v4(const sockaddr_storage& s) {
+  return reinterpret_cast<const sockaddr_in&>(s);
+}
 const sockaddr_in6& v6(const sockaddr_storage& s) {
   return reinterpret_cast<const sockaddr_in6&>(s);
 }
@@ -122,7 +124,7 @@ std::string SocketAddress::text() const {
 }
 
 bool SocketAddress::same_host(const SocketAddress& other) const {
-  auto canonical = [](const SocketAddress& a, std::byte (&out)[16]) {
+  auto canonical = [](const SocketAddress& a, std::byte(&out)[16]) {
     std::memset(out, 0, sizeof out);
     if (a.is_v6()) {
       std::memcpy(out, &v6(a.storage_).sin6_addr, 16);

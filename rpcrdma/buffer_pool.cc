@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arenas come from mmap, in granules of at least 2 MiB of one size class, and are kept until the
+// pool dies; pages that were never used cost nothing. A class grows when its free list is empty
+// and the budget allows one more buffer, so arenas never exceed the budget by more than a granule
+// per class.
+//
+// Order among waiters: while somebody waits, acquire() refuses everyone else who wants more than a
+// message buffer, or a stream of small requests could starve a large one for ever. Message
+// buffers are exempt because finishing a call may need one and frees more than it takes.
+#include "rpcrdma/buffer_pool.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define NFSRDMA_POISON(p, n) ASAN_POISON_MEMORY_REGION(p, n)
+#define NFSRDMA_UNPOISON(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
+#else
+#define NFSRDMA_POISON(p, n) ((void)(p), (void)(n))
+#define NFSRDMA_UNPOISON(p, n) ((void)(p), (void)(n))
+#endif
+
+namespace nfsrdma {
+
+namespace {
+
+struct SizeClass {
+  std::size_t bytes;
+  std::size_t per_arena;
+};
+// The extra 4 KiB in the large classes hold what surrounds a payload of a power of two.
+constexpr SizeClass kSizeClasses[] = {
+    {4096, 512},
+    {64 << 10, 32},
+    {256 << 10, 8},
+    {(std::size_t{1} << 20) + 4096, 4},
+    {BufferPool::kMaxBuffer, 1},
+};
+
+std::size_t class_for(std::size_t bytes) {
+  std::size_t size_class = 0;
+  while (kSizeClasses[size_class].bytes < bytes)
+    ++size_class;
+  return size_class;
+}
+
+}  // namespace
+
+struct BufferPool::Arena {
+  std::byte* data = nullptr;
+  std::size_t size = 0;
+  std::vector<MemoryRegion> regions;  // parallel to domains_
+
+  ~Arena() {
+    regions.clear();
+    NFSRDMA_UNPOISON(data, size);
+    if (data != nullptr) ::munmap(data, size);
+  }
+};
+
+/// Serves the waiters from the loop, never from inside the release that made room.
+class BufferPool::WakeWaiters final : public Deferred {
+ public:
+  explicit WakeWaiters(BufferPool& pool) : pool_(pool) {}
+
+  void run_deferred() override {
+    while (BufferWaiter* waiter = pool_.waiters_.pop_front()) {
+      serving_ = waiter;
+      enlisted_again_ = false;
+      waiter->on_buffers();
+      serving_ = nullptr;
+      if (enlisted_again_) return;  // there is not enough for the first one: the others wait
+    }
+  }
+
+  bool serving() const { return serving_ != nullptr; }
+  /// True when `waiter` is the one being served: it keeps its place.
+  bool keeps_place(BufferWaiter& waiter) {
+    if (serving_ != &waiter) return false;
+    enlisted_again_ = true;
+    return true;
+  }
+
+ private:
+  BufferPool& pool_;
+  BufferWaiter* serving_ = nullptr;
+  bool enlisted_again_ = false;
+};
+
+BufferPool::BufferPool(EventLoop& loop, std::size_t budget)
+    : loop_(loop),
+      budget_(std::max(budget, 2 * kMaxBuffer)),  // less could never serve the largest call
+      wake_waiters_(std::make_unique<WakeWaiters>(*this)) {
+  static_assert(std::size(kSizeClasses) == kClasses);
+}
+
+BufferPool::~BufferPool() {
+  NFSRDMA_CHECK(in_use_ == 0);
+}
+
+Result<void> BufferPool::add_domain(ProtectionDomain& domain) {
+  std::vector<MemoryRegion> made;
+  made.reserve(arenas_.size());
+  for (auto& arena : arenas_) {
+    NFSRDMA_TRY(MemoryRegion region,
+                domain.register_memory({arena->data, arena->size}, Access::kLocal, nullptr));
+    made.push_back(std::move(region));
+  }
+  for (std::size_t i = 0; i < arenas_.size(); ++i) {
+    arenas_[i]->regions.push_back(std::move(made[i]));
+  }
+  domains_.push_back(&domain);
+  return {};
+}
+
+void BufferPool::remove_domain(ProtectionDomain& domain) {
+  auto found = std::find(domains_.begin(), domains_.end(), &domain);
+  if (found == domains_.end()) return;
+  const auto index = found - domains_.begin();
+  for (auto& arena : arenas_)
+    arena->regions.erase(arena->regions.begin() + index);
+  domains_.erase(found);
+}
+
+bool BufferPool::grow(std::size_t size_class) {
+  if (arenas_.size() > UINT16_MAX) return false;
+  const SizeClass& shape = kSizeClasses[size_class];
+  auto arena = std::make_unique<Arena>();
+  const std::size_t size = shape.bytes * shape.per_arena;
+  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  arena->data = static_cast<std::byte*>(memory);
+  arena->size = size;
+  for (ProtectionDomain* domain : domains_) {
+    auto region = domain->register_memory({arena->data, size}, Access::kLocal, nullptr);
+    if (!region.ok()) return false;
+    arena->regions.push_back(std::move(region).value());
+  }
+  auto& list = free_[size_class];
+  std::size_t of_class = shape.per_arena;
+  for (auto& other : arenas_) {
+    if (other->size == size) of_class += shape.per_arena;
+  }
+  list.reserve(of_class);  // so that release() never allocates
+  for (std::size_t i = shape.per_arena; i-- > 0;) {
+    list.push_back({arena->data + i * shape.bytes, static_cast<std::uint16_t>(arenas_.size())});
+  }
+  NFSRDMA_POISON(arena->data, size);
+  arenas_.push_back(std::move(arena));
+  return true;
+}
+
+Buffer BufferPool::acquire(std::size_t bytes) {
+  Buffer buffer;
+  if (bytes > kMaxBuffer) return buffer;
+  const std::size_t size_class = class_for(bytes);
+  const std::size_t size = kSizeClasses[size_class].bytes;
+  if (size > budget_ - in_use_) return buffer;
+  if (size_class > 0 && !waiters_.empty() && !wake_waiters_->serving()) return buffer;
+  auto& list = free_[size_class];
+  if (list.empty() && !grow(size_class)) return buffer;
+  const Free free = list.back();
+  list.pop_back();
+  in_use_ += size;
+  NFSRDMA_UNPOISON(free.data, size);
+  buffer.pool_ = this;
+  buffer.data_ = free.data;
+  buffer.size_ = static_cast<std::uint32_t>(size);
+  buffer.arena_ = free.arena;
+  buffer.size_class_ = static_cast<std::uint8_t>(size_class);
+  return buffer;
+}
+
+void BufferPool::release(Buffer& buffer) {
+  NFSRDMA_POISON(buffer.data_, buffer.size_);
+  free_[buffer.size_class_].push_back({buffer.data_, buffer.arena_});
+  in_use_ -= buffer.size_;
+  if (!waiters_.empty()) loop_.defer(*wake_waiters_);
+}
+
+std::uint32_t BufferPool::lkey(const Buffer& buffer, const ProtectionDomain& domain) const {
+  const Arena& arena = *arenas_[buffer.arena_];
+  for (std::size_t i = 0; i < domains_.size(); ++i) {
+    if (domains_[i] == &domain) return arena.regions[i].lkey();
+  }
+  return 0;
+}
+
+void BufferPool::wait_for_buffers(BufferWaiter& waiter) {
+  if (wake_waiters_->keeps_place(waiter)) {
+    waiters_.push_front(waiter);
+    return;
+  }
+  waiters_.push_back(waiter);
+  // Something may have been released before the waiter enlisted.
+  if (in_use_ == 0) loop_.defer(*wake_waiters_);
+}
+
+std::size_t BufferPool::arena_bytes() const {
+  std::size_t total = 0;
+  for (const auto& arena : arenas_)
+    total += arena->size;
+  return total;
+}
+
+}  // namespace nfsrdma

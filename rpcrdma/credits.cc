@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpcrdma/credits.h"
+
+namespace nfsrdma {
+
+namespace {
+// Replies after which the use of the grant is judged anew.
+constexpr std::uint32_t kWindow = 64;
+}  // namespace
+
+bool ConnectionCredits::open() {
+  // When room gets short newcomers get one credit each, so that more of them fit.
+  const bool scarce = ledger_.headroom() < ledger_.capacity() / 8;
+  granted_ = ledger_.take(scarce ? 1 : std::max(1u, ledger_.limits().initial));
+  return granted_ > 0;
+}
+
+void ConnectionCredits::on_call(std::uint32_t requested, std::uint32_t outstanding) {
+  requested_ = std::clamp(requested, 1u, std::max(1u, ledger_.limits().maximum));
+  peak_ = std::max(peak_, outstanding);
+}
+
+std::uint32_t ConnectionCredits::on_reply() {
+  ledger_.give_back(retiring_);
+  retiring_ = 0;
+  if (peak_ * 2 >= granted_ && granted_ < requested_) {
+    grow();
+  } else if (granted_ > requested_) {
+    shrink();
+  } else if (++replies_ >= kWindow) {
+    const bool scarce = ledger_.headroom() < ledger_.capacity() / 8;
+    if (scarce && peak_ * 4 < granted_) shrink();
+    replies_ = 0;
+    peak_ = 0;
+  }
+  return granted_;
+}
+
+void ConnectionCredits::grow() {
+  granted_ += ledger_.take(std::min(granted_, requested_ - granted_));
+}
+
+void ConnectionCredits::shrink() {
+  const std::uint32_t target = std::clamp(std::max(peak_ * 2, 1u), 1u, requested_);
+  if (target >= granted_) return;
+  retiring_ = granted_ - target;
+  granted_ = target;
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpcrdma/rdma_server.h"
+
+#include "rpcrdma/base/log.h"
+#include "rpcrdma/responder.h"
+
+namespace nfsrdma {
+
+/// Deletes connections outside of their own calls, and tells when the last one is gone.
+class RdmaServer::Reaper final : public Deferred {
+ public:
+  explicit Reaper(RdmaServer& server) : server_(server) {}
+  void run_deferred() override {
+    for (auto& shard : server_.shards_) {
+      while (ResponderConnection* connection = shard->dead_.pop_front())
+        delete connection;
+    }
+    server_.check_drained();
+  }
+
+ private:
+  RdmaServer& server_;
+};
+
+RdmaServer::RdmaServer(EventLoop& loop, BufferPool& pool, CallHandler& handler,
+                       const RdmaServerLimits& limits)
+    : loop_(loop),
+      pool_(pool),
+      handler_(handler),
+      limits_(limits),
+      patience_([this] {
+        for (auto& shard : shards_) {
+          shard->connections_.for_each([](ResponderConnection& c) { c.cut(); });
+        }
+      }),
+      reaper_(std::make_unique<Reaper>(*this)) {
+  limits_.inline_bytes = valid_inline_size(limits_.inline_bytes);
+}
+
+RdmaServer::~RdmaServer() {
+  for (auto& shard : shards_) {
+    shard->connections_.for_each([](ResponderConnection& c) { c.tear_down(); });
+    NFSRDMA_CHECK(shard->connections_.empty());  // else the handler still has Calls
+    while (ResponderConnection* connection = shard->dead_.pop_front())
+      delete connection;
+  }
+}
+
+void RdmaServer::accept(std::unique_ptr<Incoming> incoming) {
+  if (stopping_) return;
+  incoming->start(loop_, *this);
+}
+
+void RdmaServer::on_connect_request(std::unique_ptr<ConnectRequest> request) {
+  ResponderShard* shard = nullptr;
+  if (!stopping_ && connection_count_ < limits_.max_connections) {
+    shard = shard_for(request->device());
+  }
+  if (shard == nullptr) {
+    request->reject({});
+    return;
+  }
+  shard->accept(std::move(request));
+}
+
+ResponderShard* RdmaServer::shard_for(Device& device) {
+  for (auto& shard : shards_) {
+    if (&shard->device_ == &device) return shard.get();
+  }
+  auto made = ResponderShard::create(*this, device);
+  if (!made.ok()) {
+    log_error("{}: {}", device.info().name, made.error().message());
+    return nullptr;
+  }
+  shards_.push_back(std::move(made).value());
+  return shards_.back().get();
+}
+
+void RdmaServer::for_each_connection(
+    const std::function<void(const ServerConnection&)>& visit) const {
+  for (auto& shard : shards_) {
+    shard->connections_.for_each([&](ResponderConnection& c) { visit(c); });
+  }
+}
+
+void RdmaServer::connection_gone(ResponderConnection& connection) {
+  connection.shard_.dead_.push_back(connection);
+  --connection_count_;
+  loop_.defer(*reaper_);
+}
+
+void RdmaServer::shutdown(Duration patience, std::function<void()> done) {
+  stopping_ = true;
+  drained_ = std::move(done);
+  for (auto& shard : shards_) {
+    shard->connections_.for_each([](ResponderConnection& c) { c.drain(); });
+  }
+  patience_.arm_after(loop_, patience);
+  loop_.defer(*reaper_);
+}
+
+void RdmaServer::check_drained() {
+  if (!drained_ || connection_count_ > 0) return;
+  patience_.cancel();
+  std::exchange(drained_, nullptr)();
+}
+
+}  // namespace nfsrdma

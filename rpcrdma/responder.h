@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server side of RPC-over-RDMA, below RdmaServer.
+//
+//   ResponderShard       one per device: endpoint, credit ledger, pool of Calls, who waits for
+//                        buffers
+//   ResponderConnection  one queue pair: its calls, its Reads, its send queue
+//   ResponderCall        one message, from the receive to the completion of its reply
+//
+// A call's way: arrive -> (wait for buffers) -> (pull Read chunks) -> with the handler ->
+// (wait for the send queue) -> sending -> free. Each state's owner is named below. When the
+// connection dies, calls in any state but "with the handler" are dropped at once; that one is when
+// the handler replies.
+//
+// Memory: a call holds the receive buffer until it is answered, and buffers for its header, reply
+// and chunks; whatever is posted stays with the call until its completion, or until the queue pair
+// is destroyed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "rpcrdma/call.h"
+#include "rpcrdma/credits.h"
+#include "rpcrdma/header.h"
+#include "rpcrdma/private_data.h"
+#include "rpcrdma/rdma_endpoint.h"
+#include "rpcrdma/rdma_server.h"
+#include "rpcrdma/reply_chain.h"
+
+namespace nfsrdma {
+
+struct WaitingTag {};     // for buffers (shard), Reads or the send queue (connection)
+struct OpenTag {};        // all calls of a connection
+struct ConnectionTag {};  // all connections of a shard
+
+class ResponderCall final : public Call,
+                            public WorkOwner,
+                            public ListNode<WaitingTag>,
+                            public ListNode<OpenTag> {
+ public:
+  enum class State : std::uint8_t {
+    kFree,          // in the shard's free list
+    kNeedsBuffers,  // in ResponderShard::waiting_
+    kReading,       // in ResponderConnection::readers_ until all its Reads are posted
+    kWithHandler,
+    kNeedsSendQueue,  // in ResponderConnection::senders_
+    kSending,
+  };
+  /// What the call will be answered with if it never reaches the handler.
+  enum class Refusal : std::uint8_t { kNone, kErrVers, kErrChunk };
+
+  explicit ResponderCall(ResponderShard& shard) : shard_(shard) {}
+
+  // --- Call ---
+  bool reserve_reply(std::size_t bytes) override;
+  MutableByteSpan reply_room() override;
+  void reply(const xdr::Encoder& encoder, Buffer payload) override;
+  void drop() override;
+
+ private:
+  friend class ResponderConnection;
+  friend class ResponderShard;
+
+  void on_work_done(std::uint32_t tag, WorkStatus status) override;
+  ResponderConnection& responder() const;
+
+  /// Message arrived: decode, judge, go on.
+  void arrive(ResponderConnection& connection, const ReceivedMessage& message);
+  bool judge(const ReceivedMessage& message);
+  /// Takes the buffers that the call needs; false when it must wait for them.
+  bool take_buffers();
+  bool take_chunk_buffers();
+  void proceed();
+  void read_done(WorkStatus status);
+  void deliver();
+  void refuse(Refusal refusal);
+  void give_back_request();
+  ReplyParts parts();
+
+  ResponderShard& shard_;
+  State state_ = State::kFree;
+  Refusal refusal_ = Refusal::kNone;
+  TransportHeader header_;
+  std::uint32_t receive_slot_ = 0;
+  bool holds_receive_ = false;
+  ByteSpan inline_message_;
+  Buffer send_buffer_;        // header of the reply
+  Buffer reply_buffer_;       // reply_room() at first
+  Buffer long_reply_buffer_;  // after reserve_reply() of more
+
+  // Read chunks: one buffer each, all segments one after the other.
+  std::array<Buffer, ChunkLists::kMaxReadChunks> chunk_buffers_;
+  std::array<MemoryRegion, ChunkLists::kMaxReadChunks> sinks_;
+  std::array<xdr::ReducedItem, ChunkLists::kMaxReadChunks> items_;
+  std::uint16_t next_chunk_ = 0;    // the next segment to read
+  std::uint16_t next_segment_ = 0;  // within that chunk
+  std::uint32_t chunk_done_ = 0;    // bytes of that chunk before the segment
+  std::uint32_t reads_out_ = 0;
+  bool read_failed_ = false;
+
+  // The reply, while it is sent.
+  std::size_t encoded_bytes_ = 0;
+  std::array<xdr::PayloadReference, xdr::Encoder::kMaxPayloads> payloads_;
+  std::size_t payload_count_ = 0;
+  Buffer payload_;
+  std::uint32_t send_entries_ = 0;
+};
+
+class ResponderConnection final : public ServerConnection,
+                                  public QueuePairHandler,
+                                  public ListNode<ConnectionTag>,
+                                  private Deferred {
+ public:
+  ResponderConnection(ResponderShard& shard, const SocketAddress& peer, const PrivateData& theirs);
+  ~ResponderConnection() override;
+
+  /// The credits are there and the queue pair is up; false: refuse.
+  bool reserve_credits();
+  void start(std::unique_ptr<QueuePair> queue_pair);
+
+  // --- ServerConnection ---
+  const SocketAddress& peer() const override { return peer_; }
+  TransportKind transport() const override;
+  EventLoop& loop() override;
+  BufferPool& buffers() override;
+  ConnectionInfo describe() const override;
+
+  // --- QueuePairHandler ---
+  void on_disconnected(Error why) override;
+
+  void on_message(const ReceivedMessage& message);
+  /// Takes no more calls and closes when the last one is answered.
+  void drain();
+  /// Closes now.
+  void cut();
+  /// For the destruction of the server: as if disconnected.
+  void tear_down();
+
+ private:
+  friend class ResponderCall;
+  friend class ResponderShard;
+  friend class RdmaServer;
+
+  void run_deferred() override { tear_down(); }
+  void pump_reads();
+  bool add_read(ResponderCall& call);
+  void submit_send(ResponderCall& call);
+  void pump_sends();
+  /// False when the send queue lacks the room.
+  bool try_send(ResponderCall& call);
+  void call_finished(ResponderCall& call);
+  bool usable() const { return queue_pair_ != nullptr && !disconnected_; }
+
+  ResponderShard& shard_;
+  SocketAddress peer_;
+  InlineThresholds inline_;
+  bool invalidate_ = false;
+  std::unique_ptr<QueuePair> queue_pair_;
+  QueuePairInfo info_;
+  std::chrono::steady_clock::time_point since_;
+  SendQueue send_queue_;
+  ConnectionCredits credits_;
+  std::uint32_t outbound_reads_ = 0;
+  std::uint32_t reads_out_ = 0;
+  IntrusiveList<ResponderCall, OpenTag> open_calls_;
+  std::uint32_t open_count_ = 0;
+  IntrusiveList<ResponderCall, WaitingTag> readers_;
+  IntrusiveList<ResponderCall, WaitingTag> senders_;
+  bool disconnected_ = false;
+  bool torn_down_ = false;
+  bool draining_ = false;
+  TransferStats stats_;
+};
+
+class ResponderShard final : public MessageHandler, private BufferWaiter {
+ public:
+  static Result<std::unique_ptr<ResponderShard>> create(RdmaServer& server, Device& device);
+  ~ResponderShard() override;
+
+  RdmaServer& server() { return server_; }
+  RdmaEndpoint& endpoint() { return *endpoint_; }
+  CreditLedger& ledger() { return ledger_; }
+  ReplyChain& chain() { return chain_; }
+  BufferPool& pool();
+
+  void accept(std::unique_ptr<ConnectRequest> request);
+  ResponderCall* take_call();
+  void recycle(ResponderCall& call);
+  /// `call` could not get its buffers: it is tried again, in order.
+  void wait_for_buffers(ResponderCall& call);
+
+  void on_message(const ReceivedMessage& message) override;
+
+ private:
+  friend class RdmaServer;
+  friend class ResponderCall;
+  friend class ResponderConnection;
+
+  ResponderShard(RdmaServer& server, Device& device);
+  void on_buffers() override;
+
+  // Calls kept with their buffers for the next message; more are freed.
+  static constexpr std::size_t kWarmCalls = 128;
+
+  RdmaServer& server_;
+  Device& device_;
+  CreditLedger ledger_;
+  std::unique_ptr<RdmaEndpoint> endpoint_;
+  ReplyChain chain_;
+  IntrusiveList<ResponderConnection, ConnectionTag> connections_;
+  IntrusiveList<ResponderConnection, ConnectionTag> dead_;
+  IntrusiveList<ResponderCall, WaitingTag> waiting_;
+  IntrusiveList<ResponderCall, WaitingTag> free_;
+  std::size_t free_count_ = 0;
+};
+
+}  // namespace nfsrdma

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// ResponderConnection: posts the Reads and replies of its calls within the limits of the queue
+// pair (ORD, send queue depth), in order of arrival, and takes everything apart when it ends.
+#include <algorithm>
+
+#include "rpcrdma/base/log.h"
+#include "rpcrdma/responder.h"
+
+namespace nfsrdma {
+
+namespace {
+enum : std::uint32_t { kReadTag, kSendTag };
+
+TransportKind transport_of(FabricKind kind) {
+  switch (kind) {
+    case FabricKind::kVerbs:
+      return TransportKind::kVerbs;
+    case FabricKind::kIwarp:
+      return TransportKind::kIwarp;
+    case FabricKind::kSimulated:
+      break;
+  }
+  return TransportKind::kSimulated;
+}
+}  // namespace
+
+ResponderConnection::ResponderConnection(ResponderShard& shard, const SocketAddress& peer,
+                                         const PrivateData& theirs)
+    : shard_(shard),
+      peer_(peer),
+      since_(shard.server().loop_.now()),
+      send_queue_(std::min(shard.server().limits_.send_depth, shard.device_.info().max_send_depth)),
+      credits_(shard.ledger()) {
+  const RdmaServerLimits& limits = shard.server().limits_;
+  const PrivateData ours{limits.inline_bytes, limits.inline_bytes, true};
+  inline_ = InlineThresholds::negotiate(ours, theirs);
+  invalidate_ = limits.remote_invalidation && theirs.remote_invalidation &&
+                shard.device_.info().send_with_invalidate;
+  id = next_connection_id();
+}
+
+ResponderConnection::~ResponderConnection() {
+  NFSRDMA_CHECK(open_count_ == 0);
+}
+
+bool ResponderConnection::reserve_credits() {
+  if (!credits_.open()) return false;
+  shard_.endpoint().ensure_receives(shard_.ledger().receives_needed());
+  return true;
+}
+
+void ResponderConnection::start(std::unique_ptr<QueuePair> queue_pair) {
+  queue_pair_ = std::move(queue_pair);
+  queue_pair_->context = this;
+  info_ = queue_pair_->info();
+  outbound_reads_ = std::min(info_.max_outbound_reads, shard_.server().limits_.outbound_reads);
+  shard_.server().handler_.on_connection_opened(*this);
+}
+
+TransportKind ResponderConnection::transport() const {
+  return transport_of(shard_.device_.info().kind);
+}
+EventLoop& ResponderConnection::loop() {
+  return shard_.server().loop_;
+}
+BufferPool& ResponderConnection::buffers() {
+  return shard_.pool();
+}
+
+ConnectionInfo ResponderConnection::describe() const {
+  ConnectionInfo out;
+  out.id = id;
+  out.transport = transport();
+  out.device = shard_.device_.info().name;
+  out.local = info_.local;
+  out.peer = peer_;
+  out.inline_send = inline_.send;
+  out.inline_recv = inline_.receive;
+  out.credits = credits_.granted();
+  out.ord = outbound_reads_;
+  out.ird = info_.max_inbound_reads;
+  out.remote_invalidation = invalidate_;
+  out.crc = info_.crc;
+  out.detail = info_.detail;
+  out.age_seconds = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(shard_.server_.loop_.now() - since_)
+          .count());
+  out.stats = stats_;
+  return out;
+}
+
+void ResponderConnection::on_message(const ReceivedMessage& message) {
+  stats_.inline_bytes += message.bytes.size();
+  if (disconnected_ || draining_) {
+    shard_.endpoint().repost(message.slot);
+    return;
+  }
+  shard_.take_call()->arrive(*this, message);
+}
+
+/// Posts Reads while the peer's IRD and the send queue have room, oldest call first.
+void ResponderConnection::pump_reads() {
+  while (usable() && reads_out_ < outbound_reads_) {
+    ResponderCall* call = readers_.front();
+    if (call == nullptr || send_queue_.room() == 0) return;
+    if (!add_read(*call)) return;
+  }
+}
+
+/// Posts the next segment of `call`, or delivers it when nothing had to be read at all. False when
+/// posting failed.
+bool ResponderConnection::add_read(ResponderCall& call) {
+  const ChunkLists& chunks = call.header_.chunks;
+  while (call.next_chunk_ < chunks.read_chunk_count) {
+    const ReadChunk& chunk = chunks.read_chunks[call.next_chunk_];
+    if (call.next_segment_ == chunk.count) {
+      ++call.next_chunk_;
+      call.next_segment_ = 0;
+      call.chunk_done_ = 0;
+      continue;
+    }
+    const Segment& segment = chunks.segments(chunk)[call.next_segment_];
+    if (segment.length > 0) break;
+    ++call.next_segment_;  // legal, nothing to fetch
+  }
+  if (call.next_chunk_ == chunks.read_chunk_count) {
+    call.ListNode<WaitingTag>::unlink();
+    if (call.reads_out_ == 0) call.deliver();
+    return true;
+  }
+
+  const std::uint16_t chunk_index = call.next_chunk_;
+  const ReadChunk& chunk = chunks.read_chunks[chunk_index];
+  const Segment& segment = chunks.segments(chunk)[call.next_segment_];
+  Buffer& buffer = call.chunk_buffers_[chunk_index];
+  RdmaEndpoint& endpoint = shard_.endpoint();
+  MemoryRegion& sink = call.sinks_[chunk_index];
+  if (endpoint.device().info().read_sink_needs_handle && !sink) {
+    auto region = endpoint.domain().register_memory({buffer.data(), chunk.length},
+                                                    Access::kReadSink, queue_pair_.get());
+    if (!region.ok()) {
+      cut();
+      return false;
+    }
+    sink = std::move(region).value();
+  }
+  const Sge sge{buffer.data() + call.chunk_done_, segment.length, endpoint.lkey(buffer)};
+  call.chunk_done_ += segment.length;
+  ++call.next_segment_;
+  // Past the last segment of all, so that the completion knows that nothing is left to post.
+  if (call.next_segment_ == chunk.count) {
+    ++call.next_chunk_;
+    call.next_segment_ = 0;
+    call.chunk_done_ = 0;
+  }
+  if (call.next_chunk_ == chunks.read_chunk_count) call.ListNode<WaitingTag>::unlink();
+
+  WorkRequest request;
+  request.opcode = WorkOpcode::kRead;
+  request.sges = {&sge, 1};
+  request.remote_handle = segment.handle;
+  request.remote_offset = segment.offset;
+  request.read_sink = sink ? &sink : nullptr;
+  request.wr_id = endpoint.work().add(call, kReadTag);
+  send_queue_.reserve(1);
+  ++reads_out_;
+  ++call.reads_out_;
+  ++stats_.rdma_reads;
+  stats_.rdma_read_bytes += segment.length;
+  std::size_t posted = 0;
+  if (!queue_pair_->post({&request, 1}, &posted).ok()) {
+    cut();
+    return false;
+  }
+  return true;
+}
+
+void ResponderConnection::submit_send(ResponderCall& call) {
+  if (senders_.empty() && try_send(call)) return;
+  call.state_ = ResponderCall::State::kNeedsSendQueue;
+  senders_.push_back(call);
+}
+
+void ResponderConnection::pump_sends() {
+  while (usable()) {
+    ResponderCall* call = senders_.front();
+    if (call == nullptr) return;
+    call->ListNode<WaitingTag>::unlink();
+    if (!try_send(*call)) {
+      senders_.push_front(*call);
+      return;
+    }
+  }
+}
+
+bool ResponderConnection::try_send(ResponderCall& call) {
+  if (!usable()) return false;  // tear_down() finds it among the waiting ones
+  ReplyChain& chain = shard_.chain();
+  const ReplyParts parts = call.parts();
+  const bool err_vers = call.refusal_ == ResponderCall::Refusal::kErrVers;
+  if (call.refusal_ != ResponderCall::Refusal::kNone) {
+    chain.build_send(parts, err_vers ? encode_err_vers(parts.send_room, call.xid_, 1)
+                                     : encode_err_chunk(parts.send_room, call.xid_, 1));
+  } else if (chain.build(parts) == ReplyForm::kErrChunk) {
+    ++stats_.errors;
+  }
+  if (chain.requests().size() > send_queue_.depth()) {
+    // It would never fit: more segments than our send queue has entries.
+    chain.build_send(parts, encode_err_chunk(parts.send_room, call.xid_, 1));
+    ++stats_.errors;
+  }
+  std::span<WorkRequest> requests = chain.requests();
+  if (!send_queue_.reserve(static_cast<std::uint32_t>(requests.size()))) return false;
+
+  call.state_ = ResponderCall::State::kSending;
+  call.send_entries_ = static_cast<std::uint32_t>(requests.size());
+  const std::uint32_t before = credits_.granted();
+  const std::uint32_t grant = credits_.on_reply();
+  if (grant > before) shard_.endpoint().ensure_receives(shard_.ledger().receives_needed());
+  store_be32(parts.send_room.data() + kCreditsOffset, grant);
+
+  const std::uint64_t wr_id = shard_.endpoint().work().add(call, kSendTag);
+  for (WorkRequest& request : requests)
+    request.wr_id = WorkTable::link(wr_id);
+  requests.back().wr_id = wr_id;
+  stats_.rdma_writes += requests.size() - 1;
+  stats_.rdma_write_bytes += chain.written_bytes();
+  stats_.inline_bytes += chain.sent_bytes();
+  if (requests.back().opcode == WorkOpcode::kSendWithInvalidate) ++stats_.invalidations;
+  std::size_t posted = 0;
+  if (!queue_pair_->post(requests, &posted).ok()) cut();
+  return true;
+}
+
+void ResponderConnection::call_finished(ResponderCall& call) {
+  call.ListNode<OpenTag>::unlink();
+  --open_count_;
+  shard_.recycle(call);
+  if (open_count_ > 0) return;
+  if (torn_down_) {
+    shard_.server().connection_gone(*this);
+  } else if (draining_) {
+    cut();
+  }
+}
+
+void ResponderConnection::drain() {
+  draining_ = true;
+  if (open_count_ == 0) cut();
+}
+
+void ResponderConnection::cut() {
+  if (usable()) queue_pair_->disconnect();
+}
+
+void ResponderConnection::on_disconnected(Error why) {
+  if (disconnected_) return;
+  disconnected_ = true;
+  if (why.code != Errc::kClosed) log_info("{}: connection lost: {}", peer_.text(), why.message());
+  loop().defer(*this);
+}
+
+void ResponderConnection::tear_down() {
+  if (torn_down_) return;
+  disconnected_ = true;
+  shard_.endpoint().retire(std::move(queue_pair_));
+  torn_down_ = true;
+  ++open_count_;  // keeps the connection while its calls go
+  open_calls_.for_each([this](ResponderCall& call) {
+    if (call.state_ == ResponderCall::State::kWithHandler) return;
+    shard_.endpoint().work().forget(call);
+    call.give_back_request();
+    call_finished(call);
+  });
+  shard_.server().handler_.on_connection_closed(*this);
+  if (--open_count_ == 0) shard_.server().connection_gone(*this);
+}
+
+}  // namespace nfsrdma

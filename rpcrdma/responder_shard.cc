@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// ResponderShard: what the connections on one device share.
+#include <algorithm>
+
+#include "rpcrdma/base/log.h"
+#include "rpcrdma/responder.h"
+
+namespace nfsrdma {
+
+namespace {
+// Receives are posted for every grant in force; together they may use this part of the pool.
+constexpr std::size_t kReceiveShareOfPool = 4;
+
+CreditLimits credit_limits(const RdmaServerLimits& limits, const BufferPool& pool) {
+  CreditLimits credits = limits.credits;
+  const std::size_t affordable = pool.budget() / kReceiveShareOfPool / limits.inline_bytes;
+  credits.receives =
+      static_cast<std::uint32_t>(std::min<std::size_t>(credits.receives, affordable));
+  credits.reserve = std::min(credits.reserve, credits.receives / 4);
+  return credits;
+}
+}  // namespace
+
+ResponderShard::ResponderShard(RdmaServer& server, Device& device)
+    : server_(server), device_(device), ledger_(credit_limits(server.limits_, server.pool_)) {}
+
+Result<std::unique_ptr<ResponderShard>> ResponderShard::create(RdmaServer& server, Device& device) {
+  std::unique_ptr<ResponderShard> shard(new ResponderShard(server, device));
+  RdmaEndpoint::Shape shape;
+  shape.receive_bytes = server.limits_.inline_bytes;
+  shape.receive_depth = shard->ledger_.limits().receives;
+  NFSRDMA_TRY(shard->endpoint_,
+              RdmaEndpoint::create(server.loop_, device, server.pool_, shape, *shard));
+  return shard;
+}
+
+ResponderShard::~ResponderShard() {
+  while (ResponderCall* call = free_.pop_front())
+    delete call;
+}
+
+BufferPool& ResponderShard::pool() {
+  return server_.pool_;
+}
+
+void ResponderShard::accept(std::unique_ptr<ConnectRequest> request) {
+  const PrivateData theirs = PrivateData::parse(request->private_data());
+  const RdmaServerLimits& limits = server_.limits_;
+  auto connection = std::make_unique<ResponderConnection>(*this, request->peer(), theirs);
+  if (!connection->reserve_credits()) {
+    log_warning("{}: refused: no receive buffers left", request->peer().text());
+    request->reject({});
+    return;
+  }
+  const auto private_data = PrivateData{limits.inline_bytes, limits.inline_bytes, true}.encode();
+  QueuePairOptions options;
+  options.domain = &endpoint_->domain();
+  options.completions = &endpoint_->completions();
+  options.receives = &endpoint_->receives();
+  options.handler = connection.get();
+  options.send_depth = connection->send_queue_.depth();
+  options.outbound_reads = std::min(
+      {limits.outbound_reads, device_.info().max_outbound_reads, request->peer_inbound_reads()});
+  options.private_data = private_data;
+  auto queue_pair = request->accept(options);
+  if (!queue_pair.ok()) {
+    log_info("{}: accept: {}", request->peer().text(), queue_pair.error().message());
+    return;
+  }
+  connections_.push_back(*connection);
+  ++server_.connection_count_;
+  connection.release()->start(std::move(queue_pair).value());
+}
+
+ResponderCall* ResponderShard::take_call() {
+  if (ResponderCall* call = free_.pop_front()) {
+    --free_count_;
+    return call;
+  }
+  return new ResponderCall(*this);
+}
+
+void ResponderShard::recycle(ResponderCall& call) {
+  call.ListNode<WaitingTag>::unlink();
+  call.Call::unlink();
+  call.state_ = ResponderCall::State::kFree;
+  call.payload_.reset();
+  call.long_reply_buffer_.reset();
+  call.header_.chunks.clear();
+  if (free_count_ >= kWarmCalls) {
+    call.send_buffer_.reset();
+    call.reply_buffer_.reset();
+    if (free_count_ >= 8 * kWarmCalls) {
+      delete &call;
+      return;
+    }
+    free_.push_back(call);
+  } else {
+    free_.push_front(call);
+  }
+  ++free_count_;
+}
+
+void ResponderShard::wait_for_buffers(ResponderCall& call) {
+  waiting_.push_back(call);
+  if (!BufferWaiter::linked()) pool().wait_for_buffers(*this);
+}
+
+void ResponderShard::on_buffers() {
+  while (ResponderCall* call = waiting_.front()) {
+    if (!call->take_buffers()) {
+      pool().wait_for_buffers(*this);
+      return;
+    }
+    call->ListNode<WaitingTag>::unlink();
+    call->proceed();
+  }
+}
+
+void ResponderShard::on_message(const ReceivedMessage& message) {
+  static_cast<ResponderConnection*>(message.queue_pair->context)->on_message(message);
+}
+
+}  // namespace nfsrdma
