@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exports as the server uses them: open directories with a stable id, and the answer to "may
+// this client, and how". Made from config/exports_file.h's plain values.
+//
+// Lifetimes: an ExportSnapshot never changes. reload() makes a new one and swaps it in; calls that
+// run meanwhile finish with the old one. current() returns a reference that stays valid on this
+// thread until its next current() call (each thread keeps the snapshot it last used).
+//
+// Access: of the clients of an export that match, the most specific kind decides, as exports(5)
+// orders them: single host, network (longest prefix first), wildcard, everyone. Matching by name
+// needs the name service and may block; addresses never do.
+//
+// Export ids: from `fsid=` when given, else from the path. So a handle outlives restarts, reboots
+// and moves of the data to another disk as long as either stays the same.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "config/exports_file.h"
+#include "rpcrdma/base/result.h"
+#include "rpcrdma/base/unique_fd.h"
+#include "rpcrdma/call.h"
+#include "server/credentials.h"
+#include "server/filehandle.h"
+
+namespace nfsrdma {
+
+/// A file system of an export: the export's own, or one mounted below it (crossmnt).
+struct MountPoint {
+  UniqueFd root;              // O_PATH; the export's directory, or the root of the mount
+  UniqueFd handle_base;       // O_RDONLY or O_PATH descriptor for open_by_handle_at
+  std::uint32_t key = 0;      // mount key of handles
+  int mount_id = -1;          // as name_to_handle_at reports it
+  std::uint64_t device = 0;   // st_dev of the root
+  std::uint64_t root_inode = 0;
+  std::uint64_t fsid = 0;     // fattr3.fsid
+  HandleScheme scheme = HandleScheme::kKernel;
+  bool read_only = false;
+};
+
+/// What one client may do with one export.
+struct ExportAccess {
+  bool allowed = false;
+  bool read_only = true;
+  bool sync = true;
+  bool secure = true;  // refused when the call came over TCP from a port above 1023
+  SquashRule squash;
+};
+
+class Export {
+ public:
+  std::uint64_t id = 0;
+  std::string path;  // as exported
+  std::vector<ExportClient> clients;  // most specific first
+  bool crossmnt = false;
+  bool subtree_check = false;
+  /// The export's directory is not the root of its file system: ".." is watched.
+  bool is_subtree = false;
+  std::shared_ptr<MountPoint> top;
+
+  /// The file system with that key; null when there is none (any more). Looks through the mounts
+  /// below the export when the key is new. Any thread.
+  std::shared_ptr<MountPoint> mount(std::uint32_t key) const;
+  /// The file system whose root is `root` (O_PATH), just found by crossing a mount point.
+  Result<std::shared_ptr<MountPoint>> adopt_mount(int root) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<std::uint32_t, std::shared_ptr<MountPoint>> below_;  // by key
+};
+
+class ExportSnapshot {
+ public:
+  std::uint64_t generation = 0;
+  std::vector<std::unique_ptr<Export>> exports;  // in file order
+
+  const Export* find(std::uint64_t id) const;
+  /// The export that `path` (absolute, normalised) names or lies in, the longest one; for MOUNT.
+  /// *rest: what of `path` goes beyond it, without leading slash.
+  const Export* find_path(std::string_view path, std::string_view* rest) const;
+};
+
+/// Asks the name service for the name of an address, and checks it forwards. Tests supply their own.
+class HostNames {
+ public:
+  virtual ~HostNames() = default;
+  /// All lower-case names that belong to `peer` for certain. May block for seconds.
+  virtual std::vector<std::string> names_of(const SocketAddress& peer) = 0;
+  /// All addresses of `host`.
+  virtual std::vector<SocketAddress> addresses_of(const std::string& host) = 0;
+};
+std::unique_ptr<HostNames> make_system_host_names();
+
+class ExportTable {
+ public:
+  explicit ExportTable(std::unique_ptr<HostNames> names = make_system_host_names());
+  ~ExportTable();
+
+  /// Opens the directories of `entries` and swaps the new table in. An entry that cannot be opened
+  /// is reported in *problems and left out; the others are served. Any thread but a loop's.
+  void reload(const std::vector<ExportEntry>& entries, ConfigProblems* problems);
+
+  /// The exports in force. Valid on this thread until its next call of current().
+  const ExportSnapshot& current() const;
+
+  enum class Verdict : std::uint8_t { kKnown, kWouldBlock };
+  /// What `peer` may do with `entry`. kWouldBlock (only when !may_block): the name service has to be
+  /// asked. Answers are kept for kNameLifetime.
+  Verdict access(const Export& entry, const SocketAddress& peer, bool may_block,
+                 ExportAccess* access) const;
+  /// The same for a call's connection, remembered per thread: the fast path.
+  Verdict access(const Export& entry, const ServerConnection& connection, bool may_block,
+                 ExportAccess* access) const;
+
+ private:
+  struct Names;
+  bool client_matches(const ExportClient& client, const SocketAddress& peer,
+                      const std::vector<std::string>& names) const;
+
+  std::uint64_t instance_;  // tells tables apart in the threads' memories
+  std::atomic<std::uint64_t> generation_{0};
+  mutable std::mutex mutex_;
+  std::shared_ptr<const ExportSnapshot> snapshot_;  // guarded by mutex_
+  std::unique_ptr<Names> names_;
+};
+
+}  // namespace nfsrdma

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// ServerContext: what all procedures share. Made once by main (or a test), alive longer than every
+// shard, worker and committer thread. Members are thread-safe themselves; see their headers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "rpcrdma/base/result.h"
+#include "server/credentials.h"
+#include "server/export_table.h"
+#include "server/filehandle.h"
+#include "server/vfs/change_witness.h"
+#include "server/vfs/committer.h"
+#include "server/vfs/fd_cache.h"
+#include "server/vfs/path_table.h"
+#include "server/vfs/write_verifier.h"
+
+namespace nfsrdma {
+
+struct ServerOptions {
+  std::string state_dir;            // exists or is made, 0700
+  std::uint32_t rtmax = 1u << 20;   // largest READ and WRITE; up to 4 MiB
+  std::uint32_t wtmax = 1u << 20;
+  bool manage_gids = false;
+  std::size_t max_cached_files = 0;  // 0: a third of RLIMIT_NOFILE, at most 16384
+  unsigned committer_threads = 2;
+  std::unique_ptr<HostNames> host_names;  // null: the system's
+};
+
+class ServerContext {
+ public:
+  /// Reads or makes the handle key, starts the committer and the descriptor cache's sweeper.
+  static Result<std::unique_ptr<ServerContext>> create(ServerOptions options);
+  ~ServerContext();
+
+  std::uint32_t rtmax() const { return rtmax_; }
+  std::uint32_t wtmax() const { return wtmax_; }
+
+  ExportTable exports;
+  HandleCodec handles;
+  PathTable paths;
+  ChangeWitness changes;
+  WriteVerifier verifier;
+  FdCache files;
+  Committer committer;
+  std::unique_ptr<GroupSource> groups;  // null without manage-gids
+
+ private:
+  ServerContext(ServerOptions& options, const HandleCodec::Key& key);
+  std::uint32_t rtmax_;
+  std::uint32_t wtmax_;
+};
+
+}  // namespace nfsrdma

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// FdCache: objects that clients work with, held open. Bounded, least recently used out first, and
+// by time as well: what nobody used for kIdleSeconds is closed, so that the space of files deleted
+// behind our back is freed soon, local unmounts succeed and an idle server holds nothing.
+//
+// Permissions: a data descriptor is opened once, with the rights of whoever came first, and shared.
+// So every use asks data_fd() for the caller at hand, which has the kernel judge that caller
+// (faccessat2 under its identity) and remembers the verdict while mode, owner, group and ctime stay
+// the same, at most kGrantSeconds.
+//
+// Threads: any. 64 stripes by hash, each with a mutex held for some ten instructions.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <memory>
+#include <thread>
+
+#include "server/credentials.h"
+#include "server/vfs/file_entry.h"
+#include "server/vfs/write_verifier.h"
+
+namespace nfsrdma {
+
+class FdCache {
+ public:
+  static constexpr std::uint64_t kIdleSeconds = 3;
+  static constexpr std::uint64_t kGrantSeconds = 2;
+
+  FdCache(WriteVerifier& verifier, std::size_t max_files);
+  ~FdCache();
+
+  /// The entry of `handle` (which has been authenticated), or an empty pin.
+  FilePin find(const FileHandle& handle);
+  /// Enters `path_fd` (O_PATH, of the object that `handle` names). When somebody was faster, theirs
+  /// is returned and `path_fd` closed.
+  FilePin insert(const FileHandle& handle, const HandleParts& parts, UniqueFd path_fd,
+                 const struct stat& attributes, std::uint64_t fsid);
+  /// An entry that is used once and not entered.
+  FilePin make_private(const FileHandle& handle, const HandleParts& parts, UniqueFd path_fd,
+                       const struct stat& attributes, std::uint64_t fsid);
+  /// The object was removed: no more finds, closed as soon as nobody pins it.
+  void forget(const FileHandle& handle);
+
+  /// A descriptor of the regular file for reading (kRightRead) or writing (kRightWrite), if the
+  /// caller may: 0, or an errno. The thread acts as `who`; `attributes` are fresh. The owner may
+  /// whatever the mode says, and who may execute may read (decisions.md 2).
+  int data_fd(FileEntry& file, const CallerIdentity& who, Right right,
+              const struct stat& attributes, int* fd);
+  /// The kernel's verdict without opening anything: those of `rights` that the caller has. No
+  /// overrides. The thread acts as `who`.
+  std::uint8_t rights(FileEntry& file, const CallerIdentity& who, std::uint8_t rights,
+                      const struct stat& attributes);
+  /// After a change that this server made: verdicts from before it stay good.
+  void note_own_change(FileEntry& file, const struct stat& before, const struct stat& after);
+
+  /// Some descriptor of the file or directory on which fsync works; -1 with errno for objects that
+  /// have none (symbolic links, devices).
+  int sync_fd(FileEntry& file);
+
+  /// A freshly created file's descriptor (opened for reading and writing by its creator) becomes
+  /// its data descriptor.
+  void adopt_write_fd(FileEntry& file, UniqueFd fd);
+
+  /// A directory being listed: the kernel's position costs less to continue than to find again. The
+  /// caller has the stream to itself until it gives it back.
+  struct DirectoryStream {
+    UniqueFd fd;
+    std::int64_t position = 0;
+  };
+  /// 0 or an errno. The thread acts as `who`.
+  int take_stream(FileEntry& directory, const CallerIdentity& who, const struct stat& attributes,
+                  DirectoryStream* stream);
+  void give_back(FileEntry& directory, DirectoryStream stream);
+
+  std::size_t size() const { return size_.load(std::memory_order_relaxed); }
+  std::size_t capacity() const { return kStripes * stripe_capacity_; }
+  /// One round of the sweeper, as if a second had passed. For tests and the sweeper.
+  void sweep();
+
+ private:
+  static constexpr std::size_t kStripes = 64;
+  struct alignas(64) Stripe {
+    std::mutex mutex;
+    std::vector<FileEntry*> buckets;
+    IntrusiveList<FileEntry> by_use;  // most recent first
+    std::size_t count = 0;
+  };
+
+  Stripe& stripe_of(std::uint64_t hash) { return stripes_[hash % kStripes]; }
+  static FileEntry* lookup_locked(Stripe& stripe, std::uint64_t hash, const FileHandle& handle);
+  void unlink_locked(Stripe& stripe, FileEntry& entry);
+  FileEntry* evict_locked(Stripe& stripe);
+  bool granted_locked(const FileEntry& file, const CallerIdentity& who, std::uint8_t rights,
+                      const struct stat& attributes) const;
+  void grant_locked(FileEntry& file, const CallerIdentity& who, std::uint8_t rights,
+                    const struct stat& attributes);
+  int judge(FileEntry& file, const CallerIdentity& who, Right right,
+            const struct stat& attributes);
+  int open_data(FileEntry& file, const CallerIdentity& who, Right right,
+                const struct stat& attributes, UniqueFd* fd);
+  void flush_unstable(FileEntry& file);
+  void run_sweeper();
+
+  WriteVerifier& verifier_;
+  std::size_t stripe_capacity_;
+  std::array<Stripe, kStripes> stripes_;
+  std::atomic<std::size_t> size_{0};
+  std::atomic<std::uint64_t> epoch_{1};
+
+  std::mutex sweeper_mutex_;
+  std::condition_variable sweeper_wake_;
+  bool stop_ = false;
+  std::thread sweeper_;
+};
+
+/// Opens the object behind an O_PATH descriptor anew; -1 with errno.
+int reopen(int path_fd, int flags);
+
+}  // namespace nfsrdma

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileEntry: one object that the server holds open, and FilePin, the right to use it for a while.
+//
+// Lifetimes: entries are counted. The cache's table has one reference; each FilePin another. What
+// was forgotten (removed, evicted) disappears from the table at once and is closed when the last
+// pin goes. Descriptors that an entry has handed out stay open as long as the pin under which they
+// were asked for: nothing is closed while anybody is pinning, replaced ones are only retired.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "rpcrdma/base/intrusive_list.h"
+#include "rpcrdma/base/unique_fd.h"
+#include "server/filehandle.h"
+
+namespace nfsrdma {
+
+/// Permission bits as access(2) numbers them.
+enum Right : std::uint8_t { kRightExecute = 1, kRightWrite = 2, kRightRead = 4 };
+
+class FileEntry : public ListNode<FileEntry> {
+ public:
+  /// O_PATH. For *at() calls, fstat, and reopening through /proc/self/fd.
+  int path_fd() const { return path_fd_.get(); }
+  const FileHandle& handle() const { return handle_; }
+  const HandleParts& parts() const { return parts_; }
+  std::uint64_t device() const { return device_; }
+  std::uint64_t inode() const { return inode_; }
+  std::uint64_t fsid() const { return fsid_; }
+  bool is_directory() const { return S_ISDIR(type_); }
+  bool is_regular() const { return S_ISREG(type_); }
+
+  /// There are UNSTABLE writes that no fsync has covered yet: the write descriptor must not be
+  /// closed, or an error of the write-back could get lost.
+  std::atomic<bool> unstable{false};
+
+ private:
+  friend class FdCache;
+  friend class FilePin;
+
+  /// A caller's rights as the kernel judged them, good while the attributes are the same.
+  struct Grant {
+    std::uint64_t tag = 0;    // CallerIdentity::tag
+    std::uint64_t epoch = 0;  // when judged
+    timespec ctime{};
+    mode_t mode = 0;
+    uid_t uid = 0;
+    gid_t gid = 0;
+    std::uint8_t rights = 0;
+  };
+  static constexpr std::size_t kGrants = 4;
+
+  void drop() {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+  std::atomic<std::uint32_t> references_{1};
+  std::uint64_t hash_ = 0;
+  FileEntry* chain_ = nullptr;  // next in the hash bucket; guarded by the stripe
+  std::uint64_t last_used_ = 0;  // epoch; guarded by the stripe
+  FileHandle handle_;
+  HandleParts parts_;
+  UniqueFd path_fd_;
+  std::uint64_t device_ = 0;
+  std::uint64_t inode_ = 0;
+  std::uint64_t fsid_ = 0;
+  mode_t type_ = 0;
+
+  std::mutex mutex_;  // guards what follows; never held across a system call that can block long
+  UniqueFd read_fd_;
+  UniqueFd write_fd_;
+  UniqueFd sync_fd_;
+  UniqueFd stream_fd_;  // directory being listed; taken out while in use
+  std::int64_t stream_position_ = 0;
+  std::vector<UniqueFd> retired_;
+  Grant grants_[kGrants];
+  std::uint8_t next_grant_ = 0;
+};
+
+class FilePin {
+ public:
+  FilePin() = default;
+  /// Takes over one reference.
+  explicit FilePin(FileEntry* entry) : entry_(entry) {}
+  FilePin(FilePin&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
+  FilePin& operator=(FilePin&& other) noexcept {
+    if (this != &other) {
+      reset();
+      entry_ = std::exchange(other.entry_, nullptr);
+    }
+    return *this;
+  }
+  ~FilePin() { reset(); }
+
+  explicit operator bool() const { return entry_ != nullptr; }
+  FileEntry* operator->() const { return entry_; }
+  FileEntry& operator*() const { return *entry_; }
+  void reset() {
+    if (FileEntry* entry = std::exchange(entry_, nullptr)) entry->drop();
+  }
+  /// Gives the reference away, to be taken back by FilePin(entry).
+  FileEntry* release() { return std::exchange(entry_, nullptr); }
+
+ private:
+  FileEntry* entry_ = nullptr;
+};
+
+}  // namespace nfsrdma
