@@ -153,6 +153,10 @@ bool BufferPool::grow(std::size_t size_class) {
   return true;
 }
 
+std::size_t BufferPool::charge(std::size_t bytes) {
+  return bytes > kMaxBuffer ? 0 : kSizeClasses[class_for(bytes)].bytes;
+}
+
 Buffer BufferPool::acquire(std::size_t bytes) {
   Buffer buffer;
   if (bytes > kMaxBuffer) return buffer;

@@ -71,6 +71,8 @@ class BufferPool {
   Buffer acquire(std::size_t bytes);
   /// The lkey of `buffer` in `domain`.
   std::uint32_t lkey(const Buffer& buffer, const ProtectionDomain& domain) const;
+  /// What a buffer for `bytes` counts for in the budget; 0 when there is none that large.
+  static std::size_t charge(std::size_t bytes);
   /// In order of waiting; `waiter` is called from the loop, once per enlisting.
   void wait_for_buffers(BufferWaiter& waiter);
 

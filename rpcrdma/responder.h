@@ -71,6 +71,7 @@ class ResponderCall final : public Call,
   /// Takes the buffers that the call needs; false when it must wait for them.
   bool take_buffers();
   bool take_chunk_buffers();
+  bool chunks_affordable() const;
   void proceed();
   void read_done(WorkStatus status);
   void deliver();

@@ -65,7 +65,7 @@ bool ResponderCall::judge(const ReceivedMessage& message) {
   }
   inline_message_ = message.bytes.subspan(header_.header_bytes);
   const bool readable = header_.chunks.read_chunk_count == 0 || connection.outbound_reads_ > 0;
-  if (!readable ||
+  if (!readable || !chunks_affordable() ||
       !call_chunks_sane(header_, inline_message_.size(), shard_.server_.limits_.max_call) ||
       shard_.server_.poison_.poisoned(connection.peer_, xid_)) {
     refusal_ = Refusal::kErrChunk;
@@ -78,6 +78,17 @@ bool ResponderCall::judge(const ReceivedMessage& message) {
     return false;
   }
   return true;
+}
+
+/// Could the pool ever serve the Read chunks, all at once?
+bool ResponderCall::chunks_affordable() const {
+  std::size_t total = 0;
+  for (const ReadChunk& chunk : header_.chunks.reads()) {
+    const std::size_t charge = BufferPool::charge(round_up4(chunk.length));
+    if (charge == 0) return false;
+    total += charge;
+  }
+  return total <= shard_.pool().budget() / 2;
 }
 
 bool ResponderCall::take_buffers() {

@@ -47,12 +47,14 @@ class TcpListener final : private FdWatcher {
 };
 
 struct TcpServerLimits {
-  std::size_t max_record = (std::size_t{4} << 20) + (64 << 10);  // RPC call, payload included
+  std::size_t max_record = BufferPool::kMaxBuffer;  // RPC call, payload included; no more than this
   std::size_t max_connections = 20'000;
   std::size_t max_calls = 256;                    // outstanding per connection; then reading pauses
   std::size_t max_output = std::size_t{8} << 20;  // unsent reply bytes; then reading pauses
   Duration stalled_after = std::chrono::seconds(60);
 };
+
+struct TcpFreeTag {};
 
 class TcpServer {
  public:
@@ -73,15 +75,20 @@ class TcpServer {
 
  private:
   friend class TcpServerConnection;
+  friend class TcpCall;
   class Reaper;
 
+  /// With its two small buffers; nullptr when the pool has none.
   TcpCall* take_call();
-  void recycle(TcpCall* call);
+  void recycle(TcpCall& call);
   void connection_gone(TcpServerConnection& connection);
   void check_drained();
+  /// A connection holds a large buffer for a record that is not complete: watch it.
+  void watch_stalls();
   void sweep();
 
   static constexpr std::size_t kScratchBytes = 256 << 10;
+  static constexpr std::size_t kWarmCalls = 128;
 
   EventLoop& loop_;
   BufferPool& pool_;
@@ -91,7 +98,8 @@ class TcpServer {
   IntrusiveList<TcpServerConnection> connections_;
   IntrusiveList<TcpServerConnection> dead_;
   std::size_t connection_count_ = 0;
-  IntrusiveList<Call> free_calls_;
+  std::size_t starved_ = 0;  // connections that wait for buffers
+  IntrusiveList<TcpCall, TcpFreeTag> free_calls_;
   std::size_t free_call_count_ = 0;
   bool stopping_ = false;
   std::function<void()> drained_;

@@ -98,9 +98,18 @@ class EventLoop : public Clock {
   /// Poll this long after the last event before blocking; 0 (the default) never polls. Loop thread.
   void set_spin(Duration spin) { spin_ = spin; }
 
+  /// Takes the time from `clock` (virtual, for the simulator) instead of the system. Timers then
+  /// fire in the turn that finds them due; turn() itself never waits for virtual time.
+  void set_clock(const Clock* clock) {
+    clock_ = clock;
+    refresh_now();
+  }
+
   /// Time read at the start of the current turn (refreshed after waiting).
   TimePoint now() const override { return now_; }
-  TimePoint refresh_now() { return now_ = std::chrono::steady_clock::now(); }
+  TimePoint refresh_now() {
+    return now_ = clock_ != nullptr ? clock_->now() : std::chrono::steady_clock::now();
+  }
 
  private:
   friend class Timer;
@@ -119,6 +128,7 @@ class EventLoop : public Clock {
 
   UniqueFd epoll_;
   UniqueFd wake_fd_;
+  const Clock* clock_ = nullptr;
   TimePoint now_{};
   TimePoint last_event_{};
   Duration spin_{0};

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading and writing of one TCP connection of a server. See tcp_connection.h.
+#include "rpcrdma/tcp_connection.h"
+
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "rpcrdma/base/log.h"
+
+namespace nfsrdma {
+
+namespace {
+
+constexpr std::uint32_t kRpcCall = 0;  // msg_type CALL (RFC 5531)
+constexpr std::byte kZeros[4]{};
+constexpr int kReadsPerEvent = 8;  // then the other connections have their turn
+
+void append(iovec* out, std::size_t* count, std::size_t* skip, const std::byte* data,
+            std::size_t length) {
+  const std::size_t skipped = std::min(*skip, length);
+  *skip -= skipped;
+  if (length == skipped) return;
+  out[(*count)++] = {const_cast<std::byte*>(data) + skipped, length - skipped};
+}
+
+}  // namespace
+
+// --- TcpCall ---
+
+TcpServerConnection& TcpCall::tcp() const {
+  return static_cast<TcpServerConnection&>(*connection_);
+}
+
+bool TcpCall::reserve_reply(std::size_t bytes) {
+  if (bytes <= reply_room().size()) return true;
+  Buffer bigger = server_.pool_.acquire(bytes);
+  if (!bigger) return false;
+  long_reply_buffer_ = std::move(bigger);
+  return true;
+}
+
+MutableByteSpan TcpCall::reply_room() {
+  return long_reply_buffer_ ? long_reply_buffer_.bytes() : reply_buffer_.bytes();
+}
+
+void TcpCall::reply(const xdr::Encoder& encoder, Buffer payload) {
+  NFSRDMA_CHECK(with_handler_);
+  with_handler_ = false;
+  large_request_.reset();
+  encoded_bytes_ = encoder.size();
+  payload_count_ = encoder.payloads().size();
+  std::copy(encoder.payloads().begin(), encoder.payloads().end(), payloads_.begin());
+  payload_ = std::move(payload);
+  std::size_t length = encoded_bytes_;
+  for (std::size_t i = 0; i < payload_count_; ++i)
+    length += round_up4(payloads_[i].bytes.size());
+  store_be32(mark_.data(), kLastFragment | static_cast<std::uint32_t>(length));
+  record_bytes_ = length + kRecordMarkBytes;
+  if (encoder.overflowed()) {  // cannot be sent; the client times out
+    ++tcp().stats_.errors;
+    tcp().call_finished(*this);
+    return;
+  }
+  tcp().submit(*this);
+}
+
+void TcpCall::drop() {
+  NFSRDMA_CHECK(with_handler_);
+  with_handler_ = false;
+  tcp().call_finished(*this);
+}
+
+std::size_t TcpCall::pieces(std::size_t skip, iovec* out) const {
+  std::size_t count = 0;
+  append(out, &count, &skip, mark_.data(), mark_.size());
+  const std::byte* encoded = long_reply_buffer_ ? long_reply_buffer_.data() : reply_buffer_.data();
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < payload_count_; ++i) {
+    const xdr::PayloadReference& payload = payloads_[i];
+    append(out, &count, &skip, encoded + at, payload.head_bytes - at);
+    at = payload.head_bytes;
+    append(out, &count, &skip, payload.bytes.data(), payload.bytes.size());
+    append(out, &count, &skip, kZeros, pad4(payload.bytes.size()));
+  }
+  append(out, &count, &skip, encoded + at, encoded_bytes_ - at);
+  return count;
+}
+
+// --- TcpServerConnection ---
+
+TcpServerConnection::TcpServerConnection(TcpServer& server, UniqueFd socket)
+    : server_(server),
+      socket_(std::move(socket)),
+      since_(server.loop_.now()),
+      last_progress_(since_),
+      cursor_(server.limits_.max_record) {
+  id = next_connection_id();
+}
+
+TcpServerConnection::~TcpServerConnection() {
+  NFSRDMA_CHECK(open_calls_ == 0);
+}
+
+Result<void> TcpServerConnection::start() {
+  NFSRDMA_TRY(peer_, SocketAddress::peer_of(socket_.get()));
+  NFSRDMA_TRY(local_, SocketAddress::local_of(socket_.get()));
+  const int on = 1;
+  const int idle = 60, interval = 10, count = 6;
+  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+  interest_ = EPOLLIN;
+  NFSRDMA_CHECK_OK(server_.loop_.add(socket_.get(), interest_, *this));
+  server_.handler_.on_connection_opened(*this);
+  return {};
+}
+
+EventLoop& TcpServerConnection::loop() {
+  return server_.loop_;
+}
+BufferPool& TcpServerConnection::buffers() {
+  return server_.pool_;
+}
+
+ConnectionInfo TcpServerConnection::describe() const {
+  ConnectionInfo out;
+  out.id = id;
+  out.transport = TransportKind::kTcp;
+  out.local = local_;
+  out.peer = peer_;
+  out.credits = static_cast<std::uint32_t>(server_.limits_.max_calls);
+  out.age_seconds = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(server_.loop_.now() - since_).count());
+  out.stats = stats_;
+  return out;
+}
+
+void TcpServerConnection::on_fd_ready(std::uint32_t events) {
+  if (closing_) return;
+  if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
+    fail();
+    return;
+  }
+  if ((events & EPOLLOUT) != 0) flush();
+  if ((events & EPOLLIN) != 0) read_ready();
+}
+
+void TcpServerConnection::read_ready() {
+  for (int i = 0; i < kReadsPerEvent && !closing_ && !paused(); ++i) {
+    if (!read_once()) break;
+  }
+  update_interest();
+}
+
+bool TcpServerConnection::read_once() {
+  std::size_t spill =
+      large_memory_ > 0 || server_.starved_ > 0 ? kSpillBytes : TcpServer::kScratchBytes;
+  iovec parts[2];
+  int count = 0;
+  std::size_t direct = 0;
+  if (cursor_.fragment_left() >= kDirectBytes && pins_large_buffer()) {
+    direct = std::min(cursor_.fragment_left(), record_.size() - record_have_);
+    parts[count++] = {record_.data() + record_have_, direct};
+    spill = kSpillBytes;
+  }
+  parts[count++] = {server_.scratch_.get(), spill};
+  const ssize_t n = ::readv(socket_.get(), parts, count);
+  if (n <= 0) {
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    fail();
+    return false;
+  }
+  const std::size_t got = static_cast<std::size_t>(n);
+  stats_.inline_bytes += got;
+  last_progress_ = server_.loop_.now();
+  const std::size_t placed = std::min(got, direct);
+  cursor_.take(placed);
+  record_have_ += placed;
+  const bool finished_record = placed > 0 && cursor_.complete();
+  if (finished_record && !deliver_record()) {
+    stash_.assign(server_.scratch_.get(), server_.scratch_.get() + (got - placed));
+    starve();
+    return false;
+  }
+  if (got > placed) consume({server_.scratch_.get(), got - placed});
+  return got == direct + spill;  // less: the socket is drained
+}
+
+void TcpServerConnection::consume(ByteSpan data) {
+  while (!data.empty() && !closing_ && !paused()) {
+    const std::size_t taken = consume_some(data);
+    if (taken == 0) break;
+    data = data.subspan(taken);
+  }
+  if (!closing_ && !data.empty()) stash_.assign(data.begin(), data.end());
+}
+
+/// One step; 0 when the connection must wait for buffers (or is closing).
+std::size_t TcpServerConnection::consume_some(ByteSpan data) {
+  if (!cursor_.started() && mark_have_ == 0) {
+    const std::size_t taken = take_small_record(data);
+    if (taken != 0 || starved_ || closing_) return taken;
+  }
+  if (cursor_.complete()) {  // was complete but could not be delivered
+    if (!deliver_record()) starve();
+    return starved_ ? 0 : consume_some(data);
+  }
+  if (cursor_.at_mark()) return take_mark(data);
+  const std::size_t length = std::min(data.size(), cursor_.fragment_left());
+  if (!make_room(length)) {
+    starve();
+    return 0;
+  }
+  std::memcpy(record_.data() + record_have_, data.data(), length);
+  record_have_ += length;
+  cursor_.take(length);
+  if (cursor_.complete() && !deliver_record()) starve();
+  return length;
+}
+
+/// The common case: a whole record of one fragment that fits a call's small buffer. 0: not that.
+std::size_t TcpServerConnection::take_small_record(ByteSpan data) {
+  if (data.size() < kRecordMarkBytes) return 0;
+  const std::uint32_t mark = load_be32(data.data());
+  const std::size_t length = mark & ~kLastFragment;
+  if ((mark & kLastFragment) == 0 || length > Call::kInlineReply ||
+      data.size() - kRecordMarkBytes < length) {
+    return 0;
+  }
+  if (!deliver_small(data.subspan(kRecordMarkBytes, length))) {
+    starve();
+    return 0;
+  }
+  if (large_memory_ > 0) --large_memory_;
+  return kRecordMarkBytes + length;
+}
+
+std::size_t TcpServerConnection::take_mark(ByteSpan data) {
+  const std::size_t length = std::min(data.size(), kRecordMarkBytes - mark_have_);
+  std::memcpy(mark_.data() + mark_have_, data.data(), length);
+  mark_have_ += length;
+  if (mark_have_ < kRecordMarkBytes) return length;
+  mark_have_ = 0;
+  if (!cursor_.take_mark(load_be32(mark_.data()))) {
+    log_info("{}: a record of more than {} bytes: closing", peer_.text(),
+             server_.limits_.max_record);
+    ++stats_.errors;
+    fail();
+    return 0;
+  }
+  if (cursor_.complete() && !deliver_record()) starve();
+  return length;
+}
+
+/// Room for `bytes` more of the record: a small buffer while little of it is there, then one for
+/// all of it.
+bool TcpServerConnection::make_room(std::size_t bytes) {
+  const std::size_t needed = record_have_ + bytes;
+  if (needed <= record_.size()) return true;
+  Buffer bigger =
+      server_.pool_.acquire(needed <= kStageBytes ? kStageBytes : cursor_.known_bytes());
+  if (!bigger) return false;
+  if (record_have_ > 0) std::memcpy(bigger.data(), record_.data(), record_have_);
+  record_ = std::move(bigger);
+  if (pins_large_buffer()) {
+    large_memory_ = kLargeMemory;
+    server_.watch_stalls();
+  }
+  return true;
+}
+
+bool TcpServerConnection::deliver_small(ByteSpan record) {
+  TcpCall* call = server_.take_call();
+  if (call == nullptr) return false;
+  std::memcpy(call->small_request_.data(), record.data(), record.size());
+  deliver(*call, {call->small_request_.data(), record.size()});
+  return true;
+}
+
+bool TcpServerConnection::deliver_record() {
+  TcpCall* call = server_.take_call();
+  if (call == nullptr) return false;
+  call->large_request_ = std::move(record_);
+  const ByteSpan record(call->large_request_.data(), record_have_);
+  record_have_ = 0;
+  cursor_.reset();
+  deliver(*call, record);
+  return true;
+}
+
+void TcpServerConnection::deliver(TcpCall& call, ByteSpan record) {
+  call.connection_ = this;
+  ++open_calls_;
+  if (record.size() < 8 || load_be32(record.data() + 4) != kRpcCall) {
+    ++stats_.errors;  // not a call: nothing that could be answered
+    call_finished(call);
+    return;
+  }
+  call.message_ = record;
+  call.reduced_ = {};
+  call.request_bytes_ = record.size();
+  call.xid_ = load_be32(record.data());
+  call.arrived = server_.loop_.now();
+  call.handler_state = nullptr;
+  call.with_handler_ = true;
+  ++stats_.calls;
+  server_.handler_.on_call(call);
+}
+
+void TcpServerConnection::starve() {
+  if (starved_) return;
+  starved_ = true;
+  ++server_.starved_;
+  server_.pool_.wait_for_buffers(*this);
+}
+
+void TcpServerConnection::on_buffers() {
+  starved_ = false;
+  --server_.starved_;
+  resume();
+}
+
+/// Goes on after a pause, with what was read before it.
+void TcpServerConnection::resume() {
+  if (closing_ || paused()) return;
+  if (cursor_.complete() && !deliver_record()) {
+    starve();
+    return;
+  }
+  if (!stash_.empty()) {
+    std::vector<std::byte> stash = std::move(stash_);
+    stash_.clear();
+    consume(stash);
+  }
+  update_interest();
+}
+
+bool TcpServerConnection::paused() const {
+  return starved_ || draining_ || open_calls_ >= server_.limits_.max_calls ||
+         out_bytes_ >= server_.limits_.max_output;
+}
+
+void TcpServerConnection::update_interest() {
+  if (closing_ || torn_down_) return;
+  std::uint32_t wanted = 0;
+  if (!paused() && stash_.empty()) wanted |= EPOLLIN;
+  if (!out_.empty()) wanted |= EPOLLOUT;
+  if (wanted == interest_) return;
+  interest_ = wanted;
+  if (!server_.loop_.modify(socket_.get(), interest_, *this).ok()) fail();
+}
+
+void TcpServerConnection::submit(TcpCall& call) {
+  if (closing_ || torn_down_) {
+    call_finished(call);
+    return;
+  }
+  ++stats_.replies;
+  out_.push_back(call);
+  out_bytes_ += call.record_bytes_;
+  server_.loop_.defer(*this);
+}
+
+void TcpServerConnection::run_deferred() {
+  if (closing_) {
+    tear_down();
+    return;
+  }
+  flush();
+  resume();
+  update_interest();
+  if (draining_ && open_calls_ == 0) fail();
+}
+
+void TcpServerConnection::flush() {
+  constexpr std::size_t kBatch = 256;
+  iovec parts[kBatch];
+  while (!out_.empty() && !closing_) {
+    std::size_t count = 0;
+    std::size_t bytes = 0;
+    std::size_t skip = out_offset_;
+    out_.for_each([&](TcpCall& call) {
+      if (count + TcpCall::kMaxPieces > kBatch) return;
+      count += call.pieces(skip, parts + count);
+      bytes += call.record_bytes_ - skip;
+      skip = 0;
+    });
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = count;
+    const ssize_t n = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0) {
+      if (errno == EAGAIN || errno == EINTR) return;
+      fail();
+      return;
+    }
+    sent(static_cast<std::size_t>(n));
+    if (static_cast<std::size_t>(n) < bytes) return;
+  }
+}
+
+void TcpServerConnection::sent(std::size_t bytes) {
+  stats_.inline_bytes += bytes;
+  bytes += out_offset_;
+  while (TcpCall* call = out_.front()) {
+    if (bytes < call->record_bytes_) break;
+    bytes -= call->record_bytes_;
+    out_bytes_ -= call->record_bytes_;
+    call->ListNode<TcpOutTag>::unlink();
+    call_finished(*call);
+  }
+  out_offset_ = bytes;
+}
+
+void TcpServerConnection::call_finished(TcpCall& call) {
+  server_.recycle(call);
+  --open_calls_;
+  if (torn_down_ && open_calls_ == 0) {
+    server_.connection_gone(*this);
+  } else if (!torn_down_ && (draining_ || interest_ != EPOLLIN)) {
+    server_.loop_.defer(*this);  // there may be room again, or nothing left to do
+  }
+}
+
+void TcpServerConnection::drain() {
+  draining_ = true;
+  server_.loop_.defer(*this);
+}
+
+void TcpServerConnection::fail() {
+  if (closing_) return;
+  closing_ = true;
+  server_.loop_.defer(*this);
+}
+
+void TcpServerConnection::tear_down() {
+  if (torn_down_) return;
+  closing_ = torn_down_ = true;
+  server_.loop_.remove(socket_.get(), *this);
+  socket_.reset();
+  if (starved_) {
+    BufferWaiter::unlink();
+    starved_ = false;
+    --server_.starved_;
+  }
+  record_.reset();
+  stash_ = {};
+  ++open_calls_;  // keeps the connection while its calls go
+  while (TcpCall* call = out_.pop_front())
+    call_finished(*call);
+  server_.handler_.on_connection_closed(*this);
+  if (--open_calls_ == 0) server_.connection_gone(*this);
+}
+
+}  // namespace nfsrdma

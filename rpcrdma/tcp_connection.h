@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// One TCP connection of a server and the calls on it; private to tcp_server.cc and
+// tcp_connection.cc.
+//
+// Reading has two regimes. Small records come many at a time through the server's scratch buffer
+// and are copied out of it. Once a record is known to be large, the rest of it is read straight
+// into its pool buffer, together with the first bytes of what follows (readv).
+//
+// Writing: replies collect until the end of the loop's turn, then leave in one sendmsg, payload by
+// reference.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "rpcrdma/record_mark.h"
+#include "rpcrdma/tcp_server.h"
+
+struct iovec;
+
+namespace nfsrdma {
+
+struct TcpOutTag {};
+
+class TcpCall final : public Call, public ListNode<TcpFreeTag>, public ListNode<TcpOutTag> {
+ public:
+  explicit TcpCall(TcpServer& server) : server_(server) {}
+
+  bool reserve_reply(std::size_t bytes) override;
+  MutableByteSpan reply_room() override;
+  void reply(const xdr::Encoder& encoder, Buffer payload) override;
+  void drop() override;
+
+ private:
+  friend class TcpServer;
+  friend class TcpServerConnection;
+
+  // Record mark, then up to three pieces for each payload, then the rest.
+  static constexpr std::size_t kMaxPieces = 2 + 3 * xdr::Encoder::kMaxPayloads;
+
+  /// The pieces of the reply's record from byte `skip` on; returns how many.
+  std::size_t pieces(std::size_t skip, iovec* out) const;
+  TcpServerConnection& tcp() const;
+
+  TcpServer& server_;
+  bool with_handler_ = false;
+  Buffer small_request_;
+  Buffer large_request_;
+  Buffer reply_buffer_;
+  Buffer long_reply_buffer_;
+  std::array<std::byte, kRecordMarkBytes> mark_{};
+  std::size_t encoded_bytes_ = 0;
+  std::array<xdr::PayloadReference, xdr::Encoder::kMaxPayloads> payloads_;
+  std::size_t payload_count_ = 0;
+  Buffer payload_;
+  std::size_t record_bytes_ = 0;  // of the reply, mark included
+};
+
+class TcpServerConnection final : public ServerConnection,
+                                  public ListNode<TcpServerConnection>,
+                                  private FdWatcher,
+                                  private Deferred,
+                                  private BufferWaiter {
+ public:
+  TcpServerConnection(TcpServer& server, UniqueFd socket);
+  ~TcpServerConnection() override;
+  Result<void> start();
+
+  const SocketAddress& peer() const override { return peer_; }
+  TransportKind transport() const override { return TransportKind::kTcp; }
+  EventLoop& loop() override;
+  BufferPool& buffers() override;
+  ConnectionInfo describe() const override;
+
+  void drain();
+  /// Closes as soon as the loop comes round.
+  void fail();
+  void tear_down();
+  bool pins_large_buffer() const { return record_.size() > kStageBytes; }
+  TimePoint last_progress() const { return last_progress_; }
+
+ private:
+  friend class TcpCall;
+  friend class TcpServer;
+
+  // What a connection may hold of an incomplete record before it gets a buffer of the full size.
+  static constexpr std::size_t kStageBytes = 4096;
+  // Less than this left of a record is not worth a read of its own.
+  static constexpr std::size_t kDirectBytes = 8192;
+  // After a large record, read no more than this into the scratch buffer at a time ...
+  static constexpr std::size_t kSpillBytes = 4096;
+  // ... until this many small ones came in a row.
+  static constexpr std::uint32_t kLargeMemory = 64;
+
+  void on_fd_ready(std::uint32_t events) override;
+  void run_deferred() override;
+  void on_buffers() override;
+
+  void read_ready();
+  /// One system call; true when there may be more to read.
+  bool read_once();
+  /// Takes what it can of `data`; what it cannot (no buffers, too many calls) is stashed.
+  void consume(ByteSpan data);
+  std::size_t consume_some(ByteSpan data);
+  std::size_t take_small_record(ByteSpan data);
+  std::size_t take_mark(ByteSpan data);
+  bool make_room(std::size_t bytes);
+  bool deliver_small(ByteSpan record);
+  bool deliver_record();
+  void deliver(TcpCall& call, ByteSpan record);
+  void starve();
+  void resume();
+
+  void submit(TcpCall& call);
+  void flush();
+  void sent(std::size_t bytes);
+  void call_finished(TcpCall& call);
+  bool paused() const;
+  void update_interest();
+
+  TcpServer& server_;
+  UniqueFd socket_;
+  SocketAddress peer_;
+  SocketAddress local_;
+  TimePoint since_;
+  TimePoint last_progress_;
+  std::uint32_t interest_ = 0;
+
+  RecordCursor cursor_;
+  std::array<std::byte, kRecordMarkBytes> mark_{};
+  std::size_t mark_have_ = 0;
+  Buffer record_;
+  std::size_t record_have_ = 0;
+  std::vector<std::byte> stash_;  // read but not taken yet; empty unless something ran out
+  std::uint32_t large_memory_ = 0;
+  bool starved_ = false;
+
+  IntrusiveList<TcpCall, TcpOutTag> out_;
+  std::size_t out_bytes_ = 0;   // of all of out_
+  std::size_t out_offset_ = 0;  // sent of the first
+  std::size_t open_calls_ = 0;  // with the handler or in out_
+  bool closing_ = false;
+  bool torn_down_ = false;
+  bool draining_ = false;
+  TransferStats stats_;
+};
+
+}  // namespace nfsrdma

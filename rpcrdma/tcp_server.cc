@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpcrdma/tcp_server.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "rpcrdma/base/log.h"
+#include "rpcrdma/tcp_connection.h"
+
+namespace nfsrdma {
+
+namespace {
+constexpr int kBacklog = 1024;
+constexpr int kAcceptsPerEvent = 64;
+constexpr Duration kSweepInterval = std::chrono::seconds(10);
+}  // namespace
+
+// --- TcpListener ---
+
+Result<std::unique_ptr<TcpListener>> TcpListener::listen(EventLoop& loop,
+                                                         const SocketAddress& address,
+                                                         Accepted accepted) {
+  UniqueFd fd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return system_error("socket");
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  // IPv4 gets a listener of its own.
+  if (address.is_v6()) ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+  if (::bind(fd.get(), address.data(), address.length()) != 0) return system_error("bind");
+  if (::listen(fd.get(), kBacklog) != 0) return system_error("listen");
+  NFSRDMA_TRY(SocketAddress bound, SocketAddress::local_of(fd.get()));
+  std::unique_ptr<TcpListener> made(
+      new TcpListener(loop, std::move(fd), bound, std::move(accepted)));
+  NFSRDMA_CHECK_OK(loop.add(made->fd_.get(), EPOLLIN, *made));
+  return made;
+}
+
+TcpListener::TcpListener(EventLoop& loop, UniqueFd fd, const SocketAddress& address,
+                         Accepted accepted)
+    : loop_(loop),
+      fd_(std::move(fd)),
+      spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
+      address_(address),
+      accepted_(std::move(accepted)) {}
+
+TcpListener::~TcpListener() {
+  loop_.remove(fd_.get(), *this);
+}
+
+void TcpListener::on_fd_ready(std::uint32_t) {
+  for (int i = 0; i < kAcceptsPerEvent; ++i) {
+    UniqueFd socket(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket) {
+      accepted_(std::move(socket));
+      continue;
+    }
+    if (errno == EMFILE || errno == ENFILE) {
+      // Without this the queue would stay readable and the loop would spin: refuse by closing.
+      static RateLimit limit(1, std::chrono::seconds(10));
+      if (limit.allow()) log_error("out of file descriptors: connections are refused");
+      spare_.reset();
+      UniqueFd refused(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      refused.reset();
+      spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    }
+    return;
+  }
+}
+
+// --- TcpServer ---
+
+/// Deletes connections outside of their own calls, and tells when the last one is gone.
+class TcpServer::Reaper final : public Deferred {
+ public:
+  explicit Reaper(TcpServer& server) : server_(server) {}
+  void run_deferred() override {
+    while (TcpServerConnection* connection = server_.dead_.pop_front())
+      delete connection;
+    server_.check_drained();
+  }
+
+ private:
+  TcpServer& server_;
+};
+
+TcpServer::TcpServer(EventLoop& loop, BufferPool& pool, CallHandler& handler,
+                     const TcpServerLimits& limits)
+    : loop_(loop),
+      pool_(pool),
+      handler_(handler),
+      limits_(limits),
+      scratch_(new std::byte[kScratchBytes]),
+      patience_([this] { connections_.for_each([](TcpServerConnection& c) { c.fail(); }); }),
+      sweep_([this] { sweep(); }),
+      reaper_(std::make_unique<Reaper>(*this)) {
+  limits_.max_record = std::min(limits_.max_record, BufferPool::kMaxBuffer);
+}
+
+TcpServer::~TcpServer() {
+  connections_.for_each([](TcpServerConnection& c) { c.tear_down(); });
+  NFSRDMA_CHECK(connections_.empty());  // else the handler still has Calls
+  while (TcpServerConnection* connection = dead_.pop_front())
+    delete connection;
+  while (TcpCall* call = free_calls_.pop_front())
+    delete call;
+}
+
+void TcpServer::adopt(UniqueFd socket) {
+  if (stopping_ || connection_count_ >= limits_.max_connections) return;
+  auto connection = std::make_unique<TcpServerConnection>(*this, std::move(socket));
+  if (!connection->start().ok()) return;  // gone already
+  connections_.push_back(*connection.release());
+  ++connection_count_;
+}
+
+void TcpServer::for_each_connection(const std::function<void(const ServerConnection&)>& visit) {
+  connections_.for_each([&](TcpServerConnection& c) { visit(c); });
+}
+
+TcpCall* TcpServer::take_call() {
+  TcpCall* call = free_calls_.pop_front();
+  if (call != nullptr) {
+    --free_call_count_;
+  } else {
+    call = new TcpCall(*this);
+  }
+  if (!call->small_request_) call->small_request_ = pool_.acquire(Call::kInlineReply);
+  if (!call->reply_buffer_) call->reply_buffer_ = pool_.acquire(Call::kInlineReply);
+  if (call->small_request_ && call->reply_buffer_) return call;
+  recycle(*call);
+  return nullptr;
+}
+
+void TcpServer::recycle(TcpCall& call) {
+  call.Call::unlink();
+  call.payload_.reset();
+  call.large_request_.reset();
+  call.long_reply_buffer_.reset();
+  if (free_call_count_ >= kWarmCalls) {
+    delete &call;
+    return;
+  }
+  free_calls_.push_front(call);
+  ++free_call_count_;
+}
+
+void TcpServer::connection_gone(TcpServerConnection& connection) {
+  dead_.push_back(connection);
+  --connection_count_;
+  loop_.defer(*reaper_);
+}
+
+void TcpServer::watch_stalls() {
+  if (!sweep_.armed()) sweep_.arm(loop_, loop_.now() + kSweepInterval);
+}
+
+void TcpServer::sweep() {
+  bool any = false;
+  connections_.for_each([&](TcpServerConnection& connection) {
+    if (!connection.pins_large_buffer()) return;
+    if (loop_.now() - connection.last_progress() >= limits_.stalled_after) {
+      log_info("{}: nothing more of a large record for a long time: closing",
+               connection.peer().text());
+      connection.fail();
+    } else {
+      any = true;
+    }
+  });
+  if (any) watch_stalls();
+}
+
+void TcpServer::shutdown(Duration patience, std::function<void()> done) {
+  stopping_ = true;
+  drained_ = std::move(done);
+  connections_.for_each([](TcpServerConnection& c) { c.drain(); });
+  patience_.arm_after(loop_, patience);
+  loop_.defer(*reaper_);
+}
+
+void TcpServer::check_drained() {
+  if (!drained_ || connection_count_ > 0) return;
+  patience_.cancel();
+  std::exchange(drained_, nullptr)();
+}
+
+}  // namespace nfsrdma
