@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// AsyncMount: one server directory tree, reached over one or more connections. The asynchronous
+// core under the blocking library, the FUSE mount and the tool: every NFSv3 operation as a
+// coroutine.
+//
+// Threads: an AsyncMount belongs to its EventLoop's thread. A program with several shards makes one
+// per shard with attach(): they share nothing but the server.
+//
+// Memory: names, data and OpContext passed by reference or span stay in place until the operation
+// is done. read() places data straight into the caller's memory, write() sends from it.
+//
+// Errors: Error::sys is the errno (see errno_of()). BAD_COOKIE is Errc::kInvalid with EINVAL (start
+// the directory again), TIMEDOUT comes from soft mounts only, EINTR from a CancelToken. JUKEBOX is
+// retried here. Calls that a lost connection left unanswered are sent again with the same xid; when
+// the answer is doubtful then (the server forgot that it had already run the call: ENOENT for a
+// REMOVE, EEXIST for a MKDIR ...) the object itself decides (doubtful.h).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/mount_settings.h"
+#include "client/nfs_types.h"
+#include "client/op_context.h"
+#include "rpcrdma/base/event_loop.h"
+#include "rpcrdma/base/task.h"
+#include "rpcrdma/connection_info.h"
+
+namespace nfsrdma {
+
+class RpcClient;
+
+/// What MOUNT gave: enough to attach further AsyncMounts to the same tree.
+struct MountRoot {
+  FileHandle handle;
+  std::string path;  // as mounted on the server
+};
+
+/// Told what happens to the connections; on the loop's thread. All optional.
+struct MountObserver {
+  std::function<void(const ConnectionInfo&)> connected;
+  std::function<void(const std::string& why)> disconnected;
+  std::function<void()> not_responding;  // once per outage
+  std::function<void()> responding;
+};
+
+class AsyncMount {
+ public:
+  /// Connects, asks MOUNT for settings.path and FSINFO for the limits. `settings.addresses` must be
+  /// filled in. On an error *detail (which outlives the Task) says what was tried.
+  static Task<Result<std::unique_ptr<AsyncMount>>> connect(EventLoop& loop, Fabrics fabrics,
+                                                           MountSettings settings,
+                                                           std::string* detail);
+  /// The same tree once more, on another loop or with more connections; without MOUNT.
+  static Task<Result<std::unique_ptr<AsyncMount>>> attach(EventLoop& loop, Fabrics fabrics,
+                                                          MountSettings settings, MountRoot root,
+                                                          std::string* detail);
+  /// No operation may be running: abort_all() and wait for them first. Outside of any of its own
+  /// callbacks and coroutines.
+  ~AsyncMount();
+  AsyncMount(const AsyncMount&) = delete;
+  AsyncMount& operator=(const AsyncMount&) = delete;
+
+  const MountRoot& root() const { return root_; }
+  const FsInfo& info() const { return info_; }
+  const MountSettings& settings() const { return settings_; }
+  /// Bytes per READ and WRITE in force.
+  std::uint32_t read_size() const { return read_size_; }
+  std::uint32_t write_size() const { return write_size_; }
+  EventLoop& loop() const { return loop_; }
+  void set_observer(MountObserver observer);
+  /// Of the connections that are up now.
+  std::vector<ConnectionInfo> connections() const;
+  /// Bytes and calls of this mount over all connections that it ever had.
+  TransferStats totals() const;
+  /// Calls that wait for an answer or a connection.
+  std::size_t calls_outstanding() const;
+  /// Every call, present and future, fails with EIO (umount -f).
+  void abort_all();
+  /// Tells the server's MOUNT service goodbye, best effort, at most some seconds.
+  Task<void> unmount();
+
+  // --- NFS operations ---
+  Task<Result<void>> null(const OpContext& op);
+  Task<Result<Attributes>> getattr(const OpContext& op, const FileHandle& file);
+  /// `guard_ctime`: only if the file's ctime still is this (else EAGAIN).
+  Task<Result<Wcc>> setattr(const OpContext& op, const FileHandle& file, const SetAttributes& set,
+                            const timespec* guard_ctime = nullptr);
+  /// On ENOENT, *directory (when given) still gets the directory's attributes.
+  Task<Result<LookupResult>> lookup(const OpContext& op, const FileHandle& directory,
+                                    std::string_view name,
+                                    std::optional<Attributes>* directory_attributes = nullptr);
+  Task<Result<AccessResult>> access(const OpContext& op, const FileHandle& file,
+                                    std::uint32_t wanted);
+  Task<Result<std::string>> readlink(const OpContext& op, const FileHandle& link);
+
+  /// Any length: split into read_size() pieces that are under way together. A short count without
+  /// eof does not happen.
+  Task<Result<ReadResult>> read(const OpContext& op, const FileHandle& file, std::uint64_t offset,
+                                MutableByteSpan into);
+  /// Any length; all of it or an error (then some of it may be written).
+  Task<Result<WriteResult>> write(const OpContext& op, const FileHandle& file, std::uint64_t offset,
+                                  ByteSpan data, Stability stability);
+  /// offset 0 and count 0: the whole file.
+  Task<Result<CommitResult>> commit(const OpContext& op, const FileHandle& file,
+                                    std::uint64_t offset, std::uint32_t count);
+
+  Task<Result<CreateResult>> create(const OpContext& op, const FileHandle& directory,
+                                    std::string_view name, CreateMode mode,
+                                    const SetAttributes& set);
+  Task<Result<CreateResult>> mkdir(const OpContext& op, const FileHandle& directory,
+                                   std::string_view name, const SetAttributes& set);
+  Task<Result<CreateResult>> symlink(const OpContext& op, const FileHandle& directory,
+                                     std::string_view name, std::string_view target,
+                                     const SetAttributes& set);
+  /// FIFOs, sockets and devices.
+  Task<Result<CreateResult>> mknod(const OpContext& op, const FileHandle& directory,
+                                   std::string_view name, FileType type, std::uint32_t rdev_major,
+                                   std::uint32_t rdev_minor, const SetAttributes& set);
+  Task<Result<LinkResult>> link(const OpContext& op, const FileHandle& file,
+                                const FileHandle& directory, std::string_view name);
+  /// `known` is the object that `name` stands for as far as the caller knows, when it does: it
+  /// makes a doubtful answer after a reconnect certain.
+  Task<Result<RemoveResult>> remove(const OpContext& op, const FileHandle& directory,
+                                    std::string_view name, const FileHandle* known = nullptr);
+  Task<Result<RemoveResult>> rmdir(const OpContext& op, const FileHandle& directory,
+                                   std::string_view name, const FileHandle* known = nullptr);
+  Task<Result<RenameResult>> rename(const OpContext& op, const FileHandle& from_directory,
+                                    std::string_view from_name, const FileHandle& to_directory,
+                                    std::string_view to_name, const FileHandle* known = nullptr);
+
+  /// One page: entries behind `cookie` (0: from the start, with verifier 0). `max_bytes` bounds the
+  /// answer.
+  Task<Result<DirectoryPage>> readdir(const OpContext& op, const FileHandle& directory,
+                                      std::uint64_t cookie, std::uint64_t verifier,
+                                      std::uint32_t max_bytes, DirectoryVisitor& visitor);
+  Task<Result<DirectoryPage>> readdirplus(const OpContext& op, const FileHandle& directory,
+                                          std::uint64_t cookie, std::uint64_t verifier,
+                                          std::uint32_t max_bytes, DirectoryVisitor& visitor);
+  Task<Result<FsStat>> fsstat(const OpContext& op, const FileHandle& file);
+  Task<Result<FsInfo>> fsinfo(const OpContext& op, const FileHandle& file);
+  Task<Result<PathConf>> pathconf(const OpContext& op, const FileHandle& file);
+
+  /// The RPC layer, for calls of other programs and for measurements.
+  RpcClient& rpc() { return *rpc_; }
+
+ private:
+  AsyncMount(EventLoop& loop, MountSettings settings);
+
+  EventLoop& loop_;
+  MountSettings settings_;
+  MountRoot root_;
+  FsInfo info_;
+  std::uint32_t read_size_ = 0;
+  std::uint32_t write_size_ = 0;
+  std::unique_ptr<RpcClient> rpc_;
+};
+
+}  // namespace nfsrdma

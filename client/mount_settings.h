@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a mount needs to know: where the server is, how to reach it, how to behave. Filled from a
+// URL (mount_url.h), from mount options (client/mount/) or by a program.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "client/nfs_types.h"
+#include "rpcrdma/base/clock.h"
+#include "rpcrdma/base/socket_address.h"
+#include "rpcrdma/fabric.h"
+
+namespace nfsrdma {
+
+/// The fabrics that this program has; a null one was not built in or does not work here, for the
+/// reason given. They outlive the mounts. client/default_fabrics.h makes the usual ones.
+struct Fabrics {
+  Fabric* verbs = nullptr;
+  Fabric* iwarp = nullptr;
+  std::string no_verbs = "not built in";
+  std::string no_iwarp = "not built in";
+};
+
+enum class ProtoChoice : std::uint8_t {
+  kAuto,  // verbs, iwarp, tcp: the first that connects; why not a faster one is shown
+  kRdma,  // verbs, iwarp
+  kTcp,
+};
+enum class FabricChoice : std::uint8_t { kAuto, kVerbs, kIwarp };
+
+struct MountSettings {
+  std::string host;
+  /// Of `host`, tried in order (ports are ignored). resolve_host() fills it.
+  std::vector<SocketAddress> addresses;
+  std::string path = "/";  // what is mounted
+
+  ProtoChoice proto = ProtoChoice::kAuto;
+  FabricChoice fabric = FabricChoice::kAuto;
+  std::uint16_t rdma_port = 20049;
+  std::uint16_t tcp_port = 2049;
+  /// MOUNT protocol: this TCP port only; 0: over the NFS connection itself, then tcp_port, then
+  /// where rpcbind says.
+  std::uint16_t mount_port = 0;
+  std::uint16_t rpcbind_port = 111;
+
+  std::uint32_t rsize = 0;  // bytes; 0: as large as both sides can
+  std::uint32_t wsize = 0;
+  bool soft = false;                        // give up with ETIMEDOUT
+  std::chrono::milliseconds timeo{60'000};  // until a call is sent again
+  std::uint32_t retrans = 2;                // times, before "not responding" (hard) or giving up
+  std::uint32_t connections = 1;            // nconnect
+  bool reserved_port = false;               // TCP: from a port below 1024
+
+  std::uint32_t inline_bytes = 4096;
+  std::uint32_t credits = 128;
+  /// A connection without calls for so long is closed and made again when needed; 0: never.
+  std::chrono::seconds idle_timeout{300};
+  /// Round trip of the first connection attempt over all candidates.
+  std::chrono::milliseconds connect_timeout{15'000};
+};
+
+/// Looks `settings.host` up (blocking). The Error comes with *detail for people.
+Result<void> resolve_host(MountSettings& settings, std::string* detail);
+
+}  // namespace nfsrdma

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the client's operations take and give, free of any protocol version. Value types.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "rpcrdma/base/bytes.h"
+#include "rpcrdma/base/result.h"
+
+namespace nfsrdma {
+
+/// A server's name for a file. Opaque, compares by bytes.
+class FileHandle {
+ public:
+  static constexpr std::size_t kMaxBytes = 64;  // NFSv3
+
+  FileHandle() = default;
+  /// Empty when `bytes` are none or too many.
+  explicit FileHandle(ByteSpan bytes) {
+    if (bytes.empty() || bytes.size() > kMaxBytes) return;
+    std::memcpy(bytes_.data(), bytes.data(), bytes.size());
+    size_ = static_cast<std::uint8_t>(bytes.size());
+  }
+  bool empty() const { return size_ == 0; }
+  ByteSpan bytes() const { return {bytes_.data(), size_}; }
+  bool operator==(const FileHandle& other) const {
+    return size_ == other.size_ && std::memcmp(bytes_.data(), other.bytes_.data(), size_) == 0;
+  }
+
+ private:
+  std::array<std::byte, kMaxBytes> bytes_{};
+  std::uint8_t size_ = 0;
+};
+
+struct FileHandleHash {
+  std::size_t operator()(const FileHandle& handle) const {
+    return std::hash<std::string_view>{}(as_text(handle.bytes()));
+  }
+};
+
+enum class FileType : std::uint8_t {
+  kRegular,
+  kDirectory,
+  kBlock,
+  kCharacter,
+  kSymlink,
+  kSocket,
+  kFifo
+};
+/// S_IFREG and the like.
+mode_t type_bits(FileType type);
+
+struct Attributes {
+  FileType type = FileType::kRegular;
+  std::uint32_t mode = 0;  // permission and set-id bits, without the type
+  std::uint32_t nlink = 0;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint64_t size = 0;  // bytes
+  std::uint64_t used = 0;  // bytes on disk
+  std::uint32_t rdev_major = 0;
+  std::uint32_t rdev_minor = 0;
+  std::uint64_t fsid = 0;
+  std::uint64_t fileid = 0;
+  timespec atime{};
+  timespec mtime{};
+  timespec ctime{};
+};
+struct stat to_stat(const Attributes& attributes);
+
+inline bool same_time(const timespec& a, const timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/// Weak cache consistency data: what the server knew of an object before and after a change.
+struct Wcc {
+  struct Before {
+    std::uint64_t size = 0;
+    timespec mtime{};
+    timespec ctime{};
+  };
+  std::optional<Before> before;
+  std::optional<Attributes> after;
+};
+
+/// What setattr and the creating operations set. Unset members stay as they are.
+struct SetAttributes {
+  struct Time {
+    bool server_now = false;  // else `value`
+    timespec value{};
+  };
+  std::optional<std::uint32_t> mode;
+  std::optional<std::uint32_t> uid;
+  std::optional<std::uint32_t> gid;
+  std::optional<std::uint64_t> size;
+  std::optional<Time> atime;
+  std::optional<Time> mtime;
+};
+
+/// How stable a WRITE is when it is answered.
+enum class Stability : std::uint8_t { kUnstable, kDataSync, kFileSync };
+
+enum class CreateMode : std::uint8_t {
+  kUnchecked,  // an existing file is opened (its size set when given)
+  kGuarded,    // an existing file is EEXIST
+  kExclusive,  // O_EXCL, safe against resending; attributes are set by a SETATTR behind it
+};
+
+/// Bits of access(): what the caller may do.
+namespace access_bits {
+inline constexpr std::uint32_t kRead = 0x01;
+inline constexpr std::uint32_t kLookup = 0x02;
+inline constexpr std::uint32_t kModify = 0x04;
+inline constexpr std::uint32_t kExtend = 0x08;
+inline constexpr std::uint32_t kDelete = 0x10;
+inline constexpr std::uint32_t kExecute = 0x20;
+}  // namespace access_bits
+
+struct LookupResult {
+  FileHandle handle;
+  std::optional<Attributes> attributes;
+  std::optional<Attributes> directory;
+};
+struct AccessResult {
+  std::uint32_t allowed = 0;
+  std::optional<Attributes> attributes;
+};
+struct ReadResult {
+  std::size_t count = 0;  // bytes placed at the front of the caller's memory
+  bool eof = false;
+  std::optional<Attributes> attributes;
+};
+struct WriteResult {
+  std::size_t count = 0;                       // bytes taken
+  Stability stability = Stability::kUnstable;  // the least of all pieces
+  std::uint64_t verifier = 0;
+  /// Pieces were answered with different verifiers: the server restarted in between; what is
+  /// unstable must be written again.
+  bool verifier_changed = false;
+  Wcc wcc;
+};
+struct CreateResult {
+  FileHandle handle;
+  std::optional<Attributes> attributes;
+  Wcc directory;
+};
+struct RemoveResult {
+  Wcc directory;
+};
+struct RenameResult {
+  Wcc from_directory;
+  Wcc to_directory;
+};
+struct LinkResult {
+  std::optional<Attributes> attributes;
+  Wcc directory;
+};
+struct CommitResult {
+  std::uint64_t verifier = 0;
+  Wcc wcc;
+};
+
+struct DirectoryEntry {
+  std::uint64_t fileid = 0;
+  std::string_view name;                   // valid during the call only
+  std::uint64_t cookie = 0;                // where to go on behind this entry
+  const Attributes* attributes = nullptr;  // readdirplus, when the server gave them
+  const FileHandle* handle = nullptr;
+};
+/// Takes the entries of a directory as they are decoded.
+class DirectoryVisitor {
+ public:
+  virtual ~DirectoryVisitor() = default;
+  /// False: no more (this one was not taken).
+  virtual bool on_entry(const DirectoryEntry& entry) = 0;
+};
+struct DirectoryPage {
+  std::uint64_t verifier = 0;  // for the next page
+  std::uint64_t cookie = 0;    // of the last entry taken
+  bool eof = false;            // nothing behind it
+  std::size_t entries = 0;     // taken
+  std::optional<Attributes> directory;
+};
+
+struct FsStat {
+  std::uint64_t total_bytes = 0, free_bytes = 0, available_bytes = 0;
+  std::uint64_t total_files = 0, free_files = 0, available_files = 0;
+};
+struct FsInfo {
+  std::uint32_t rtmax = 0, rtpref = 0, rtmult = 1;
+  std::uint32_t wtmax = 0, wtpref = 0, wtmult = 1;
+  std::uint32_t dtpref = 0;
+  std::uint64_t max_file_size = 0;
+  timespec time_delta{};
+  bool hard_links = true, symlinks = true, homogeneous = true, can_set_time = true;
+};
+struct PathConf {
+  std::uint32_t link_max = 0;
+  std::uint32_t name_max = 255;
+  bool no_trunc = true;
+  bool chown_restricted = true;
+  bool case_insensitive = false;
+  bool case_preserving = true;
+};
+
+/// The errno that stands for `error` towards an application; never 0. Operations put the errno of
+/// an NFS status into Error::sys.
+int errno_of(const Error& error);
+
+}  // namespace nfsrdma
