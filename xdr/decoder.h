@@ -32,7 +32,9 @@ struct Payload {
 class Decoder {
  public:
   explicit Decoder(std::span<const std::byte> message, std::span<const ReducedItem> reduced = {})
-      : cursor_(message.data()), end_(message.data() + message.size()), reduced_(reduced),
+      : cursor_(message.data()),
+        end_(message.data() + message.size()),
+        reduced_(reduced),
         begin_(message.data()) {}
 
   bool ok() const { return ok_; }
@@ -121,6 +123,9 @@ class Decoder {
     }
     return fixed_opaque(n);
   }
+  /// Reduced items that no payload() has asked for yet. Some left at the end: a chunk whose
+  /// position is not that of a payload.
+  std::size_t reduced_left() const { return reduced_.size(); }
   /// Everything that is left, unparsed.
   std::span<const std::byte> rest() const { return {cursor_, remaining()}; }
 

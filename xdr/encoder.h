@@ -73,23 +73,30 @@ class Encoder {
     if (!overflowed_) payloads_[payload_count_++] = {size(), bytes};
   }
 
-  /// Where the next item goes, for patch_u32() and rewind().
-  std::size_t mark() const { return size(); }
+  /// Where the next item goes, for patch_u32() and rewind(). A mark taken after an overflow is
+  /// good for neither: what overflowed lies before it.
+  std::size_t mark() const { return overflowed_ ? kNoMark : size(); }
   void patch_u32(std::size_t mark, std::uint32_t v) {
-    if (mark + 4 > size()) return;  // only after an overflow, whose message is never sent
+    // Only after an overflow, whose message is never sent.
+    if (size() < 4 || mark > size() - 4) return;
     v = __builtin_bswap32(v);
     std::memcpy(begin_ + mark, &v, 4);
   }
   /// Forgets everything written since `mark`, also an overflow that came after it.
   void rewind(std::size_t mark) {
+    if (mark > size()) return;
     cursor_ = begin_ + mark;
     overflowed_ = false;
-    while (payload_count_ > 0 && payloads_[payload_count_ - 1].head_bytes > mark) --payload_count_;
+    while (payload_count_ > 0 && payloads_[payload_count_ - 1].head_bytes > mark)
+      --payload_count_;
   }
 
  private:
+  static constexpr std::size_t kNoMark = static_cast<std::size_t>(-1);
+
   std::byte* take(std::size_t n) {
-    if (room() < n) [[unlikely]] {
+    // Nothing follows an overflow, not even what would fit: rewind() relies on it.
+    if (overflowed_ || room() < n) [[unlikely]] {
       overflowed_ = true;
       return nullptr;
     }
