@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// libnfsrdma: NFS version 3 over RDMA (verbs or the built-in iWARP) or TCP, from user space and
+// without a mount. This is the blocking C++ interface; client_c.h is the same for C.
+//
+//   std::string detail;
+//   auto mount = nfsrdma::client::Mount::open("nfs://server/export/dir?fabric=iwarp", &detail);
+//   if (!mount) return fail(mount.error(), detail);
+//   auto file = mount->open("data.bin", O_RDONLY);
+//   auto n = file->pread(buffer, 0);
+//
+// Units: bytes, and seconds with nanoseconds in struct stat. Paths: relative to the path of the
+// URL,
+// '/' in front or not, components separated by '/'; symbolic links are followed as in a file system
+// (absolute ones when they stay below the exported directory). An empty path is the URL's own
+// object.
+//
+// Errors: every call returns a Result: a value, or a std::error_code of the generic category
+// (errno). Nothing throws.
+//
+// Threads: all calls of a Mount and its Files may be made from any thread. The calling thread does
+// the work itself, there are no threads behind its back; when several threads call at once, their
+// calls are under way together. Closing a File or a Mount that another thread is using is an
+// error of the program.
+//
+// Ownership: Mount and File are move-only and close when destroyed. Files keep their Mount's
+// connections alive. Memory passed in is used only during the call. pread() places data right into
+// the caller's memory, pwrite() sends from it.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace nfsrdma::client {
+
+/// A value, or why there is none.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}
+  Result(std::error_code error) : error_(error) {}
+
+  bool ok() const { return value_.has_value(); }
+  explicit operator bool() const { return ok(); }
+  T& operator*() & { return *value_; }
+  T&& operator*() && { return std::move(*value_); }
+  T* operator->() { return &*value_; }
+  T& value() & { return *value_; }
+  T&& value() && { return std::move(*value_); }
+  std::error_code error() const { return error_; }
+  /// errno, 0 when ok().
+  int error_number() const { return error_.value(); }
+
+ private:
+  std::optional<T> value_;
+  std::error_code error_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(std::error_code error) : error_(error) {}
+  bool ok() const { return !error_; }
+  explicit operator bool() const { return ok(); }
+  std::error_code error() const { return error_; }
+  int error_number() const { return error_.value(); }
+
+ private:
+  std::error_code error_;
+};
+
+/// One entry of a directory. "." and ".." are left out.
+struct DirectoryEntry {
+  std::string name;
+  std::uint64_t fileid = 0;
+  /// readdirplus(): what stat would say, when the server gave it.
+  std::optional<struct stat> attributes;
+};
+
+/// Sizes of a file system, in bytes and in files.
+struct FileSystemInfo {
+  std::uint64_t total_bytes = 0, free_bytes = 0, available_bytes = 0;
+  std::uint64_t total_files = 0, free_files = 0, available_files = 0;
+  std::uint32_t read_size = 0;   // bytes per READ in force
+  std::uint32_t write_size = 0;  // bytes per WRITE in force
+  std::uint32_t name_max = 255;  // bytes
+};
+
+/// What one connection does; see nfs-rdma(1), status.
+struct ConnectionStatus {
+  std::string fabric;  // "verbs", "iwarp", "tcp"
+  std::string device;
+  std::string peer;                                // "192.0.2.1:20049"
+  std::uint32_t inline_send = 0, inline_recv = 0;  // bytes
+  std::uint32_t credits = 0;
+  std::uint64_t rdma_write_bytes = 0;  // server to client by RDMA Write
+  std::uint64_t rdma_read_bytes = 0;   // client to server by RDMA Read
+  std::uint64_t inline_bytes = 0;      // inside messages
+  std::string fallback_reason;         // why no faster transport is in use; empty: none was tried
+};
+
+/// A new time for utimens().
+struct FileTime {
+  enum class Kind : std::uint8_t { kOmit, kNow, kValue };
+  Kind kind = Kind::kOmit;
+  timespec value{};
+};
+
+class File {
+ public:
+  File(File&&) noexcept;
+  File& operator=(File&&) noexcept;
+  /// Flushes like close(); what it would report is lost.
+  ~File();
+
+  /// Reads at most buffer.size() bytes from `offset`; fewer only at the end of the file. 0: behind
+  /// it. Large reads go out as several requests at once.
+  Result<std::size_t> pread(std::span<std::byte> buffer, std::uint64_t offset);
+  /// Writes all of `data`. With O_SYNC or O_DSYNC it is on stable storage on return; else the
+  /// library keeps what the server has not made stable (at most a set number of bytes, see
+  /// set_unstable_limit()) so that a server restart loses nothing before fsync() or close().
+  Result<std::size_t> pwrite(std::span<const std::byte> data, std::uint64_t offset);
+  /// Everything written through this File is on stable storage.
+  Result<void> fsync();
+  Result<struct stat> stat();
+  Result<void> truncate(std::uint64_t size);
+  /// fsync(), then gives the file up. Its errors are the last chance to hear of lost data.
+  Result<void> close();
+
+ private:
+  friend class Mount;
+  struct Impl;
+  explicit File(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+class Mount {
+ public:
+  /// Connects and mounts. `url`:
+  ///   nfs://host[:port]/export/path?proto=rdma|tcp|auto&fabric=auto|verbs|iwarp&vers=3&tcpport=N
+  ///     &mountport=N&uid=N&gid=N&rsize=N&wsize=N&timeo=DECISECONDS&retrans=N&soft|hard&nconnect=N
+  /// The export may be any prefix of the path; the longest one is mounted. On an error *detail
+  /// (optional) gets one line for people: what was tried, and what helps.
+  static Result<Mount> open(std::string_view url, std::string* detail = nullptr);
+
+  Mount(Mount&&) noexcept;
+  Mount& operator=(Mount&&) noexcept;
+  ~Mount();
+
+  Result<struct stat> stat(std::string_view path);
+  Result<struct stat> lstat(std::string_view path);
+  /// `flags`: O_RDONLY, O_WRONLY, O_RDWR with O_CREAT, O_EXCL, O_TRUNC, O_SYNC, O_DSYNC,
+  /// O_NOFOLLOW, O_DIRECTORY. Permission is asked of the server. `mode` is taken as it is (no
+  /// umask).
+  Result<File> open(std::string_view path, int flags, mode_t mode = 0666);
+  Result<std::vector<DirectoryEntry>> readdir(std::string_view path);
+  Result<std::vector<DirectoryEntry>> readdirplus(std::string_view path);
+  Result<void> rename(std::string_view from, std::string_view to);
+  Result<void> unlink(std::string_view path);
+  Result<void> mkdir(std::string_view path, mode_t mode = 0777);
+  Result<void> rmdir(std::string_view path);
+  Result<void> symlink(std::string_view target, std::string_view path);
+  Result<void> link(std::string_view existing, std::string_view path);
+  Result<std::string> readlink(std::string_view path);
+  Result<void> truncate(std::string_view path, std::uint64_t size);
+  Result<void> chmod(std::string_view path, mode_t mode);
+  /// -1 leaves an id as it is. lchown() changes a link itself.
+  Result<void> chown(std::string_view path, uid_t uid, gid_t gid);
+  Result<void> lchown(std::string_view path, uid_t uid, gid_t gid);
+  /// `follow` false: a link itself.
+  Result<void> utimens(std::string_view path, FileTime access, FileTime modification,
+                       bool follow = true);
+  Result<FileSystemInfo> statfs(std::string_view path = "");
+
+  /// Bytes of written, not yet stable data that Files of this mount keep together (default 64 MiB).
+  /// More makes the oldest be committed first; 0 makes every pwrite stable.
+  void set_unstable_limit(std::size_t bytes);
+  std::vector<ConnectionStatus> connections();
+
+ private:
+  friend class File;
+  struct Impl;
+  explicit Mount(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace nfsrdma::client
