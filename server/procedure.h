@@ -66,6 +66,9 @@ struct Request {
   std::array<int, kMaxDurable> durable_fd{-1, -1, -1};
   bool durable_data_only = false;  // fdatasync is enough
   std::size_t status_mark = 0;     // Encoder mark of the nfsstat3 word
+  /// Then the reply becomes the status and this many zero words: the failed arm of the result
+  /// without attributes (wcc_data: 2; LINK: 3; RENAME: 4).
+  std::size_t failure_words = 2;
   /// Whatever must stay alive until the reply left (fd cache pins). Released by the dispatcher.
   void (*release)(Request&) = nullptr;
   void* pinned[4] = {};

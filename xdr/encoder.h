@@ -73,6 +73,9 @@ class Encoder {
     if (!overflowed_) payloads_[payload_count_++] = {size(), bytes};
   }
 
+  /// Takes in `n` encoded bytes that the caller put right behind bytes() already.
+  void advance(std::size_t n) { take(n); }
+
   /// Where the next item goes, for patch_u32() and rewind(). A mark taken after an overflow is
   /// good for neither: what overflowed lies before it.
   std::size_t mark() const { return overflowed_ ? kNoMark : size(); }

@@ -43,8 +43,7 @@ class JsonWriter {
     out_ += b ? "true" : "false";
   }
   template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  void value(T n) {
+  requires(!std::same_as<T, bool>) void value(T n) {
     separate();
     out_ += std::to_string(n);
   }
@@ -115,8 +114,10 @@ class JsonWriter {
   static std::size_t utf8_length(std::string_view text) {
     const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const unsigned c = at(0);
-    const std::size_t n = c >= 0xc2 && c <= 0xdf ? 2 : c >= 0xe0 && c <= 0xef ? 3
-                          : c >= 0xf0 && c <= 0xf4 ? 4 : 0;
+    const std::size_t n = c >= 0xc2 && c <= 0xdf   ? 2
+                          : c >= 0xe0 && c <= 0xef ? 3
+                          : c >= 0xf0 && c <= 0xf4 ? 4
+                                                   : 0;
     if (n == 0 || text.size() < n) return 0;
     for (std::size_t i = 1; i < n; ++i) {
       if ((at(i) & 0xc0) != 0x80) return 0;
