@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server's half of cm.h.
+#include <algorithm>
+#include <array>
+
+#include "rpcrdma/base/log.h"
+#include "rpcrdma/verbs/addresses.h"
+#include "rpcrdma/verbs/cm.h"
+
+namespace nfsrdma::verbs {
+
+namespace {
+
+void reject_id(rdma_cm_id* id, ByteSpan private_data) {
+  ::rdma_reject(id, private_data.data(), static_cast<std::uint8_t>(private_data.size()));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> VerbsListener::create(LoopResources& resources, EventLoop& loop,
+                                                        const SocketAddress& address,
+                                                        IncomingHandler& handler) {
+  NFSRDMA_TRY(CmChannel * channel, resources.channel(loop));
+  std::unique_ptr<VerbsListener> listener(new VerbsListener(resources, handler));
+  NFSRDMA_TRY(listener->id_, channel->create_id(*listener));
+  rdma_cm_id* id = listener->id_.get();
+  int on = 1;
+  ::rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on);
+  if (address.is_v6()) {
+    // IPv4 has a listener of its own.
+    ::rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof on);
+  }
+  SocketAddress local = address;
+  if (::rdma_bind_addr(id, local.data()) != 0) return system_error("rdma_bind_addr");
+  if (::rdma_listen(id, resources.options().backlog) != 0) return system_error("rdma_listen");
+  listener->address_ = address;
+  listener->address_.set_port(ntohs(::rdma_get_src_port(id)));
+  return std::unique_ptr<Listener>(std::move(listener));
+}
+
+void VerbsListener::on_cm_event(const CmEvent& event) {
+  if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+    handler_.on_incoming(std::make_unique<VerbsIncoming>(resources_, event));
+  } else {
+    // A listener bound to one address hears of its device's end; one on the wildcard does not.
+    log_warning("verbs: listener {}: {}", address_.text(), ::rdma_event_str(event.type));
+  }
+}
+
+VerbsIncoming::~VerbsIncoming() {
+  if (id_) reject_id(id_.get(), {});
+}
+
+void VerbsIncoming::start(EventLoop& loop, AcceptHandler& handler) {
+  auto make = [&]() -> Result<std::unique_ptr<ConnectRequest>> {
+    NFSRDMA_TRY(CmChannel * channel, resources_.channel(loop));
+    NFSRDMA_TRY(VerbsDevice * device, resources_.device(loop, id_->verbs));
+    return VerbsConnectRequest::create(resources_, *channel, *device, std::move(event_),
+                                       std::move(id_));
+  };
+  auto request = make();
+  if (request.ok()) {
+    handler.on_connect_request(std::move(request).value());
+    return;
+  }
+  log_warning("verbs: a connection request cannot be served: {}", request.error().message());
+}
+
+VerbsConnectRequest::VerbsConnectRequest(LoopResources& resources, VerbsDevice& device,
+                                         CmEvent event, CmIdHandle id)
+    : resources_(resources),
+      device_(device),
+      event_(std::move(event)),
+      peer_(address_of(::rdma_get_peer_addr(id.get()))),
+      id_(std::move(id)) {}
+
+Result<std::unique_ptr<ConnectRequest>> VerbsConnectRequest::create(LoopResources& resources,
+                                                                    CmChannel& channel,
+                                                                    VerbsDevice& device,
+                                                                    CmEvent event, CmIdHandle id) {
+  std::unique_ptr<VerbsConnectRequest> request(
+      new VerbsConnectRequest(resources, device, std::move(event), std::move(id)));
+  NFSRDMA_CHECK_OK(channel.adopt(request->id_.get(), *request));
+  return std::unique_ptr<ConnectRequest>(std::move(request));
+}
+
+VerbsConnectRequest::~VerbsConnectRequest() {
+  if (id_) reject_id(id_.get(), {});
+}
+
+void VerbsConnectRequest::on_cm_event(const CmEvent& event) {
+  log_debug("verbs: {} gave up: {}", peer_.text(), ::rdma_event_str(event.type));
+  gone_ = true;
+}
+
+void VerbsConnectRequest::reject(ByteSpan private_data) {
+  if (!id_) return;
+  if (private_data.size() > device_.traits().reject_room) private_data = {};
+  reject_id(id_.get(), private_data);
+  id_.reset();
+}
+
+Result<std::unique_ptr<QueuePair>> VerbsConnectRequest::accept(const QueuePairOptions& options) {
+  if (!id_ || gone_) return Error{Errc::kClosed, 0, "the peer gave up"};
+  if (options.private_data.size() > device_.traits().accept_room) {
+    return Error{Errc::kInvalid, 0, "private data of the accept"};
+  }
+  auto created = VerbsQueuePair::create(id_.get(), device_, options, resources_.options(),
+                                        VerbsQueuePair::Role::kServer);
+  if (!created.ok()) return created.error();
+  std::unique_ptr<VerbsQueuePair> queue_pair = std::move(created).value();
+  const DeviceInfo& device = device_.info();
+  rdma_conn_param param{};
+  param.private_data = options.private_data.data();
+  param.private_data_len = static_cast<std::uint8_t>(options.private_data.size());
+  param.initiator_depth = static_cast<std::uint8_t>(std::min<std::uint32_t>(
+      {event_.initiator_depth, device.max_outbound_reads, options.outbound_reads}));
+  param.responder_resources = static_cast<std::uint8_t>(std::min<std::uint32_t>(
+      {event_.responder_resources, device.max_inbound_reads, options.inbound_reads}));
+  param.rnr_retry_count = 7;  // we never run out of receives within credits; 7 waits for ever
+  queue_pair->set_reads(param.initiator_depth, param.responder_resources);
+  rdma_cm_id* id = id_.get();
+  queue_pair->take_id(std::move(id_));
+  if (::rdma_accept(id, &param) != 0) {
+    if (errno != EINVAL || param.responder_resources != 0) return system_error("rdma_accept");
+    param.responder_resources = 1;  // some providers refuse 0
+    if (::rdma_accept(id, &param) != 0) return system_error("rdma_accept");
+  }
+  return std::unique_ptr<QueuePair>(std::move(queue_pair));
+}
+
+}  // namespace nfsrdma::verbs

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// See completion_queue.h.
+#include "rpcrdma/verbs/completion_queue.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+
+#include "rpcrdma/base/log.h"
+#include "rpcrdma/verbs/queue_pair.h"
+#include "rpcrdma/verbs/receive_queue.h"
+
+namespace nfsrdma::verbs {
+
+namespace {
+// Each acknowledgement takes a mutex (ibv_ack_cq_events(3)).
+constexpr unsigned kAckBatch = 64;
+}  // namespace
+
+Result<std::unique_ptr<CompletionQueue>> VerbsCompletionQueue::create(VerbsDevice& device,
+                                                                      EventLoop& loop,
+                                                                      CompletionHandler& handler,
+                                                                      std::uint32_t depth) {
+  std::unique_ptr<VerbsCompletionQueue> queue(new VerbsCompletionQueue(device, loop, handler));
+  queue->channel_.reset(::ibv_create_comp_channel(device.context()));
+  if (!queue->channel_) return system_error("ibv_create_comp_channel");
+  const int fd = queue->channel_->fd;
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+    return system_error("completion channel: O_NONBLOCK");
+  }
+  depth = std::clamp(depth, 1U, device.traits().max_completions);
+  queue->cq_.reset(::ibv_create_cq(device.context(), static_cast<int>(depth), nullptr,
+                                   queue->channel_.get(), 0));
+  if (!queue->cq_) return system_error("ibv_create_cq");
+  if (const int err = ::ibv_req_notify_cq(queue->cq_.get(), 0); err != 0) {
+    return system_error("ibv_req_notify_cq", err);
+  }
+  queue->armed_ = true;
+  NFSRDMA_CHECK_OK(loop.add(fd, EPOLLIN, *queue));
+  queue->watching_ = true;
+  return std::unique_ptr<CompletionQueue>(std::move(queue));
+}
+
+VerbsCompletionQueue::~VerbsCompletionQueue() {
+  if (watching_) loop_.remove(channel_->fd, *this);
+  acknowledge();
+}
+
+void VerbsCompletionQueue::acknowledge() {
+  if (unacknowledged_ > 0) ::ibv_ack_cq_events(cq_.get(), unacknowledged_);
+  unacknowledged_ = 0;
+}
+
+std::uint32_t VerbsCompletionQueue::attach(VerbsQueuePair& queue_pair, std::uint32_t number) {
+  do {
+    next_owner_ = (next_owner_ + 1) & WorkId::kOwnerMask;
+  } while (by_owner_.count(next_owner_) != 0);
+  by_owner_[next_owner_] = &queue_pair;
+  by_number_[number] = &queue_pair;
+  return next_owner_;
+}
+
+void VerbsCompletionQueue::discard_receives(std::uint32_t number) {
+  std::array<ibv_wc, 16> batch;
+  for (int got; (got = ::ibv_poll_cq(cq_.get(), batch.size(), batch.data())) > 0;) {
+    taken_.insert(taken_.end(), batch.begin(), batch.begin() + got);
+  }
+  std::erase_if(taken_, [&](const ibv_wc& wc) {
+    const WorkId id = WorkId::decode(wc.wr_id);
+    if (id.kind != WorkKind::kReceive || wc.qp_num != number) return false;
+    if (ReceiveQueue* receives = device_.receive_queue(id.owner); receives != nullptr) {
+      receives->give_back(id.slot);
+    }
+    return true;
+  });
+  by_number_.erase(number);
+  if (!taken_.empty()) loop_.defer(*this);
+}
+
+void VerbsCompletionQueue::forget(VerbsQueuePair& queue_pair, std::uint32_t owner) {
+  std::erase_if(taken_, [&](const ibv_wc& wc) {
+    const WorkId id = WorkId::decode(wc.wr_id);
+    return id.kind == WorkKind::kSendQueue && id.owner == owner;
+  });
+  std::erase_if(injected_, [&](const WorkCompletion& c) { return c.queue_pair == &queue_pair; });
+  by_owner_.erase(owner);
+}
+
+void VerbsCompletionQueue::inject(const WorkCompletion& completion) {
+  injected_.push_back(completion);
+  loop_.defer(*this);
+}
+
+bool VerbsCompletionQueue::run_handler() {
+  dry_ = false;
+  handler_.on_completions();
+  return dry_;
+}
+
+void VerbsCompletionQueue::run_deferred() {
+  handler_.on_completions();
+}
+
+void VerbsCompletionQueue::on_fd_ready(std::uint32_t events) {
+  if ((events & EPOLLIN) == 0) {
+    loop_.remove(channel_->fd, *this);  // the device was unplugged
+    watching_ = false;
+    return;
+  }
+  ibv_cq* cq = nullptr;
+  void* context = nullptr;
+  while (::ibv_get_cq_event(channel_.get(), &cq, &context) == 0)
+    ++unacknowledged_;
+  if (unacknowledged_ >= kAckBatch) acknowledge();
+  armed_ = false;
+  handler_.on_completions();
+}
+
+std::size_t VerbsCompletionQueue::poll(std::span<WorkCompletion> out) {
+  std::size_t count = take_ready(out);
+  if (count < out.size() && !armed_) {
+    // Armed before the last look: what comes later raises an event, what came before is seen.
+    if (::ibv_req_notify_cq(cq_.get(), 0) == 0) armed_ = true;
+    count += take_ready(out.subspan(count));
+  }
+  dry_ = count < out.size();
+  return count;
+}
+
+std::size_t VerbsCompletionQueue::take_ready(std::span<WorkCompletion> out) {
+  std::size_t count = 0;
+  while (count < out.size() && !taken_.empty()) {
+    const ibv_wc wc = taken_.front();
+    taken_.pop_front();
+    if (translate(wc, &out[count])) ++count;
+  }
+  std::array<ibv_wc, 16> batch;
+  while (count < out.size()) {
+    const auto room = static_cast<int>(std::min(batch.size(), out.size() - count));
+    const int got = ::ibv_poll_cq(cq_.get(), room, batch.data());
+    if (got <= 0) break;
+    for (int i = 0; i < got; ++i) {
+      if (translate(batch[static_cast<std::size_t>(i)], &out[count])) ++count;
+    }
+  }
+  while (count < out.size() && !injected_.empty()) {
+    out[count++] = injected_.front();
+    injected_.pop_front();
+  }
+  return count;
+}
+
+bool VerbsCompletionQueue::translate(const ibv_wc& wc, WorkCompletion* out) {
+  const WorkId id = WorkId::decode(wc.wr_id);
+  if (id.kind == WorkKind::kReceive) return translate_receive(wc, id, out);
+  auto owner = by_owner_.find(id.owner);
+  return owner != by_owner_.end() && owner->second->complete_send(id.slot, wc.status, out);
+}
+
+bool VerbsCompletionQueue::translate_receive(const ibv_wc& wc, const WorkId& id,
+                                             WorkCompletion* out) {
+  ReceiveQueue* receives = device_.receive_queue(id.owner);
+  if (receives == nullptr) return false;
+  auto found = by_number_.find(wc.qp_num);
+  VerbsQueuePair* queue_pair = found == by_number_.end() ? nullptr : found->second;
+  if (wc.status != IBV_WC_SUCCESS || queue_pair == nullptr || queue_pair->closed()) {
+    receives->give_back(id.slot);
+    if (queue_pair != nullptr) queue_pair->receive_failed(wc.status);
+    return false;
+  }
+  *out = {};
+  if (!receives->take(id.slot, &out->wr_id)) return false;
+  out->opcode = WorkOpcode::kReceive;
+  out->byte_count = wc.byte_len;
+  out->queue_pair = queue_pair;
+  if ((wc.wc_flags & IBV_WC_WITH_INV) != 0) {
+    out->invalidated = true;
+    out->invalidated_handle = wc.invalidated_rkey;
+  }
+  queue_pair->message_arrived();
+  return true;
+}
+
+}  // namespace nfsrdma::verbs

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// VerbsCompletionQueue: one ibv_cq with its completion channel in the loop. poll() arms the channel
+// when it finds the queue empty and looks once more, so that nothing slips between.
+//
+// Before a queue pair is destroyed its completions are taken out of the ibv_cq (forget()): software
+// drivers leave them there and use queue pair numbers again at once.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <unordered_map>
+
+#include "rpcrdma/fabric.h"
+#include "rpcrdma/verbs/device.h"
+#include "rpcrdma/verbs/handles.h"
+#include "rpcrdma/verbs/work_id.h"
+
+namespace nfsrdma::verbs {
+
+class VerbsQueuePair;
+
+class VerbsCompletionQueue final : public CompletionQueue, private FdWatcher, private Deferred {
+ public:
+  static Result<std::unique_ptr<CompletionQueue>> create(VerbsDevice& device, EventLoop& loop,
+                                                         CompletionHandler& handler,
+                                                         std::uint32_t depth);
+  ~VerbsCompletionQueue() override;
+  std::size_t poll(std::span<WorkCompletion> out) override;
+
+  ibv_cq* get() const { return cq_.get(); }
+  /// A number for a queue pair's send queue in wr_ids.
+  std::uint32_t attach(VerbsQueuePair& queue_pair, std::uint32_t number);
+  /// After the ibv_qp is destroyed: gives back the receives that it ended and nobody looked at.
+  void discard_receives(std::uint32_t number);
+  /// After that: drops what is left of the queue pair.
+  void forget(VerbsQueuePair& queue_pair, std::uint32_t owner);
+  /// Queues a completion of our own making and tells the handler soon.
+  void inject(const WorkCompletion& completion);
+  /// Lets the handler poll now. Did it empty the queue?
+  bool run_handler();
+
+ private:
+  VerbsCompletionQueue(VerbsDevice& device, EventLoop& loop, CompletionHandler& handler)
+      : device_(device), loop_(loop), handler_(handler) {}
+  void on_fd_ready(std::uint32_t events) override;
+  void run_deferred() override;
+  std::size_t take_ready(std::span<WorkCompletion> out);
+  bool translate(const ibv_wc& wc, WorkCompletion* out);
+  bool translate_receive(const ibv_wc& wc, const WorkId& id, WorkCompletion* out);
+  void acknowledge();
+
+  VerbsDevice& device_;
+  EventLoop& loop_;
+  CompletionHandler& handler_;
+  CompChannelHandle channel_;
+  CqHandle cq_;
+  bool watching_ = false;
+  bool armed_ = false;
+  bool dry_ = false;
+  unsigned unacknowledged_ = 0;
+  std::uint32_t next_owner_ = 1;
+  std::unordered_map<std::uint32_t, VerbsQueuePair*> by_owner_;
+  std::unordered_map<std::uint32_t, VerbsQueuePair*> by_number_;
+  std::deque<ibv_wc> taken_;  // taken out early by forget()
+  std::deque<WorkCompletion> injected_;
+};
+
+}  // namespace nfsrdma::verbs

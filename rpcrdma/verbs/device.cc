@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// See device.h. Limits of the transports: wire.md 6.5.
+#include "rpcrdma/verbs/device.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "rpcrdma/base/log.h"
+#include "rpcrdma/verbs/completion_queue.h"
+#include "rpcrdma/verbs/protection_domain.h"
+#include "rpcrdma/verbs/receive_queue.h"
+
+namespace nfsrdma::verbs {
+
+namespace {
+
+constexpr std::uint32_t kSiwVendor = 0x626d74;
+// More never helps: one reply is a header, a body and a pad.
+constexpr std::uint32_t kMaxSges = 16;
+// rdma_conn_param counts Reads in eight bits.
+constexpr std::uint32_t kMaxReads = 255;
+
+DeviceTraits traits_of(const ibv_context& context, const ibv_device_attr& attr,
+                       const VerbsOptions& options) {
+  DeviceTraits traits;
+  traits.iwarp = context.device->transport_type == IBV_TRANSPORT_IWARP;
+  traits.siw = traits.iwarp && attr.vendor_id == kSiwVendor;
+  traits.shared_receive_queue =
+      attr.max_srq > 0 && attr.max_srq_wr > 0 && !options.per_queue_pair_receives;
+  traits.max_receive_depth = static_cast<std::uint32_t>(
+      std::max(traits.shared_receive_queue ? attr.max_srq_wr : attr.max_qp_wr, 1));
+  traits.max_completions = static_cast<std::uint32_t>(std::max(attr.max_cqe, 1));
+  // iWARP: 512 bytes by the RFC, 256 with siw and cxgb4, four of which hold IRD and ORD.
+  traits.connect_room = traits.iwarp ? 252 : 56;
+  traits.accept_room = traits.iwarp ? 252 : 196;
+  traits.reject_room = traits.iwarp ? 252 : 148;
+  traits.sink_needs_remote_write = traits.iwarp && !traits.siw;
+  return traits;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<VerbsDevice>> VerbsDevice::create(EventLoop& loop, ibv_context* context,
+                                                         AsyncEvents& async,
+                                                         const VerbsOptions& options) {
+  std::unique_ptr<VerbsDevice> device(new VerbsDevice(loop, context, async, options));
+  NFSRDMA_CHECK_OK(device->probe());
+  const int flags = ::fcntl(context->async_fd, F_GETFL);
+  if (flags < 0 || ::fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+    return system_error("async event fd: O_NONBLOCK");
+  }
+  NFSRDMA_CHECK_OK(loop.add(context->async_fd, EPOLLIN, *device));
+  device->watching_ = true;
+  return device;
+}
+
+VerbsDevice::~VerbsDevice() {
+  if (watching_) loop_.remove(context_->async_fd, *this);
+}
+
+Result<void> VerbsDevice::probe() {
+  ibv_device_attr attr{};
+  if (const int err = ::ibv_query_device(context_, &attr); err != 0) {
+    return system_error("ibv_query_device", err);
+  }
+  traits_ = traits_of(*context_, attr, options_);
+  info_.name = ::ibv_get_device_name(context_->device);
+  info_.kind = FabricKind::kVerbs;
+  const auto sges = static_cast<std::uint32_t>(std::max(attr.max_sge, 1));
+  info_.max_send_sge = std::min(sges, kMaxSges);
+  info_.max_read_sge = traits_.iwarp ? 1
+                                     : std::clamp(static_cast<std::uint32_t>(attr.max_sge_rd), 1U,
+                                                  info_.max_send_sge);
+  const auto reads = [](int limit) {
+    return std::min(static_cast<std::uint32_t>(std::max(limit, 0)), kMaxReads);
+  };
+  info_.max_inbound_reads = reads(attr.max_qp_rd_atom);
+  info_.max_outbound_reads = reads(attr.max_qp_init_rd_atom);
+  info_.max_send_depth = static_cast<std::uint32_t>(std::max(attr.max_qp_wr, 1));
+  info_.send_with_invalidate = (attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0;
+  // Regions here are plain memory regions. Invalidating those from afar makes some providers lose
+  // them without a report (siw), so peers are not offered it.
+  info_.remote_invalidation = false;
+  info_.read_sink_needs_handle = traits_.sink_needs_remote_write;
+  log_info("verbs: {} ({}): {} SGEs, {} for Reads, IRD {}, ORD {}, {}", info_.name,
+           traits_.siw     ? "siw"
+           : traits_.iwarp ? "iWARP"
+                           : "IB/RoCE",
+           info_.max_send_sge, info_.max_read_sge, info_.max_inbound_reads,
+           info_.max_outbound_reads,
+           traits_.shared_receive_queue ? "shared receive queues" : "receives per queue pair");
+  return {};
+}
+
+void VerbsDevice::forget_send_with_invalidate() {
+  if (!info_.send_with_invalidate) return;
+  info_.send_with_invalidate = false;
+  log_notice("verbs: {} refuses Send with Invalidate: plain Sends from now on", info_.name);
+}
+
+Result<std::unique_ptr<ProtectionDomain>> VerbsDevice::create_protection_domain() {
+  return VerbsProtectionDomain::create(*this);
+}
+
+Result<std::unique_ptr<CompletionQueue>> VerbsDevice::create_completion_queue(
+    EventLoop& loop, CompletionHandler& handler, std::uint32_t depth) {
+  return VerbsCompletionQueue::create(*this, loop, handler, depth);
+}
+
+Result<std::unique_ptr<SharedReceiveQueue>> VerbsDevice::create_shared_receive_queue(
+    ProtectionDomain& domain, std::uint32_t depth) {
+  auto& ours = static_cast<VerbsProtectionDomain&>(domain);
+  return ReceiveQueue::create(*this, ours, depth, next_receive_queue_++);
+}
+
+void VerbsDevice::on_fd_ready(std::uint32_t events) {
+  if ((events & EPOLLIN) != 0) {
+    async_.drain(context_);
+  } else {
+    // The device was unplugged: its fd reports errors for ever.
+    log_error("verbs: {} is gone", info_.name);
+    loop_.remove(context_->async_fd, *this);
+    watching_ = false;
+  }
+}
+
+}  // namespace nfsrdma::verbs

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// VerbsProtectionDomain: registration of memory with one adapter. Plain memory regions: `scope` is
+// not a limit here, every queue pair of the domain reaches what is exposed (SECURITY.md).
+#pragma once
+
+#include "rpcrdma/verbs/device.h"
+
+namespace nfsrdma::verbs {
+
+class VerbsProtectionDomain final : public ProtectionDomain {
+ public:
+  static Result<std::unique_ptr<ProtectionDomain>> create(VerbsDevice& device);
+  Result<MemoryRegion> register_memory(MutableByteSpan bytes, Access access,
+                                       const QueuePair* scope) override;
+  ibv_pd* get() const { return pd_.get(); }
+
+ protected:
+  void deregister(MemoryRegion& region) override;
+
+ private:
+  VerbsProtectionDomain(VerbsDevice& device, PdHandle pd) : device_(device), pd_(std::move(pd)) {}
+  VerbsDevice& device_;
+  PdHandle pd_;
+};
+
+}  // namespace nfsrdma::verbs

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// See queue_pair.h: creation, connection state and the way down. queue_pair_post.cc has the work
+// requests.
+#include "rpcrdma/verbs/queue_pair.h"
+
+#include <algorithm>
+
+#include "rpcrdma/base/log.h"
+#include "rpcrdma/verbs/addresses.h"
+#include "rpcrdma/verbs/protection_domain.h"
+
+namespace nfsrdma::verbs {
+
+namespace {
+
+// Small replies then need no fetch by the adapter; what siw and the hardware drivers have.
+constexpr std::uint32_t kWantedInline = 64;
+// An orderly close does not know when unsignalled work at the end of the queue is done.
+constexpr std::chrono::milliseconds kUnsignaledGrace{100};
+
+}  // namespace
+
+VerbsQueuePair::VerbsQueuePair(VerbsDevice& device, const QueuePairOptions& options,
+                               const VerbsOptions& verbs_options, Role role)
+    : device_(device),
+      loop_(device.loop()),
+      options_(verbs_options),
+      established_(role == Role::kClient),
+      completions_(static_cast<VerbsCompletionQueue&>(*options.completions)),
+      receives_(static_cast<ReceiveQueue&>(*options.receives)),
+      handler_(*options.handler),
+      ring_(std::clamp(options.send_depth, 1U, device.info().max_send_depth)),
+      timer_([this] { drain_timed_out(); }) {}
+
+Result<std::unique_ptr<VerbsQueuePair>> VerbsQueuePair::create(rdma_cm_id* id, VerbsDevice& device,
+                                                               const QueuePairOptions& options,
+                                                               const VerbsOptions& verbs_options,
+                                                               Role role) {
+  std::unique_ptr<VerbsQueuePair> pair(new VerbsQueuePair(device, options, verbs_options, role));
+  NFSRDMA_CHECK_OK(pair->create_qp(id, options));
+  pair->info_.local = address_of(::rdma_get_local_addr(id));
+  pair->info_.peer = address_of(::rdma_get_peer_addr(id));
+  pair->info_.detail = device.info().name + " port " + std::to_string(id->port_num) +
+                       (device.traits().iwarp ? ", iWARP" : ", IB/RoCE");
+  return pair;
+}
+
+Result<void> VerbsQueuePair::create_qp(rdma_cm_id* id, const QueuePairOptions& options) {
+  ibv_qp_init_attr attr{};
+  attr.send_cq = attr.recv_cq = completions_.get();
+  attr.srq = receives_.srq();
+  attr.qp_type = IBV_QPT_RC;
+  attr.cap.max_send_wr = ring_.room();
+  attr.cap.max_send_sge = device_.info().max_send_sge;
+  attr.cap.max_recv_wr = receives_.share();
+  attr.cap.max_recv_sge = 1;
+  auto& domain = static_cast<VerbsProtectionDomain&>(*options.domain);
+  ibv_qp_init_attr tried = attr;
+  tried.cap.max_inline_data = kWantedInline;
+  if (::rdma_create_qp(id, domain.get(), &tried) != 0) {
+    tried = attr;  // some providers have no inline data at all
+    if (::rdma_create_qp(id, domain.get(), &tried) != 0) return system_error("rdma_create_qp");
+  }
+  max_inline_ = tried.cap.max_inline_data;
+  id_ = id;
+  qp_ = id->qp;
+  number_ = qp_->qp_num;
+  owner_ = completions_.attach(*this, number_);
+  async_.emplace(device_.async(), qp_, loop_, static_cast<AsyncTarget&>(*this));
+  return receives_.attach(qp_);
+}
+
+VerbsQueuePair::~VerbsQueuePair() {
+  timer_.cancel();
+  if (owned_id_ && state_ < State::kDraining) ::rdma_disconnect(owned_id_.get());
+  state_ = State::kClosed;
+  destroy_qp();
+  if (owner_ != 0) completions_.forget(*this, owner_);
+}
+
+void VerbsQueuePair::destroy_qp() {
+  if (qp_ == nullptr) return;
+  async_.reset();
+  ::rdma_destroy_qp(id_);
+  completions_.discard_receives(number_);
+  receives_.detach(qp_);
+  qp_ = nullptr;
+}
+
+void VerbsQueuePair::take_id(CmIdHandle id) {
+  id->context = static_cast<CmUser*>(this);
+  owned_id_ = std::move(id);
+}
+
+void VerbsQueuePair::set_reads(std::uint32_t outbound, std::uint32_t inbound) {
+  info_.max_outbound_reads = outbound;
+  info_.max_inbound_reads = inbound;
+}
+
+void VerbsQueuePair::on_cm_event(const CmEvent& event) {
+  switch (event.type) {
+    case RDMA_CM_EVENT_ESTABLISHED:
+      // The server of an iWARP connection must not send first; its first message tells.
+      if (!device_.traits().iwarp && !established_) establish();
+      return;
+    case RDMA_CM_EVENT_DISCONNECTED:
+      return drain({Errc::kClosed, 0, "the peer closed the connection"});
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+      return drain({Errc::kClosed, ENODEV, "the RDMA device was removed"});
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+    case RDMA_CM_EVENT_UNREACHABLE:
+    case RDMA_CM_EVENT_REJECTED:
+      return drain({Errc::kClosed, -event.status, "the handshake failed"});
+    default:  // TIMEWAIT_EXIT, ADDR_CHANGE: nothing to do
+      return;
+  }
+}
+
+void VerbsQueuePair::on_async_event(ibv_event_type type) {
+  if (type == IBV_EVENT_COMM_EST) {
+    // Data came before the last message of the handshake, which may be lost.
+    if (owned_id_) ::rdma_notify(owned_id_.get(), IBV_EVENT_COMM_EST);
+    return;
+  }
+  drain({Errc::kProtocol, 0, ::ibv_event_type_str(type)});
+}
+
+void VerbsQueuePair::establish() {
+  established_ = true;
+  if (state_ != State::kConnecting) return;
+  state_ = State::kReady;
+  handler_.on_established();
+}
+
+void VerbsQueuePair::disconnect() {
+  if (state_ >= State::kClosing) return;
+  if (ring_.outstanding() == 0) return drain({Errc::kClosed, 0, "disconnected"});
+  state_ = State::kClosing;
+  if (ring_.newest_is_signaled()) {
+    timer_.arm_after(loop_, options_.drain_timeout);
+  } else {
+    timer_.arm_after(loop_, kUnsignaledGrace);
+  }
+}
+
+void VerbsQueuePair::drain(Error why) {
+  if (state_ >= State::kDraining) return;
+  state_ = State::kDraining;
+  why_ = why;
+  // Moves the ibv_qp to the error state, which flushes it, and tells the peer.
+  if (owned_id_ && ::rdma_disconnect(owned_id_.get()) != 0) {
+    log_debug("verbs: {}: {}", info_.peer.text(), system_error("rdma_disconnect").message());
+  }
+  timer_.arm_after(loop_, options_.drain_timeout);
+  if (ring_.outstanding() == 0) loop_.defer(*this);
+}
+
+void VerbsQueuePair::queue_emptied() {
+  if (state_ == State::kClosing) drain({Errc::kClosed, 0, "disconnected"});
+  if (state_ == State::kDraining) loop_.defer(*this);
+}
+
+void VerbsQueuePair::drain_timed_out() {
+  if (state_ == State::kClosing) return drain({Errc::kClosed, 0, "disconnected"});
+  if (state_ != State::kDraining) return;
+  log_debug("verbs: {}: {} work requests were never completed", info_.peer.text(),
+            ring_.outstanding());
+  completions_.run_handler();
+  destroy_qp();
+  completions_.run_handler();  // sends that the adapter ended meanwhile
+  while (ring_.outstanding() > 0) {
+    const SendRing::Entry entry = ring_.pop();
+    WorkCompletion completion;
+    completion.wr_id = entry.wr_id;
+    completion.opcode = entry.opcode;
+    completion.status = WorkStatus::kFlushed;
+    completion.queue_pair = this;
+    completions_.inject(completion);
+  }
+  loop_.defer(*this);
+}
+
+void VerbsQueuePair::run_deferred() {
+  if (state_ != State::kDraining) return;
+  // What arrived before the end is delivered before the end is told.
+  if (!completions_.run_handler()) {
+    loop_.defer(*this);
+    return;
+  }
+  if (ring_.outstanding() > 0 || state_ != State::kDraining) return;
+  state_ = State::kClosed;
+  timer_.cancel();
+  handler_.on_disconnected(why_);
+}
+
+}  // namespace nfsrdma::verbs

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// VerbsQueuePair: one connection. Owns its rdma_cm_id and through it the ibv_qp.
+//
+// States: Connecting -> Ready -> Closing (orderly: waits for the send queue) -> Draining (the
+// ibv_qp is in error, waits for the flushed work, at most drain_timeout) -> Closed (the handler
+// heard on_disconnected). Failures go to Draining from anywhere. Should the adapter owe completions
+// at the end of the drain time, the ibv_qp is destroyed first, so that nothing touches the memory,
+// and the missing completions are made up as flushed.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "rpcrdma/fabric.h"
+#include "rpcrdma/verbs/async_events.h"
+#include "rpcrdma/verbs/cm_channel.h"
+#include "rpcrdma/verbs/completion_queue.h"
+#include "rpcrdma/verbs/device.h"
+#include "rpcrdma/verbs/receive_queue.h"
+#include "rpcrdma/verbs/send_ring.h"
+
+namespace nfsrdma::verbs {
+
+class VerbsQueuePair final : public QueuePair,
+                             public CmUser,
+                             private AsyncTarget,
+                             private Deferred {
+ public:
+  enum class Role : std::uint8_t { kClient, kServer };
+
+  /// Creates the ibv_qp on `id`, which stays the caller's until take_id().
+  static Result<std::unique_ptr<VerbsQueuePair>> create(rdma_cm_id* id, VerbsDevice& device,
+                                                        const QueuePairOptions& options,
+                                                        const VerbsOptions& verbs_options,
+                                                        Role role);
+  ~VerbsQueuePair() override;
+
+  Result<void> post(std::span<const WorkRequest> requests, std::size_t* posted) override;
+  void disconnect() override;
+  const QueuePairInfo& info() const override { return info_; }
+
+  /// From now on the id's events come here and it is ours.
+  void take_id(CmIdHandle id);
+  /// Limits that the handshake settled.
+  void set_reads(std::uint32_t outbound, std::uint32_t inbound);
+  /// Client: the handshake is done.
+  void set_ready() { state_ = State::kReady; }
+
+  void on_cm_event(const CmEvent& event) override;
+
+  // For VerbsCompletionQueue.
+  bool closed() const { return state_ == State::kClosed; }
+  /// False when there is nothing to report.
+  bool complete_send(std::uint32_t sequence, ibv_wc_status status, WorkCompletion* out);
+  void receive_failed(ibv_wc_status status);
+  void message_arrived() {
+    if (!established_) establish();
+  }
+
+ private:
+  enum class State : std::uint8_t { kConnecting, kReady, kClosing, kDraining, kClosed };
+
+  VerbsQueuePair(VerbsDevice& device, const QueuePairOptions& options,
+                 const VerbsOptions& verbs_options, Role role);
+  Result<void> create_qp(rdma_cm_id* id, const QueuePairOptions& options);
+  Result<void> post_chain(std::span<const WorkRequest> requests, std::size_t* posted);
+  void on_async_event(ibv_event_type type) override;
+  void run_deferred() override;
+  void establish();
+  void drain(Error why);
+  void drain_timed_out();
+  void queue_emptied();
+  void destroy_qp();
+
+  VerbsDevice& device_;
+  EventLoop& loop_;
+  VerbsOptions options_;
+  State state_ = State::kConnecting;
+  bool established_ = false;
+  bool failed_ = false;
+  Error why_{Errc::kClosed, 0, "disconnected"};
+  VerbsCompletionQueue& completions_;
+  ReceiveQueue& receives_;
+  QueuePairHandler& handler_;
+  QueuePairInfo info_;
+  SendRing ring_;
+  std::uint32_t owner_ = 0;
+  std::uint32_t number_ = 0;
+  std::uint32_t max_inline_ = 0;
+  rdma_cm_id* id_ = nullptr;  // set while there is an ibv_qp on it
+  ibv_qp* qp_ = nullptr;
+  CmIdHandle owned_id_;
+  std::optional<AsyncEvents::Registration> async_;
+  Timer timer_;
+};
+
+}  // namespace nfsrdma::verbs

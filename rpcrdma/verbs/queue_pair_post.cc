@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work requests of a VerbsQueuePair: posting and completion. Plain ibv_post_send (wire.md 6.3).
+#include <array>
+
+#include "rpcrdma/base/log.h"
+#include "rpcrdma/verbs/queue_pair.h"
+
+namespace nfsrdma::verbs {
+
+namespace {
+
+constexpr std::size_t kChain = 32;
+constexpr std::size_t kMaxSges = 16;  // VerbsDevice caps max_send_sge at this
+
+ibv_wr_opcode opcode_of(const WorkRequest& request, bool with_invalidate) {
+  switch (request.opcode) {
+    case WorkOpcode::kWrite:
+      return IBV_WR_RDMA_WRITE;
+    case WorkOpcode::kRead:
+      return IBV_WR_RDMA_READ;
+    case WorkOpcode::kSendWithInvalidate:
+      return with_invalidate ? IBV_WR_SEND_WITH_INV : IBV_WR_SEND;
+    default:
+      return IBV_WR_SEND;
+  }
+}
+
+/// The ibv form of a chain; lives on the stack of one post.
+struct Chain {
+  std::array<ibv_send_wr, kChain> requests;
+  std::array<ibv_sge, kChain * kMaxSges> sges;
+
+  void fill(std::size_t index, const WorkRequest& from, std::uint64_t wr_id,
+            const DeviceInfo& device, std::uint32_t max_inline) {
+    ibv_send_wr& to = requests[index];
+    to = {};
+    to.wr_id = wr_id;
+    to.opcode = opcode_of(from, device.send_with_invalidate);
+    to.sg_list = &sges[index * kMaxSges];
+    std::uint32_t total = 0;
+    for (const Sge& sge : from.sges) {
+      if (sge.length == 0) continue;  // some providers take 0 for 2^31
+      const bool sink = from.opcode == WorkOpcode::kRead && from.read_sink != nullptr;
+      to.sg_list[to.num_sge++] = {reinterpret_cast<std::uintptr_t>(sge.address), sge.length,
+                                  sink ? from.read_sink->lkey() : sge.lkey};
+      total += sge.length;
+    }
+    if (from.signaled) to.send_flags |= IBV_SEND_SIGNALED;
+    if (from.fence) to.send_flags |= IBV_SEND_FENCE;
+    const bool reads = from.opcode == WorkOpcode::kRead;
+    if (!reads && total > 0 && total <= max_inline) to.send_flags |= IBV_SEND_INLINE;
+    if (reads || from.opcode == WorkOpcode::kWrite) {
+      to.wr.rdma.remote_addr = from.remote_offset;
+      to.wr.rdma.rkey = from.remote_handle;
+    } else if (to.opcode == IBV_WR_SEND_WITH_INV) {
+      to.invalidate_rkey = from.remote_handle;
+      to.wr.rdma.rkey = from.remote_handle;  // where siw's provider looks (wire.md 6.4)
+    }
+    if (index > 0) requests[index - 1].next = &to;
+  }
+};
+
+}  // namespace
+
+Result<void> VerbsQueuePair::post(std::span<const WorkRequest> requests, std::size_t* posted) {
+  *posted = 0;
+  if (state_ >= State::kClosing || qp_ == nullptr) return Error{Errc::kClosed, 0, "post"};
+  if (requests.size() > ring_.room()) return Error{Errc::kExhausted, 0, "send queue full"};
+  for (const WorkRequest& request : requests) {
+    const std::size_t limit = request.opcode == WorkOpcode::kRead ? device_.info().max_read_sge
+                                                                  : device_.info().max_send_sge;
+    if (request.sges.size() > limit || request.opcode == WorkOpcode::kReceive) {
+      return Error{Errc::kInvalid, 0, "work request"};
+    }
+  }
+  while (*posted < requests.size()) {
+    std::size_t done = 0;
+    auto part = requests.subspan(*posted, std::min(kChain, requests.size() - *posted));
+    auto result = post_chain(part, &done);
+    *posted += done;
+    if (!result.ok()) {
+      // What was posted of the chain must not run on alone: the peer would see half a reply.
+      drain(result.error());
+      return result;
+    }
+  }
+  return {};
+}
+
+Result<void> VerbsQueuePair::post_chain(std::span<const WorkRequest> requests,
+                                        std::size_t* posted) {
+  Chain chain;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const WorkRequest& request = requests[i];
+    chain.fill(i, request, WorkId{WorkKind::kSendQueue, owner_, ring_.next()}.encode(),
+               device_.info(), max_inline_);
+    ring_.push({request.wr_id, request.opcode, request.signaled});
+  }
+  ibv_send_wr* bad = nullptr;
+  int err = ::ibv_post_send(qp_, chain.requests.data(), &bad);
+  if (err != 0 && bad != nullptr && bad->opcode == IBV_WR_SEND_WITH_INV &&
+      (err == EINVAL || err == EOPNOTSUPP)) {
+    device_.forget_send_with_invalidate();
+    for (ibv_send_wr* request = bad; request != nullptr; request = request->next) {
+      if (request->opcode == IBV_WR_SEND_WITH_INV) request->opcode = IBV_WR_SEND;
+    }
+    ibv_send_wr* rest = bad;
+    err = ::ibv_post_send(qp_, rest, &bad);
+  }
+  if (err == 0) {
+    *posted = requests.size();
+    return {};
+  }
+  *posted = bad == nullptr ? 0 : static_cast<std::size_t>(bad - chain.requests.data());
+  ring_.unpush(static_cast<std::uint32_t>(requests.size() - *posted));
+  return system_error("ibv_post_send", err);
+}
+
+bool VerbsQueuePair::complete_send(std::uint32_t sequence, ibv_wc_status status,
+                                   WorkCompletion* out) {
+  if (!ring_.contains(sequence)) return false;
+  const SendRing::Entry entry = ring_.retire(sequence);
+  *out = {};
+  out->wr_id = entry.wr_id;
+  out->opcode = entry.opcode;
+  out->queue_pair = this;
+  if (status != IBV_WC_SUCCESS) {
+    const bool first = status != IBV_WC_WR_FLUSH_ERR && !failed_;
+    out->status = first ? WorkStatus::kFailed : WorkStatus::kFlushed;
+    failed_ = true;
+    drain({first ? Errc::kProtocol : Errc::kClosed, 0, ::ibv_wc_status_str(status)});
+  }
+  if (ring_.outstanding() == 0) queue_emptied();
+  return status != IBV_WC_SUCCESS || entry.signaled;
+}
+
+void VerbsQueuePair::receive_failed(ibv_wc_status status) {
+  if (status == IBV_WC_SUCCESS) return;
+  drain({status == IBV_WC_WR_FLUSH_ERR ? Errc::kClosed : Errc::kProtocol, 0,
+         ::ibv_wc_status_str(status)});
+}
+
+}  // namespace nfsrdma::verbs

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fabric object: what each loop has of event channel and devices, and whether this host can use
+// verbs at all.
+#include "rpcrdma/verbs/verbs_fabric.h"
+
+#include <map>
+#include <mutex>
+
+#include "rpcrdma/verbs/cm.h"
+
+namespace nfsrdma::verbs {
+
+namespace {
+
+class VerbsFabric final : public Fabric, private LoopResources {
+ public:
+  explicit VerbsFabric(const VerbsOptions& options) : options_(options) {}
+
+  FabricKind kind() const override { return FabricKind::kVerbs; }
+
+  Result<void> available() const override {
+    int count = 0;
+    if (ibv_device** list = ::ibv_get_device_list(&count); list != nullptr) {
+      ::ibv_free_device_list(list);
+    }
+    if (count == 0) return Error{Errc::kUnsupported, 0, "no RDMA device on this host"};
+    EventChannelHandle channel(::rdma_create_event_channel());
+    if (!channel) {
+      return Error{Errc::kUnsupported, errno,
+                   "RDMA device present but no connection manager (modprobe rdma_ucm)"};
+    }
+    return {};
+  }
+
+  Result<std::unique_ptr<Listener>> listen(EventLoop& loop, const SocketAddress& address,
+                                           IncomingHandler& handler) override {
+    NFSRDMA_CHECK_OK(available());
+    return VerbsListener::create(*this, loop, address, handler);
+  }
+
+  Result<std::unique_ptr<Connector>> connect(EventLoop& loop, const SocketAddress& peer,
+                                             ConnectHandler& handler) override {
+    NFSRDMA_CHECK_OK(available());
+    return VerbsConnector::create(*this, loop, peer, handler);
+  }
+
+  void forget(EventLoop& loop) override {
+    std::unique_ptr<LoopState> state;
+    {
+      std::lock_guard lock(mutex_);
+      auto found = loops_.find(&loop);
+      if (found == loops_.end()) return;
+      state = std::move(found->second);
+      loops_.erase(found);
+    }
+  }
+
+ private:
+  // Made and used on its loop's thread; only the map is shared.
+  struct LoopState {
+    std::unique_ptr<CmChannel> channel;
+    std::map<ibv_context*, std::unique_ptr<VerbsDevice>> devices;
+  };
+
+  LoopState& state(EventLoop& loop) {
+    std::lock_guard lock(mutex_);
+    auto& state = loops_[&loop];
+    if (!state) state = std::make_unique<LoopState>();
+    return *state;
+  }
+
+  Result<CmChannel*> channel(EventLoop& loop) override {
+    LoopState& mine = state(loop);
+    if (!mine.channel) {
+      NFSRDMA_TRY(mine.channel, CmChannel::create(loop));
+    }
+    return mine.channel.get();
+  }
+
+  Result<VerbsDevice*> device(EventLoop& loop, ibv_context* context) override {
+    if (context == nullptr) return Error{Errc::kUnsupported, ENODEV, "no RDMA device"};
+    std::unique_ptr<VerbsDevice>& device = state(loop).devices[context];
+    if (!device) {
+      NFSRDMA_TRY(device, VerbsDevice::create(loop, context, async_, options_));
+    }
+    return device.get();
+  }
+
+  const VerbsOptions& options() const override { return options_; }
+
+  VerbsOptions options_;
+  AsyncEvents async_;
+  std::mutex mutex_;
+  std::map<EventLoop*, std::unique_ptr<LoopState>> loops_;  // guarded by mutex_
+};
+
+}  // namespace
+
+std::unique_ptr<Fabric> make_fabric(const VerbsOptions& options) {
+  return std::make_unique<VerbsFabric>(options);
+}
+
+}  // namespace nfsrdma::verbs
