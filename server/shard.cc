@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/shard.h"
+
+#include <pthread.h>
+
+#include <string>
+
+#include "server/credentials.h"
+
+namespace nfsrdma {
+
+/// Counts connections for the choice of a shard; everything else goes to the dispatcher.
+class Shard::CountingHandler final : public CallHandler {
+ public:
+  CountingHandler(Dispatcher& dispatcher, std::atomic<std::size_t>& count)
+      : dispatcher_(dispatcher), count_(count) {}
+  void on_connection_opened(ServerConnection& connection) override {
+    count_.fetch_add(1, std::memory_order_relaxed);
+    dispatcher_.on_connection_opened(connection);
+  }
+  void on_connection_closed(ServerConnection& connection) override {
+    count_.fetch_sub(1, std::memory_order_relaxed);
+    dispatcher_.on_connection_closed(connection);
+  }
+  void on_call(Call& call) override { dispatcher_.on_call(call); }
+
+ private:
+  Dispatcher& dispatcher_;
+  std::atomic<std::size_t>& count_;
+};
+
+Result<std::unique_ptr<Shard>> Shard::start(unsigned index, const Options& options) {
+  std::unique_ptr<Shard> shard(new Shard(options));
+  NFSRDMA_TRY(shard->loop_, EventLoop::create());
+  shard->thread_ = std::thread([raw = shard.get(), index] { raw->serve(index); });
+  return shard;
+}
+
+Shard::~Shard() {
+  if (!thread_.joinable()) return;
+  shutdown(Duration::zero());
+  join();
+}
+
+void Shard::serve(unsigned index) {
+  ::pthread_setname_np(::pthread_self(), ("shard-" + std::to_string(index)).c_str());
+  prepare_serving_thread();
+  pool_ = std::make_unique<BufferPool>(*loop_, options_.memory_budget);
+  dispatcher_ = std::make_unique<Dispatcher>(*loop_, options_.shared);
+  handler_ = std::make_unique<CountingHandler>(*dispatcher_, connections_);
+  rdma_ = std::make_unique<RdmaServer>(*loop_, *pool_, *handler_, options_.rdma);
+  tcp_ = std::make_unique<TcpServer>(*loop_, *pool_, *handler_, options_.tcp);
+  loop_->set_spin(options_.spin);
+  loop_->run();
+  tcp_.reset();
+  rdma_.reset();
+  // The queue pairs are gone: the fabrics may forget the loop, then the memory may go.
+  for (Fabric* fabric : options_.fabrics)
+    fabric->forget(*loop_);
+  handler_.reset();
+  dispatcher_.reset();
+  pool_.reset();
+  ended_.store(true, std::memory_order_release);
+}
+
+void Shard::accept(std::unique_ptr<Incoming> incoming) {
+  // std::function wants to be copied; connections are rare enough for a shared pointer.
+  auto shared = std::make_shared<std::unique_ptr<Incoming>>(std::move(incoming));
+  loop_->post([this, shared] {
+    if (!stopping_) rdma_->accept(std::move(*shared));
+  });
+}
+
+void Shard::adopt(UniqueFd socket) {
+  auto shared = std::make_shared<UniqueFd>(std::move(socket));
+  loop_->post([this, shared] {
+    if (!stopping_) tcp_->adopt(std::move(*shared));
+  });
+}
+
+void Shard::report(std::function<void(ShardReport)> done) {
+  loop_->post([this, done = std::move(done)] { done(make_report()); });
+}
+
+ShardReport Shard::make_report() {
+  ShardReport report;
+  auto add = [&report](const ServerConnection& connection) {
+    report.connections.push_back(connection.describe());
+  };
+  rdma_->for_each_connection(add);
+  tcp_->for_each_connection(add);
+  report.procedures.assign(dispatcher_->procedures().begin(), dispatcher_->procedures().end());
+  report.rejected = dispatcher_->rejected();
+  report.outstanding = dispatcher_->outstanding();
+  report.budget = pool_->budget();
+  report.in_use = pool_->in_use();
+  report.arenas = pool_->arena_bytes();
+  return report;
+}
+
+void Shard::shutdown(Duration patience) {
+  loop_->post([this, patience] {
+    if (stopping_) return;
+    stopping_ = true;
+    rdma_->shutdown(patience, [this] { part_ended(); });
+    tcp_->shutdown(patience, [this] { part_ended(); });
+  });
+}
+
+void Shard::part_ended() {
+  if (--parts_left_ == 0) loop_->stop();
+}
+
+void Shard::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+Shard& least_loaded(std::span<const std::unique_ptr<Shard>> shards, std::size_t* last) {
+  std::size_t best = (*last + 1) % shards.size();
+  for (std::size_t i = 1; i < shards.size(); ++i) {
+    const std::size_t candidate = (*last + 1 + i) % shards.size();
+    if (shards[candidate]->connections() < shards[best]->connections()) best = candidate;
+  }
+  *last = best;
+  return *shards[best];
+}
+
+}  // namespace nfsrdma

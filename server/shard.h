@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shard: one thread with its loop, its buffers, its dispatcher and its connections of every
+// transport. Connections never move between shards.
+//
+// Lifetimes: what Options name outlives the shard. start(), then shutdown() and join(); the
+// objects that belong to the loop are made and destroyed on the shard's own thread.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rpcrdma/base/event_loop.h"
+#include "rpcrdma/buffer_pool.h"
+#include "rpcrdma/fabric.h"
+#include "rpcrdma/rdma_server.h"
+#include "rpcrdma/tcp_server.h"
+#include "server/dispatch.h"
+
+namespace nfsrdma {
+
+/// What a shard tells about itself for `status`.
+struct ShardReport {
+  std::vector<ConnectionInfo> connections;
+  std::vector<Dispatcher::ProcedureStats> procedures;
+  std::uint64_t rejected = 0;
+  std::size_t outstanding = 0;
+  std::size_t budget = 0;
+  std::size_t in_use = 0;
+  std::size_t arenas = 0;
+};
+
+class Shard {
+ public:
+  struct Options {
+    Dispatcher::Shared shared;
+    std::size_t memory_budget = std::size_t{64} << 20;
+    RdmaServerLimits rdma;
+    TcpServerLimits tcp;
+    Duration spin{};
+    std::vector<Fabric*> fabrics;  // told when the shard's loop ends
+  };
+
+  static Result<std::unique_ptr<Shard>> start(unsigned index, const Options& options);
+  /// After join(), or without a start().
+  ~Shard();
+
+  // --- any thread ---
+  void accept(std::unique_ptr<Incoming> incoming);
+  void adopt(UniqueFd socket);
+  std::size_t connections() const { return connections_.load(std::memory_order_relaxed); }
+  /// `done` gets the report on the shard's thread.
+  void report(std::function<void(ShardReport)> done);
+  /// Takes no more calls, lets those in progress be answered, closes the connections and ends the
+  /// thread. Ended: ended() is true.
+  void shutdown(Duration patience);
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+  void join();
+
+ private:
+  class CountingHandler;
+  explicit Shard(const Options& options) : options_(options) {}
+  void serve(unsigned index);
+  void part_ended();
+  ShardReport make_report();
+
+  Options options_;
+  std::unique_ptr<EventLoop> loop_;
+  std::thread thread_;
+  std::atomic<std::size_t> connections_{0};
+  std::atomic<bool> ended_{false};
+
+  // On the shard's thread:
+  std::unique_ptr<BufferPool> pool_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<CountingHandler> handler_;
+  std::unique_ptr<RdmaServer> rdma_;
+  std::unique_ptr<TcpServer> tcp_;
+  int parts_left_ = 2;
+  bool stopping_ = false;
+};
+
+/// The shard with the fewest connections; among equals the one after `last`.
+Shard& least_loaded(std::span<const std::unique_ptr<Shard>> shards, std::size_t* last);
+
+}  // namespace nfsrdma
