@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose rights a call runs with. A CallerIdentity is the mapped (squashed) caller; AsCaller lends it
-// to the current thread for every file system call in its scope, so that the kernel decides what is
-// allowed, who owns new files, whose quota is charged and when set-id bits fall.
+// Whose rights a call runs with. A CallerIdentity is the mapped (squashed) caller; AsCaller lends
+// it to the current thread for every file system call in its scope, so that the kernel decides what
+// is allowed, who owns new files, whose quota is charged and when set-id bits fall.
 //
 // Threads: uid, gid and groups for file access belong to a thread in Linux. All switching here is
 // per thread by raw system calls (glibc's setgroups changes every thread). A thread that serves
@@ -13,8 +13,8 @@
 // stay out of it even for a root caller (decisions.md 1): otherwise set-id bits would survive its
 // writes and it would eat reserved blocks and ignore quota.
 //
-// Without root: nothing is switched. Every caller then has the rights of the server's user, whatever
-// uid it claims; new files belong to the server's user. can_switch_identity() says which.
+// Without root: nothing is switched. Every caller then has the rights of the server's user,
+// whatever uid it claims; new files belong to the server's user. can_switch_identity() says which.
 #pragma once
 
 #include <array>
@@ -24,6 +24,8 @@
 #include "server/procedure.h"
 
 namespace nfsrdma {
+
+class GroupSource;  // server/group_source.h
 
 struct CallerIdentity {
   /// 16 from AUTH_SYS; more only with manage-gids.
@@ -51,19 +53,10 @@ struct SquashRule {
 };
 
 /// The identity that `credentials` have under `rule`, as knfsd maps them: AUTH_NONE and all_squash
-/// are anonymous; root_squash replaces uid 0 (then without groups), gid 0 and groups 0 each.
-/// `groups_of_uid`, when not null, supplies the groups instead of the call (manage-gids).
-class GroupSource;
+/// are anonymous; root_squash replaces uid 0, gid 0 and each group 0.
+/// `source`, when not null, supplies the groups instead of the call (manage-gids) and may block.
 void map_identity(const RpcCredentials& credentials, const SquashRule& rule, GroupSource* source,
                   CallerIdentity* identity);
-
-/// The groups of a uid from this host's user database, cached for kLifetime. May block (NSS).
-class GroupSource {
- public:
-  virtual ~GroupSource() = default;
-  /// Fills identity.gid and groups; false when the uid is not known here (the call's are kept).
-  virtual bool groups(std::uint32_t uid, CallerIdentity* identity) = 0;
-};
 
 /// May this process act as other users? Asked once, at the first call.
 bool can_switch_identity();

@@ -32,15 +32,18 @@
 
 namespace nfsrdma {
 
+/// Handles of an export: the kernel's where they work; kInode makes ours everywhere, for tests.
+enum class SchemeChoice : std::uint8_t { kBest, kInode };
+
 /// A file system of an export: the export's own, or one mounted below it (crossmnt).
 struct MountPoint {
-  UniqueFd root;              // O_PATH; the export's directory, or the root of the mount
-  UniqueFd handle_base;       // O_RDONLY or O_PATH descriptor for open_by_handle_at
-  std::uint32_t key = 0;      // mount key of handles
-  int mount_id = -1;          // as name_to_handle_at reports it
-  std::uint64_t device = 0;   // st_dev of the root
+  UniqueFd root;             // O_PATH; the export's directory, or the root of the mount
+  UniqueFd handle_base;      // the same directory for open_by_handle_at, which refuses O_PATH
+  std::uint32_t key = 0;     // mount key of handles
+  int mount_id = -1;         // as name_to_handle_at reports it
+  std::uint64_t device = 0;  // st_dev of the root
   std::uint64_t root_inode = 0;
-  std::uint64_t fsid = 0;     // fattr3.fsid
+  std::uint64_t fsid = 0;  // fattr3.fsid
   HandleScheme scheme = HandleScheme::kKernel;
   bool read_only = false;
 };
@@ -57,12 +60,11 @@ struct ExportAccess {
 class Export {
  public:
   std::uint64_t id = 0;
-  std::string path;  // as exported
+  std::string path;                   // as exported
   std::vector<ExportClient> clients;  // most specific first
   bool crossmnt = false;
   bool subtree_check = false;
-  /// The export's directory is not the root of its file system: ".." is watched.
-  bool is_subtree = false;
+  std::string real_path;  // of the directory when it was opened, symbolic links resolved
   std::shared_ptr<MountPoint> top;
 
   /// The file system with that key; null when there is none (any more). Looks through the mounts
@@ -70,8 +72,12 @@ class Export {
   std::shared_ptr<MountPoint> mount(std::uint32_t key) const;
   /// The file system whose root is `root` (O_PATH), just found by crossing a mount point.
   Result<std::shared_ptr<MountPoint>> adopt_mount(int root) const;
+  /// Is the directory `path_fd` the export's own, or below it? Looks upward through "..".
+  bool contains(int path_fd) const;
 
  private:
+  friend class ExportTable;
+  SchemeChoice choice_ = SchemeChoice::kBest;
   mutable std::mutex mutex_;
   mutable std::unordered_map<std::uint32_t, std::shared_ptr<MountPoint>> below_;  // by key
 };
@@ -87,7 +93,8 @@ class ExportSnapshot {
   const Export* find_path(std::string_view path, std::string_view* rest) const;
 };
 
-/// Asks the name service for the name of an address, and checks it forwards. Tests supply their own.
+/// Asks the name service for the name of an address, and checks it forwards. Tests supply their
+/// own.
 class HostNames {
  public:
   virtual ~HostNames() = default;
@@ -98,9 +105,14 @@ class HostNames {
 };
 std::unique_ptr<HostNames> make_system_host_names();
 
+/// Describes the file system at `root` (O_PATH, a directory).
+Result<std::shared_ptr<MountPoint>> open_mount(UniqueFd root, std::uint32_t key,
+                                               SchemeChoice choice);
+
 class ExportTable {
  public:
-  explicit ExportTable(std::unique_ptr<HostNames> names = make_system_host_names());
+  explicit ExportTable(std::unique_ptr<HostNames> names = make_system_host_names(),
+                       SchemeChoice choice = SchemeChoice::kBest);
   ~ExportTable();
 
   /// Opens the directories of `entries` and swaps the new table in. An entry that cannot be opened
@@ -111,8 +123,8 @@ class ExportTable {
   const ExportSnapshot& current() const;
 
   enum class Verdict : std::uint8_t { kKnown, kWouldBlock };
-  /// What `peer` may do with `entry`. kWouldBlock (only when !may_block): the name service has to be
-  /// asked. Answers are kept for kNameLifetime.
+  /// What `peer` may do with `entry`. kWouldBlock (only when !may_block): the name service has to
+  /// be asked. Answers are kept for a minute.
   Verdict access(const Export& entry, const SocketAddress& peer, bool may_block,
                  ExportAccess* access) const;
   /// The same for a call's connection, remembered per thread: the fast path.
@@ -120,11 +132,13 @@ class ExportTable {
                  ExportAccess* access) const;
 
  private:
-  struct Names;
-  bool client_matches(const ExportClient& client, const SocketAddress& peer,
-                      const std::vector<std::string>& names) const;
+  class Names;
+  /// What one export's client list says about a peer.
+  Verdict judge(const Export& entry, const SocketAddress& peer, bool may_block,
+                ExportAccess* access, bool* by_name) const;
 
   std::uint64_t instance_;  // tells tables apart in the threads' memories
+  SchemeChoice choice_;
   std::atomic<std::uint64_t> generation_{0};
   mutable std::mutex mutex_;
   std::shared_ptr<const ExportSnapshot> snapshot_;  // guarded by mutex_

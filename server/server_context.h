@@ -15,17 +15,19 @@
 #include "server/vfs/committer.h"
 #include "server/vfs/fd_cache.h"
 #include "server/vfs/path_table.h"
+#include "server/vfs/resolver.h"
 #include "server/vfs/write_verifier.h"
 
 namespace nfsrdma {
 
 struct ServerOptions {
-  std::string state_dir;            // exists or is made, 0700
-  std::uint32_t rtmax = 1u << 20;   // largest READ and WRITE; up to 4 MiB
+  std::string state_dir;           // exists or is made, 0700
+  std::uint32_t rtmax = 1u << 20;  // largest READ and WRITE; up to 4 MiB
   std::uint32_t wtmax = 1u << 20;
   bool manage_gids = false;
   std::size_t max_cached_files = 0;  // 0: a third of RLIMIT_NOFILE, at most 16384
   unsigned committer_threads = 2;
+  SchemeChoice handle_scheme = SchemeChoice::kBest;
   std::unique_ptr<HostNames> host_names;  // null: the system's
 };
 
@@ -44,6 +46,7 @@ class ServerContext {
   ChangeWitness changes;
   WriteVerifier verifier;
   FdCache files;
+  Resolver resolver;
   Committer committer;
   std::unique_ptr<GroupSource> groups;  // null without manage-gids
 

@@ -32,13 +32,20 @@ class FdCache {
 
   /// The entry of `handle` (which has been authenticated), or an empty pin.
   FilePin find(const FileHandle& handle);
-  /// Enters `path_fd` (O_PATH, of the object that `handle` names). When somebody was faster, theirs
-  /// is returned and `path_fd` closed.
-  FilePin insert(const FileHandle& handle, const HandleParts& parts, UniqueFd path_fd,
-                 const struct stat& attributes, std::uint64_t fsid);
+  /// An object that was just opened.
+  struct Opened {
+    FileHandle handle;
+    HandleParts parts;
+    UniqueFd path_fd;
+    struct stat attributes {};
+    std::uint64_t fsid = 0;
+    /// What path_fd can do besides: 0 for O_PATH, read and write for a file that we created.
+    std::uint8_t path_rights = 0;
+  };
+  /// Enters it. When somebody was faster, theirs is returned and ours closed.
+  FilePin insert(Opened opened);
   /// An entry that is used once and not entered.
-  FilePin make_private(const FileHandle& handle, const HandleParts& parts, UniqueFd path_fd,
-                       const struct stat& attributes, std::uint64_t fsid);
+  static FilePin make_private(Opened opened);
   /// The object was removed: no more finds, closed as soon as nobody pins it.
   void forget(const FileHandle& handle);
 
@@ -47,20 +54,15 @@ class FdCache {
   /// whatever the mode says, and who may execute may read (decisions.md 2).
   int data_fd(FileEntry& file, const CallerIdentity& who, Right right,
               const struct stat& attributes, int* fd);
-  /// The kernel's verdict without opening anything: those of `rights` that the caller has. No
-  /// overrides. The thread acts as `who`.
-  std::uint8_t rights(FileEntry& file, const CallerIdentity& who, std::uint8_t rights,
-                      const struct stat& attributes);
+  /// The kernel's verdict without opening anything: those of `wanted` that the caller has. No
+  /// overrides. The thread acts as the caller.
+  static std::uint8_t rights(const FileEntry& file, std::uint8_t wanted);
   /// After a change that this server made: verdicts from before it stay good.
   void note_own_change(FileEntry& file, const struct stat& before, const struct stat& after);
 
   /// Some descriptor of the file or directory on which fsync works; -1 with errno for objects that
   /// have none (symbolic links, devices).
   int sync_fd(FileEntry& file);
-
-  /// A freshly created file's descriptor (opened for reading and writing by its creator) becomes
-  /// its data descriptor.
-  void adopt_write_fd(FileEntry& file, UniqueFd fd);
 
   /// A directory being listed: the kernel's position costs less to continue than to find again. The
   /// caller has the stream to itself until it gives it back.
@@ -95,8 +97,7 @@ class FdCache {
                       const struct stat& attributes) const;
   void grant_locked(FileEntry& file, const CallerIdentity& who, std::uint8_t rights,
                     const struct stat& attributes);
-  int judge(FileEntry& file, const CallerIdentity& who, Right right,
-            const struct stat& attributes);
+  int judge(FileEntry& file, const CallerIdentity& who, Right right, const struct stat& attributes);
   int open_data(FileEntry& file, const CallerIdentity& who, Right right,
                 const struct stat& attributes, UniqueFd* fd);
   void flush_unstable(FileEntry& file);

@@ -26,7 +26,8 @@ enum Right : std::uint8_t { kRightExecute = 1, kRightWrite = 2, kRightRead = 4 }
 
 class FileEntry : public ListNode<FileEntry> {
  public:
-  /// O_PATH. For *at() calls, fstat, and reopening through /proc/self/fd.
+  /// For *at() calls, fstat, and reopening through /proc/self/fd: O_PATH, or the descriptor with
+  /// which the server created the file.
   int path_fd() const { return path_fd_.get(); }
   const FileHandle& handle() const { return handle_; }
   const HandleParts& parts() const { return parts_; }
@@ -56,17 +57,23 @@ class FileEntry : public ListNode<FileEntry> {
   };
   static constexpr std::size_t kGrants = 4;
 
+  int data_slot(Right right) const {
+    const UniqueFd& own = right == kRightRead ? read_fd_ : write_fd_;
+    if (own) return own.get();
+    return (path_rights_ & right) != 0 ? path_fd_.get() : -1;
+  }
   void drop() {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
   std::atomic<std::uint32_t> references_{1};
   std::uint64_t hash_ = 0;
-  FileEntry* chain_ = nullptr;  // next in the hash bucket; guarded by the stripe
+  FileEntry* chain_ = nullptr;   // next in the hash bucket; guarded by the stripe
   std::uint64_t last_used_ = 0;  // epoch; guarded by the stripe
   FileHandle handle_;
   HandleParts parts_;
   UniqueFd path_fd_;
+  std::uint8_t path_rights_ = 0;  // a file that we created: path_fd_ can read and write it
   std::uint64_t device_ = 0;
   std::uint64_t inode_ = 0;
   std::uint64_t fsid_ = 0;

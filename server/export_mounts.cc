@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file systems of an export: describing one, and finding those mounted below (crossmnt).
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "server/export_table.h"
+#include "server/vfs/fd_cache.h"
+
+namespace nfsrdma {
+
+namespace {
+
+struct KernelHandle {
+  file_handle header;
+  unsigned char body[HandleParts::kMaxBody];
+};
+
+/// Does the kernel make and open handles of this file system for us?
+bool kernel_handles_work(int root, int base) {
+  KernelHandle handle{};
+  handle.header.handle_bytes = HandleParts::kMaxBody;
+  int mount_id = -1;
+  if (::name_to_handle_at(root, "", &handle.header, &mount_id, AT_EMPTY_PATH) != 0) return false;
+  if (handle.header.handle_type < 0 || handle.header.handle_type > 255) return false;
+  UniqueFd again(::open_by_handle_at(base, &handle.header, O_PATH | O_CLOEXEC));
+  return static_cast<bool>(again);
+}
+
+int mount_id_of(int fd) {
+  struct statx stx;
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &stx) != 0) return -1;
+  return (stx.stx_mask & STATX_MNT_ID) != 0 ? static_cast<int>(stx.stx_mnt_id) : -1;
+}
+
+/// fattr3.fsid: the file system's own id where it has one (a UUID's hash on ext4, btrfs), so that
+/// it is the same after a restart.
+std::uint64_t fsid_of(int fd, dev_t device) {
+  struct statfs fs;
+  if (::fstatfs(fd, &fs) == 0) {
+    std::uint64_t id = 0;
+    static_assert(sizeof id == sizeof fs.f_fsid);
+    std::memcpy(&id, &fs.f_fsid, sizeof id);
+    if (id != 0) return id;
+  }
+  return device;
+}
+
+std::string path_of(int fd) {
+  char link[32];
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  char target[4097];
+  const ssize_t n = ::readlink(link, target, sizeof target - 1);
+  return n < 0 ? std::string() : std::string(target, static_cast<std::size_t>(n));
+}
+
+/// `path` below `top`, without leading slash; nullopt-like empty when it is not below.
+std::string_view relative_to(std::string_view path, std::string_view top) {
+  if (top != "/") {
+    if (path.size() <= top.size() + 1 || !path.starts_with(top) || path[top.size()] != '/') {
+      return {};
+    }
+    return path.substr(top.size() + 1);
+  }
+  return path.size() > 1 ? path.substr(1) : std::string_view{};
+}
+
+std::uint32_t key_of(std::string_view relative) {
+  static constexpr unsigned char kFixedKey[crypto_shorthash_KEYBYTES] = {'m', 'o', 'u', 'n', 't'};
+  std::uint8_t hash[crypto_shorthash_BYTES];
+  crypto_shorthash(hash, reinterpret_cast<const unsigned char*>(relative.data()), relative.size(),
+                   kFixedKey);
+  std::uint32_t key = 0;
+  std::memcpy(&key, hash, sizeof key);
+  return key == 0 ? 1 : key;  // 0 is the export's own file system
+}
+
+/// mountinfo writes blanks and the like as three octal digits.
+std::string unescape(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size()) {
+      out.push_back(static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
+                                      (text[i + 3] - '0')));
+      i += 3;
+    } else {
+      out.push_back(text[i]);
+    }
+  }
+  return out;
+}
+
+UniqueFd open_below(int root, const std::string& relative) {
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  return UniqueFd(
+      static_cast<int>(::syscall(SYS_openat2, root, relative.c_str(), &how, sizeof how)));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<MountPoint>> open_mount(UniqueFd root, std::uint32_t key,
+                                               SchemeChoice choice) {
+  auto mount = std::make_shared<MountPoint>();
+  struct stat st;
+  if (::fstat(root.get(), &st) != 0) return system_error("stat the exported directory");
+  if (!S_ISDIR(st.st_mode)) return system_error("open the exported directory", ENOTDIR);
+  AsServer privileged;
+  mount->handle_base.reset(reopen(root.get(), O_RDONLY | O_DIRECTORY));
+  if (!mount->handle_base) return system_error("open the exported directory");
+  mount->key = key;
+  mount->mount_id = mount_id_of(root.get());
+  mount->device = st.st_dev;
+  mount->root_inode = st.st_ino;
+  mount->fsid = fsid_of(root.get(), st.st_dev);
+  struct statvfs fs;
+  mount->read_only = ::fstatvfs(root.get(), &fs) == 0 && (fs.f_flag & ST_RDONLY) != 0;
+  const bool kernel =
+      choice == SchemeChoice::kBest && kernel_handles_work(root.get(), mount->handle_base.get());
+  mount->scheme = kernel ? HandleScheme::kKernel : HandleScheme::kInode;
+  mount->root = std::move(root);
+  return mount;
+}
+
+Result<std::shared_ptr<MountPoint>> Export::adopt_mount(int root) const {
+  const std::string where = path_of(root);
+  const std::string_view relative = relative_to(where, real_path);
+  if (relative.empty()) return system_error("cross a mount point", EXDEV);
+  const std::uint32_t mount_key = key_of(relative);
+  {
+    std::lock_guard lock(mutex_);
+    auto known = below_.find(mount_key);
+    if (known != below_.end()) {
+      if (known->second->mount_id == mount_id_of(root)) return known->second;
+      below_.erase(known);  // something else is mounted there now
+    }
+  }
+  UniqueFd own(::fcntl(root, F_DUPFD_CLOEXEC, 0));
+  if (!own) return system_error("cross a mount point");
+  NFSRDMA_TRY(std::shared_ptr<MountPoint> mount, open_mount(std::move(own), mount_key, choice_));
+  std::lock_guard lock(mutex_);
+  return below_.emplace(mount_key, std::move(mount)).first->second;
+}
+
+std::shared_ptr<MountPoint> Export::mount(std::uint32_t key) const {
+  if (key == 0) return top;
+  if (!crossmnt) return nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    auto known = below_.find(key);
+    if (known != below_.end()) return known->second;
+  }
+  // A handle from before a restart: look at what is mounted below us.
+  AsServer privileged;
+  std::ifstream info("/proc/self/mountinfo");
+  for (std::string line; std::getline(info, line);) {
+    std::istringstream fields(line);
+    std::string point;  // the fifth field
+    for (int field = 0; field < 5; ++field)
+      fields >> point;
+    const std::string where = unescape(point);
+    const std::string relative(relative_to(where, real_path));
+    if (relative.empty() || key_of(relative) != key) continue;
+    UniqueFd fd = open_below(top->root.get(), relative);
+    if (!fd) continue;
+    auto adopted = adopt_mount(fd.get());
+    if (adopted.ok()) return *adopted;
+  }
+  return nullptr;
+}
+
+bool Export::contains(int path_fd) const {
+  AsServer privileged;
+  UniqueFd at;
+  int current = path_fd;
+  ino_t last_inode = 0;
+  dev_t last_device = 0;
+  constexpr int kMaxDepth = 4096;
+  for (int depth = 0; depth < kMaxDepth; ++depth) {
+    struct stat st;
+    if (::fstat(current, &st) != 0) return false;
+    if (st.st_ino == top->root_inode && st.st_dev == top->device) return true;
+    if (depth > 0 && st.st_ino == last_inode && st.st_dev == last_device) return false;  // "/"
+    last_inode = st.st_ino;
+    last_device = st.st_dev;
+    UniqueFd up(::openat(current, "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!up) return false;
+    at = std::move(up);
+    current = at.get();
+  }
+  return false;
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/server_context.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "server/group_source.h"
+
+namespace nfsrdma {
+
+namespace {
+
+/// An entry holds up to three descriptors; connections need some as well.
+std::size_t default_cached_files() {
+  constexpr std::size_t kMost = 16384;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kMost;
+  return std::clamp<std::size_t>(limit.rlim_cur / 4, 64, kMost);
+}
+
+std::unique_ptr<HostNames> names_or_system(std::unique_ptr<HostNames>& names) {
+  return names ? std::move(names) : make_system_host_names();
+}
+
+}  // namespace
+
+ServerContext::ServerContext(ServerOptions& options, const HandleCodec::Key& key)
+    : exports(names_or_system(options.host_names), options.handle_scheme),
+      handles(key),
+      paths(options.state_dir),
+      files(verifier,
+            options.max_cached_files != 0 ? options.max_cached_files : default_cached_files()),
+      resolver(handles, files, paths),
+      committer(verifier, std::max(1u, options.committer_threads)),
+      groups(options.manage_gids ? make_system_group_source() : nullptr),
+      rtmax_(options.rtmax),
+      wtmax_(options.wtmax) {}
+
+ServerContext::~ServerContext() = default;
+
+Result<std::unique_ptr<ServerContext>> ServerContext::create(ServerOptions options) {
+  NFSRDMA_TRY(const HandleCodec::Key key, HandleCodec::load_or_create_key(options.state_dir));
+  prepare_serving_process();
+  return std::unique_ptr<ServerContext>(new ServerContext(options, key));
+}
+
+}  // namespace nfsrdma
