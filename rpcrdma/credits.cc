@@ -23,7 +23,7 @@ void ConnectionCredits::on_call(std::uint32_t requested, std::uint32_t outstandi
 std::uint32_t ConnectionCredits::on_reply() {
   ledger_.give_back(retiring_);
   retiring_ = 0;
-  if (peak_ * 2 >= granted_ && granted_ < requested_) {
+  if (peak_ * 4 >= granted_ && granted_ < requested_) {
     grow();
   } else if (granted_ > requested_) {
     shrink();

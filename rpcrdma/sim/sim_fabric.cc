@@ -8,6 +8,13 @@ namespace nfsrdma {
 
 // --- memory ---
 
+SimDomain::SimDomain(SimFabric& fabric) : fabric_(fabric) {
+  fabric_.domains_.insert(this);
+}
+SimDomain::~SimDomain() {
+  fabric_.domains_.erase(this);
+}
+
 Result<MemoryRegion> SimDomain::register_memory(MutableByteSpan bytes, Access access,
                                                 const QueuePair* scope) {
   SimNetwork& network = fabric_.network();
@@ -287,6 +294,13 @@ Result<std::unique_ptr<Connector>> SimFabric::connect(EventLoop& loop, const Soc
 void SimFabric::forget(EventLoop& loop) {
   devices_.erase({&loop, true});
   devices_.erase({&loop, false});
+}
+
+std::size_t SimFabric::exposed_regions() const {
+  std::size_t count = 0;
+  for (const SimDomain* domain : domains_)
+    count += domain->exposed();
+  return count;
 }
 
 void SimFabric::cut_all() {

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -30,7 +31,8 @@ struct SimRegion {
 
 class SimDomain final : public ProtectionDomain {
  public:
-  explicit SimDomain(SimFabric& fabric) : fabric_(fabric) {}
+  explicit SimDomain(SimFabric& fabric);
+  ~SimDomain() override;
   Result<MemoryRegion> register_memory(MutableByteSpan bytes, Access access,
                                        const QueuePair* scope) override;
   /// The bytes behind a remote reference; nullptr when it must be refused.
@@ -156,6 +158,8 @@ class SimFabric final : public Fabric {
   void violation(std::string what) { violations_.push_back(std::move(what)); }
   /// Breaks every connection, as a dead network does.
   void cut_all();
+  /// Regions of any domain that a peer could reach now.
+  std::size_t exposed_regions() const;
   std::size_t queue_pairs() const { return queue_pairs_.size(); }
 
   FabricKind kind() const override { return FabricKind::kSimulated; }
@@ -167,6 +171,7 @@ class SimFabric final : public Fabric {
   void forget(EventLoop& loop) override;
 
  private:
+  friend class SimDomain;
   friend class SimQueuePair;
   friend class SimListener;
   friend class SimConnector;
@@ -179,6 +184,7 @@ class SimFabric final : public Fabric {
   std::map<std::pair<EventLoop*, bool>, std::unique_ptr<SimDevice>> devices_;
   std::map<std::uint16_t, IncomingHandler*> listeners_;
   std::unordered_map<std::uint64_t, SimQueuePair*> queue_pairs_;
+  std::set<SimDomain*> domains_;
   std::uint64_t next_id_ = 1;
   std::vector<std::string> violations_;
 };

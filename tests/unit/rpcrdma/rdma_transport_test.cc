@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requester against responder over the simulated fabric: what arrives is what was sent, by the way
+// it should take.
+#include <gtest/gtest.h>
+
+#include "tests/support/sim_pair.h"
+
+namespace nfsrdma::test {
+namespace {
+
+constexpr std::uint32_t kSizes[] = {0,    1,    2,    3,    4,     5,      1000,    3900,
+                                    4095, 4096, 4097, 8191, 65536, 100001, 1 << 20, (1 << 20) + 1};
+
+class RdmaTransport : public ::testing::Test {
+ protected:
+  ~RdmaTransport() override { EXPECT_EQ(pair_.fabric.violations(), std::vector<std::string>{}); }
+  SimPair pair_;
+};
+
+TEST_F(RdmaTransport, ConnectsAndAnswersNull) {
+  pair_.connect();
+  ASSERT_EQ(pair_.log.ready, 1) << pair_.log.detail;
+  EXPECT_TRUE(pair_.call(kToyNull, 0).good);
+}
+
+TEST_F(RdmaTransport, ReadsOfEverySizeArriveWhole) {
+  pair_.connect();
+  for (std::uint32_t size : kSizes)
+    EXPECT_TRUE(pair_.call(kToyRead, size, size).good) << size;
+}
+
+TEST_F(RdmaTransport, WritesOfEverySizeArriveWhole) {
+  pair_.connect();
+  for (std::uint32_t size : kSizes)
+    EXPECT_TRUE(pair_.call(kToyWrite, size, size).good) << size;
+}
+
+TEST_F(RdmaTransport, LongRepliesArriveWhole) {
+  pair_.connect();
+  for (std::uint32_t size : kSizes)
+    EXPECT_TRUE(pair_.call(kToyList, size, size).good) << size;
+}
+
+TEST_F(RdmaTransport, LargeReadsGoStraightIntoTheSink) {
+  pair_.connect();
+  EXPECT_TRUE(pair_.call(kToyRead, 4096).placed);
+  EXPECT_EQ(pair_.client->describe().stats.rdma_write_bytes, 4096u);
+}
+
+TEST_F(RdmaTransport, SmallReadsStayInline) {
+  pair_.connect();
+  EXPECT_FALSE(pair_.call(kToyRead, 100).placed);
+  EXPECT_EQ(pair_.client->describe().stats.rdma_write_bytes, 0u);
+}
+
+TEST_F(RdmaTransport, NothingStaysExposedAfterACall) {
+  pair_.connect();
+  for (auto procedure : {kToyRead, kToyWrite, kToyList}) {
+    ToyCall call(++pair_.last_xid, procedure, 50000, 1);
+    std::size_t exposed = 99;
+    call.done = [&](ToyCall&) { exposed = pair_.fabric.exposed_regions(); };
+    pair_.client->submit(call);
+    pair_.run();
+    EXPECT_EQ(exposed, 0u);
+  }
+}
+
+TEST_F(RdmaTransport, CreditsGrowWithUse) {
+  pair_.connect();
+  std::vector<std::unique_ptr<ToyCall>> calls;
+  for (int i = 0; i < 500; ++i) {
+    calls.push_back(std::make_unique<ToyCall>(++pair_.last_xid, kToyNull, 0, 0));
+    pair_.client->submit(*calls.back());
+  }
+  pair_.run();
+  for (auto& call : calls)
+    EXPECT_TRUE(call->good);
+  EXPECT_EQ(pair_.client->describe().credits, 128u);
+}
+
+TEST_F(RdmaTransport, RepliesInvalidateTheOneHandle) {
+  pair_.connect();
+  pair_.call(kToyRead, 50000);
+  EXPECT_EQ(pair_.client->describe().stats.invalidations, 1u);
+}
+
+TEST_F(RdmaTransport, ClosingFailsCallsWithClosed) {
+  pair_.connect();
+  pair_.handler.hold = true;
+  ToyCall& call = pair_.call(kToyRead, 50000);
+  EXPECT_EQ(call.completions, 0);
+  pair_.client->close();
+  pair_.run();
+  EXPECT_EQ(call.completions, 1);
+  EXPECT_EQ(call.error.code, Errc::kClosed);
+  EXPECT_EQ(pair_.log.closed, 1);
+}
+
+TEST_F(RdmaTransport, CancelledCallIsNeverCompletedAndItsCreditComesBack) {
+  pair_.connect();
+  pair_.handler.hold = true;
+  ToyCall& cancelled = pair_.call(kToyNull, 0);
+  pair_.client->cancel(cancelled);
+  pair_.handler.hold = false;
+  pair_.handler.answer_held();
+  pair_.run();
+  EXPECT_EQ(cancelled.completions, 0);
+  EXPECT_TRUE(pair_.call(kToyNull, 0).good);
+}
+
+TEST_F(RdmaTransport, RefusedConnectionIsReported) {
+  pair_.listener.reset();
+  pair_.connect();
+  EXPECT_EQ(pair_.log.ready, 0);
+  EXPECT_EQ(pair_.log.closed, 1);
+  EXPECT_EQ(pair_.log.why.code, Errc::kRefused);
+}
+
+TEST_F(RdmaTransport, CallsWithTheHandlerOutliveTheConnection) {
+  pair_.connect();
+  pair_.handler.hold = true;
+  pair_.call(kToyWrite, 100000, 3);
+  ASSERT_EQ(pair_.handler.held.size(), 1u);
+  pair_.client->close();
+  pair_.run();
+  EXPECT_EQ(pair_.handler.closed, 1u);
+  EXPECT_EQ(pair_.server->connection_count(), 1u);
+  pair_.handler.answer_held();  // reads its arguments
+  EXPECT_EQ(pair_.handler.bad_calls, 0u);
+  pair_.run();
+  EXPECT_EQ(pair_.server->connection_count(), 0u);
+}
+
+TEST_F(RdmaTransport, ShutdownFinishesCallsFirst) {
+  pair_.connect();
+  pair_.handler.hold = true;
+  ToyCall& call = pair_.call(kToyNull, 0);
+  bool done = false;
+  pair_.server->shutdown(std::chrono::seconds(5), [&] { done = true; });
+  pair_.run();
+  EXPECT_FALSE(done);
+  pair_.handler.answer_held();
+  pair_.run();
+  EXPECT_TRUE(call.good);
+  EXPECT_TRUE(done);
+  EXPECT_EQ(pair_.log.closed, 1);
+}
+
+TEST(RdmaTransportLimits, CallsWaitForBuffersInOrder) {
+  RdmaServerLimits limits;
+  SimPair pair(7, {}, limits, 9u << 20);  // room for a handful of large calls at a time
+  pair.connect();
+  pair.call(kToyNull, 0);
+  std::vector<std::unique_ptr<ToyCall>> calls;
+  for (int i = 0; i < 64; ++i) {
+    calls.push_back(std::make_unique<ToyCall>(++pair.last_xid, kToyWrite, 1 << 20, i));
+    pair.client->submit(*calls.back());
+  }
+  pair.run();
+  for (auto& call : calls)
+    EXPECT_TRUE(call->good);
+  EXPECT_EQ(pair.fabric.violations(), std::vector<std::string>{});
+}
+
+TEST(RdmaTransportLimits, InlineSizesAreTheSmallerOfBoth) {
+  RdmaServerLimits limits;
+  limits.inline_bytes = 1024;
+  SimPair pair(3, {}, limits);
+  RdmaClientOptions options;
+  options.inline_bytes = 8192;
+  pair.connect(options);
+  for (std::uint32_t size : {100u, 900u, 1024u, 2000u, 7000u}) {
+    EXPECT_TRUE(pair.call(kToyRead, size).good);
+    EXPECT_TRUE(pair.call(kToyWrite, size).good);
+    EXPECT_TRUE(pair.call(kToyList, size).good);
+  }
+  EXPECT_EQ(pair.client->describe().inline_send, 1024u);
+  EXPECT_EQ(pair.fabric.violations(), std::vector<std::string>{});
+}
+
+TEST(RdmaTransportLimits, OneSgePerRequestIsEnough) {
+  SimPair pair(3);
+  pair.fabric.device_info().max_send_sge = 1;
+  pair.connect();
+  for (std::uint32_t size : {0u, 1u, 100u, 3000u, 50001u}) {
+    EXPECT_TRUE(pair.call(kToyRead, size).good) << size;
+    EXPECT_TRUE(pair.call(kToyList, size).good) << size;
+  }
+}
+
+}  // namespace
+}  // namespace nfsrdma::test
