@@ -108,7 +108,7 @@ inline Buffer& Buffer::operator=(Buffer&& other) noexcept {
     reset();
     pool_ = other.pool_;
     data_ = std::exchange(other.data_, nullptr);
-    size_ = other.size_;
+    size_ = std::exchange(other.size_, 0);
     arena_ = other.arena_;
     size_class_ = other.size_class_;
   }
@@ -118,6 +118,7 @@ inline void Buffer::reset() {
   if (data_ != nullptr) {
     pool_->release(*this);
     data_ = nullptr;
+    size_ = 0;
   }
 }
 

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// TcpServer and TcpClient over loopback, and TcpServer against hand-made byte streams.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include "rpcrdma/tcp_client.h"
+#include "rpcrdma/tcp_server.h"
+#include "tests/support/toy_rpc.h"
+
+namespace nfsrdma::test {
+namespace {
+
+constexpr std::uint32_t kSizes[] = {0,    1,    2,    3,     4,      5,       1000,
+                                    4000, 4095, 4096, 65535, 100001, 1 << 20, (1 << 20) + 1};
+
+class TcpTransport : public ::testing::Test {
+ protected:
+  void start(const TcpServerLimits& limits = {}) {
+    server_ = std::make_unique<TcpServer>(*loop_, pool_, handler_, limits);
+    listener_ = std::move(TcpListener::listen(
+                              *loop_, std::move(SocketAddress::parse("127.0.0.1", 0)).value(),
+                              [this](UniqueFd fd) { server_->adopt(std::move(fd)); }))
+                    .value();
+  }
+  void connect(const TcpClientOptions& options = {}) {
+    client_ = make_tcp_transport(*loop_, listener_->address(), options, log_);
+    turn_until([this] { return log_.ready + log_.closed > 0; });
+  }
+  template <typename Condition>
+  bool turn_until(Condition condition) {
+    for (int i = 0; i < 20000; ++i) {
+      if (condition()) return true;
+      loop_->turn(std::chrono::milliseconds(1));
+    }
+    return condition();
+  }
+  ToyCall& call(std::uint32_t procedure, std::uint32_t size, std::uint32_t seed = 5) {
+    calls_.push_back(std::make_unique<ToyCall>(++last_xid_, procedure, size, seed));
+    client_->submit(*calls_.back());
+    turn_until([this] { return calls_.back()->completions > 0; });
+    return *calls_.back();
+  }
+  UniqueFd raw() {
+    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(fd.get(), listener_->address().data(), listener_->address().length()), 0);
+    turn_until([this] { return handler_.opened > 0; });
+    return fd;
+  }
+  ~TcpTransport() override {
+    client_.reset();
+    handler_.hold = false;
+    for (int i = 0; i < 10; ++i)
+      loop_->turn(Duration::zero());
+    handler_.answer_held();
+    server_.reset();
+  }
+
+  std::unique_ptr<EventLoop> loop_ = std::move(EventLoop::create()).value();
+  BufferPool pool_{*loop_, 64u << 20};
+  ToyHandler handler_;
+  std::unique_ptr<TcpServer> server_;
+  std::unique_ptr<TcpListener> listener_;
+  TransportLog log_;
+  std::unique_ptr<ClientTransport> client_;
+  std::vector<std::unique_ptr<ToyCall>> calls_;
+  std::uint32_t last_xid_ = 0x2000;
+};
+
+std::vector<std::byte> record_of(ByteSpan message) {
+  std::vector<std::byte> record(4);
+  store_be32(record.data(), 0x80000000u | static_cast<std::uint32_t>(message.size()));
+  record.insert(record.end(), message.begin(), message.end());
+  return record;
+}
+
+TEST_F(TcpTransport, EverySizeArrivesWhole) {
+  start();
+  connect();
+  ASSERT_EQ(log_.ready, 1) << log_.detail;
+  for (std::uint32_t size : kSizes) {
+    EXPECT_TRUE(call(kToyRead, size, size).good) << size;
+    EXPECT_TRUE(call(kToyWrite, size, size).good) << size;
+    EXPECT_TRUE(call(kToyList, size, size).good) << size;
+  }
+}
+
+TEST_F(TcpTransport, LargeReadsAreReadIntoTheSink) {
+  start();
+  connect();
+  EXPECT_TRUE(call(kToyRead, 1 << 20).placed);
+}
+
+TEST_F(TcpTransport, ManyCallsAtOnceAllComplete) {
+  start();
+  connect();
+  std::vector<std::unique_ptr<ToyCall>> calls;
+  for (std::uint32_t i = 0; i < 600; ++i) {
+    const std::uint32_t procedure = i % 3 == 0 ? kToyRead : i % 3 == 1 ? kToyWrite : kToyNull;
+    calls.push_back(
+        std::make_unique<ToyCall>(++last_xid_, procedure, procedure == kToyNull ? 0 : i * 97, i));
+    client_->submit(*calls.back());
+  }
+  ASSERT_TRUE(turn_until([&] {
+    for (auto& c : calls) {
+      if (c->completions == 0) return false;
+    }
+    return true;
+  }));
+  for (auto& c : calls)
+    EXPECT_TRUE(c->good);
+}
+
+TEST_F(TcpTransport, SmallBudgetDelaysButLosesNothing) {
+  start();
+  connect();
+  std::vector<std::unique_ptr<ToyCall>> calls;
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    calls.push_back(std::make_unique<ToyCall>(++last_xid_, kToyWrite, 1 << 20, i));
+    client_->submit(*calls.back());
+  }
+  ASSERT_TRUE(turn_until([&] { return calls.back()->completions > 0; }));
+  for (auto& c : calls)
+    EXPECT_TRUE(c->good);
+}
+
+TEST_F(TcpTransport, PausesAtTheCallLimitAndGoesOn) {
+  TcpServerLimits limits;
+  limits.max_calls = 3;
+  start(limits);
+  connect();
+  handler_.hold = true;
+  std::vector<std::unique_ptr<ToyCall>> calls;
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    calls.push_back(std::make_unique<ToyCall>(++last_xid_, kToyNull, 0, 0));
+    client_->submit(*calls.back());
+  }
+  turn_until([&] { return handler_.held.size() >= 3; });
+  for (int i = 0; i < 5; ++i)
+    loop_->turn(Duration::zero());
+  EXPECT_EQ(handler_.held.size(), 3u);
+  handler_.hold = false;
+  handler_.answer_held();
+  EXPECT_TRUE(turn_until([&] { return calls.back()->completions > 0; }));
+}
+
+TEST_F(TcpTransport, RecordInManyFragmentsIsPutTogether) {
+  start();
+  UniqueFd fd = raw();
+  ToyCall call(77, kToyNull, 0, 0);
+  std::vector<std::byte> stream;
+  for (std::size_t i = 0; i < call.head.size(); i += 8) {
+    std::byte mark[4];
+    const bool last = i + 8 >= call.head.size();
+    store_be32(mark, (last ? 0x80000000u : 0u) | 8u);
+    stream.insert(stream.end(), mark, mark + 4);
+    stream.insert(stream.end(), call.head.begin() + i, call.head.begin() + i + 8);
+  }
+  for (std::byte b : stream) {  // one byte at a time
+    ASSERT_EQ(::send(fd.get(), &b, 1, 0), 1);
+    loop_->turn(Duration::zero());
+  }
+  EXPECT_TRUE(turn_until([&] { return handler_.calls == 1; }));
+}
+
+TEST_F(TcpTransport, TooLargeARecordClosesTheConnection) {
+  start();
+  UniqueFd fd = raw();
+  std::byte mark[4];
+  store_be32(mark, 0x80000000u | (5u << 20));
+  ASSERT_EQ(::send(fd.get(), mark, 4, 0), 4);
+  EXPECT_TRUE(turn_until([&] { return handler_.closed == 1; }));
+}
+
+TEST_F(TcpTransport, EndlessEmptyFragmentsCloseTheConnection) {
+  start();
+  UniqueFd fd = raw();
+  std::vector<std::byte> zeros(16384);
+  ASSERT_GT(::send(fd.get(), zeros.data(), zeros.size(), 0), 0);
+  EXPECT_TRUE(turn_until([&] { return handler_.closed == 1; }));
+}
+
+TEST_F(TcpTransport, ShortRecordsAreDroppedNotAnswered) {
+  start();
+  UniqueFd fd = raw();
+  std::byte junk[6] = {};
+  auto record = record_of(ByteSpan(junk, 6));
+  ToyCall call(78, kToyNull, 0, 0);
+  auto good = record_of(call.head);
+  record.insert(record.end(), good.begin(), good.end());
+  ASSERT_EQ(::send(fd.get(), record.data(), record.size(), 0), static_cast<ssize_t>(record.size()));
+  EXPECT_TRUE(turn_until([&] { return handler_.calls == 1; }));
+}
+
+TEST_F(TcpTransport, PartialRecordHoldsNoLargeBuffer) {
+  start();
+  UniqueFd fd = raw();
+  for (int i = 0; i < 3; ++i)
+    loop_->turn(Duration::zero());
+  const std::size_t before = pool_.in_use();
+  std::byte start_of_record[100] = {};
+  store_be32(start_of_record, 0x80000000u | (1u << 20));
+  ASSERT_EQ(::send(fd.get(), start_of_record, sizeof start_of_record, 0), 100);
+  for (int i = 0; i < 50; ++i)
+    loop_->turn(std::chrono::milliseconds(1));
+  EXPECT_LE(pool_.in_use() - before, 4096u);
+}
+
+TEST_F(TcpTransport, ServerGoneFailsCallsWithClosed) {
+  start();
+  connect();
+  handler_.hold = true;
+  calls_.push_back(std::make_unique<ToyCall>(++last_xid_, kToyNull, 0, 0));
+  client_->submit(*calls_.back());
+  turn_until([&] { return !handler_.held.empty(); });
+  handler_.held.front()->drop();
+  handler_.held.clear();
+  server_.reset();
+  EXPECT_TRUE(turn_until([&] { return log_.closed == 1; }));
+  EXPECT_EQ(calls_.back()->completions, 1);
+  EXPECT_EQ(calls_.back()->error.code, Errc::kClosed);
+}
+
+TEST_F(TcpTransport, ConnectionRefusedIsReported) {
+  start();
+  const SocketAddress address = listener_->address();
+  listener_.reset();
+  client_ = make_tcp_transport(*loop_, address, {}, log_);
+  EXPECT_TRUE(turn_until([&] { return log_.closed == 1; }));
+  EXPECT_EQ(log_.why.sys, ECONNREFUSED);
+}
+
+TEST_F(TcpTransport, CancelledCallIsNotCompleted) {
+  start();
+  connect();
+  handler_.hold = true;
+  ToyCall cancelled(++last_xid_, kToyRead, 100000, 1);
+  client_->submit(cancelled);
+  turn_until([&] { return !handler_.held.empty(); });
+  client_->cancel(cancelled);
+  handler_.hold = false;
+  handler_.answer_held();
+  EXPECT_TRUE(call(kToyRead, 5000).good);
+  EXPECT_EQ(cancelled.completions, 0);
+}
+
+TEST_F(TcpTransport, ShutdownFinishesCallsFirst) {
+  start();
+  connect();
+  handler_.hold = true;
+  calls_.push_back(std::make_unique<ToyCall>(++last_xid_, kToyNull, 0, 0));
+  client_->submit(*calls_.back());
+  turn_until([&] { return !handler_.held.empty(); });
+  bool done = false;
+  server_->shutdown(std::chrono::seconds(5), [&] { done = true; });
+  for (int i = 0; i < 5; ++i)
+    loop_->turn(Duration::zero());
+  EXPECT_FALSE(done);
+  handler_.answer_held();
+  EXPECT_TRUE(turn_until([&] { return done; }));
+  EXPECT_TRUE(turn_until([&] { return calls_.back()->completions == 1; }));
+  EXPECT_TRUE(calls_.back()->good);
+}
+
+}  // namespace
+}  // namespace nfsrdma::test
