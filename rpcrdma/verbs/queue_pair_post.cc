@@ -25,6 +25,12 @@ ibv_wr_opcode opcode_of(const WorkRequest& request, bool with_invalidate) {
   }
 }
 
+/// ibv_post_send's answer as an errno: providers also give it negated, or -1 with errno (siw).
+int post_errno(int result) {
+  if (result == -1) return errno != 0 ? errno : EIO;
+  return result < 0 ? -result : result;
+}
+
 /// The ibv form of a chain; lives on the stack of one post.
 struct Chain {
   std::array<ibv_send_wr, kChain> requests;
@@ -48,7 +54,9 @@ struct Chain {
     if (from.signaled) to.send_flags |= IBV_SEND_SIGNALED;
     if (from.fence) to.send_flags |= IBV_SEND_FENCE;
     const bool reads = from.opcode == WorkOpcode::kRead;
-    if (!reads && total > 0 && total <= max_inline) to.send_flags |= IBV_SEND_INLINE;
+    // siw's kernel side takes inline data with Send and Write alone.
+    const bool may_inline = !reads && to.opcode != IBV_WR_SEND_WITH_INV;
+    if (may_inline && total > 0 && total <= max_inline) to.send_flags |= IBV_SEND_INLINE;
     if (reads || from.opcode == WorkOpcode::kWrite) {
       to.wr.rdma.remote_addr = from.remote_offset;
       to.wr.rdma.rkey = from.remote_handle;
@@ -97,7 +105,7 @@ Result<void> VerbsQueuePair::post_chain(std::span<const WorkRequest> requests,
     ring_.push({request.wr_id, request.opcode, request.signaled});
   }
   ibv_send_wr* bad = nullptr;
-  int err = ::ibv_post_send(qp_, chain.requests.data(), &bad);
+  int err = post_errno(::ibv_post_send(qp_, chain.requests.data(), &bad));
   if (err != 0 && bad != nullptr && bad->opcode == IBV_WR_SEND_WITH_INV &&
       (err == EINVAL || err == EOPNOTSUPP)) {
     device_.forget_send_with_invalidate();
@@ -105,7 +113,7 @@ Result<void> VerbsQueuePair::post_chain(std::span<const WorkRequest> requests,
       if (request->opcode == IBV_WR_SEND_WITH_INV) request->opcode = IBV_WR_SEND;
     }
     ibv_send_wr* rest = bad;
-    err = ::ibv_post_send(qp_, rest, &bad);
+    err = post_errno(::ibv_post_send(qp_, rest, &bad));
   }
   if (err == 0) {
     *posted = requests.size();
