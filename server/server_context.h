@@ -11,6 +11,7 @@
 #include "server/credentials.h"
 #include "server/export_table.h"
 #include "server/filehandle.h"
+#include "server/mount/mount_list.h"
 #include "server/vfs/change_witness.h"
 #include "server/vfs/committer.h"
 #include "server/vfs/fd_cache.h"
@@ -48,6 +49,7 @@ class ServerContext {
   FdCache files;
   Resolver resolver;
   Committer committer;
+  MountList mounts;
   std::unique_ptr<GroupSource> groups;  // null without manage-gids
 
  private:

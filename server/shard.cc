@@ -36,6 +36,8 @@ Result<std::unique_ptr<Shard>> Shard::start(unsigned index, const Options& optio
   return shard;
 }
 
+Shard::Shard(const Options& options) : options_(options) {}
+
 Shard::~Shard() {
   if (!thread_.joinable()) return;
   shutdown(Duration::zero());

@@ -62,7 +62,7 @@ class Shard {
 
  private:
   class CountingHandler;
-  explicit Shard(const Options& options) : options_(options) {}
+  explicit Shard(const Options& options);
   void serve(unsigned index);
   void part_ended();
   ShardReport make_report();

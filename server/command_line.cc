@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/command_line.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/program_options.hpp>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+
+#include "config/default_paths.h"
+
+namespace nfsrdma {
+
+namespace {
+
+namespace po = boost::program_options;
+
+/// Options of the command line that stand for a key of rdma.conf.
+struct KeyOption {
+  const char* name;
+  const char* key;
+  const char* argument;
+  const char* help;
+};
+constexpr KeyOption kKeyOptions[] = {
+    {"port", "NFSoRDMA_PORT", "N", "port of every RDMA fabric (20049)"},
+    {"tcp-port", "NFSoRDMA_TCP_PORT", "N|off", "port of NFS and MOUNT over TCP (2049)"},
+    {"fabric", "NFSoRDMA_FABRIC", "F", "auto, verbs, iwarp or none (auto)"},
+    {"state-dir", "NFSoRDMA_STATE_DIR", "DIR", "where the file handle key is kept"},
+    {"control", "NFSoRDMA_CONTROL", "SOCKET", "socket of nfs-rdma status"},
+    {"log-level", "NFSoRDMA_LOG_LEVEL", "L", "error, warning, notice, info or debug (info)"},
+};
+
+po::options_description make_options() {
+  po::options_description options("Options");
+  auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
+  auto list = [](const char* name) {
+    return po::value<std::vector<std::string>>()->composing()->value_name(name);
+  };
+  options.add_options()  //
+      ("export,e", list("DIR[:OPTIONS]"),
+       "export DIR; OPTIONS as in nfs-rdma.exports(5), "
+       "default ro,root_squash; may be repeated")                           //
+      ("exports", text("FILE"), "exports file (/etc/nfs-rdma.exports)")     //
+      ("config", text("FILE"), "configuration file (/etc/rdma/rdma.conf)")  //
+      ("listen", list("ADDR"), "numeric address to listen on; may be repeated (all)");
+  for (const KeyOption& option : kKeyOptions) {
+    options.add_options()(option.name, text(option.argument), option.help);
+  }
+  options.add_options()                                                                      //
+      ("foreground,f", "stay in the foreground; print one line 'ready ...' when serving")    //
+      ("check-config", "check configuration and exports, print what is in force, and exit")  //
+      ("version", "print the version and exit")                                              //
+      ("help,h", "print this and exit");
+  return options;
+}
+
+std::string one_line(const std::exception& error) {
+  std::string text = error.what();
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  return text + "; see nfs-rdmad --help";
+}
+
+void add_problem(Settings& settings, std::string where, std::string message) {
+  settings.problems.push_back({std::move(where), 0, 0, std::move(message)});
+}
+
+void parse_listen(Settings& settings, std::string_view text, const std::string& where) {
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find_first_of(" \t,"));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (word.empty()) continue;
+    auto address = SocketAddress::parse(word, 0);
+    if (address.ok()) {
+      settings.listen.push_back(*address);
+    } else {
+      add_problem(settings, where,
+                  fmt::format("'{}' is no numeric IPv4 or IPv6 address to listen on", word));
+    }
+  }
+}
+
+void parse_exports_of(const CommandLine& line, Settings& settings) {
+  for (const std::string& argument : line.exports) {
+    ParsedExports parsed = parse_export_argument(argument);
+    for (ConfigProblem& problem : parsed.problems)
+      settings.problems.push_back(std::move(problem));
+    for (ConfigProblem& notice : parsed.notices)
+      settings.notices.push_back(std::move(notice));
+    if (!parsed.ok()) continue;
+    for (ExportEntry& entry : parsed.entries) {
+      char real[PATH_MAX];
+      struct stat st {};
+      if (::realpath(entry.path.c_str(), real) == nullptr || ::stat(real, &st) != 0) {
+        add_problem(settings, "-e " + argument,
+                    fmt::format("{}: {}", entry.path, std::strerror(errno)));
+        continue;
+      }
+      if (!S_ISDIR(st.st_mode)) {
+        add_problem(settings, "-e " + argument, fmt::format("{} is not a directory", entry.path));
+        continue;
+      }
+      entry.path = real;
+      settings.command_line_exports.push_back(std::move(entry));
+    }
+  }
+}
+
+}  // namespace
+
+bool parse_command_line(int argc, const char* const* argv, CommandLine* out, std::string* problem) {
+  po::variables_map values;
+  try {
+    const po::options_description options = make_options();
+    // No guessing of shortened options: scripts would break when new ones come.
+    const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(argc, argv)
+                  .options(options)
+                  .positional(po::positional_options_description())
+                  .style(style)
+                  .run(),
+              values);
+    po::notify(values);
+  } catch (const po::error& error) {
+    *problem = one_line(error);
+    return false;
+  }
+  auto text = [&values](const char* name) {
+    return values.count(name) != 0 ? values[name].as<std::string>() : std::string();
+  };
+  auto list = [&values](const char* name) {
+    return values.count(name) != 0 ? values[name].as<std::vector<std::string>>()
+                                   : std::vector<std::string>();
+  };
+  out->help = values.count("help") != 0;
+  out->version = values.count("version") != 0;
+  out->foreground = values.count("foreground") != 0;
+  out->check_config = values.count("check-config") != 0;
+  out->config_file = text("config");
+  out->exports_file = text("exports");
+  out->exports = list("export");
+  out->listen = list("listen");
+  for (const KeyOption& option : kKeyOptions) {
+    if (values.count(option.name) != 0) out->overrides.emplace_back(option.key, text(option.name));
+  }
+  return true;
+}
+
+std::string help_text() {
+  std::ostringstream out;
+  out << "Usage: nfs-rdmad [OPTIONS] [-e DIR[:OPTIONS]]...\n"
+         "Serves directories by NFS version 3 over RDMA and TCP.\n\n"
+      << make_options() << "\nKeys of /etc/rdma/rdma.conf, with their defaults:\n";
+  for (const OptionRow& row : option_rows()) {
+    out << "  " << row.key << "=" << row.initial << "\n      " << row.help << " (" << row.expected
+        << ")\n";
+  }
+  out << "\nExamples:\n"
+         "  nfs-rdmad --foreground -e /srv/data:rw\n"
+         "  nfs-rdmad --foreground --port 21049 --tcp-port 22049 --listen 127.0.0.1 "
+         "-e .:rw,insecure\n";
+  return out.str();
+}
+
+Settings make_settings(const CommandLine& line) {
+  Settings settings;
+  const bool named = !line.config_file.empty();
+  const std::string file = named ? line.config_file : kDefaultConfigFile;
+  if (named || ::access(file.c_str(), F_OK) == 0) {
+    ParsedConfig parsed = read_config_file(file);
+    settings.config = std::move(parsed.config);
+    settings.problems = std::move(parsed.problems);
+    settings.notices = std::move(parsed.notices);
+  }
+  const std::string configured_exports = settings.config.exports_file;
+  for (const auto& [key, value] : line.overrides) {
+    std::string problem;
+    if (!set_option(settings.config, key, value, &problem)) {
+      for (const KeyOption& option : kKeyOptions) {
+        if (key == option.key) add_problem(settings, fmt::format("--{}", option.name), problem);
+      }
+    }
+  }
+  if (line.listen.empty()) {
+    parse_listen(settings, settings.config.listen, file);
+  } else {
+    for (const std::string& address : line.listen)
+      parse_listen(settings, address, "--listen");
+  }
+  if (settings.config.state_dir.empty()) settings.config.state_dir = default_state_dir();
+  if (settings.config.control_socket.empty()) {
+    settings.config.control_socket = default_control_socket();
+  }
+  parse_exports_of(line, settings);
+  if (!line.exports_file.empty()) {
+    settings.exports_file = line.exports_file;
+  } else if (line.exports.empty() || configured_exports != Config().exports_file) {
+    settings.exports_file = configured_exports;
+  }
+  return settings;
+}
+
+ParsedExports load_exports(const Settings& settings) {
+  ParsedExports all;
+  if (!settings.exports_file.empty()) all = read_exports_file(settings.exports_file);
+  for (const ExportEntry& entry : settings.command_line_exports) {
+    // The command line replaces what the file says about the same directory.
+    std::erase_if(all.entries, [&](const ExportEntry& e) {
+      return e.path == entry.path && e.file != entry.file;
+    });
+    all.entries.push_back(entry);
+  }
+  return all;
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs_server.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include "rpcrdma/base/log.h"
+#include "server/status_report.h"
+
+namespace nfsrdma {
+
+namespace {
+
+constexpr std::uint32_t kNfsProgram = 100003;
+constexpr std::uint32_t kMountProgram = 100005;
+
+bool host_has_v6() {
+  UniqueFd fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const SocketAddress any = SocketAddress::any_v6(0);
+  return fd && ::bind(fd.get(), any.data(), any.length()) == 0;
+}
+
+/// Who may hold `port`, for the message about it.
+std::string holder_hint(std::uint64_t port, bool rdma) {
+  std::ifstream list("/proc/fs/nfsd/portlist");
+  std::string line;
+  const std::string wanted = std::to_string(port);
+  while (std::getline(list, line)) {
+    if (line.ends_with(" " + wanted)) {
+      return fmt::format("; the kernel's NFS server holds it ('{}' in /proc/fs/nfsd/portlist)",
+                         line);
+    }
+  }
+  return rdma
+             ? "; another server has it (nfs-rdmad, the kernel's NFS server, or a soft RDMA device "
+               "listening there), choose another with --port"
+             : "; another server has it, choose another with --tcp-port";
+}
+
+std::string listen_failure(const char* transport, const SocketAddress& address, const Error& error,
+                           bool rdma) {
+  std::string text =
+      fmt::format("{} cannot listen on {}: {}", transport, address.text(), error.message());
+  if (error.sys == EADDRINUSE) text += holder_hint(address.port(), rdma);
+  if (error.sys == EACCES && address.port() < 1024) {
+    text += "; ports below 1024 need CAP_NET_BIND_SERVICE";
+  }
+  return text;
+}
+
+unsigned shard_count(const Config& config) {
+  if (config.shards != 0) return static_cast<unsigned>(config.shards);
+  return std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<NfsServer>> NfsServer::start(EventLoop& acceptor, Options options,
+                                                    std::string* why) {
+  std::unique_ptr<NfsServer> server(new NfsServer(acceptor, std::move(options)));
+  NFSRDMA_CHECK_OK(server->make_parts(why));
+  NFSRDMA_CHECK_OK(server->listen_all(why));
+  return server;
+}
+
+NfsServer::NfsServer(EventLoop& acceptor, Options options)
+    : acceptor_(acceptor), options_(std::move(options)) {}
+
+NfsServer::~NfsServer() {
+  *alive_ = false;
+  registrar_.reset();
+  rdma_listeners_.clear();
+  tcp_listeners_.clear();
+  for (NfsServer::FabricUse& use : options_.fabrics)
+    use.fabric->forget(acceptor_);
+  shards_.clear();
+  workers_.reset();
+}
+
+Result<void> NfsServer::make_parts(std::string* why) {
+  const Config& config = options_.config;
+  ServerOptions context_options;
+  context_options.state_dir = config.state_dir;
+  context_options.rtmax = static_cast<std::uint32_t>(config.rtmax);
+  context_options.wtmax = static_cast<std::uint32_t>(config.wtmax);
+  context_options.manage_gids = config.manage_gids;
+  context_options.host_names = std::move(options_.host_names);
+  auto context = ServerContext::create(std::move(context_options));
+  if (!context.ok()) {
+    *why = fmt::format("state directory {}: {}", config.state_dir, context.error().message());
+    return context.error();
+  }
+  context_ = std::move(*context);
+  replies_ = std::make_unique<ReplyCache>(config.drc_bytes, clock_);
+  workers_ = std::make_unique<WorkerPool>(static_cast<unsigned>(config.workers));
+
+  const unsigned count = shard_count(config);
+  Shard::Options shard;
+  shard.shared.server = context_.get();
+  shard.shared.workers = workers_.get();
+  shard.shared.committer = config.fsync == "never" ? nullptr : &context_->committer;
+  shard.shared.replies = replies_.get();
+  shard.shared.programs = options_.programs;
+  shard.memory_budget = std::max<std::size_t>(config.memory_budget / count, 8u << 20);
+  shard.rdma.inline_bytes = static_cast<std::uint32_t>(config.inline_threshold);
+  shard.rdma.credits.maximum = static_cast<std::uint32_t>(config.credits);
+  shard.rdma.credits.initial = std::min(shard.rdma.credits.initial, shard.rdma.credits.maximum);
+  shard.rdma.max_connections = config.max_connections;
+  shard.tcp.max_connections = config.max_connections;
+  shard.spin = std::chrono::microseconds(config.spin_us);
+  for (FabricUse& use : options_.fabrics)
+    shard.fabrics.push_back(use.fabric.get());
+  for (unsigned i = 0; i < count; ++i) {
+    auto started = Shard::start(i, shard);
+    if (!started.ok()) {
+      *why = "starting a thread: " + started.error().message();
+      return started.error();
+    }
+    shards_.push_back(std::move(*started));
+  }
+  last_shard_ = shards_.size() - 1;
+  return {};
+}
+
+std::vector<SocketAddress> NfsServer::addresses_to_listen() const {
+  if (!options_.listen.empty()) return options_.listen;
+  std::vector<SocketAddress> all{SocketAddress::any_v4(0)};
+  if (host_has_v6()) all.push_back(SocketAddress::any_v6(0));
+  return all;
+}
+
+Result<void> NfsServer::listen_all(std::string* why) {
+  const std::vector<SocketAddress> addresses = addresses_to_listen();
+  for (FabricUse& use : options_.fabrics) {
+    NFSRDMA_CHECK_OK(listen_fabric(use, addresses, why));
+  }
+  if (options_.config.tcp_port != 0) NFSRDMA_CHECK_OK(listen_tcp(addresses, why));
+  if (!listener_infos_.empty()) return {};
+  *why = "nothing to listen on: no RDMA fabric and no TCP port";
+  return Error{Errc::kInvalid, 0, "listen"};
+}
+
+Result<void> NfsServer::listen_fabric(FabricUse& use, const std::vector<SocketAddress>& addresses,
+                                      std::string* why) {
+  const char* name = fabric_name(use.fabric->kind());
+  if (auto available = use.fabric->available(); !available.ok()) {
+    *why = fmt::format("{} is not available: {}", name, available.error().message());
+    if (use.required) return available.error();
+    log_info("{}", *why);
+    return {};
+  }
+  for (SocketAddress address : addresses) {
+    address.set_port(static_cast<std::uint16_t>(options_.config.port));
+    auto listener = use.fabric->listen(acceptor_, address, *this);
+    if (!listener.ok()) {
+      *why = listen_failure(name, address, listener.error(), true);
+      if (use.required) return listener.error();
+      log_warning("{}", *why);
+      continue;
+    }
+    listener_infos_.push_back({name, (*listener)->address(), true});
+    rdma_listeners_.push_back(std::move(*listener));
+  }
+  return {};
+}
+
+Result<void> NfsServer::listen_tcp(const std::vector<SocketAddress>& addresses, std::string* why) {
+  for (SocketAddress address : addresses) {
+    address.set_port(static_cast<std::uint16_t>(options_.config.tcp_port));
+    auto listener = TcpListener::listen(
+        acceptor_, address, [this](UniqueFd socket) { take_socket(std::move(socket)); });
+    if (!listener.ok()) {
+      *why = listen_failure("tcp", address, listener.error(), false);
+      return listener.error();
+    }
+    listener_infos_.push_back({"tcp", (*listener)->address(), false});
+    tcp_listeners_.push_back(std::move(*listener));
+  }
+  return {};
+}
+
+/// Null when there are as many connections as may be.
+Shard* NfsServer::room_for_connection() {
+  std::size_t total = 0;
+  for (const auto& shard : shards_)
+    total += shard->connections();
+  if (total < options_.config.max_connections) return &least_loaded(shards_, &last_shard_);
+  if (full_.allow()) {
+    log_warning("{} connections: no more are taken (NFSoRDMA_MAX_CONNECTIONS)", total);
+  }
+  return nullptr;
+}
+
+void NfsServer::on_incoming(std::unique_ptr<Incoming> incoming) {
+  if (Shard* shard = room_for_connection()) shard->accept(std::move(incoming));
+}
+
+void NfsServer::take_socket(UniqueFd socket) {
+  if (Shard* shard = room_for_connection()) shard->adopt(std::move(socket));
+}
+
+void NfsServer::set_exports(const std::vector<ExportEntry>& entries, ConfigProblems* problems) {
+  context_->exports.reload(entries, problems);
+  exports_ = entries;
+}
+
+void NfsServer::register_with_rpcbind() {
+  if (!options_.config.rpcbind) return;
+  std::vector<RpcbEntry> entries;
+  for (const ListenerInfo& info : listener_infos_) {
+    // Loopback listeners are of no use to those who would ask rpcbind.
+    if (info.address.is_loopback()) continue;
+    auto add = [&](std::uint32_t program) {
+      for (RpcbEntry& entry : rpcb_entries(program, 3, info.rdma, info.address)) {
+        const bool known = std::ranges::any_of(entries, [&](const RpcbEntry& e) {
+          return e.program == entry.program && e.netid == entry.netid;
+        });
+        if (!known) entries.push_back(std::move(entry));
+      }
+    };
+    add(kNfsProgram);
+    if (!info.rdma) add(kMountProgram);
+  }
+  if (entries.empty()) return;
+  registrar_ = std::make_unique<RpcbindRegistrar>();
+  const RpcbindRegistrar::Outcome outcome = registrar_->register_all(entries);
+  if (!outcome.reachable) log_info("rpcbind does not run here; clients need the port numbers");
+  for (const RpcbEntry& entry : outcome.refused) {
+    log_notice(
+        "rpcbind keeps its entry for program {} version {} netid {} (another server's, or "
+        "not allowed)",
+        entry.program, entry.version, entry.netid);
+  }
+}
+
+/// Collects what the shards answer, in whatever order.
+struct NfsServer::StatusRequest {
+  std::mutex mutex;
+  std::vector<ShardReport> reports;
+  std::size_t left = 0;
+};
+
+void NfsServer::collect_status(std::function<void(std::string json)> done) {
+  auto request = std::make_shared<StatusRequest>();
+  request->reports.resize(shards_.size());
+  request->left = shards_.size();
+  for (std::size_t i = 0; i < shards_.size(); ++i) {
+    shards_[i]->report([this, alive = alive_, request, i, done](ShardReport report) {
+      {
+        std::lock_guard lock(request->mutex);
+        request->reports[i] = std::move(report);
+        if (--request->left > 0) return;
+      }
+      acceptor_.post([this, alive, request, done] {
+        if (*alive) done(status_document(request->reports));
+      });
+    });
+  }
+}
+
+std::string NfsServer::status_document(const std::vector<ShardReport>& reports) const {
+  StatusInputs inputs;
+  inputs.uptime = std::chrono::steady_clock::now() - started_;
+  inputs.exports = &exports_;
+  inputs.shards = &reports;
+  inputs.replies = replies_->stats();
+  inputs.commits = context_->committer.stats();
+  inputs.cached_files = context_->files.size();
+  for (const ListenerInfo& info : listener_infos_) {
+    inputs.listeners.push_back({info.transport, info.address.text()});
+  }
+  return make_status_document(inputs);
+}
+
+bool NfsServer::stop(std::chrono::milliseconds patience) {
+  registrar_.reset();
+  rdma_listeners_.clear();
+  tcp_listeners_.clear();
+  for (const auto& shard : shards_)
+    shard->shutdown(patience);
+  const auto deadline = std::chrono::steady_clock::now() + patience + std::chrono::seconds(1);
+  for (const auto& shard : shards_) {
+    while (!shard->ended()) {
+      if (std::chrono::steady_clock::now() >= deadline) return false;
+      acceptor_.turn(std::chrono::milliseconds(5));
+    }
+    shard->join();
+  }
+  return true;
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// NfsServer: the whole server as an object: context, workers, duplicate request cache, shards,
+// listeners. main.cc makes one from the command line; tests make one with whatever fabrics they
+// like.
+//
+// Threads: made, asked and stopped on one thread, whose loop (`acceptor`) also accepts connections.
+// Lifetimes: the fabrics given are owned and outlive the shards.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "config/exports_file.h"
+#include "rpcrdma/fabric.h"
+#include "rpcrdma/tcp_server.h"
+#include "server/reply_cache.h"
+#include "server/rpcbind.h"
+#include "server/server_context.h"
+#include "server/shard.h"
+#include "server/worker_pool.h"
+
+namespace nfsrdma {
+
+class NfsServer final : private IncomingHandler {
+ public:
+  struct FabricUse {
+    std::unique_ptr<Fabric> fabric;
+    bool required = true;  // false: a listener that cannot be had is a warning
+  };
+  struct Options {
+    Config config;                      // addresses, ports, sizes; paths resolved
+    std::vector<SocketAddress> listen;  // ports are ignored; empty: every address
+    std::vector<FabricUse> fabrics;
+    std::vector<ProgramTable> programs;
+    std::unique_ptr<HostNames> host_names;  // null: the system's
+  };
+  struct ListenerInfo {
+    std::string transport;  // "iwarp", "verbs", "tcp"
+    SocketAddress address;
+    bool rdma = false;
+  };
+
+  /// Makes everything and listens. On an Error *why says it for people.
+  static Result<std::unique_ptr<NfsServer>> start(EventLoop& acceptor, Options options,
+                                                  std::string* why);
+  ~NfsServer() override;
+
+  /// Swaps in new exports; what cannot be opened is reported and left out. May block.
+  void set_exports(const std::vector<ExportEntry>& entries, ConfigProblems* problems);
+  /// For `status`, after context().exports was reloaded on another thread.
+  void note_exports(std::vector<ExportEntry> entries) { exports_ = std::move(entries); }
+
+  const std::vector<ListenerInfo>& listeners() const { return listener_infos_; }
+  ServerContext& context() { return *context_; }
+  /// Registers with rpcbind, when configured. Blocks for at most some seconds.
+  void register_with_rpcbind();
+  /// `done` gets the status document, on the acceptor's thread.
+  void collect_status(std::function<void(std::string json)> done);
+
+  /// Stops listening, lets calls in progress end, closes the connections. False when some did not
+  /// end within `patience` and a second (a file system that hangs): the process should just exit.
+  bool stop(std::chrono::milliseconds patience);
+
+ private:
+  struct StatusRequest;
+  NfsServer(EventLoop& acceptor, Options options);
+  Result<void> make_parts(std::string* why);
+  Result<void> listen_all(std::string* why);
+  Result<void> listen_fabric(FabricUse& use, const std::vector<SocketAddress>& addresses,
+                             std::string* why);
+  Result<void> listen_tcp(const std::vector<SocketAddress>& addresses, std::string* why);
+  std::vector<SocketAddress> addresses_to_listen() const;
+  void on_incoming(std::unique_ptr<Incoming> incoming) override;
+  void take_socket(UniqueFd socket);
+  Shard* room_for_connection();
+  std::string status_document(const std::vector<ShardReport>& reports) const;
+
+  EventLoop& acceptor_;
+  Options options_;
+  SteadyClock clock_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::unique_ptr<ServerContext> context_;
+  std::unique_ptr<ReplyCache> replies_;
+  std::unique_ptr<WorkerPool> workers_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::size_t last_shard_ = 0;
+  std::vector<std::unique_ptr<Listener>> rdma_listeners_;
+  std::vector<std::unique_ptr<TcpListener>> tcp_listeners_;
+  std::vector<ListenerInfo> listener_infos_;
+  std::vector<ExportEntry> exports_;
+  std::unique_ptr<RpcbindRegistrar> registrar_;
+  RateLimit full_{5, std::chrono::seconds(10)};
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace nfsrdma

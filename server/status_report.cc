@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/status_report.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <map>
+
+#include "rpcrdma/connection_json.h"
+
+namespace nfsrdma {
+
+namespace {
+
+std::uint64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::uint64_t total = 0, resident = 0;
+  statm >> total >> resident;
+  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::string_view squash_word(const ExportOptions& options) {
+  return options.all_squash ? "all_squash" : options.root_squash ? "root_squash" : "no_root_squash";
+}
+
+void write_exports(JsonWriter& json, const std::vector<ExportEntry>& exports) {
+  json.begin_array();
+  for (const ExportEntry& entry : exports) {
+    json.begin_object();
+    json.field("path", entry.path);
+    json.key("clients");
+    json.begin_array();
+    for (const ExportClient& client : entry.clients) {
+      json.begin_object();
+      json.field("client", client.text);
+      json.field("access", client.options.read_only ? "ro" : "rw");
+      json.field("sync", client.options.sync);
+      json.field("secure", client.options.secure);
+      json.field("squash", squash_word(client.options));
+      json.end_object();
+    }
+    json.end_array();
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_totals(JsonWriter& json, const std::vector<ShardReport>& shards) {
+  TransferStats sum;
+  std::size_t connections = 0, outstanding = 0;
+  std::uint64_t rejected = 0;
+  for (const ShardReport& shard : shards) {
+    for (const ConnectionInfo& info : shard.connections) {
+      sum.rdma_write_bytes += info.stats.rdma_write_bytes;
+      sum.rdma_read_bytes += info.stats.rdma_read_bytes;
+      sum.inline_bytes += info.stats.inline_bytes;
+      sum.errors += info.stats.errors;
+    }
+    connections += shard.connections.size();
+    outstanding += shard.outstanding;
+    rejected += shard.rejected;
+    for (const Dispatcher::ProcedureStats& row : shard.procedures)
+      sum.calls += row.calls;
+  }
+  json.begin_object();
+  json.field("connections", connections);
+  json.field("calls", sum.calls);  // since the start, those of closed connections too
+  json.field("calls_in_progress", outstanding);
+  json.field("rejected", rejected);
+  // Of the connections that are open now:
+  json.field("rdma_write_bytes", sum.rdma_write_bytes);
+  json.field("rdma_read_bytes", sum.rdma_read_bytes);
+  json.field("inline_bytes", sum.inline_bytes);
+  json.field("errors", sum.errors);
+  json.end_object();
+}
+
+void write_memory(JsonWriter& json, const StatusInputs& inputs) {
+  std::size_t budget = 0, in_use = 0, arenas = 0;
+  for (const ShardReport& shard : *inputs.shards) {
+    budget += shard.budget;
+    in_use += shard.in_use;
+    arenas += shard.arenas;
+  }
+  json.begin_object();
+  json.field("budget", budget);
+  json.field("in_use", in_use);
+  json.field("arenas", arenas);
+  json.field("resident", resident_bytes());
+  json.field("cached_files", inputs.cached_files);
+  json.end_object();
+}
+
+void write_procedures(JsonWriter& json, const std::vector<ShardReport>& shards) {
+  struct Sum {
+    std::uint64_t calls = 0;
+    std::uint64_t on_workers = 0;
+  };
+  std::map<std::pair<std::string_view, std::string_view>, Sum> sums;
+  for (const ShardReport& shard : shards) {
+    for (const Dispatcher::ProcedureStats& row : shard.procedures) {
+      Sum& sum = sums[{row.program, row.name}];
+      sum.calls += row.calls;
+      sum.on_workers += row.on_workers;
+    }
+  }
+  json.begin_array();
+  for (const auto& [name, sum] : sums) {
+    if (sum.calls == 0) continue;
+    json.begin_object();
+    json.field("program", name.first);
+    json.field("name", name.second);
+    json.field("calls", sum.calls);
+    json.field("on_workers", sum.on_workers);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_caches(JsonWriter& json, const StatusInputs& inputs) {
+  json.key("drc");
+  json.begin_object();
+  json.field("entries", inputs.replies.entries);
+  json.field("bytes", inputs.replies.bytes);
+  json.field("hits", inputs.replies.hits);
+  json.field("misses", inputs.replies.misses);
+  json.field("evicted", inputs.replies.evicted);
+  json.field("uncached", inputs.replies.uncached);
+  json.end_object();
+  json.key("fsync");
+  json.begin_object();
+  json.field("jobs", inputs.commits.jobs);
+  json.field("syncs", inputs.commits.syncs);
+  json.field("failures", inputs.commits.failures);
+  json.end_object();
+}
+
+}  // namespace
+
+std::string make_status_document(const StatusInputs& inputs) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("version", kStatusVersion);
+  json.field("server", NFSRDMA_VERSION);
+  json.field("pid", ::getpid());
+  json.field("uptime_seconds", std::chrono::duration<double>(inputs.uptime).count());
+  json.key("listeners");
+  json.begin_array();
+  for (const auto& [transport, address] : inputs.listeners) {
+    json.begin_object();
+    json.field("fabric", transport);
+    json.field("address", address);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("exports");
+  write_exports(json, *inputs.exports);
+  json.key("connections");
+  json.begin_array();
+  for (const ShardReport& shard : *inputs.shards) {
+    for (const ConnectionInfo& info : shard.connections)
+      write_connection(json, info);
+  }
+  json.end_array();
+  json.key("totals");
+  write_totals(json, *inputs.shards);
+  json.key("memory");
+  write_memory(json, inputs);
+  write_caches(json, inputs);
+  json.key("procedures");
+  write_procedures(json, *inputs.shards);
+  json.end_object();
+  return json.take();
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The status document (JSON) that the control socket answers with.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/exports_file.h"
+#include "server/reply_cache.h"
+#include "server/shard.h"
+#include "server/vfs/committer.h"
+
+namespace nfsrdma {
+
+struct StatusInputs {
+  std::chrono::nanoseconds uptime{};
+  std::vector<std::pair<std::string, std::string>> listeners;  // transport, address
+  const std::vector<ExportEntry>* exports = nullptr;
+  const std::vector<ShardReport>* shards = nullptr;
+  ReplyCache::Stats replies;
+  Committer::Stats commits;
+  std::size_t cached_files = 0;
+};
+
+/// Version of the document's form; it grows by new members without a new version.
+inline constexpr int kStatusVersion = 1;
+
+std::string make_status_document(const StatusInputs& inputs);
+
+}  // namespace nfsrdma
