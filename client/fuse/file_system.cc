@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes, permissions and the background work of a mount. Names: file_system_names.cc; open
+// files: file_system_files.cc.
+#include "client/fuse/file_system.h"
+
+#include <cerrno>
+#include <random>
+#include <tuple>
+#include <vector>
+
+namespace nfsrdma {
+namespace {
+
+// Like the kernel's flusher: data that nobody flushes leaves after some seconds.
+constexpr std::chrono::seconds kWriteBackEvery{5};
+// Open files are revalidated when their attributes expire, since the kernel serves reads from its
+// pages without asking.
+constexpr std::chrono::seconds kRevalidateEvery{1};
+
+auto time_of(const timespec& time) {
+  return std::tuple(time.tv_sec, time.tv_nsec);
+}
+
+bool same_version(const Wcc::Before& before, const Attributes& known) {
+  return before.size == known.size && same_time(before.mtime, known.mtime) &&
+         same_time(before.ctime, known.ctime);
+}
+
+}  // namespace
+
+FileSystem::FileSystem(EventLoop& its_loop, Remote& its_remote, FileSystemOptions its_options,
+                       std::function<void(std::uint64_t)> invalidate)
+    : loop(its_loop),
+      remote(its_remote),
+      options(its_options),
+      invalidate_(std::move(invalidate)),
+      silly_counter_(std::random_device{}()),
+      write_back_timer_([this] { on_write_back_timer(); }),
+      revalidate_timer_([this] { on_revalidate_timer(); }) {
+  budget.cap = options.write_budget;
+}
+
+FileSystem::~FileSystem() {
+  // Writers reach into the budget and their list: they go while both are there.
+  nodes.for_each([](const NodeRef& node) { node->writer.reset(); });
+}
+
+Task<int> FileSystem::start(RequestContext context) {
+  root = nodes.obtain(remote.root());
+  nodes.reference(root);
+  const int error = co_await getattr(context, root);
+  write_back_timer_.arm_after(loop, kWriteBackEvery);
+  revalidate_timer_.arm_after(loop, kRevalidateEvery);
+  co_return error;
+}
+
+Task<void> FileSystem::finish() {
+  write_back_timer_.cancel();
+  revalidate_timer_.cancel();
+  std::vector<NodeRef> all;
+  nodes.for_each([&all](const NodeRef& node) { all.push_back(node); });
+  for (NodeRef& node : all) {
+    if (node->silly != nullptr) tasks.spawn(remove_silly(node));
+    if (node->writer != nullptr) node->writer->write_back(node);
+  }
+  all.clear();
+  co_await tasks.wait();
+}
+
+void FileSystem::foreign_change(Node& node) {
+  if (node.is_directory()) {
+    node.names.clear();
+    ++node.names_epoch;
+    return;
+  }
+  node.cache_valid = false;
+  if (node.opens > 0) invalidate_(node.id);
+}
+
+void FileSystem::take_over(Node& node, const Attributes& attributes) {
+  const Attributes& old = node.attributes;
+  if (node.has_attributes &&
+      (old.mode != attributes.mode || old.uid != attributes.uid || old.gid != attributes.gid)) {
+    node.access.clear();
+  }
+  node.attributes = attributes;
+  node.has_attributes = true;
+  node.applied_at = ++clock_;
+}
+
+void FileSystem::apply(Node& node, const Attributes& attributes, std::uint64_t started) {
+  const TimePoint now = loop.now();
+  const Attributes& old = node.attributes;
+  if (!node.has_attributes) {
+    take_over(node, attributes);
+    node.timer.changed(options.attributes, node.is_directory(), now);
+    return;
+  }
+  // A reply that was overtaken.
+  if (started < node.applied_at && time_of(attributes.ctime) <= time_of(old.ctime)) return;
+  const bool content = attributes.size != old.size || !same_time(attributes.mtime, old.mtime);
+  const bool changed = content || !same_time(attributes.ctime, old.ctime);
+  if (changed && node.changes_running == 0) {
+    if (content) foreign_change(node);
+    node.access.clear();  // an ACL may have changed without a trace in the mode
+  }
+  take_over(node, attributes);
+  if (changed) {
+    node.timer.changed(options.attributes, node.is_directory(), now);
+  } else {
+    node.timer.unchanged(options.attributes, node.is_directory(), now);
+  }
+}
+
+void FileSystem::apply_change(Node& node, const Wcc& change, std::uint64_t started) {
+  if (!change.after) {
+    node.timer.expire();
+    return;
+  }
+  const Attributes& after = *change.after;
+  // The caller still counts itself in changes_running. A server that cannot tell what was before
+  // gets the benefit of the doubt, as from the kernel's client: else every own write would empty
+  // the caches.
+  const bool ours = !node.has_attributes || !change.before || node.changes_running > 1 ||
+                    same_version(*change.before, node.attributes);
+  const bool overtaken = node.has_attributes && started < node.applied_at &&
+                         std::tuple(time_of(after.ctime), after.size) <=
+                             std::tuple(time_of(node.attributes.ctime), node.attributes.size);
+  if (overtaken) return;
+  if (!ours) foreign_change(node);
+  take_over(node, after);
+  node.timer.changed(options.attributes, node.is_directory(), loop.now());
+}
+
+Task<int> FileSystem::getattr(RequestContext context, NodeRef node) {
+  const std::uint64_t started = begin_request();
+  auto answer = co_await remote.getattr(context, node->handle);
+  if (answer.ok()) {
+    apply(*node, *answer, started);
+    co_return 0;
+  }
+  co_return failed(*node, answer.error());
+}
+
+Task<int> FileSystem::refresh(RequestContext context, NodeRef node) {
+  if (node->writer != nullptr && !node->writer->data().clean()) {
+    // Times and sizes are the server's: what it does not have yet goes first.
+    if (int error = co_await node->writer->flush(context, node, false)) co_return error;
+  }
+  if (node->timer.fresh(loop.now())) co_return 0;
+  co_return co_await getattr(context, node);
+}
+
+Attributes FileSystem::visible(const Node& node) const {
+  Attributes attributes = node.attributes;
+  if (node.writer != nullptr) {
+    attributes.size = std::max(attributes.size, node.writer->data().pending_end());
+  }
+  return attributes;
+}
+
+double FileSystem::attribute_seconds(const Node& node) const {
+  return std::chrono::duration<double>(node.timer.left(loop.now())).count();
+}
+
+double FileSystem::entry_seconds(const Node& directory) const {
+  constexpr std::uint32_t kEverybodySearches = 0111;
+  if (!options.cache_names) return 0;
+  if (!options.one_user && (directory.attributes.mode & kEverybodySearches) != kEverybodySearches) {
+    return 0;
+  }
+  return attribute_seconds(directory);
+}
+
+int FileSystem::failed(Node& node, const Error& error) {
+  const int number = errno_of(error);
+  if (number == ESTALE) stale(node);
+  return number;
+}
+
+void FileSystem::stale(Node& node) {
+  node.timer.expire();
+  node.access.clear();
+  if (NodeRef parent = node.parent.lock()) {
+    parent->names.clear();
+    ++parent->names_epoch;
+    parent->timer.expire();
+  }
+}
+
+Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t rights, bool ask) {
+  if (!ask) {
+    if (auto known = node->access.find(context.caller, rights, loop.now())) {
+      co_return *known == rights ? 0 : EACCES;
+    }
+  }
+  // All rights at once, so that the next question is answered from here.
+  using namespace access_bits;
+  const std::uint32_t all = node->is_directory() ? kRead | kLookup | kModify | kExtend | kDelete
+                                                 : kRead | kModify | kExtend | kExecute;
+  const std::uint64_t started = begin_request();
+  auto answer = co_await remote.access(context, node->handle, all);
+  if (!answer.ok()) co_return failed(*node, answer.error());
+  apply(*node, answer->attributes, started);
+  node->access.store(context.caller, all, answer->allowed,
+                     loop.now() + node->timer.left(loop.now()));
+  co_return (answer->allowed & rights) == rights ? 0 : EACCES;
+}
+
+void FileSystem::write_back_all() {
+  std::vector<NodeRef> busy;
+  writers.for_each([&busy, this](FileWriter& writer) {
+    if (!writer.data().stable()) busy.push_back(nodes.obtain(writer.node().handle));
+  });
+  for (NodeRef& node : busy) {
+    if (node->writer != nullptr) node->writer->write_back(node);
+  }
+}
+
+void FileSystem::on_write_back_timer() {
+  write_back_all();
+  write_back_timer_.arm_after(loop, kWriteBackEvery);
+}
+
+void FileSystem::on_revalidate_timer() {
+  const TimePoint now = loop.now();
+  nodes.for_each([this, now](const NodeRef& node) {
+    if (node->opens > 0 && node->is_regular() && !node->timer.fresh(now)) {
+      tasks.spawn(revalidate(node));
+    }
+  });
+  revalidate_timer_.arm_after(loop, kRevalidateEvery);
+}
+
+Task<void> FileSystem::revalidate(NodeRef node) {
+  if (node->changes_running > 0) co_return;
+  // As the kernel's client does without a caller at hand: GETATTR needs no rights.
+  [[maybe_unused]] int error = co_await getattr({std::make_shared<const Caller>(), nullptr}, node);
+}
+
+}  // namespace nfsrdma

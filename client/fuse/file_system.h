@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileSystem: one mount's state and the operations on it, with nfs(5)'s caching rules and without
+// libfuse: op_*.cc turn FUSE requests into calls of these. Everything on one event loop's thread.
+//
+// Attributes: every reply that carries attributes goes through apply() or apply_change(). Replies
+// can overtake each other, so each request notes the clock at its start: attributes from before
+// the last ones taken over count only when their ctime is later. What differs without a change
+// of ours in between is somebody else's change and makes the caches of the object invalid.
+//
+// Permissions: asked with ACCESS as the caller, never judged by mode bits. Since the kernel's name
+// cache knows no callers, names in directories that not everybody may search are not cached
+// there (entry_seconds), only here, where each lookup is checked.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "client/fuse/file_writer.h"
+#include "client/fuse/node.h"
+#include "client/fuse/remote.h"
+#include "rpcrdma/base/event_loop.h"
+
+namespace nfsrdma {
+
+struct FileSystemOptions {
+  AttributePolicy attributes;
+  bool close_to_open = true;
+  bool cache_names = true;
+  bool cache_absent_names = true;
+  bool synchronous = false;  // every write is stable when it returns
+  bool one_user = false;     // the kernel lets in only the user who mounted (no allow_other)
+  std::uint64_t write_budget = std::uint64_t{64} << 20;
+};
+
+class FileSystem {
+ public:
+  /// `invalidate` drops what the kernel has cached of a node's data; it must not block.
+  FileSystem(EventLoop& loop, Remote& remote, FileSystemOptions options,
+             std::function<void(std::uint64_t)> invalidate);
+  ~FileSystem();
+
+  /// Fetches the root's attributes. Once, first.
+  Task<int> start(RequestContext context);
+  /// Makes everything stable, whoever waits. For the end of the mount.
+  Task<void> finish();
+
+  // --- attributes ---
+  std::uint64_t begin_request() { return ++clock_; }
+  void apply(Node& node, const Attributes& attributes, std::uint64_t started);
+  void apply(Node& node, const MaybeAttributes& attributes, std::uint64_t started) {
+    if (attributes) apply(node, *attributes, started);
+  }
+  void apply_change(Node& node, const Wcc& change, std::uint64_t started);
+  /// GETATTR unless fresh; with data on its way to the server, after it.
+  Task<int> refresh(RequestContext context, NodeRef node);
+  Task<int> getattr(RequestContext context, NodeRef node);
+  /// With the size as the applications see it.
+  Attributes visible(const Node& node) const;
+  double attribute_seconds(const Node& node) const;
+  /// How long the kernel may believe a name in `directory`.
+  double entry_seconds(const Node& directory) const;
+  /// The object is gone (ESTALE): nothing known of it or its name counts.
+  void stale(Node& node);
+  /// The errno for the application; notices ESTALE.
+  int failed(Node& node, const Error& error);
+
+  // --- permissions ---
+  /// 0, EACCES, or why it could not be found out. `ask`: do not believe the cache (close-to-open:
+  /// the answer's attributes revalidate too).
+  Task<int> permit(RequestContext context, NodeRef node, std::uint32_t rights, bool ask);
+
+  // --- names ---
+  /// On success *found is the node (null: the name is absent and may be cached so).
+  Task<int> lookup(RequestContext context, NodeRef directory, std::string name, NodeRef* found);
+  /// How to make an object: a CREATE, MKDIR, SYMLINK or MKNOD.
+  using Maker = std::function<Task<Result<CreateResult>>(Remote&)>;
+  Task<int> make(RequestContext context, NodeRef directory, std::string name, Maker maker,
+                 NodeRef* made);
+  Task<int> remove(RequestContext context, NodeRef directory, std::string name);
+  Task<int> rmdir(RequestContext context, NodeRef directory, std::string name);
+  Task<int> rename(RequestContext context, NodeRef from_directory, std::string from,
+                   NodeRef to_directory, std::string to);
+  Task<int> link(RequestContext context, NodeRef node, NodeRef directory, std::string name);
+
+  // --- open files ---
+  /// Counts an open; *keep_cache says whether the kernel's pages are still good.
+  Task<int> open(RequestContext context, NodeRef node, int flags, bool* keep_cache);
+  /// Counts an open that needs no permission: of a file just made.
+  void adopt_open(Node& node) {
+    ++node.opens;
+    ++open_files_;
+  }
+  /// The last close removes a silly name.
+  void close(NodeRef node);
+  /// Writes back and cuts or changes attributes, in this order.
+  Task<int> setattr(RequestContext context, NodeRef node, SetAttributes set);
+  /// Reads up to the end of the file as applications see it; *count bytes are in `sink` then.
+  Task<int> read(RequestContext context, NodeRef node, std::uint64_t offset, MutableByteSpan sink,
+                 std::size_t* count);
+  FileWriter& writer_of(Node& node);
+  /// Pushes all files' data out, without waiting.
+  void write_back_all();
+
+  EventLoop& loop;
+  Remote& remote;
+  const FileSystemOptions options;
+  NodeTable nodes;
+  IntrusiveList<FileWriter> writers;
+  WriteBudget budget;
+  TaskGroup tasks;  // what runs without a request
+  NodeRef root;
+
+ private:
+  void foreign_change(Node& node);
+  void take_over(Node& node, const Attributes& attributes);
+  /// Which object a name stands for, when some open file might: for silly names.
+  Task<NodeRef> target_of(RequestContext context, NodeRef directory, std::string name);
+  /// Gives an open file a silly name: in place of `name`, or (keep_name) beside it.
+  Task<int> hide_open_file(RequestContext context, NodeRef node, NodeRef directory,
+                           std::string name, bool keep_name);
+  void names_changed(Node& directory, const Wcc& change, std::uint64_t started);
+  Task<void> remove_silly(NodeRef node);
+  std::string silly_name(const Node& node);
+  void on_write_back_timer();
+  void on_revalidate_timer();
+  Task<void> revalidate(NodeRef node);
+
+  std::function<void(std::uint64_t)> invalidate_;
+  std::uint64_t clock_ = 0;
+  std::uint32_t silly_counter_;
+  std::size_t open_files_ = 0;
+  WaitList silly_done_;
+  Timer write_back_timer_;
+  Timer revalidate_timer_;
+};
+
+}  // namespace nfsrdma

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Open files: close-to-open consistency, reading past data that is still on its way, and changes
+// of attributes in the right order with writes.
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "client/fuse/file_system.h"
+
+namespace nfsrdma {
+namespace {
+
+// The kernel opens programs with this flag to execute them (its FMODE_EXEC).
+constexpr int kOpenForExec = 0x20;
+
+std::uint32_t rights_for(int flags) {
+  if (flags & kOpenForExec) return access_bits::kExecute;
+  switch (flags & O_ACCMODE) {
+    case O_WRONLY:
+      return access_bits::kModify;
+    case O_RDWR:
+      return access_bits::kRead | access_bits::kModify;
+    default:
+      return access_bits::kRead;
+  }
+}
+
+}  // namespace
+
+Task<int> FileSystem::open(RequestContext context, NodeRef node, int flags, bool* keep_cache) {
+  const bool ask = options.close_to_open || !node->timer.fresh(loop.now());
+  const std::uint64_t before = node->applied_at;
+  if (int error = co_await permit(context, node, rights_for(flags), ask)) co_return error;
+  if (ask && node->applied_at == before) {
+    // ACCESS came back without attributes.
+    if (int error = co_await getattr(context, node)) co_return error;
+  }
+  adopt_open(*node);
+  // Without keep_cache the kernel drops its pages now, and what it reads from here on is current.
+  *keep_cache = node->cache_valid;
+  node->cache_valid = true;
+  co_return 0;
+}
+
+void FileSystem::close(NodeRef node) {
+  --open_files_;
+  if (--node->opens > 0) return;
+  if (node->silly != nullptr) tasks.spawn(remove_silly(node));
+  if (node->writer != nullptr) node->writer->write_back(node);
+}
+
+Task<int> FileSystem::setattr(RequestContext context, NodeRef node, SetAttributes set) {
+  if (node->writer != nullptr && !node->writer->idle()) {
+    // A WRITE behind it would change the times again, or undo the cut; one that has to be
+    // rewritten after a restart of the server would, too.
+    const bool times = set.mtime.has_value() || set.atime.has_value() || set.size.has_value();
+    if (int error = co_await node->writer->flush(context, node, times)) co_return error;
+  }
+  const std::uint64_t started = begin_request();
+  ++node->changes_running;
+  auto answer = co_await remote.setattr(context, node->handle, set);
+  apply_change(*node, answer.ok() ? *answer : Wcc{}, started);
+  --node->changes_running;
+  if (!answer.ok()) co_return failed(*node, answer.error());
+  if (set.mode || set.uid || set.gid) node->access.clear();
+  if (set.size && node->writer != nullptr) node->writer->data().truncated(*set.size);
+  if (!node->timer.fresh(loop.now()) && !answer->after) co_return co_await getattr(context, node);
+  co_return 0;
+}
+
+Task<int> FileSystem::read(RequestContext context, NodeRef node, std::uint64_t offset,
+                           MutableByteSpan sink, std::size_t* count) {
+  if (node->writer != nullptr) {
+    if (int error = co_await node->writer->settle(context, node, offset, sink.size())) {
+      co_return error;
+    }
+  }
+  const std::uint64_t started = begin_request();
+  auto answer = co_await remote.read(context, node->handle, offset, sink);
+  if (!answer.ok()) co_return failed(*node, answer.error());
+  apply(*node, answer->attributes, started);
+  *count = std::min(answer->count, sink.size());
+  // A short answer tells the kernel where the file ends. When data further on is still with us, it
+  // does not end there: what lies between is a hole.
+  const std::uint64_t size = visible(*node).size;
+  if (*count < sink.size() && offset + *count < size) {
+    const std::size_t wanted =
+        static_cast<std::size_t>(std::min<std::uint64_t>(sink.size(), size - offset));
+    std::memset(sink.data() + *count, 0, wanted - *count);
+    *count = wanted;
+  }
+  co_return 0;
+}
+
+FileWriter& FileSystem::writer_of(Node& node) {
+  if (node.writer == nullptr) {
+    node.writer = std::make_unique<FileWriter>(*this, node, remote.write_size());
+  }
+  return *node.writer;
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names: lookup, making and removing, silly names. NFSv3 has no open, so a file that is removed
+// or replaced while somebody here has it open gets another name (.nfsXXXX) until the last close.
+#include <fmt/format.h>
+
+#include <cerrno>
+
+#include "client/fuse/file_system.h"
+
+namespace nfsrdma {
+
+Task<int> FileSystem::lookup(RequestContext context, NodeRef directory, std::string name,
+                             NodeRef* found) {
+  const TimePoint now = loop.now();
+  if (options.cache_names && directory->timer.fresh(now)) {
+    NameCache::Answer known = directory->names.find(name);
+    const bool believed = known.known && (known.node != nullptr ? known.node->timer.fresh(now)
+                                                                : options.cache_absent_names);
+    auto rights = directory->access.find(context.caller, access_bits::kLookup, now);
+    if (rights && *rights == 0) co_return EACCES;
+    if (rights && believed) {
+      *found = known.node;
+      co_return known.node != nullptr ? 0 : ENOENT;
+    }
+  }
+  const std::uint64_t started = begin_request();
+  const std::uint64_t epoch = directory->names_epoch;
+  MaybeAttributes directory_attributes;
+  auto answer = co_await remote.lookup(context, directory->handle, name, &directory_attributes);
+  if (!answer.ok()) {
+    apply(*directory, directory_attributes, started);
+    if (errno_of(answer.error()) != ENOENT) co_return failed(*directory, answer.error());
+    if (epoch == directory->names_epoch) directory->names.store_absent(name);
+    co_return ENOENT;
+  }
+  apply(*directory, answer->directory, started);
+  directory->access.store(context.caller, access_bits::kLookup, access_bits::kLookup,
+                          loop.now() + directory->timer.left(loop.now()));
+  NodeRef node = nodes.obtain(answer->handle);
+  if (node != directory) node->parent = directory;
+  if (answer->attributes) {
+    apply(*node, *answer->attributes, started);
+  } else if (int error = co_await getattr(context, node)) {
+    co_return error;
+  }
+  if (epoch == directory->names_epoch) directory->names.store(name, node);
+  *found = std::move(node);
+  co_return 0;
+}
+
+/// After a change of a name in `directory` by us, successful or not.
+void FileSystem::names_changed(Node& directory, const Wcc& change, std::uint64_t started) {
+  apply_change(directory, change, started);
+  --directory.changes_running;
+  ++directory.names_epoch;
+}
+
+Task<int> FileSystem::make(RequestContext context, NodeRef directory, std::string name, Maker maker,
+                           NodeRef* made) {
+  const std::uint64_t started = begin_request();
+  ++directory->changes_running;
+  auto answer = co_await maker(remote);
+  names_changed(*directory, answer.ok() ? answer->directory : Wcc{}, started);
+  if (!answer.ok()) {
+    directory->names.forget(name);
+    co_return failed(*directory, answer.error());
+  }
+  // The server may leave out what it made (RFC 1813, 3.3.8).
+  if (answer->handle.empty()) co_return co_await lookup(context, directory, name, made);
+  NodeRef node = nodes.obtain(answer->handle);
+  node->parent = directory;
+  if (answer->attributes) {
+    apply(*node, *answer->attributes, started);
+  } else if (int error = co_await getattr(context, node)) {
+    co_return error;
+  }
+  directory->names.store(name, node);
+  *made = std::move(node);
+  co_return 0;
+}
+
+Task<NodeRef> FileSystem::target_of(RequestContext context, NodeRef directory, std::string name) {
+  NameCache::Answer known = directory->names.find(name);
+  if (known.known && known.node != nullptr) co_return known.node;
+  if (open_files_ == 0) co_return nullptr;
+  auto answer = co_await remote.lookup(context, directory->handle, name, nullptr);
+  co_return answer.ok() ? nodes.obtain(answer->handle) : nullptr;
+}
+
+std::string FileSystem::silly_name(const Node& node) {
+  return fmt::format(".nfs{:016x}{:08x}", node.attributes.fileid, silly_counter_++);
+}
+
+Task<int> FileSystem::hide_open_file(RequestContext context, NodeRef node, NodeRef directory,
+                                     std::string name, bool keep_name) {
+  const std::string hidden = silly_name(*node);
+  const std::uint64_t started = begin_request();
+  ++directory->changes_running;
+  int error = 0;
+  if (keep_name) {
+    auto linked = co_await remote.link(context, node->handle, directory->handle, hidden);
+    names_changed(*directory, linked.ok() ? linked->directory : Wcc{}, started);
+    if (!linked.ok()) error = errno_of(linked.error());
+  } else {
+    auto renamed = co_await remote.rename(context, directory->handle, name, directory->handle,
+                                          hidden, &node->handle);
+    names_changed(*directory, renamed.ok() ? renamed->from_directory : Wcc{}, started);
+    if (!renamed.ok()) error = failed(*directory, renamed.error());
+    if (error == 0) directory->names.store_absent(name);
+  }
+  if (error != 0) co_return error;
+  node->timer.expire();
+  directory->names.store(hidden, node);
+  node->silly = std::make_unique<SillyName>(SillyName{directory, hidden, context.caller});
+  // The last close came while we were at it.
+  if (node->opens == 0) tasks.spawn(remove_silly(node));
+  co_return 0;
+}
+
+Task<void> FileSystem::remove_silly(NodeRef node) {
+  std::unique_ptr<SillyName> silly = std::move(node->silly);
+  if (silly == nullptr) co_return;
+  Node& directory = *silly->directory;
+  ++directory.silly_removals;
+  ++directory.changes_running;
+  const std::uint64_t started = begin_request();
+  auto removed = co_await remote.remove({silly->caller, nullptr}, directory.handle, silly->name,
+                                        &node->handle);
+  names_changed(directory, removed.ok() ? removed->directory : Wcc{}, started);
+  directory.names.forget(silly->name);
+  node->timer.expire();
+  --directory.silly_removals;
+  silly_done_.wake_all();
+}
+
+Task<int> FileSystem::remove(RequestContext context, NodeRef directory, std::string name) {
+  NodeRef target = co_await target_of(context, directory, name);
+  if (target != nullptr && target->opens > 0 && !target->is_directory()) {
+    if (target->silly == nullptr) {
+      co_return co_await hide_open_file(context, target, directory, name, false);
+    }
+    if (target->silly->name == name && target->silly->directory == directory) co_return EBUSY;
+  }
+  const std::uint64_t started = begin_request();
+  ++directory->changes_running;
+  auto removed = co_await remote.remove(context, directory->handle, name,
+                                        target != nullptr ? &target->handle : nullptr);
+  names_changed(*directory, removed.ok() ? removed->directory : Wcc{}, started);
+  if (!removed.ok()) {
+    directory->names.forget(name);
+    co_return failed(*directory, removed.error());
+  }
+  directory->names.store_absent(name);
+  if (target != nullptr) target->timer.expire();  // its link count
+  co_return 0;
+}
+
+Task<int> FileSystem::rmdir(RequestContext context, NodeRef directory, std::string name) {
+  NodeRef target = directory->names.find(name).node;
+  for (;;) {
+    const std::uint64_t started = begin_request();
+    ++directory->changes_running;
+    auto removed = co_await remote.rmdir(context, directory->handle, name,
+                                         target != nullptr ? &target->handle : nullptr);
+    names_changed(*directory, removed.ok() ? removed->directory : Wcc{}, started);
+    if (removed.ok()) break;
+    const int error = failed(*directory, removed.error());
+    // Silly names of files closed just now are still on their way out.
+    if (error != ENOTEMPTY || target == nullptr || target->silly_removals == 0) {
+      directory->names.forget(name);
+      co_return error;
+    }
+    while (target->silly_removals > 0)
+      co_await silly_done_.wait();
+  }
+  directory->names.store_absent(name);
+  if (target != nullptr) {
+    target->timer.expire();
+    target->names.clear();
+    ++target->names_epoch;
+  }
+  co_return 0;
+}
+
+Task<int> FileSystem::rename(RequestContext context, NodeRef from_directory, std::string from,
+                             NodeRef to_directory, std::string to) {
+  NodeRef moved = co_await target_of(context, from_directory, from);
+  NodeRef replaced = co_await target_of(context, to_directory, to);
+  const bool hide = replaced != nullptr && replaced != moved && replaced->opens > 0 &&
+                    !replaced->is_directory() && replaced->silly == nullptr;
+  if (hide) {
+    // A second name keeps the replacement atomic; a server without links gets the name moved away.
+    int error = co_await hide_open_file(context, replaced, to_directory, to, true);
+    if (error != 0) error = co_await hide_open_file(context, replaced, to_directory, to, false);
+    if (error != 0) co_return error;
+  }
+  const std::uint64_t started = begin_request();
+  ++from_directory->changes_running;
+  ++to_directory->changes_running;
+  auto renamed = co_await remote.rename(context, from_directory->handle, from, to_directory->handle,
+                                        to, moved != nullptr ? &moved->handle : nullptr);
+  names_changed(*from_directory, renamed.ok() ? renamed->from_directory : Wcc{}, started);
+  names_changed(*to_directory, renamed.ok() ? renamed->to_directory : Wcc{}, started);
+  from_directory->names.forget(from);
+  to_directory->names.forget(to);
+  if (!renamed.ok()) {
+    if (hide) tasks.spawn(remove_silly(replaced));
+    co_return failed(*from_directory, renamed.error());
+  }
+  if (moved != replaced || moved == nullptr) from_directory->names.store_absent(from);
+  if (moved != nullptr) {
+    to_directory->names.store(to, moved);
+    moved->parent = to_directory;
+    moved->timer.expire();
+    if (moved->silly != nullptr && moved->silly->name == from) moved->silly.reset();
+  }
+  if (replaced != nullptr) replaced->timer.expire();
+  co_return 0;
+}
+
+Task<int> FileSystem::link(RequestContext context, NodeRef node, NodeRef directory,
+                           std::string name) {
+  const std::uint64_t started = begin_request();
+  ++directory->changes_running;
+  auto linked = co_await remote.link(context, node->handle, directory->handle, name);
+  names_changed(*directory, linked.ok() ? linked->directory : Wcc{}, started);
+  if (!linked.ok()) {
+    directory->names.forget(name);
+    co_return failed(*node, linked.error());
+  }
+  node->timer.expire();
+  ++node->changes_running;  // its new link count is no foreign change
+  apply(*node, linked->attributes, started);
+  --node->changes_running;
+  directory->names.store(name, node);
+  if (!linked->attributes) co_return co_await getattr(context, node);
+  co_return 0;
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/fuse/file_writer.h"
+
+#include <cerrno>
+
+#include "client/fuse/file_system.h"
+
+namespace nfsrdma {
+namespace {
+
+/// Wakes waiters when the request's caller is killed, for as long as it lives.
+class WakeOnInterrupt {
+ public:
+  WakeOnInterrupt(Interrupt* interrupt, WaitList& list) : interrupt_(interrupt) {
+    if (interrupt_ != nullptr) interrupt_->on_raise = [&list] { list.wake_all(); };
+  }
+  ~WakeOnInterrupt() {
+    if (interrupt_ != nullptr) interrupt_->on_raise = nullptr;
+  }
+  bool raised() const { return interrupt_ != nullptr && interrupt_->raised; }
+
+ private:
+  Interrupt* interrupt_;
+};
+
+// A flush that has waited this often while others kept writing makes them wait.
+constexpr int kPatience = 256;
+
+}  // namespace
+
+FileWriter::FileWriter(FileSystem& file_system, Node& node, std::uint32_t write_size)
+    : fs_(file_system), node_(node), behind_(write_size) {
+  fs_.writers.push_back(*this);
+}
+
+FileWriter::~FileWriter() {
+  fs_.budget.held -= accounted_;
+}
+
+void FileWriter::relieve(const NodeRef& node) {
+  if (!fs_.budget.tight() || committing_ || !behind_.has_unstable()) return;
+  fs_.tasks.spawn(commit(node));
+}
+
+void FileWriter::account(const NodeRef& node) {
+  // The kernel may forget the file before its data is stable.
+  keep_ = behind_.stable() ? nullptr : node;
+  const std::uint64_t now = behind_.bytes_held();
+  fs_.budget.held += now - accounted_;
+  const bool shrunk = now < accounted_;
+  accounted_ = now;
+  if (shrunk && !fs_.budget.full()) fs_.budget.room.wake_all();
+}
+
+void FileWriter::remember(int error) {
+  if (error_ == 0) error_ = error;
+}
+
+Task<int> FileWriter::write(RequestContext context, NodeRef node, std::uint64_t offset,
+                            ByteSpan data, BlockRef block) {
+  while (fs_.budget.full() || holding_) {
+    if (fs_.budget.full()) fs_.write_back_all();
+    WaitList& list = holding_ ? changed_ : fs_.budget.room;
+    WakeOnInterrupt wake(context.interrupt, list);
+    if (wake.raised()) co_return EINTR;
+    if (fs_.budget.full() || holding_) co_await list.wait();
+  }
+  last_writer_ = context.caller;
+  if (block != nullptr && data.size() >= kAdoptFrom) {
+    behind_.adopt(offset, block, static_cast<std::uint32_t>(data.data() - block->data()),
+                  static_cast<std::uint32_t>(data.size()), context.caller);
+  } else {
+    behind_.write(offset, data, context.caller);
+  }
+  account(node);
+  pump(node, false);
+  relieve(node);
+  co_return 0;
+}
+
+Task<int> FileWriter::write_through(RequestContext context, NodeRef node, std::uint64_t offset,
+                                    ByteSpan data, BlockRef block) {
+  if (int error = co_await settle(context, node, offset, data.size())) co_return error;
+  behind_.superseded(offset, data.size());
+  account(node);
+  while (!data.empty()) {
+    const ByteSpan piece = data.first(std::min<std::size_t>(data.size(), fs_.remote.write_size()));
+    const std::uint64_t started = fs_.begin_request();
+    ++node->changes_running;
+    auto written =
+        co_await fs_.remote.write(context, node->handle, offset, piece, Stability::kFileSync);
+    fs_.apply_change(*node, written.ok() ? written->wcc : Wcc{}, started);
+    --node->changes_running;
+    if (!written.ok()) co_return errno_of(written.error());
+    if (written->count == 0 || written->count > piece.size()) co_return EIO;
+    offset += written->count;
+    data = data.subspan(written->count);
+  }
+  (void)block;  // held until here
+  co_return 0;
+}
+
+void FileWriter::pump(const NodeRef& node, bool all) {
+  all |= draining_ > 0;
+  // A file that is flushed with a single WRITE needs no COMMIT.
+  const bool alone = draining_ > 0 && behind_.single_write();
+  while (flights_ < kMostFlights) {
+    auto flight = behind_.next(all);
+    if (!flight) return;
+    ++flights_;
+    fs_.tasks.spawn(send(node, *flight, alone ? Stability::kFileSync : Stability::kUnstable));
+  }
+}
+
+Task<void> FileWriter::send(NodeRef node, WriteBehind::FlightRef flight, Stability stability) {
+  const std::uint64_t started = fs_.begin_request();
+  ++node->changes_running;
+  const Extent& extent = flight->extent;
+  auto written = co_await fs_.remote.write({extent.writer, nullptr}, node->handle, extent.offset,
+                                           extent.bytes(), stability);
+  if (!written.ok() || written->count == 0 || written->count > extent.length) {
+    remember(written.ok() ? EIO : errno_of(written.error()));
+    behind_.refused(flight);
+  } else if (written->verifier_changed) {
+    behind_.returned(flight);  // the server restarted between two parts of it
+  } else {
+    behind_.written(flight, static_cast<std::uint32_t>(written->count),
+                    written->stability == Stability::kFileSync, written->verifier);
+  }
+  fs_.apply_change(*node, written.ok() ? written->wcc : Wcc{}, started);
+  --node->changes_running;
+  --flights_;
+  account(node);
+  pump(node, false);
+  relieve(node);
+  changed_.wake_all();
+}
+
+Task<void> FileWriter::commit(NodeRef node) {
+  committing_ = true;
+  const std::uint64_t mark = behind_.commit_mark();
+  const std::uint64_t started = fs_.begin_request();
+  auto done = co_await fs_.remote.commit({last_writer_, nullptr}, node->handle);
+  if (done.ok()) {
+    behind_.committed(mark, done->verifier);
+  } else {
+    remember(errno_of(done.error()));
+    behind_.drop_unstable();
+  }
+  fs_.apply_change(*node, done.ok() ? done->wcc : Wcc{}, started);
+  account(node);
+  committing_ = false;
+  changed_.wake_all();
+}
+
+Task<int> FileWriter::drain(RequestContext context, NodeRef node, bool commit_too) {
+  WakeOnInterrupt wake(context.interrupt, changed_);
+  for (int rounds = 0;; ++rounds) {
+    if (wake.raised()) co_return EINTR;
+    pump(node, true);
+    if (rounds > kPatience) holding_ = true;
+    if (!behind_.clean()) {
+      if (flights_ > 0) co_await changed_.wait();
+      continue;
+    }
+    if (!commit_too || !behind_.has_unstable()) co_return 0;
+    if (committing_) {
+      co_await changed_.wait();
+    } else {
+      fs_.tasks.spawn(commit(node));
+      if (committing_) co_await changed_.wait();
+    }
+  }
+}
+
+Task<int> FileWriter::flush(RequestContext context, NodeRef node, bool commit_too) {
+  if (!behind_.clean() || (commit_too && behind_.has_unstable())) {
+    ++draining_;
+    const int error = co_await drain(context, node, commit_too);
+    if (--draining_ == 0 && holding_) {
+      holding_ = false;
+      changed_.wake_all();
+    }
+    if (error != 0) co_return error;
+  }
+  co_return 0;
+}
+
+Task<int> FileWriter::settle(RequestContext context, NodeRef node, std::uint64_t offset,
+                             std::uint64_t length) {
+  if (!behind_.pending(offset, length)) co_return 0;
+  ++draining_;
+  WakeOnInterrupt wake(context.interrupt, changed_);
+  while (behind_.pending(offset, length) && !wake.raised()) {
+    pump(node, true);
+    if (behind_.pending(offset, length) && flights_ > 0) co_await changed_.wait();
+  }
+  --draining_;
+  co_return wake.raised() ? EINTR : 0;
+}
+
+Task<void> FileWriter::write_back_task(NodeRef node) {
+  ++draining_;
+  // Errors stay for the next fsync or close.
+  [[maybe_unused]] int error = co_await drain({last_writer_, nullptr}, node, true);
+  if (--draining_ == 0 && holding_) {
+    holding_ = false;
+    changed_.wake_all();
+  }
+  writing_back_ = false;
+}
+
+void FileWriter::write_back(NodeRef node) {
+  if (writing_back_ || behind_.stable()) return;
+  writing_back_ = true;
+  fs_.tasks.spawn(write_back_task(std::move(node)));
+}
+
+}  // namespace nfsrdma

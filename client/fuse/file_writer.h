@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileWriter: sends what WriteBehind keeps of one file. Application writes return at once; several
+// WRITEs are under way at a time; fsync and close wait until everything is stable and report what
+// went wrong since the last report.
+//
+// WriteBudget caps what all files of a mount hold together: above half of it the largest holders
+// are committed, above all of it writers wait.
+//
+// Lifetimes: belongs to its Node; every task that it starts holds the Node.
+#pragma once
+
+#include <cstdint>
+
+#include "client/fuse/node.h"
+#include "client/fuse/write_behind.h"
+
+namespace nfsrdma {
+
+class FileSystem;
+
+struct WriteBudget {
+  std::uint64_t cap = std::uint64_t{64} << 20;
+  std::uint64_t held = 0;
+  WaitList room;
+
+  bool tight() const { return held > cap / 2; }
+  bool full() const { return held > cap; }
+};
+
+class FileWriter : public ListNode<FileWriter> {
+ public:
+  /// WRITEs under way at a time for one file.
+  static constexpr std::size_t kMostFlights = 32;
+  /// Larger writes are taken over with their block, smaller ones copied and joined.
+  static constexpr std::uint32_t kAdoptFrom = std::uint32_t{256} << 10;
+
+  FileWriter(FileSystem& file_system, Node& node, std::uint32_t write_size);
+  ~FileWriter();
+
+  /// Takes data over and returns; waits only for room. `data` lies in `block`.
+  Task<int> write(RequestContext context, NodeRef node, std::uint64_t offset, ByteSpan data,
+                  BlockRef block);
+  /// Writes past write-behind: stable when it returns (O_DIRECT, O_SYNC).
+  Task<int> write_through(RequestContext context, NodeRef node, std::uint64_t offset, ByteSpan data,
+                          BlockRef block);
+  /// Until the server has everything; with `commit` until it is stable. What goes wrong with the
+  /// data is kept for take_error(); EINTR leaves the data in place.
+  Task<int> flush(RequestContext context, NodeRef node, bool commit);
+  /// The first error since the last report, which this is.
+  int take_error() { return std::exchange(error_, 0); }
+  /// Like flush without commit, for reading back a range.
+  Task<int> settle(RequestContext context, NodeRef node, std::uint64_t offset,
+                   std::uint64_t length);
+  /// Starts a flush that nobody waits for, unless one is under way.
+  void write_back(NodeRef node);
+
+  WriteBehind& data() { return behind_; }
+  const WriteBehind& data() const { return behind_; }
+  bool idle() const { return behind_.stable() && error_ == 0; }
+  Node& node() { return node_; }
+
+ private:
+  void pump(const NodeRef& node, bool all);
+  Task<void> send(NodeRef node, WriteBehind::FlightRef flight, Stability stable);
+  Task<void> commit(NodeRef node);
+  Task<void> write_back_task(NodeRef node);
+  Task<int> drain(RequestContext context, NodeRef node, bool commit);
+  void remember(int error);
+  void account(const NodeRef& node);
+  /// Commits when the mount holds much, so that room comes before anybody has to wait for it.
+  void relieve(const NodeRef& node);
+
+  FileSystem& fs_;
+  Node& node_;
+  WriteBehind behind_;
+  NodeRef keep_;  // our own node, while there is data
+  CallerRef last_writer_;
+  WaitList changed_;
+  std::uint64_t accounted_ = 0;
+  std::size_t flights_ = 0;
+  unsigned draining_ = 0;  // flushes under way: short pieces are sent too
+  bool holding_ = false;   // a flush does not come to an end: new writes wait
+  bool committing_ = false;
+  bool writing_back_ = false;
+  int error_ = 0;  // to be reported once
+};
+
+}  // namespace nfsrdma

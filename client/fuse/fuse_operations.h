@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// FuseOperations: turns FUSE requests into operations of FileSystem, each a coroutine, and answers
+// them. op_names.cc, op_files.cc, op_directories.cc hold them by kind; operation_table.cc has the C
+// functions that libfuse calls. Everything on the loop's thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "client/fuse/channel.h"
+#include "client/fuse/file_system.h"
+#include "client/fuse/fuse_api.h"
+#include "client/fuse/request.h"
+
+namespace nfsrdma {
+
+/// What fuse_file_info::fh of a file points to, from open to release.
+struct OpenFile {
+  NodeRef node;
+  CallerRef caller;  // writes and reads carry the opener's credentials
+};
+
+/// What fuse_file_info::fh of a directory points to.
+struct OpenDirectory {
+  struct Entry {
+    std::string name;
+    std::uint64_t fileid = 0;
+    std::uint64_t cookie = 0;
+    NodeRef node;  // when the server gave handle and attributes
+  };
+  NodeRef node;
+  CallerRef caller;
+  std::vector<Entry> page;
+  std::uint64_t page_start = 0;  // the cookie that the page was asked with
+  std::uint64_t verifier = 0;
+  bool have_page = false;
+  bool last_page = false;
+};
+
+struct FuseOperationsOptions {
+  bool readdirplus = true;
+  bool attribute_cache = true;
+};
+
+class FuseOperations {
+ public:
+  /// `ready` is called when the kernel has said hello (INIT).
+  FuseOperations(FileSystem& file_system, FuseOperationsOptions options,
+                 std::function<void()> ready);
+  ~FuseOperations();
+
+  /// The functions for fuse_session_new(), whose userdata is a FuseOperations.
+  static const fuse_lowlevel_ops& table();
+
+  void init(fuse_conn_info* connection);
+
+  // Names.
+  Task<void> lookup(fuse_req_t raw, fuse_ino_t parent, std::string name);
+  Task<void> mkdir(fuse_req_t raw, fuse_ino_t parent, std::string name, mode_t mode);
+  Task<void> mknod(fuse_req_t raw, fuse_ino_t parent, std::string name, mode_t mode, dev_t device);
+  Task<void> symlink(fuse_req_t raw, std::string text, fuse_ino_t parent, std::string name);
+  Task<void> link(fuse_req_t raw, fuse_ino_t ino, fuse_ino_t parent, std::string name);
+  Task<void> unlink(fuse_req_t raw, fuse_ino_t parent, std::string name);
+  Task<void> rmdir(fuse_req_t raw, fuse_ino_t parent, std::string name);
+  Task<void> rename(fuse_req_t raw, fuse_ino_t parent, std::string name, fuse_ino_t new_parent,
+                    std::string new_name, unsigned flags);
+  Task<void> readlink(fuse_req_t raw, fuse_ino_t ino);
+  // Attributes.
+  Task<void> getattr(fuse_req_t raw, fuse_ino_t ino);
+  Task<void> setattr(fuse_req_t raw, fuse_ino_t ino, struct stat wanted, int which, OpenFile* file);
+  Task<void> access(fuse_req_t raw, fuse_ino_t ino, int mask);
+  Task<void> statfs(fuse_req_t raw, fuse_ino_t ino);
+  // Files.
+  Task<void> create(fuse_req_t raw, fuse_ino_t parent, std::string name, mode_t mode,
+                    fuse_file_info info);
+  Task<void> open(fuse_req_t raw, fuse_ino_t ino, fuse_file_info info);
+  Task<void> read(fuse_req_t raw, OpenFile* file, std::size_t size, std::uint64_t offset);
+  Task<void> write(fuse_req_t raw, OpenFile* file, ByteSpan data, std::uint64_t offset,
+                   fuse_file_info info, BlockRef block);
+  Task<void> flush(fuse_req_t raw, OpenFile* file);
+  Task<void> fsync(fuse_req_t raw, OpenFile* file);
+  void release(fuse_req_t raw, OpenFile* file);
+  // Directories.
+  Task<void> opendir(fuse_req_t raw, fuse_ino_t ino, fuse_file_info info);
+  Task<void> readdir(fuse_req_t raw, OpenDirectory* directory, std::size_t size,
+                     std::uint64_t offset, bool plus);
+
+  /// The kernel says that the asking process got a signal.
+  void interrupted(Interrupt& interrupt);
+  void spawn(Task<void> task) { running_.spawn(std::move(task)); }
+  /// Until no request is being worked on.
+  TaskGroup::Waiter idle() { return running_.wait(); }
+  /// Where the request being dispatched lies.
+  BlockRef request_block() const { return channel != nullptr ? channel->block() : nullptr; }
+
+  FileSystem& fs;
+  CallerCache callers;
+  BlockPool blocks;
+  Channel* channel = nullptr;
+
+ private:
+  class InterruptCheck : public Deferred {
+   public:
+    explicit InterruptCheck(FuseOperations& operations) : operations_(operations) {}
+    void run_deferred() override { operations_.check_interrupts(); }
+
+   private:
+    FuseOperations& operations_;
+  };
+
+  struct stat stat_of(const Node& node) const;
+  std::uint64_t inode_number(std::uint64_t fsid, std::uint64_t fileid) const;
+  fuse_entry_param entry_of(const Node& node, const Node& directory) const;
+  void reply_entry(Request& request, const NodeRef& node, const Node& directory);
+  void reply_attributes(Request& request, const Node& node);
+  Task<void> make(Request& request, NodeRef parent, std::string name, FileSystem::Maker maker);
+  Task<int> make_file(Request& request, NodeRef parent, std::string name, mode_t mode, int flags,
+                      NodeRef* node, bool* keep_cache);
+  Task<int> fetch_page(Request& request, OpenDirectory& directory, std::uint64_t cookie, bool plus);
+  void check_interrupts();
+
+  FuseOperationsOptions options_;
+  std::function<void()> ready_;
+  TaskGroup running_;
+  IntrusiveList<Interrupt> interrupted_;
+  InterruptCheck interrupt_check_{*this};
+  Timer interrupt_timer_;
+};
+
+}  // namespace nfsrdma

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Interrupt: the caller of one FUSE request was killed while waiting. Like NFS in the kernel, only
+// signals that end the process count; an alarm clock must not fail a write.
+//
+// Whoever waits on behalf of the request sets on_raise for as long as it can give up.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+
+#include "client/op_context.h"
+#include "rpcrdma/base/intrusive_list.h"
+
+namespace nfsrdma {
+
+struct Interrupt : public ListNode<Interrupt> {
+  pid_t pid = 0;
+  bool raised = false;
+  std::function<void()> on_raise;
+  CancelToken token;  // ends the calls to the server
+
+  void raise() {
+    if (raised) return;
+    raised = true;
+    unlink();
+    token.cancel();
+    if (on_raise) on_raise();
+  }
+};
+
+/// Is a signal on its way that will end thread `pid`, or is it gone already?
+bool fatal_signal_pending(pid_t pid);
+
+}  // namespace nfsrdma

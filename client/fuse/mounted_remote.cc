@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Thin: each function makes the OpContext, which lives in its frame, and passes the rest on.
+#include "client/fuse/mounted_remote.h"
+
+namespace nfsrdma {
+namespace {
+
+// What one directory page may take on the wire: a few hundred entries with attributes.
+constexpr std::uint32_t kPageBytes = 128 << 10;
+
+OpContext op_of(const RequestContext& context) {
+  OpContext op;
+  if (context.caller != nullptr) {
+    op.identity.uid = context.caller->uid;
+    op.identity.gid = context.caller->gid;
+    op.identity.set_groups(context.caller->groups);
+  }
+  if (context.interrupt != nullptr) op.cancel = &context.interrupt->token;
+  return op;
+}
+
+}  // namespace
+
+template <typename T>
+Result<T> MountedRemote::seen(Result<T> result) const {
+  if (!result.ok() && result.error().code == Errc::kTimedOut) {
+    return Error{Errc::kTimedOut, errno_of_timeout_, result.error().where};
+  }
+  return result;
+}
+
+Task<Result<Attributes>> MountedRemote::getattr(RequestContext context, const FileHandle& file) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.getattr(op, file));
+}
+
+Task<Result<Wcc>> MountedRemote::setattr(RequestContext context, const FileHandle& file,
+                                         const SetAttributes& set) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.setattr(op, file, set));
+}
+
+Task<Result<LookupResult>> MountedRemote::lookup(RequestContext context,
+                                                 const FileHandle& directory,
+                                                 const std::string& name,
+                                                 MaybeAttributes* directory_attributes) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.lookup(op, directory, name, directory_attributes));
+}
+
+Task<Result<AccessResult>> MountedRemote::access(RequestContext context, const FileHandle& file,
+                                                 std::uint32_t wanted) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.access(op, file, wanted));
+}
+
+Task<Result<std::string>> MountedRemote::readlink(RequestContext context, const FileHandle& link) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.readlink(op, link));
+}
+
+Task<Result<ReadResult>> MountedRemote::read(RequestContext context, const FileHandle& file,
+                                             std::uint64_t offset, MutableByteSpan into) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.read(op, file, offset, into));
+}
+
+Task<Result<WriteResult>> MountedRemote::write(RequestContext context, const FileHandle& file,
+                                               std::uint64_t offset, ByteSpan data,
+                                               Stability stability) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.write(op, file, offset, data, stability));
+}
+
+Task<Result<CommitResult>> MountedRemote::commit(RequestContext context, const FileHandle& file) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.commit(op, file, 0, 0));
+}
+
+Task<Result<CreateResult>> MountedRemote::create(RequestContext context,
+                                                 const FileHandle& directory,
+                                                 const std::string& name, CreateMode mode,
+                                                 const SetAttributes& set) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.create(op, directory, name, mode, set));
+}
+
+Task<Result<CreateResult>> MountedRemote::mkdir(RequestContext context, const FileHandle& directory,
+                                                const std::string& name, const SetAttributes& set) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.mkdir(op, directory, name, set));
+}
+
+Task<Result<CreateResult>> MountedRemote::symlink(RequestContext context,
+                                                  const FileHandle& directory,
+                                                  const std::string& name,
+                                                  const std::string& text) {
+  const OpContext op = op_of(context);
+  const SetAttributes set;
+  co_return seen(co_await mount_.symlink(op, directory, name, text, set));
+}
+
+Task<Result<CreateResult>> MountedRemote::mknod(RequestContext context, const FileHandle& directory,
+                                                const std::string& name, FileType type,
+                                                std::uint32_t rdev_major, std::uint32_t rdev_minor,
+                                                const SetAttributes& set) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.mknod(op, directory, name, type, rdev_major, rdev_minor, set));
+}
+
+Task<Result<RemoveResult>> MountedRemote::remove(RequestContext context,
+                                                 const FileHandle& directory,
+                                                 const std::string& name, const FileHandle* known) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.remove(op, directory, name, known));
+}
+
+Task<Result<RemoveResult>> MountedRemote::rmdir(RequestContext context, const FileHandle& directory,
+                                                const std::string& name, const FileHandle* known) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.rmdir(op, directory, name, known));
+}
+
+Task<Result<RenameResult>> MountedRemote::rename(RequestContext context,
+                                                 const FileHandle& from_directory,
+                                                 const std::string& from,
+                                                 const FileHandle& to_directory,
+                                                 const std::string& to, const FileHandle* known) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.rename(op, from_directory, from, to_directory, to, known));
+}
+
+Task<Result<LinkResult>> MountedRemote::link(RequestContext context, const FileHandle& file,
+                                             const FileHandle& directory, const std::string& name) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.link(op, file, directory, name));
+}
+
+Task<Result<DirectoryPage>> MountedRemote::readdir(RequestContext context,
+                                                   const FileHandle& directory,
+                                                   std::uint64_t cookie, std::uint64_t verifier,
+                                                   bool plus, DirectoryVisitor& visitor) {
+  const OpContext op = op_of(context);
+  if (plus) {
+    co_return seen(
+        co_await mount_.readdirplus(op, directory, cookie, verifier, kPageBytes, visitor));
+  }
+  co_return seen(co_await mount_.readdir(op, directory, cookie, verifier, kPageBytes, visitor));
+}
+
+Task<Result<FsStat>> MountedRemote::fsstat(RequestContext context, const FileHandle& file) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.fsstat(op, file));
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "client/async_mount.h"
+#include "client/fuse/remote.h"
+
+namespace nfsrdma {
+
+/// The server behind an AsyncMount, which outlives this. `errno_of_timeout` is what applications
+/// see when a soft mount gives up: EIO for soft, ETIMEDOUT for softerr (nfs(5)).
+class MountedRemote final : public Remote {
+ public:
+  MountedRemote(AsyncMount& mount, int errno_of_timeout)
+      : mount_(mount), errno_of_timeout_(errno_of_timeout) {}
+
+  const FileHandle& root() const override { return mount_.root().handle; }
+  std::uint32_t read_size() const override { return mount_.read_size(); }
+  std::uint32_t write_size() const override { return mount_.write_size(); }
+
+  Task<Result<Attributes>> getattr(RequestContext context, const FileHandle& file) override;
+  Task<Result<Wcc>> setattr(RequestContext context, const FileHandle& file,
+                            const SetAttributes& set) override;
+  Task<Result<LookupResult>> lookup(RequestContext context, const FileHandle& directory,
+                                    const std::string& name,
+                                    MaybeAttributes* directory_attributes) override;
+  Task<Result<AccessResult>> access(RequestContext context, const FileHandle& file,
+                                    std::uint32_t wanted) override;
+  Task<Result<std::string>> readlink(RequestContext context, const FileHandle& link) override;
+  Task<Result<ReadResult>> read(RequestContext context, const FileHandle& file,
+                                std::uint64_t offset, MutableByteSpan into) override;
+  Task<Result<WriteResult>> write(RequestContext context, const FileHandle& file,
+                                  std::uint64_t offset, ByteSpan data,
+                                  Stability stability) override;
+  Task<Result<CommitResult>> commit(RequestContext context, const FileHandle& file) override;
+  Task<Result<CreateResult>> create(RequestContext context, const FileHandle& directory,
+                                    const std::string& name, CreateMode mode,
+                                    const SetAttributes& set) override;
+  Task<Result<CreateResult>> mkdir(RequestContext context, const FileHandle& directory,
+                                   const std::string& name, const SetAttributes& set) override;
+  Task<Result<CreateResult>> symlink(RequestContext context, const FileHandle& directory,
+                                     const std::string& name, const std::string& text) override;
+  Task<Result<CreateResult>> mknod(RequestContext context, const FileHandle& directory,
+                                   const std::string& name, FileType type, std::uint32_t rdev_major,
+                                   std::uint32_t rdev_minor, const SetAttributes& set) override;
+  Task<Result<RemoveResult>> remove(RequestContext context, const FileHandle& directory,
+                                    const std::string& name, const FileHandle* known) override;
+  Task<Result<RemoveResult>> rmdir(RequestContext context, const FileHandle& directory,
+                                   const std::string& name, const FileHandle* known) override;
+  Task<Result<RenameResult>> rename(RequestContext context, const FileHandle& from_directory,
+                                    const std::string& from, const FileHandle& to_directory,
+                                    const std::string& to, const FileHandle* known) override;
+  Task<Result<LinkResult>> link(RequestContext context, const FileHandle& file,
+                                const FileHandle& directory, const std::string& name) override;
+  Task<Result<DirectoryPage>> readdir(RequestContext context, const FileHandle& directory,
+                                      std::uint64_t cookie, std::uint64_t verifier, bool plus,
+                                      DirectoryVisitor& visitor) override;
+  Task<Result<FsStat>> fsstat(RequestContext context, const FileHandle& file) override;
+
+ private:
+  template <typename T>
+  Result<T> seen(Result<T> result) const;
+
+  AsyncMount& mount_;
+  int errno_of_timeout_;
+};
+
+}  // namespace nfsrdma

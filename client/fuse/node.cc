@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/fuse/node.h"
+
+#include "client/fuse/file_writer.h"
+
+namespace nfsrdma {
+
+Node::Node(NodeTable& its_table, std::uint64_t number, const FileHandle& its_handle)
+    : table(its_table), id(number), handle(its_handle) {}
+
+Node::~Node() {
+  // A successor with the same handle may stand there already when this one died slowly.
+  auto it = table.by_handle_.find(handle);
+  if (it != table.by_handle_.end() && it->second.expired()) table.by_handle_.erase(it);
+}
+
+NodeRef NodeTable::find(std::uint64_t id) const {
+  auto it = by_id_.find(id);
+  return it == by_id_.end() ? nullptr : it->second;
+}
+
+NodeRef NodeTable::obtain(const FileHandle& handle) {
+  auto it = by_handle_.find(handle);
+  if (it != by_handle_.end()) {
+    if (NodeRef node = it->second.lock()) return node;
+  }
+  NodeRef node = std::make_shared<Node>(*this, next_id_++, handle);
+  by_handle_.insert_or_assign(handle, node);
+  return node;
+}
+
+void NodeTable::reference(const NodeRef& node) {
+  if (node->lookups++ == 0) by_id_.emplace(node->id, node);
+}
+
+void NodeTable::forget(std::uint64_t id, std::uint64_t count) {
+  auto it = by_id_.find(id);
+  if (it == by_id_.end()) return;
+  NodeRef node = it->second;  // outlives the row
+  node->lookups -= std::min(count, node->lookups);
+  if (node->lookups == 0) by_id_.erase(it);
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Node: what the mount knows of one object of the server. NodeTable: all of them, by the number
+// that the kernel uses and by file handle.
+//
+// Lifetimes: the table keeps a node as long as the kernel holds lookups of it. Operations, open
+// files and unwritten data hold it too (NodeRef), so that a handle never has two nodes, whose data
+// would overtake each other. Numbers are never given to another object.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "client/fuse/access_cache.h"
+#include "client/fuse/attribute_timer.h"
+#include "client/fuse/name_cache.h"
+#include "client/fuse/remote.h"
+
+namespace nfsrdma {
+
+class FileWriter;
+class NodeTable;
+struct Node;
+using NodeRef = std::shared_ptr<Node>;
+
+/// A name that an open file was given when it was removed; removed at the last close.
+struct SillyName {
+  NodeRef directory;
+  std::string name;
+  CallerRef caller;
+};
+
+struct Node {
+  Node(NodeTable& its_table, std::uint64_t number, const FileHandle& its_handle);
+  ~Node();
+
+  bool is_directory() const { return attributes.type == FileType::kDirectory; }
+  bool is_regular() const { return attributes.type == FileType::kRegular; }
+
+  NodeTable& table;
+  const std::uint64_t id;
+  const FileHandle handle;
+  std::uint64_t lookups = 0;  // references of the kernel
+
+  // --- attributes, as the server last told ---
+  bool has_attributes = false;
+  Attributes attributes;
+  AttributeTimer timer;
+  std::uint64_t applied_at = 0;  // the request clock when they were taken over
+  AccessCache access;
+
+  // --- regular files ---
+  unsigned opens = 0;
+  unsigned changes_running = 0;  // own WRITEs and SETATTRs under way
+  bool cache_valid = true;       // what the kernel has cached is what the server has
+  std::unique_ptr<FileWriter> writer;
+  std::unique_ptr<SillyName> silly;
+
+  // --- directories ---
+  NameCache names;
+  std::uint64_t names_epoch = 0;  // grows with every change of a name in here that we make or see
+  unsigned silly_removals = 0;    // of names in here, under way
+  std::weak_ptr<Node> parent;     // last place where it was found
+};
+
+class NodeTable {
+ public:
+  /// The kernel's number of the mount's root.
+  static constexpr std::uint64_t kRoot = 1;
+
+  /// Null when the kernel has no reference any more.
+  NodeRef find(std::uint64_t id) const;
+  /// The node of `handle`, made when there is none. The kernel does not know it yet.
+  NodeRef obtain(const FileHandle& handle);
+  /// The kernel was told of it once more.
+  void reference(const NodeRef& node);
+  /// The kernel dropped `count` references.
+  void forget(std::uint64_t id, std::uint64_t count);
+
+  /// Every node alive, also ones that only unwritten data holds.
+  template <typename Fn>
+  void for_each(Fn fn) const {
+    for (const auto& [handle, weak] : by_handle_) {
+      if (NodeRef node = weak.lock()) fn(node);
+    }
+  }
+  std::size_t referenced() const { return by_id_.size(); }
+  std::size_t alive() const { return by_handle_.size(); }
+
+ private:
+  friend struct Node;
+  std::uint64_t next_id_ = kRoot;
+  std::unordered_map<FileHandle, std::weak_ptr<Node>, FileHandleHash> by_handle_;
+  std::unordered_map<std::uint64_t, NodeRef> by_id_;  // goes first: its nodes leave by_handle_
+};
+
+}  // namespace nfsrdma

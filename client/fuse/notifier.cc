@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/fuse/notifier.h"
+
+namespace nfsrdma {
+
+Notifier::Notifier(fuse_session* session) : session_(session), thread_([this] { run(); }) {}
+
+Notifier::~Notifier() {
+  stop();
+}
+
+void Notifier::invalidate(std::uint64_t node) {
+  std::lock_guard lock(mutex_);
+  pending_.insert(node);
+  changed_.notify_one();
+}
+
+void Notifier::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    changed_.notify_one();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Notifier::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (pending_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    const std::uint64_t node = *pending_.begin();
+    pending_.erase(pending_.begin());
+    lock.unlock();
+    // ENOENT: the kernel has forgotten the file meanwhile, which is as good.
+    ::fuse_lowlevel_notify_inval_inode(session_, node, 0, 0);
+    lock.lock();
+  }
+}
+
+}  // namespace nfsrdma

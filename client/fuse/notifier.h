@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Notifier: tells the kernel to drop what it has cached of a file. A thread of its own, because the
+// kernel waits inside of that call for pages that are being read or written, and those requests
+// are answered by the event loop.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "client/fuse/fuse_api.h"
+
+namespace nfsrdma {
+
+class Notifier {
+ public:
+  explicit Notifier(fuse_session* session);
+  ~Notifier();
+
+  /// Any thread; returns at once.
+  void invalidate(std::uint64_t node);
+  /// No more calls into the session.
+  void stop();
+
+ private:
+  void run();
+
+  fuse_session* session_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<std::uint64_t> pending_;  // guarded by mutex_
+  bool stopping_ = false;            // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace nfsrdma

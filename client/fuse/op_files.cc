@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// FUSE operations on open files.
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "client/fuse/fuse_operations.h"
+
+namespace nfsrdma {
+namespace {
+
+// Reads up to this size get memory of their own instead of a block of the pool.
+constexpr std::size_t kSmallRead = std::size_t{64} << 10;
+
+std::uint64_t to_fh(OpenFile* file) {
+  return reinterpret_cast<std::uintptr_t>(file);
+}
+
+}  // namespace
+
+/// The file for an open with O_CREAT whose name was absent a moment ago.
+Task<int> FuseOperations::make_file(Request& request, NodeRef parent, std::string name, mode_t mode,
+                                    int flags, NodeRef* node, bool* keep_cache) {
+  const RequestContext context = request.context();
+  SetAttributes set;
+  set.mode = mode & 07777;
+  const CreateMode how = flags & O_EXCL ? CreateMode::kExclusive : CreateMode::kGuarded;
+  auto maker = [&](Remote& remote) {
+    return remote.create(context, parent->handle, name, how, set);
+  };
+  int error = co_await fs.make(context, parent, name, maker, node);
+  if (error == 0) {
+    // Who makes a file may use it, whatever its mode says.
+    fs.adopt_open(**node);
+    *keep_cache = true;
+    co_return 0;
+  }
+  if (error != EEXIST || (flags & O_EXCL)) co_return error;
+  // Somebody was faster: an ordinary open.
+  error = co_await fs.lookup(context, parent, name, node);
+  if (error != 0) co_return error;
+  error = co_await fs.open(context, *node, flags, keep_cache);
+  if (error != 0 || !(flags & O_TRUNC)) co_return error;
+  SetAttributes empty;
+  empty.size = 0;
+  error = co_await fs.setattr(context, *node, empty);
+  if (error != 0) fs.close(*node);
+  co_return error;
+}
+
+Task<void> FuseOperations::create(fuse_req_t raw, fuse_ino_t parent, std::string name, mode_t mode,
+                                  fuse_file_info info) {
+  Request request(*this, raw);
+  NodeRef directory = fs.nodes.find(parent);
+  if (directory == nullptr) co_return request.error(ESTALE);
+  NodeRef node;
+  bool keep_cache = true;
+  const int error =
+      co_await make_file(request, directory, std::move(name), mode, info.flags, &node, &keep_cache);
+  if (error != 0) co_return request.error(error);
+  OpenFile* file = new OpenFile{node, request.caller()};
+  info.fh = to_fh(file);
+  info.keep_cache = keep_cache;
+  const fuse_entry_param entry = entry_of(*node, *directory);
+  fs.nodes.reference(node);
+  if (request.created(entry, info)) co_return;
+  fs.nodes.forget(node->id, 1);
+  delete file;
+  fs.close(node);
+}
+
+Task<void> FuseOperations::open(fuse_req_t raw, fuse_ino_t ino, fuse_file_info info) {
+  Request request(*this, raw);
+  NodeRef node = fs.nodes.find(ino);
+  if (node == nullptr) co_return request.error(ESTALE);
+  bool keep_cache = true;
+  const int error = co_await fs.open(request.context(), node, info.flags, &keep_cache);
+  if (error != 0) co_return request.error(error);
+  OpenFile* file = new OpenFile{node, request.caller()};
+  info.fh = to_fh(file);
+  info.keep_cache = keep_cache;
+  if (request.opened(info)) co_return;
+  delete file;
+  fs.close(node);
+}
+
+Task<void> FuseOperations::read(fuse_req_t raw, OpenFile* file, std::size_t size,
+                                std::uint64_t offset) {
+  Request request(*this, raw);
+  NodeRef node = file->node;
+  const bool large = size > kSmallRead && size <= BlockPool::block_bytes();
+  BlockRef block = large ? blocks.take() : std::make_shared<DataBlock>(size);
+  std::size_t count = 0;
+  const int error = co_await fs.read(request.as(file->caller), node, offset,
+                                     MutableByteSpan(block->data(), size), &count);
+  if (error != 0) co_return request.error(error);
+  request.data(block->data(), count);
+}
+
+Task<void> FuseOperations::write(fuse_req_t raw, OpenFile* file, ByteSpan data,
+                                 std::uint64_t offset, fuse_file_info info, BlockRef block) {
+  Request request(*this, raw);
+  NodeRef node = file->node;
+  FileWriter& writer = fs.writer_of(*node);
+  const RequestContext context = request.as(file->caller);
+  const bool through =
+      !info.writepage && (fs.options.synchronous || (info.flags & (O_DIRECT | O_DSYNC)) != 0);
+  int error = 0;
+  if (through) {
+    error = co_await writer.write_through(context, node, offset, data, block);
+  } else {
+    error = co_await writer.write(context, node, offset, data, block);
+    // Written back from a mapping: the kernel forgets the page afterwards, and no close need
+    // follow.
+    if (error == 0 && info.writepage) {
+      error = co_await writer.settle(context, node, offset, data.size());
+    }
+  }
+  if (error != 0) co_return request.error(error);
+  request.written(data.size());
+}
+
+Task<void> FuseOperations::flush(fuse_req_t raw, OpenFile* file) {
+  Request request(*this, raw);
+  NodeRef node = file->node;
+  if (node->writer == nullptr) co_return request.error(0);
+  int error = co_await node->writer->flush(request.as(file->caller), node, true);
+  if (error == 0) error = node->writer->take_error();
+  request.error(error);
+}
+
+Task<void> FuseOperations::fsync(fuse_req_t raw, OpenFile* file) {
+  // close() and fsync() mean the same here: everything is stable on the server.
+  return flush(raw, file);
+}
+
+void FuseOperations::release(fuse_req_t raw, OpenFile* file) {
+  NodeRef node = file->node;
+  delete file;
+  // Before any request behind it in the queue: an unlink must not find the file still open.
+  fs.close(node);
+  ::fuse_reply_err(raw, 0);
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Remote: the server as the FUSE file system sees it, one function per NFSv3 procedure, in the
+// words of client/nfs_types.h. The product has one implementation, over AsyncMount
+// (mounted_remote.cc); tests put a small file system in memory behind it.
+//
+// A hard mount does not return before the server answered, unless the request's Interrupt was
+// raised (EINTR). Parameters by reference and spans stay in place until the operation is done.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "client/fuse/caller.h"
+#include "client/fuse/interrupt.h"
+#include "client/nfs_types.h"
+#include "rpcrdma/base/task.h"
+
+namespace nfsrdma {
+
+using MaybeAttributes = std::optional<Attributes>;
+
+/// On whose behalf a call is made; `interrupt` (may be null) outlives the call.
+struct RequestContext {
+  CallerRef caller;
+  Interrupt* interrupt = nullptr;
+};
+
+class Remote {
+ public:
+  virtual ~Remote() = default;
+
+  virtual const FileHandle& root() const = 0;
+  virtual std::uint32_t read_size() const = 0;
+  virtual std::uint32_t write_size() const = 0;
+
+  virtual Task<Result<Attributes>> getattr(RequestContext context, const FileHandle& file) = 0;
+  virtual Task<Result<Wcc>> setattr(RequestContext context, const FileHandle& file,
+                                    const SetAttributes& set) = 0;
+  /// On ENOENT *directory_attributes still gets the directory's.
+  virtual Task<Result<LookupResult>> lookup(RequestContext context, const FileHandle& directory,
+                                            const std::string& name,
+                                            MaybeAttributes* directory_attributes) = 0;
+  virtual Task<Result<AccessResult>> access(RequestContext context, const FileHandle& file,
+                                            std::uint32_t wanted) = 0;
+  virtual Task<Result<std::string>> readlink(RequestContext context, const FileHandle& link) = 0;
+  virtual Task<Result<ReadResult>> read(RequestContext context, const FileHandle& file,
+                                        std::uint64_t offset, MutableByteSpan into) = 0;
+  virtual Task<Result<WriteResult>> write(RequestContext context, const FileHandle& file,
+                                          std::uint64_t offset, ByteSpan data,
+                                          Stability stability) = 0;
+  virtual Task<Result<CommitResult>> commit(RequestContext context, const FileHandle& file) = 0;
+  virtual Task<Result<CreateResult>> create(RequestContext context, const FileHandle& directory,
+                                            const std::string& name, CreateMode mode,
+                                            const SetAttributes& set) = 0;
+  virtual Task<Result<CreateResult>> mkdir(RequestContext context, const FileHandle& directory,
+                                           const std::string& name, const SetAttributes& set) = 0;
+  virtual Task<Result<CreateResult>> symlink(RequestContext context, const FileHandle& directory,
+                                             const std::string& name, const std::string& text) = 0;
+  virtual Task<Result<CreateResult>> mknod(RequestContext context, const FileHandle& directory,
+                                           const std::string& name, FileType type,
+                                           std::uint32_t rdev_major, std::uint32_t rdev_minor,
+                                           const SetAttributes& set) = 0;
+  /// `known`: what the name stands for as far as the caller knows, or null.
+  virtual Task<Result<RemoveResult>> remove(RequestContext context, const FileHandle& directory,
+                                            const std::string& name, const FileHandle* known) = 0;
+  virtual Task<Result<RemoveResult>> rmdir(RequestContext context, const FileHandle& directory,
+                                           const std::string& name, const FileHandle* known) = 0;
+  virtual Task<Result<RenameResult>> rename(RequestContext context,
+                                            const FileHandle& from_directory,
+                                            const std::string& from, const FileHandle& to_directory,
+                                            const std::string& to, const FileHandle* known) = 0;
+  virtual Task<Result<LinkResult>> link(RequestContext context, const FileHandle& file,
+                                        const FileHandle& directory, const std::string& name) = 0;
+  /// Entries behind `cookie`, with handles and attributes when `plus`.
+  virtual Task<Result<DirectoryPage>> readdir(RequestContext context, const FileHandle& directory,
+                                              std::uint64_t cookie, std::uint64_t verifier,
+                                              bool plus, DirectoryVisitor& visitor) = 0;
+  virtual Task<Result<FsStat>> fsstat(RequestContext context, const FileHandle& file) = 0;
+};
+
+}  // namespace nfsrdma
