@@ -39,6 +39,8 @@ constexpr SizeClass kSizeClasses[] = {
     {BufferPool::kMaxBuffer, 1},
 };
 
+constexpr Duration kRetryAfter = std::chrono::milliseconds(200);
+
 std::size_t class_for(std::size_t bytes) {
   std::size_t size_class = 0;
   while (kSizeClasses[size_class].bytes < bytes)
@@ -92,7 +94,8 @@ class BufferPool::WakeWaiters final : public Deferred {
 BufferPool::BufferPool(EventLoop& loop, std::size_t budget)
     : loop_(loop),
       budget_(std::max(budget, 2 * kMaxBuffer)),  // less could never serve the largest call
-      wake_waiters_(std::make_unique<WakeWaiters>(*this)) {
+      wake_waiters_(std::make_unique<WakeWaiters>(*this)),
+      retry_([this] { loop_.defer(*wake_waiters_); }) {
   static_assert(std::size(kSizeClasses) == kClasses);
 }
 
@@ -165,7 +168,10 @@ Buffer BufferPool::acquire(std::size_t bytes) {
   if (size > budget_ - in_use_) return buffer;
   if (size_class > 0 && !waiters_.empty() && !wake_waiters_->serving()) return buffer;
   auto& list = free_[size_class];
-  if (list.empty() && !grow(size_class)) return buffer;
+  if (list.empty() && !grow(size_class)) {
+    grow_failed_ = true;
+    return buffer;
+  }
   const Free free = list.back();
   list.pop_back();
   in_use_ += size;
@@ -196,11 +202,15 @@ std::uint32_t BufferPool::lkey(const Buffer& buffer, const ProtectionDomain& dom
 void BufferPool::wait_for_buffers(BufferWaiter& waiter) {
   if (wake_waiters_->keeps_place(waiter)) {
     waiters_.push_front(waiter);
+    if (std::exchange(grow_failed_, false)) retry_.arm(loop_, loop_.now() + kRetryAfter);
     return;
   }
   waiters_.push_back(waiter);
   // Something may have been released before the waiter enlisted.
   if (in_use_ == 0) loop_.defer(*wake_waiters_);
+  // The system had no memory, or the device could not register it: no release will tell when that
+  // is over.
+  if (std::exchange(grow_failed_, false)) retry_.arm(loop_, loop_.now() + kRetryAfter);
 }
 
 std::size_t BufferPool::arena_bytes() const {

@@ -101,6 +101,8 @@ class BufferPool {
   std::array<std::vector<Free>, kClasses> free_;  // last in, first out: stays warm in the cache
   IntrusiveList<BufferWaiter> waiters_;
   std::unique_ptr<WakeWaiters> wake_waiters_;
+  bool grow_failed_ = false;
+  Timer retry_;
 };
 
 inline Buffer& Buffer::operator=(Buffer&& other) noexcept {

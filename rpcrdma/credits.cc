@@ -20,11 +20,16 @@ void ConnectionCredits::on_call(std::uint32_t requested, std::uint32_t outstandi
   peak_ = std::max(peak_, outstanding);
 }
 
+std::uint32_t ConnectionCredits::wish() const {
+  if (granted_ >= requested_ || peak_ * 4 < granted_) return 0;
+  return std::min(granted_, requested_ - granted_);
+}
+
 std::uint32_t ConnectionCredits::on_reply() {
   ledger_.give_back(retiring_);
   retiring_ = 0;
-  if (peak_ * 4 >= granted_ && granted_ < requested_) {
-    grow();
+  if (const std::uint32_t wanted = wish(); wanted > 0) {
+    granted_ += ledger_.take(wanted);
   } else if (granted_ > requested_) {
     shrink();
   } else if (++replies_ >= kWindow) {
@@ -34,10 +39,6 @@ std::uint32_t ConnectionCredits::on_reply() {
     peak_ = 0;
   }
   return granted_;
-}
-
-void ConnectionCredits::grow() {
-  granted_ += ledger_.take(std::min(granted_, requested_ - granted_));
 }
 
 void ConnectionCredits::shrink() {

@@ -34,9 +34,13 @@ class CreditLedger {
   /// Receives that must be posted or in use for the grants in force.
   std::uint32_t receives_needed() const { return granted_ + limits_.reserve; }
 
+  /// How many receives there really are: nothing is granted beyond them.
+  void set_posted(std::uint32_t receives) { posted_ = receives; }
+
   /// Up to `wanted`, as far as there is headroom.
   std::uint32_t take(std::uint32_t wanted) {
-    std::uint32_t got = std::min(wanted, headroom());
+    const std::uint32_t covered = posted_ > receives_needed() ? posted_ - receives_needed() : 0;
+    std::uint32_t got = std::min({wanted, headroom(), covered});
     granted_ += got;
     return got;
   }
@@ -45,6 +49,7 @@ class CreditLedger {
  private:
   CreditLimits limits_;
   std::uint32_t granted_ = 0;
+  std::uint32_t posted_ = 0;
 };
 
 /// One connection's share.
@@ -59,6 +64,8 @@ class ConnectionCredits {
   bool open();
   /// A call arrived that asks for `requested` credits; `outstanding` calls, it included, are open.
   void on_call(std::uint32_t requested, std::uint32_t outstanding);
+  /// Credits that the next on_reply() will want to add: have receives for them posted before.
+  std::uint32_t wish() const;
   /// The grant to send with the next reply. Never 0.
   std::uint32_t on_reply();
 
@@ -69,7 +76,6 @@ class ConnectionCredits {
 
  private:
   static constexpr std::uint32_t kSlack = 32;
-  void grow();
   void shrink();
 
   CreditLedger& ledger_;

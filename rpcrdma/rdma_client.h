@@ -24,6 +24,9 @@ namespace nfsrdma {
 
 class RdmaClient;
 
+/// Receives beyond the calls outstanding: for messages of a back channel that we do not have.
+inline constexpr std::uint32_t kSpareReceives = 4;
+
 /// One call on the wire.
 class Exchange final : public WorkOwner {
  public:

@@ -75,8 +75,13 @@ void RdmaClient::pump() {
   pumping_ = true;
   while (state_ == State::kReady && outstanding_ < credits_ && !waiting_.empty()) {
     Exchange* exchange = idle_exchange();
-    if (exchange == nullptr) break;  // Sends that are not complete yet hold them all
+    if (exchange == nullptr && !exchanges_.empty()) break;  // Sends not yet complete hold them all
     ClientCall& call = *waiting_.pop_front();
+    if (exchange == nullptr) {
+      call.error = Error{Errc::kExhausted, ENOMEM, "message buffers"};
+      call.on_complete();
+      continue;
+    }
     if (!send(*exchange, call)) idle_.push_back(exchange);
   }
   pumping_ = false;
@@ -99,7 +104,11 @@ Exchange* RdmaClient::idle_exchange() {
 
 /// False: the exchange is still idle, the call completed with an error.
 bool RdmaClient::send(Exchange& exchange, ClientCall& call) {
-  auto size = marshal(exchange, call);
+  // The reply needs a receive before the call leaves.
+  endpoint_->ensure_receives(std::min(credits_, options_.max_credits) + kSpareReceives);
+  auto size = endpoint_->receive_count() > outstanding_
+                  ? marshal(exchange, call)
+                  : Result<std::size_t>(Error{Errc::kExhausted, ENOMEM, "receive buffers"});
   if (!size.ok()) {
     exchange.withdraw();
     call.error = size.error();
@@ -111,8 +120,6 @@ bool RdmaClient::send(Exchange& exchange, ClientCall& call) {
   exchange.awaiting_reply_ = exchange.sending_ = true;
   call.transport_state = &exchange;
   ++outstanding_;
-  // The reply needs a receive before the call leaves.
-  endpoint_->ensure_receives(std::min(credits_, options_.max_credits) + 4);
   const Sge sge{exchange.message_.data(), static_cast<std::uint32_t>(*size),
                 endpoint_->lkey(exchange.message_)};
   WorkRequest request;

@@ -49,6 +49,7 @@ void RdmaEndpoint::repost(std::uint32_t slot) {
   const Sge sge{receive.buffer.data(), shape_.receive_bytes, lkey(receive.buffer)};
   receive.posted =
       receives_->post(make_wr_id(WorkKind::kReceive, receive.generation, slot), sge).ok();
+  if (!receive.posted) ++broken_;
   if (slots_.size() < wanted_receives_) add_receive();
 }
 

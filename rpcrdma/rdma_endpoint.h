@@ -52,6 +52,10 @@ class RdmaEndpoint final : private CompletionHandler {
   /// Sees to it that `count` receives are posted or with a message handler, as far as buffers and
   /// the queue's depth allow. What is missing is made up for later.
   void ensure_receives(std::uint32_t count);
+  /// Receives posted or with a message handler.
+  std::uint32_t receive_count() const {
+    return static_cast<std::uint32_t>(slots_.size()) - broken_;
+  }
   /// Gives a message's buffer back to the queue.
   void repost(std::uint32_t slot);
   /// Handles all completions that wait.
@@ -88,6 +92,7 @@ class RdmaEndpoint final : private CompletionHandler {
   std::unique_ptr<SharedReceiveQueue> receives_;
   std::uint32_t wanted_receives_ = 0;
   const QueuePair* retired_ = nullptr;  // its messages are nobody's any more
+  std::uint32_t broken_ = 0;            // slots that could not be posted again
   std::uint64_t stale_ = 0;
   bool polling_ = false;
 };

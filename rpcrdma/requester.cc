@@ -13,8 +13,6 @@ namespace nfsrdma {
 namespace {
 // Message buffers of both directions; virtual memory until used.
 constexpr std::size_t kMessageBudget = std::size_t{32} << 20;
-// Receives beyond the calls outstanding: errors and messages of a back channel.
-constexpr std::uint32_t kSpareReceives = 4;
 }  // namespace
 
 std::unique_ptr<ClientTransport> make_rdma_transport(EventLoop& loop, Fabric& fabric,

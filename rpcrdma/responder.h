@@ -186,6 +186,8 @@ class ResponderShard final : public MessageHandler, private BufferWaiter {
   BufferPool& pool();
 
   void accept(std::unique_ptr<ConnectRequest> request);
+  /// Posts receives for `more` credits than are granted now, as far as possible.
+  void cover_credits(std::uint32_t more);
   ResponderCall* take_call();
   void recycle(ResponderCall& call);
   /// `call` could not get its buffers: it is tried again, in order.

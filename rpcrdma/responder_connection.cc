@@ -44,9 +44,8 @@ ResponderConnection::~ResponderConnection() {
 }
 
 bool ResponderConnection::reserve_credits() {
-  if (!credits_.open()) return false;
-  shard_.endpoint().ensure_receives(shard_.ledger().receives_needed());
-  return true;
+  shard_.cover_credits(shard_.ledger().limits().initial);
+  return credits_.open();
 }
 
 void ResponderConnection::start(std::unique_ptr<QueuePair> queue_pair) {
@@ -214,10 +213,8 @@ bool ResponderConnection::try_send(ResponderCall& call) {
 
   call.state_ = ResponderCall::State::kSending;
   call.send_entries_ = static_cast<std::uint32_t>(requests.size());
-  const std::uint32_t before = credits_.granted();
-  const std::uint32_t grant = credits_.on_reply();
-  if (grant > before) shard_.endpoint().ensure_receives(shard_.ledger().receives_needed());
-  store_be32(parts.send_room.data() + kCreditsOffset, grant);
+  if (const std::uint32_t wanted = credits_.wish(); wanted > 0) shard_.cover_credits(wanted);
+  store_be32(parts.send_room.data() + kCreditsOffset, credits_.on_reply());
 
   const std::uint64_t wr_id = shard_.endpoint().work().add(call, kSendTag);
   for (WorkRequest& request : requests)

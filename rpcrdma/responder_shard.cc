@@ -72,6 +72,11 @@ void ResponderShard::accept(std::unique_ptr<ConnectRequest> request) {
   connection.release()->start(std::move(queue_pair).value());
 }
 
+void ResponderShard::cover_credits(std::uint32_t more) {
+  endpoint_->ensure_receives(ledger_.receives_needed() + more);
+  ledger_.set_posted(endpoint_->receive_count());
+}
+
 ResponderCall* ResponderShard::take_call() {
   if (ResponderCall* call = free_.pop_front()) {
     --free_count_;

@@ -77,13 +77,13 @@ class ToyHandler : public CallHandler {
     std::size_t room = 256;
     if (procedure == kToyList) room += a;
     if (!call.reserve_reply(room)) {
-      call.drop();
+      refuse(call);
       return;
     }
     if (procedure == kToyRead && a > 0) {
       payload = call.connection().buffers().acquire(a);
       if (!payload) {
-        call.drop();
+        refuse(call);
         return;
       }
       fill_pattern({payload.data(), a}, b);
@@ -113,6 +113,14 @@ class ToyHandler : public CallHandler {
       out.opaque(list);
     }
     call.reply(out, std::move(payload));
+  }
+
+ private:
+  static void refuse(Call& call) {
+    xdr::Encoder out(call.reply_room());
+    for (std::uint32_t v : {call.xid(), 1u, 0u, 0u, 0u, 5u})
+      out.u32(v);  // SYSTEM_ERR
+    call.reply(out, {});
   }
 };
 
@@ -154,19 +162,22 @@ class ToyCall : public ClientCall {
     if (done) done(*this);
   }
 
-  /// Lengthens the head with something the server ignores? No: the toy decodes strictly.
   std::function<void(ToyCall&)> done;
   int completions = 0;
   bool good = false;
-  bool placed = false;  // the result came by RDMA Write (or straight into the sink)
+  bool refused = false;  // the server lacked memory
+  bool placed = false;   // the result came by RDMA Write (or straight into the sink)
 
  private:
   bool check() {
     xdr::Decoder in(reply, reduced);
     if (in.u32() != xid || in.u32() != 1) return false;
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 3; ++i) {
       if (in.u32() != 0) return false;
     }
+    const std::uint32_t accepted = in.u32();
+    refused = accepted == 5;
+    if (accepted != 0) return false;
     if (procedure_ == kToyRead) {
       in.u32();
       in.u32();
