@@ -48,6 +48,16 @@ struct MountObserver {
   std::function<void()> responding;
 };
 
+class AsyncMount;
+
+/// Says which directory a new AsyncMount stands on, once it is connected.
+class RootFinder {
+ public:
+  virtual ~RootFinder() = default;
+  /// Calls mount.set_root().
+  virtual Task<Result<void>> find_root(AsyncMount& mount, std::string* detail) = 0;
+};
+
 class AsyncMount {
  public:
   /// Connects, asks MOUNT for settings.path and FSINFO for the limits. `settings.addresses` must be
@@ -59,6 +69,10 @@ class AsyncMount {
   static Task<Result<std::unique_ptr<AsyncMount>>> attach(EventLoop& loop, Fabrics fabrics,
                                                           MountSettings settings, MountRoot root,
                                                           std::string* detail);
+  /// With a way of one's own to find the root. `finder` outlives the Task.
+  static Task<Result<std::unique_ptr<AsyncMount>>> open(EventLoop& loop, Fabrics fabrics,
+                                                        MountSettings settings, RootFinder& finder,
+                                                        std::string* detail);
   /// No operation may be running: abort_all() and wait for them first. Outside of any of its own
   /// callbacks and coroutines.
   ~AsyncMount();
@@ -66,6 +80,7 @@ class AsyncMount {
   AsyncMount& operator=(const AsyncMount&) = delete;
 
   const MountRoot& root() const { return root_; }
+  void set_root(MountRoot root) { root_ = std::move(root); }
   const FsInfo& info() const { return info_; }
   const MountSettings& settings() const { return settings_; }
   /// Bytes per READ and WRITE in force.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/nfs_types.h"
+#include "client/op_context.h"
 #include "rpcrdma/base/clock.h"
 #include "rpcrdma/base/socket_address.h"
 #include "rpcrdma/fabric.h"
@@ -52,7 +53,9 @@ struct MountSettings {
   std::chrono::milliseconds timeo{60'000};  // until a call is sent again
   std::uint32_t retrans = 2;                // times, before "not responding" (hard) or giving up
   std::uint32_t connections = 1;            // nconnect
-  bool reserved_port = false;               // TCP: from a port below 1024
+  /// TCP: from a port below 1024 where we may, since exports are `secure` by default.
+  bool reserved_port = true;
+  AuthSys identity = AuthSys::of_process();  // of calls that are the mount's own
 
   std::uint32_t inline_bytes = 4096;
   std::uint32_t credits = 128;

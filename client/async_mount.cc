@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connecting, mounting, limits and status. The operations are in async_meta.cc, async_names.cc,
+// async_io.cc and async_directory.cc.
+#include "client/async_mount.h"
+
+#include <algorithm>
+
+#include "client/nfs3/call.h"
+#include "client/nfs3/mount_service.h"
+
+namespace nfsrdma {
+namespace {
+
+/// Per READ or WRITE unless told otherwise: several of these under way beat one larger.
+constexpr std::uint32_t kUsualTransfer = 1 << 20;
+constexpr std::uint32_t kPage = 4096;
+
+std::uint32_t transfer_size(std::uint32_t wanted, std::uint32_t server_max) {
+  if (server_max == 0) server_max = kPage;
+  std::uint32_t size = std::min(wanted != 0 ? wanted : kUsualTransfer, server_max);
+  if (size >= kPage) size -= size % kPage;
+  return std::max<std::uint32_t>(size, 512);
+}
+
+std::unique_ptr<RpcClient> make_rpc(EventLoop& loop, const Fabrics& fabrics,
+                                    const MountSettings& settings) {
+  TransportOrder order = transport_order(fabrics, settings);
+  RpcClientOptions options;
+  options.candidates = std::move(order.candidates);
+  options.left_out = std::move(order.left_out);
+  options.soft = settings.soft;
+  options.timeo = settings.timeo;
+  options.retrans = settings.retrans;
+  options.connections = settings.connections;
+  options.idle_timeout = settings.idle_timeout;
+  options.connect_timeout = settings.connect_timeout;
+  RdmaClientOptions rdma;
+  rdma.inline_bytes = settings.inline_bytes;
+  rdma.max_credits = settings.credits;
+  TcpClientOptions tcp;
+  tcp.max_calls = settings.credits;
+  tcp.reserved_port = settings.reserved_port;
+  return std::make_unique<RpcClient>(std::make_unique<LoopEnvironment>(loop, rdma, tcp),
+                                     std::move(options));
+}
+
+}  // namespace
+
+Result<void> resolve_host(MountSettings& settings, std::string* detail) {
+  std::string host = settings.host;
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  Result<std::vector<SocketAddress>> addresses = SocketAddress::resolve(host, settings.rdma_port);
+  if (!addresses.ok()) {
+    if (detail != nullptr) {
+      *detail = "cannot find the host '" + settings.host + "': " + addresses.error().message();
+    }
+    return addresses.error();
+  }
+  settings.addresses = std::move(*addresses);
+  return {};
+}
+
+AsyncMount::AsyncMount(EventLoop& loop, MountSettings settings)
+    : loop_(loop), settings_(std::move(settings)) {}
+
+AsyncMount::~AsyncMount() = default;
+
+Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabrics fabrics,
+                                                           MountSettings settings,
+                                                           RootFinder& finder,
+                                                           std::string* detail) {
+  std::unique_ptr<AsyncMount> mount(new AsyncMount(loop, std::move(settings)));
+  mount->rpc_ = make_rpc(loop, fabrics, mount->settings_);
+  Result<void> done = co_await mount->rpc_->connect(detail);
+  if (done.ok()) done = co_await finder.find_root(*mount, detail);
+  if (done.ok()) {
+    OpContext op;
+    op.identity = mount->settings_.identity;
+    Result<FsInfo> info = co_await mount->fsinfo(op, mount->root_.handle);
+    if (info.ok()) {
+      mount->info_ = *info;
+    } else {
+      done = info.error();
+      *detail = "FSINFO: " + info.error().message();
+    }
+  }
+  if (!done.ok()) {
+    co_await mount->rpc_->yield();
+    co_return done.error();
+  }
+  mount->read_size_ = transfer_size(mount->settings_.rsize, mount->info_.rtmax);
+  mount->write_size_ = transfer_size(mount->settings_.wsize, mount->info_.wtmax);
+  co_return mount;
+}
+
+namespace {
+
+/// The path of the settings, exactly.
+class MntRoot final : public RootFinder {
+ public:
+  Task<Result<void>> find_root(AsyncMount& mount, std::string* detail) override {
+    OpContext op;
+    op.identity = mount.settings().identity;
+    nfs3::MountService service(mount.loop(), mount.settings(), mount.rpc());
+    Result<void> found = co_await service.find(detail);
+    if (!found.ok()) co_return found.error();
+    Result<FileHandle> handle = co_await service.mnt(op, mount.settings().path);
+    co_await mount.rpc().yield();
+    if (!handle.ok()) {
+      *detail = mount.settings().path + ": " + handle.error().message();
+      co_return handle.error();
+    }
+    mount.set_root({*handle, mount.settings().path});
+    co_return Result<void>();
+  }
+};
+
+class GivenRoot final : public RootFinder {
+ public:
+  explicit GivenRoot(MountRoot root) : root_(std::move(root)) {}
+  Task<Result<void>> find_root(AsyncMount& mount, std::string*) override {
+    mount.set_root(root_);
+    co_return Result<void>();
+  }
+
+ private:
+  MountRoot root_;
+};
+
+}  // namespace
+
+Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::connect(EventLoop& loop, Fabrics fabrics,
+                                                              MountSettings settings,
+                                                              std::string* detail) {
+  MntRoot finder;
+  co_return co_await open(loop, std::move(fabrics), std::move(settings), finder, detail);
+}
+
+Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::attach(EventLoop& loop, Fabrics fabrics,
+                                                             MountSettings settings, MountRoot root,
+                                                             std::string* detail) {
+  GivenRoot finder(std::move(root));
+  co_return co_await open(loop, std::move(fabrics), std::move(settings), finder, detail);
+}
+
+void AsyncMount::set_observer(MountObserver observer) {
+  rpc_->set_observer({std::move(observer.connected), std::move(observer.disconnected),
+                      std::move(observer.not_responding), std::move(observer.responding)});
+}
+
+std::vector<ConnectionInfo> AsyncMount::connections() const {
+  return rpc_->connections();
+}
+TransferStats AsyncMount::totals() const {
+  return rpc_->totals();
+}
+std::size_t AsyncMount::calls_outstanding() const {
+  return rpc_->outstanding();
+}
+void AsyncMount::abort_all() {
+  rpc_->abort_all();
+}
+
+Task<void> AsyncMount::unmount() {
+  OpContext op;
+  op.identity = settings_.identity;
+  std::string ignored;
+  nfs3::MountService service(loop_, settings_, *rpc_);
+  Result<void> found = co_await service.find(&ignored);
+  if (found.ok()) {
+    Result<void> done = co_await service.umnt(op, root_.path);
+    static_cast<void>(done);
+  }
+  co_await rpc_->yield();
+}
+
+}  // namespace nfsrdma

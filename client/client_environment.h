@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// ClientEnvironment: what the RPC client needs from the world: time, alarms, transports. The real
+// one stands on an EventLoop; tests have one with virtual time and transports that do what they
+// say.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "client/transport_order.h"
+#include "rpcrdma/base/event_loop.h"
+#include "rpcrdma/client_transport.h"
+#include "rpcrdma/requester.h"
+#include "rpcrdma/tcp_client.h"
+
+namespace nfsrdma {
+
+/// Fires once per set(). Destruction cancels.
+class Alarm {
+ public:
+  virtual ~Alarm() = default;
+  virtual void set(TimePoint when) = 0;
+  virtual void cancel() = 0;
+  virtual bool armed() const = 0;
+};
+
+class ClientEnvironment {
+ public:
+  virtual ~ClientEnvironment() = default;
+  virtual TimePoint now() const = 0;
+  virtual std::unique_ptr<Alarm> make_alarm(std::function<void()> fire) = 0;
+  /// Starts connecting; the handler hears how it went, never from inside this call.
+  virtual std::unique_ptr<ClientTransport> make_transport(const TransportCandidate& candidate,
+                                                          Duration connect_timeout,
+                                                          ClientTransportHandler& handler) = 0;
+  /// Runs `item` once, soon, with nothing of ours on the stack.
+  virtual void run_soon(Deferred& item) = 0;
+};
+
+class LoopEnvironment final : public ClientEnvironment {
+ public:
+  LoopEnvironment(EventLoop& loop, const RdmaClientOptions& rdma, const TcpClientOptions& tcp)
+      : loop_(loop), rdma_(rdma), tcp_(tcp) {}
+  TimePoint now() const override { return loop_.now(); }
+  std::unique_ptr<Alarm> make_alarm(std::function<void()> fire) override;
+  std::unique_ptr<ClientTransport> make_transport(const TransportCandidate& candidate,
+                                                  Duration connect_timeout,
+                                                  ClientTransportHandler& handler) override;
+  void run_soon(Deferred& item) override { loop_.defer(item); }
+
+ private:
+  EventLoop& loop_;
+  RdmaClientOptions rdma_;
+  TcpClientOptions tcp_;
+};
+
+}  // namespace nfsrdma

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/nfs3/mount_service.h"
+
+#include <netinet/in.h>
+
+#include "xdr/mount3.h"
+#include "xdr/rpcb.h"
+
+namespace nfsrdma::nfs3 {
+namespace {
+
+constexpr std::size_t kMaxExportList = 256 << 10;
+
+Error mount_error(xdr::mountstat3 status) {
+  switch (status) {
+    case xdr::mountstat3::MNT3ERR_PERM:
+    case xdr::mountstat3::MNT3ERR_ACCES:
+      return {Errc::kRefused, EACCES, "MOUNT: not exported to this host"};
+    case xdr::mountstat3::MNT3ERR_NOENT:
+      return {Errc::kNotFound, ENOENT, "MOUNT: no such directory on the server"};
+    case xdr::mountstat3::MNT3ERR_NOTDIR:
+      return {Errc::kSystem, ENOTDIR, "MOUNT"};
+    case xdr::mountstat3::MNT3ERR_INVAL:
+      return {Errc::kSystem, EINVAL, "MOUNT"};
+    case xdr::mountstat3::MNT3ERR_NAMETOOLONG:
+      return {Errc::kSystem, ENAMETOOLONG, "MOUNT"};
+    case xdr::mountstat3::MNT3ERR_NOTSUPP:
+      return {Errc::kUnsupported, EOPNOTSUPP, "MOUNT"};
+    default:
+      return {Errc::kSystem, EIO, "MOUNT"};
+  }
+}
+
+void note(std::string* detail, const std::string& text) {
+  if (!detail->empty()) *detail += "; ";
+  *detail += text;
+}
+
+}  // namespace
+
+std::unique_ptr<RpcClient> make_tcp_rpc(EventLoop& loop, const MountSettings& settings,
+                                        std::uint16_t port) {
+  RpcClientOptions options;
+  for (SocketAddress address : settings.addresses) {
+    address.set_port(port);
+    options.candidates.push_back({TransportKind::kTcp, address, nullptr});
+  }
+  // A MOUNT service that does not answer shall not hold up a mount for ever.
+  options.soft = true;
+  options.timeo = std::chrono::seconds(10);
+  options.retrans = 1;
+  options.connect_timeout = settings.connect_timeout;
+  TcpClientOptions tcp;
+  tcp.reserved_port = settings.reserved_port;
+  return std::make_unique<RpcClient>(
+      std::make_unique<LoopEnvironment>(loop, RdmaClientOptions{}, tcp), std::move(options));
+}
+
+Task<Result<std::uint16_t>> rpcbind_port(EventLoop& loop, const MountSettings& settings,
+                                         std::uint32_t program, std::uint32_t version,
+                                         std::string* detail) {
+  std::unique_ptr<RpcClient> rpc = make_tcp_rpc(loop, settings, settings.rpcbind_port);
+  Result<void> connected = co_await rpc->connect(detail);
+  if (!connected.ok()) {
+    co_await rpc->yield();
+    co_return connected.error();
+  }
+  OpContext op;
+  xdr::PmapPort port;
+  Result<void> outcome;
+  {
+    RpcCallLease call =
+        rpc->prepare(xdr::kRpcbProgram, xdr::kPmapVersion,
+                     static_cast<std::uint32_t>(xdr::pmapproc::PMAPPROC_GETPORT), op);
+    call->arguments(xdr::mapping{program, version, IPPROTO_TCP, 0});
+    outcome = co_await call->run();
+    if (outcome.ok() && !xdr::decode(call->results(), port)) {
+      outcome = Error{Errc::kProtocol, EIO, "undecodable rpcbind reply"};
+    }
+  }
+  co_await rpc->yield();
+  if (!outcome.ok()) {
+    *detail = outcome.error().message();
+    co_return outcome.error();
+  }
+  co_return static_cast<std::uint16_t>(port.port);
+}
+
+Task<bool> MountService::answers(RpcClient& rpc, std::string* detail) {
+  OpContext op;
+  RpcCallLease call = rpc.prepare(xdr::kMountProgram, xdr::kMountV3,
+                                  static_cast<std::uint32_t>(xdr::mountproc3::MOUNTPROC3_NULL), op);
+  Result<void> outcome = co_await call->run();
+  if (!outcome.ok()) *detail = outcome.error().message();
+  co_return outcome.ok();
+}
+
+Task<bool> MountService::try_tcp(std::uint16_t port, std::string* detail) {
+  std::unique_ptr<RpcClient> rpc = make_tcp_rpc(loop_, settings_, port);
+  std::string why;
+  Result<void> connected = co_await rpc->connect(&why);
+  if (connected.ok()) {
+    bool yes = co_await answers(*rpc, &why);
+    if (yes) {
+      own_ = std::move(rpc);
+      rpc_ = own_.get();
+      co_return true;
+    }
+  }
+  co_await rpc->yield();
+  note(detail, "TCP port " + std::to_string(port) + ": " + why);
+  co_return false;
+}
+
+Task<Result<void>> MountService::find(std::string* detail) {
+  constexpr Error kNone{Errc::kUnsupported, ECONNREFUSED, "no MOUNT service"};
+  detail->clear();
+  if (settings_.mount_port != 0) {
+    bool found = co_await try_tcp(settings_.mount_port, detail);
+    if (found) co_return Result<void>();
+    co_return kNone;
+  }
+  std::string why;
+  bool found = co_await answers(nfs_, &why);
+  if (found) {
+    rpc_ = &nfs_;
+    co_return Result<void>();
+  }
+  note(detail, "NFS connection: " + why);
+  found = co_await try_tcp(settings_.tcp_port, detail);
+  if (found) co_return Result<void>();
+  Result<std::uint16_t> port =
+      co_await rpcbind_port(loop_, settings_, xdr::kMountProgram, xdr::kMountV3, &why);
+  if (!port.ok() || *port == 0) {
+    note(detail, "rpcbind: " + (port.ok() ? std::string("MOUNT is not registered") : why));
+    co_return kNone;
+  }
+  found = co_await try_tcp(*port, detail);
+  if (found) co_return Result<void>();
+  co_return kNone;
+}
+
+Task<Result<FileHandle>> MountService::mnt(const OpContext& op, std::string_view path) {
+  RpcCallLease call =
+      rpc_->prepare(xdr::kMountProgram, xdr::kMountV3,
+                    static_cast<std::uint32_t>(xdr::mountproc3::MOUNTPROC3_MNT), op);
+  call->arguments(xdr::dirpath{path});
+  NFSRDMA_CO_CHECK_OK(co_await call->run());
+  xdr::mountres3 result;
+  if (!xdr::decode(call->results(), result)) {
+    co_return Error{Errc::kProtocol, EIO, "undecodable MOUNT result"};
+  }
+  if (result.fhs_status != xdr::mountstat3::MNT3_OK) co_return mount_error(result.fhs_status);
+  FileHandle handle(result.mountinfo.fhandle);
+  if (handle.empty()) co_return Error{Errc::kProtocol, EIO, "MOUNT: empty file handle"};
+  co_return handle;
+}
+
+Task<Result<void>> MountService::umnt(const OpContext& op, std::string_view path) {
+  RpcCallLease call =
+      rpc_->prepare(xdr::kMountProgram, xdr::kMountV3,
+                    static_cast<std::uint32_t>(xdr::mountproc3::MOUNTPROC3_UMNT), op);
+  call->arguments(xdr::dirpath{path});
+  co_return co_await call->run();
+}
+
+Task<Result<std::vector<std::string>>> MountService::exports(const OpContext& op) {
+  RpcCallLease call =
+      rpc_->prepare(xdr::kMountProgram, xdr::kMountV3,
+                    static_cast<std::uint32_t>(xdr::mountproc3::MOUNTPROC3_EXPORT), op);
+  call->set_max_results(kMaxExportList);
+  NFSRDMA_CO_CHECK_OK(co_await call->run());
+  xdr::exports list;
+  if (!xdr::decode(call->results(), list)) {
+    co_return Error{Errc::kProtocol, EIO, "undecodable export list"};
+  }
+  std::vector<std::string> paths;
+  for (const xdr::exportnode& node : list.nodes)
+    paths.emplace_back(node.ex_dir);
+  co_return paths;
+}
+
+}  // namespace nfsrdma::nfs3

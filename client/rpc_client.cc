@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/rpc_client.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <random>
+
+#include "xdr/rpc.h"
+
+namespace nfsrdma {
+namespace {
+
+/// One sequence for the whole process: a server that leaves the port out of its duplicate request
+/// cache's key must not mistake one connection's call for another's.
+std::uint32_t next_xid() {
+  static std::atomic<std::uint32_t> next{std::random_device{}()};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+constexpr unsigned kQuietTicks = 5;  // ticks without calls before the clock stops
+
+/// Resumes a coroutine from the event loop.
+class Resumer : public Deferred {
+ public:
+  explicit Resumer(ClientEnvironment& environment) : environment_(environment) {}
+  void await_resume() const {}
+
+ protected:
+  void resume_soon() { environment_.run_soon(*this); }
+  void run_deferred() override {
+    if (waiter_) std::exchange(waiter_, nullptr).resume();
+  }
+  ClientEnvironment& environment_;
+  std::coroutine_handle<> waiter_;
+};
+
+class Yield final : public Resumer {
+ public:
+  using Resumer::Resumer;
+  bool await_ready() const { return false; }
+  void await_suspend(std::coroutine_handle<> waiter) {
+    waiter_ = waiter;
+    resume_soon();
+  }
+};
+
+class Sleeper final : public Resumer, public Cancellable {
+ public:
+  Sleeper(ClientEnvironment& environment, Duration duration, CancelToken* cancel)
+      : Resumer(environment), alarm_(environment.make_alarm([this] { resume_soon(); })) {
+    if (cancel != nullptr && cancel->cancelled()) {
+      cancelled_ = true;
+      return;
+    }
+    if (cancel != nullptr) cancel->enlist(*this);
+    alarm_->set(environment.now() + duration);
+  }
+  bool await_ready() const { return cancelled_; }
+  void await_suspend(std::coroutine_handle<> waiter) { waiter_ = waiter; }
+  void on_cancel() override {
+    alarm_->cancel();
+    resume_soon();
+  }
+
+ private:
+  std::unique_ptr<Alarm> alarm_;
+  bool cancelled_ = false;
+};
+
+}  // namespace
+
+RpcClient::RpcClient(std::unique_ptr<ClientEnvironment> environment, RpcClientOptions options)
+    : environment_(std::move(environment)), options_(std::move(options)) {
+  tick_ = environment_->make_alarm([this] { tick(); });
+  const std::uint32_t count = std::max<std::uint32_t>(options_.connections, 1);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    connections_.push_back(std::make_unique<RpcConnection>(*this));
+  }
+  char name[65] = {};
+  if (::gethostname(name, sizeof name - 1) != 0) name[0] = 0;
+  machine_name_bytes_ = std::strlen(name);
+  std::memcpy(machine_name_.data(), name, machine_name_bytes_);
+}
+
+RpcClient::~RpcClient() {
+  NFSRDMA_CHECK(outstanding() == 0);
+  connections_.clear();
+}
+
+Task<Result<void>> RpcClient::connect(std::string* detail) {
+  RpcConnection& first = *connections_.front();
+  first.wake();
+  if (!first.ready() && !first.idle()) co_await first.settled().wait();
+  if (!first.ready()) {
+    *detail = options_.left_out;
+    if (!detail->empty() && !first.failures().empty()) *detail += "; ";
+    *detail += first.failures();
+    if (options_.candidates.empty()) {
+      co_return Error{Errc::kUnsupported, EPROTONOSUPPORT, "no usable transport"};
+    }
+    co_return first.last_error();
+  }
+  for (auto& connection : connections_)
+    connection->wake();
+  note_activity();
+  co_return Result<void>();
+}
+
+RpcCallLease RpcClient::prepare(std::uint32_t program, std::uint32_t version,
+                                std::uint32_t procedure, const OpContext& op) {
+  if (free_calls_.empty()) {
+    calls_.push_back(std::make_unique<RpcCall>(*this));
+    free_calls_.push_back(calls_.back().get());
+    free_calls_.reserve(calls_.size());
+  }
+  RpcCall& call = *free_calls_.back();
+  free_calls_.pop_back();
+  call.cancel_ = op.cancel;
+  call.xid = next_xid();
+  call.encoder_.emplace(call.head_room_);
+
+  std::array<std::byte, xdr::kMaxAuthBytes> body_room;
+  xdr::Encoder body(body_room);
+  xdr::authsys_parms parms;
+  parms.machinename = as_text({machine_name_.data(), machine_name_bytes_});
+  parms.uid = op.identity.uid;
+  parms.gid = op.identity.gid;
+  for (std::uint32_t i = 0; i < op.identity.group_count; ++i) {
+    parms.gids.push_back(op.identity.groups[i]);
+  }
+  xdr::encode(body, parms);
+
+  xdr::Encoder& encoder = *call.encoder_;
+  encoder.u32(call.xid);
+  encoder.u32(static_cast<std::uint32_t>(xdr::msg_type::CALL));
+  xdr::call_body header;
+  header.prog = program;
+  header.vers = version;
+  header.proc = procedure;
+  header.cred = {xdr::auth_flavor::AUTH_SYS, body.bytes()};
+  xdr::encode(encoder, header);
+  return RpcCallLease(call);
+}
+
+void RpcClient::release(RpcCall& call) {
+  NFSRDMA_CHECK(call.state_ == RpcCall::State::kIdle || call.state_ == RpcCall::State::kDone);
+  call.state_ = RpcCall::State::kIdle;
+  call.submissions_ = 0;
+  call.failed_ = false;
+  call.payload = call.tail = call.head = {};
+  call.has_payload = false;
+  call.sink = call.long_reply = {};
+  call.max_reply = 0;
+  call.results_.reset();
+  free_calls_.push_back(&call);
+}
+
+bool RpcClient::start(RpcCall& call) {
+  if (call.max_reply == 0) call.set_max_results(512);
+  call.started_ = environment_->now();
+  const bool cancelled = call.cancel_ != nullptr && call.cancel_->cancelled();
+  if (aborted_ || cancelled) {
+    call.finish({Errc::kSystem, aborted_ ? EIO : EINTR, aborted_ ? "aborted" : "interrupted"});
+    return true;
+  }
+  if (call.cancel_ != nullptr) call.cancel_->enlist(call);
+  note_activity();
+  choose().submit(call);
+  return call.state_ == RpcCall::State::kDone;
+}
+
+RpcConnection& RpcClient::choose() {
+  if (connections_.size() == 1) return *connections_.front();
+  RpcConnection* best = nullptr;
+  for (std::size_t i = 0; i < connections_.size(); ++i) {
+    RpcConnection& candidate = *connections_[(next_connection_ + i) % connections_.size()];
+    if (best == nullptr || (candidate.ready() && !best->ready()) ||
+        (candidate.ready() == best->ready() && candidate.load() < best->load())) {
+      best = &candidate;
+    }
+  }
+  next_connection_ = (next_connection_ + 1) % connections_.size();
+  return *best;
+}
+
+Task<void> RpcClient::sleep(Duration duration, CancelToken* cancel) {
+  Sleeper sleeper(*environment_, duration, cancel);
+  co_await sleeper;
+}
+
+Task<void> RpcClient::yield() {
+  Yield turn(*environment_);
+  co_await turn;
+}
+
+void RpcClient::call_answered() {
+  if (!not_responding_) return;
+  not_responding_ = false;
+  if (observer_.responding) observer_.responding();
+}
+
+void RpcClient::note_activity() {
+  quiet_ticks_ = 0;
+  if (!tick_->armed() || long_tick_) arm_tick();
+}
+
+void RpcClient::arm_tick() {
+  const Duration interval = std::clamp<Duration>(options_.timeo / 8, std::chrono::milliseconds(10),
+                                                 std::chrono::seconds(1));
+  long_tick_ = false;
+  tick_->set(environment_->now() + interval);
+}
+
+void RpcClient::tick() {
+  const TimePoint now = environment_->now();
+  for (auto& connection : connections_)
+    connection->tick(now);
+  if (outstanding() > 0) quiet_ticks_ = 0;
+  if (quiet_ticks_++ < kQuietTicks) {
+    arm_tick();
+    return;
+  }
+  // Nothing to watch but idleness.
+  bool any_ready = false;
+  for (auto& connection : connections_)
+    any_ready |= connection->ready();
+  if (!any_ready || options_.idle_timeout == Duration::zero()) return;
+  long_tick_ = true;
+  tick_->set(now + options_.idle_timeout / 4);
+}
+
+void RpcClient::abort_all() {
+  aborted_ = true;
+  for (auto& connection : connections_) {
+    connection->fail_all({Errc::kSystem, EIO, "aborted"});
+  }
+}
+
+TransportKind RpcClient::kind() const {
+  return connections_.front()->kind();
+}
+
+std::vector<ConnectionInfo> RpcClient::connections() const {
+  std::vector<ConnectionInfo> all;
+  for (const auto& connection : connections_) {
+    if (connection->ready()) all.push_back(connection->describe());
+  }
+  return all;
+}
+
+TransferStats RpcClient::totals() const {
+  TransferStats sum;
+  for (const auto& connection : connections_)
+    add_stats(sum, connection->totals());
+  return sum;
+}
+
+std::size_t RpcClient::outstanding() const {
+  std::size_t sum = 0;
+  for (const auto& connection : connections_)
+    sum += connection->load();
+  return sum;
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// RpcClient: RPC calls to one server, over one or more connections that are made again when they
+// break. A call is answered, or fails for one of these: its operation was cancelled (EINTR), the
+// mount is soft and time is up (ETIMEDOUT), everything was aborted (EIO), the server refused it, or
+// it cannot be sent at all.
+//
+// A lost connection costs the callers nothing but time: unanswered calls go out again, with the
+// same xid, so that the server's duplicate request cache knows them.
+//
+// On the environment's thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/backoff.h"
+#include "client/client_environment.h"
+#include "client/rpc_call.h"
+#include "client/rpc_connection.h"
+#include "rpcrdma/base/task.h"
+
+namespace nfsrdma {
+
+struct RpcClientOptions {
+  std::vector<TransportCandidate> candidates;
+  std::string left_out;  // transports that were wanted but are not candidates, and why
+  bool soft = false;
+  Duration timeo = std::chrono::seconds(60);
+  std::uint32_t retrans = 2;
+  std::uint32_t connections = 1;
+  Duration idle_timeout = std::chrono::seconds(300);  // zero: never
+  Duration connect_timeout = std::chrono::seconds(15);
+};
+
+struct RpcClientObserver {
+  std::function<void(const ConnectionInfo&)> connected;
+  std::function<void(const std::string& why)> disconnected;
+  std::function<void()> not_responding;
+  std::function<void()> responding;
+};
+
+class RpcClient {
+ public:
+  RpcClient(std::unique_ptr<ClientEnvironment> environment, RpcClientOptions options);
+  /// No call may be under way.
+  ~RpcClient();
+  RpcClient(const RpcClient&) = delete;
+  RpcClient& operator=(const RpcClient&) = delete;
+
+  /// Makes the first connection: one round over all candidates. Further connections follow behind
+  /// it. On an error *detail, which outlives the Task, says what was tried.
+  Task<Result<void>> connect(std::string* detail);
+
+  /// A call with its header encoded.
+  RpcCallLease prepare(std::uint32_t program, std::uint32_t version, std::uint32_t procedure,
+                       const OpContext& op);
+  Task<void> sleep(Duration duration, CancelToken* cancel);
+  /// Goes on from the event loop, with nothing of the client on the stack: before destroying it.
+  Task<void> yield();
+
+  void set_observer(RpcClientObserver observer) { observer_ = std::move(observer); }
+  /// Everything under way, and to come, fails with EIO.
+  void abort_all();
+  /// The way that the first connection took.
+  TransportKind kind() const;
+  std::vector<ConnectionInfo> connections() const;
+  TransferStats totals() const;
+  std::size_t outstanding() const;
+  const RpcClientOptions& options() const { return options_; }
+  ClientEnvironment& environment() { return *environment_; }
+
+ private:
+  friend class RpcCall;
+  friend class RpcCallLease;
+  friend class RpcConnection;
+
+  bool start(RpcCall& call);
+  void release(RpcCall& call);
+  RpcConnection& choose();
+  void call_answered();
+  void note_activity();
+  void tick();
+  void arm_tick();
+
+  std::unique_ptr<ClientEnvironment> environment_;
+  RpcClientOptions options_;
+  RpcClientObserver observer_;
+  std::unique_ptr<Alarm> tick_;
+  std::vector<std::unique_ptr<RpcConnection>> connections_;
+  std::vector<std::unique_ptr<RpcCall>> calls_;
+  std::vector<RpcCall*> free_calls_;
+  std::size_t next_connection_ = 0;
+  unsigned quiet_ticks_ = 0;
+  bool long_tick_ = false;
+  bool aborted_ = false;
+  bool not_responding_ = false;
+  std::array<std::byte, 256> machine_name_{};
+  std::size_t machine_name_bytes_ = 0;
+};
+
+}  // namespace nfsrdma

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lifetimes: a Link that is over moves to retired_ and is destroyed from a deferred item, since its
+// transport is usually on the stack at that moment. A link that we close ourselves is over when its
+// transport says so, or at once when no call is with it.
+#include "client/rpc_connection.h"
+
+#include "client/rpc_client.h"
+
+namespace nfsrdma {
+namespace {
+
+/// Rounds of attempts after a lost RDMA connection in which TCP is left out: a server that restarts
+/// shall not push its clients off RDMA.
+constexpr unsigned kStickyRounds = 10;
+/// With something else left to try, a silent server is given up on sooner.
+constexpr Duration kImpatient = std::chrono::seconds(5);
+
+}  // namespace
+
+void add_stats(TransferStats& sum, const TransferStats& more) {
+  sum.rdma_write_bytes += more.rdma_write_bytes;
+  sum.rdma_read_bytes += more.rdma_read_bytes;
+  sum.inline_bytes += more.inline_bytes;
+  sum.rdma_writes += more.rdma_writes;
+  sum.rdma_reads += more.rdma_reads;
+  sum.calls += more.calls;
+  sum.replies += more.replies;
+  sum.errors += more.errors;
+  sum.invalidations += more.invalidations;
+  sum.credit_waits += more.credit_waits;
+}
+
+RpcConnection::RpcConnection(RpcClient& client)
+    : client_(client), backoff_alarm_(client.environment().make_alarm([this] { start_round(); })) {}
+
+RpcConnection::~RpcConnection() = default;
+
+void RpcConnection::submit(RpcCall& call) {
+  call.connection_ = this;
+  ++load_;
+  last_used_ = client_.environment().now();
+  if (state_ == State::kReady && waiting_.empty()) {
+    send_now(call);
+    return;
+  }
+  call.state_ = RpcCall::State::kWaiting;
+  waiting_.push_back(call);
+  wake();
+}
+
+void RpcConnection::send_now(RpcCall& call) {
+  call.state_ = RpcCall::State::kSubmitted;
+  call.submitted_ = client_.environment().now();
+  ++call.submissions_;
+  submitted_.push_back(call);
+  link_->transport->submit(call);
+}
+
+void RpcConnection::send_waiting() {
+  IntrusiveList<RpcCall, RpcCall> batch;
+  batch.splice_back(waiting_);
+  while (RpcCall* call = batch.pop_front()) {
+    if (state_ == State::kReady) {
+      send_now(*call);
+    } else {
+      waiting_.push_back(*call);
+    }
+  }
+}
+
+void RpcConnection::call_returned(RpcCall& call, bool answered) {
+  call.ListNode<RpcCall>::unlink();
+  --load_;
+  last_used_ = client_.environment().now();
+  if (!answered) return;
+  link_->answered = true;
+  client_.call_answered();
+}
+
+void RpcConnection::requeue(RpcCall& call) {
+  call.state_ = RpcCall::State::kWaiting;
+  ++load_;
+  waiting_.push_back(call);
+}
+
+void RpcConnection::withdraw(RpcCall& call) {
+  const bool submitted = call.state_ == RpcCall::State::kSubmitted;
+  call.ListNode<RpcCall>::unlink();
+  --load_;
+  call.state_ = RpcCall::State::kDone;
+  if (submitted && link_) link_->transport->cancel(call);
+}
+
+void RpcConnection::wake() {
+  if (state_ == State::kIdle) start_round();
+}
+
+void RpcConnection::start_round() {
+  failures_.clear();
+  candidate_ = 0;
+  try_candidate();
+}
+
+bool RpcConnection::skip_candidate() const {
+  const TransportCandidate& candidate = client_.options().candidates[candidate_];
+  return had_rdma_ && !is_rdma(candidate.kind) && rounds_failed_ < kStickyRounds;
+}
+
+void RpcConnection::try_candidate() {
+  const auto& candidates = client_.options().candidates;
+  while (candidate_ < candidates.size() && skip_candidate())
+    ++candidate_;
+  if (candidate_ >= candidates.size()) {
+    round_failed();
+    return;
+  }
+  state_ = State::kConnecting;
+  const bool last = candidate_ + 1 == candidates.size();
+  const Duration patience = last ? client_.options().connect_timeout
+                                 : std::min(client_.options().connect_timeout, kImpatient);
+  link_ = std::make_unique<Link>(*this);
+  link_->transport = client_.environment().make_transport(candidates[candidate_], patience, *link_);
+}
+
+void RpcConnection::round_failed() {
+  ++rounds_failed_;
+  state_ = State::kIdle;
+  if (!waiting_.empty()) retry_after(backoff_.next());
+  settled_.wake_all();
+}
+
+void RpcConnection::retry_after(Duration wait) {
+  state_ = State::kBackoff;
+  if (wait == Duration::zero() && !client_.options().candidates.empty()) {
+    start_round();
+  } else {
+    backoff_alarm_->set(client_.environment().now() + wait);
+  }
+}
+
+void RpcConnection::became_ready() {
+  if (state_ != State::kConnecting) return;
+  state_ = State::kReady;
+  kind_ = link_->transport->kind();
+  had_rdma_ = is_rdma(kind_);
+  rounds_failed_ = 0;
+  last_used_ = client_.environment().now();
+  fallback_reason_ = client_.options().left_out;
+  if (!fallback_reason_.empty() && !failures_.empty()) fallback_reason_ += "; ";
+  fallback_reason_ += failures_;
+  if (client_.observer_.connected) client_.observer_.connected(describe());
+  client_.note_activity();
+  send_waiting();
+  settled_.wake_all();
+}
+
+void RpcConnection::closed(Error why, const std::string& detail) {
+  const std::string text = detail.empty() ? why.message() : detail;
+  if (state_ != State::kConnecting) {
+    lost(text);
+    return;
+  }
+  const TransportCandidate& candidate = client_.options().candidates[candidate_];
+  if (!failures_.empty()) failures_ += "; ";
+  failures_ +=
+      std::string(transport_name(candidate.kind)) + " " + candidate.address.text() + ": " + text;
+  last_error_ = why;
+  retire_link();
+  ++candidate_;
+  try_candidate();
+}
+
+void RpcConnection::lost(const std::string& detail) {
+  if (link_->answered) backoff_.reset();
+  add_stats(past_, link_->transport->describe().stats);
+  retire_link();
+  state_ = State::kIdle;
+  if (client_.observer_.disconnected) client_.observer_.disconnected(detail);
+  if (state_ == State::kIdle && !waiting_.empty()) retry_after(backoff_.next());
+}
+
+void RpcConnection::hang_up(const std::string& why) {
+  Link* link = link_.get();
+  link->transport->close();
+  // The transport may have said so already, and may not say so at all with nothing under way.
+  if (link_.get() == link && submitted_.empty()) lost(why);
+}
+
+void RpcConnection::retire_link() {
+  retired_.push_back(std::move(link_));
+  client_.environment().run_soon(*this);
+}
+
+void RpcConnection::run_deferred() {
+  std::vector<std::unique_ptr<Link>> gone;
+  gone.swap(retired_);
+}
+
+bool RpcConnection::expire_one(TimePoint now) {
+  const Duration limit = client_.options().timeo * (client_.options().retrans + 1);
+  RpcCall* expired = nullptr;
+  auto look = [&](RpcCall& call) {
+    if (expired == nullptr && now - call.started_ >= limit) expired = &call;
+  };
+  submitted_.for_each(look);
+  waiting_.for_each(look);
+  if (expired == nullptr) return false;
+  withdraw(*expired);
+  expired->finish({Errc::kTimedOut, ETIMEDOUT, "the server does not answer"});
+  return true;
+}
+
+bool RpcConnection::overdue(TimePoint now) {
+  const Duration limit = client_.options().timeo * (client_.options().retrans + 1);
+  bool found = false;
+  auto look = [&](RpcCall& call) { found |= now - call.started_ >= limit; };
+  submitted_.for_each(look);
+  waiting_.for_each(look);
+  return found;
+}
+
+bool RpcConnection::presumed_dead(TimePoint now) {
+  const Duration timeo = client_.options().timeo;
+  const Duration limit = timeo * (client_.options().retrans + 1);
+  const Duration silent = now - link_->transport->last_heard();
+  bool dead = false;
+  submitted_.for_each([&](RpcCall& call) {
+    const Duration waited = now - call.submitted_;
+    // A server that answers others may just take long over this one; but not for ever.
+    dead |= (waited >= timeo && silent >= timeo) || waited >= limit;
+  });
+  return dead;
+}
+
+void RpcConnection::tick(TimePoint now) {
+  if (client_.options().soft) {
+    while (expire_one(now)) {
+    }
+  } else if (!client_.not_responding_ && overdue(now)) {
+    client_.not_responding_ = true;
+    if (client_.observer_.not_responding) client_.observer_.not_responding();
+  }
+  if (state_ != State::kReady) return;
+  if (presumed_dead(now)) {
+    hang_up("no answer in time");
+    return;
+  }
+  const Duration idle = client_.options().idle_timeout;
+  if (load_ == 0 && idle > Duration::zero() && now - last_used_ >= idle) hang_up("idle");
+}
+
+void RpcConnection::fail_all(Error why) {
+  for (;;) {
+    RpcCall* call = submitted_.front();
+    if (call == nullptr) call = waiting_.front();
+    if (call == nullptr) return;
+    withdraw(*call);
+    call->finish(why);
+  }
+}
+
+ConnectionInfo RpcConnection::describe() const {
+  ConnectionInfo info = link_->transport->describe();
+  info.fallback_reason = fallback_reason_;
+  return info;
+}
+
+TransferStats RpcConnection::totals() const {
+  TransferStats sum = past_;
+  if (state_ == State::kReady) add_stats(sum, link_->transport->describe().stats);
+  return sum;
+}
+
+}  // namespace nfsrdma

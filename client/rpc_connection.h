@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// RpcConnection: one place of an RpcClient for a connection. It makes a transport when there are
+// calls, goes through the candidates until one connects, and makes the next one when that is lost.
+//
+//   kIdle --call--> kConnecting --ready--> kReady --lost, calls waiting--> kConnecting (at once)
+//     ^                  | all candidates failed               |
+//     |                  v                                     | lost, none waiting; idle
+//     |             kBackoff --alarm--> kConnecting             v
+//     +------------------------------------------------------ kIdle
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/backoff.h"
+#include "client/client_environment.h"
+#include "client/rpc_call.h"
+#include "rpcrdma/base/task.h"
+
+namespace nfsrdma {
+
+void add_stats(TransferStats& sum, const TransferStats& more);
+
+class RpcConnection final : private Deferred {
+ public:
+  explicit RpcConnection(RpcClient& client);
+  ~RpcConnection() override;
+
+  /// Sends `call` as soon as there is a connection.
+  void submit(RpcCall& call);
+  void withdraw(RpcCall& call);
+  /// Connects when it is not connected.
+  void wake();
+  /// Housekeeping: time-outs and idleness.
+  void tick(TimePoint now);
+  void fail_all(Error why);
+
+  bool ready() const { return state_ == State::kReady; }
+  bool idle() const { return state_ == State::kIdle; }
+  std::size_t load() const { return load_; }
+  ConnectionInfo describe() const;
+  TransferStats totals() const;
+  TransportKind kind() const { return kind_; }
+  /// What was tried and failed in the last round: "verbs ...: ...; iwarp ...".
+  const std::string& failures() const { return failures_; }
+  /// Woken when the connection became ready or a round of attempts failed.
+  WaitList& settled() { return settled_; }
+
+  /// Why the last round of attempts failed.
+  Error last_error() const { return last_error_; }
+
+ private:
+  friend class RpcCall;
+
+  /// A transport with its handler: word from one that was given up is not mistaken for its
+  /// successor's.
+  struct Link final : ClientTransportHandler {
+    explicit Link(RpcConnection& o) : owner(o) {}
+    void on_transport_ready() override {
+      if (owner.link_.get() == this) owner.became_ready();
+    }
+    void on_transport_closed(Error why, const std::string& detail) override {
+      if (owner.link_.get() == this) owner.closed(why, detail);
+    }
+    RpcConnection& owner;
+    std::unique_ptr<ClientTransport> transport;
+    bool answered = false;
+  };
+  enum class State : std::uint8_t { kIdle, kConnecting, kReady, kBackoff };
+
+  void start_round();
+  void try_candidate();
+  bool skip_candidate() const;
+  void round_failed();
+  void became_ready();
+  void closed(Error why, const std::string& detail);
+  void lost(const std::string& detail);
+  void hang_up(const std::string& why);
+  void retire_link();
+  void retry_after(Duration wait);
+  void send_now(RpcCall& call);
+  void send_waiting();
+  /// `call` came back from the transport.
+  void call_returned(RpcCall& call, bool answered);
+  void requeue(RpcCall& call);
+  bool expire_one(TimePoint now);
+  bool presumed_dead(TimePoint now);
+  bool overdue(TimePoint now);
+  void run_deferred() override;
+
+  RpcClient& client_;
+  State state_ = State::kIdle;
+  std::unique_ptr<Link> link_;
+  std::vector<std::unique_ptr<Link>> retired_;  // destroyed with nothing of theirs on the stack
+  IntrusiveList<RpcCall, RpcCall> submitted_;   // in order of submission
+  IntrusiveList<RpcCall, RpcCall> waiting_;
+  std::size_t load_ = 0;
+  std::size_t candidate_ = 0;
+  std::string failures_;
+  std::string fallback_reason_;
+  TransportKind kind_ = TransportKind::kTcp;
+  bool had_rdma_ = false;
+  unsigned rounds_failed_ = 0;  // since the last connection
+  Error last_error_{};
+  TimePoint last_used_{};
+  Backoff backoff_;
+  std::unique_ptr<Alarm> backoff_alarm_;
+  TransferStats past_;
+  WaitList settled_;
+};
+
+}  // namespace nfsrdma
