@@ -36,13 +36,13 @@ struct RpcCredentials {
 };
 
 enum class Outcome : std::uint8_t {
-  kReply,        // the result is encoded: send it
-  kWouldBlock,   // nothing was done: run again on a worker thread with may_block set
-  kNeedBuffer,   // nothing was done: run again when the pool has `buffer_wanted` bytes
+  kReply,         // the result is encoded: send it
+  kWouldBlock,    // nothing was done: run again on a worker thread with may_block set
+  kNeedBuffer,    // nothing was done: run again when the pool has `buffer_wanted` bytes
   kReplyDurable,  // encoded; send it once `durable_fd`'s changes are on stable storage
-  kGarbageArgs,  // the arguments do not decode: RPC GARBAGE_ARGS
-  kSystemError,  // RPC SYSTEM_ERR
-  kDrop,         // no reply
+  kGarbageArgs,   // the arguments do not decode: RPC GARBAGE_ARGS
+  kSystemError,   // RPC SYSTEM_ERR
+  kDrop,          // no reply
 };
 
 /// One call being served. Pooled by the dispatcher; on one thread at a time.
@@ -69,6 +69,9 @@ struct Request {
   /// Then the reply becomes the status and this many zero words: the failed arm of the result
   /// without attributes (wcc_data: 2; LINK: 3; RENAME: 4).
   std::size_t failure_words = 2;
+  /// COMMIT: Encoder mark of the 8 verifier bytes, which are to be those in force *after* the sync
+  /// (ServerContext::verifier, big-endian): the dispatcher patches them. 0: none.
+  std::size_t verifier_mark = 0;
   /// Whatever must stay alive until the reply left (fd cache pins). Released by the dispatcher.
   void (*release)(Request&) = nullptr;
   void* pinned[4] = {};
@@ -87,9 +90,9 @@ enum class Replay : std::uint8_t {
 };
 
 enum class Placement : std::uint8_t {
-  kInline,      // never blocks for long, or says kWouldBlock itself
-  kMeasured,    // inline while the file system answers fast, on workers while it does not
-  kWorker,      // always on a worker thread (fsync and the like)
+  kInline,    // never blocks for long, or says kWouldBlock itself
+  kMeasured,  // inline while the file system answers fast, on workers while it does not
+  kWorker,    // always on a worker thread (fsync and the like)
 };
 
 struct ProcedureRow {

@@ -62,7 +62,8 @@ int Resolver::identify(int directory_fd, const char* name, HandleScheme scheme,
     identity->scheme = HandleScheme::kInode;
   }
   identity->kernel_type = 0;
-  std::uint64_t inode, birth;
+  std::uint64_t inode = 0;
+  std::uint64_t birth = 0;
   if (const int error = statx_identity(directory_fd, name, &inode, &birth, &identity->mount_id)) {
     return error;
   }

@@ -178,6 +178,16 @@ int Resolver::peek(const Export& entry, FileEntry& directory, const char* name, 
   return 0;
 }
 
+void Resolver::note_moved(const Export& entry, FileEntry& directory, std::string_view name) {
+  const std::shared_ptr<MountPoint> mount = entry.mount(directory.parts().mount_key);
+  Identity identity;
+  if (!mount || mount->scheme != HandleScheme::kInode || check_name(name) != 0 ||
+      identify(directory.path_fd(), CName(name).c_str(), HandleScheme::kInode, &identity) != 0) {
+    return;
+  }
+  note_place(entry, *mount, identity, directory, name);
+}
+
 bool Resolver::handle_of(const Export& entry, FileEntry& directory, const char* name,
                          FileHandle* handle) {
   const std::shared_ptr<MountPoint> mount = entry.mount(directory.parts().mount_key);

@@ -46,6 +46,9 @@ class Resolver {
   /// the directory gives. As the caller.
   int peek(const Export& entry, FileEntry& directory, const char* name, std::uint64_t inode,
            FileHandle* handle, struct stat* attributes, std::uint64_t* fsid);
+  /// `name` in `directory` is where its object can be found from now on. Nothing to do with kernel
+  /// handles.
+  void note_moved(const Export& entry, FileEntry& directory, std::string_view name);
   /// The handle of an entry, or false: to forget what is about to be removed. As the caller.
   bool handle_of(const Export& entry, FileEntry& directory, const char* name, FileHandle* handle);
 

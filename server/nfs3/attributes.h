@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes of the kernel as NFSv3's.
+#pragma once
+
+#include <sys/stat.h>
+
+#include "server/vfs/change_witness.h"
+#include "server/vfs/resolver.h"
+#include "xdr/nfs3_types.h"
+
+namespace nfsrdma::nfs3 {
+
+xdr::fattr3 fattr3_of(const struct stat& st, std::uint64_t fsid);
+
+inline xdr::post_op_attr post_op(const struct stat& st, std::uint64_t fsid) {
+  return {true, fattr3_of(st, fsid)};
+}
+/// Of a resolved object as it was last looked at; absent when there is none.
+inline xdr::post_op_attr post_op(const Resolved& object) {
+  if (!object.file) return {};
+  return post_op(object.attributes, object.file->fsid());
+}
+
+/// One change of one object, for wcc_data: construct before the change, ask after it.
+class WccScope {
+ public:
+  /// Looks at the attributes afresh.
+  WccScope(ChangeWitness& witness, Resolved& object);
+  /// Looks again. `before` is there only when nothing else changed the object meanwhile.
+  xdr::wcc_data finish();
+
+ private:
+  ChangeWitness::Watch watch_;
+  Resolved& object_;
+  struct stat before_;
+  bool looked_;
+};
+
+}  // namespace nfsrdma::nfs3

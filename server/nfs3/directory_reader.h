@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// DirectoryReader: the entries of a directory from a cookie on, for READDIR and READDIRPLUS.
+// Cookies are the kernel's own (getdents64's d_off), so they mean the same after a restart and
+// while the directory changes, as far as the file system promises that. Borrows the cached stream
+// of the directory and gives it back on destruction.
+#pragma once
+
+#include <cstdint>
+
+#include "server/nfs3/call_context.h"
+
+namespace nfsrdma::nfs3 {
+
+struct DirectoryEntry {
+  std::uint64_t inode = 0;
+  std::uint64_t cookie = 0;    // of the entry behind this one
+  const char* name = nullptr;  // until the next call of next()
+};
+
+class DirectoryReader {
+ public:
+  DirectoryReader(CallContext& call, Resolved& directory) : call_(call), directory_(directory) {}
+  ~DirectoryReader();
+  DirectoryReader(const DirectoryReader&) = delete;
+  DirectoryReader& operator=(const DirectoryReader&) = delete;
+
+  /// `chunk`: how much to ask the kernel for at a time; about as much as the reply will take, since
+  /// what was read for nothing has to be read again. 0 or an errno.
+  int open(std::uint64_t cookie, std::size_t chunk);
+
+  enum class Next : std::uint8_t { kEntry, kEnd, kError };
+  /// kError: *error is set.
+  Next next(DirectoryEntry* entry, int* error);
+
+ private:
+  CallContext& call_;
+  Resolved& directory_;
+  FdCache::DirectoryStream stream_;
+  std::size_t chunk_ = 0;
+  std::size_t used_ = 0;
+  std::size_t filled_ = 0;
+};
+
+}  // namespace nfsrdma::nfs3

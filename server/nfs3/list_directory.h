@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What READDIR and READDIRPLUS have in common. The cookie verifier is always zero, as in Linux's
+// server: the kernel's cookies stay good, so there is nothing to verify.
+#pragma once
+
+#include "server/nfs3/directory_reader.h"
+#include "xdr/nfs3_directory.h"
+
+namespace nfsrdma::nfs3 {
+
+/// Room for the status and what follows when nothing is listed.
+inline constexpr std::size_t kListingHead = 128;
+
+struct Listing {
+  xdr::nfs_fh3 dir;
+  std::uint64_t cookie = 0;
+  xdr::DirectoryLimits limits;
+  std::size_t chunk = 0;  // for DirectoryReader::open
+};
+
+/// Where the handle of the entry at hand is kept until it is encoded.
+using HandleRoom = FileHandle;
+
+template <typename Entry>
+Outcome listing_failed(const Resolved& directory, xdr::nfsstat3 status, xdr::Encoder& result) {
+  xdr::Nfs3Result<xdr::Void, xdr::READDIR3resfail> res;  // both have the same failed arm
+  res.status = status;
+  res.resfail.dir_attributes = post_op(directory);
+  xdr::encode(result, res);
+  return Outcome::kReply;
+}
+
+/// `describe(call, directory, found, handle_room)` makes an Entry.
+template <typename Entry, typename Describe>
+Outcome list_directory(ServerContext& server, Request& request, const Listing& listing,
+                       xdr::Encoder& result, Describe describe) {
+  CallContext call(server, request);
+  Resolved directory;
+  const xdr::nfsstat3 status = call.resolve(listing.dir, Use::kLook, &directory);
+  if (call.would_block()) return Outcome::kWouldBlock;
+  if (status != xdr::nfsstat3::NFS3_OK) return listing_failed<Entry>(directory, status, result);
+  DirectoryReader reader(call, directory);
+  if (int error = reader.open(listing.cookie, listing.chunk)) {
+    if (error == EINVAL)
+      return listing_failed<Entry>(directory, xdr::nfsstat3::NFS3ERR_BAD_COOKIE, result);
+    return listing_failed<Entry>(directory, status_of_errno(error), result);
+  }
+  xdr::DirectoryWriter<Entry> writer(result, listing.limits);
+  if (!writer.start(post_op(directory), {})) {
+    return listing_failed<Entry>(directory, xdr::nfsstat3::NFS3ERR_TOOSMALL, result);
+  }
+  DirectoryEntry found;
+  FileHandle handle;
+  int error = 0;
+  auto next = reader.next(&found, &error);
+  while (next == DirectoryReader::Next::kEntry) {
+    if (!writer.try_add(describe(call, directory, found, handle))) break;
+    next = reader.next(&found, &error);
+  }
+  if (writer.count() == 0 && next != DirectoryReader::Next::kEnd) {
+    writer.abandon();
+    return listing_failed<Entry>(directory,
+                                 next == DirectoryReader::Next::kError
+                                     ? status_of_errno(error)
+                                     : xdr::nfsstat3::NFS3ERR_TOOSMALL,
+                                 result);
+  }
+  // An error behind some entries shows again when the client asks for the rest.
+  writer.finish(next == DirectoryReader::Next::kEnd);
+  return Outcome::kReply;
+}
+
+}  // namespace nfsrdma::nfs3

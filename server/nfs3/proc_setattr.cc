@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs3/call_context.h"
+#include "server/nfs3/procedures.h"
+#include "server/nfs3/set_attributes.h"
+
+namespace nfsrdma::nfs3 {
+
+namespace {
+
+bool guard_holds(const xdr::sattrguard3& guard, const struct stat& now) {
+  return !guard.check || guard.obj_ctime == fattr3_of(now, 0).ctime;
+}
+
+}  // namespace
+
+Outcome setattr(ServerContext& server, Request& request, xdr::Decoder& decoder,
+                xdr::Encoder& result) {
+  xdr::SETATTR3args args;
+  if (!xdr::decode(decoder, args)) return Outcome::kGarbageArgs;
+  const std::size_t mark = result.mark();
+  CallContext call(server, request);
+  xdr::SETATTR3res res;
+  Resolved object;
+  res.status = call.resolve(args.object, Use::kChange, &object);
+  if (call.would_block()) return Outcome::kWouldBlock;
+  if (res.status != xdr::nfsstat3::NFS3_OK) {
+    xdr::encode(result, res);
+    return Outcome::kReply;
+  }
+  WccScope wcc(server.changes, object);
+  const bool may = guard_holds(args.guard, object.attributes);
+  res.status = may ? status_of_errno(set_attributes(call, object, args.new_attributes))
+                   : xdr::nfsstat3::NFS3ERR_NOT_SYNC;
+  res.resok.obj_wcc = res.resfail.obj_wcc = wcc.finish();
+  xdr::encode(result, res);
+  if (res.status != xdr::nfsstat3::NFS3_OK) return Outcome::kReply;
+  call.wait_for_metadata(object);
+  return call.outcome(mark);
+}
+
+}  // namespace nfsrdma::nfs3

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// WRITE: from the receive buffers straight into the file, as the caller (so that set-id bits fall,
+// quota counts and reserved blocks stay reserved).
+//
+// UNSTABLE data is in the page cache when the reply goes out; the file is marked so that nothing
+// closes it before an fsync has told whether it reached the disk. DATA_SYNC and FILE_SYNC wait for
+// the committer, also on an `async` export: that option is about names, not about data a client
+// asked to have on disk.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <limits>
+
+#include "server/nfs3/call_context.h"
+#include "server/nfs3/procedures.h"
+#include "server/nfs3/write_verf.h"
+
+namespace nfsrdma::nfs3 {
+
+namespace {
+
+/// 0 or an errno; *written may be less than the data when the disk got full.
+int write_data(int fd, ByteSpan data, std::uint64_t offset, std::size_t* written) {
+  constexpr auto kMaxOffset = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+  if (offset > kMaxOffset || data.size() > kMaxOffset - offset) return EFBIG;
+  std::size_t done = 0;
+  while (done < data.size()) {
+    const ssize_t n =
+        ::pwrite(fd, data.data() + done, data.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && done == 0) return errno;
+    if (n <= 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  *written = done;
+  return 0;
+}
+
+}  // namespace
+
+Outcome write(ServerContext& server, Request& request, xdr::Decoder& decoder,
+              xdr::Encoder& result) {
+  xdr::WRITE3args args;
+  if (!xdr::decode(decoder, args) || args.count > args.data.bytes.size() ||
+      !xdr::is_known(args.stable)) {
+    return Outcome::kGarbageArgs;
+  }
+  const std::size_t mark = result.mark();
+  CallContext call(server, request);
+  xdr::WRITE3res res;
+  Resolved file;
+  res.status = call.resolve(args.file, Use::kChange, &file);
+  if (call.would_block()) return Outcome::kWouldBlock;
+  if (res.status != xdr::nfsstat3::NFS3_OK) {
+    res.resfail.file_wcc.after = post_op(file);
+    xdr::encode(result, res);
+    return Outcome::kReply;
+  }
+  WccScope wcc(server.changes, file);
+  const struct stat before = file.attributes;
+  // Before the write: should an fsync fail from here on, the client must see a difference.
+  res.resok.verf = write_verf(server.verifier);
+  int fd = -1;
+  std::size_t written = 0;
+  int error = server.files.data_fd(*file.file, call.caller(), kRightWrite, before, &fd);
+  if (error == 0) {
+    file.file->unstable.store(true, std::memory_order_release);
+    error = write_data(fd, args.data.bytes.first(args.count), args.offset, &written);
+  }
+  res.status = status_of_errno(error);
+  res.resok.file_wcc = res.resfail.file_wcc = wcc.finish();
+  server.files.note_own_change(*file.file, before, file.attributes);
+  res.resok.count = static_cast<std::uint32_t>(written);
+  res.resok.committed = args.stable;
+  xdr::encode(result, res);
+  if (error != 0 || args.stable == xdr::stable_how::UNSTABLE) return Outcome::kReply;
+  request.durable_data_only = args.stable == xdr::stable_how::DATA_SYNC;
+  call.wait_for(file);
+  return call.outcome(mark);
+}
+
+}  // namespace nfsrdma::nfs3
