@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real program: started on high ports, used through libnfs, ended by SIGTERM.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <nfsc/libnfs.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "rpcrdma/base/socket_address.h"
+#include "rpcrdma/base/unique_fd.h"
+
+namespace nfsrdma {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+/// A TCP port of the loopback that nobody has right now.
+int free_port() {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  SocketAddress any = SocketAddress::parse("127.0.0.1", 0).value();
+  EXPECT_EQ(::bind(fd.get(), any.data(), any.length()), 0);
+  return SocketAddress::local_of(fd.get()).value().port();
+}
+
+/// A child process with its outputs.
+class Child {
+ public:
+  explicit Child(const std::vector<std::string>& args) {
+    int out[2], err[2];
+    EXPECT_EQ(::pipe2(out, O_CLOEXEC), 0);
+    EXPECT_EQ(::pipe2(err, O_CLOEXEC), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(out[1], STDOUT_FILENO);
+      ::dup2(err[1], STDERR_FILENO);
+      std::vector<char*> argv{const_cast<char*>(NFS_RDMAD)};
+      for (const std::string& arg : args)
+        argv.push_back(const_cast<char*>(arg.c_str()));
+      argv.push_back(nullptr);
+      ::execv(NFS_RDMAD, argv.data());
+      ::_exit(127);
+    }
+    out_.reset(out[0]);
+    err_.reset(err[0]);
+    ::close(out[1]);
+    ::close(err[1]);
+  }
+  ~Child() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+  }
+  void signal(int number) { ::kill(pid_, number); }
+  /// A line of the output, or what there is when it ends or 20 seconds pass.
+  std::string out_line() { return read_until(out_.get(), out_text_, "\n"); }
+  /// All of stderr up to where `text` appears (or the end).
+  std::string err_until(const std::string& text) { return read_until(err_.get(), err_text_, text); }
+  std::string err_all() { return err_until(std::string("\0", 1)); }
+  int exit_status() {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+ private:
+  static std::string read_until(int fd, std::string& text, const std::string& end) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    for (;;) {
+      if (std::size_t at = text.find(end); at != std::string::npos) {
+        std::string head = text.substr(0, at + end.size());
+        text.erase(0, head.size());
+        return head;
+      }
+      pollfd p{fd, POLLIN, 0};
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+          deadline - std::chrono::steady_clock::now());
+      if (left.count() <= 0 || ::poll(&p, 1, static_cast<int>(left.count())) <= 0) return text;
+      char chunk[4096];
+      const ssize_t n = ::read(fd, chunk, sizeof chunk);
+      if (n <= 0) return text;
+      text.append(chunk, static_cast<std::size_t>(n));
+    }
+  }
+  pid_t pid_ = -1;
+  UniqueFd out_, err_;
+  std::string out_text_, err_text_;
+};
+
+class DaemonTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/nfs-rdmad-test-XXXXXX";
+    directory_ = ::mkdtemp(name);
+    exported_ = directory_ + "/exported";
+    std::filesystem::create_directories(exported_ + "/sub/deep");
+    std::ofstream(exported_ + "/hello") << "hello, world\n";
+    // Tests run as root as well as not; every caller may come here.
+    ::chmod(directory_.c_str(), 0755);
+    ::chmod(exported_.c_str(), 0777);
+    std::ofstream(directory_ + "/rdma.conf") << "# nothing\n";
+    port_ = free_port();
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::vector<std::string> arguments(std::vector<std::string> more) {
+    std::vector<std::string> all{
+        "--foreground",        "--config",   directory_ + "/rdma.conf",    "--state-dir",
+        directory_ + "/state", "--control",  directory_ + "/control.sock", "--listen",
+        "127.0.0.1",           "--tcp-port", std::to_string(port_)};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  std::string tcp_listener() const { return "tcp 127.0.0.1:" + std::to_string(port_); }
+  std::string export_argument(const std::string& options = "rw,insecure,no_root_squash") const {
+    return exported_ + ":" + options;
+  }
+
+  /// Mounts `path` by libnfs; "" when it went well, else the error.
+  std::string mount(const std::string& path) {
+    nfs_.reset(::nfs_init_context());
+    const std::string port = std::to_string(port_);
+    const std::string url =
+        "nfs://127.0.0.1" + path + "?version=3&nfsport=" + port + "&mountport=" + port;
+    nfs_url* parsed = ::nfs_parse_url_dir(nfs_.get(), url.c_str());
+    if (parsed == nullptr) return ::nfs_get_error(nfs_.get());
+    const int mounted = ::nfs_mount(nfs_.get(), parsed->server, parsed->path);
+    ::nfs_destroy_url(parsed);
+    if (mounted == 0) return "";
+    return ::nfs_get_error(nfs_.get());
+  }
+  std::string read_file(const std::string& path) {
+    struct nfsfh* file = nullptr;
+    if (::nfs_open(nfs_.get(), path.c_str(), O_RDONLY, &file) != 0) {
+      return ::nfs_get_error(nfs_.get());
+    }
+    char text[100] = {};
+    const int n = ::nfs_read(nfs_.get(), file, sizeof text, text);
+    ::nfs_close(nfs_.get(), file);
+    return std::string(text, static_cast<std::size_t>(std::max(n, 0)));
+  }
+  std::string ask_control(const std::string& request) {
+    UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, (directory_ + "/control.sock").c_str());
+    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::write(fd.get(), request.data(), request.size()),
+              static_cast<ssize_t>(request.size()));
+    std::string answer;
+    char chunk[4096];
+    for (ssize_t n; (n = ::read(fd.get(), chunk, sizeof chunk)) > 0;) {
+      answer.append(chunk, static_cast<std::size_t>(n));
+    }
+    return answer;
+  }
+
+  struct DestroyNfs {
+    void operator()(nfs_context* nfs) const { ::nfs_destroy_context(nfs); }
+  };
+  std::string directory_, exported_;
+  int port_ = 0;
+  std::unique_ptr<nfs_context, DestroyNfs> nfs_;
+};
+
+TEST_F(DaemonTest, TheReadyLineListsTheListeners) {
+  Child server(arguments({"--fabric", "none", "-e", export_argument()}));
+  EXPECT_EQ(server.out_line(), "ready " + tcp_listener() + "\n");
+}
+
+TEST_F(DaemonTest, TheReadyLineListsIwarpFirst) {
+  const std::string rdma_port = std::to_string(free_port());
+  Child server(arguments({"--fabric", "iwarp", "--port", rdma_port, "-e", export_argument()}));
+  EXPECT_EQ(server.out_line(), "ready iwarp 127.0.0.1:" + rdma_port + ", " + tcp_listener() + "\n");
+}
+
+TEST_F(DaemonTest, SigtermEndsItCleanly) {
+  Child server(arguments({"--fabric", "none", "-e", export_argument()}));
+  ASSERT_THAT(server.out_line(), StartsWith("ready"));
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.exit_status(), 0);
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/control.sock"));
+}
+
+TEST_F(DaemonTest, SigtermEndsItWithAClientConnected) {
+  Child server(arguments({"--fabric", "none", "-e", export_argument()}));
+  ASSERT_THAT(server.out_line(), StartsWith("ready"));
+  ASSERT_EQ(mount(exported_), "");
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.exit_status(), 0);
+}
+
+TEST_F(DaemonTest, LibnfsReadsAFile) {
+  Child server(arguments({"--fabric", "none", "-e", export_argument()}));
+  ASSERT_THAT(server.out_line(), StartsWith("ready"));
+  ASSERT_EQ(mount(exported_), "");
+  EXPECT_EQ(read_file("/hello"), "hello, world\n");
+}
+
+TEST_F(DaemonTest, LibnfsCreatesWritesAndRenames) {
+  Child server(arguments({"--fabric", "none", "-e", export_argument()}));
+  ASSERT_THAT(server.out_line(), StartsWith("ready"));
+  ASSERT_EQ(mount(exported_), "");
+  struct nfsfh* file = nullptr;
+  ASSERT_EQ(::nfs_creat(nfs_.get(), "/new", 0644, &file), 0) << ::nfs_get_error(nfs_.get());
+  char text[] = "written";
+  EXPECT_EQ(::nfs_write(nfs_.get(), file, 7, text), 7);
+  EXPECT_EQ(::nfs_close(nfs_.get(), file), 0);
+  EXPECT_EQ(::nfs_rename(nfs_.get(), "/new", "/newer"), 0) << ::nfs_get_error(nfs_.get());
+  std::string content;
+  std::ifstream(exported_ + "/newer") >> content;
+  EXPECT_EQ(content, "written");
+}
+
+TEST_F(DaemonTest, ADirectoryBelowAnExportCanBeMounted) {
+  Child server(arguments({"--fabric", "none", "-e", export_argument()}));
+  ASSERT_THAT(server.out_line(), StartsWith("ready"));
+  EXPECT_EQ(mount(exported_ + "/sub//deep/"), "");
+}
+
+TEST_F(DaemonTest, WhatIsNotExportedIsRefused) {
+  Child server(arguments({"--fabric", "none", "-e", export_argument()}));
+  ASSERT_THAT(server.out_line(), StartsWith("ready"));
+  EXPECT_THAT(mount("/etc"), HasSubstr("ACCES"));
+  EXPECT_THAT(mount("/nonexistent-at-all"), HasSubstr("ACCES"));
+  EXPECT_THAT(mount(exported_ + "/../.."), HasSubstr("ACCES"));
+}
+
+TEST_F(DaemonTest, AMissingDirectoryInsideAnExportIsNotThere) {
+  Child server(arguments({"--fabric", "none", "-e", export_argument()}));
+  ASSERT_THAT(server.out_line(), StartsWith("ready"));
+  EXPECT_THAT(mount(exported_ + "/missing"), HasSubstr("NOENT"));
+}
+
+TEST_F(DaemonTest, HandlesSurviveARestart) {
+  auto args = arguments({"--fabric", "none", "-e", export_argument()});
+  auto first = std::make_unique<Child>(args);
+  ASSERT_THAT(first->out_line(), StartsWith("ready"));
+  ASSERT_EQ(mount(exported_), "");
+  EXPECT_EQ(read_file("/hello"), "hello, world\n");
+  first->signal(SIGKILL);
+  EXPECT_EQ(first->exit_status(), -SIGKILL);
+  Child second(args);
+  ASSERT_THAT(second.out_line(), StartsWith("ready"));
+  EXPECT_EQ(read_file("/hello"), "hello, world\n");
+}
+
+TEST_F(DaemonTest, StatusHasTheContractsKeys) {
+  Child server(arguments({"--fabric", "none", "-e", export_argument()}));
+  ASSERT_THAT(server.out_line(), StartsWith("ready"));
+  ASSERT_EQ(mount(exported_), "");
+  const std::string status = ask_control("status\n");
+  for (const char* key : {"version",
+                          "pid",
+                          "uptime_seconds",
+                          "listeners",
+                          "exports",
+                          "connections",
+                          "totals",
+                          "memory",
+                          "drc",
+                          "fsync",
+                          "fabric",
+                          "device",
+                          "peer",
+                          "local",
+                          "inline_send",
+                          "inline_recv",
+                          "credits",
+                          "ord",
+                          "ird",
+                          "remote_invalidation",
+                          "crc",
+                          "rdma_write_bytes",
+                          "rdma_read_bytes",
+                          "inline_bytes",
+                          "calls",
+                          "replies",
+                          "errors",
+                          "age_seconds",
+                          "detail",
+                          "fallback_reason"}) {
+    EXPECT_THAT(status, HasSubstr("\"" + std::string(key) + "\":"));
+  }
+  EXPECT_THAT(status, HasSubstr("\"fabric\":\"tcp\""));
+}
+
+TEST_F(DaemonTest, AnUnknownControlRequestIsAnError) {
+  Child server(arguments({"--fabric", "none", "-e", export_argument()}));
+  ASSERT_THAT(server.out_line(), StartsWith("ready"));
+  EXPECT_THAT(ask_control("reboot\n"), HasSubstr("\"error\""));
+}
+
+TEST_F(DaemonTest, SighupReadsTheExportsAgain) {
+  const std::string exports = directory_ + "/exports";
+  std::ofstream(exports) << exported_ << "/sub *(insecure)\n";
+  Child server(arguments({"--fabric", "none", "--exports", exports}));
+  ASSERT_THAT(server.out_line(), StartsWith("ready"));
+  EXPECT_THAT(mount(exported_), HasSubstr("ACCES"));
+  std::ofstream(exports) << exported_ << " *(insecure)\n";
+  server.signal(SIGHUP);
+  EXPECT_THAT(server.err_until("read again"), HasSubstr("read again"));
+  EXPECT_EQ(mount(exported_), "");
+}
+
+TEST_F(DaemonTest, SighupWithABadFileKeepsTheOldExports) {
+  const std::string exports = directory_ + "/exports";
+  std::ofstream(exports) << exported_ << " *(insecure)\n";
+  Child server(arguments({"--fabric", "none", "--exports", exports}));
+  ASSERT_THAT(server.out_line(), StartsWith("ready"));
+  std::ofstream(exports) << exported_ << " *(insecur)\n";
+  server.signal(SIGHUP);
+  EXPECT_THAT(server.err_until("stay as they were"), HasSubstr("did you mean insecure?"));
+  EXPECT_EQ(mount(exported_), "");
+}
+
+TEST_F(DaemonTest, ATakenPortIsNamed) {
+  Child first(arguments({"--fabric", "none", "-e", export_argument()}));
+  ASSERT_THAT(first.out_line(), StartsWith("ready"));
+  auto args = arguments({"--fabric", "none", "-e", export_argument()});
+  args[6] = directory_ + "/other.sock";
+  Child second(args);
+  EXPECT_EQ(second.exit_status(), 1);
+  EXPECT_THAT(second.err_all(),
+              HasSubstr("tcp cannot listen on 127.0.0.1:" + std::to_string(port_)));
+}
+
+TEST_F(DaemonTest, ASecondServerDoesNotTakeTheControlSocket) {
+  Child first(arguments({"--fabric", "none", "-e", export_argument()}));
+  ASSERT_THAT(first.out_line(), StartsWith("ready"));
+  port_ = free_port();
+  Child second(arguments({"--fabric", "none", "-e", export_argument()}));
+  EXPECT_EQ(second.exit_status(), 1);
+  EXPECT_THAT(second.err_all(), HasSubstr("another server answers there"));
+}
+
+TEST_F(DaemonTest, AStaleControlSocketIsReplaced) {
+  auto args = arguments({"--fabric", "none", "-e", export_argument()});
+  auto first = std::make_unique<Child>(args);
+  ASSERT_THAT(first->out_line(), StartsWith("ready"));
+  first->signal(SIGKILL);
+  EXPECT_EQ(first->exit_status(), -SIGKILL);
+  Child second(args);
+  EXPECT_THAT(second.out_line(), StartsWith("ready"));
+}
+
+TEST_F(DaemonTest, CheckConfigSaysWhatIsInForce) {
+  Child server(arguments({"--check-config", "-e", export_argument()}));
+  EXPECT_THAT(server.out_line(), HasSubstr("configuration is good"));
+  EXPECT_THAT(server.out_line(), HasSubstr(exported_ + " *(rw,sync,no_root_squash,insecure)"));
+  EXPECT_EQ(server.exit_status(), 0);
+}
+
+TEST_F(DaemonTest, CheckConfigFailsWithFileAndLine) {
+  std::ofstream(directory_ + "/rdma.conf") << "\nNFSoRDMA_PROT=1\n";
+  Child server(arguments({"--check-config", "-e", export_argument()}));
+  EXPECT_EQ(server.exit_status(), 1);
+  EXPECT_THAT(server.err_all(), HasSubstr("rdma.conf:2: unknown key 'NFSoRDMA_PROT', did you "
+                                          "mean NFSoRDMA_PORT?"));
+}
+
+TEST_F(DaemonTest, AnUnknownOptionIsAUsageError) {
+  Child server({"--prot", "1"});
+  EXPECT_EQ(server.exit_status(), 2);
+  EXPECT_THAT(server.err_all(), HasSubstr("--prot"));
+}
+
+TEST_F(DaemonTest, VersionAndHelpExitWithZero) {
+  Child version({"--version"});
+  EXPECT_THAT(version.out_line(), StartsWith("nfs-rdmad "));
+  EXPECT_EQ(version.exit_status(), 0);
+  Child help({"--help"});
+  EXPECT_THAT(help.out_line(), StartsWith("Usage: nfs-rdmad"));
+}
+
+}  // namespace
+}  // namespace nfsrdma
