@@ -44,7 +44,7 @@ void log_notices(const ConfigProblems& notices) {
 
 /// --check-config: everything that a start would read, without starting anything.
 int check_config(const Settings& settings) {
-  ParsedExports exports = load_exports(settings);
+  const ParsedExports exports = load_exports(settings);
   print_problems(settings.problems);
   print_problems(exports.problems);
   for (const ConfigProblems* notices : {&settings.notices, &exports.notices}) {
