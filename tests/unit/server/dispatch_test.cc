@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dispatcher with procedures of its own: what the RPC header leads to, and every Outcome.
+#include "server/dispatch.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "server/vfs/committer.h"
+#include "tests/unit/server/fake_call.h"
+
+namespace nfsrdma::test {
+namespace {
+
+constexpr std::uint32_t kProgram = 300000;
+
+// Procedures have no state of their own but the ServerContext, which these tests do not use.
+alignas(4096) std::byte g_no_context[4096];
+std::atomic<int> g_runs{0};
+std::atomic<bool> g_blocked_inline{false};
+RpcCredentials g_credentials;
+int g_durable_fd = -1;
+
+Outcome proc_null(ServerContext&, Request& request, xdr::Decoder&, xdr::Encoder&) {
+  g_credentials = request.credentials;
+  return Outcome::kReply;
+}
+Outcome proc_count(ServerContext&, Request&, xdr::Decoder& args, xdr::Encoder& result) {
+  result.u32(static_cast<std::uint32_t>(++g_runs));
+  result.u32(args.u32());
+  return args.ok() ? Outcome::kReply : Outcome::kGarbageArgs;
+}
+Outcome proc_blocks(ServerContext&, Request& request, xdr::Decoder& args, xdr::Encoder& result) {
+  result.u32(args.u32());
+  if (!request.may_block) {
+    g_blocked_inline = true;
+    return Outcome::kWouldBlock;
+  }
+  return Outcome::kReply;
+}
+Outcome proc_buffer(ServerContext&, Request& request, xdr::Decoder&, xdr::Encoder& result) {
+  if (!request.payload) {
+    request.buffer_wanted = std::size_t{1} << 20;
+    return Outcome::kNeedBuffer;
+  }
+  result.u32(static_cast<std::uint32_t>(request.payload.size() >> 20));
+  return Outcome::kReply;
+}
+Outcome proc_insatiable(ServerContext&, Request& request, xdr::Decoder&, xdr::Encoder&) {
+  request.buffer_wanted = 4096;
+  return Outcome::kNeedBuffer;
+}
+Outcome proc_durable(ServerContext&, Request& request, xdr::Decoder&, xdr::Encoder& result) {
+  request.durable_fd[0] = g_durable_fd;
+  request.status_mark = result.mark();
+  request.failure_words = 3;
+  result.u32(0);
+  result.u64(77);
+  return Outcome::kReplyDurable;
+}
+Outcome proc_overflow(ServerContext&, Request&, xdr::Decoder&, xdr::Encoder& result) {
+  std::vector<std::byte> much(10000);
+  result.opaque(much);
+  return Outcome::kReply;
+}
+Outcome proc_large(ServerContext&, Request&, xdr::Decoder&, xdr::Encoder& result) {
+  std::vector<std::byte> much(10000);
+  result.opaque(much);
+  return Outcome::kReply;
+}
+Outcome proc_error(ServerContext&, Request&, xdr::Decoder&, xdr::Encoder& result) {
+  result.u32(1);
+  return Outcome::kSystemError;
+}
+Outcome proc_drop(ServerContext&, Request&, xdr::Decoder&, xdr::Encoder&) {
+  return Outcome::kDrop;
+}
+
+enum : std::uint32_t {
+  kNull,
+  kCountCached,
+  kBlocks,
+  kBuffer,
+  kInsatiable,
+  kDurable,
+  kOverflow,
+  kLarge,
+  kError,
+  kDropped,
+  kHole,
+  kBlocksCached,
+  kWorkerOnly,
+  kCount
+};
+const ProcedureRow kRows[] = {
+    {"NULL", proc_null},
+    {"COUNT", proc_count, Replay::kCached},
+    {"BLOCKS", proc_blocks},
+    {"BUFFER", proc_buffer},
+    {"INSATIABLE", proc_insatiable},
+    {"DURABLE", proc_durable, Replay::kCached},
+    {"OVERFLOW", proc_overflow},
+    {"LARGE", proc_large, Replay::kIdempotent, Placement::kInline,
+     [](xdr::Decoder) { return std::size_t{20000}; }},
+    {"ERROR", proc_error, Replay::kCached},
+    {"DROP", proc_drop, Replay::kCached},
+    {"HOLE", nullptr},
+    {"BLOCKSCACHED", proc_blocks, Replay::kCached},
+    {"WORKER", proc_count, Replay::kIdempotent, Placement::kWorker},
+};
+static_assert(std::size(kRows) == kCount);
+const ProgramTable kTables[] = {{kProgram, 2, "two", kRows}, {kProgram, 4, "four", kRows}};
+
+class DispatchTest : public testing::Test {
+ protected:
+  DispatchTest() {
+    g_runs = 0;
+    g_blocked_inline = false;
+    Dispatcher::Shared shared;
+    shared.server = reinterpret_cast<ServerContext*>(g_no_context);  // nobody looks at it
+    shared.workers = &workers_;
+    shared.committer = &committer_;
+    shared.replies = &replies_;
+    shared.programs = kTables;
+    dispatcher_ = std::make_unique<Dispatcher>(*loop_, shared);
+  }
+  FakeCall& send(std::vector<std::byte> message, FakeConnection& connection) {
+    calls_.push_back(std::make_unique<FakeCall>(connection, std::move(message)));
+    dispatcher_->on_call(*calls_.back());
+    return *calls_.back();
+  }
+  FakeCall& send(std::uint32_t procedure, std::uint32_t xid = 1, std::uint32_t argument = 9) {
+    std::byte argument_bytes[4];
+    store_be32(argument_bytes, argument);
+    return send(call_message(xid, kProgram, 2, procedure, argument_bytes), connection_);
+  }
+  void finish(FakeCall& call) {
+    for (int i = 0; i < 2000 && !call.over(); ++i)
+      loop_->turn(std::chrono::milliseconds(10));
+    EXPECT_TRUE(call.over());
+  }
+  static xdr::accept_stat stat(const FakeCall& call) {
+    const xdr::rpc_msg header = call.header();
+    EXPECT_EQ(header.rbody.stat, xdr::reply_stat::MSG_ACCEPTED);
+    return header.rbody.areply.stat;
+  }
+  static std::uint32_t first_word(const FakeCall& call) {
+    xdr::Decoder results{ByteSpan()};
+    call.header(&results);
+    return results.u32();
+  }
+
+  static inline std::atomic<int> sync_error{0};
+  static int fake_sync(int, bool) {
+    if (sync_error == 0) return 0;
+    errno = sync_error;
+    return -1;
+  }
+
+  std::unique_ptr<EventLoop> loop_ = std::move(EventLoop::create()).value();
+  BufferPool pool_{*loop_, std::size_t{8} << 20};
+  SteadyClock clock_;
+  ReplyCache replies_{1 << 20, clock_};
+  WriteVerifier verifier_;
+  Committer committer_{verifier_, 1, Committer::Calls{fake_sync}};
+  WorkerPool workers_{2};
+  FakeConnection connection_{*loop_, pool_, "192.0.2.1", 900};
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::vector<std::unique_ptr<FakeCall>> calls_;
+};
+
+TEST_F(DispatchTest, NullIsAnsweredAtOnce) {
+  FakeCall& call = send(kNull);
+  EXPECT_EQ(call.replies, 1);
+  EXPECT_EQ(stat(call), xdr::accept_stat::SUCCESS);
+  EXPECT_EQ(call.header().xid, 1u);
+}
+
+TEST_F(DispatchTest, CredentialsReachTheProcedure) {
+  send(kNull);
+  EXPECT_EQ(g_credentials.flavor, RpcCredentials::Flavor::kSys);
+  EXPECT_EQ(g_credentials.uid, 1000u);
+  EXPECT_EQ(g_credentials.gid, 100u);
+  ASSERT_EQ(g_credentials.group_count, 1u);
+  EXPECT_EQ(g_credentials.groups[0], 27u);
+}
+
+TEST_F(DispatchTest, AnotherRpcVersionIsAMismatch) {
+  FakeCall& call = send(call_message(5, kProgram, 2, kNull, {}, 3), connection_);
+  const xdr::rpc_msg header = call.header();
+  EXPECT_EQ(header.xid, 5u);
+  EXPECT_EQ(header.rbody.stat, xdr::reply_stat::MSG_DENIED);
+  EXPECT_EQ(header.rbody.rreply.stat, xdr::reject_stat::RPC_MISMATCH);
+  EXPECT_EQ(header.rbody.rreply.mismatch.low, 2u);
+  EXPECT_EQ(header.rbody.rreply.mismatch.high, 2u);
+}
+
+TEST_F(DispatchTest, AnUnknownProgramIsUnavailable) {
+  EXPECT_EQ(stat(send(call_message(1, 4711, 2, 0), connection_)), xdr::accept_stat::PROG_UNAVAIL);
+}
+
+TEST_F(DispatchTest, AnUnknownVersionIsToldTheKnownOnes) {
+  FakeCall& call = send(call_message(1, kProgram, 3, 0), connection_);
+  EXPECT_EQ(stat(call), xdr::accept_stat::PROG_MISMATCH);
+  EXPECT_EQ(call.header().rbody.areply.mismatch.low, 2u);
+  EXPECT_EQ(call.header().rbody.areply.mismatch.high, 4u);
+}
+
+TEST_F(DispatchTest, UnknownProceduresAreUnavailable) {
+  EXPECT_EQ(stat(send(kCount)), xdr::accept_stat::PROC_UNAVAIL);
+  EXPECT_EQ(stat(send(kHole)), xdr::accept_stat::PROC_UNAVAIL);
+}
+
+/// The 4-byte word at `at` replaced.
+std::vector<std::byte> patched(std::vector<std::byte> message, std::size_t at, std::uint32_t v) {
+  store_be32(message.data() + at, v);
+  return message;
+}
+
+TEST_F(DispatchTest, BadCredentialsAreDenied) {
+  const auto good = call_message(1, kProgram, 2, kNull);
+  // Unknown flavour; more than 400 bytes; 17 groups.
+  const std::vector<std::byte> bad[] = {patched(good, 24, 99), patched(good, 28, 404),
+                                        patched(good, 24 + 8 + 4 + 4 + 8 + 8, 17)};
+  for (const auto& message : bad) {
+    FakeCall& call = send(message, connection_);
+    EXPECT_EQ(call.header().rbody.stat, xdr::reply_stat::MSG_DENIED);
+    EXPECT_EQ(call.header().rbody.rreply.stat, xdr::reject_stat::AUTH_ERROR);
+    EXPECT_EQ(call.header().rbody.rreply.auth, xdr::auth_stat::AUTH_BADCRED);
+  }
+}
+
+TEST_F(DispatchTest, RepliesAndStumpsAreDropped) {
+  const auto good = call_message(1, kProgram, 2, kNull);
+  EXPECT_EQ(send(patched(good, 4, 1), connection_).drops, 1);
+  EXPECT_EQ(send(std::vector<std::byte>(7), connection_).drops, 1);
+  EXPECT_EQ(send({}, connection_).drops, 1);
+}
+
+TEST_F(DispatchTest, EveryTruncationOfACallIsAnsweredOrDropped) {
+  const auto good = call_message(1, kProgram, 2, kNull);
+  for (std::size_t n = 0; n < good.size(); ++n) {
+    FakeCall& call = send(std::vector<std::byte>(good.begin(), good.begin() + static_cast<long>(n)),
+                          connection_);
+    EXPECT_EQ(call.replies + call.drops, 1) << n;
+  }
+}
+
+TEST_F(DispatchTest, GarbageArgumentsAreNamedSo) {
+  FakeCall& call = send(call_message(1, kProgram, 2, kCountCached), connection_);
+  EXPECT_EQ(stat(call), xdr::accept_stat::GARBAGE_ARGS);
+  EXPECT_EQ(call.answer.size(), 24u);
+}
+
+TEST_F(DispatchTest, SystemErrorsAreNamedSo) {
+  FakeCall& call = send(kError);
+  EXPECT_EQ(stat(call), xdr::accept_stat::SYSTEM_ERR);
+  EXPECT_EQ(call.answer.size(), 24u);
+}
+
+TEST_F(DispatchTest, WhatWouldBlockRunsOnAWorkerFromTheStart) {
+  FakeCall& call = send(kBlocks, 1, 42);
+  EXPECT_TRUE(g_blocked_inline);
+  EXPECT_FALSE(call.over());
+  finish(call);
+  EXPECT_EQ(first_word(call), 42u);
+  EXPECT_EQ(call.answer.size(), 28u);
+}
+
+TEST_F(DispatchTest, WorkerProceduresNeverRunInline) {
+  FakeCall& call = send(kWorkerOnly);
+  EXPECT_FALSE(call.over());
+  finish(call);
+  EXPECT_EQ(stat(call), xdr::accept_stat::SUCCESS);
+}
+
+TEST_F(DispatchTest, ManyCallsOnWorkersAllComeBack) {
+  std::vector<FakeCall*> sent;
+  for (std::uint32_t i = 0; i < 200; ++i)
+    sent.push_back(&send(kBlocks, i, i));
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    finish(*sent[i]);
+    EXPECT_EQ(first_word(*sent[i]), i);
+  }
+  EXPECT_EQ(dispatcher_->outstanding(), 0u);
+}
+
+TEST_F(DispatchTest, ABufferIsGotWhenThereIsOne) {
+  FakeCall& call = send(kBuffer);
+  EXPECT_EQ(first_word(call), 1u);
+}
+
+TEST_F(DispatchTest, WithoutBuffersACallWaitsForThem) {
+  std::vector<Buffer> all;
+  while (Buffer buffer = pool_.acquire(std::size_t{1} << 20))
+    all.push_back(std::move(buffer));
+  FakeCall& call = send(kBuffer);
+  loop_->turn(Duration::zero());
+  EXPECT_FALSE(call.over());
+  all.clear();
+  finish(call);
+  EXPECT_EQ(first_word(call), 1u);
+}
+
+TEST_F(DispatchTest, AskingForABufferForEverEnds) {
+  EXPECT_EQ(stat(send(kInsatiable)), xdr::accept_stat::SYSTEM_ERR);
+}
+
+TEST_F(DispatchTest, LargeRepliesGetTheirRoom) {
+  FakeCall& call = send(kLarge);
+  EXPECT_EQ(stat(call), xdr::accept_stat::SUCCESS);
+  EXPECT_GT(call.answer.size(), 10000u);
+}
+
+TEST_F(DispatchTest, AResultThatDoesNotFitIsASystemError) {
+  EXPECT_EQ(stat(send(kOverflow)), xdr::accept_stat::SYSTEM_ERR);
+}
+
+TEST_F(DispatchTest, DurableRepliesWaitForTheCommitter) {
+  sync_error = 0;
+  g_durable_fd = 0;
+  FakeCall& call = send(kDurable);
+  EXPECT_FALSE(call.over());
+  finish(call);
+  EXPECT_EQ(first_word(call), 0u);
+  EXPECT_EQ(call.answer.size(), 24u + 12);
+  EXPECT_EQ(committer_.stats().syncs, 1u);
+}
+
+TEST_F(DispatchTest, AFailedCommitFailsTheReply) {
+  g_durable_fd = 0;
+  for (auto [error, status] : {std::pair{EIO, 5u}, {ENOSPC, 28u}, {EDQUOT, 69u}, {EROFS, 30u}}) {
+    sync_error = error;
+    FakeCall& call = send(kDurable, static_cast<std::uint32_t>(error));
+    finish(call);
+    EXPECT_EQ(first_word(call), status);
+    EXPECT_EQ(call.answer.size(), 24u + 4 + 12);  // three words of nothing behind the status
+  }
+  sync_error = 0;
+}
+
+TEST_F(DispatchTest, DroppedCallsGetNoReply) {
+  EXPECT_EQ(send(kDropped).drops, 1);
+}
+
+TEST_F(DispatchTest, ACachedCallRunsOnce) {
+  FakeCall& first = send(kCountCached, 7);
+  FakeConnection reconnected(*loop_, pool_, "192.0.2.1", 901);
+  std::byte argument[4];
+  store_be32(argument, 9);
+  FakeCall& again = send(call_message(7, kProgram, 2, kCountCached, argument), reconnected);
+  EXPECT_EQ(g_runs, 1);
+  EXPECT_EQ(again.answer, first.answer);
+}
+
+TEST_F(DispatchTest, AnotherClientWithTheSameXidRuns) {
+  send(kCountCached, 7);
+  FakeConnection other(*loop_, pool_, "192.0.2.2", 900);
+  std::byte argument[4];
+  store_be32(argument, 9);
+  send(call_message(7, kProgram, 2, kCountCached, argument), other);
+  EXPECT_EQ(g_runs, 2);
+}
+
+TEST_F(DispatchTest, IdempotentCallsRunAgain) {
+  finish(send(kWorkerOnly, 7));
+  finish(send(kWorkerOnly, 7));
+  EXPECT_EQ(g_runs, 2);
+}
+
+TEST_F(DispatchTest, ACallThatWasNotRunIsNotRemembered) {
+  std::byte argument[4];
+  store_be32(argument, 9);
+  for (std::uint32_t procedure : {kError, kDropped}) {
+    EXPECT_TRUE(send(procedure, 3).over());
+    EXPECT_TRUE(send(procedure, 3).over());
+  }
+  EXPECT_EQ(replies_.stats().entries, 0u);
+}
+
+TEST_F(DispatchTest, ADuplicateOfARunningCallGetsItsAnswerOnTheNewConnection) {
+  FakeCall& first = send(kBlocksCached, 7, 5);
+  EXPECT_FALSE(first.over());
+  FakeConnection reconnected(*loop_, pool_, "192.0.2.1", 901);
+  std::byte argument[4];
+  store_be32(argument, 5);
+  FakeCall& again = send(call_message(7, kProgram, 2, kBlocksCached, argument), reconnected);
+  EXPECT_FALSE(again.over());
+  finish(first);
+  finish(again);
+  EXPECT_EQ(again.answer, first.answer);
+}
+
+TEST_F(DispatchTest, ADuplicateOfARunningCallOnTheSameConnectionIsDropped) {
+  FakeCall& first = send(kBlocksCached, 7, 5);
+  FakeCall& again = send(kBlocksCached, 7, 5);
+  EXPECT_EQ(again.drops, 1);
+  finish(first);
+  EXPECT_EQ(first.replies, 1);
+}
+
+TEST_F(DispatchTest, ReplyRoomIsWaitedFor) {
+  std::vector<Buffer> all;
+  while (Buffer buffer = pool_.acquire(std::size_t{1} << 20))
+    all.push_back(std::move(buffer));
+  calls_.push_back(std::make_unique<FakeCall>(connection_, call_message(1, kProgram, 2, kLarge)));
+  FakeCall& call = *calls_.back();
+  call.may_reserve = false;
+  dispatcher_->on_call(call);
+  EXPECT_FALSE(call.over());
+  call.may_reserve = true;
+  all.clear();
+  finish(call);
+  EXPECT_EQ(stat(call), xdr::accept_stat::SUCCESS);
+}
+
+TEST(MeasuredPlacement, MovesToWorkersWhenSlowAndComesBackWhenFast) {
+  MeasuredPlacement placement;
+  for (int i = 0; i < 100; ++i)
+    placement.add(20'000);
+  EXPECT_FALSE(placement.on_workers());
+  for (int i = 0; i < 100; ++i)
+    placement.add(1'000'000);
+  EXPECT_TRUE(placement.on_workers());
+  for (int i = 0; i < 5; ++i)
+    placement.add(20'000);
+  EXPECT_TRUE(placement.on_workers());
+  for (int i = 0; i < 200; ++i)
+    placement.add(20'000);
+  EXPECT_FALSE(placement.on_workers());
+}
+
+TEST(MeasuredPlacement, OneStallDoesNotMoveIt) {
+  MeasuredPlacement placement;
+  for (int i = 0; i < 100; ++i)
+    placement.add(20'000);
+  placement.add(10'000'000'000);
+  EXPECT_FALSE(placement.on_workers());
+}
+
+}  // namespace
+}  // namespace nfsrdma::test

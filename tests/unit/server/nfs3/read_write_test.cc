@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/nfs3_harness.h"
+
+namespace nfsrdma::test {
+namespace {
+
+using xdr::stable_how;
+
+class ReadWrite : public ::testing::Test {
+ protected:
+  Nfs3Harness nfs;
+};
+
+TEST_F(ReadWrite, WhatWasWrittenIsRead) {
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  EXPECT_EQ(nfs.write(file, 0, "hello"), NFS3_OK);
+  EXPECT_EQ(nfs.write(file, 5, " world"), NFS3_OK);
+  EXPECT_EQ(nfs.read(file, 0, 100), "hello world");
+  EXPECT_EQ(content_of(nfs.path("f")), "hello world");
+}
+
+TEST_F(ReadWrite, ReadGivesTheRangeAskedFor) {
+  put_file(nfs.path("f"), "0123456789");
+  EXPECT_EQ(nfs.read(nfs.lookup(nfs.root(), "f"), 3, 4), "3456");
+}
+
+TEST_F(ReadWrite, EofIsSetExactlyAtTheEnd) {
+  put_file(nfs.path("f"), "0123456789");
+  const FileHandle file = nfs.lookup(nfs.root(), "f");
+  auto eof = [&](std::uint64_t offset, std::uint32_t count) {
+    return nfs.call<nfsproc3::NFSPROC3_READ>({nfs.fh(file), offset, count}).res.resok.eof;
+  };
+  EXPECT_FALSE(eof(0, 9));
+  EXPECT_TRUE(eof(0, 10));
+  EXPECT_TRUE(eof(0, 11));
+  EXPECT_TRUE(eof(10, 1));
+}
+
+TEST_F(ReadWrite, ReadBehindTheEndIsEmpty) {
+  put_file(nfs.path("f"), "x");
+  const FileHandle file = nfs.lookup(nfs.root(), "f");
+  EXPECT_EQ(nfs.read(file, 1000, 10), "");
+  EXPECT_EQ(nfs.read(file, ~std::uint64_t{0}, 10), "");
+}
+
+TEST_F(ReadWrite, ReadGivesNoMoreThanRtmax) {
+  const FileHandle file = nfs.create(nfs.root(), "big");
+  EXPECT_EQ(::truncate(nfs.path("big").c_str(), 8 << 20), 0);
+  auto reply = nfs.call<nfsproc3::NFSPROC3_READ>({nfs.fh(file), 0, 4u << 20});
+  EXPECT_EQ(reply.res.resok.count, nfs.server().rtmax());
+  EXPECT_FALSE(reply.res.resok.eof);
+}
+
+TEST_F(ReadWrite, CachedDataIsReadOnTheShard) {
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  ASSERT_EQ(nfs.write(file, 0, std::string(1 << 20, 'x')), NFS3_OK);
+  auto reply = nfs.call<nfsproc3::NFSPROC3_READ>({nfs.fh(file), 0, 1u << 20});
+  EXPECT_EQ(reply.res.resok.count, 1u << 20);
+  EXPECT_FALSE(reply.ran_on_worker);
+}
+
+TEST_F(ReadWrite, ReadOfADirectoryIsRefused) {
+  EXPECT_EQ(nfs.call<nfsproc3::NFSPROC3_READ>({nfs.fh(nfs.root()), 0, 10}).status(),
+            NFS3ERR_ISDIR);
+}
+
+TEST_F(ReadWrite, WriteBehind64BitsOfOffsetIsTooBig) {
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  EXPECT_EQ(nfs.write(file, ~std::uint64_t{0} - 2, "abc"), NFS3ERR_FBIG);
+}
+
+TEST_F(ReadWrite, WriteWithLessDataThanCountIsGarbage) {
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  xdr::WRITE3args args;
+  args.file = nfs.fh(file);
+  args.count = 10;
+  args.data.bytes = as_bytes("abc");
+  EXPECT_EQ(nfs.call<nfsproc3::NFSPROC3_WRITE>(args).outcome, Outcome::kGarbageArgs);
+}
+
+TEST_F(ReadWrite, WriteOfNothingSucceeds) {
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  EXPECT_EQ(nfs.write(file, 0, ""), NFS3_OK);
+}
+
+TEST_F(ReadWrite, UnstableDoesNotWaitAndOthersDo) {
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  for (auto [stable, waits] : {std::pair{stable_how::UNSTABLE, false},
+                               {stable_how::DATA_SYNC, true},
+                               {stable_how::FILE_SYNC, true}}) {
+    xdr::WRITE3args args;
+    args.file = nfs.fh(file);
+    args.count = 3;
+    args.stable = stable;
+    args.data.bytes = as_bytes("abc");
+    auto reply = nfs.call<nfsproc3::NFSPROC3_WRITE>(args);
+    EXPECT_EQ(reply.waited_for_disk, waits);
+    EXPECT_EQ(reply.res.resok.committed, stable);
+  }
+}
+
+TEST_F(ReadWrite, AsyncExportStillSyncsDataWhenAsked) {
+  ExportOptions options = HarnessOptions::writable();
+  options.sync = false;
+  nfs.export_with(options);
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  const std::uint64_t before = nfs.server().committer.stats().syncs;
+  EXPECT_EQ(nfs.write(file, 0, "x", stable_how::FILE_SYNC), NFS3_OK);
+  EXPECT_GT(nfs.server().committer.stats().syncs, before);
+}
+
+TEST_F(ReadWrite, CommitWaits) {
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  ASSERT_EQ(nfs.write(file, 0, "x"), NFS3_OK);
+  auto reply = nfs.call<nfsproc3::NFSPROC3_COMMIT>({nfs.fh(file), 0, 0});
+  EXPECT_EQ(reply.status(), NFS3_OK);
+  EXPECT_TRUE(reply.waited_for_disk);
+}
+
+TEST_F(ReadWrite, VerifierIsTheSameUntilARestart) {
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  auto verf = [&] {
+    return nfs.call<nfsproc3::NFSPROC3_COMMIT>({nfs.fh(file), 0, 0}).res.resok.verf;
+  };
+  const auto first = verf();
+  EXPECT_EQ(verf(), first);
+  nfs.restart();
+  EXPECT_NE(verf(), first);
+}
+
+TEST_F(ReadWrite, WriteReportsAttributesBeforeAndAfter) {
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  ASSERT_EQ(nfs.write(file, 0, "abc"), NFS3_OK);
+  xdr::WRITE3args args;
+  args.file = nfs.fh(file);
+  args.offset = 3;
+  args.count = 2;
+  args.data.bytes = as_bytes("de");
+  auto reply = nfs.call<nfsproc3::NFSPROC3_WRITE>(args);
+  ASSERT_TRUE(reply.res.resok.file_wcc.before.attributes_follow);
+  EXPECT_EQ(reply.res.resok.file_wcc.before.attributes.size, 3u);
+  EXPECT_EQ(reply.res.resok.file_wcc.after.attributes.size, 5u);
+}
+
+TEST_F(ReadWrite, ReadOnlyExportRefusesWriting) {
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  ExportOptions options = HarnessOptions::writable();
+  options.read_only = true;
+  nfs.export_with(options);
+  EXPECT_EQ(nfs.write(file, 0, "x"), NFS3ERR_ROFS);
+  EXPECT_EQ(nfs.read(file, 0, 1), "");
+}
+
+TEST_F(ReadWrite, OwnerWritesAReadOnlyFileThatItCreated) {
+  if (nfs.acts_as_callers()) nfs.set_caller(user(1000, 1000));
+  const FileHandle file = nfs.create(nfs.root(), "pack", 0444);
+  EXPECT_EQ(nfs.write(file, 0, "data"), NFS3_OK);
+  nfs.restart();  // also when no descriptor from its creation is left
+  EXPECT_EQ(nfs.write(file, 4, "more"), NFS3_OK);
+  EXPECT_EQ(nfs.getattr(file).resok.obj_attributes.mode, 0444u);
+}
+
+TEST_F(ReadWrite, OwnerReadsAFileWithoutPermissionBits) {
+  if (nfs.acts_as_callers()) nfs.set_caller(user(1000, 1000));
+  const FileHandle file = nfs.create(nfs.root(), "f", 0);
+  ASSERT_EQ(nfs.write(file, 0, "x"), NFS3_OK);
+  nfs.restart();
+  EXPECT_EQ(nfs.read(file, 0, 1), "x");
+}
+
+class Strangers : public ReadWrite {
+ protected:
+  void SetUp() override {
+    NFSRDMA_NEEDS_ROOT();
+    nfs.set_caller(user(1000, 1000));
+  }
+  FileHandle file_with(std::uint32_t mode) {
+    nfs.set_caller(user(1000, 1000));
+    const FileHandle file = nfs.create(nfs.root(), "f" + std::to_string(mode), mode);
+    EXPECT_EQ(nfs.write(file, 0, "secret"), NFS3_OK);
+    return file;
+  }
+};
+
+TEST_F(Strangers, ModeBitsDecideForOthers) {
+  for (unsigned bits = 0; bits < 8; ++bits) {
+    const FileHandle file = file_with(0600 | bits);
+    nfs.set_caller(user(2000, 2000));
+    const bool reads = (bits & 4) != 0 || (bits & 1) != 0;  // execute implies read
+    EXPECT_EQ(nfs.read(file, 0, 6), reads ? "secret" : "error 13") << bits;
+    EXPECT_EQ(nfs.write(file, 0, "s"), (bits & 2) != 0 ? NFS3_OK : NFS3ERR_ACCES) << bits;
+  }
+}
+
+TEST_F(Strangers, GroupsCount) {
+  const FileHandle file = file_with(0640);
+  nfs.set_caller(user(2000, 2000, {5, 1000, 7}));
+  EXPECT_EQ(nfs.read(file, 0, 6), "secret");
+  nfs.set_caller(user(2000, 2000, {5, 7}));
+  EXPECT_EQ(nfs.read(file, 0, 6), "error 13");
+}
+
+TEST_F(Strangers, ADescriptorOpenedByOneIsNotLentToAnother) {
+  const FileHandle file = file_with(0600);
+  EXPECT_EQ(nfs.read(file, 0, 6), "secret");
+  nfs.set_caller(user(2000, 2000));
+  EXPECT_EQ(nfs.read(file, 0, 6), "error 13");
+  EXPECT_EQ(nfs.write(file, 0, "x"), NFS3ERR_ACCES);
+}
+
+TEST_F(Strangers, RevokedPermissionCountsAtOnce) {
+  const FileHandle file = file_with(0644);
+  nfs.set_caller(user(2000, 2000));
+  ASSERT_EQ(nfs.read(file, 0, 6), "secret");
+  ASSERT_EQ(::chmod(nfs.path("f" + std::to_string(0644)).c_str(), 0600), 0);
+  EXPECT_EQ(nfs.read(file, 0, 6), "error 13");
+}
+
+TEST_F(Strangers, SetIdBitsFallOnAWriteByAnotherUser) {
+  const FileHandle file = file_with(0666);
+  const std::string path = nfs.path("f" + std::to_string(0666));
+  ASSERT_EQ(::chmod(path.c_str(), 06777), 0);
+  nfs.set_caller(user(2000, 2000));
+  ASSERT_EQ(nfs.write(file, 0, "x"), NFS3_OK);
+  EXPECT_EQ(stat_of(path).st_mode & 07777, 0777u);
+}
+
+TEST_F(Strangers, SetIdBitsFallOnAWriteByRoot) {
+  const FileHandle file = file_with(0644);
+  const std::string path = nfs.path("f" + std::to_string(0644));
+  ASSERT_EQ(::chmod(path.c_str(), 06755), 0);
+  nfs.set_caller(user(0, 0));
+  ASSERT_EQ(nfs.write(file, 0, "x"), NFS3_OK);
+  EXPECT_EQ(stat_of(path).st_mode & 07777, 0755u);
+}
+
+TEST_F(Strangers, SetIdBitsFallOnTruncate) {
+  const FileHandle file = file_with(0666);
+  const std::string path = nfs.path("f" + std::to_string(0666));
+  ASSERT_EQ(::chmod(path.c_str(), 06777), 0);
+  nfs.set_caller(user(2000, 2000));
+  xdr::sattr3 values;
+  values.size = {true, 0};
+  ASSERT_EQ(nfs.setattr(file, values), NFS3_OK);
+  EXPECT_EQ(stat_of(path).st_mode & 07777, 0777u);
+}
+
+TEST_F(Strangers, RootReadsEverything) {
+  const FileHandle file = file_with(0600);
+  nfs.set_caller(user(0, 0));
+  EXPECT_EQ(nfs.read(file, 0, 6), "secret");
+}
+
+TEST_F(Strangers, SquashedRootReadsNothingOfOthers) {
+  const FileHandle file = file_with(0600);
+  ExportOptions options = HarnessOptions::writable();
+  options.root_squash = true;
+  nfs.export_with(options);
+  nfs.set_caller(user(0, 0));
+  EXPECT_EQ(nfs.read(file, 0, 6), "error 13");
+}
+
+}  // namespace
+}  // namespace nfsrdma::test

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registration against an rpcbind of the test's own, on a unix socket.
+#include "server/rpcbind.h"
+
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "rpcrdma/base/bytes.h"
+#include "xdr/rpc.h"
+#include "xdr/rpcb.h"
+
+namespace nfsrdma {
+namespace {
+
+/// Answers SET and UNSET as rpcbind does: what is taken is refused.
+class FakeRpcbind {
+ public:
+  FakeRpcbind() {
+    char name[] = "/tmp/fake-rpcbind-XXXXXX";
+    directory_ = ::mkdtemp(name);
+    path = directory_ + "/rpcbind.sock";
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(listener_.get(), 4), 0);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~FakeRpcbind() {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+    ::unlink(path.c_str());
+    ::rmdir(directory_.c_str());
+  }
+  std::string path;
+  std::map<std::string, std::string> entries;  // "program netid" to address
+
+ private:
+  void serve() {
+    for (;;) {
+      UniqueFd fd(::accept(listener_.get(), nullptr, nullptr));
+      if (!fd) return;
+      while (answer(fd.get())) {
+      }
+    }
+  }
+  bool answer(int fd) {
+    std::byte mark[4];
+    if (::recv(fd, mark, 4, MSG_WAITALL) != 4) return false;
+    std::vector<std::byte> message(load_be32(mark) & 0x7fffffff);
+    if (::recv(fd, message.data(), message.size(), MSG_WAITALL) !=
+        static_cast<ssize_t>(message.size())) {
+      return false;
+    }
+    xdr::Decoder decoder{ByteSpan(message)};
+    xdr::rpc_msg call;
+    xdr::rpcb entry;
+    EXPECT_TRUE(xdr::decode(decoder, call) && xdr::decode(decoder, entry) && decoder.at_end());
+    EXPECT_EQ(call.cbody.prog, xdr::kRpcbProgram);
+    EXPECT_EQ(call.cbody.vers, 4u);
+    const std::string key = std::to_string(entry.r_prog) + " " + std::string(entry.r_netid);
+    xdr::RpcbDone done;
+    if (call.cbody.proc == static_cast<std::uint32_t>(xdr::rpcbproc::RPCBPROC_SET)) {
+      done.done = entries.emplace(key, entry.r_addr).second;
+    } else {
+      done.done = entries.erase(key) == 1;
+    }
+    std::byte reply[256];
+    xdr::Encoder encoder(MutableByteSpan(reply).subspan(4));
+    xdr::encode(encoder, xdr::accepted(call.xid, xdr::accept_stat::SUCCESS));
+    xdr::encode(encoder, done);
+    store_be32(reply, 0x80000000u | static_cast<std::uint32_t>(encoder.size()));
+    return ::send(fd, reply, encoder.size() + 4, MSG_NOSIGNAL) > 0;
+  }
+  std::string directory_;
+  UniqueFd listener_;
+  std::thread thread_;
+};
+
+SocketAddress address(const char* host, std::uint16_t port) {
+  return SocketAddress::parse(host, port).value();
+}
+
+std::vector<RpcbEntry> both() {
+  std::vector<RpcbEntry> all = rpcb_entries(100003, 3, true, address("0.0.0.0", 20049));
+  for (RpcbEntry& entry : rpcb_entries(100005, 3, false, address("0.0.0.0", 2049))) {
+    all.push_back(entry);
+  }
+  return all;
+}
+
+TEST(RpcbEntries, NetidsFollowFabricAndFamily) {
+  EXPECT_EQ(rpcb_entries(100003, 3, true, address("192.0.2.1", 20049))[0].netid, "rdma");
+  EXPECT_EQ(rpcb_entries(100003, 3, false, address("192.0.2.1", 2049))[0].netid, "tcp");
+  EXPECT_EQ(rpcb_entries(100003, 3, true, address("2001:db8::1", 20049))[0].netid, "rdma6");
+  EXPECT_EQ(rpcb_entries(100003, 3, false, address("2001:db8::1", 2049))[0].netid, "tcp6");
+}
+
+TEST(RpcbEntries, AddressesAreUniversal) {
+  EXPECT_EQ(rpcb_entries(100003, 3, true, address("192.0.2.1", 20049))[0].address,
+            "192.0.2.1.78.81");
+}
+
+TEST(RpcbEntries, TheIpv6WildcardStandsForBothFamilies) {
+  const auto entries = rpcb_entries(100003, 3, false, address("::", 2049));
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[0].netid, "tcp6");
+  EXPECT_EQ(entries[1].netid, "tcp");
+}
+
+TEST(Rpcbind, SetsWhatIsFreeAndUnsetsItAtTheEnd) {
+  FakeRpcbind rpcbind;
+  {
+    RpcbindRegistrar registrar({rpcbind.path, 0, std::chrono::seconds(5)});
+    const auto outcome = registrar.register_all(both());
+    EXPECT_TRUE(outcome.reachable);
+    EXPECT_EQ(outcome.registered.size(), 2u);
+    EXPECT_EQ(rpcbind.entries["100003 rdma"], "0.0.0.0.78.81");
+    EXPECT_EQ(rpcbind.entries["100005 tcp"], "0.0.0.0.8.1");
+  }
+  EXPECT_TRUE(rpcbind.entries.empty());
+}
+
+TEST(Rpcbind, EntriesOfAnotherServerStay) {
+  FakeRpcbind rpcbind;
+  rpcbind.entries["100005 tcp"] = "another's";
+  {
+    RpcbindRegistrar registrar({rpcbind.path, 0, std::chrono::seconds(5)});
+    const auto outcome = registrar.register_all(both());
+    EXPECT_EQ(outcome.registered.size(), 1u);
+    ASSERT_EQ(outcome.refused.size(), 1u);
+    EXPECT_EQ(outcome.refused[0].program, 100005u);
+  }
+  EXPECT_EQ(rpcbind.entries["100005 tcp"], "another's");
+}
+
+TEST(Rpcbind, WithoutRpcbindNothingHappens) {
+  RpcbindRegistrar registrar({"/nonexistent/rpcbind.sock", 0, std::chrono::seconds(5)});
+  const auto outcome = registrar.register_all(both());
+  EXPECT_FALSE(outcome.reachable);
+  EXPECT_TRUE(outcome.registered.empty());
+}
+
+}  // namespace
+}  // namespace nfsrdma
