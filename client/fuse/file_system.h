@@ -120,6 +120,7 @@ class FileSystem {
   /// Gives an open file a silly name: in place of `name`, or (keep_name) beside it.
   Task<int> hide_open_file(RequestContext context, NodeRef node, NodeRef directory,
                            std::string name, bool keep_name);
+  void may_search(Node& directory, const CallerRef& caller);
   void names_changed(Node& directory, const Wcc& change, std::uint64_t started);
   Task<void> remove_silly(NodeRef node);
   std::string silly_name(const Node& node);

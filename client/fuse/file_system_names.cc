@@ -27,15 +27,17 @@ Task<int> FileSystem::lookup(RequestContext context, NodeRef directory, std::str
   const std::uint64_t epoch = directory->names_epoch;
   MaybeAttributes directory_attributes;
   auto answer = co_await remote.lookup(context, directory->handle, name, &directory_attributes);
+  // No change of ours came between; one of others shows in the attributes of this very answer.
+  const bool current = epoch == directory->names_epoch;
   if (!answer.ok()) {
     apply(*directory, directory_attributes, started);
     if (errno_of(answer.error()) != ENOENT) co_return failed(*directory, answer.error());
-    if (epoch == directory->names_epoch) directory->names.store_absent(name);
+    if (current) directory->names.store_absent(name);
+    may_search(*directory, context.caller);
     co_return ENOENT;
   }
   apply(*directory, answer->directory, started);
-  directory->access.store(context.caller, access_bits::kLookup, access_bits::kLookup,
-                          loop.now() + directory->timer.left(loop.now()));
+  may_search(*directory, context.caller);
   NodeRef node = nodes.obtain(answer->handle);
   if (node != directory) node->parent = directory;
   if (answer->attributes) {
@@ -43,9 +45,15 @@ Task<int> FileSystem::lookup(RequestContext context, NodeRef directory, std::str
   } else if (int error = co_await getattr(context, node)) {
     co_return error;
   }
-  if (epoch == directory->names_epoch) directory->names.store(name, node);
+  if (current) directory->names.store(name, node);
   *found = std::move(node);
   co_return 0;
+}
+
+/// The server answered a LOOKUP of this caller.
+void FileSystem::may_search(Node& directory, const CallerRef& caller) {
+  directory.access.store(caller, access_bits::kLookup, access_bits::kLookup,
+                         loop.now() + directory.timer.left(loop.now()));
 }
 
 /// After a change of a name in `directory` by us, successful or not.

@@ -67,8 +67,9 @@ Task<int> FuseOperations::fetch_page(Request& request, OpenDirectory& directory,
   directory.page_start = cookie;
   directory.have_page = true;
   directory.last_page = page->eof;
+  const bool current = epoch == node.names_epoch;
   fs.apply(node, page->directory, started);
-  if (epoch == node.names_epoch) {
+  if (current) {
     for (const OpenDirectory::Entry& entry : directory.page) {
       if (entry.node != nullptr) node.names.store(entry.name, entry.node);
     }

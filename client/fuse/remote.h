@@ -21,7 +21,11 @@ namespace nfsrdma {
 using MaybeAttributes = std::optional<Attributes>;
 
 /// On whose behalf a call is made; `interrupt` (may be null) outlives the call.
+/// (Not an aggregate: g++ 12 destroys members of an aggregate made inside of a co_await twice.)
 struct RequestContext {
+  RequestContext(CallerRef its_caller, Interrupt* its_interrupt)
+      : caller(std::move(its_caller)), interrupt(its_interrupt) {}
+
   CallerRef caller;
   Interrupt* interrupt = nullptr;
 };

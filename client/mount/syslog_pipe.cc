@@ -41,7 +41,8 @@ void SyslogPipe::run() {
   FILE* stream = ::fdopen(read_end_.release(), "r");
   if (stream == nullptr) return;
   char line[1024];
-  while (std::fgets(line, sizeof line, stream) != nullptr) ::syslog(LOG_NOTICE, "%s", line);
+  while (std::fgets(line, sizeof line, stream) != nullptr)
+    ::syslog(LOG_NOTICE, "%s", line);
   std::fclose(stream);
 }
 

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// mount.nfs-rdma: checks what can be checked at once, then leaves a daemon behind and waits until
+// it says that the mount can be used, or why not. Exit codes as mount(8).
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "client/default_fabrics.h"
+#include "client/mount/command_line.h"
+#include "client/mount/mount_daemon.h"
+#include "client/mount/mount_point.h"
+#include "client/mount/syslog_pipe.h"
+#include "rpcrdma/base/log.h"
+
+namespace nfsrdma {
+namespace {
+
+constexpr int kUsage = 1, kSystem = 2, kMountFailed = 32;
+constexpr std::chrono::seconds kBetweenTries{5};
+
+int complain(int code, const std::string& why) {
+  std::fprintf(stderr, "mount.nfs-rdma: %s\n", why.c_str());
+  return code;
+}
+
+/// How the daemon reports to the command: 'K' usable (with the text for -v), 'E' failed, 'B' goes
+/// on in the background; then the text, then the end of the pipe.
+class Report {
+ public:
+  explicit Report(UniqueFd pipe) : pipe_(std::move(pipe)) {}
+  /// Once.
+  void send(char kind, const std::string& text) {
+    if (!pipe_) return;
+    const std::string all = kind + text;
+    [[maybe_unused]] ssize_t n = ::write(pipe_.get(), all.data(), all.size());
+    pipe_.reset();
+  }
+  bool open() const { return static_cast<bool>(pipe_); }
+
+ private:
+  UniqueFd pipe_;
+};
+
+/// Tries until it works or retry= is over. Empty: connected.
+std::string connect_with_patience(MountDaemon& daemon, const MountCommandLine& line,
+                                  Report& report) {
+  const TimePoint end = std::chrono::steady_clock::now() + line.options.retry;
+  bool told = false;
+  for (;;) {
+    bool again = false;
+    const std::string why = daemon.connect(&again);
+    if (why.empty()) return {};
+    if (!again || std::chrono::steady_clock::now() + kBetweenTries > end) return why;
+    if (line.options.background && report.open()) {
+      report.send('B', why);
+    } else if (!told) {
+      std::fprintf(stderr, "mount.nfs-rdma: %s; trying for %ld min (retry=)\n", why.c_str(),
+                   static_cast<long>(line.options.retry.count()));
+    }
+    told = true;
+    ::sleep(static_cast<unsigned>(kBetweenTries.count()));
+  }
+}
+
+int serve(const MountCommandLine& line, const std::string& mount_point, Report report) {
+  auto loop = EventLoop::create();
+  if (!loop.ok()) return complain(kSystem, loop.error().message());
+  const Fabrics fabrics = default_fabrics();
+  int code = 0;
+  {
+    MountDaemon daemon(**loop, fabrics, line, mount_point);
+    std::unique_ptr<SyslogPipe> log;
+    std::string why = connect_with_patience(daemon, line, report);
+    if (why.empty()) why = daemon.mount();
+    if (!why.empty()) {
+      if (!report.open()) return complain(kMountFailed, why);
+      report.send('E', why);
+      return kMountFailed;
+    }
+    const bool usable = daemon.run([&] {
+      if (line.foreground) {
+        if (line.verbose) std::printf("%s\n", daemon.description().c_str());
+        std::fflush(stdout);
+        return;
+      }
+      report.send('K', daemon.description());
+      log = std::make_unique<SyslogPipe>("mount.nfs-rdma");
+    });
+    if (!usable) {
+      code = kMountFailed;
+      report.send('E', "the mount ended before it could be used");
+    }
+  }
+  return code;
+}
+
+/// The parent: waits for the report.
+int wait_for_report(UniqueFd pipe, const MountCommandLine& line) {
+  std::string text;
+  char piece[512];
+  for (;;) {
+    const ssize_t n = ::read(pipe.get(), piece, sizeof piece);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    text.append(piece, static_cast<std::size_t>(n));
+  }
+  if (text.empty()) return complain(kMountFailed, "the daemon died");
+  const std::string rest = text.substr(1);
+  if (text[0] == 'E') return complain(kMountFailed, rest);
+  if (text[0] == 'B') {
+    std::fprintf(stderr, "mount.nfs-rdma: %s; goes on in the background\n", rest.c_str());
+    return 0;
+  }
+  if (line.verbose) std::printf("%s\n", rest.c_str());
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  MountCommandLine line;
+  std::string error;
+  const std::span<const char* const> arguments(argv + 1, static_cast<std::size_t>(argc - 1));
+  if (!parse_mount_command_line(arguments, &line, &error)) return complain(kUsage, error);
+  if (line.show_help) {
+    std::fputs(mount_usage(), stdout);
+    return 0;
+  }
+  if (line.show_version) {
+    std::printf("mount.nfs-rdma %s\n", NFSRDMA_VERSION);
+    return 0;
+  }
+  for (const std::string& notice : line.options.notices) {
+    std::fprintf(stderr, "mount.nfs-rdma: %s\n", notice.c_str());
+  }
+  auto mount_point = resolve_mount_point(line.mount_point, &error);
+  if (!mount_point.ok()) return complain(kMountFailed, error);
+  if (error = fuse_unavailable(); !error.empty()) return complain(kMountFailed, error);
+  if (line.foreground) return serve(line, *mount_point, Report(UniqueFd()));
+
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return complain(kSystem, std::strerror(errno));
+  UniqueFd read_end(ends[0]), write_end(ends[1]);
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) return complain(kSystem, std::strerror(errno));
+  if (child > 0) {
+    write_end.reset();
+    return wait_for_report(std::move(read_end), line);
+  }
+  read_end.reset();
+  ::setsid();
+  if (::chdir("/") != 0) return complain(kSystem, std::strerror(errno));
+  return serve(line, *mount_point, Report(std::move(write_end)));
+}
+
+}  // namespace
+}  // namespace nfsrdma
+
+int main(int argc, char** argv) {
+  return nfsrdma::run(argc, argv);
+}

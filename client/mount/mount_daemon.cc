@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/mount/mount_daemon.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "rpcrdma/base/json_writer.h"
+#include "rpcrdma/base/log.h"
+#include "rpcrdma/connection_json.h"
+
+namespace nfsrdma {
+namespace {
+
+constexpr std::uint32_t kReadAhead = 4u << 20;
+// After a signal while files are open: how long their users may still finish.
+constexpr std::chrono::seconds kDetachPatience{5};
+
+/// A comma or backslash in a name would end libfuse's option.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (char c : text) {
+    if (c == ',' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string session_options(const MountCommandLine& line) {
+  const MountOptions& o = line.options;
+  std::string list = fmt::format("fsname={},subtype=nfs-rdma", escaped(line.source_text));
+  const bool root = ::geteuid() == 0;
+  // Everybody may come in, and is judged by the server (no default_permissions: decisions.md 20).
+  if (root) list += ",allow_other";
+  // libfuse starts from nosuid,nodev.
+  if (root && o.suid) list += ",suid";
+  if (root && o.dev) list += ",dev";
+  if (!o.exec) list += ",noexec";
+  if (o.read_only) list += ",ro";
+  for (const std::string& flag : o.vfs_flags)
+    list += "," + flag;
+  return list;
+}
+
+bool may_pass(const Error& error) {
+  switch (error.code) {
+    case Errc::kTimedOut:
+    case Errc::kClosed:
+      return true;
+    default:
+      return error.sys == ECONNREFUSED || error.sys == EHOSTUNREACH || error.sys == ENETUNREACH ||
+             error.sys == ETIMEDOUT || error.sys == ECONNRESET || error.sys == EAGAIN;
+  }
+}
+
+FileSystemOptions file_system_options(const MountOptions& o) {
+  FileSystemOptions options;
+  options.attributes = {o.acregmin, o.acregmax, o.acdirmin, o.acdirmax, o.attribute_cache};
+  options.close_to_open = o.close_to_open;
+  options.cache_names = o.lookup_cache != LookupCache::kNone && o.attribute_cache;
+  options.cache_absent_names = o.lookup_cache == LookupCache::kAll && o.attribute_cache;
+  options.synchronous = o.synchronous;
+  options.one_user = ::geteuid() != 0;
+  return options;
+}
+
+}  // namespace
+
+/// SIGTERM, SIGINT and SIGHUP, which are blocked in every thread.
+class MountDaemon::Signals final : public FdWatcher {
+ public:
+  explicit Signals(MountDaemon& daemon) : daemon_(daemon) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (int number : {SIGTERM, SIGINT, SIGHUP})
+      sigaddset(&set, number);
+    ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    fd_.reset(::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+    if (fd_) (void)daemon_.loop_.add(fd_.get(), EPOLLIN, *this).ok();
+  }
+  ~Signals() override {
+    if (fd_) daemon_.loop_.remove(fd_.get(), *this);
+  }
+  void on_fd_ready(std::uint32_t) override {
+    signalfd_siginfo info;
+    while (::read(fd_.get(), &info, sizeof info) == sizeof info)
+      daemon_.on_signal();
+  }
+
+ private:
+  MountDaemon& daemon_;
+  UniqueFd fd_;
+};
+
+MountSettings settings_of(const MountCommandLine& line) {
+  const MountOptions& o = line.options;
+  MountSettings settings;
+  settings.host = line.source.host;
+  settings.path = line.source.path;
+  settings.proto = o.proto == MountProto::kRdma  ? ProtoChoice::kRdma
+                   : o.proto == MountProto::kTcp ? ProtoChoice::kTcp
+                                                 : ProtoChoice::kAuto;
+  settings.fabric = o.fabric == MountFabric::kVerbs   ? FabricChoice::kVerbs
+                    : o.fabric == MountFabric::kIwarp ? FabricChoice::kIwarp
+                                                      : FabricChoice::kAuto;
+  settings.rdma_port = o.rdma_port();
+  settings.tcp_port = o.effective_tcp_port();
+  settings.mount_port = o.mount_port;
+  settings.rsize = o.rsize;
+  settings.wsize = o.wsize;
+  settings.soft = o.recovery != MountRecovery::kHard;
+  settings.timeo = o.timeout;
+  settings.retrans = o.retransmissions;
+  settings.connections = o.connections;
+  // Exports are `secure` by default, and over TCP that means a privileged port.
+  settings.reserved_port = ::geteuid() == 0;
+  return settings;
+}
+
+MountDaemon::MountDaemon(EventLoop& loop, Fabrics fabrics, const MountCommandLine& line,
+                         std::string mount_point)
+    : loop_(loop),
+      fabrics_(std::move(fabrics)),
+      line_(line),
+      mount_point_(std::move(mount_point)),
+      detach_timer_([this] {
+        log_warning("{}: files are still open; giving up", mount_point_);
+        loop_.stop();
+      }) {
+  signals_ = std::make_unique<Signals>(*this);
+}
+
+MountDaemon::~MountDaemon() {
+  if (unmounter_.joinable()) unmounter_.join();
+  channel_.reset();
+  notifier_.reset();
+  if (session_ != nullptr) {
+    if (kernel_has_it_) ::fuse_session_unmount(session_);
+    ::fuse_session_destroy(session_);
+  }
+}
+
+std::string MountDaemon::connect(bool* again) {
+  MountSettings settings = settings_of(line_);
+  std::string detail;
+  *again = false;
+  if (Result<void> found = resolve_host(settings, &detail); !found.ok()) {
+    return detail.empty() ? found.error().message() : detail;
+  }
+  const MountFamily family = line_.options.family;
+  std::erase_if(settings.addresses, [family](const SocketAddress& address) {
+    return (family == MountFamily::kV6 && !address.is_v6()) ||
+           (family == MountFamily::kV4 && address.is_v6());
+  });
+  if (settings.addresses.empty()) return fmt::format("{} has no IPv6 address", settings.host);
+  auto made = run_to_completion(loop_, AsyncMount::connect(loop_, fabrics_, settings, &detail));
+  if (!made.ok()) {
+    *again = may_pass(made.error());
+    return detail.empty() ? made.error().message() : detail;
+  }
+  server_ = std::move(made).value();
+  watch_server();
+  return {};
+}
+
+void MountDaemon::watch_server() {
+  MountObserver observer;
+  const std::string host = line_.source.host;
+  observer.not_responding = [host] { log_warning("server {} not responding, still trying", host); };
+  observer.responding = [host] { log_notice("server {} OK", host); };
+  observer.connected = [host](const ConnectionInfo& info) {
+    if (info.fallback_reason.empty()) {
+      log_info("server {} connected by {}", host, transport_name(info.transport));
+    } else {
+      log_notice("server {} connected by {}: {}", host, transport_name(info.transport),
+                 info.fallback_reason);
+    }
+  };
+  server_->set_observer(std::move(observer));
+}
+
+std::string MountDaemon::mount() {
+  const int give_up = line_.options.recovery == MountRecovery::kSoft ? EIO : ETIMEDOUT;
+  remote_ = std::make_unique<MountedRemote>(*server_, give_up);
+  files_ = std::make_unique<FileSystem>(loop_, *remote_, file_system_options(line_.options),
+                                        [this](std::uint64_t node) {
+                                          if (notifier_ != nullptr) notifier_->invalidate(node);
+                                        });
+  const RequestContext context{std::make_shared<const Caller>(Caller{::geteuid(), ::getegid(), {}}),
+                               nullptr};
+  if (int error = run_to_completion(loop_, files_->start(context))) {
+    return fmt::format("{}: {}", line_.source_text, std::strerror(error));
+  }
+  operations_ = std::make_unique<FuseOperations>(
+      *files_, FuseOperationsOptions{line_.options.readdirplus, line_.options.attribute_cache},
+      [this] { on_ready(); });
+  std::string name = "mount.nfs-rdma", flag = "-o", list = session_options(line_);
+  char* words[] = {name.data(), flag.data(), list.data(), nullptr};
+  fuse_args arguments = FUSE_ARGS_INIT(3, words);
+  const fuse_lowlevel_ops& table = FuseOperations::table();
+  session_ = ::fuse_session_new(&arguments, &table, sizeof table, operations_.get());
+  ::fuse_opt_free_args(&arguments);
+  if (session_ == nullptr) return "libfuse refused the session's options";
+  if (::fuse_session_mount(session_, mount_point_.c_str()) != 0) {
+    return fmt::format("could not mount on {}", mount_point_);
+  }
+  kernel_has_it_ = true;
+  notifier_ = std::make_unique<Notifier>(session_);
+  channel_ =
+      std::make_unique<Channel>(loop_, session_, operations_->blocks, [this] { on_ended(); });
+  operations_->channel = channel_.get();
+  if (Result<void> started = channel_->start(); !started.ok()) return started.error().message();
+  return {};
+}
+
+void MountDaemon::on_ready() {
+  if (std::optional<DeviceNumber> device = device_of_mount(mount_point_)) {
+    raise_read_ahead(*device, kReadAhead);
+    auto socket = StatusSocket::listen(loop_, mount_socket_path(*device, ::geteuid()),
+                                       [this] { return status_document(); });
+    if (socket.ok()) {
+      status_ = std::move(socket).value();
+    } else {
+      log_notice("no status socket: {}", socket.error().message());
+    }
+  }
+  was_usable_ = true;
+  if (usable_) usable_();
+}
+
+void MountDaemon::on_ended() {
+  kernel_has_it_ = false;
+  loop_.stop();
+}
+
+void MountDaemon::on_signal() {
+  if (++signals_seen_ > 1) {
+    log_warning("{}: told to stop again; giving up", mount_point_);
+    if (server_ != nullptr) server_->abort_all();
+    loop_.stop();
+    return;
+  }
+  if (!kernel_has_it_) {
+    loop_.stop();
+    return;
+  }
+  // On a thread of its own: the kernel writes back through us while it unmounts.
+  unmounter_ = std::thread([this] {
+    if (unmount_now(mount_point_, false).ok()) return;
+    (void)unmount_now(mount_point_, true).ok();
+    loop_.post([this] {
+      log_notice("{}: in use; detached", mount_point_);
+      detach_timer_.arm_after(loop_, kDetachPatience);
+    });
+  });
+}
+
+bool MountDaemon::run(std::function<void()> usable) {
+  usable_ = std::move(usable);
+  loop_.run();
+  status_.reset();
+  if (channel_ != nullptr) channel_->stop();
+  if (files_->budget.held == 0 && server_ != nullptr) {
+    // Nothing to save: whoever still waits for the server waits in vain.
+    if (operations_->idle().await_ready() == false) server_->abort_all();
+  } else {
+    log_info("{}: writing back {} bytes", mount_point_, files_->budget.held);
+  }
+  struct End {
+    static Task<void> run(FuseOperations& operations, FileSystem& files) {
+      co_await files.finish();
+      co_await operations.idle();
+    }
+  };
+  run_to_completion(loop_, End::run(*operations_, *files_));
+  if (notifier_ != nullptr) notifier_->stop();
+  run_to_completion(loop_, server_->unmount());
+  return was_usable_;
+}
+
+std::string MountDaemon::description() const {
+  std::string out = fmt::format("{} on {} type fuse.nfs-rdma ({})", line_.source_text, mount_point_,
+                                line_.options.text());
+  if (server_ == nullptr) return out;
+  out += fmt::format("\nrsize={} wsize={}", server_->read_size(), server_->write_size());
+  for (const ConnectionInfo& info : server_->connections()) {
+    out += fmt::format("\nconnected to {} by {}", info.peer.text(), transport_name(info.transport));
+    if (!info.fallback_reason.empty()) out += fmt::format(" ({})", info.fallback_reason);
+  }
+  return out;
+}
+
+std::string MountDaemon::status_document() const {
+  JsonWriter json;
+  json.begin_object();
+  json.field("version", 1);
+  json.field("client", NFSRDMA_VERSION);
+  json.field("pid", ::getpid());
+  json.field("source", line_.source_text);
+  json.field("mount_point", mount_point_);
+  json.field("options", line_.options.text());
+  json.field("rsize", server_->read_size());
+  json.field("wsize", server_->write_size());
+  json.field("calls_outstanding", server_->calls_outstanding());
+  json.key("connections");
+  json.begin_array();
+  for (const ConnectionInfo& info : server_->connections())
+    write_connection(json, info);
+  json.end_array();
+  const TransferStats totals = server_->totals();
+  json.key("totals");
+  json.begin_object();
+  json.field("calls", totals.calls);
+  json.field("rdma_write_bytes", totals.rdma_write_bytes);
+  json.field("rdma_read_bytes", totals.rdma_read_bytes);
+  json.field("inline_bytes", totals.inline_bytes);
+  json.end_object();
+  json.key("files");
+  json.begin_object();
+  json.field("known", files_->nodes.alive());
+  json.field("unwritten_bytes", files_->budget.held);
+  json.end_object();
+  json.end_object();
+  return json.take();
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// MountDaemon: one mount from connecting to the last byte written back. Makes the objects in order,
+// runs the event loop, takes them down in the opposite order.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "client/async_mount.h"
+#include "client/fuse/channel.h"
+#include "client/fuse/fuse_operations.h"
+#include "client/fuse/mounted_remote.h"
+#include "client/fuse/notifier.h"
+#include "client/mount/command_line.h"
+#include "client/mount/status_socket.h"
+
+namespace nfsrdma {
+
+/// nfs(5) options as the client library wants them.
+MountSettings settings_of(const MountCommandLine& line);
+
+class MountDaemon {
+ public:
+  /// `fabrics` outlive the daemon. `mount_point` is absolute.
+  MountDaemon(EventLoop& loop, Fabrics fabrics, const MountCommandLine& line,
+              std::string mount_point);
+  ~MountDaemon();
+
+  /// Connects once; blocks the thread. Empty: connected, else why not. *again: trying later may
+  /// help.
+  std::string connect(bool* again);
+  /// Mounts; after this the kernel has it, and requests are answered as soon as run() runs.
+  /// Empty: fine, else why not.
+  std::string mount();
+  /// Serves until unmounted; `usable` is called once, when the mount can be used. False when it
+  /// never could.
+  bool run(std::function<void()> usable);
+
+  /// "server:/path on /mnt type fuse.nfs-rdma (rw,...)" and how it is connected.
+  std::string description() const;
+
+ private:
+  class Signals;
+  void on_ready();
+  void on_signal();
+  void on_ended();
+  void watch_server();
+  std::string status_document() const;
+
+  EventLoop& loop_;
+  Fabrics fabrics_;
+  const MountCommandLine& line_;
+  std::string mount_point_;
+  std::unique_ptr<AsyncMount> server_;
+  std::unique_ptr<MountedRemote> remote_;
+  std::unique_ptr<FileSystem> files_;
+  std::unique_ptr<FuseOperations> operations_;
+  fuse_session* session_ = nullptr;
+  bool kernel_has_it_ = false;
+  std::unique_ptr<Notifier> notifier_;
+  std::unique_ptr<Channel> channel_;
+  std::unique_ptr<StatusSocket> status_;
+  std::unique_ptr<Signals> signals_;
+  std::thread unmounter_;
+  Timer detach_timer_;
+  std::function<void()> usable_;
+  bool was_usable_ = false;
+  int signals_seen_ = 0;
+};
+
+}  // namespace nfsrdma

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+// MemoryRemote: an NFS server in memory behind the Remote seam, for tests of the FUSE layer's
+// rules. Calls are counted; answers can be held back and released in any order; a restart loses
+// unstable data. Foreign changes are made by its own functions, as if by another client.
+#pragma once
+
+#include <cerrno>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/fuse/remote.h"
+
+namespace nfsrdma {
+
+class MemoryRemote final : public Remote {
+ public:
+  struct Object {
+    FileHandle handle;
+    Attributes attributes;
+    std::string data, stable_data, text;
+    std::map<std::string, std::shared_ptr<Object>> names;
+    std::map<std::uint32_t, std::uint32_t> denied;  // uid: rights that ACCESS refuses
+  };
+  using ObjectRef = std::shared_ptr<Object>;
+
+  MemoryRemote() : root_(make_object(FileType::kDirectory, 0755)) {}
+
+  // --- what tests do to it ---
+  ObjectRef root_object() { return root_; }
+  ObjectRef add_file(const std::string& name, const std::string& data = {}) {
+    ObjectRef file = make_object(FileType::kRegular, 0644);
+    file->data = file->stable_data = data;
+    file->attributes.size = data.size();
+    root_->names[name] = file;
+    touch(*root_);
+    return file;
+  }
+  /// As another client.
+  void write_elsewhere(Object& file, const std::string& data) {
+    file.data = file.stable_data = data;
+    file.attributes.size = data.size();
+    touch(file);
+  }
+  void restart() {
+    ++boot_;
+    for (auto& weak : all_) {
+      if (ObjectRef object = weak.lock()) {
+        object->data = object->stable_data;
+        object->attributes.size = object->data.size();
+      }
+    }
+  }
+  /// Answers wait until release() from now on.
+  void hold() { holding_ = true; }
+  void release() {
+    holding_ = false;
+    held_.wake_all();
+  }
+  int fail_writes_with = 0;
+  std::map<std::string, int> calls;
+  std::vector<std::string> log;  // names and writers of changes, in order
+
+  const FileHandle& root() const override { return root_->handle; }
+  std::uint32_t read_size() const override { return 1 << 20; }
+  std::uint32_t write_size() const override { return write_size_; }
+  void set_write_size(std::uint32_t bytes) { write_size_ = bytes; }
+
+  Task<Result<Attributes>> getattr(RequestContext, const FileHandle& file) override {
+    co_await count("getattr");
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    co_return object->attributes;
+  }
+  Task<Result<Wcc>> setattr(RequestContext, const FileHandle& file,
+                            const SetAttributes& set) override {
+    co_await count("setattr");
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    Wcc wcc;
+    wcc.before = before(*object);
+    if (set.mode) object->attributes.mode = *set.mode;
+    if (set.size) {
+      object->data.resize(*set.size);
+      object->stable_data = object->data;
+      object->attributes.size = *set.size;
+    }
+    touch(*object);
+    if (set.mtime && !set.mtime->server_now) object->attributes.mtime = set.mtime->value;
+    wcc.after = object->attributes;
+    co_return wcc;
+  }
+  Task<Result<LookupResult>> lookup(RequestContext, const FileHandle& directory,
+                                    const std::string& name,
+                                    MaybeAttributes* directory_attributes) override {
+    co_await count("lookup");
+    ObjectRef object = find(directory);
+    if (object == nullptr) co_return failure(ESTALE);
+    if (directory_attributes != nullptr) *directory_attributes = object->attributes;
+    auto it = object->names.find(name);
+    if (it == object->names.end()) co_return failure(ENOENT);
+    co_return LookupResult{it->second->handle, it->second->attributes, object->attributes};
+  }
+  Task<Result<AccessResult>> access(RequestContext context, const FileHandle& file,
+                                    std::uint32_t wanted) override {
+    co_await count("access");
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    const auto denied = object->denied.find(context.caller->uid);
+    const std::uint32_t no = denied == object->denied.end() ? 0 : denied->second;
+    co_return AccessResult{wanted & ~no, object->attributes};
+  }
+  Task<Result<std::string>> readlink(RequestContext, const FileHandle& link) override {
+    co_await count("readlink");
+    ObjectRef object = find(link);
+    if (object == nullptr) co_return failure(ESTALE);
+    co_return object->text;
+  }
+  Task<Result<ReadResult>> read(RequestContext, const FileHandle& file, std::uint64_t offset,
+                                MutableByteSpan into) override {
+    co_await count("read");
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    ReadResult result;
+    if (offset < object->data.size()) {
+      result.count = std::min<std::size_t>(into.size(), object->data.size() - offset);
+      std::memcpy(into.data(), object->data.data() + offset, result.count);
+    }
+    result.eof = offset + result.count >= object->data.size();
+    result.attributes = object->attributes;
+    co_return result;
+  }
+  Task<Result<WriteResult>> write(RequestContext context, const FileHandle& file,
+                                  std::uint64_t offset, ByteSpan data,
+                                  Stability stability) override {
+    log.push_back("write " + std::to_string(offset) + "+" + std::to_string(data.size()) + " as " +
+                  std::to_string(context.caller->uid) +
+                  (stability == Stability::kFileSync ? " sync" : ""));
+    co_await count("write");
+    if (fail_writes_with != 0) co_return failure(fail_writes_with);
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    WriteResult result;
+    result.wcc.before = before(*object);
+    if (object->data.size() < offset + data.size()) object->data.resize(offset + data.size());
+    object->data.replace(offset, data.size(), std::string(as_text(data)));
+    if (stability == Stability::kFileSync) object->stable_data = object->data;
+    object->attributes.size = object->data.size();
+    touch(*object);
+    result.count = data.size();
+    result.stability = stability;
+    result.verifier = boot_;
+    result.wcc.after = object->attributes;
+    co_return result;
+  }
+  Task<Result<CommitResult>> commit(RequestContext, const FileHandle& file) override {
+    co_await count("commit");
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    object->stable_data = object->data;
+    CommitResult result;
+    result.verifier = boot_;
+    result.wcc.before = before(*object);
+    result.wcc.after = object->attributes;
+    co_return result;
+  }
+  Task<Result<CreateResult>> create(RequestContext, const FileHandle& directory,
+                                    const std::string& name, CreateMode mode,
+                                    const SetAttributes& set) override {
+    co_await count("create");
+    ObjectRef parent = find(directory);
+    if (parent == nullptr) co_return failure(ESTALE);
+    if (parent->names.count(name) != 0 && mode != CreateMode::kUnchecked) {
+      co_return failure(EEXIST);
+    }
+    co_return made(*parent, name, make_object(FileType::kRegular, set.mode.value_or(0)));
+  }
+  Task<Result<CreateResult>> mkdir(RequestContext, const FileHandle& directory,
+                                   const std::string& name, const SetAttributes& set) override {
+    co_await count("mkdir");
+    ObjectRef parent = find(directory);
+    if (parent == nullptr) co_return failure(ESTALE);
+    co_return made(*parent, name, make_object(FileType::kDirectory, set.mode.value_or(0)));
+  }
+  Task<Result<CreateResult>> symlink(RequestContext, const FileHandle& directory,
+                                     const std::string& name, const std::string& text) override {
+    co_await count("symlink");
+    ObjectRef parent = find(directory);
+    if (parent == nullptr) co_return failure(ESTALE);
+    ObjectRef link = make_object(FileType::kSymlink, 0777);
+    link->text = text;
+    co_return made(*parent, name, link);
+  }
+  Task<Result<CreateResult>> mknod(RequestContext, const FileHandle& directory,
+                                   const std::string& name, FileType type, std::uint32_t,
+                                   std::uint32_t, const SetAttributes& set) override {
+    co_await count("mknod");
+    ObjectRef parent = find(directory);
+    if (parent == nullptr) co_return failure(ESTALE);
+    co_return made(*parent, name, make_object(type, set.mode.value_or(0)));
+  }
+  Task<Result<RemoveResult>> remove(RequestContext, const FileHandle& directory,
+                                    const std::string& name, const FileHandle*) override {
+    log.push_back("remove " + name);
+    co_await count("remove");
+    co_return take_away(directory, name);
+  }
+  Task<Result<RemoveResult>> rmdir(RequestContext, const FileHandle& directory,
+                                   const std::string& name, const FileHandle*) override {
+    co_await count("rmdir");
+    ObjectRef parent = find(directory);
+    if (parent == nullptr) co_return failure(ESTALE);
+    auto it = parent->names.find(name);
+    if (it != parent->names.end() && !it->second->names.empty()) co_return failure(ENOTEMPTY);
+    co_return take_away(directory, name);
+  }
+  Task<Result<RenameResult>> rename(RequestContext, const FileHandle& from_directory,
+                                    const std::string& from, const FileHandle& to_directory,
+                                    const std::string& to, const FileHandle*) override {
+    log.push_back("rename " + from + " " + to);
+    co_await count("rename");
+    ObjectRef source = find(from_directory), target = find(to_directory);
+    if (source == nullptr || target == nullptr) co_return failure(ESTALE);
+    auto it = source->names.find(from);
+    if (it == source->names.end()) co_return failure(ENOENT);
+    RenameResult result;
+    result.from_directory.before = before(*source);
+    result.to_directory.before = before(*target);
+    ObjectRef moved = it->second;
+    source->names.erase(it);
+    target->names[to] = moved;
+    touch(*source);
+    if (source != target) touch(*target);
+    result.from_directory.after = source->attributes;
+    result.to_directory.after = target->attributes;
+    co_return result;
+  }
+  Task<Result<LinkResult>> link(RequestContext, const FileHandle& file, const FileHandle& directory,
+                                const std::string& name) override {
+    log.push_back("link " + name);
+    co_await count("link");
+    if (no_links) co_return failure(ENOTSUP);
+    ObjectRef object = find(file), parent = find(directory);
+    if (object == nullptr || parent == nullptr) co_return failure(ESTALE);
+    LinkResult result;
+    result.directory.before = before(*parent);
+    parent->names[name] = object;
+    ++object->attributes.nlink;
+    touch(*parent);
+    result.attributes = object->attributes;
+    result.directory.after = parent->attributes;
+    co_return result;
+  }
+  Task<Result<DirectoryPage>> readdir(RequestContext, const FileHandle& directory,
+                                      std::uint64_t cookie, std::uint64_t, bool plus,
+                                      DirectoryVisitor& visitor) override {
+    co_await count("readdir");
+    ObjectRef parent = find(directory);
+    if (parent == nullptr) co_return failure(ESTALE);
+    DirectoryPage page;
+    std::uint64_t position = 0;
+    for (const auto& [name, object] : parent->names) {
+      if (++position <= cookie) continue;
+      DirectoryEntry entry;
+      entry.name = name;
+      entry.cookie = position;
+      entry.fileid = object->attributes.fileid;
+      if (plus) {
+        entry.attributes = &object->attributes;
+        entry.handle = &object->handle;
+      }
+      visitor.on_entry(entry);
+    }
+    page.eof = true;
+    page.directory = parent->attributes;
+    co_return page;
+  }
+  Task<Result<FsStat>> fsstat(RequestContext, const FileHandle&) override {
+    co_await count("fsstat");
+    co_return FsStat{};
+  }
+
+  bool no_links = false;
+
+ private:
+  Task<void> count(const char* name) {
+    ++calls[name];
+    while (holding_)
+      co_await held_.wait();
+  }
+  static Error failure(int number) { return Error{Errc::kRefused, number, "memory"}; }
+  static Wcc::Before before(const Object& object) {
+    return {object.attributes.size, object.attributes.mtime, object.attributes.ctime};
+  }
+  void touch(Object& object) { object.attributes.mtime = object.attributes.ctime = tick(); }
+  timespec tick() {
+    ++clock_;
+    return {1'700'000'000 + clock_, 0};
+  }
+  ObjectRef make_object(FileType type, std::uint32_t mode) {
+    ObjectRef object = std::make_shared<Object>();
+    const std::uint64_t number = ++last_fileid_;
+    object->handle = FileHandle(std::as_bytes(std::span(&number, 1)));
+    object->attributes.type = type;
+    object->attributes.mode = mode;
+    object->attributes.nlink = 1;
+    object->attributes.fileid = number;
+    touch(*object);
+    all_.push_back(object);
+    return object;
+  }
+  /// Like a file system without open-by-handle of removed files: no name, no object.
+  ObjectRef find(const FileHandle& handle) {
+    for (auto& weak : all_) {
+      ObjectRef object = weak.lock();
+      if (object != nullptr && object->handle == handle) return object;
+    }
+    return nullptr;
+  }
+  CreateResult made(Object& parent, const std::string& name, ObjectRef object) {
+    CreateResult result;
+    result.directory.before = before(parent);
+    parent.names[name] = object;
+    touch(parent);
+    result.handle = object->handle;
+    result.attributes = object->attributes;
+    result.directory.after = parent.attributes;
+    return result;
+  }
+  Result<RemoveResult> take_away(const FileHandle& directory, const std::string& name) {
+    ObjectRef parent = find(directory);
+    if (parent == nullptr) return failure(ESTALE);
+    if (parent->names.count(name) == 0) return failure(ENOENT);
+    RemoveResult result;
+    result.directory.before = before(*parent);
+    parent->names.erase(name);
+    touch(*parent);
+    result.directory.after = parent->attributes;
+    return result;
+  }
+
+  std::uint32_t write_size_ = 1 << 20;
+  std::int64_t clock_ = 0;
+  std::uint64_t last_fileid_ = 0;
+  std::uint64_t boot_ = 1;
+  bool holding_ = false;
+  WaitList held_;
+  std::vector<std::weak_ptr<Object>> all_;
+  ObjectRef root_;
+};
+
+}  // namespace nfsrdma
