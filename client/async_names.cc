@@ -61,10 +61,6 @@ xdr::createverf3 new_verifier() {
   return verifier;
 }
 
-bool sets_anything(const SetAttributes& set) {
-  return set.mode || set.uid || set.gid || set.size || set.atime || set.mtime;
-}
-
 /// EXCLUSIVE carries no attributes and leaves the times at its verifier: set them now.
 Task<Result<CreateResult>> after_exclusive(AsyncMount& mount, const OpContext& op,
                                            const FileHandle& directory, std::string_view name,

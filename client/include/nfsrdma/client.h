@@ -140,9 +140,10 @@ class File {
   /// fsync(), then gives the file up. Its errors are the last chance to hear of lost data.
   Result<void> close();
 
+  struct Impl;  // the library's own
+
  private:
   friend class Mount;
-  struct Impl;
   explicit File(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
@@ -190,9 +191,10 @@ class Mount {
   void set_unstable_limit(std::size_t bytes);
   std::vector<ConnectionStatus> connections();
 
+  struct Impl;  // the library's own
+
  private:
   friend class File;
-  struct Impl;
   explicit Mount(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;
 };

@@ -69,12 +69,12 @@ int nfsrdma_lchown(nfsrdma_mount* mount, const char* path, uid_t uid, gid_t gid)
  * now for both. */
 int nfsrdma_utimens(nfsrdma_mount* mount, const char* path, const struct timespec times[2]);
 
-struct nfsrdma_statfs {
+struct nfsrdma_fs_info {
   uint64_t total_bytes, free_bytes, available_bytes;
   uint64_t total_files, free_files, available_files;
   uint32_t read_size, write_size, name_max;
 };
-int nfsrdma_statfs(nfsrdma_mount* mount, const char* path, struct nfsrdma_statfs* out);
+int nfsrdma_statfs(nfsrdma_mount* mount, const char* path, struct nfsrdma_fs_info* out);
 
 /* "verbs", "iwarp" or "tcp" of the first connection, NULL when there is none; valid until the next
  * call of this function on the mount. */

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public classes: each call runs one coroutine on the mount's loop, on the caller's own thread.
+#include "nfsrdma/client.h"
+
+#include "client/library/mount_impl.h"
+#include "client/mount_url.h"
+
+namespace nfsrdma::client {
+namespace {
+
+Task<nfsrdma::Result<void>> connect(Mount::Impl& impl, MountSettings settings,
+                                    std::string* detail) {
+  std::string rest;
+  auto mount = co_await open_longest_export(impl.driver->loop(), default_fabrics(),
+                                            std::move(settings), &rest, detail);
+  if (!mount.ok()) co_return mount.error();
+  impl.mount = std::move(*mount);
+  impl.tree = std::make_unique<PathTree>(*impl.mount, rest);
+  co_return nfsrdma::Result<void>();
+}
+
+std::optional<SetAttributes::Time> to_set_time(const FileTime& time) {
+  if (time.kind == FileTime::Kind::kOmit) return std::nullopt;
+  return SetAttributes::Time{time.kind == FileTime::Kind::kNow, time.value};
+}
+
+SetAttributes owner(uid_t uid, gid_t gid) {
+  SetAttributes set;
+  if (uid != static_cast<uid_t>(-1)) set.uid = uid;
+  if (gid != static_cast<gid_t>(-1)) set.gid = gid;
+  return set;
+}
+
+}  // namespace
+
+std::error_code to_error_code(const Error& error) {
+  return {errno_of(error), std::generic_category()};
+}
+
+Mount::Impl::~Impl() {
+  tree.reset();
+  mount.reset();
+}
+
+nfsrdma::Result<std::shared_ptr<Mount::Impl>> open_impl(std::string_view url,
+                                                        std::shared_ptr<LoopDriver> driver,
+                                                        std::string* detail) {
+  MountSettings settings;
+  if (!parse_mount_url(url, &settings, detail)) return Error{Errc::kInvalid, EINVAL, "URL"};
+  NFSRDMA_CHECK_OK(resolve_host(settings, detail));
+  auto impl = std::make_shared<Mount::Impl>();
+  impl->driver = std::move(driver);
+  impl->op.identity = settings.identity;
+  nfsrdma::Result<void> done = impl->driver->run(connect(*impl, std::move(settings), detail));
+  if (!done.ok()) {
+    if (detail->empty()) *detail = done.error().message();
+    return done.error();
+  }
+  return impl;
+}
+
+Result<Mount> Mount::open(std::string_view url, std::string* detail) {
+  std::string ignored;
+  auto driver = LoopDriver::create();
+  if (!driver.ok()) return to_error_code(driver.error());
+  auto impl = open_impl(url, std::move(*driver), detail != nullptr ? detail : &ignored);
+  if (!impl.ok()) return to_error_code(impl.error());
+  return Mount(std::move(*impl));
+}
+
+Mount::Mount(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Mount::Mount(Mount&&) noexcept = default;
+Mount& Mount::operator=(Mount&&) noexcept = default;
+Mount::~Mount() = default;
+
+Result<struct stat> Mount::stat(std::string_view path) {
+  return impl_->run(stat_path(*impl_, std::string(path), true));
+}
+Result<struct stat> Mount::lstat(std::string_view path) {
+  return impl_->run(stat_path(*impl_, std::string(path), false));
+}
+
+Result<File> Mount::open(std::string_view path, int flags, mode_t mode) {
+  auto opened = impl_->run(open_path(*impl_, std::string(path), flags, mode));
+  if (!opened) return opened.error();
+  auto file = std::make_unique<File::Impl>();
+  file->mount = impl_;
+  file->state = std::move(*opened);
+  file->readable = (flags & O_ACCMODE) != O_WRONLY;
+  file->writable = (flags & O_ACCMODE) != O_RDONLY;
+  return File(std::move(file));
+}
+
+Result<std::vector<DirectoryEntry>> Mount::readdir(std::string_view path) {
+  return impl_->run(list_path(*impl_, std::string(path), false));
+}
+Result<std::vector<DirectoryEntry>> Mount::readdirplus(std::string_view path) {
+  return impl_->run(list_path(*impl_, std::string(path), true));
+}
+Result<void> Mount::rename(std::string_view from, std::string_view to) {
+  return impl_->run(rename_path(*impl_, std::string(from), std::string(to)));
+}
+Result<void> Mount::unlink(std::string_view path) {
+  return impl_->run(unlink_path(*impl_, std::string(path)));
+}
+Result<void> Mount::mkdir(std::string_view path, mode_t mode) {
+  return impl_->run(mkdir_path(*impl_, std::string(path), mode));
+}
+Result<void> Mount::rmdir(std::string_view path) {
+  return impl_->run(rmdir_path(*impl_, std::string(path)));
+}
+Result<void> Mount::symlink(std::string_view target, std::string_view path) {
+  return impl_->run(symlink_path(*impl_, std::string(target), std::string(path)));
+}
+Result<void> Mount::link(std::string_view existing, std::string_view path) {
+  return impl_->run(link_path(*impl_, std::string(existing), std::string(path)));
+}
+Result<std::string> Mount::readlink(std::string_view path) {
+  return impl_->run(readlink_path(*impl_, std::string(path)));
+}
+
+Result<void> Mount::truncate(std::string_view path, std::uint64_t size) {
+  SetAttributes set;
+  set.size = size;
+  return impl_->run(setattr_path(*impl_, std::string(path), set, true));
+}
+Result<void> Mount::chmod(std::string_view path, mode_t mode) {
+  SetAttributes set;
+  set.mode = mode & 07777;
+  return impl_->run(setattr_path(*impl_, std::string(path), set, true));
+}
+Result<void> Mount::chown(std::string_view path, uid_t uid, gid_t gid) {
+  return impl_->run(setattr_path(*impl_, std::string(path), owner(uid, gid), true));
+}
+Result<void> Mount::lchown(std::string_view path, uid_t uid, gid_t gid) {
+  return impl_->run(setattr_path(*impl_, std::string(path), owner(uid, gid), false));
+}
+Result<void> Mount::utimens(std::string_view path, FileTime access, FileTime modification,
+                            bool follow) {
+  SetAttributes set;
+  set.atime = to_set_time(access);
+  set.mtime = to_set_time(modification);
+  return impl_->run(setattr_path(*impl_, std::string(path), set, follow));
+}
+Result<FileSystemInfo> Mount::statfs(std::string_view path) {
+  return impl_->run(statfs_path(*impl_, std::string(path)));
+}
+
+namespace {
+
+Task<nfsrdma::Result<void>> set_limit(Mount::Impl& impl, std::size_t bytes) {
+  impl.budget.limit = bytes;
+  co_return nfsrdma::Result<void>();
+}
+
+Task<nfsrdma::Result<std::vector<ConnectionInfo>>> list_connections(Mount::Impl& impl) {
+  co_return impl.mount->connections();
+}
+
+Task<nfsrdma::Result<struct stat>> stat_handle(Mount::Impl& impl, FileHandle handle) {
+  NFSRDMA_CO_TRY(Attributes attributes, co_await impl.mount->getattr(impl.op, handle));
+  co_return to_stat(attributes);
+}
+
+}  // namespace
+
+void Mount::set_unstable_limit(std::size_t bytes) {
+  static_cast<void>(impl_->run(set_limit(*impl_, bytes)));
+}
+
+std::vector<ConnectionStatus> Mount::connections() {
+  auto all = impl_->run(list_connections(*impl_));
+  std::vector<ConnectionStatus> out;
+  for (const ConnectionInfo& info : *all) {
+    out.push_back({transport_name(info.transport), info.device, info.peer.text(), info.inline_send,
+                   info.inline_recv, info.credits, info.stats.rdma_write_bytes,
+                   info.stats.rdma_read_bytes, info.stats.inline_bytes, info.fallback_reason});
+  }
+  return out;
+}
+
+File::File(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+File::File(File&&) noexcept = default;
+File& File::operator=(File&& other) noexcept {
+  if (this != &other) {
+    if (impl_) static_cast<void>(close());
+    impl_ = std::move(other.impl_);
+  }
+  return *this;
+}
+File::~File() {
+  if (impl_) static_cast<void>(close());
+}
+
+Result<std::size_t> File::pread(std::span<std::byte> buffer, std::uint64_t offset) {
+  if (!impl_ || !impl_->readable) return std::make_error_code(std::errc::bad_file_descriptor);
+  Mount::Impl& mount = *impl_->mount;
+  return mount.run(impl_->state->read(mount.op, buffer, offset));
+}
+
+Result<std::size_t> File::pwrite(std::span<const std::byte> data, std::uint64_t offset) {
+  if (!impl_ || !impl_->writable) return std::make_error_code(std::errc::bad_file_descriptor);
+  Mount::Impl& mount = *impl_->mount;
+  return mount.run(impl_->state->write(mount.op, data, offset));
+}
+
+Result<void> File::fsync() {
+  if (!impl_) return std::make_error_code(std::errc::bad_file_descriptor);
+  return impl_->mount->run(impl_->state->flush(impl_->mount->op));
+}
+
+Result<struct stat> File::stat() {
+  if (!impl_) return std::make_error_code(std::errc::bad_file_descriptor);
+  return impl_->mount->run(stat_handle(*impl_->mount, impl_->state->handle()));
+}
+
+Result<void> File::truncate(std::uint64_t size) {
+  if (!impl_ || !impl_->writable) return std::make_error_code(std::errc::bad_file_descriptor);
+  return impl_->mount->run(impl_->state->truncate(impl_->mount->op, size));
+}
+
+namespace {
+
+/// Flushes and drops the state where no other coroutine runs.
+Task<nfsrdma::Result<void>> close_state(File::Impl& file) {
+  nfsrdma::Result<void> result = co_await file.state->flush(file.mount->op);
+  file.state.reset();
+  co_return std::move(result);
+}
+
+}  // namespace
+
+Result<void> File::close() {
+  if (!impl_) return std::make_error_code(std::errc::bad_file_descriptor);
+  Result<void> result = impl_->mount->run(close_state(*impl_));
+  impl_.reset();
+  return result;
+}
+
+}  // namespace nfsrdma::client

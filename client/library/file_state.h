@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileState: an open file of the blocking library, in coroutines. Writes go out UNSTABLE and are
+// kept (unstable_data.h) until a COMMIT; when the server restarted in between they are written
+// again.
+//
+// Writes run side by side; recovery (COMMIT and writing again) runs alone on its file.
+#pragma once
+
+#include "client/async_mount.h"
+#include "client/unstable_data.h"
+#include "rpcrdma/base/intrusive_list.h"
+
+namespace nfsrdma {
+
+class FileState;
+
+/// Unstable bytes of all files of one mount, bounded.
+class UnstableBudget {
+ public:
+  std::size_t limit = 64u << 20;
+
+  std::size_t used() const { return used_; }
+  /// The file with unstable data that was written to longest ago; null: none.
+  FileState* oldest() { return files_.front(); }
+
+ private:
+  friend class FileState;
+  std::size_t used_ = 0;
+  IntrusiveList<FileState, FileState> files_;
+};
+
+class FileState : public ListNode<FileState> {
+ public:
+  FileState(AsyncMount& mount, UnstableBudget& budget, FileHandle handle, Stability stability)
+      : mount_(mount), budget_(budget), handle_(handle), stability_(stability) {}
+  ~FileState();
+
+  const FileHandle& handle() const { return handle_; }
+  Task<Result<std::size_t>> read(const OpContext& op, MutableByteSpan into, std::uint64_t offset);
+  Task<Result<std::size_t>> write(const OpContext& op, ByteSpan data, std::uint64_t offset);
+  /// COMMIT, writing again what got lost, until everything so far is stable.
+  Task<Result<void>> flush(const OpContext& op);
+  Task<Result<void>> truncate(const OpContext& op, std::uint64_t size);
+
+ private:
+  Task<Result<void>> flush_alone(const OpContext& op);
+  Task<Result<void>> write_again(const OpContext& op);
+  void account(std::size_t before);
+
+  AsyncMount& mount_;
+  UnstableBudget& budget_;
+  FileHandle handle_;
+  Stability stability_;
+  UnstableData unstable_;
+  std::size_t writers_ = 0;
+  bool alone_ = false;
+  WaitList changed_;               // writers_ or alone_ did
+  std::optional<Error> failed_{};  // of a flush nobody asked for; reported once by the next
+};
+
+}  // namespace nfsrdma

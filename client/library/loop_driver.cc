@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/library/loop_driver.h"
+
+#include <algorithm>
+
+namespace nfsrdma {
+namespace {
+
+/// A wake-up across cores costs more than a small operation: poll a little before sleeping.
+constexpr Duration kSpin = std::chrono::microseconds(50);
+
+}  // namespace
+
+Result<std::unique_ptr<LoopDriver>> LoopDriver::create() {
+  std::unique_ptr<LoopDriver> driver(new LoopDriver());
+  NFSRDMA_TRY(driver->loop_, EventLoop::create());
+  driver->loop_->set_spin(kSpin);
+  return driver;
+}
+
+LoopDriver::~LoopDriver() = default;
+
+void LoopDriver::drive(JobBase& job) {
+  std::unique_lock lock(mutex_);
+  new_jobs_.push_back(&job);
+  while (!job.done) {
+    if (!has_leader_) {
+      lead(job, lock);
+      continue;
+    }
+    loop_->wake();
+    changed_.wait(lock, [&] { return job.done || !has_leader_; });
+  }
+}
+
+void LoopDriver::lead(JobBase& job, std::unique_lock<std::mutex>& lock) {
+  has_leader_ = true;
+  while (!job.done) {
+    std::vector<JobBase*> fresh;
+    fresh.swap(new_jobs_);
+    lock.unlock();
+    loop_->refresh_now();
+    for (JobBase* next : fresh) {
+      started_.push_back(next);
+      running_.spawn(next->body());
+    }
+    if (!job.finished) loop_->turn(Duration(-1));
+    lock.lock();
+    const bool any = std::any_of(started_.begin(), started_.end(),
+                                 [](const JobBase* one) { return one->finished; });
+    if (!any) continue;
+    std::erase_if(started_, [](JobBase* one) {
+      one->done = one->finished;
+      return one->done;
+    });
+    changed_.notify_all();
+  }
+  has_leader_ = false;
+  changed_.notify_all();
+}
+
+}  // namespace nfsrdma

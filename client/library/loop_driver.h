@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// LoopDriver: lets threads that call the blocking library run Tasks on one EventLoop that has no
+// thread of its own. The first caller turns the loop (it leads); others hand their Task to it and
+// wait (they follow). When the leader's own Task is done it goes home and a follower leads. A
+// single thread never waits for another one and never changes threads.
+//
+// Shared: any thread may call run().
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "rpcrdma/base/event_loop.h"
+#include "rpcrdma/base/task.h"
+
+namespace nfsrdma {
+
+class LoopDriver {
+ public:
+  static Result<std::unique_ptr<LoopDriver>> create();
+  /// No run() may be going on.
+  ~LoopDriver();
+
+  EventLoop& loop() { return *loop_; }
+
+  /// Runs `task` to its end. It may be resumed on other threads that are in run() meanwhile.
+  template <typename T>
+  T run(Task<T> task) {
+    Job<T> job;
+    job.task = std::move(task);
+    drive(job);
+    return std::move(*job.result);
+  }
+
+ private:
+  struct JobBase {
+    virtual ~JobBase() = default;
+    virtual Task<void> body() = 0;
+    bool finished = false;  // leader's
+    bool done = false;      // under mutex_
+  };
+  template <typename T>
+  struct Job final : JobBase {
+    Task<T> task;
+    std::optional<T> result;
+    Task<void> body() override {
+      result.emplace(co_await std::move(task));
+      task = Task<T>();  // its frame ends where it ran, not where the caller waits
+      finished = true;
+    }
+  };
+
+  LoopDriver() = default;
+  void drive(JobBase& job);
+  void lead(JobBase& job, std::unique_lock<std::mutex>& lock);
+
+  std::unique_ptr<EventLoop> loop_;
+  TaskGroup running_;              // leader's
+  std::vector<JobBase*> started_;  // leader's
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool has_leader_ = false;         // under mutex_
+  std::vector<JobBase*> new_jobs_;  // under mutex_
+};
+
+}  // namespace nfsrdma

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Mount of the library stands on, and its operations as coroutines over paths.
+#pragma once
+
+#include "client/default_fabrics.h"
+#include "client/library/file_state.h"
+#include "client/library/loop_driver.h"
+#include "client/path_tree.h"
+#include "nfsrdma/client.h"
+
+namespace nfsrdma::client {
+
+std::error_code to_error_code(const Error& error);
+
+struct Mount::Impl {
+  Impl() = default;
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl();
+
+  std::shared_ptr<LoopDriver> driver;  // several mounts may share one
+  OpContext op;
+  std::unique_ptr<AsyncMount> mount;
+  std::unique_ptr<PathTree> tree;
+  UnstableBudget budget;  // touched on the driven loop only
+
+  /// Runs `task` and translates its outcome.
+  template <typename T>
+  Result<T> run(Task<nfsrdma::Result<T>> task) {
+    nfsrdma::Result<T> result = driver->run(std::move(task));
+    if (!result.ok()) return to_error_code(result.error());
+    if constexpr (std::is_void_v<T>) {
+      return {};
+    } else {
+      return std::move(*result);
+    }
+  }
+};
+
+struct File::Impl {
+  std::shared_ptr<Mount::Impl> mount;
+  std::unique_ptr<FileState> state;
+  bool writable = false;
+  bool readable = false;
+};
+
+/// Mounts `url` on `driver`'s loop. *detail gets a line on errors.
+nfsrdma::Result<std::shared_ptr<Mount::Impl>> open_impl(std::string_view url,
+                                                        std::shared_ptr<LoopDriver> driver,
+                                                        std::string* detail);
+
+// --- path operations; all run on the driven loop, arguments by value ---
+using Opened = std::unique_ptr<FileState>;
+Task<nfsrdma::Result<Opened>> open_path(Mount::Impl& impl, std::string path, int flags,
+                                        mode_t mode);
+Task<nfsrdma::Result<struct stat>> stat_path(Mount::Impl& impl, std::string path, bool follow);
+Task<nfsrdma::Result<std::vector<DirectoryEntry>>> list_path(Mount::Impl& impl, std::string path,
+                                                             bool plus);
+Task<nfsrdma::Result<void>> rename_path(Mount::Impl& impl, std::string from, std::string to);
+Task<nfsrdma::Result<void>> unlink_path(Mount::Impl& impl, std::string path);
+Task<nfsrdma::Result<void>> mkdir_path(Mount::Impl& impl, std::string path, mode_t mode);
+Task<nfsrdma::Result<void>> rmdir_path(Mount::Impl& impl, std::string path);
+Task<nfsrdma::Result<void>> symlink_path(Mount::Impl& impl, std::string target, std::string path);
+Task<nfsrdma::Result<void>> link_path(Mount::Impl& impl, std::string existing, std::string path);
+Task<nfsrdma::Result<std::string>> readlink_path(Mount::Impl& impl, std::string path);
+Task<nfsrdma::Result<void>> setattr_path(Mount::Impl& impl, std::string path, SetAttributes set,
+                                         bool follow);
+Task<nfsrdma::Result<FileSystemInfo>> statfs_path(Mount::Impl& impl, std::string path);
+
+}  // namespace nfsrdma::client

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/path_tree.h"
+
+#include <algorithm>
+
+#include "client/nfs3/mount_service.h"
+
+namespace nfsrdma {
+namespace {
+
+std::vector<std::string> split(std::string_view path) {
+  std::vector<std::string> parts;
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/'), path.size());
+    if (end > 0) parts.emplace_back(path.substr(0, end));
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return parts;
+}
+
+bool is_prefix(std::string_view directory, std::string_view path) {
+  if (directory == "/") return true;
+  return path.substr(0, directory.size()) == directory &&
+         (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
+std::string_view parent_path(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 || slash == std::string_view::npos ? std::string_view("/")
+                                                       : path.substr(0, slash);
+}
+
+bool worth_trying_above(const Error& error) {
+  return error.sys == ENOENT || error.sys == ENOTDIR || error.sys == EACCES ||
+         error.sys == EINVAL || error.sys == EPERM;
+}
+
+/// Asks for the exports and mounts the longest that fits; without such a list tries MNT from the
+/// whole path upwards.
+class PrefixRoot final : public RootFinder {
+ public:
+  explicit PrefixRoot(std::string* rest) : rest_(rest) {}
+
+  Task<Result<void>> find_root(AsyncMount& mount, std::string* detail) override {
+    OpContext op;
+    op.identity = mount.settings().identity;
+    const std::string path = normalised_path(mount.settings().path);
+    nfs3::MountService service(mount.loop(), mount.settings(), mount.rpc());
+    Result<void> found = co_await service.find(detail);
+    if (!found.ok()) co_return found.error();
+    Result<void> done = co_await choose(op, service, mount, path, detail);
+    co_await mount.rpc().yield();
+    co_return done;
+  }
+
+ private:
+  Task<Result<void>> choose(const OpContext& op, nfs3::MountService& service, AsyncMount& mount,
+                            const std::string& path, std::string* detail) {
+    auto exports = co_await service.exports(op);
+    std::string candidate = exports.ok() ? longest_prefix(*exports, path) : "";
+    const bool listed = !candidate.empty();
+    if (!listed) candidate = path;
+    for (;;) {
+      Result<FileHandle> handle = co_await service.mnt(op, candidate);
+      if (handle.ok()) {
+        mount.set_root({*handle, candidate});
+        *rest_ = candidate == "/" ? path.substr(1)
+                                  : path.substr(std::min(candidate.size() + 1, path.size()));
+        co_return Result<void>();
+      }
+      if (detail->empty()) *detail = candidate + ": " + handle.error().message();
+      if (listed || candidate == "/" || !worth_trying_above(handle.error())) {
+        co_return handle.error();
+      }
+      candidate = std::string(parent_path(candidate));
+    }
+  }
+
+  std::string* rest_;
+};
+
+}  // namespace
+
+std::string normalised_path(std::string_view path) {
+  std::vector<std::string> kept;
+  for (std::string& part : split(path)) {
+    if (part == ".") continue;
+    if (part == "..") {
+      if (!kept.empty()) kept.pop_back();
+    } else {
+      kept.push_back(std::move(part));
+    }
+  }
+  std::string text;
+  for (const std::string& part : kept)
+    text += "/" + part;
+  return text.empty() ? "/" : text;
+}
+
+std::string longest_prefix(const std::vector<std::string>& exports, std::string_view path) {
+  std::string best;
+  for (const std::string& directory : exports) {
+    const std::string normal = normalised_path(directory);
+    if (is_prefix(normal, path) && normal.size() > best.size()) best = normal;
+  }
+  return best;
+}
+
+Task<Result<std::unique_ptr<AsyncMount>>> open_longest_export(EventLoop& loop, Fabrics fabrics,
+                                                              MountSettings settings,
+                                                              std::string* rest,
+                                                              std::string* detail) {
+  PrefixRoot finder(rest);
+  co_return co_await AsyncMount::open(loop, std::move(fabrics), std::move(settings), finder,
+                                      detail);
+}
+
+/// A walk under way: where it is, and what is still to come (last component first).
+struct PathTree::Walk {
+  std::vector<FileHandle> chain;  // directories from the root to here
+  std::vector<std::string> todo;
+  std::optional<PathNode> here;  // set once a component was looked up
+  int links = 0;
+
+  void push(std::string_view path) {
+    std::vector<std::string> parts = split(path);
+    todo.insert(todo.end(), std::make_move_iterator(parts.rbegin()),
+                std::make_move_iterator(parts.rend()));
+  }
+};
+
+PathTree::PathTree(AsyncMount& mount, std::string base) : mount_(mount), base_(std::move(base)) {}
+
+Task<Result<PathNode>> PathTree::child(const OpContext& op, const FileHandle& directory,
+                                       std::string_view name) {
+  NFSRDMA_CO_TRY(LookupResult found, co_await mount_.lookup(op, directory, name));
+  if (found.attributes) co_return PathNode{found.handle, *found.attributes};
+  NFSRDMA_CO_TRY(Attributes attributes, co_await mount_.getattr(op, found.handle));
+  co_return PathNode{found.handle, attributes};
+}
+
+bool PathTree::push_link(Walk& walk, const std::string& text) const {
+  if (text.empty() || text.front() != '/') {
+    walk.push(text);
+    return true;
+  }
+  // Absolute in the server's tree: only what lies in the export can be reached.
+  const std::string target = normalised_path(text);
+  const std::string root = normalised_path(mount_.root().path);
+  if (!is_prefix(root, target)) return false;
+  walk.chain = {mount_.root().handle};
+  walk.push(root == "/" ? target : std::string_view(target).substr(root.size()));
+  return true;
+}
+
+/// One component. False when there is none left.
+Task<Result<bool>> PathTree::step(const OpContext& op, Walk& walk, bool follow) {
+  if (walk.todo.empty()) co_return false;
+  const std::string name = std::move(walk.todo.back());
+  walk.todo.pop_back();
+  if (walk.here) {
+    // Going on behind a component: it must be a directory.
+    if (walk.here->attributes.type != FileType::kDirectory) {
+      co_return Error{Errc::kSystem, ENOTDIR, "path"};
+    }
+    walk.chain.push_back(walk.here->handle);
+    walk.here.reset();
+  }
+  if (name == ".") co_return true;
+  if (name == "..") {
+    if (walk.chain.size() > 1) walk.chain.pop_back();
+    co_return true;
+  }
+  NFSRDMA_CO_TRY(PathNode node, co_await child(op, walk.chain.back(), name));
+  const bool is_link = node.attributes.type == FileType::kSymlink;
+  if (!is_link || (walk.todo.empty() && !follow)) {
+    walk.here = node;
+    co_return true;
+  }
+  if (++walk.links > kMaxLinks) co_return Error{Errc::kSystem, ELOOP, "path"};
+  NFSRDMA_CO_TRY(std::string text, co_await mount_.readlink(op, node.handle));
+  if (!push_link(walk, text)) {
+    co_return Error{Errc::kSystem, EXDEV, "symbolic link leads out of the export"};
+  }
+  co_return true;
+}
+
+Task<Result<PathNode>> PathTree::walk(const OpContext& op, std::string path, bool follow) {
+  Walk walk;
+  if (base_chain_.empty()) {
+    walk.chain = {mount_.root().handle};
+    walk.push(path);
+    walk.push(base_);
+  } else {
+    walk.chain = base_chain_;
+    walk.push(path);
+  }
+  const std::size_t own = base_chain_.empty() ? split(path).size() : walk.todo.size();
+  for (;;) {
+    if (base_chain_.empty() && walk.todo.size() == own && walk.links == 0 && walk.here &&
+        walk.here->attributes.type == FileType::kDirectory) {
+      base_chain_ = walk.chain;
+      base_chain_.push_back(walk.here->handle);
+    }
+    NFSRDMA_CO_TRY(bool more, co_await step(op, walk, follow));
+    if (!more) break;
+  }
+  if (walk.here) co_return *walk.here;
+  const FileHandle directory = walk.chain.back();
+  NFSRDMA_CO_TRY(Attributes attributes, co_await mount_.getattr(op, directory));
+  co_return PathNode{directory, attributes};
+}
+
+Task<Result<PathNode>> PathTree::resolve(const OpContext& op, std::string path, bool follow) {
+  const bool from_base = !base_chain_.empty();
+  Result<PathNode> node = co_await walk(op, path, follow);
+  if (!node.ok() && node.error().sys == ESTALE && from_base) {
+    // The base may have been replaced: look it up once more.
+    base_chain_.clear();
+    co_return co_await walk(op, std::move(path), follow);
+  }
+  co_return std::move(node);
+}
+
+Task<Result<PathParent>> PathTree::parent(const OpContext& op, std::string path) {
+  // An empty path is the base itself, whose last component then is the name.
+  while (!path.empty() && path.back() == '/')
+    path.pop_back();
+  std::string whole = split(path).empty() ? base_ : path;
+  const bool is_base = split(path).empty();
+  std::vector<std::string> parts = split(whole);
+  if (parts.empty() || parts.back() == "." || parts.back() == "..") {
+    co_return Error{Errc::kInvalid, EINVAL, "path has no last component"};
+  }
+  std::string name = parts.back();
+  parts.pop_back();
+  std::string above;
+  for (const std::string& part : parts)
+    above += "/" + part;
+  PathTree from_root(mount_, "");
+  PathTree& tree = is_base ? from_root : *this;
+  NFSRDMA_CO_TRY(PathNode directory, co_await tree.resolve(op, std::move(above), true));
+  if (directory.attributes.type != FileType::kDirectory) {
+    co_return Error{Errc::kSystem, ENOTDIR, "path"};
+  }
+  co_return PathParent{directory.handle, std::move(name)};
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// PathTree: paths over an AsyncMount. Walks components with LOOKUP and follows symbolic links.
+// Paths are relative to a base below the mount's root (the rest of a URL's path behind the export).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/async_mount.h"
+
+namespace nfsrdma {
+
+struct PathNode {
+  FileHandle handle;
+  Attributes attributes;
+};
+
+struct PathParent {
+  FileHandle directory;
+  std::string name;
+};
+
+class PathTree {
+ public:
+  static constexpr int kMaxLinks = 40;
+
+  /// `mount` outlives this.
+  PathTree(AsyncMount& mount, std::string base);
+
+  AsyncMount& mount() const { return mount_; }
+  /// `op` outlives the Tasks.
+  Task<Result<PathNode>> resolve(const OpContext& op, std::string path, bool follow);
+  /// The directory that holds the last component, and that component. EINVAL for paths that end in
+  /// nothing, "." or "..".
+  Task<Result<PathParent>> parent(const OpContext& op, std::string path);
+  /// One name in a directory, with its attributes.
+  Task<Result<PathNode>> child(const OpContext& op, const FileHandle& directory,
+                               std::string_view name);
+
+ private:
+  struct Walk;
+  Task<Result<PathNode>> walk(const OpContext& op, std::string path, bool follow);
+  Task<Result<bool>> step(const OpContext& op, Walk& walk, bool follow);
+  bool push_link(Walk& walk, const std::string& text) const;
+
+  AsyncMount& mount_;
+  std::string base_;
+  std::vector<FileHandle> base_chain_;  // root, ..., base; empty until the base was walked once
+};
+
+/// Mounts the longest exported directory that is a prefix of settings.path; *rest, which outlives
+/// the Task like *detail, is what is behind it.
+Task<Result<std::unique_ptr<AsyncMount>>> open_longest_export(EventLoop& loop, Fabrics fabrics,
+                                                              MountSettings settings,
+                                                              std::string* rest,
+                                                              std::string* detail);
+
+/// The longest of `exports` that is `path` or a directory above it; empty: none.
+std::string longest_prefix(const std::vector<std::string>& exports, std::string_view path);
+
+/// "/a//b/../c/" into "/a/c".
+std::string normalised_path(std::string_view path);
+
+}  // namespace nfsrdma

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The subcommands. Each gets the words behind its name and returns the exit code.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace nfsrdma::tool {
+
+using Words = std::vector<std::string>;
+
+int run_ls(const Words& words);
+int run_cat(const Words& words);
+int run_cp(const Words& words);
+int run_stat(const Words& words);
+int run_ping(const Words& words);
+int run_status(const Words& words);
+int run_bench(const Words& words);
+
+}  // namespace nfsrdma::tool

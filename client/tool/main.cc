@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// nfs-rdma: the tool beside the server and the mount. See nfs-rdma(1).
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstdio>
+#include <string_view>
+
+#include "client/tool/arguments.h"
+#include "client/tool/commands.h"
+#include "rpcrdma/base/log.h"
+
+namespace nfsrdma::tool {
+namespace {
+
+struct Command {
+  std::string_view name;
+  int (*run)(const Words& words);
+  const char* summary;
+};
+
+constexpr Command kCommands[] = {
+    {"ls", run_ls, "list directories and files"},
+    {"cat", run_cat, "write files to standard output"},
+    {"cp", run_cp, "copy files and trees, either way"},
+    {"stat", run_stat, "show what is known of files"},
+    {"ping", run_ping, "measure the latency of empty calls"},
+    {"status", run_status,
+     "show the connections of a server or a mount, and whether they use RDMA"},
+    {"bench", run_bench, "measure a server"},
+};
+
+void print_help(std::FILE* out) {
+  std::fputs("Usage: nfs-rdma COMMAND [OPTIONS] ...\n\nCommands:\n", out);
+  for (const Command& command : kCommands) {
+    std::fprintf(out, "  %-8s %s\n", std::string(command.name).c_str(), command.summary);
+  }
+  std::fputs(
+      "\nURLs: nfs://host[:port]/export/path?fabric=iwarp&vers=3&tcpport=N&mountport=N\n"
+      "nfs-rdma COMMAND --help tells more; nfs-rdma --version the version.\n",
+      out);
+}
+
+int run(int argc, char** argv) {
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  if (name == "--version" || name == "-V") {
+    std::printf("nfs-rdma %s\n", NFSRDMA_VERSION);
+    return kExitOk;
+  }
+  if (name == "--help" || name == "-h" || name == "help") {
+    print_help(stdout);
+    return kExitOk;
+  }
+  if (name.empty()) {
+    print_help(stderr);
+    return kExitUsage;
+  }
+  for (const Command& command : kCommands) {
+    if (command.name == name) return command.run(Words(argv + 2, argv + argc));
+  }
+  std::fprintf(stderr, "nfs-rdma: '%s' is no command; nfs-rdma --help lists them\n",
+               std::string(name).c_str());
+  return kExitUsage;
+}
+
+}  // namespace
+}  // namespace nfsrdma::tool
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  nfsrdma::set_log_level(nfsrdma::LogLevel::kWarning);
+  return nfsrdma::tool::run(argc, argv);
+}
