@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpcrdma/buffer_pool.h"
+
+#include <gtest/gtest.h>
+
+#include "rpcrdma/sim/sim_fabric.h"
+
+namespace nfsrdma {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+struct Waiter : BufferWaiter {
+  BufferPool& pool;
+  std::size_t wanted;
+  std::string& order;
+  char name;
+  Buffer got;
+  Waiter(BufferPool& p, std::size_t bytes, std::string& o, char n)
+      : pool(p), wanted(bytes), order(o), name(n) {}
+  void on_buffers() override {
+    got = pool.acquire(wanted);
+    if (got) {
+      order += name;
+    } else {
+      pool.wait_for_buffers(*this);
+    }
+  }
+};
+
+class BufferPoolTest : public ::testing::Test {
+ protected:
+  void turn() {
+    for (int i = 0; i < 4; ++i)
+      loop_->turn(Duration::zero());
+  }
+  std::unique_ptr<EventLoop> loop_ = std::move(EventLoop::create()).value();
+  BufferPool pool_{*loop_, 16 * kMiB};
+};
+
+TEST_F(BufferPoolTest, BuffersAreAtLeastAsLongAsAsked) {
+  for (std::size_t size : {std::size_t{1}, std::size_t{4096}, std::size_t{4097}, 65536 + 1ul,
+                           kMiB + 4096, BufferPool::kMaxBuffer}) {
+    Buffer buffer = pool_.acquire(size);
+    ASSERT_TRUE(buffer) << size;
+    EXPECT_GE(buffer.size(), size);
+    buffer.data()[buffer.size() - 1] = std::byte{1};
+  }
+}
+TEST_F(BufferPoolTest, LargerThanTheLargestClassIsEmpty) {
+  EXPECT_FALSE(pool_.acquire(BufferPool::kMaxBuffer + 1));
+}
+TEST_F(BufferPoolTest, LastReturnedIsFirstTaken) {
+  Buffer first = pool_.acquire(100);
+  Buffer second = pool_.acquire(100);
+  std::byte* warm = first.data();
+  first.reset();
+  EXPECT_EQ(pool_.acquire(100).data(), warm);
+}
+TEST_F(BufferPoolTest, BudgetCountsWhatIsHandedOut) {
+  std::vector<Buffer> held;
+  while (Buffer buffer = pool_.acquire(kMiB))
+    held.push_back(std::move(buffer));
+  EXPECT_EQ(held.size(), 15u);  // of 1 MiB + 4 KiB each
+  EXPECT_LE(pool_.in_use(), pool_.budget());
+  held.clear();
+  EXPECT_EQ(pool_.in_use(), 0u);
+}
+TEST_F(BufferPoolTest, MovedFromBufferIsEmpty) {
+  Buffer a = pool_.acquire(10);
+  Buffer b = std::move(a);
+  EXPECT_FALSE(a);
+  EXPECT_EQ(a.size(), 0u);
+  EXPECT_TRUE(b);
+}
+TEST_F(BufferPoolTest, WaitersAreServedInOrder) {
+  std::vector<Buffer> held;
+  while (Buffer buffer = pool_.acquire(kMiB))
+    held.push_back(std::move(buffer));
+  std::string order;
+  Waiter a(pool_, kMiB, order, 'a'), b(pool_, 100'000, order, 'b'), c(pool_, kMiB, order, 'c');
+  pool_.wait_for_buffers(a);
+  pool_.wait_for_buffers(b);
+  pool_.wait_for_buffers(c);
+  turn();
+  EXPECT_EQ(order, "");
+  for (int i = 0; i < 3; ++i) {
+    held.pop_back();
+    turn();
+  }
+  EXPECT_EQ(order, "abc");
+}
+TEST_F(BufferPoolTest, NobodyOvertakesAWaiter) {
+  std::vector<Buffer> held;
+  while (Buffer buffer = pool_.acquire(kMiB))
+    held.push_back(std::move(buffer));
+  std::string order;
+  Waiter waiter(pool_, 4 * kMiB, order, 'w');
+  pool_.wait_for_buffers(waiter);
+  held.pop_back();  // not enough for the waiter, but for somebody else
+  EXPECT_FALSE(pool_.acquire(100'000));
+  EXPECT_TRUE(pool_.acquire(4096));  // messages are exempt
+  held.clear();
+  turn();
+  EXPECT_EQ(order, "w");
+}
+TEST_F(BufferPoolTest, DestroyedWaiterIsForgotten) {
+  std::vector<Buffer> held;
+  while (Buffer buffer = pool_.acquire(kMiB))
+    held.push_back(std::move(buffer));
+  std::string order;
+  {
+    Waiter waiter(pool_, kMiB, order, 'w');
+    pool_.wait_for_buffers(waiter);
+  }
+  held.clear();
+  turn();
+  EXPECT_EQ(order, "");
+}
+TEST_F(BufferPoolTest, ArenasAreRegisteredWithEveryDomain) {
+  SimNetwork network(1);
+  SimFabric fabric(network);
+  SimDomain one(fabric), two(fabric);
+  Buffer before = pool_.acquire(10);
+  ASSERT_TRUE(pool_.add_domain(one).ok());
+  ASSERT_TRUE(pool_.add_domain(two).ok());
+  Buffer after = pool_.acquire(kMiB);
+  for (const Buffer* buffer : {&before, &after}) {
+    for (SimDomain* domain : {&one, &two}) {
+      const Sge sge{buffer->data(), static_cast<std::uint32_t>(buffer->size()),
+                    pool_.lkey(*buffer, *domain)};
+      EXPECT_TRUE(domain->covers_locally(sge));
+    }
+  }
+  EXPECT_EQ(one.exposed(), 0u);
+  pool_.remove_domain(one);
+  pool_.remove_domain(two);
+}
+TEST_F(BufferPoolTest, MemoryGrowsWithUseOnly) {
+  EXPECT_EQ(pool_.arena_bytes(), 0u);
+  Buffer buffer = pool_.acquire(10);
+  EXPECT_EQ(pool_.arena_bytes(), 2 * kMiB);
+}
+
+}  // namespace
+}  // namespace nfsrdma
