@@ -129,6 +129,7 @@ int Resolver::open_entry(const Export& entry, FileEntry& directory, const char* 
     out->file = files_.find(seal(entry, *mount, identity, &parts));
     if (out->file && ::fstat(out->file->path_fd(), &out->attributes) == 0 &&
         out->attributes.st_nlink != 0) {
+      if (std::strcmp(name, ".") != 0) note_place(entry, *mount, identity, directory, name);
       return 0;
     }
     out->file.reset();

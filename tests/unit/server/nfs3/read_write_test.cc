@@ -60,8 +60,7 @@ TEST_F(ReadWrite, CachedDataIsReadOnTheShard) {
 }
 
 TEST_F(ReadWrite, ReadOfADirectoryIsRefused) {
-  EXPECT_EQ(nfs.call<nfsproc3::NFSPROC3_READ>({nfs.fh(nfs.root()), 0, 10}).status(),
-            NFS3ERR_ISDIR);
+  EXPECT_EQ(nfs.call<nfsproc3::NFSPROC3_READ>({nfs.fh(nfs.root()), 0, 10}).status(), NFS3ERR_ISDIR);
 }
 
 TEST_F(ReadWrite, WriteBehind64BitsOfOffsetIsTooBig) {

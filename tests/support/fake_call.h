@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// FakeCall: an RPC call without a transport, so that tests can run procedures directly.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "rpcrdma/base/event_loop.h"
+#include "rpcrdma/buffer_pool.h"
+#include "rpcrdma/call.h"
+
+namespace nfsrdma::test {
+
+/// Head, payloads with pads and tail of what `encoder` holds, as they would go over TCP.
+inline std::vector<std::byte> flatten(const xdr::Encoder& encoder) {
+  std::vector<std::byte> out;
+  std::size_t done = 0;
+  for (const xdr::PayloadReference& payload : encoder.payloads()) {
+    const auto head = encoder.bytes().subspan(done, payload.head_bytes - done);
+    out.insert(out.end(), head.begin(), head.end());
+    out.insert(out.end(), payload.bytes.begin(), payload.bytes.end());
+    out.resize(out.size() + pad4(payload.bytes.size()));
+    done = payload.head_bytes;
+  }
+  const auto tail = encoder.bytes().subspan(done);
+  out.insert(out.end(), tail.begin(), tail.end());
+  return out;
+}
+
+class FakeConnection final : public ServerConnection {
+ public:
+  explicit FakeConnection(SocketAddress peer, TransportKind kind = TransportKind::kIwarp)
+      : peer_(peer),
+        kind_(kind),
+        loop_(EventLoop::create().value()),
+        pool_(std::make_unique<BufferPool>(*loop_, std::size_t{64} << 20)) {
+    static std::uint64_t next = 1;
+    id = next++;
+  }
+  const SocketAddress& peer() const override { return peer_; }
+  TransportKind transport() const override { return kind_; }
+  EventLoop& loop() override { return *loop_; }
+  BufferPool& buffers() override { return *pool_; }
+  ConnectionInfo describe() const override { return {}; }
+
+ private:
+  SocketAddress peer_;
+  TransportKind kind_;
+  std::unique_ptr<EventLoop> loop_;
+  std::unique_ptr<BufferPool> pool_;
+};
+
+class FakeCall final : public Call {
+ public:
+  FakeCall(ServerConnection& connection, std::vector<std::byte> arguments)
+      : arguments_(std::move(arguments)), room_(std::size_t{2} << 20) {
+    connection_ = &connection;
+    message_ = arguments_;
+  }
+  bool reserve_reply(std::size_t bytes) override { return bytes <= room_.size(); }
+  MutableByteSpan reply_room() override { return room_; }
+  void reply(const xdr::Encoder&, Buffer) override {}
+  void drop() override {}
+
+ private:
+  std::vector<std::byte> arguments_;
+  std::vector<std::byte> room_;
+};
+
+}  // namespace nfsrdma::test

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// READDIR and READDIRPLUS.
+#include <map>
+#include <set>
+
+#include "tests/support/nfs3_harness.h"
+
+namespace nfsrdma::test {
+namespace {
+
+class Directories : public ::testing::Test {
+ protected:
+  struct Listed {
+    std::multiset<std::string> names;
+    std::size_t calls = 0;
+    nfsstat3 status = NFS3_OK;
+  };
+  /// Everything, in as many READDIRs as `count` makes necessary.
+  Listed list(const FileHandle& dir, std::uint32_t count, std::function<void()> between = {}) {
+    Listed out;
+    std::uint64_t cookie = 0;
+    for (bool eof = false; !eof;) {
+      auto reply = nfs.call<nfsproc3::NFSPROC3_READDIR>({nfs.fh(dir), cookie, {}, count});
+      ++out.calls;
+      out.status = reply.status();
+      if (out.status != NFS3_OK) break;
+      EXPECT_LE(reply.bytes.size(), count + 4u);
+      for (const xdr::entry3& entry : reply.res.resok.reply.entries) {
+        out.names.insert(std::string(entry.name));
+        cookie = entry.cookie;
+      }
+      eof = reply.res.resok.reply.eof;
+      if (between) between();
+    }
+    return out;
+  }
+  void fill(const std::string& directory, int files) {
+    for (int i = 0; i < files; ++i)
+      put_file(directory + "/file" + std::to_string(i), "");
+  }
+  Nfs3Harness nfs;
+};
+
+TEST_F(Directories, AnEmptyDirectoryHasTheTwoDots) {
+  const Listed listed = list(nfs.root(), 4096);
+  EXPECT_EQ(listed.names, (std::multiset<std::string>{".", ".."}));
+}
+
+TEST_F(Directories, TenThousandEntriesComeExactlyOnce) {
+  fill(nfs.directory(), 10'000);
+  const Listed listed = list(nfs.root(), 4096);
+  EXPECT_EQ(listed.names.size(), 10'002u);
+  EXPECT_EQ(std::set<std::string>(listed.names.begin(), listed.names.end()).size(), 10'002u);
+  EXPECT_GT(listed.calls, 50u);
+}
+
+TEST_F(Directories, TwoListingsAtOnceDoNotDisturbEachOther) {
+  fill(nfs.directory(), 1000);
+  const Listed listed = list(nfs.root(), 2048, [this] {
+    nfs.call<nfsproc3::NFSPROC3_READDIR>({nfs.fh(nfs.root()), 0, {}, 1024});
+  });
+  EXPECT_EQ(listed.names.size(), 1002u);
+}
+
+TEST_F(Directories, CookiesOutliveARestart) {
+  fill(nfs.directory(), 1000);
+  const Listed listed = list(nfs.root(), 8192, [this] { nfs.restart(); });
+  EXPECT_EQ(listed.names.size(), 1002u);
+}
+
+TEST_F(Directories, EntriesRemovedBetweenCallsHideNoOthers) {
+  fill(nfs.directory(), 1000);
+  int next = 0;
+  const Listed listed =
+      list(nfs.root(), 4096, [&] { ::unlink(nfs.path("file" + std::to_string(next++)).c_str()); });
+  for (int i = next; i < 1000; ++i) {
+    EXPECT_EQ(listed.names.count("file" + std::to_string(i)), 1u) << i;
+  }
+}
+
+TEST_F(Directories, DotDotOfTheExportShowsItsOwnNumber) {
+  auto reply = nfs.call<nfsproc3::NFSPROC3_READDIR>({nfs.fh(nfs.root()), 0, {}, 4096});
+  for (const xdr::entry3& entry : reply.res.resok.reply.entries) {
+    EXPECT_EQ(entry.fileid, stat_of(nfs.directory()).st_ino) << entry.name;
+  }
+}
+
+TEST_F(Directories, TooLittleRoomForOneEntryIsToosmall) {
+  put_file(nfs.path(std::string(255, 'n')), "");
+  EXPECT_EQ(list(nfs.root(), 8).status, NFS3ERR_TOOSMALL);
+}
+
+TEST_F(Directories, ListingAFileIsNotdir) {
+  EXPECT_EQ(list(nfs.create(nfs.root(), "f"), 4096).status, NFS3ERR_NOTDIR);
+}
+
+TEST_F(Directories, ListingNeedsReadPermission) {
+  NFSRDMA_NEEDS_ROOT();
+  const FileHandle dir = nfs.mkdir(nfs.root(), "d", 0711);
+  EXPECT_EQ(list(dir, 4096).status, NFS3_OK);
+  nfs.set_caller(user(1000, 1000));
+  EXPECT_EQ(list(dir, 4096).status, NFS3ERR_ACCES);
+}
+
+TEST_F(Directories, NewEntriesShowInAFreshListing) {
+  EXPECT_EQ(list(nfs.root(), 4096).names.size(), 2u);
+  nfs.create(nfs.root(), "f");
+  EXPECT_EQ(list(nfs.root(), 4096).names.size(), 3u);
+}
+
+TEST_F(Directories, ReaddirplusGivesHandlesAndAttributesOfAll) {
+  fill(nfs.directory(), 300);
+  std::map<std::string, FileHandle> found;
+  std::uint64_t cookie = 0;
+  for (bool eof = false; !eof;) {
+    auto reply =
+        nfs.call<nfsproc3::NFSPROC3_READDIRPLUS>({nfs.fh(nfs.root()), cookie, {}, 4096, 16384});
+    ASSERT_EQ(reply.status(), NFS3_OK);
+    EXPECT_LE(reply.bytes.size(), 16384u + 4);
+    for (const xdr::entryplus3& entry : reply.res.resok.reply.entries) {
+      cookie = entry.cookie;
+      if (entry.name.starts_with(".")) continue;
+      ASSERT_TRUE(entry.name_attributes.attributes_follow);
+      ASSERT_TRUE(entry.name_handle.handle_follows);
+      EXPECT_EQ(entry.name_attributes.attributes.fileid, entry.fileid);
+      found[std::string(entry.name)] = to_handle(entry.name_handle.handle.data);
+    }
+    eof = reply.res.resok.reply.eof;
+  }
+  EXPECT_EQ(found.size(), 300u);
+  EXPECT_EQ(found["file7"], nfs.lookup(nfs.root(), "file7"));
+}
+
+TEST_F(Directories, HandlesFromReaddirplusWorkAfterARestart) {
+  put_file(nfs.path("f"), "content");
+  FileHandle file;
+  auto reply = nfs.call<nfsproc3::NFSPROC3_READDIRPLUS>({nfs.fh(nfs.root()), 0, {}, 4096, 16384});
+  for (const xdr::entryplus3& entry : reply.res.resok.reply.entries) {
+    if (entry.name == "f") file = to_handle(entry.name_handle.handle.data);
+  }
+  nfs.restart();
+  EXPECT_EQ(nfs.read(file, 0, 100), "content");
+}
+
+TEST_F(Directories, DircountBoundsTheNamesAlone) {
+  fill(nfs.directory(), 300);
+  auto reply = nfs.call<nfsproc3::NFSPROC3_READDIRPLUS>({nfs.fh(nfs.root()), 0, {}, 512, 65536});
+  const std::size_t count = reply.res.resok.reply.entries.count;
+  EXPECT_GT(count, 5u);
+  EXPECT_LE(count, 512u / 24);
+}
+
+TEST_F(Directories, ReplyRoomCoversTheCount) {
+  std::array<std::byte, 256> bytes;
+  xdr::Encoder encoder(bytes);
+  xdr::encode(encoder, xdr::READDIR3args{nfs.fh(nfs.root()), 0, {}, 32768});
+  EXPECT_GE(nfs3::readdir_reply_bytes(xdr::Decoder(encoder.bytes())), 32768u);
+}
+
+}  // namespace
+}  // namespace nfsrdma::test
