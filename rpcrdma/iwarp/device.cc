@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpcrdma/iwarp/device.h"
+
+#include <sys/socket.h>
+
+#include "rpcrdma/iwarp/completion_queue.h"
+#include "rpcrdma/iwarp/protection_domain.h"
+#include "rpcrdma/iwarp/receive_queue.h"
+#include "rpcrdma/iwarp/tcp_driver.h"
+
+namespace nfsrdma::iwarp {
+namespace {
+
+class LingeringSocket final : public DeviceOwned, private FdWatcher {
+ public:
+  LingeringSocket(IwarpDevice& device, UniqueFd fd, Duration limit)
+      : device_(device), fd_(std::move(fd)), timer_([this] { device_.release(*this); }) {
+    if (!device_.loop().add(fd_.get(), EPOLLIN | EPOLLRDHUP, *this).ok()) limit = Duration::zero();
+    timer_.arm_after(device_.loop(), limit);
+  }
+  ~LingeringSocket() override { device_.loop().remove(fd_.get(), *this); }
+
+ private:
+  void on_fd_ready(std::uint32_t) override {
+    // MSG_TRUNC throws the bytes away in the kernel.
+    for (int i = 0; i < 16; ++i) {
+      const ssize_t n = ::recv(fd_.get(), nullptr, std::size_t{1} << 20, MSG_DONTWAIT | MSG_TRUNC);
+      if (n < 0 && errno == EAGAIN) return;
+      if (n <= 0) {
+        device_.loop().remove(fd_.get(), *this);
+        device_.release(*this);
+        return;
+      }
+    }
+  }
+
+  IwarpDevice& device_;
+  UniqueFd fd_;
+  Timer timer_;
+};
+
+std::unique_ptr<PcapTap> make_tap(const IwarpOptions& options) {
+  if (options.pcap_hook) return std::make_unique<PcapTap>(options.pcap_hook);
+  if (options.pcap_path.empty()) return nullptr;
+  return std::make_unique<PcapTap>(PcapTap::to_file(options.pcap_path));
+}
+
+}  // namespace
+
+FabricState::FabricState(const IwarpOptions& given)
+    : options(given),
+      half_open(given.max_half_open_per_address, given.max_half_open),
+      tap(make_tap(given)) {}
+
+MpaAttempt FabricState::remembered_attempt(const SocketAddress& peer) {
+  std::lock_guard lock(mutex_);
+  auto found = attempts_.find(peer.text());
+  return found == attempts_.end() ? MpaAttempt::kPlain : found->second;
+}
+
+void FabricState::remember_attempt(const SocketAddress& peer, MpaAttempt attempt) {
+  std::lock_guard lock(mutex_);
+  if (attempt == MpaAttempt::kPlain) {
+    attempts_.erase(peer.text());
+  } else {
+    attempts_[peer.text()] = attempt;
+  }
+}
+
+IwarpDevice::IwarpDevice(FabricState& fabric, EventLoop& loop) : fabric_(fabric), loop_(loop) {
+  info_.name = "iwarp";
+  info_.kind = FabricKind::kIwarp;
+  info_.max_send_sge = kMaxSge;
+  info_.max_read_sge = 1;
+  info_.max_inbound_reads =
+      std::clamp<std::uint32_t>(fabric.options.max_inbound_reads, 1, kMpaMaxDepth);
+  info_.max_outbound_reads = kMpaMaxDepth;
+  info_.max_send_depth = 16384;
+  info_.send_with_invalidate = true;
+  info_.remote_invalidation = true;
+  info_.read_sink_needs_handle = true;
+}
+
+IwarpDevice::~IwarpDevice() {
+  while (DeviceOwned* owned = live_.pop_front())
+    delete owned;
+  while (DeviceOwned* owned = dead_.pop_front())
+    delete owned;
+}
+
+Result<std::unique_ptr<ProtectionDomain>> IwarpDevice::create_protection_domain() {
+  return std::make_unique<IwarpDomain>(*this);
+}
+
+Result<std::unique_ptr<CompletionQueue>> IwarpDevice::create_completion_queue(
+    EventLoop& loop, CompletionHandler& handler, std::uint32_t depth) {
+  return std::make_unique<IwarpCompletionQueue>(loop, handler, depth);
+}
+
+Result<std::unique_ptr<SharedReceiveQueue>> IwarpDevice::create_shared_receive_queue(
+    ProtectionDomain&, std::uint32_t depth) {
+  return std::make_unique<IwarpReceiveQueue>(loop_, depth);
+}
+
+std::uint64_t IwarpDevice::attach(IwarpQueuePair& queue_pair) {
+  const std::uint64_t number = next_number_++;
+  queue_pairs_[number] = &queue_pair;
+  return number;
+}
+
+IwarpQueuePair* IwarpDevice::find(std::uint64_t number) {
+  auto found = queue_pairs_.find(number);
+  return found == queue_pairs_.end() ? nullptr : found->second;
+}
+
+void IwarpDevice::release(DeviceOwned& owned) {
+  dead_.push_back(owned);
+  loop_.defer(*this);
+}
+
+void IwarpDevice::run_deferred() {
+  while (DeviceOwned* owned = dead_.pop_front())
+    delete owned;
+}
+
+void IwarpDevice::linger(UniqueFd fd, bool peer_closes_first) {
+  if (!fd) return;
+  if (!peer_closes_first) ::shutdown(fd.get(), SHUT_WR);
+  const auto limit =
+      peer_closes_first ? fabric_.options.reject_linger : fabric_.options.close_linger;
+  adopt(std::make_unique<LingeringSocket>(*this, std::move(fd), limit));
+}
+
+}  // namespace nfsrdma::iwarp

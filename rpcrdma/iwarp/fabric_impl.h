@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "rpcrdma/iwarp/device.h"
+
+namespace nfsrdma::iwarp {
+
+class IwarpFabric final : public Fabric {
+ public:
+  explicit IwarpFabric(const IwarpOptions& options) : state_(options) {}
+
+  FabricKind kind() const override { return FabricKind::kIwarp; }
+  Result<void> available() const override { return {}; }
+  Result<std::unique_ptr<Listener>> listen(EventLoop& loop, const SocketAddress& address,
+                                           IncomingHandler& handler) override;
+  Result<std::unique_ptr<Connector>> connect(EventLoop& loop, const SocketAddress& peer,
+                                             ConnectHandler& handler) override;
+  void forget(EventLoop& loop) override;
+
+  FabricState& state() { return state_; }
+  /// `loop`'s device; made when it is asked for first.
+  IwarpDevice& device_for(EventLoop& loop);
+
+ private:
+  FabricState state_;
+  std::mutex mutex_;
+  std::map<EventLoop*, std::unique_ptr<IwarpDevice>> devices_;  // guarded by mutex_
+};
+
+}  // namespace nfsrdma::iwarp
