@@ -7,30 +7,13 @@
 // to the handler.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
+#include <array>
 
 #include "rpcrdma/header.h"
 #include "rpcrdma/private_data.h"
 #include "rpcrdma/rdma_server.h"
+#include "tests/budget/counting_new.h"
 #include "tests/support/toy_rpc.h"
-
-namespace {
-std::size_t g_allocations = 0;
-bool g_counting = false;
-}  // namespace
-
-void* operator new(std::size_t size) {
-  if (g_counting) ++g_allocations;
-  if (void* p = std::malloc(size)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept {
-  std::free(p);
-}
-void operator delete(void* p, std::size_t) noexcept {
-  std::free(p);
-}
 
 namespace nfsrdma::test {
 namespace {
@@ -248,24 +231,20 @@ TEST_F(Budget, ReadOf1MiBAllocatesNothing) {
   const auto message = call(kToyRead, 4);
   for (int i = 0; i < 200; ++i)
     read_once(message);  // warm up: pools, grants, tables
-  g_allocations = 0;
-  g_counting = true;
+  start_counting_allocations();
   for (int i = 0; i < 100; ++i)
     read_once(message);
-  g_counting = false;
-  EXPECT_EQ(g_allocations, 0u);
+  EXPECT_EQ(stop_counting_allocations(), 0u);
 }
 
 TEST_F(Budget, WriteOf1MiBAllocatesNothing) {
   const auto message = call(kToyWrite, 4);
   for (int i = 0; i < 200; ++i)
     write_once(message);
-  g_allocations = 0;
-  g_counting = true;
+  start_counting_allocations();
   for (int i = 0; i < 100; ++i)
     write_once(message);
-  g_counting = false;
-  EXPECT_EQ(g_allocations, 0u);
+  EXPECT_EQ(stop_counting_allocations(), 0u);
 }
 
 TEST_F(Budget, ReadPostsOneRequestPerSegmentAndTheSendAsOneChain) {
@@ -309,12 +288,10 @@ TEST_F(Budget, SmallCallAllocatesNothing) {
   message.insert(message.end(), toy.head.begin(), toy.head.end());
   for (int i = 0; i < 100; ++i)
     read_once(message);
-  g_allocations = 0;
-  g_counting = true;
+  start_counting_allocations();
   for (int i = 0; i < 100; ++i)
     read_once(message);
-  g_counting = false;
-  EXPECT_EQ(g_allocations, 0u);
+  EXPECT_EQ(stop_counting_allocations(), 0u);
 }
 
 }  // namespace
