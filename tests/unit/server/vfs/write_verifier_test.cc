@@ -14,7 +14,9 @@ TEST(WriteVerifier, RenewingChangesIt) {
   EXPECT_NE(verifier.value(), before);
 }
 
-TEST(WriteVerifier, TwoStartsDiffer) { EXPECT_NE(WriteVerifier().value(), WriteVerifier().value()); }
+TEST(WriteVerifier, TwoStartsDiffer) {
+  EXPECT_NE(WriteVerifier().value(), WriteVerifier().value());
+}
 
 }  // namespace
 }  // namespace nfsrdma

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/vfs/fd_cache.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "tests/support/nfs3_harness.h"
+
+namespace nfsrdma::test {
+namespace {
+
+class Cache : public ::testing::Test {
+ protected:
+  FileHandle handle(std::uint32_t number) {
+    HandleParts parts;
+    parts.body_size = 4;
+    std::memcpy(parts.body.data(), &number, sizeof number);
+    return codec.seal(parts);
+  }
+  FdCache::Opened opened(std::uint32_t number) {
+    FdCache::Opened out;
+    out.handle = handle(number);
+    out.path_fd.reset(::open(home.path().c_str(), O_PATH));
+    ::fstat(out.path_fd.get(), &out.attributes);
+    return out;
+  }
+  static std::size_t open_descriptors() {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+  }
+  HandleCodec codec{HandleCodec::Key{1}};
+  TemporaryDirectory home;
+  WriteVerifier verifier;
+};
+
+TEST_F(Cache, FindsWhatWasInserted) {
+  FdCache cache(verifier, 1000);
+  EXPECT_FALSE(cache.find(handle(1)));
+  const FilePin inserted = cache.insert(opened(1));
+  const FilePin found = cache.find(handle(1));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(&*found, &*inserted);
+  EXPECT_FALSE(cache.find(handle(2)));
+}
+
+TEST_F(Cache, TheFirstOfTwoInsertsStays) {
+  FdCache cache(verifier, 1000);
+  const FilePin first = cache.insert(opened(1));
+  const FilePin second = cache.insert(opened(1));
+  EXPECT_EQ(&*first, &*second);
+  EXPECT_EQ(cache.size(), 1u);
+}
+
+TEST_F(Cache, IsBounded) {
+  FdCache cache(verifier, 256);
+  for (std::uint32_t i = 0; i < 5000; ++i)
+    cache.insert(opened(i));
+  EXPECT_LE(cache.size(), cache.capacity());
+  EXPECT_EQ(cache.capacity(), 256u);
+}
+
+TEST_F(Cache, PinnedEntriesAreNotEvicted) {
+  FdCache cache(verifier, 256);
+  const FilePin pinned = cache.insert(opened(0));
+  for (std::uint32_t i = 1; i < 5000; ++i)
+    cache.insert(opened(i));
+  struct stat st;
+  EXPECT_EQ(::fstat(pinned->path_fd(), &st), 0);
+  EXPECT_TRUE(cache.find(handle(0)));
+}
+
+TEST_F(Cache, EntriesWithUnstableDataAreNotEvicted) {
+  FdCache cache(verifier, 256);
+  cache.insert(opened(0))->unstable = true;
+  for (std::uint32_t i = 1; i < 5000; ++i)
+    cache.insert(opened(i));
+  EXPECT_TRUE(cache.find(handle(0)));
+}
+
+TEST_F(Cache, ForgottenEntriesAreNotFoundAndStayOpenWhilePinned) {
+  FdCache cache(verifier, 1000);
+  FilePin pin = cache.insert(opened(1));
+  const int fd = pin->path_fd();
+  cache.forget(handle(1));
+  EXPECT_FALSE(cache.find(handle(1)));
+  struct stat st;
+  EXPECT_EQ(::fstat(fd, &st), 0);
+  pin.reset();
+  EXPECT_EQ(::fstat(fd, &st), -1);
+}
+
+TEST_F(Cache, IdleEntriesAreClosed) {
+  FdCache cache(verifier, 1000);
+  const std::size_t before = open_descriptors();
+  for (std::uint32_t i = 0; i < 100; ++i)
+    cache.insert(opened(i));
+  EXPECT_GE(open_descriptors(), before + 100);
+  for (std::uint64_t i = 0; i < 2 * FdCache::kIdleSeconds; ++i)
+    cache.sweep();
+  EXPECT_EQ(cache.size(), 0u);
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_F(Cache, EntriesInUseAreNotIdle) {
+  FdCache cache(verifier, 1000);
+  cache.insert(opened(1));
+  for (std::uint64_t i = 0; i < 4 * FdCache::kIdleSeconds; ++i) {
+    cache.sweep();
+    EXPECT_TRUE(cache.find(handle(1)));
+  }
+}
+
+TEST_F(Cache, IdleEntriesWithUnstableDataAreSyncedBeforeTheyAreClosed) {
+  FdCache cache(verifier, 1000);
+  {
+    FdCache::Opened file = opened(1);
+    file.path_fd.reset(::open((home.path() + "/f").c_str(), O_RDWR | O_CREAT, 0600));
+    ::fstat(file.path_fd.get(), &file.attributes);
+    file.path_rights = kRightRead | kRightWrite;
+    const FilePin pin = cache.insert(std::move(file));
+    ASSERT_EQ(::pwrite(pin->path_fd(), "x", 1, 0), 1);
+    pin->unstable = true;
+  }
+  for (std::uint64_t i = 0; i <= FdCache::kIdleSeconds; ++i)
+    cache.sweep();
+  {
+    const FilePin pin = cache.find(handle(1));
+    ASSERT_TRUE(pin) << "closed without a sync";
+    EXPECT_FALSE(pin->unstable);
+  }
+  for (std::uint64_t i = 0; i < 2 * FdCache::kIdleSeconds; ++i)
+    cache.sweep();
+  EXPECT_EQ(cache.size(), 0u);
+}
+
+TEST_F(Cache, ManyThreadsAgree) {
+  FdCache cache(verifier, 256);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint32_t i = 0; i < 2000; ++i) {
+        const std::uint32_t number = (i * 7 + static_cast<std::uint32_t>(t)) % 400;
+        FilePin pin = cache.find(handle(number));
+        if (!pin) pin = cache.insert(opened(number));
+        if (!(pin->handle() == handle(number))) ++wrong;
+        if (i % 50 == 0) cache.forget(handle(number));
+        if (i % 97 == 0) cache.sweep();
+      }
+    });
+  }
+  for (auto& thread : threads)
+    thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace nfsrdma::test
