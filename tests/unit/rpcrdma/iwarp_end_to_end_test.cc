@@ -52,8 +52,9 @@ class IwarpEndToEnd : public ::testing::TestWithParam<iwarp::IwarpOptions>,
   }
 
   std::vector<std::unique_ptr<ToyCall>> calls_;
-  std::unique_ptr<Fabric> fabric_ = iwarp::make_fabric(GetParam());
   std::unique_ptr<EventLoop> loop_ = std::move(EventLoop::create()).value();
+  // Keeps a device per loop, so it goes before the loop.
+  std::unique_ptr<Fabric> fabric_ = iwarp::make_fabric(GetParam());
   BufferPool pool_{*loop_, 64u << 20};
   ToyHandler handler_;
   RdmaServer server_{*loop_, pool_, handler_};
