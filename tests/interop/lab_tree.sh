@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# lab_tree.sh: runs in the guest. make_tree DIR: files of every size at which the transport changes
+# its way (inline, chunk, several operations), names and links; tree_sums DIR: one line per object,
+# to be compared.
+make_tree() {
+    local size
+    mkdir -p "$1/deep/er/still" "$1/empty"
+    # The same bytes at every run: what differs is the transport, not the data.
+    python3 - "$1" 0 1 3 4 5 511 512 1023 1024 3900 4095 4096 4097 8191 65535 65536 65537 262143 \
+        262144 262145 1048576 1048577 3000001 <<'END'
+import random, sys
+for size in map(int, sys.argv[2:]):
+    with open(f"{sys.argv[1]}/size-{size}", "wb") as out:
+        out.write(random.Random(size).randbytes(size))
+END
+    for size in $(seq 1 150); do
+        echo "file $size" >"$1/deep/er/a-name-that-makes-readdir-replies-grow-quickly-$size"
+    done
+    ln -s ../size-4096 "$1/deep/link"
+    ln "$1/size-1024" "$1/deep/er/still/hard"
+    printf 'x' | dd of="$1/holes" bs=1 seek=2000000 status=none
+    chmod 0640 "$1/size-512"
+    chmod 0444 "$1/size-511"
+    touch -d '2001-02-03 04:05:06' "$1/size-1"
+}
+tree_sums() {
+    (cd "$1" && {
+        find . -type f -print0 | sort -z | xargs -0 sha256sum
+        find . -type d -printf '%p %M %U:%G\n' -o -type l -printf '%p -> %l\n' \
+            -o -printf '%p %M %U:%G %s %n %Ts\n' | sort
+    })
+}
