@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FakeCall: an RPC call without a transport, so that tests can run procedures directly.
+// StubCall: an RPC call without a transport, so that tests can run procedures directly.
 #pragma once
 
 #include <memory>
@@ -27,9 +27,9 @@ inline std::vector<std::byte> flatten(const xdr::Encoder& encoder) {
   return out;
 }
 
-class FakeConnection final : public ServerConnection {
+class StubConnection final : public ServerConnection {
  public:
-  explicit FakeConnection(SocketAddress peer, TransportKind kind = TransportKind::kIwarp)
+  explicit StubConnection(SocketAddress peer, TransportKind kind = TransportKind::kIwarp)
       : peer_(peer),
         kind_(kind),
         loop_(EventLoop::create().value()),
@@ -50,9 +50,9 @@ class FakeConnection final : public ServerConnection {
   std::unique_ptr<BufferPool> pool_;
 };
 
-class FakeCall final : public Call {
+class StubCall final : public Call {
  public:
-  FakeCall(ServerConnection& connection, std::vector<std::byte> arguments)
+  StubCall(ServerConnection& connection, std::vector<std::byte> arguments)
       : arguments_(std::move(arguments)), room_(std::size_t{2} << 20) {
     connection_ = &connection;
     message_ = arguments_;

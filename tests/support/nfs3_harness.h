@@ -103,7 +103,7 @@ class Nfs3Harness {
   std::string state_dir() const { return home_.path() + "/state"; }
   FileHandle root() const { return root_; }
   bool acts_as_callers() const { return can_switch_identity(); }
-  FakeConnection& connection() { return connection_; }
+  StubConnection& connection() { return connection_; }
   void set_caller(RpcCredentials caller) { caller_ = caller; }
 
   /// Calls procedure kNumber as set_caller() said (root at first).
@@ -176,7 +176,7 @@ class Nfs3Harness {
 
   template <typename Res>
   void serve(nfsproc3 number, std::vector<std::byte> arguments, Reply<Res>& reply) {
-    FakeCall call(connection_, std::move(arguments));
+    StubCall call(connection_, std::move(arguments));
     Request request;
     request.call = &call;
     request.credentials = caller_;
@@ -210,7 +210,7 @@ class Nfs3Harness {
   TemporaryDirectory home_;
   std::string directory_;
   std::unique_ptr<ServerContext> server_;
-  FakeConnection connection_;
+  StubConnection connection_;
   ServingThread thread_;
   FileHandle root_;
   RpcCredentials caller_ = user(0, 0);

@@ -45,7 +45,7 @@ class Exports : public ::testing::Test {
               ExportTable::Verdict::kKnown);
     return out;
   }
-  ExportAccess access(FakeConnection& connection) {
+  ExportAccess access(StubConnection& connection) {
     ExportAccess out;
     table.access(*table.current().exports.at(0), connection, true, &out);
     return out;
@@ -126,9 +126,9 @@ TEST_F(Exports, AddressesNeverNeedTheNameService) {
 
 TEST_F(Exports, SecureRefusesHighPortsOverTcpOnly) {
   load("*(rw)");
-  FakeConnection low(peer("192.0.2.5", 1023), TransportKind::kTcp);
-  FakeConnection high(peer("192.0.2.5", 1024), TransportKind::kTcp);
-  FakeConnection rdma(peer("192.0.2.5", 40000), TransportKind::kIwarp);
+  StubConnection low(peer("192.0.2.5", 1023), TransportKind::kTcp);
+  StubConnection high(peer("192.0.2.5", 1024), TransportKind::kTcp);
+  StubConnection rdma(peer("192.0.2.5", 40000), TransportKind::kIwarp);
   EXPECT_TRUE(access(low).allowed);
   EXPECT_FALSE(access(high).allowed);
   EXPECT_TRUE(access(rdma).allowed);
@@ -136,13 +136,13 @@ TEST_F(Exports, SecureRefusesHighPortsOverTcpOnly) {
 
 TEST_F(Exports, InsecureLetsHighPortsIn) {
   load("*(rw,insecure)");
-  FakeConnection high(peer("192.0.2.5", 40000), TransportKind::kTcp);
+  StubConnection high(peer("192.0.2.5", 40000), TransportKind::kTcp);
   EXPECT_TRUE(access(high).allowed);
 }
 
 TEST_F(Exports, AReloadCountsForKnownConnections) {
   load("*(rw)");
-  FakeConnection connection(peer("192.0.2.5"));
+  StubConnection connection(peer("192.0.2.5"));
   EXPECT_FALSE(access(connection).read_only);
   load("*(ro)");
   EXPECT_TRUE(access(connection).read_only);
