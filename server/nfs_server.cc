@@ -36,10 +36,9 @@ std::string holder_hint(std::uint64_t port, bool rdma) {
                          line);
     }
   }
-  return rdma
-             ? "; another server has it (nfs-rdmad, the kernel's NFS server, or a soft RDMA device "
-               "listening there), choose another with --port"
-             : "; another server has it, choose another with --tcp-port";
+  // The fabrics say who might have it; for TCP nobody has yet.
+  return rdma ? "; choose another with --port"
+              : "; another server has it, choose another with --tcp-port";
 }
 
 std::string listen_failure(const char* transport, const SocketAddress& address, const Error& error,
