@@ -26,20 +26,21 @@ inline constexpr std::size_t kMountMaxMounts = 1u << 16;
 inline constexpr std::size_t kMountMaxExports = 1u << 16;
 inline constexpr std::size_t kMountMaxGroups = 1u << 16;  // of one export
 
+// clang-format off
 #define MOUNTPROC3_VALUES(X) \
-  X(MOUNTPROC3_NULL, 0)      \
-  X(MOUNTPROC3_MNT, 1)       \
-  X(MOUNTPROC3_DUMP, 2) X(MOUNTPROC3_UMNT, 3) X(MOUNTPROC3_UMNTALL, 4) X(MOUNTPROC3_EXPORT, 5)
+  X(MOUNTPROC3_NULL, 0) X(MOUNTPROC3_MNT, 1) X(MOUNTPROC3_DUMP, 2) X(MOUNTPROC3_UMNT, 3) \
+  X(MOUNTPROC3_UMNTALL, 4) X(MOUNTPROC3_EXPORT, 5)
+// clang-format on
 NFSRDMA_XDR_ENUM(mountproc3, MOUNTPROC3_VALUES)
 #undef MOUNTPROC3_VALUES
 inline constexpr std::uint32_t kMount3ProcedureCount = 6;
 
-#define MOUNTSTAT3_VALUES(X)                                                      \
-  X(MNT3_OK, 0)                                                                   \
-  X(MNT3ERR_PERM, 1)                                                              \
-  X(MNT3ERR_NOENT, 2) X(MNT3ERR_IO, 5) X(MNT3ERR_ACCES, 13) X(MNT3ERR_NOTDIR, 20) \
-      X(MNT3ERR_INVAL, 22) X(MNT3ERR_NAMETOOLONG, 63) X(MNT3ERR_NOTSUPP, 10004)   \
-          X(MNT3ERR_SERVERFAULT, 10006)
+// clang-format off
+#define MOUNTSTAT3_VALUES(X) \
+  X(MNT3_OK, 0) X(MNT3ERR_PERM, 1) X(MNT3ERR_NOENT, 2) X(MNT3ERR_IO, 5) X(MNT3ERR_ACCES, 13) \
+  X(MNT3ERR_NOTDIR, 20) X(MNT3ERR_INVAL, 22) X(MNT3ERR_NAMETOOLONG, 63) \
+  X(MNT3ERR_NOTSUPP, 10004) X(MNT3ERR_SERVERFAULT, 10006)
+// clang-format on
 NFSRDMA_XDR_ENUM(mountstat3, MOUNTSTAT3_VALUES)
 #undef MOUNTSTAT3_VALUES
 

@@ -24,36 +24,37 @@ inline constexpr std::size_t kNfs3MaxPath = 8192;
 inline constexpr std::size_t kNfs3MaxData = 16u << 20;
 inline constexpr std::size_t kNfs3MaxDirectoryEntries = 1u << 20;  // of one reply
 
-#define NFSPROC3_VALUES(X)                                                                   \
-  X(NFSPROC3_NULL, 0)                                                                        \
-  X(NFSPROC3_GETATTR, 1)                                                                     \
-  X(NFSPROC3_SETATTR, 2) X(NFSPROC3_LOOKUP, 3) X(NFSPROC3_ACCESS, 4) X(NFSPROC3_READLINK, 5) \
-      X(NFSPROC3_READ, 6) X(NFSPROC3_WRITE, 7) X(NFSPROC3_CREATE, 8) X(NFSPROC3_MKDIR, 9)    \
-          X(NFSPROC3_SYMLINK, 10) X(NFSPROC3_MKNOD, 11) X(NFSPROC3_REMOVE, 12)               \
-              X(NFSPROC3_RMDIR, 13) X(NFSPROC3_RENAME, 14) X(NFSPROC3_LINK, 15)              \
-                  X(NFSPROC3_READDIR, 16) X(NFSPROC3_READDIRPLUS, 17) X(NFSPROC3_FSSTAT, 18) \
-                      X(NFSPROC3_FSINFO, 19) X(NFSPROC3_PATHCONF, 20) X(NFSPROC3_COMMIT, 21)
+// clang-format off
+#define NFSPROC3_VALUES(X) \
+  X(NFSPROC3_NULL, 0) X(NFSPROC3_GETATTR, 1) X(NFSPROC3_SETATTR, 2) X(NFSPROC3_LOOKUP, 3) \
+  X(NFSPROC3_ACCESS, 4) X(NFSPROC3_READLINK, 5) X(NFSPROC3_READ, 6) X(NFSPROC3_WRITE, 7) \
+  X(NFSPROC3_CREATE, 8) X(NFSPROC3_MKDIR, 9) X(NFSPROC3_SYMLINK, 10) X(NFSPROC3_MKNOD, 11) \
+  X(NFSPROC3_REMOVE, 12) X(NFSPROC3_RMDIR, 13) X(NFSPROC3_RENAME, 14) X(NFSPROC3_LINK, 15) \
+  X(NFSPROC3_READDIR, 16) X(NFSPROC3_READDIRPLUS, 17) X(NFSPROC3_FSSTAT, 18) \
+  X(NFSPROC3_FSINFO, 19) X(NFSPROC3_PATHCONF, 20) X(NFSPROC3_COMMIT, 21)
+// clang-format on
 NFSRDMA_XDR_ENUM(nfsproc3, NFSPROC3_VALUES)
 #undef NFSPROC3_VALUES
 inline constexpr std::uint32_t kNfs3ProcedureCount = 22;
 
-#define NFSSTAT3_VALUES(X)                                                                         \
-  X(NFS3_OK, 0)                                                                                    \
-  X(NFS3ERR_PERM, 1)                                                                               \
-  X(NFS3ERR_NOENT, 2) X(NFS3ERR_IO, 5) X(NFS3ERR_NXIO, 6) X(NFS3ERR_ACCES, 13)                     \
-      X(NFS3ERR_EXIST, 17) X(NFS3ERR_XDEV, 18) X(NFS3ERR_NODEV, 19) X(NFS3ERR_NOTDIR, 20)          \
-          X(NFS3ERR_ISDIR, 21) X(NFS3ERR_INVAL, 22) X(NFS3ERR_FBIG, 27) X(NFS3ERR_NOSPC, 28)       \
-              X(NFS3ERR_ROFS, 30) X(NFS3ERR_MLINK, 31) X(NFS3ERR_NAMETOOLONG, 63)                  \
-                  X(NFS3ERR_NOTEMPTY, 66) X(NFS3ERR_DQUOT, 69) X(NFS3ERR_STALE, 70)                \
-                      X(NFS3ERR_REMOTE, 71) X(NFS3ERR_BADHANDLE, 10001) X(NFS3ERR_NOT_SYNC, 10002) \
-                          X(NFS3ERR_BAD_COOKIE, 10003) X(NFS3ERR_NOTSUPP, 10004)                   \
-                              X(NFS3ERR_TOOSMALL, 10005) X(NFS3ERR_SERVERFAULT, 10006)             \
-                                  X(NFS3ERR_BADTYPE, 10007) X(NFS3ERR_JUKEBOX, 10008)
+// clang-format off
+#define NFSSTAT3_VALUES(X) \
+  X(NFS3_OK, 0) X(NFS3ERR_PERM, 1) X(NFS3ERR_NOENT, 2) X(NFS3ERR_IO, 5) X(NFS3ERR_NXIO, 6) \
+  X(NFS3ERR_ACCES, 13) X(NFS3ERR_EXIST, 17) X(NFS3ERR_XDEV, 18) X(NFS3ERR_NODEV, 19) \
+  X(NFS3ERR_NOTDIR, 20) X(NFS3ERR_ISDIR, 21) X(NFS3ERR_INVAL, 22) X(NFS3ERR_FBIG, 27) \
+  X(NFS3ERR_NOSPC, 28) X(NFS3ERR_ROFS, 30) X(NFS3ERR_MLINK, 31) X(NFS3ERR_NAMETOOLONG, 63) \
+  X(NFS3ERR_NOTEMPTY, 66) X(NFS3ERR_DQUOT, 69) X(NFS3ERR_STALE, 70) X(NFS3ERR_REMOTE, 71) \
+  X(NFS3ERR_BADHANDLE, 10001) X(NFS3ERR_NOT_SYNC, 10002) X(NFS3ERR_BAD_COOKIE, 10003) \
+  X(NFS3ERR_NOTSUPP, 10004) X(NFS3ERR_TOOSMALL, 10005) X(NFS3ERR_SERVERFAULT, 10006) \
+  X(NFS3ERR_BADTYPE, 10007) X(NFS3ERR_JUKEBOX, 10008)
+// clang-format on
 NFSRDMA_XDR_ENUM(nfsstat3, NFSSTAT3_VALUES)
 #undef NFSSTAT3_VALUES
 
+// clang-format off
 #define FTYPE3_VALUES(X) \
   X(NF3REG, 1) X(NF3DIR, 2) X(NF3BLK, 3) X(NF3CHR, 4) X(NF3LNK, 5) X(NF3SOCK, 6) X(NF3FIFO, 7)
+// clang-format on
 NFSRDMA_XDR_ENUM(ftype3, FTYPE3_VALUES)
 #undef FTYPE3_VALUES
 

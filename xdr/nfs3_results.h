@@ -2,9 +2,8 @@
 // NFS version 3 (RFC 1813, section 3.3): the results of the procedures. NULL has none: Void.
 //
 // A result is Nfs3Result<resok, resfail>: `resok` counts with NFS3_OK, `resfail` with any other
-// status. Here are those about one object;
-// LOOKUP and what changes names are in nfs3_name_results.h, READDIR and READDIRPLUS in
-// nfs3_directory.h.
+// status. Here are those about one object; LOOKUP and what changes names are in
+// nfs3_name_results.h, READDIR and READDIRPLUS in nfs3_directory.h.
 #pragma once
 
 #include <cstdint>

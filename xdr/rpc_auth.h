@@ -14,18 +14,20 @@ inline constexpr std::size_t kMaxAuthBytes = 400;     // body of an opaque_auth
 inline constexpr std::size_t kMaxMachineName = 255;   // authsys_parms.machinename
 inline constexpr std::size_t kMaxAuthSysGroups = 16;  // authsys_parms.gids
 
+// clang-format off
 #define AUTH_FLAVOR_VALUES(X) \
   X(AUTH_NONE, 0) X(AUTH_SYS, 1) X(AUTH_SHORT, 2) X(AUTH_DH, 3) X(RPCSEC_GSS, 6)
+// clang-format on
 NFSRDMA_XDR_ENUM(auth_flavor, AUTH_FLAVOR_VALUES)
 #undef AUTH_FLAVOR_VALUES
 
-#define AUTH_STAT_VALUES(X)                                                                  \
-  X(AUTH_OK, 0)                                                                              \
-  X(AUTH_BADCRED, 1)                                                                         \
-  X(AUTH_REJECTEDCRED, 2) X(AUTH_BADVERF, 3) X(AUTH_REJECTEDVERF, 4) X(AUTH_TOOWEAK, 5)      \
-      X(AUTH_INVALIDRESP, 6) X(AUTH_FAILED, 7) X(AUTH_KERB_GENERIC, 8) X(AUTH_TIMEEXPIRE, 9) \
-          X(AUTH_TKT_FILE, 10) X(AUTH_DECODE, 11) X(AUTH_NET_ADDR, 12)                       \
-              X(RPCSEC_GSS_CREDPROBLEM, 13) X(RPCSEC_GSS_CTXPROBLEM, 14)
+// clang-format off
+#define AUTH_STAT_VALUES(X) \
+  X(AUTH_OK, 0) X(AUTH_BADCRED, 1) X(AUTH_REJECTEDCRED, 2) X(AUTH_BADVERF, 3) \
+  X(AUTH_REJECTEDVERF, 4) X(AUTH_TOOWEAK, 5) X(AUTH_INVALIDRESP, 6) X(AUTH_FAILED, 7) \
+  X(AUTH_KERB_GENERIC, 8) X(AUTH_TIMEEXPIRE, 9) X(AUTH_TKT_FILE, 10) X(AUTH_DECODE, 11) \
+  X(AUTH_NET_ADDR, 12) X(RPCSEC_GSS_CREDPROBLEM, 13) X(RPCSEC_GSS_CTXPROBLEM, 14)
+// clang-format on
 NFSRDMA_XDR_ENUM(auth_stat, AUTH_STAT_VALUES)
 #undef AUTH_STAT_VALUES
 

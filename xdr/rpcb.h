@@ -23,19 +23,20 @@ inline constexpr std::size_t kRpcbMaxAddress = 256;
 inline constexpr std::size_t kRpcbMaxOwner = 256;
 inline constexpr std::size_t kRpcbMaxEntries = 1u << 16;
 
+// clang-format off
 #define PMAPPROC_VALUES(X) \
-  X(PMAPPROC_NULL, 0)      \
-  X(PMAPPROC_SET, 1)       \
-  X(PMAPPROC_UNSET, 2) X(PMAPPROC_GETPORT, 3) X(PMAPPROC_DUMP, 4) X(PMAPPROC_CALLIT, 5)
+  X(PMAPPROC_NULL, 0) X(PMAPPROC_SET, 1) X(PMAPPROC_UNSET, 2) X(PMAPPROC_GETPORT, 3) \
+  X(PMAPPROC_DUMP, 4) X(PMAPPROC_CALLIT, 5)
+// clang-format on
 NFSRDMA_XDR_ENUM(pmapproc, PMAPPROC_VALUES)
 #undef PMAPPROC_VALUES
 
 // The numbers that versions 3 and 4 have in common, and GETVERSADDR of version 4.
-#define RPCBPROC_VALUES(X)                                                               \
-  X(RPCBPROC_NULL, 0)                                                                    \
-  X(RPCBPROC_SET, 1)                                                                     \
-  X(RPCBPROC_UNSET, 2) X(RPCBPROC_GETADDR, 3) X(RPCBPROC_DUMP, 4) X(RPCBPROC_GETTIME, 6) \
-      X(RPCBPROC_GETVERSADDR, 9)
+// clang-format off
+#define RPCBPROC_VALUES(X) \
+  X(RPCBPROC_NULL, 0) X(RPCBPROC_SET, 1) X(RPCBPROC_UNSET, 2) X(RPCBPROC_GETADDR, 3) \
+  X(RPCBPROC_DUMP, 4) X(RPCBPROC_GETTIME, 6) X(RPCBPROC_GETVERSADDR, 9)
+// clang-format on
 NFSRDMA_XDR_ENUM(rpcbproc, RPCBPROC_VALUES)
 #undef RPCBPROC_VALUES
 

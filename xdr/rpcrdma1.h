@@ -15,8 +15,10 @@ inline constexpr std::size_t kRpcRdmaShortestBytes = 28;  // and three empty lis
 inline constexpr std::size_t kRpcRdmaSegmentBytes = 16;
 inline constexpr std::size_t kRpcRdmaReadSegmentBytes = 24;  // the TRUE before it included
 
+// clang-format off
 #define RDMA_PROC_VALUES(X) \
   X(RDMA_MSG, 0) X(RDMA_NOMSG, 1) X(RDMA_MSGP, 2) X(RDMA_DONE, 3) X(RDMA_ERROR, 4)
+// clang-format on
 NFSRDMA_XDR_ENUM(rdma_proc, RDMA_PROC_VALUES)
 #undef RDMA_PROC_VALUES
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every wire type of xdr/ that is a whole message, arguments or a result, as a list for tests.
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+
+#include "xdr/mount3.h"
+#include "xdr/nfs3.h"
+#include "xdr/rpc.h"
+#include "xdr/rpcb.h"
+#include "xdr/rpcrdma1.h"
+
+namespace nfsrdma::testing {
+
+template <typename... T>
+struct TypeList {
+  /// Container<T...>, for instance ::testing::Types.
+  template <template <typename...> typename Container>
+  using In = Container<T...>;
+  static constexpr std::size_t kSize = sizeof...(T);
+};
+
+namespace detail {
+template <typename... A, typename... B>
+TypeList<A..., B...> join(TypeList<A...>, TypeList<B...>);
+template <typename... P>
+TypeList<typename P::Args...> args_of(std::tuple<P...>*);
+template <typename... P>
+TypeList<typename P::Res...> results_of(std::tuple<P...>*);
+template <typename Null, typename... P>
+std::tuple<P...>* without_null(std::tuple<Null, P...>*);
+}  // namespace detail
+
+using Nfs3Args =
+    decltype(detail::args_of(detail::without_null(static_cast<xdr::Nfs3Procedures*>(nullptr))));
+using Nfs3Results =
+    decltype(detail::results_of(detail::without_null(static_cast<xdr::Nfs3Procedures*>(nullptr))));
+using Mount3Types = TypeList<xdr::dirpath, xdr::mountres3, xdr::mountlist, xdr::exports>;
+using RpcbTypes = TypeList<xdr::mapping, xdr::pmaplist, xdr::PmapPort, xdr::rpcb, xdr::rpcblist,
+                           xdr::RpcbAddress, xdr::RpcbDone>;
+using RpcTypes = TypeList<xdr::rpc_msg, xdr::authsys_parms>;
+using RpcRdma1Types = TypeList<xdr::rdma_fixed_header, xdr::rdma_read_segment, xdr::rdma_error>;
+
+using AllWireTypes = decltype(detail::join(
+    detail::join(detail::join(Nfs3Args{}, Nfs3Results{}), detail::join(Mount3Types{}, RpcbTypes{})),
+    detail::join(RpcTypes{}, RpcRdma1Types{})));
+
+}  // namespace nfsrdma::testing
