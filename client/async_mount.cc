@@ -22,8 +22,10 @@ std::uint32_t transfer_size(std::uint32_t wanted, std::uint32_t server_max) {
   return std::max<std::uint32_t>(size, 512);
 }
 
-std::unique_ptr<RpcClient> make_rpc(EventLoop& loop, const Fabrics& fabrics,
-                                    const MountSettings& settings) {
+}  // namespace
+
+std::unique_ptr<RpcClient> make_rpc_client(EventLoop& loop, const Fabrics& fabrics,
+                                           const MountSettings& settings) {
   TransportOrder order = transport_order(fabrics, settings);
   RpcClientOptions options;
   options.candidates = std::move(order.candidates);
@@ -43,8 +45,6 @@ std::unique_ptr<RpcClient> make_rpc(EventLoop& loop, const Fabrics& fabrics,
   return std::make_unique<RpcClient>(std::make_unique<LoopEnvironment>(loop, rdma, tcp),
                                      std::move(options));
 }
-
-}  // namespace
 
 Result<void> resolve_host(MountSettings& settings, std::string* detail) {
   std::string host = settings.host;
@@ -72,7 +72,7 @@ Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabr
                                                            RootFinder& finder,
                                                            std::string* detail) {
   std::unique_ptr<AsyncMount> mount(new AsyncMount(loop, std::move(settings)));
-  mount->rpc_ = make_rpc(loop, fabrics, mount->settings_);
+  mount->rpc_ = make_rpc_client(loop, fabrics, mount->settings_);
   Result<void> done = co_await mount->rpc_->connect(detail);
   if (done.ok()) done = co_await finder.find_root(*mount, detail);
   if (done.ok()) {

@@ -34,6 +34,10 @@ namespace nfsrdma {
 
 class RpcClient;
 
+/// The RPC layer alone, for the transports that `settings` allow.
+std::unique_ptr<RpcClient> make_rpc_client(EventLoop& loop, const Fabrics& fabrics,
+                                           const MountSettings& settings);
+
 /// What MOUNT gave: enough to attach further AsyncMounts to the same tree.
 struct MountRoot {
   FileHandle handle;

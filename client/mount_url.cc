@@ -185,12 +185,14 @@ bool parse_mount_url(std::string_view url, MountSettings* settings, std::string*
       percent_decoded(slash == std::string_view::npos ? std::string_view("/") : url.substr(slash));
   if (!path) return fail("a % in the path needs two hexadecimal digits behind it, not 00");
   settings->path = std::move(*path);
+  bool tcp_port_given = false;
   while (!query.empty()) {
     const std::size_t end = std::min(query.find('&'), query.size());
     const std::string_view item = query.substr(0, end);
     query.remove_prefix(std::min(end + 1, query.size()));
     if (item.empty()) continue;
     const std::size_t equals = item.find('=');
+    tcp_port_given |= item.substr(0, equals) == "tcpport";
     const std::string_view value =
         equals == std::string_view::npos ? std::string_view() : item.substr(equals + 1);
     if (Parsed wrong = set_option(item.substr(0, equals), value, settings)) return fail(*wrong);
@@ -199,8 +201,9 @@ bool parse_mount_url(std::string_view url, MountSettings* settings, std::string*
     return fail("proto=tcp uses no fabric; leave fabric= out");
   }
   if (port != 0) {
-    // The port belongs to the protocol that was asked for.
-    (settings->proto == ProtoChoice::kTcp ? settings->tcp_port : settings->rdma_port) = port;
+    // The port belongs to the protocol that was asked for; tcpport= says what TCP uses.
+    if (settings->proto == ProtoChoice::kTcp && !tcp_port_given) settings->tcp_port = port;
+    settings->rdma_port = port;
   }
   return true;
 }

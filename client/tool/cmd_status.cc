@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// nfs-rdma status. The exit code answers the question people have: is it RDMA?
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "client/status_source.h"
+#include "client/tool/arguments.h"
+#include "client/tool/commands.h"
+#include "client/tool/format.h"
+#include "client/tool/json_value.h"
+#include "client/tool/status_verdict.h"
+#include "config/default_paths.h"
+
+namespace nfsrdma::tool {
+
+int status_verdict(const JsonValue& document) {
+  std::size_t rdma = 0, all = 0;
+  for (const JsonValue& connection : document["connections"].items()) {
+    ++all;
+    if (connection["fabric"].text() != "tcp") ++rdma;
+  }
+  if (all == 0) return kNoConnection;
+  if (rdma == all) return kAllRdma;
+  return rdma == 0 ? kOnlyTcp : kSomeRdma;
+}
+
+namespace {
+
+std::string moved(const JsonValue& connection, const char* key) {
+  return bytes_text(static_cast<double>(connection[key].count()));
+}
+
+void print_connection(const JsonValue& c) {
+  const std::string& device = c["device"].text();
+  fmt::print("{:<7} {}{}\n", c["fabric"].text(), c["peer"].text(),
+             device.empty() || device == c["fabric"].text() ? "" : "  on " + device);
+  fmt::print("        inline {} / {} bytes, credits {}, ORD {} / IRD {}, invalidation {}{}\n",
+             c["inline_send"].count(), c["inline_recv"].count(), c["credits"].count(),
+             c["ord"].count(), c["ird"].count(),
+             c["remote_invalidation"].truth() ? "remote" : "local",
+             c["crc"].truth() ? ", CRC" : "");
+  fmt::print("        RDMA Write {}, RDMA Read {}, inline {}; {} calls, up {}\n",
+             moved(c, "rdma_write_bytes"), moved(c, "rdma_read_bytes"), moved(c, "inline_bytes"),
+             c["calls"].count(), duration_text(c["age_seconds"].number()));
+  if (!c["detail"].text().empty()) fmt::print("        {}\n", c["detail"].text());
+  if (!c["fallback_reason"].text().empty()) {
+    fmt::print("        not faster because: {}\n", c["fallback_reason"].text());
+  }
+}
+
+void print_document(const JsonValue& document, int verdict) {
+  for (const JsonValue& connection : document["connections"].items())
+    print_connection(connection);
+  switch (verdict) {
+    case kAllRdma:
+      std::puts("Every connection uses RDMA.");
+      break;
+    case kSomeRdma:
+      std::puts("Some connections use RDMA, others TCP.");
+      break;
+    case kOnlyTcp:
+      std::puts("No connection uses RDMA: TCP only.");
+      break;
+    default:
+      std::puts("No connections.");
+      break;
+  }
+}
+
+Result<std::string> fetch(const Arguments& arguments, std::string* why) {
+  if (!arguments.has("mount")) {
+    return fetch_status(
+        arguments.has("server") ? arguments.get<std::string>("server") : default_control_socket(),
+        why);
+  }
+  std::vector<std::string> paths = mount_status_sockets(arguments.get<std::string>("mount"), why);
+  if (paths.empty()) return Error{Errc::kNotFound, ENOENT, "mount"};
+  Result<std::string> document = Error{Errc::kNotFound, ENOENT, "mount"};
+  for (const std::string& path : paths) {
+    document = fetch_status(path, why);
+    if (document.ok()) break;
+  }
+  return document;
+}
+
+}  // namespace
+
+int run_status(const Words& words) {
+  Arguments arguments(
+      "status", "[--server SOCKET | --mount DIR] [--json]",
+      "Shows the connections of a server (the one of this machine unless told otherwise) or of a\n"
+      "mount. Exit code: 0 every connection uses RDMA, 2 some do, 3 only TCP, 4 none, 1 error.");
+  namespace po = boost::program_options;
+  // 2 says something else here.
+  arguments.set_usage_exit(kExitFailure);
+  arguments.add()("server", po::value<std::string>()->value_name("SOCKET"),
+                  "control socket of an nfs-rdmad")(
+      "mount", po::value<std::string>()->value_name("DIR"), "mount point of a FUSE mount")(
+      "json", "the whole document");
+  if (auto code = arguments.parse(words, 0, 0)) return *code;
+  if (arguments.has("server") && arguments.has("mount")) {
+    return arguments.usage_error("--server and --mount exclude each other");
+  }
+  std::string why;
+  Result<std::string> document = fetch(arguments, &why);
+  if (!document.ok()) {
+    complain("status", why);
+    return kExitFailure;
+  }
+  std::optional<JsonValue> value = JsonValue::parse(*document);
+  if (!value || value->kind() != JsonValue::Kind::kObject) {
+    complain("status", "the answer is no JSON document");
+    return kExitFailure;
+  }
+  const int verdict = status_verdict(*value);
+  if (arguments.has("json")) {
+    std::fputs(document->c_str(), stdout);
+    if (document->empty() || document->back() != '\n') std::puts("");
+  } else {
+    print_document(*value, verdict);
+    std::fflush(stdout);
+  }
+  return verdict;
+}
+
+}  // namespace nfsrdma::tool
