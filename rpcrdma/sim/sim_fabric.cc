@@ -215,6 +215,7 @@ Result<std::unique_ptr<QueuePair>> SimConnectRequest::accept(const QueuePairOpti
       std::make_unique<SimQueuePair>(fabric_, connector.options_, info));
   server->connect_to(**client);
   (*client)->connect_to(*server);
+  server->expect_first_message();
   std::vector<std::byte> data(options.private_data.begin(), options.private_data.end());
   fabric_.network().schedule(fabric_.network().jitter(), [c = connector_, client, data] {
     if (*c != nullptr) (*c)->accepted(std::move(*client), data);

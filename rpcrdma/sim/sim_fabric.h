@@ -56,6 +56,10 @@ class SimCompletionQueue final : public CompletionQueue {
       : network_(network), handler_(handler), alive_(std::make_shared<bool>(true)) {}
   std::size_t poll(std::span<WorkCompletion> out) override;
   void push(const WorkCompletion& completion);
+  /// Tells the handler now what it would hear later.
+  void notify() {
+    if (!queue_.empty()) handler_.on_completions();
+  }
 
  private:
   SimNetwork& network_;
@@ -106,6 +110,8 @@ class SimQueuePair final : public QueuePair {
   const QueuePairInfo& info() const override { return info_; }
 
   void connect_to(SimQueuePair& peer);
+  /// Responder: the handler hears of the peer's first message.
+  void expect_first_message() { awaits_first_message_ = true; }
   void break_down(Errc why);
   SimDomain& domain() { return domain_; }
   std::uint64_t id() const { return id_; }
@@ -143,6 +149,7 @@ class SimQueuePair final : public QueuePair {
   std::uint64_t retired_ = 0;      // works reported so far: works_[i] has absolute index retired_+i
   bool pump_scheduled_ = false;
   bool broken_ = false;
+  bool awaits_first_message_ = false;
 };
 
 class SimFabric final : public Fabric {

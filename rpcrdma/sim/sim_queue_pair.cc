@@ -2,7 +2,9 @@
 // How the simulated fabric runs work requests. Sends and Writes happen one by one in the order
 // posted, each after a random delay; Reads happen in order among themselves, beside the others.
 // Completions are reported in the order of posting whatever finished first.
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "rpcrdma/sim/sim_fabric.h"
 
@@ -38,12 +40,11 @@ SimQueuePair* SimQueuePair::peer() {
 Result<void> SimQueuePair::post(std::span<const WorkRequest> requests, std::size_t* posted) {
   *posted = 0;
   if (broken_) return Error{Errc::kClosed, 0, "simulated post"};
-  if (works_.size() + requests.size() > send_depth_) {
-    fabric_.violation("send queue overflow");
-    return Error{Errc::kExhausted, 0, "simulated post"};
-  }
   const bool partial = fabric_.network().count_post();
-  const std::size_t take = partial ? requests.size() / 2 : requests.size();
+  const std::size_t room = send_depth_ - std::min<std::size_t>(send_depth_, works_.size());
+  const bool overflow = requests.size() > room;
+  if (overflow) fabric_.violation("send queue overflow");
+  const std::size_t take = std::min(partial ? requests.size() / 2 : requests.size(), room);
   for (std::size_t i = 0; i < take; ++i) {
     Work work{requests[i], {requests[i].sges.begin(), requests[i].sges.end()}, {}};
     for (const Sge& sge : work.sges) {
@@ -58,6 +59,7 @@ Result<void> SimQueuePair::post(std::span<const WorkRequest> requests, std::size
     return Error{Errc::kSystem, EIO, "simulated post"};
   }
   pump();
+  if (overflow) return Error{Errc::kExhausted, 0, "simulated post"};
   return {};
 }
 
@@ -97,6 +99,8 @@ void SimQueuePair::execute_read() {
 
 WorkStatus SimQueuePair::run(Work& work) {
   if (fabric_.network().count_work() || peer() == nullptr) return WorkStatus::kFailed;
+  if (std::exchange(peer()->awaits_first_message_, false)) peer()->handler_.on_established();
+  if (peer() == nullptr) return WorkStatus::kFailed;
   switch (work.request.opcode) {
     case WorkOpcode::kSend:
     case WorkOpcode::kSendWithInvalidate:
@@ -216,6 +220,9 @@ void SimQueuePair::break_down(Errc why) {
   fail_peer();
   fabric_.network().schedule(fabric_.network().jitter(), [&fabric = fabric_, id = id_, why] {
     auto found = fabric.queue_pairs_.find(id);
+    if (found == fabric.queue_pairs_.end()) return;
+    found->second->completions_.notify();  // first what was flushed, then the end
+    found = fabric.queue_pairs_.find(id);
     if (found == fabric.queue_pairs_.end()) return;
     found->second->handler_.on_disconnected(Error{why, 0, "simulated connection"});
   });
