@@ -1,0 +1,248 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The FUSE mount against our own server on loopback: copies, names, open files that are removed,
+# holes, mappings, permissions of ordinary users, and a server that is killed while data is written.
+#
+#   fuse_basic.sh BIN_DIR [iwarp|tcp]     needs root and /dev/fuse; exit 77: cannot run here
+set -u
+
+bin=${1:?usage: fuse_basic.sh BIN_DIR [iwarp|tcp]}
+fabric=${2:-iwarp}
+bin=$(cd "$bin" && pwd)
+
+[ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
+[ -c /dev/fuse ] || { echo "no /dev/fuse"; exit 77; }
+
+work=$(mktemp -d /tmp/nfs-rdma-fuse.XXXXXX)
+chmod 755 "$work"
+mnt=$work/mnt
+# In memory where possible: every change of a name is fsynced there, and the rules are the same.
+export_dir=$work/export
+[ -w /dev/shm ] && export_dir=$(mktemp -d /dev/shm/nfs-rdma-fuse.XXXXXX) && chmod 755 "$export_dir"
+mkdir -p "$export_dir" "$mnt" "$work/state"
+# Not a shim in somebody's home, which ordinary users cannot run.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+rdma_port=$((20000 + RANDOM % 20000))
+tcp_port=$((rdma_port + 1))
+server_pid=
+failures=0
+
+start_server() {
+  "$bin/nfs-rdmad" --foreground -e "$export_dir:rw,no_root_squash,insecure" --listen 127.0.0.1 \
+    --port "$rdma_port" --tcp-port "$tcp_port" --state-dir "$work/state" \
+    --control "$work/control.sock" >>"$work/server.log" 2>&1 &
+  server_pid=$!
+  for _ in $(seq 100); do
+    grep -q "^ready" "$work/server.log" && return
+    sleep 0.1
+  done
+  echo "server did not start:"; cat "$work/server.log"; exit 1
+}
+kill_server() {
+  kill -9 "$server_pid"
+  wait "$server_pid" 2>/dev/null
+  : >"$work/server.log"
+}
+mount_it() {
+  local how=proto=rdma,fabric=iwarp,port=$rdma_port,tcpport=$tcp_port
+  [ "$fabric" = tcp ] && how=proto=tcp,port=$tcp_port
+  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -o "$how,retry=0${1:+,$1}" || {
+    echo "mount failed"; cat "$work/server.log"; exit 1
+  }
+}
+unmount_it() {
+  for _ in $(seq 50); do
+    umount "$mnt" 2>/dev/null && return
+    sleep 0.1
+  done
+  echo "cannot unmount"; exit 1
+}
+clean_up() {
+  umount -l "$mnt" 2>/dev/null
+  [ -n "$server_pid" ] && kill "$server_pid" 2>/dev/null && wait "$server_pid" 2>/dev/null
+  rm -rf "$work" "$export_dir"
+}
+trap clean_up EXIT
+
+check() {  # check NAME COMMAND...: runs it in a shell of its own, in the mount
+  local name=$1
+  shift
+  if (cd "$mnt" && timeout 120 bash -euc "$*") >"$work/out" 2>&1; then
+    echo "ok   $name"
+  else
+    echo "FAIL $name (exit $?)"
+    sed 's/^/     /' "$work/out" | tail -n 15
+    failures=$((failures + 1))
+  fi
+}
+as_user() { echo "setpriv --reuid 1000 --regid 1000 --clear-groups --"; }
+
+export export_dir mnt
+user="$(as_user)"
+export user
+start_server
+mount_it
+
+check "copy /usr/include in" 'cp -a /usr/include include'
+check "the copy is the original" 'diff -r --no-dereference /usr/include include'
+check "times and modes are kept" '
+  list() { (cd "$1" && find . -printf "%p %m %u %g %T@ %s %l\n" | grep -v "^./ \|^\. " |
+            sed "s/^\(\S* \S* \S* \S* \S* \)[0-9]* \(.*\)/\1\2/" | sort); }
+  diff <(list /usr/include) <(list include) | head'
+check "hard links share an inode" '
+  echo a > l1; ln l1 l2; [ "$(stat -c %i l1)" = "$(stat -c %i l2)" ]; [ "$(stat -c %h l1)" = 2 ]
+  rm l1; [ "$(stat -c %h l2)" = 1 ]; [ "$(cat l2)" = a ]'
+check "symbolic links" 'ln -s include/stdio.h s; cmp s /usr/include/stdio.h; [ "$(readlink s)" = include/stdio.h ]'
+check "fifo and device nodes" 'mkfifo p; [ -p p ]; mknod n c 1 3; [ "$(stat -c %t,%T n)" = 1,3 ]; rm p n'
+check "rename over an open file" '
+  echo old > r1; echo new > r2; exec 5<r1; mv r2 r1; [ "$(cat r1)" = new ]; [ "$(cat <&5)" = old ]
+  exec 5<&-; sleep 0.2; [ -z "$(ls -A | grep "^.nfs" || true)" ]'
+check "unlink of an open file" '
+  exec 5<>u; echo data >&5; rm u; [ ! -e u ]; echo more >&5; [ "$(cat /proc/self/fd/5)" = "data
+more" ]; exec 5>&-; sleep 0.2; [ -z "$(ls -A | grep "^.nfs" || true)" ]'
+check "rm -r with a file just closed" '
+  mkdir d; exec 5<>d/f; rm d/f; exec 5>&-; rmdir d'
+check "append" 'for i in $(seq 200); do echo $i >> app; done; diff app <(seq 200); cmp app "$export_dir/app"'
+check "truncate" '
+  seq 10000 > t; truncate -s 100 t; [ "$(stat -c %s t)" = 100 ]; truncate -s 5000 t
+  cmp t <(seq 10000 | head -c 100; head -c 4900 /dev/zero); : > t; [ ! -s t ]'
+check "holes" '
+  echo end | dd of=h bs=1M seek=100 conv=notrunc status=none; [ "$(stat -c %s h)" = 104857604 ]
+  head -c 1000 h | cmp - <(head -c 1000 /dev/zero); [ "$(tail -c 4 h)" = end ]
+  [ "$(stat -c %b "$export_dir/h")" -lt 1000 ]'
+check "read behind own write without a flush" '
+  python3 - <<PY
+import os
+f = os.open("rw", os.O_RDWR | os.O_CREAT)
+for i in range(300):
+    os.pwrite(f, b"x%05d" % i, i * 4001)
+    assert os.pread(f, 6, i * 4001) == b"x%05d" % i
+    assert os.pread(f, 10, 0)[:6] == b"x00000"
+assert os.fstat(f).st_size == 299 * 4001 + 6
+PY'
+check "10,000 entries" '
+  mkdir many; (cd many; seq 10000 | xargs touch); [ "$(ls many | wc -l)" = 10000 ]
+  [ "$(ls -l many | tail -n +2 | awk "{print \$NF}" | sort -n | cksum)" = "$(seq 10000 | cksum)" ]
+  rm -r many'
+check "mapping" '
+  python3 - <<PY
+import mmap, os
+f = os.open("m", os.O_RDWR | os.O_CREAT)
+os.ftruncate(f, 1 << 20)
+m = mmap.mmap(f, 1 << 20)
+for i in range(0, 1 << 20, 4096): m[i:i + 8] = b"%08d" % i
+m.flush(); m.close(); os.close(f)
+data = open(os.environ["export_dir"] + "/m", "rb").read()
+assert all(data[i:i + 8] == b"%08d" % i for i in range(0, 1 << 20, 4096))
+PY'
+check "O_DIRECT" '
+  dd if=/dev/urandom of='"$work"'/rnd bs=1M count=8 status=none
+  dd if='"$work"'/rnd of=o bs=1M oflag=direct status=none; cmp o "$export_dir/o"
+  dd if=o of='"$work"'/back bs=1M iflag=direct status=none; cmp '"$work"'/back '"$work"'/rnd'
+check "O_EXCL" '
+  python3 - <<PY
+import os
+os.close(os.open("x", os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o640))
+assert os.stat("x").st_mode & 0o7777 == 0o640, oct(os.stat("x").st_mode)
+try: os.open("x", os.O_CREAT | os.O_EXCL)
+except FileExistsError: pass
+else: raise SystemExit("second O_EXCL worked")
+PY'
+check "locks are local and work" 'flock lockfile -c true; python3 -c "
+import fcntl; f=open(\"lockfile\",\"w\"); fcntl.lockf(f, fcntl.LOCK_EX)"'
+check "statfs" 'df . | tail -1; [ "$(stat -f -c %b .)" -gt 0 ]'
+check "long names are refused" '! touch "$(head -c 300 /dev/zero | tr "\0" a)" 2>/dev/null'
+check "extended attributes are refused" '! setfattr -n user.a -v b l2 2>/dev/null || ! command -v setfattr'
+check "a git repository" '
+  git -c init.defaultBranch=main init -q g; cd g; cp -r /usr/include/linux .; git add .
+  git -c user.name=a -c user.email=a@b commit -qm one; git fsck; git status --porcelain | wc -l | grep -qx 0'
+if command -v sqlite3 >/dev/null; then
+  check "a SQLite database" '
+    { echo "create table t(a);"; for i in $(seq 300); do echo "insert into t values($i);"; done
+      echo "pragma integrity_check; select sum(a) from t;"; } | sqlite3 db | tr "\n" " " |
+      grep -qx "ok 45150 "'
+fi
+
+# Ordinary users.
+check "user: a private directory stays private" '
+  mkdir -m 700 private; echo secret > private/f; cat private/f; ls private
+  ! $user cat private/f 2>/dev/null; ! $user ls private 2>/dev/null; ! $user stat private/f 2>/dev/null'
+check "user: a private file stays private" '
+  echo secret > pf; chmod 600 pf; cat pf; ! $user cat pf 2>/dev/null; [ "$($user stat -c %a pf)" = 600 ]'
+check "user: access(2)" '$user test ! -r pf; test -r pf; $user test -r include/stdio.h; $user test ! -w include'
+check "user: own files" '
+  mkdir -m 777 home; $user cp -r /usr/include/asm-generic home/; $user diff -r /usr/include/asm-generic home/asm-generic
+  [ "$(stat -c %u home/asm-generic)" = 1000 ]; ! $user touch include/x 2>/dev/null; ! $user rm pf 2>/dev/null'
+check "user: creates a read-only file and writes it" '
+  $user python3 -c "
+import os
+f = os.open(\"home/ro\", os.O_CREAT | os.O_WRONLY, 0o444); os.write(f, b\"data\"); os.close(f)"
+  [ "$(cat home/ro)" = data ]; [ "$(stat -c %a home/ro)" = 444 ]'
+check "user: groups count" '
+  mkdir -m 770 grp; chgrp 4242 grp; echo g > grp/f; chmod 640 grp/f; chgrp 4242 grp/f
+  ! $user cat grp/f 2>/dev/null
+  [ "$(setpriv --reuid 1000 --regid 1000 --groups 4242 -- cat grp/f)" = g ]'
+check "user: a file opened before a chmod stays open" '
+  echo a > home/o; chmod 644 home/o; exec 5< <(:); exec 5<home/o; chmod 000 home/o; cat <&5'
+check "user: set-id bits go when written" '
+  $user bash -c "echo a > home/sid"; chmod 6755 home/sid; chmod 6777 home/sid
+  $user bash -c "echo b >> home/sid"; [ "$(stat -c %a home/sid)" = 777 ]'
+
+# Close-to-open: changes made behind the mount's back.
+check "a change on the server is seen at open" '
+  echo one > c2o; cat c2o; sleep 0.02; echo three > "$export_dir/c2o"; [ "$(cat c2o)" = three ]'
+check "a file replaced on the server is seen" '
+  cat c2o; echo four > "$export_dir/c2o.new"; mv "$export_dir/c2o.new" "$export_dir/c2o"
+  for _ in $(seq 65); do [ "$(cat c2o)" = four ] && exit 0; sleep 1; done; exit 1'
+
+unmount_it
+mount_it noac
+check "noac: a change is seen by an open file" '
+  exec 5<c2o; cat c2o; sleep 0.02; printf FOUR > "$export_dir/c2o"
+  python3 -c "
+import os
+assert os.pread(5, 4, 0) == b\"FOUR\", os.pread(5, 4, 0)"'
+unmount_it
+mount_it
+check "after mounting again: the copy is the original" 'diff -r --no-dereference /usr/include include'
+check "in the export: the copy is the original" 'diff -r --no-dereference /usr/include "$export_dir/include"'
+
+# The server dies.
+dd if=/dev/urandom of="$work/rnd" bs=1M count=200 status=none
+(cd "$mnt" && dd if="$work/rnd" of=killed bs=64k conv=fsync status=none; echo $? >"$work/dd.rc") &
+writer=$!
+for pause in 0.05 0.12 0.2 0.3; do
+  sleep $pause
+  kill_server
+  start_server
+done
+wait $writer
+check "dd with conv=fsync through four kills" '[ "$(cat '"$work"'/dd.rc)" = 0 ]; cmp killed '"$work"'/rnd; cmp "$export_dir/killed" '"$work"'/rnd'
+
+(cd "$mnt" && cp -a /usr/include/linux killed_tree; echo $? >"$work/cp.rc") &
+writer=$!
+for pause in 0.1 0.2 0.2 0.3; do
+  sleep $pause
+  kill_server
+  start_server
+done
+wait $writer
+check "cp -a through four kills" '[ "$(cat '"$work"'/cp.rc)" = 0 ]; diff -r /usr/include/linux killed_tree; diff -r /usr/include/linux "$export_dir/killed_tree"'
+
+if [ "$fabric" = iwarp ] && [ -x "$bin/nfs-rdma" ]; then
+  check "status says RDMA" "$bin/nfs-rdma status --mount . --json | tee $work/status.json | grep -q '\"fabric\":\"iwarp\"'"
+fi
+
+# The end: SIGTERM unmounts, data is there.
+(cd "$mnt" && echo last > last)
+exec 6>"$mnt/open_at_the_end"
+printf unflushed >&6
+exec 6>&-
+daemon=$(pgrep -f "mount.nfs-rdma 127.0.0.1:$export_dir")
+kill $daemon
+for _ in $(seq 100); do mountpoint -q "$mnt" || break; sleep 0.1; done
+mountpoint -q "$mnt" && { echo "FAIL SIGTERM did not unmount"; failures=$((failures + 1)); }
+[ "$(cat "$export_dir/last")" = last ] || { echo "FAIL data before SIGTERM"; failures=$((failures + 1)); }
+
+echo "$failures failures"
+[ $failures = 0 ]
