@@ -167,8 +167,8 @@ bool looks_like_url(std::string_view text) {
 }
 
 bool parse_mount_url(std::string_view url, MountSettings* settings, std::string* error) {
-  auto fail = [&](const std::string& what) {
-    *error = std::string(url) + ": " + what;
+  auto fail = [error, whole = url](const std::string& what) {
+    *error = std::string(whole) + ": " + what;
     return false;
   };
   if (url.substr(0, kScheme.size()) != kScheme) return fail("expected " + std::string(kForm));

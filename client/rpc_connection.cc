@@ -4,6 +4,8 @@
 // transport says so, or at once when no call is with it.
 #include "client/rpc_connection.h"
 
+#include <cstring>
+
 #include "client/rpc_client.h"
 
 namespace nfsrdma {
@@ -155,15 +157,20 @@ void RpcConnection::became_ready() {
 }
 
 void RpcConnection::closed(Error why, const std::string& detail) {
-  const std::string text = detail.empty() ? why.message() : detail;
+  std::string text = detail.empty() ? why.message() : detail;
+  if (why.sys != 0 && text.find(std::strerror(why.sys)) == std::string::npos) {
+    text += std::string(": ") + std::strerror(why.sys);
+  }
   if (state_ != State::kConnecting) {
     lost(text);
     return;
   }
   const TransportCandidate& candidate = client_.options().candidates[candidate_];
   if (!failures_.empty()) failures_ += "; ";
-  failures_ +=
-      std::string(transport_name(candidate.kind)) + " " + candidate.address.text() + ": " + text;
+  const std::string name =
+      std::string(transport_name(candidate.kind)) + " " + candidate.address.text();
+  if (!text.starts_with(name)) failures_ += name + ": ";
+  failures_ += text;
   last_error_ = why;
   retire_link();
   ++candidate_;

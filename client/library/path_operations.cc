@@ -74,11 +74,15 @@ Task<Outcome<bool>> list_once(Mount::Impl& impl, const FileHandle& directory, bo
   DirectoryPage page;
   bool with_attributes = plus;
   while (!page.eof) {
-    Outcome<DirectoryPage> next =
-        with_attributes ? co_await impl.mount->readdirplus(impl.op, directory, page.cookie,
-                                                           page.verifier, kPageBytes, collector)
-                        : co_await impl.mount->readdir(impl.op, directory, page.cookie,
-                                                       page.verifier, kPageBytes, collector);
+    Outcome<DirectoryPage> next = Error{};
+    // Two statements: g++ 12 miscompiles ?: around co_await.
+    if (with_attributes) {
+      next = co_await impl.mount->readdirplus(impl.op, directory, page.cookie, page.verifier,
+                                              kPageBytes, collector);
+    } else {
+      next = co_await impl.mount->readdir(impl.op, directory, page.cookie, page.verifier,
+                                          kPageBytes, collector);
+    }
     if (!next.ok()) {
       if (with_attributes && next.error().sys == EOPNOTSUPP) {
         with_attributes = false;

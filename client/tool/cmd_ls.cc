@@ -80,8 +80,9 @@ Task<Result<void>> list_place(Place place, bool details, bool all, bool itself) 
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (!S_ISLNK(entries[i].status.st_mode)) continue;
     const bool single = directory.empty() && entries.size() == 1 && entries[i].name == place.shown;
-    auto text =
-        co_await place.side->readlink(single ? place.path : join(place.path, entries[i].name));
+    // Not inside of the co_await: g++ 12 copies the result of ?: bytewise there.
+    std::string path = single ? place.path : join(place.path, entries[i].name);
+    auto text = co_await place.side->readlink(std::move(path));
     if (text.ok()) targets[i] = *text;
   }
   print_long(entries, targets);

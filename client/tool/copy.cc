@@ -175,10 +175,9 @@ Task<void> Copier::block_worker(Blocks& blocks) {
 
 Task<Result<void>> Copier::copy_file(Side& from, Side& to, const Job& job) {
   NFSRDMA_CO_TRY(std::unique_ptr<SideFile> source, co_await from.open(job.from));
-  const mode_t mode = job.status.st_mode & 0777 & ~options_.umask;
   // An unreadable copy in the making is better than one readable by too many.
-  NFSRDMA_CO_TRY(std::unique_ptr<SideFile> target,
-                 co_await to.create(job.to, options_.preserve ? 0600 : mode));
+  const mode_t first_mode = options_.preserve ? 0600 : job.status.st_mode & 0777 & ~options_.umask;
+  NFSRDMA_CO_TRY(std::unique_ptr<SideFile> target, co_await to.create(job.to, first_mode));
   Blocks blocks{*source, *target};
   {
     TaskGroup workers;
