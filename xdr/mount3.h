@@ -46,7 +46,7 @@ NFSRDMA_XDR_ENUM(mountstat3, MOUNTSTAT3_VALUES)
 
 /// The argument of MNT and UMNT.
 struct dirpath {
-  std::string_view path;
+  std::string_view path{};
 };
 template <typename A, Is<dirpath> V>
 void visit(A& ar, V& v) {
@@ -54,8 +54,8 @@ void visit(A& ar, V& v) {
 }
 
 struct mountres3_ok {
-  std::span<const std::byte> fhandle;
-  BoundedArray<std::uint32_t, kMountMaxAuthFlavors> auth_flavors;
+  std::span<const std::byte> fhandle{};
+  BoundedArray<std::uint32_t, kMountMaxAuthFlavors> auth_flavors{};
 };
 template <typename A, Is<mountres3_ok> V>
 void visit(A& ar, V& v) {
@@ -65,7 +65,7 @@ void visit(A& ar, V& v) {
 
 struct mountres3 {
   mountstat3 fhs_status = mountstat3::MNT3_OK;
-  mountres3_ok mountinfo;  // MNT3_OK
+  mountres3_ok mountinfo{};  // MNT3_OK
 };
 template <typename A, Is<mountres3> V>
 void visit(A& ar, V& v) {
@@ -74,8 +74,8 @@ void visit(A& ar, V& v) {
 }
 
 struct mountbody {
-  std::string_view ml_hostname;
-  std::string_view ml_directory;
+  std::string_view ml_hostname{};
+  std::string_view ml_directory{};
 };
 template <typename A, Is<mountbody> V>
 void visit(A& ar, V& v) {
@@ -85,7 +85,7 @@ void visit(A& ar, V& v) {
 
 /// The result of DUMP.
 struct mountlist {
-  EncodedList<mountbody> mounts;
+  EncodedList<mountbody> mounts{};
 };
 template <typename A, Is<mountlist> V>
 void visit(A& ar, V& v) {
@@ -93,7 +93,7 @@ void visit(A& ar, V& v) {
 }
 
 struct groupnode {
-  std::string_view gr_name;
+  std::string_view gr_name{};
 };
 template <typename A, Is<groupnode> V>
 void visit(A& ar, V& v) {
@@ -101,8 +101,8 @@ void visit(A& ar, V& v) {
 }
 
 struct exportnode {
-  std::string_view ex_dir;
-  EncodedList<groupnode> ex_groups;
+  std::string_view ex_dir{};
+  EncodedList<groupnode> ex_groups{};
 };
 template <typename A, Is<exportnode> V>
 void visit(A& ar, V& v) {
@@ -112,7 +112,7 @@ void visit(A& ar, V& v) {
 
 /// The result of EXPORT.
 struct exports {
-  EncodedList<exportnode> nodes;
+  EncodedList<exportnode> nodes{};
 };
 template <typename A, Is<exports> V>
 void visit(A& ar, V& v) {

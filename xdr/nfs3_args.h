@@ -10,7 +10,7 @@
 namespace nfsrdma::xdr {
 
 struct GETATTR3args {
-  nfs_fh3 object;
+  nfs_fh3 object{};
 };
 template <typename A, Is<GETATTR3args> V>
 void visit(A& ar, V& v) {
@@ -19,7 +19,7 @@ void visit(A& ar, V& v) {
 
 struct sattrguard3 {
   bool check = false;
-  nfstime3 obj_ctime;
+  nfstime3 obj_ctime{};
 };
 template <typename A, Is<sattrguard3> V>
 void visit(A& ar, V& v) {
@@ -28,9 +28,9 @@ void visit(A& ar, V& v) {
 }
 
 struct SETATTR3args {
-  nfs_fh3 object;
-  sattr3 new_attributes;
-  sattrguard3 guard;
+  nfs_fh3 object{};
+  sattr3 new_attributes{};
+  sattrguard3 guard{};
 };
 template <typename A, Is<SETATTR3args> V>
 void visit(A& ar, V& v) {
@@ -40,7 +40,7 @@ void visit(A& ar, V& v) {
 }
 
 struct LOOKUP3args {
-  diropargs3 what;
+  diropargs3 what{};
 };
 template <typename A, Is<LOOKUP3args> V>
 void visit(A& ar, V& v) {
@@ -48,7 +48,7 @@ void visit(A& ar, V& v) {
 }
 
 struct ACCESS3args {
-  nfs_fh3 object;
+  nfs_fh3 object{};
   std::uint32_t access = 0;  // ACCESS3_ bits
 };
 template <typename A, Is<ACCESS3args> V>
@@ -58,7 +58,7 @@ void visit(A& ar, V& v) {
 }
 
 struct READLINK3args {
-  nfs_fh3 symlink;
+  nfs_fh3 symlink{};
 };
 template <typename A, Is<READLINK3args> V>
 void visit(A& ar, V& v) {
@@ -66,7 +66,7 @@ void visit(A& ar, V& v) {
 }
 
 struct READ3args {
-  nfs_fh3 file;
+  nfs_fh3 file{};
   std::uint64_t offset = 0;
   std::uint32_t count = 0;
 };
@@ -78,11 +78,11 @@ void visit(A& ar, V& v) {
 }
 
 struct WRITE3args {
-  nfs_fh3 file;
+  nfs_fh3 file{};
   std::uint64_t offset = 0;
   std::uint32_t count = 0;  // may differ from the size of data: the caller checks
   stable_how stable = stable_how::UNSTABLE;
-  Payload data;
+  Payload data{};
 };
 template <typename A, Is<WRITE3args> V>
 void visit(A& ar, V& v) {
@@ -95,8 +95,8 @@ void visit(A& ar, V& v) {
 
 struct createhow3 {
   createmode3 mode = createmode3::UNCHECKED;
-  sattr3 obj_attributes;  // UNCHECKED and GUARDED
-  createverf3 verf{};     // EXCLUSIVE
+  sattr3 obj_attributes{};  // UNCHECKED and GUARDED
+  createverf3 verf{};       // EXCLUSIVE
 };
 template <typename A, Is<createhow3> V>
 void visit(A& ar, V& v) {
@@ -109,8 +109,8 @@ void visit(A& ar, V& v) {
 }
 
 struct CREATE3args {
-  diropargs3 where;
-  createhow3 how;
+  diropargs3 where{};
+  createhow3 how{};
 };
 template <typename A, Is<CREATE3args> V>
 void visit(A& ar, V& v) {
@@ -119,8 +119,8 @@ void visit(A& ar, V& v) {
 }
 
 struct MKDIR3args {
-  diropargs3 where;
-  sattr3 attributes;
+  diropargs3 where{};
+  sattr3 attributes{};
 };
 template <typename A, Is<MKDIR3args> V>
 void visit(A& ar, V& v) {
@@ -129,8 +129,8 @@ void visit(A& ar, V& v) {
 }
 
 struct symlinkdata3 {
-  sattr3 symlink_attributes;
-  Payload symlink_data;
+  sattr3 symlink_attributes{};
+  Payload symlink_data{};
 };
 template <typename A, Is<symlinkdata3> V>
 void visit(A& ar, V& v) {
@@ -139,8 +139,8 @@ void visit(A& ar, V& v) {
 }
 
 struct SYMLINK3args {
-  diropargs3 where;
-  symlinkdata3 symlink;
+  diropargs3 where{};
+  symlinkdata3 symlink{};
 };
 template <typename A, Is<SYMLINK3args> V>
 void visit(A& ar, V& v) {
@@ -149,8 +149,8 @@ void visit(A& ar, V& v) {
 }
 
 struct devicedata3 {
-  sattr3 dev_attributes;
-  specdata3 spec;
+  sattr3 dev_attributes{};
+  specdata3 spec{};
 };
 template <typename A, Is<devicedata3> V>
 void visit(A& ar, V& v) {
@@ -160,8 +160,8 @@ void visit(A& ar, V& v) {
 
 struct mknoddata3 {
   ftype3 type = ftype3::NF3FIFO;
-  devicedata3 device;      // NF3CHR and NF3BLK
-  sattr3 pipe_attributes;  // NF3SOCK and NF3FIFO; nothing follows other types
+  devicedata3 device{};      // NF3CHR and NF3BLK
+  sattr3 pipe_attributes{};  // NF3SOCK and NF3FIFO; nothing follows other types
 };
 template <typename A, Is<mknoddata3> V>
 void visit(A& ar, V& v) {
@@ -174,8 +174,8 @@ void visit(A& ar, V& v) {
 }
 
 struct MKNOD3args {
-  diropargs3 where;
-  mknoddata3 what;
+  diropargs3 where{};
+  mknoddata3 what{};
 };
 template <typename A, Is<MKNOD3args> V>
 void visit(A& ar, V& v) {
@@ -184,7 +184,7 @@ void visit(A& ar, V& v) {
 }
 
 struct REMOVE3args {
-  diropargs3 object;
+  diropargs3 object{};
 };
 template <typename A, Is<REMOVE3args> V>
 void visit(A& ar, V& v) {
@@ -192,7 +192,7 @@ void visit(A& ar, V& v) {
 }
 
 struct RMDIR3args {
-  diropargs3 object;
+  diropargs3 object{};
 };
 template <typename A, Is<RMDIR3args> V>
 void visit(A& ar, V& v) {
@@ -200,8 +200,8 @@ void visit(A& ar, V& v) {
 }
 
 struct RENAME3args {
-  diropargs3 from;
-  diropargs3 to;
+  diropargs3 from{};
+  diropargs3 to{};
 };
 template <typename A, Is<RENAME3args> V>
 void visit(A& ar, V& v) {
@@ -210,8 +210,8 @@ void visit(A& ar, V& v) {
 }
 
 struct LINK3args {
-  nfs_fh3 file;
-  diropargs3 link;
+  nfs_fh3 file{};
+  diropargs3 link{};
 };
 template <typename A, Is<LINK3args> V>
 void visit(A& ar, V& v) {
@@ -220,7 +220,7 @@ void visit(A& ar, V& v) {
 }
 
 struct READDIR3args {
-  nfs_fh3 dir;
+  nfs_fh3 dir{};
   std::uint64_t cookie = 0;
   cookieverf3 cookieverf{};
   std::uint32_t count = 0;  // of READDIR3resok, in bytes of XDR
@@ -234,7 +234,7 @@ void visit(A& ar, V& v) {
 }
 
 struct READDIRPLUS3args {
-  nfs_fh3 dir;
+  nfs_fh3 dir{};
   std::uint64_t cookie = 0;
   cookieverf3 cookieverf{};
   std::uint32_t dircount = 0;  // of fileids, names and cookies alone, in bytes of XDR
@@ -250,7 +250,7 @@ void visit(A& ar, V& v) {
 }
 
 struct FSSTAT3args {
-  nfs_fh3 fsroot;
+  nfs_fh3 fsroot{};
 };
 template <typename A, Is<FSSTAT3args> V>
 void visit(A& ar, V& v) {
@@ -258,7 +258,7 @@ void visit(A& ar, V& v) {
 }
 
 struct FSINFO3args {
-  nfs_fh3 fsroot;
+  nfs_fh3 fsroot{};
 };
 template <typename A, Is<FSINFO3args> V>
 void visit(A& ar, V& v) {
@@ -266,7 +266,7 @@ void visit(A& ar, V& v) {
 }
 
 struct PATHCONF3args {
-  nfs_fh3 object;
+  nfs_fh3 object{};
 };
 template <typename A, Is<PATHCONF3args> V>
 void visit(A& ar, V& v) {
@@ -274,7 +274,7 @@ void visit(A& ar, V& v) {
 }
 
 struct COMMIT3args {
-  nfs_fh3 file;
+  nfs_fh3 file{};
   std::uint64_t offset = 0;
   std::uint32_t count = 0;
 };

@@ -23,7 +23,7 @@ namespace nfsrdma::xdr {
 
 struct entry3 {
   std::uint64_t fileid = 0;
-  std::string_view name;
+  std::string_view name{};
   std::uint64_t cookie = 0;
 };
 template <typename A, Is<entry3> V>
@@ -34,7 +34,7 @@ void visit(A& ar, V& v) {
 }
 
 struct dirlist3 {
-  EncodedList<entry3> entries;
+  EncodedList<entry3> entries{};
   bool eof = false;
 };
 template <typename A, Is<dirlist3> V>
@@ -44,9 +44,9 @@ void visit(A& ar, V& v) {
 }
 
 struct READDIR3resok {
-  post_op_attr dir_attributes;
+  post_op_attr dir_attributes{};
   cookieverf3 cookieverf{};
-  dirlist3 reply;
+  dirlist3 reply{};
 };
 template <typename A, Is<READDIR3resok> V>
 void visit(A& ar, V& v) {
@@ -56,7 +56,7 @@ void visit(A& ar, V& v) {
 }
 
 struct READDIR3resfail {
-  post_op_attr dir_attributes;
+  post_op_attr dir_attributes{};
 };
 template <typename A, Is<READDIR3resfail> V>
 void visit(A& ar, V& v) {
@@ -67,10 +67,10 @@ using READDIR3res = Nfs3Result<READDIR3resok, READDIR3resfail>;
 
 struct entryplus3 {
   std::uint64_t fileid = 0;
-  std::string_view name;
+  std::string_view name{};
   std::uint64_t cookie = 0;
-  post_op_attr name_attributes;
-  post_op_fh3 name_handle;
+  post_op_attr name_attributes{};
+  post_op_fh3 name_handle{};
 };
 template <typename A, Is<entryplus3> V>
 void visit(A& ar, V& v) {
@@ -82,7 +82,7 @@ void visit(A& ar, V& v) {
 }
 
 struct dirlistplus3 {
-  EncodedList<entryplus3> entries;
+  EncodedList<entryplus3> entries{};
   bool eof = false;
 };
 template <typename A, Is<dirlistplus3> V>
@@ -92,9 +92,9 @@ void visit(A& ar, V& v) {
 }
 
 struct READDIRPLUS3resok {
-  post_op_attr dir_attributes;
+  post_op_attr dir_attributes{};
   cookieverf3 cookieverf{};
-  dirlistplus3 reply;
+  dirlistplus3 reply{};
 };
 template <typename A, Is<READDIRPLUS3resok> V>
 void visit(A& ar, V& v) {
@@ -104,7 +104,7 @@ void visit(A& ar, V& v) {
 }
 
 struct READDIRPLUS3resfail {
-  post_op_attr dir_attributes;
+  post_op_attr dir_attributes{};
 };
 template <typename A, Is<READDIRPLUS3resfail> V>
 void visit(A& ar, V& v) {

@@ -8,9 +8,9 @@
 namespace nfsrdma::xdr {
 
 struct LOOKUP3resok {
-  nfs_fh3 object;
-  post_op_attr obj_attributes;
-  post_op_attr dir_attributes;
+  nfs_fh3 object{};
+  post_op_attr obj_attributes{};
+  post_op_attr dir_attributes{};
 };
 template <typename A, Is<LOOKUP3resok> V>
 void visit(A& ar, V& v) {
@@ -20,7 +20,7 @@ void visit(A& ar, V& v) {
 }
 
 struct LOOKUP3resfail {
-  post_op_attr dir_attributes;
+  post_op_attr dir_attributes{};
 };
 template <typename A, Is<LOOKUP3resfail> V>
 void visit(A& ar, V& v) {
@@ -30,9 +30,9 @@ void visit(A& ar, V& v) {
 using LOOKUP3res = Nfs3Result<LOOKUP3resok, LOOKUP3resfail>;
 
 struct CREATE3resok {
-  post_op_fh3 obj;
-  post_op_attr obj_attributes;
-  wcc_data dir_wcc;
+  post_op_fh3 obj{};
+  post_op_attr obj_attributes{};
+  wcc_data dir_wcc{};
 };
 template <typename A, Is<CREATE3resok> V>
 void visit(A& ar, V& v) {
@@ -42,7 +42,7 @@ void visit(A& ar, V& v) {
 }
 
 struct CREATE3resfail {
-  wcc_data dir_wcc;
+  wcc_data dir_wcc{};
 };
 template <typename A, Is<CREATE3resfail> V>
 void visit(A& ar, V& v) {
@@ -52,9 +52,9 @@ void visit(A& ar, V& v) {
 using CREATE3res = Nfs3Result<CREATE3resok, CREATE3resfail>;
 
 struct MKDIR3resok {
-  post_op_fh3 obj;
-  post_op_attr obj_attributes;
-  wcc_data dir_wcc;
+  post_op_fh3 obj{};
+  post_op_attr obj_attributes{};
+  wcc_data dir_wcc{};
 };
 template <typename A, Is<MKDIR3resok> V>
 void visit(A& ar, V& v) {
@@ -64,7 +64,7 @@ void visit(A& ar, V& v) {
 }
 
 struct MKDIR3resfail {
-  wcc_data dir_wcc;
+  wcc_data dir_wcc{};
 };
 template <typename A, Is<MKDIR3resfail> V>
 void visit(A& ar, V& v) {
@@ -74,9 +74,9 @@ void visit(A& ar, V& v) {
 using MKDIR3res = Nfs3Result<MKDIR3resok, MKDIR3resfail>;
 
 struct SYMLINK3resok {
-  post_op_fh3 obj;
-  post_op_attr obj_attributes;
-  wcc_data dir_wcc;
+  post_op_fh3 obj{};
+  post_op_attr obj_attributes{};
+  wcc_data dir_wcc{};
 };
 template <typename A, Is<SYMLINK3resok> V>
 void visit(A& ar, V& v) {
@@ -86,7 +86,7 @@ void visit(A& ar, V& v) {
 }
 
 struct SYMLINK3resfail {
-  wcc_data dir_wcc;
+  wcc_data dir_wcc{};
 };
 template <typename A, Is<SYMLINK3resfail> V>
 void visit(A& ar, V& v) {
@@ -96,9 +96,9 @@ void visit(A& ar, V& v) {
 using SYMLINK3res = Nfs3Result<SYMLINK3resok, SYMLINK3resfail>;
 
 struct MKNOD3resok {
-  post_op_fh3 obj;
-  post_op_attr obj_attributes;
-  wcc_data dir_wcc;
+  post_op_fh3 obj{};
+  post_op_attr obj_attributes{};
+  wcc_data dir_wcc{};
 };
 template <typename A, Is<MKNOD3resok> V>
 void visit(A& ar, V& v) {
@@ -108,7 +108,7 @@ void visit(A& ar, V& v) {
 }
 
 struct MKNOD3resfail {
-  wcc_data dir_wcc;
+  wcc_data dir_wcc{};
 };
 template <typename A, Is<MKNOD3resfail> V>
 void visit(A& ar, V& v) {
@@ -118,7 +118,7 @@ void visit(A& ar, V& v) {
 using MKNOD3res = Nfs3Result<MKNOD3resok, MKNOD3resfail>;
 
 struct REMOVE3resok {
-  wcc_data dir_wcc;
+  wcc_data dir_wcc{};
 };
 template <typename A, Is<REMOVE3resok> V>
 void visit(A& ar, V& v) {
@@ -126,7 +126,7 @@ void visit(A& ar, V& v) {
 }
 
 struct REMOVE3resfail {
-  wcc_data dir_wcc;
+  wcc_data dir_wcc{};
 };
 template <typename A, Is<REMOVE3resfail> V>
 void visit(A& ar, V& v) {
@@ -136,7 +136,7 @@ void visit(A& ar, V& v) {
 using REMOVE3res = Nfs3Result<REMOVE3resok, REMOVE3resfail>;
 
 struct RMDIR3resok {
-  wcc_data dir_wcc;
+  wcc_data dir_wcc{};
 };
 template <typename A, Is<RMDIR3resok> V>
 void visit(A& ar, V& v) {
@@ -144,7 +144,7 @@ void visit(A& ar, V& v) {
 }
 
 struct RMDIR3resfail {
-  wcc_data dir_wcc;
+  wcc_data dir_wcc{};
 };
 template <typename A, Is<RMDIR3resfail> V>
 void visit(A& ar, V& v) {
@@ -154,8 +154,8 @@ void visit(A& ar, V& v) {
 using RMDIR3res = Nfs3Result<RMDIR3resok, RMDIR3resfail>;
 
 struct RENAME3resok {
-  wcc_data fromdir_wcc;
-  wcc_data todir_wcc;
+  wcc_data fromdir_wcc{};
+  wcc_data todir_wcc{};
 };
 template <typename A, Is<RENAME3resok> V>
 void visit(A& ar, V& v) {
@@ -164,8 +164,8 @@ void visit(A& ar, V& v) {
 }
 
 struct RENAME3resfail {
-  wcc_data fromdir_wcc;
-  wcc_data todir_wcc;
+  wcc_data fromdir_wcc{};
+  wcc_data todir_wcc{};
 };
 template <typename A, Is<RENAME3resfail> V>
 void visit(A& ar, V& v) {
@@ -176,8 +176,8 @@ void visit(A& ar, V& v) {
 using RENAME3res = Nfs3Result<RENAME3resok, RENAME3resfail>;
 
 struct LINK3resok {
-  post_op_attr file_attributes;
-  wcc_data linkdir_wcc;
+  post_op_attr file_attributes{};
+  wcc_data linkdir_wcc{};
 };
 template <typename A, Is<LINK3resok> V>
 void visit(A& ar, V& v) {
@@ -186,8 +186,8 @@ void visit(A& ar, V& v) {
 }
 
 struct LINK3resfail {
-  post_op_attr file_attributes;
-  wcc_data linkdir_wcc;
+  post_op_attr file_attributes{};
+  wcc_data linkdir_wcc{};
 };
 template <typename A, Is<LINK3resfail> V>
 void visit(A& ar, V& v) {

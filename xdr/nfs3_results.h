@@ -17,8 +17,8 @@ template <typename Ok, typename Fail>
 struct Nfs3Result {
   static constexpr bool kIsNfs3Result = true;
   nfsstat3 status = nfsstat3::NFS3_OK;
-  Ok resok;
-  Fail resfail;
+  Ok resok{};
+  Fail resfail{};
 };
 template <typename A, typename V>
 requires(std::remove_const_t<V>::kIsNfs3Result) void visit(A& ar, V& v) {
@@ -31,7 +31,7 @@ requires(std::remove_const_t<V>::kIsNfs3Result) void visit(A& ar, V& v) {
 }
 
 struct GETATTR3resok {
-  fattr3 obj_attributes;
+  fattr3 obj_attributes{};
 };
 template <typename A, Is<GETATTR3resok> V>
 void visit(A& ar, V& v) {
@@ -41,7 +41,7 @@ void visit(A& ar, V& v) {
 using GETATTR3res = Nfs3Result<GETATTR3resok, Void>;
 
 struct SETATTR3resok {
-  wcc_data obj_wcc;
+  wcc_data obj_wcc{};
 };
 template <typename A, Is<SETATTR3resok> V>
 void visit(A& ar, V& v) {
@@ -49,7 +49,7 @@ void visit(A& ar, V& v) {
 }
 
 struct SETATTR3resfail {
-  wcc_data obj_wcc;
+  wcc_data obj_wcc{};
 };
 template <typename A, Is<SETATTR3resfail> V>
 void visit(A& ar, V& v) {
@@ -59,7 +59,7 @@ void visit(A& ar, V& v) {
 using SETATTR3res = Nfs3Result<SETATTR3resok, SETATTR3resfail>;
 
 struct ACCESS3resok {
-  post_op_attr obj_attributes;
+  post_op_attr obj_attributes{};
   std::uint32_t access = 0;  // ACCESS3_ bits
 };
 template <typename A, Is<ACCESS3resok> V>
@@ -69,7 +69,7 @@ void visit(A& ar, V& v) {
 }
 
 struct ACCESS3resfail {
-  post_op_attr obj_attributes;
+  post_op_attr obj_attributes{};
 };
 template <typename A, Is<ACCESS3resfail> V>
 void visit(A& ar, V& v) {
@@ -79,8 +79,8 @@ void visit(A& ar, V& v) {
 using ACCESS3res = Nfs3Result<ACCESS3resok, ACCESS3resfail>;
 
 struct READLINK3resok {
-  post_op_attr symlink_attributes;
-  Payload data;
+  post_op_attr symlink_attributes{};
+  Payload data{};
 };
 template <typename A, Is<READLINK3resok> V>
 void visit(A& ar, V& v) {
@@ -89,7 +89,7 @@ void visit(A& ar, V& v) {
 }
 
 struct READLINK3resfail {
-  post_op_attr symlink_attributes;
+  post_op_attr symlink_attributes{};
 };
 template <typename A, Is<READLINK3resfail> V>
 void visit(A& ar, V& v) {
@@ -99,10 +99,10 @@ void visit(A& ar, V& v) {
 using READLINK3res = Nfs3Result<READLINK3resok, READLINK3resfail>;
 
 struct READ3resok {
-  post_op_attr file_attributes;
+  post_op_attr file_attributes{};
   std::uint32_t count = 0;
   bool eof = false;
-  Payload data;
+  Payload data{};
 };
 template <typename A, Is<READ3resok> V>
 void visit(A& ar, V& v) {
@@ -113,7 +113,7 @@ void visit(A& ar, V& v) {
 }
 
 struct READ3resfail {
-  post_op_attr file_attributes;
+  post_op_attr file_attributes{};
 };
 template <typename A, Is<READ3resfail> V>
 void visit(A& ar, V& v) {
@@ -123,7 +123,7 @@ void visit(A& ar, V& v) {
 using READ3res = Nfs3Result<READ3resok, READ3resfail>;
 
 struct WRITE3resok {
-  wcc_data file_wcc;
+  wcc_data file_wcc{};
   std::uint32_t count = 0;
   stable_how committed = stable_how::UNSTABLE;
   writeverf3 verf{};
@@ -137,7 +137,7 @@ void visit(A& ar, V& v) {
 }
 
 struct WRITE3resfail {
-  wcc_data file_wcc;
+  wcc_data file_wcc{};
 };
 template <typename A, Is<WRITE3resfail> V>
 void visit(A& ar, V& v) {
@@ -147,7 +147,7 @@ void visit(A& ar, V& v) {
 using WRITE3res = Nfs3Result<WRITE3resok, WRITE3resfail>;
 
 struct FSSTAT3resok {
-  post_op_attr obj_attributes;
+  post_op_attr obj_attributes{};
   std::uint64_t tbytes = 0;
   std::uint64_t fbytes = 0;
   std::uint64_t abytes = 0;
@@ -169,7 +169,7 @@ void visit(A& ar, V& v) {
 }
 
 struct FSSTAT3resfail {
-  post_op_attr obj_attributes;
+  post_op_attr obj_attributes{};
 };
 template <typename A, Is<FSSTAT3resfail> V>
 void visit(A& ar, V& v) {
@@ -179,7 +179,7 @@ void visit(A& ar, V& v) {
 using FSSTAT3res = Nfs3Result<FSSTAT3resok, FSSTAT3resfail>;
 
 struct FSINFO3resok {
-  post_op_attr obj_attributes;
+  post_op_attr obj_attributes{};
   std::uint32_t rtmax = 0;
   std::uint32_t rtpref = 0;
   std::uint32_t rtmult = 0;
@@ -188,7 +188,7 @@ struct FSINFO3resok {
   std::uint32_t wtmult = 0;
   std::uint32_t dtpref = 0;
   std::uint64_t maxfilesize = 0;
-  nfstime3 time_delta;
+  nfstime3 time_delta{};
   std::uint32_t properties = 0;  // FSF3_ bits
 };
 template <typename A, Is<FSINFO3resok> V>
@@ -207,7 +207,7 @@ void visit(A& ar, V& v) {
 }
 
 struct FSINFO3resfail {
-  post_op_attr obj_attributes;
+  post_op_attr obj_attributes{};
 };
 template <typename A, Is<FSINFO3resfail> V>
 void visit(A& ar, V& v) {
@@ -217,7 +217,7 @@ void visit(A& ar, V& v) {
 using FSINFO3res = Nfs3Result<FSINFO3resok, FSINFO3resfail>;
 
 struct PATHCONF3resok {
-  post_op_attr obj_attributes;
+  post_op_attr obj_attributes{};
   std::uint32_t linkmax = 0;
   std::uint32_t name_max = 0;
   bool no_trunc = false;
@@ -237,7 +237,7 @@ void visit(A& ar, V& v) {
 }
 
 struct PATHCONF3resfail {
-  post_op_attr obj_attributes;
+  post_op_attr obj_attributes{};
 };
 template <typename A, Is<PATHCONF3resfail> V>
 void visit(A& ar, V& v) {
@@ -247,7 +247,7 @@ void visit(A& ar, V& v) {
 using PATHCONF3res = Nfs3Result<PATHCONF3resok, PATHCONF3resfail>;
 
 struct COMMIT3resok {
-  wcc_data file_wcc;
+  wcc_data file_wcc{};
   writeverf3 verf{};
 };
 template <typename A, Is<COMMIT3resok> V>
@@ -257,7 +257,7 @@ void visit(A& ar, V& v) {
 }
 
 struct COMMIT3resfail {
-  wcc_data file_wcc;
+  wcc_data file_wcc{};
 };
 template <typename A, Is<COMMIT3resfail> V>
 void visit(A& ar, V& v) {

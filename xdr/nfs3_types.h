@@ -18,7 +18,7 @@ using createverf3 = std::array<std::byte, kNfs3CreateVerfBytes>;
 using writeverf3 = std::array<std::byte, kNfs3WriteVerfBytes>;
 
 struct nfs_fh3 {
-  std::span<const std::byte> data;
+  std::span<const std::byte> data{};
 };
 template <typename A, Is<nfs_fh3> V>
 void visit(A& ar, V& v) {
@@ -55,12 +55,12 @@ struct fattr3 {
   std::uint32_t gid = 0;
   std::uint64_t size = 0;
   std::uint64_t used = 0;
-  specdata3 rdev;
+  specdata3 rdev{};
   std::uint64_t fsid = 0;
   std::uint64_t fileid = 0;
-  nfstime3 atime;
-  nfstime3 mtime;
-  nfstime3 ctime;
+  nfstime3 atime{};
+  nfstime3 mtime{};
+  nfstime3 ctime{};
   bool operator==(const fattr3&) const = default;
 };
 template <typename A, Is<fattr3> V>
@@ -82,7 +82,7 @@ void visit(A& ar, V& v) {
 
 struct post_op_attr {
   bool attributes_follow = false;
-  fattr3 attributes;
+  fattr3 attributes{};
 };
 template <typename A, Is<post_op_attr> V>
 void visit(A& ar, V& v) {
@@ -92,8 +92,8 @@ void visit(A& ar, V& v) {
 
 struct wcc_attr {
   std::uint64_t size = 0;
-  nfstime3 mtime;
-  nfstime3 ctime;
+  nfstime3 mtime{};
+  nfstime3 ctime{};
 };
 template <typename A, Is<wcc_attr> V>
 void visit(A& ar, V& v) {
@@ -104,7 +104,7 @@ void visit(A& ar, V& v) {
 
 struct pre_op_attr {
   bool attributes_follow = false;
-  wcc_attr attributes;
+  wcc_attr attributes{};
 };
 template <typename A, Is<pre_op_attr> V>
 void visit(A& ar, V& v) {
@@ -113,8 +113,8 @@ void visit(A& ar, V& v) {
 }
 
 struct wcc_data {
-  pre_op_attr before;
-  post_op_attr after;
+  pre_op_attr before{};
+  post_op_attr after{};
 };
 template <typename A, Is<wcc_data> V>
 void visit(A& ar, V& v) {
@@ -124,7 +124,7 @@ void visit(A& ar, V& v) {
 
 struct post_op_fh3 {
   bool handle_follows = false;
-  nfs_fh3 handle;
+  nfs_fh3 handle{};
 };
 template <typename A, Is<post_op_fh3> V>
 void visit(A& ar, V& v) {
@@ -176,7 +176,7 @@ void visit(A& ar, V& v) {
 
 struct set_atime {
   time_how set_it = time_how::DONT_CHANGE;
-  nfstime3 atime;  // SET_TO_CLIENT_TIME
+  nfstime3 atime{};  // SET_TO_CLIENT_TIME
 };
 template <typename A, Is<set_atime> V>
 void visit(A& ar, V& v) {
@@ -186,7 +186,7 @@ void visit(A& ar, V& v) {
 
 struct set_mtime {
   time_how set_it = time_how::DONT_CHANGE;
-  nfstime3 mtime;  // SET_TO_CLIENT_TIME
+  nfstime3 mtime{};  // SET_TO_CLIENT_TIME
 };
 template <typename A, Is<set_mtime> V>
 void visit(A& ar, V& v) {
@@ -195,12 +195,12 @@ void visit(A& ar, V& v) {
 }
 
 struct sattr3 {
-  set_mode3 mode;
-  set_uid3 uid;
-  set_gid3 gid;
-  set_size3 size;
-  set_atime atime;
-  set_mtime mtime;
+  set_mode3 mode{};
+  set_uid3 uid{};
+  set_gid3 gid{};
+  set_size3 size{};
+  set_atime atime{};
+  set_mtime mtime{};
 };
 template <typename A, Is<sattr3> V>
 void visit(A& ar, V& v) {
@@ -213,8 +213,8 @@ void visit(A& ar, V& v) {
 }
 
 struct diropargs3 {
-  nfs_fh3 dir;
-  std::string_view name;
+  nfs_fh3 dir{};
+  std::string_view name{};
 };
 template <typename A, Is<diropargs3> V>
 void visit(A& ar, V& v) {

@@ -51,8 +51,8 @@ struct call_body {
   std::uint32_t prog = 0;  // this and the rest: only with rpcvers == kRpcVersion
   std::uint32_t vers = 0;
   std::uint32_t proc = 0;
-  opaque_auth cred;
-  opaque_auth verf;
+  opaque_auth cred{};
+  opaque_auth verf{};
 };
 template <typename A, Is<call_body> V>
 void visit(A& ar, V& v) {
@@ -66,9 +66,9 @@ void visit(A& ar, V& v) {
 }
 
 struct accepted_reply {
-  opaque_auth verf;
+  opaque_auth verf{};
   accept_stat stat = accept_stat::SUCCESS;
-  mismatch_info mismatch;  // PROG_MISMATCH: the versions there are
+  mismatch_info mismatch{};  // PROG_MISMATCH: the versions there are
 };
 template <typename A, Is<accepted_reply> V>
 void visit(A& ar, V& v) {
@@ -79,7 +79,7 @@ void visit(A& ar, V& v) {
 
 struct rejected_reply {
   reject_stat stat = reject_stat::RPC_MISMATCH;
-  mismatch_info mismatch;               // RPC_MISMATCH: the RPC versions there are
+  mismatch_info mismatch{};             // RPC_MISMATCH: the RPC versions there are
   auth_stat auth = auth_stat::AUTH_OK;  // AUTH_ERROR: why
 };
 template <typename A, Is<rejected_reply> V>
@@ -94,8 +94,8 @@ void visit(A& ar, V& v) {
 
 struct reply_body {
   reply_stat stat = reply_stat::MSG_ACCEPTED;
-  accepted_reply areply;  // MSG_ACCEPTED
-  rejected_reply rreply;  // MSG_DENIED
+  accepted_reply areply{};  // MSG_ACCEPTED
+  rejected_reply rreply{};  // MSG_DENIED
 };
 template <typename A, Is<reply_body> V>
 void visit(A& ar, V& v) {
@@ -110,8 +110,8 @@ void visit(A& ar, V& v) {
 struct rpc_msg {
   std::uint32_t xid = 0;
   msg_type mtype = msg_type::CALL;
-  call_body cbody;   // CALL
-  reply_body rbody;  // REPLY
+  call_body cbody{};   // CALL
+  reply_body rbody{};  // REPLY
 };
 template <typename A, Is<rpc_msg> V>
 void visit(A& ar, V& v) {

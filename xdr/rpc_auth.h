@@ -33,7 +33,7 @@ NFSRDMA_XDR_ENUM(auth_stat, AUTH_STAT_VALUES)
 
 struct opaque_auth {
   auth_flavor flavor = auth_flavor::AUTH_NONE;
-  std::span<const std::byte> body;
+  std::span<const std::byte> body{};
 };
 template <typename A, Is<opaque_auth> V>
 void visit(A& ar, V& v) {
@@ -44,10 +44,10 @@ void visit(A& ar, V& v) {
 /// The body of an AUTH_SYS credential: decode it with a Decoder over opaque_auth.body.
 struct authsys_parms {
   std::uint32_t stamp = 0;
-  std::string_view machinename;
+  std::string_view machinename{};
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  BoundedArray<std::uint32_t, kMaxAuthSysGroups> gids;
+  BoundedArray<std::uint32_t, kMaxAuthSysGroups> gids{};
 };
 template <typename A, Is<authsys_parms> V>
 void visit(A& ar, V& v) {

@@ -56,7 +56,7 @@ void visit(A& ar, V& v) {
 }
 
 struct pmaplist {
-  EncodedList<mapping> mappings;
+  EncodedList<mapping> mappings{};
 };
 template <typename A, Is<pmaplist> V>
 void visit(A& ar, V& v) {
@@ -76,9 +76,9 @@ void visit(A& ar, V& v) {
 struct rpcb {
   std::uint32_t r_prog = 0;
   std::uint32_t r_vers = 0;
-  std::string_view r_netid;
-  std::string_view r_addr;
-  std::string_view r_owner;
+  std::string_view r_netid{};
+  std::string_view r_addr{};
+  std::string_view r_owner{};
 };
 template <typename A, Is<rpcb> V>
 void visit(A& ar, V& v) {
@@ -90,7 +90,7 @@ void visit(A& ar, V& v) {
 }
 
 struct rpcblist {
-  EncodedList<rpcb> entries;
+  EncodedList<rpcb> entries{};
 };
 template <typename A, Is<rpcblist> V>
 void visit(A& ar, V& v) {
@@ -99,7 +99,7 @@ void visit(A& ar, V& v) {
 
 /// The result of GETADDR and GETVERSADDR: "" when there is none.
 struct RpcbAddress {
-  std::string_view uaddr;
+  std::string_view uaddr{};
 };
 template <typename A, Is<RpcbAddress> V>
 void visit(A& ar, V& v) {

@@ -42,7 +42,7 @@ void visit(A& ar, V& v) {
 /// One entry of the Read list, without the TRUE before it.
 struct rdma_read_segment {
   std::uint32_t rdma_position = 0;
-  rdma_segment rdma_target;
+  rdma_segment rdma_target{};
 };
 template <typename A, Is<rdma_read_segment> V>
 void visit(A& ar, V& v) {
