@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// File systems mounted below an export: hidden without crossmnt, part of it with.
+#include <sys/mount.h>
+
+#include "tests/support/nfs3_harness.h"
+
+namespace nfsrdma::test {
+namespace {
+
+class Mounts : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directory(below);
+    if (::mount("none", below.c_str(), "tmpfs", 0, "size=1m") != 0) {
+      GTEST_SKIP() << "cannot mount a tmpfs here: " << std::strerror(errno);
+    }
+    mounted_ = true;
+    std::filesystem::create_directory(below + "/dir");
+    put_file(below + "/dir/f", "inside");
+  }
+  void TearDown() override {
+    nfs.reset();
+    if (mounted_) ::umount2(below.c_str(), MNT_DETACH);
+  }
+  void start(bool crossmnt) {
+    HarnessOptions options;
+    options.directory = top.path();
+    options.exported.crossmnt = crossmnt;
+    nfs = std::make_unique<Nfs3Harness>(options);
+  }
+  TemporaryDirectory top;
+  std::string below = top.path() + "/below";
+  std::unique_ptr<Nfs3Harness> nfs;
+
+ private:
+  bool mounted_ = false;
+};
+
+TEST_F(Mounts, AreNotCrossedByDefault) {
+  start(false);
+  EXPECT_EQ(nfs->lookup_status(nfs->root(), "below"), NFS3ERR_XDEV);
+}
+
+TEST_F(Mounts, AreListedWithoutHandleByDefault) {
+  start(false);
+  auto reply =
+      nfs->call<nfsproc3::NFSPROC3_READDIRPLUS>({nfs->fh(nfs->root()), 0, {}, 4096, 16384});
+  bool seen = false;
+  for (const xdr::entryplus3& entry : reply.res.resok.reply.entries) {
+    if (entry.name != "below") continue;
+    seen = true;
+    EXPECT_FALSE(entry.name_handle.handle_follows);
+    EXPECT_FALSE(entry.name_attributes.attributes_follow);
+  }
+  EXPECT_TRUE(seen);
+}
+
+TEST_F(Mounts, AreCrossedWithCrossmnt) {
+  start(true);
+  const FileHandle mount = nfs->lookup(nfs->root(), "below");
+  EXPECT_EQ(nfs->read(nfs->lookup(nfs->lookup(mount, "dir"), "f"), 0, 10), "inside");
+}
+
+TEST_F(Mounts, HaveAnFsidOfTheirOwn) {
+  start(true);
+  EXPECT_NE(nfs->getattr(nfs->lookup(nfs->root(), "below")).resok.obj_attributes.fsid,
+            nfs->getattr(nfs->root()).resok.obj_attributes.fsid);
+}
+
+TEST_F(Mounts, HandlesInThemOutliveARestart) {
+  start(true);
+  const FileHandle file = nfs->lookup(nfs->lookup(nfs->lookup(nfs->root(), "below"), "dir"), "f");
+  nfs->restart();
+  EXPECT_EQ(nfs->read(file, 0, 10), "inside");
+}
+
+TEST_F(Mounts, DotDotLeadsBackIntoTheExport) {
+  start(true);
+  EXPECT_EQ(nfs->lookup(nfs->lookup(nfs->root(), "below"), ".."), nfs->root());
+}
+
+TEST_F(Mounts, RenameAcrossThemIsXdev) {
+  start(true);
+  const FileHandle mount = nfs->lookup(nfs->root(), "below");
+  nfs->create(nfs->root(), "f");
+  EXPECT_EQ(nfs->rename(nfs->root(), "f", mount, "f"), NFS3ERR_XDEV);
+}
+
+TEST_F(Mounts, HandlesInThemAreStaleWithoutCrossmnt) {
+  start(true);
+  const FileHandle mount = nfs->lookup(nfs->root(), "below");
+  ExportOptions options = HarnessOptions::writable();
+  nfs->export_with(options);
+  EXPECT_EQ(nfs->lookup_status(mount, "dir"), NFS3ERR_STALE);
+}
+
+}  // namespace
+}  // namespace nfsrdma::test
