@@ -24,7 +24,8 @@ bool inside(const MemoryRegion& region, const Sge& sge) {
 
 }  // namespace
 
-Engine::Engine(EngineEvents& events, StagTable& stags, WorkPool& pool, const EngineOptions& options)
+Engine::Engine(EngineEvents& events, StagDirectory& stags, WorkPool& pool,
+               const EngineOptions& options)
     : events_(events), stags_(stags), pool_(pool), options_(options), receiver_(*this) {
   receiver_.set_crc(options.crc);
   responses_.resize(options.ird);

@@ -64,7 +64,7 @@ struct EngineOptions {
 
 class Engine final : private FpduHandler {
  public:
-  Engine(EngineEvents& events, StagTable& stags, WorkPool& pool, const EngineOptions& options);
+  Engine(EngineEvents& events, StagDirectory& stags, WorkPool& pool, const EngineOptions& options);
   ~Engine() override;
   Engine(const Engine&) = delete;
 
@@ -162,7 +162,7 @@ class Engine final : private FpduHandler {
   void fail_with(TerminateCode code, const FpduHeader* header, const ReadRequestBody* request);
 
   EngineEvents& events_;
-  StagTable& stags_;
+  StagDirectory& stags_;
   WorkPool& pool_;
   EngineOptions options_;
   FpduReceiver receiver_;

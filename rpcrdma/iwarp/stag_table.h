@@ -43,7 +43,19 @@ struct StagAccess {
   std::uint64_t position = 0;  // of the first byte in the region
 };
 
-class StagTable {
+/// What the engine asks about STags.
+class StagDirectory {
+ public:
+  virtual ~StagDirectory() = default;
+  /// May `scope`'s peer touch [offset, offset + length) of `stag` with `access`?
+  virtual StagAccess check(std::uint32_t stag, std::uint64_t offset, std::uint64_t length,
+                           std::uint64_t scope, Access access) = 0;
+  /// A Send with Invalidate of `scope`'s peer named `stag`. False: a violation. An STag that was
+  /// withdrawn before counts as done (the reply crossed with our giving up).
+  virtual bool invalidate(std::uint32_t stag, std::uint64_t scope) = 0;
+};
+
+class StagTable final : public StagDirectory {
  public:
   /// `seed` 0 takes one from the system.
   explicit StagTable(std::uint64_t seed = 0, std::uint32_t max_entries = 1u << 20);
@@ -57,13 +69,9 @@ class StagTable {
   /// Frees the slot; returns the scope it had.
   std::uint64_t remove(std::uint32_t stag);
 
-  /// May `scope`'s peer touch [offset, offset + length) of `stag` with `access`?
   StagAccess check(std::uint32_t stag, std::uint64_t offset, std::uint64_t length,
-                   std::uint64_t scope, Access access);
-
-  /// A Send with Invalidate of `scope`'s peer named `stag`. False: a violation. An STag that was
-  /// withdrawn before counts as done (the reply crossed with our giving up).
-  bool invalidate(std::uint32_t stag, std::uint64_t scope);
+                   std::uint64_t scope, Access access) override;
+  bool invalidate(std::uint32_t stag, std::uint64_t scope) override;
 
   std::size_t in_use() const { return in_use_; }
 
