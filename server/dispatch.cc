@@ -7,6 +7,7 @@
 
 #include "rpcrdma/base/check.h"
 #include "server/served_call.h"
+#include "server/server_context.h"
 #include "server/vfs/committer.h"
 
 namespace nfsrdma {
@@ -356,6 +357,11 @@ void Dispatcher::committed(ServedCall& served) {
     encoder.u32(commit_status(served.commit_error));
     for (std::size_t i = 0; i < served.request.failure_words; ++i)
       encoder.u32(0);
+  } else if (const std::size_t mark = served.request.verifier_mark; mark != 0) {
+    // A sync of another file may have failed meanwhile: the client must see the verifier of now.
+    const std::uint64_t verifier = shared_.server->verifier.value();
+    served.encoder.patch_u32(mark, static_cast<std::uint32_t>(verifier >> 32));
+    served.encoder.patch_u32(mark + 4, static_cast<std::uint32_t>(verifier));
   }
   send(served, true);
 }

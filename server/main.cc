@@ -91,6 +91,9 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/// A write beyond the limit on file sizes is the client's EFBIG, not our end.
+void ignore_file_size_signal() { ::signal(SIGXFSZ, SIG_IGN); }
+
 /// The running server: signals, exports, control socket.
 class Daemon final : private FdWatcher {
  public:
@@ -141,6 +144,7 @@ bool Daemon::catch_signals() {
 
 int Daemon::start() {
   raise_descriptor_limit();
+  ignore_file_size_signal();
   prepare_serving_process();
   auto loop = EventLoop::create();
   if (!loop.ok()) return fail(loop.error().message());
