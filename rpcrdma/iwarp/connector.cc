@@ -31,8 +31,7 @@ IwarpConnector::IwarpConnector(IwarpDevice& device, const SocketAddress& peer,
       peer_(peer),
       handler_(handler),
       timer_([this] { on_timer(); }),
-      attempt_(device.fabric().remembered_attempt(peer)),
-      first_attempt_(attempt_) {}
+      attempt_(device.fabric().remembered_attempt(peer)) {}
 
 IwarpConnector::~IwarpConnector() {
   close_socket();

@@ -49,7 +49,6 @@ class IwarpConnector final : public Connector, private FdWatcher, private RtrWai
   bool watching_ = false;
   bool asked_device_ = false;
   MpaAttempt attempt_;
-  MpaAttempt first_attempt_;
   QueuePairOptions options_;
   std::vector<std::byte> our_data_;
   MpaFrame request_;
