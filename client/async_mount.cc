@@ -80,7 +80,7 @@ Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabr
     op.identity = mount->settings_.identity;
     Result<FsInfo> info = co_await mount->fsinfo(op, mount->root_.handle);
     if (info.ok()) {
-      mount->info_ = *info;
+      mount->use_limits(*info);
     } else {
       done = info.error();
       *detail = "FSINFO: " + info.error().message();
@@ -90,9 +90,23 @@ Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabr
     co_await mount->rpc_->yield();
     co_return done.error();
   }
-  mount->read_size_ = transfer_size(mount->settings_.rsize, mount->info_.rtmax);
-  mount->write_size_ = transfer_size(mount->settings_.wsize, mount->info_.wtmax);
   co_return mount;
+}
+
+std::unique_ptr<AsyncMount> AsyncMount::over(EventLoop& loop, MountSettings settings,
+                                             std::unique_ptr<RpcClient> rpc, MountRoot root,
+                                             const FsInfo& info) {
+  std::unique_ptr<AsyncMount> mount(new AsyncMount(loop, std::move(settings)));
+  mount->rpc_ = std::move(rpc);
+  mount->root_ = std::move(root);
+  mount->use_limits(info);
+  return mount;
+}
+
+void AsyncMount::use_limits(const FsInfo& info) {
+  info_ = info;
+  read_size_ = transfer_size(settings_.rsize, info.rtmax);
+  write_size_ = transfer_size(settings_.wsize, info.wtmax);
 }
 
 namespace {

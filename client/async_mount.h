@@ -77,6 +77,10 @@ class AsyncMount {
   static Task<Result<std::unique_ptr<AsyncMount>>> open(EventLoop& loop, Fabrics fabrics,
                                                         MountSettings settings, RootFinder& finder,
                                                         std::string* detail);
+  /// Over an RPC client made elsewhere (tests).
+  static std::unique_ptr<AsyncMount> over(EventLoop& loop, MountSettings settings,
+                                          std::unique_ptr<RpcClient> rpc, MountRoot root,
+                                          const FsInfo& info);
   /// No operation may be running: abort_all() and wait for them first. Outside of any of its own
   /// callbacks and coroutines.
   ~AsyncMount();
@@ -169,6 +173,7 @@ class AsyncMount {
 
  private:
   AsyncMount(EventLoop& loop, MountSettings settings);
+  void use_limits(const FsInfo& info);
 
   EventLoop& loop_;
   MountSettings settings_;

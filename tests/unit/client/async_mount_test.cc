@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/async_mount.h"
+
+#include "tests/unit/client/mounted_fixture.h"
+
+namespace nfsrdma {
+namespace {
+
+using xdr::nfsproc3;
+using xdr::nfsstat3;
+
+class AsyncMountTest : public MountedFixture {
+ protected:
+  void start_read(std::size_t bytes) {
+    buffer_.assign(bytes, std::byte{0});
+    group_.spawn(keep(mount_->read(op_, file_, 0, buffer_), &read_));
+  }
+  void start_write(std::size_t bytes) {
+    buffer_.assign(bytes, std::byte{1});
+    group_.spawn(keep(mount_->write(op_, file_, 0, buffer_, Stability::kUnstable), &write_));
+  }
+  xdr::READ3res data(std::size_t bytes, bool eof) {
+    xdr::READ3res res;
+    data_.assign(bytes, std::byte{9});
+    res.resok.count = static_cast<std::uint32_t>(bytes);
+    res.resok.eof = eof;
+    res.resok.data = {data_};
+    return res;
+  }
+  static xdr::WRITE3res written(std::uint32_t count, std::uint64_t verifier,
+                                xdr::stable_how how = xdr::stable_how::UNSTABLE) {
+    xdr::WRITE3res res;
+    res.resok.count = count;
+    res.resok.committed = how;
+    store_be64(res.resok.verf.data(), verifier);
+    return res;
+  }
+  template <typename Res>
+  static Res failure(nfsstat3 status) {
+    Res res;
+    res.status = status;
+    return res;
+  }
+  static xdr::LOOKUP3res lookup_result(xdr::ftype3 type, const FileHandle& handle) {
+    xdr::LOOKUP3res res;
+    res.resok.object = {handle.bytes()};
+    res.resok.obj_attributes.attributes_follow = true;
+    res.resok.obj_attributes.attributes.type = type;
+    res.resok.obj_attributes.attributes.nlink = 2;
+    return res;
+  }
+
+  const FileHandle file_ = test_handle(1);
+  std::vector<std::byte> buffer_, data_;
+  std::optional<Result<ReadResult>> read_;
+  std::optional<Result<WriteResult>> write_;
+};
+
+TEST_F(AsyncMountTest, LargeReadsGoOutInPiecesTogether) {
+  start_read(3 * kTestTransfer + 100);
+  ASSERT_EQ(transport().out().size(), 4u);
+  const auto last = next_call<xdr::READ3args>(nfsproc3::NFSPROC3_READ, 3);
+  EXPECT_EQ(last.offset, 3u * kTestTransfer);
+  EXPECT_EQ(last.count, 100u);
+  for (int i = 0; i < 3; ++i)
+    answer(data(kTestTransfer, false));
+  answer(data(100, false));
+  ASSERT_TRUE(read_ && read_->ok());
+  EXPECT_EQ((*read_)->count, buffer_.size());
+  EXPECT_FALSE((*read_)->eof);
+  EXPECT_EQ(buffer_.back(), std::byte{9});
+}
+
+TEST_F(AsyncMountTest, ReadsEndAtTheEndOfFile) {
+  start_read(3 * kTestTransfer);
+  answer(data(kTestTransfer, false));
+  answer(data(10, true));
+  answer(data(0, true));
+  ASSERT_TRUE(read_ && read_->ok());
+  EXPECT_EQ((*read_)->count, kTestTransfer + 10u);
+  EXPECT_TRUE((*read_)->eof);
+}
+
+TEST_F(AsyncMountTest, ShortReadsBeforeTheEndGoOn) {
+  start_read(100);
+  answer(data(60, false));
+  const auto rest = next_call<xdr::READ3args>(nfsproc3::NFSPROC3_READ);
+  EXPECT_EQ(rest.offset, 60u);
+  EXPECT_EQ(rest.count, 40u);
+  answer(data(40, true));
+  ASSERT_TRUE(read_ && read_->ok());
+  EXPECT_EQ((*read_)->count, 100u);
+}
+
+TEST_F(AsyncMountTest, MoreDataThanAskedForIsAnError) {
+  start_read(8);
+  answer(data(12, false));
+  ASSERT_TRUE(read_);
+  EXPECT_EQ(read_->error().code, Errc::kProtocol);
+}
+
+TEST_F(AsyncMountTest, OneFailingPieceFailsTheRead) {
+  start_read(2 * kTestTransfer);
+  answer(failure<xdr::READ3res>(nfsstat3::NFS3ERR_IO));
+  answer(data(kTestTransfer, false));
+  ASSERT_TRUE(read_);
+  EXPECT_EQ(read_->error().sys, EIO);
+}
+
+TEST_F(AsyncMountTest, ShortWritesGoOn) {
+  start_write(100);
+  answer(written(30, 5));
+  const auto rest = next_call<xdr::WRITE3args>(nfsproc3::NFSPROC3_WRITE);
+  EXPECT_EQ(rest.offset, 30u);
+  EXPECT_EQ(rest.count, 70u);
+  answer(written(70, 5));
+  ASSERT_TRUE(write_ && write_->ok());
+  EXPECT_EQ((*write_)->count, 100u);
+  EXPECT_FALSE((*write_)->verifier_changed);
+}
+
+TEST_F(AsyncMountTest, PiecesOfAWriteWithDifferentVerifiersAreNoticed) {
+  start_write(2 * kTestTransfer);
+  answer(written(kTestTransfer, 5));
+  answer(written(kTestTransfer, 6));
+  ASSERT_TRUE(write_ && write_->ok());
+  EXPECT_TRUE((*write_)->verifier_changed);
+}
+
+TEST_F(AsyncMountTest, AWriteIsAsStableAsItsLeastStablePiece) {
+  start_write(2 * kTestTransfer);
+  answer(written(kTestTransfer, 5, xdr::stable_how::FILE_SYNC));
+  answer(written(kTestTransfer, 5, xdr::stable_how::UNSTABLE));
+  ASSERT_TRUE(write_ && write_->ok());
+  EXPECT_EQ((*write_)->stability, Stability::kUnstable);
+}
+
+TEST_F(AsyncMountTest, AWriteOfNothingTakenIsAnErrorNotALoop) {
+  start_write(10);
+  answer(written(0, 5));
+  ASSERT_TRUE(write_);
+  EXPECT_EQ(write_->error().code, Errc::kProtocol);
+}
+
+TEST_F(AsyncMountTest, JukeboxIsAskedAgainLater) {
+  std::optional<Result<Attributes>> result;
+  group_.spawn(keep(mount_->getattr(op_, file_), &result));
+  answer(failure<xdr::GETATTR3res>(nfsstat3::NFS3ERR_JUKEBOX));
+  EXPECT_TRUE(transport().out().empty());
+  environment_->advance(std::chrono::milliseconds(100));
+  ASSERT_EQ(transport().out().size(), 1u);
+  answer(xdr::GETATTR3res{});
+  EXPECT_TRUE(result && result->ok());
+}
+
+TEST_F(AsyncMountTest, MkdirThatWasSentTwiceAndExistsIsDone) {
+  std::optional<Result<CreateResult>> result;
+  group_.spawn(keep(mount_->mkdir(op_, test_handle(0), "d", {}), &result));
+  static_cast<void>(transport());
+  break_connection();
+  answer(failure<xdr::MKDIR3res>(nfsstat3::NFS3ERR_EXIST));
+  answer(lookup_result(xdr::ftype3::NF3DIR, test_handle(2)));
+  ASSERT_TRUE(result && result->ok());
+  EXPECT_EQ((*result)->handle, test_handle(2));
+}
+
+TEST_F(AsyncMountTest, MkdirThatWasSentOnceAndExistsFails) {
+  std::optional<Result<CreateResult>> result;
+  group_.spawn(keep(mount_->mkdir(op_, test_handle(0), "d", {}), &result));
+  answer(failure<xdr::MKDIR3res>(nfsstat3::NFS3ERR_EXIST));
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->error().sys, EEXIST);
+}
+
+TEST_F(AsyncMountTest, RemoveThatWasSentTwiceAndIsGoneIsDone) {
+  std::optional<Result<RemoveResult>> result;
+  group_.spawn(keep(mount_->remove(op_, test_handle(0), "f"), &result));
+  static_cast<void>(transport());
+  break_connection();
+  answer(failure<xdr::REMOVE3res>(nfsstat3::NFS3ERR_NOENT));
+  answer(failure<xdr::LOOKUP3res>(nfsstat3::NFS3ERR_NOENT));
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->ok());
+}
+
+TEST_F(AsyncMountTest, RenameThatWasSentTwiceLooksAtBothNames) {
+  std::optional<Result<RenameResult>> result;
+  group_.spawn(keep(mount_->rename(op_, test_handle(0), "a", test_handle(0), "b"), &result));
+  static_cast<void>(transport());
+  break_connection();
+  answer(failure<xdr::RENAME3res>(nfsstat3::NFS3ERR_NOENT));
+  answer(failure<xdr::LOOKUP3res>(nfsstat3::NFS3ERR_NOENT));
+  answer(lookup_result(xdr::ftype3::NF3REG, test_handle(1)));
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->ok());
+}
+
+TEST_F(AsyncMountTest, AMissingHandleInTheAnswerIsLookedUp) {
+  std::optional<Result<CreateResult>> result;
+  group_.spawn(keep(mount_->mkdir(op_, test_handle(0), "d", {}), &result));
+  answer(xdr::MKDIR3res{});
+  answer(lookup_result(xdr::ftype3::NF3DIR, test_handle(2)));
+  ASSERT_TRUE(result && result->ok());
+  EXPECT_EQ((*result)->handle, test_handle(2));
+}
+
+TEST_F(AsyncMountTest, ExclusiveCreateSetsTheAttributesAfterwards) {
+  std::optional<Result<CreateResult>> result;
+  SetAttributes set;
+  set.mode = 0640;
+  group_.spawn(
+      keep(mount_->create(op_, test_handle(0), "f", CreateMode::kExclusive, set), &result));
+  xdr::CREATE3res made;
+  made.resok.obj.handle_follows = true;
+  const FileHandle handle = test_handle(3);
+  made.resok.obj.handle = {handle.bytes()};
+  answer(made);
+  const auto args = next_call<xdr::SETATTR3args>(nfsproc3::NFSPROC3_SETATTR);
+  EXPECT_EQ(args.new_attributes.mode.mode, 0640u);
+  EXPECT_EQ(args.new_attributes.mtime.set_it, xdr::time_how::SET_TO_SERVER_TIME);
+  answer(xdr::SETATTR3res{});
+  EXPECT_TRUE(result && result->ok());
+}
+
+TEST_F(AsyncMountTest, NamesTooLongForACallAreRefusedHere) {
+  std::optional<Result<LookupResult>> result;
+  const std::string name(5000, 'x');
+  group_.spawn(keep(mount_->lookup(op_, test_handle(0), name), &result));
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->error().sys, ENAMETOOLONG);
+}
+
+struct Names final : DirectoryVisitor {
+  std::vector<std::string> seen;
+  std::size_t limit = 100;
+  bool on_entry(const DirectoryEntry& entry) override {
+    if (seen.size() == limit) return false;
+    seen.emplace_back(entry.name);
+    return true;
+  }
+};
+
+class ReaddirTest : public AsyncMountTest {
+ protected:
+  void list(std::initializer_list<xdr::entry3> entries, Names* names) {
+    group_.spawn(keep(mount_->readdir(op_, test_handle(0), 0, 0, 4096, *names), &page_));
+    transport().answer([&](xdr::Encoder& encoder) {
+      xdr::DirectoryWriter<xdr::entry3> writer(encoder, {.result_bytes = 4096});
+      ASSERT_TRUE(writer.start({}, {}));
+      for (const xdr::entry3& entry : entries)
+        ASSERT_TRUE(writer.try_add(entry));
+      writer.finish(true);
+    });
+  }
+  std::optional<Result<DirectoryPage>> page_;
+};
+
+TEST_F(ReaddirTest, AVisitorMayStopAndGoOnLater) {
+  Names names;
+  names.limit = 1;
+  list({{1, "a", 11}, {2, "b", 12}}, &names);
+  ASSERT_TRUE(page_ && page_->ok());
+  EXPECT_EQ((*page_)->cookie, 11u);
+  EXPECT_FALSE((*page_)->eof);
+}
+
+TEST_F(ReaddirTest, NamesThatLeadElsewhereAreLeftOut) {
+  Names names;
+  list({{1, "../etc/passwd", 11}, {2, "", 12}, {3, "good", 13}}, &names);
+  EXPECT_EQ(names.seen, (std::vector<std::string>{"good"}));
+  EXPECT_EQ((*page_)->cookie, 13u);
+}
+
+}  // namespace
+}  // namespace nfsrdma

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/client/fake_environment.h"
+
+#include <array>
+#include <cstring>
+
+namespace nfsrdma {
+
+FakeTransport::FakeTransport(FakeEnvironment& environment, TransportCandidate candidate,
+                             ClientTransportHandler& handler)
+    : environment_(environment), candidate_(candidate), handler_(handler) {
+  environment_.alive_.push_back(this);
+}
+
+FakeTransport::~FakeTransport() {
+  std::erase(environment_.alive_, this);
+}
+
+void FakeTransport::accept() {
+  ready_ = true;
+  heard_ = environment_.now();
+  handler_.on_transport_ready();
+}
+
+void FakeTransport::refuse(int number) {
+  over_ = true;
+  handler_.on_transport_closed({Errc::kRefused, number, "connect"}, "");
+}
+
+void FakeTransport::lose() {
+  if (over_) return;
+  over_ = true;
+  while (!out_.empty()) {
+    ClientCall* call = out_.front();
+    out_.pop_front();
+    call->ok = false;
+    call->error = {Errc::kClosed, 0, "lost"};
+    call->on_complete();
+  }
+  handler_.on_transport_closed({Errc::kClosed, 0, "lost"}, "lost");
+}
+
+void FakeTransport::answer(const std::function<void(xdr::Encoder&)>& results,
+                           xdr::accept_stat stat) {
+  ClientCall* call = out_.front();
+  out_.pop_front();
+  heard_ = environment_.now();
+  std::array<std::byte, 65536> room;
+  xdr::Encoder encoder(room);
+  xdr::encode(encoder, xdr::accepted(call->xid, stat));
+  if (results) results(encoder);
+  call->ok = true;
+  call->reply = encoder.bytes();
+  call->reduced = {};
+  call->on_complete();
+}
+
+void FakeTransport::submit(ClientCall& call) {
+  if (!ready_ || over_) {
+    call.ok = false;
+    call.error = {Errc::kClosed, 0, "closed"};
+    call.on_complete();
+    return;
+  }
+  out_.push_back(&call);
+}
+
+ConnectionInfo FakeTransport::describe() const {
+  ConnectionInfo info;
+  info.transport = candidate_.kind;
+  info.stats.calls = 1;
+  return info;
+}
+
+class FakeEnvironment::FakeAlarm final : public Alarm {
+ public:
+  FakeAlarm(FakeEnvironment& environment, std::function<void()> fire)
+      : environment_(environment), fire_(std::move(fire)) {}
+  ~FakeAlarm() override { cancel(); }
+  void set(TimePoint when) override {
+    cancel();
+    environment_.alarms_.emplace(when, this);
+    armed_ = true;
+  }
+  void cancel() override {
+    std::erase_if(environment_.alarms_, [this](const auto& item) { return item.second == this; });
+    armed_ = false;
+  }
+  bool armed() const override { return armed_; }
+  void fire() {
+    armed_ = false;
+    fire_();
+  }
+
+ private:
+  FakeEnvironment& environment_;
+  std::function<void()> fire_;
+  bool armed_ = false;
+};
+
+std::unique_ptr<Alarm> FakeEnvironment::make_alarm(std::function<void()> fire) {
+  return std::make_unique<FakeAlarm>(*this, std::move(fire));
+}
+
+std::unique_ptr<ClientTransport> FakeEnvironment::make_transport(
+    const TransportCandidate& candidate, Duration connect_timeout,
+    ClientTransportHandler& handler) {
+  ++made_;
+  auto transport = std::make_unique<FakeTransport>(*this, candidate, handler);
+  transport->connect_timeout = connect_timeout;
+  return transport;
+}
+
+void FakeEnvironment::settle() {
+  while (Deferred* item = deferred_.pop_front())
+    item->run_deferred();
+}
+
+void FakeEnvironment::advance(Duration duration) {
+  const TimePoint end = now_ + duration;
+  settle();
+  while (!alarms_.empty() && alarms_.begin()->first <= end) {
+    auto first = alarms_.begin();
+    FakeAlarm* alarm = first->second;
+    now_ = std::max(now_, first->first);
+    alarms_.erase(first);
+    alarm->fire();
+    settle();
+  }
+  now_ = end;
+}
+
+}  // namespace nfsrdma

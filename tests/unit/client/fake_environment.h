@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ClientEnvironment with virtual time, whose transports do what the test says: no sockets, no
+// sleep.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "client/client_environment.h"
+#include "xdr/rpc.h"
+
+namespace nfsrdma {
+
+class FakeEnvironment;
+
+class FakeTransport final : public ClientTransport {
+ public:
+  FakeTransport(FakeEnvironment& environment, TransportCandidate candidate,
+                ClientTransportHandler& handler);
+  ~FakeTransport() override;
+
+  // --- the test's side ---
+  void accept();
+  void refuse(int number);
+  /// The server is gone: what is out fails, then the handler hears of it.
+  void lose();
+  /// Answers the oldest call that is out: RPC header, then what `results` writes.
+  void answer(const std::function<void(xdr::Encoder&)>& results,
+              xdr::accept_stat stat = xdr::accept_stat::SUCCESS);
+  std::deque<ClientCall*>& out() { return out_; }
+  const TransportCandidate& candidate() const { return candidate_; }
+  Duration connect_timeout{};
+
+  // --- ClientTransport ---
+  void submit(ClientCall& call) override;
+  void cancel(ClientCall& call) override { std::erase(out_, &call); }
+  void close() override { lose(); }
+  TransportKind kind() const override { return candidate_.kind; }
+  ConnectionInfo describe() const override;
+  std::chrono::steady_clock::time_point last_heard() const override { return heard_; }
+
+ private:
+  FakeEnvironment& environment_;
+  TransportCandidate candidate_;
+  ClientTransportHandler& handler_;
+  std::deque<ClientCall*> out_;
+  TimePoint heard_{};
+  bool ready_ = false;
+  bool over_ = false;
+};
+
+class FakeEnvironment final : public ClientEnvironment {
+ public:
+  TimePoint now() const override { return now_; }
+  std::unique_ptr<Alarm> make_alarm(std::function<void()> fire) override;
+  std::unique_ptr<ClientTransport> make_transport(const TransportCandidate& candidate,
+                                                  Duration connect_timeout,
+                                                  ClientTransportHandler& handler) override;
+  void run_soon(Deferred& item) override { deferred_.push_back(item); }
+
+  /// Runs what is due until `duration` from now, in order of time.
+  void advance(Duration duration);
+  void settle();
+  /// The newest transport that is alive; null: none.
+  FakeTransport* transport() const { return alive_.empty() ? nullptr : alive_.back(); }
+  std::size_t made() const { return made_; }
+
+ private:
+  friend class FakeTransport;
+  class FakeAlarm;
+  TimePoint now_{std::chrono::hours(1)};
+  std::multimap<TimePoint, FakeAlarm*> alarms_;
+  IntrusiveList<Deferred, Deferred> deferred_;
+  std::vector<FakeTransport*> alive_;
+  std::size_t made_ = 0;
+};
+
+}  // namespace nfsrdma

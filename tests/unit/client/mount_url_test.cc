@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/mount_url.h"
+
+#include <gtest/gtest.h>
+
+namespace nfsrdma {
+namespace {
+
+MountSettings parsed(std::string_view url) {
+  MountSettings settings;
+  std::string error;
+  EXPECT_TRUE(parse_mount_url(url, &settings, &error)) << error;
+  return settings;
+}
+
+std::string refused(std::string_view url) {
+  MountSettings settings;
+  std::string error;
+  EXPECT_FALSE(parse_mount_url(url, &settings, &error)) << url;
+  return error;
+}
+
+TEST(MountUrl, HostPathAndDefaults) {
+  MountSettings s = parsed("nfs://server/export/dir");
+  EXPECT_EQ(s.host, "server");
+  EXPECT_EQ(s.path, "/export/dir");
+  EXPECT_EQ(s.rdma_port, 20049);
+  EXPECT_EQ(s.tcp_port, 2049);
+  EXPECT_EQ(s.proto, ProtoChoice::kAuto);
+  EXPECT_FALSE(s.soft);
+}
+
+TEST(MountUrl, PortIsThatOfRdma) {
+  MountSettings s = parsed("nfs://server:1234/x");
+  EXPECT_EQ(s.rdma_port, 1234);
+  EXPECT_EQ(s.tcp_port, 2049);
+}
+
+TEST(MountUrl, PortIsThatOfTcpWhenTcpIsAskedFor) {
+  EXPECT_EQ(parsed("nfs://server:1234/x?proto=tcp").tcp_port, 1234);
+}
+
+TEST(MountUrl, TcpPortBeatsThePortOfTheHost) {
+  EXPECT_EQ(parsed("nfs://server:1234/x?proto=tcp&tcpport=99").tcp_port, 99);
+}
+
+TEST(MountUrl, BracketsAroundIpv6) {
+  MountSettings s = parsed("nfs://[2001:db8::1]:77/x");
+  EXPECT_EQ(s.host, "2001:db8::1");
+  EXPECT_EQ(s.rdma_port, 77);
+}
+
+TEST(MountUrl, Ipv6WithoutBracketsIsExplained) {
+  EXPECT_NE(refused("nfs://2001:db8::1/x").find("brackets"), std::string::npos);
+}
+
+TEST(MountUrl, WithoutAPathItIsTheRoot) {
+  EXPECT_EQ(parsed("nfs://server").path, "/");
+}
+
+TEST(MountUrl, PercentSignsAreDecoded) {
+  EXPECT_EQ(parsed("nfs://server/a%20b%3Fc").path, "/a b?c");
+}
+
+TEST(MountUrl, BadPercentSignsAreRefused) {
+  EXPECT_NE(refused("nfs://server/a%2").find("%"), std::string::npos);
+  EXPECT_NE(refused("nfs://server/a%zz").find("%"), std::string::npos);
+  EXPECT_NE(refused("nfs://server/a%00b").find("%"), std::string::npos);
+}
+
+TEST(MountUrl, AllOptions) {
+  MountSettings s = parsed(
+      "nfs://h/p?proto=rdma&fabric=iwarp&vers=3&tcpport=1&mountport=2&uid=3&gid=4&rsize=64k"
+      "&wsize=1m&timeo=50&retrans=5&soft&nconnect=4");
+  EXPECT_EQ(s.proto, ProtoChoice::kRdma);
+  EXPECT_EQ(s.fabric, FabricChoice::kIwarp);
+  EXPECT_EQ(s.tcp_port, 1);
+  EXPECT_EQ(s.mount_port, 2);
+  EXPECT_EQ(s.identity.uid, 3u);
+  EXPECT_EQ(s.identity.gid, 4u);
+  EXPECT_EQ(s.rsize, 65536u);
+  EXPECT_EQ(s.wsize, 1u << 20);
+  EXPECT_EQ(s.timeo, std::chrono::seconds(5));
+  EXPECT_EQ(s.retrans, 5u);
+  EXPECT_TRUE(s.soft);
+  EXPECT_EQ(s.connections, 4u);
+}
+
+TEST(MountUrl, UnknownOptionsNameTheKnownOnes) {
+  const std::string error = refused("nfs://h/p?rsiz=1");
+  EXPECT_NE(error.find("'rsiz'"), std::string::npos);
+  EXPECT_NE(error.find("rsize"), std::string::npos);
+}
+
+TEST(MountUrl, OtherVersionsAreRefused) {
+  EXPECT_NE(refused("nfs://h/p?vers=4.2").find("version 3"), std::string::npos);
+}
+
+TEST(MountUrl, NumbersOutOfRangeNameTheRange) {
+  EXPECT_NE(refused("nfs://h/p?tcpport=70000").find("1 to 65535"), std::string::npos);
+  EXPECT_NE(refused("nfs://h/p?rsize=17m").find("16m"), std::string::npos);
+  EXPECT_NE(refused("nfs://h/p?nconnect=0").find("1 to 16"), std::string::npos);
+  EXPECT_NE(refused("nfs://h:0/p").find("1 to 65535"), std::string::npos);
+}
+
+TEST(MountUrl, FabricWithTcpMakesNoSense) {
+  EXPECT_NE(refused("nfs://h/p?proto=tcp&fabric=iwarp").find("no fabric"), std::string::npos);
+}
+
+TEST(MountUrl, OtherSchemesAreRefused) {
+  EXPECT_NE(refused("http://h/p").find("nfs://"), std::string::npos);
+}
+
+TEST(MountUrl, TellsUrlsFromPaths) {
+  EXPECT_TRUE(looks_like_url("nfs://h/p"));
+  EXPECT_FALSE(looks_like_url("/a/b"));
+  EXPECT_FALSE(looks_like_url("dir/nfs://h"));
+  EXPECT_FALSE(looks_like_url("a:b"));
+}
+
+}  // namespace
+}  // namespace nfsrdma

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/rpc_client.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "tests/unit/client/fake_environment.h"
+
+namespace nfsrdma {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TransportCandidate candidate(TransportKind kind) {
+  return {kind, SocketAddress::parse("192.0.2.1", 20049).value(), nullptr};
+}
+
+/// What became of a call.
+struct Outcome {
+  bool done = false;
+  bool ok = false;
+  bool resent = false;
+  Error error{};
+};
+
+Task<void> call_null(RpcClient& rpc, const OpContext& op, Outcome* outcome) {
+  RpcCallLease call = rpc.prepare(100003, 3, 0, op);
+  Result<void> result = co_await call->run();
+  outcome->resent = call->resent();
+  outcome->done = true;
+  outcome->ok = result.ok();
+  if (!result.ok()) outcome->error = result.error();
+}
+
+Task<void> connect(RpcClient& rpc, std::string* detail, Outcome* outcome) {
+  Result<void> result = co_await rpc.connect(detail);
+  outcome->done = true;
+  outcome->ok = result.ok();
+  if (!result.ok()) outcome->error = result.error();
+}
+
+class RpcClientTest : public testing::Test {
+ protected:
+  RpcClientTest() {
+    options_.candidates = {candidate(TransportKind::kIwarp), candidate(TransportKind::kTcp)};
+    options_.timeo = seconds(10);
+    options_.retrans = 2;
+  }
+  ~RpcClientTest() override {
+    if (rpc_) rpc_->abort_all();
+  }
+
+  void make() {
+    auto environment = std::make_unique<FakeEnvironment>();
+    environment_ = environment.get();
+    rpc_ = std::make_unique<RpcClient>(std::move(environment), options_);
+  }
+  void make_connected() {
+    make();
+    group_.spawn(connect(*rpc_, &detail_, &connected_));
+    environment_->transport()->accept();
+    environment_->settle();
+    ASSERT_TRUE(connected_.ok);
+  }
+  /// Its outcome lives as long as the client does.
+  Outcome& start_call() {
+    Outcome& outcome = outcomes_.emplace_back();
+    group_.spawn(call_null(*rpc_, op_, &outcome));
+    return outcome;
+  }
+  FakeTransport& transport() { return *environment_->transport(); }
+  void lose() {
+    transport().lose();
+    environment_->settle();
+  }
+
+  RpcClientOptions options_;
+  FakeEnvironment* environment_ = nullptr;
+  TaskGroup group_;
+  OpContext op_;
+  std::string detail_;
+  Outcome connected_;
+  std::deque<Outcome> outcomes_;
+  std::unique_ptr<RpcClient> rpc_;
+};
+
+TEST_F(RpcClientTest, TakesTheFirstTransportThatConnects) {
+  make_connected();
+  EXPECT_EQ(rpc_->kind(), TransportKind::kIwarp);
+  EXPECT_EQ(rpc_->connections().front().fallback_reason, "");
+}
+
+TEST_F(RpcClientTest, FallsBackAndSaysWhy) {
+  make();
+  group_.spawn(connect(*rpc_, &detail_, &connected_));
+  transport().refuse(ECONNREFUSED);
+  environment_->settle();
+  transport().accept();
+  ASSERT_TRUE(connected_.ok);
+  EXPECT_EQ(rpc_->kind(), TransportKind::kTcp);
+  const std::string reason = rpc_->connections().front().fallback_reason;
+  EXPECT_NE(reason.find("iwarp 192.0.2.1:20049"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("refused"), std::string::npos) << reason;
+}
+
+TEST_F(RpcClientTest, SaysWhyWantedTransportsAreLeftOut) {
+  options_.left_out = "verbs: no RDMA device";
+  make_connected();
+  EXPECT_EQ(rpc_->connections().front().fallback_reason, "verbs: no RDMA device");
+}
+
+TEST_F(RpcClientTest, FirstConnectFailsAfterOneRound) {
+  make();
+  group_.spawn(connect(*rpc_, &detail_, &connected_));
+  transport().refuse(ECONNREFUSED);
+  environment_->settle();
+  transport().refuse(EHOSTUNREACH);
+  environment_->settle();
+  ASSERT_TRUE(connected_.done);
+  EXPECT_FALSE(connected_.ok);
+  EXPECT_EQ(connected_.error.sys, EHOSTUNREACH);
+  EXPECT_NE(detail_.find("tcp 192.0.2.1:20049"), std::string::npos) << detail_;
+  environment_->advance(seconds(60));
+  EXPECT_EQ(environment_->made(), 2u);
+}
+
+TEST_F(RpcClientTest, WithoutCandidatesConnectSaysSo) {
+  options_.candidates.clear();
+  options_.left_out = "verbs: no RDMA device";
+  make();
+  group_.spawn(connect(*rpc_, &detail_, &connected_));
+  ASSERT_TRUE(connected_.done);
+  EXPECT_EQ(connected_.error.code, Errc::kUnsupported);
+  EXPECT_EQ(detail_, "verbs: no RDMA device");
+}
+
+TEST_F(RpcClientTest, SilentTransportGetsLessPatienceWhenThereIsAnother) {
+  make();
+  group_.spawn(connect(*rpc_, &detail_, &connected_));
+  EXPECT_EQ(transport().connect_timeout, seconds(5));
+  transport().refuse(ETIMEDOUT);
+  environment_->settle();
+  EXPECT_EQ(transport().connect_timeout, seconds(15));
+  transport().accept();
+}
+
+TEST_F(RpcClientTest, AnswersEndTheCall) {
+  make_connected();
+  Outcome& outcome = start_call();
+  ASSERT_EQ(transport().out().size(), 1u);
+  transport().answer({});
+  EXPECT_TRUE(outcome.ok);
+  EXPECT_FALSE(outcome.resent);
+}
+
+TEST_F(RpcClientTest, RefusalsBecomeErrors) {
+  make_connected();
+  Outcome& outcome = start_call();
+  transport().answer({}, xdr::accept_stat::PROG_UNAVAIL);
+  EXPECT_FALSE(outcome.ok);
+  EXPECT_EQ(outcome.error.code, Errc::kUnsupported);
+}
+
+TEST_F(RpcClientTest, LostConnectionIsMadeAgainAtOnceAndCallsGoOutWithTheSameXids) {
+  make_connected();
+  Outcome& first = start_call();
+  Outcome& second = start_call();
+  const std::uint32_t xid1 = transport().out()[0]->xid;
+  const std::uint32_t xid2 = transport().out()[1]->xid;
+  lose();
+  ASSERT_EQ(environment_->made(), 2u);  // without waiting
+  transport().accept();
+  ASSERT_EQ(transport().out().size(), 2u);
+  EXPECT_EQ(transport().out()[0]->xid, xid1);
+  EXPECT_EQ(transport().out()[1]->xid, xid2);
+  transport().answer({});
+  transport().answer({});
+  EXPECT_TRUE(first.ok && first.resent);
+  EXPECT_TRUE(second.ok && second.resent);
+}
+
+TEST_F(RpcClientTest, ReconnectingBacksOff) {
+  make_connected();
+  start_call();
+  lose();
+  std::vector<std::size_t> made;
+  // iWARP only while the outage is short: one attempt per round.
+  for (int round = 0; round < 4; ++round) {
+    transport().refuse(ECONNREFUSED);
+    environment_->settle();
+    const std::size_t before = environment_->made();
+    const Duration wait = milliseconds(50) * (1 << round);
+    environment_->advance(wait - milliseconds(1));
+    EXPECT_EQ(environment_->made(), before) << round;
+    environment_->advance(milliseconds(1));
+    EXPECT_EQ(environment_->made(), before + 1) << round;
+  }
+}
+
+TEST_F(RpcClientTest, AShortOutageDoesNotPushAClientOffRdma) {
+  make_connected();
+  start_call();
+  lose();
+  for (int round = 0; round < 5; ++round) {
+    ASSERT_EQ(transport().candidate().kind, TransportKind::kIwarp);
+    transport().refuse(ECONNREFUSED);
+    environment_->settle();
+    environment_->advance(seconds(5));
+  }
+}
+
+TEST_F(RpcClientTest, ALongOutageLetsItFallBack) {
+  make_connected();
+  start_call();
+  lose();
+  bool tcp = false;
+  for (int round = 0; round < 15 && !tcp; ++round) {
+    tcp = transport().candidate().kind == TransportKind::kTcp;
+    transport().refuse(ECONNREFUSED);
+    environment_->settle();
+    tcp |=
+        environment_->transport() != nullptr && transport().candidate().kind == TransportKind::kTcp;
+    environment_->advance(seconds(5));
+  }
+  EXPECT_TRUE(tcp);
+}
+
+TEST_F(RpcClientTest, LostWhileIdleConnectsOnlyForTheNextCall) {
+  make_connected();
+  lose();
+  environment_->advance(seconds(60));
+  EXPECT_EQ(environment_->made(), 1u);
+  Outcome& outcome = start_call();
+  EXPECT_EQ(environment_->made(), 2u);
+  transport().accept();
+  transport().answer({});
+  EXPECT_TRUE(outcome.ok);
+  EXPECT_FALSE(outcome.resent);
+}
+
+TEST_F(RpcClientTest, SilenceForTimeoClosesAndSendsAgain) {
+  make_connected();
+  Outcome& outcome = start_call();
+  environment_->advance(seconds(9));
+  EXPECT_EQ(environment_->made(), 1u);
+  environment_->advance(seconds(3));
+  ASSERT_EQ(environment_->made(), 2u);
+  transport().accept();
+  transport().answer({});
+  EXPECT_TRUE(outcome.ok && outcome.resent);
+}
+
+TEST_F(RpcClientTest, ASlowCallOnALivelyConnectionIsGivenMoreTime) {
+  make_connected();
+  start_call();
+  for (int i = 0; i < 5; ++i) {
+    environment_->advance(seconds(5));
+    Outcome& quick = start_call();
+    std::swap(transport().out().front(), transport().out().back());
+    transport().answer({});
+    EXPECT_TRUE(quick.ok);
+  }
+  EXPECT_EQ(environment_->made(), 1u);  // 25 s passed, the limit is 30 s
+  environment_->advance(seconds(7));
+  EXPECT_EQ(environment_->made(), 2u);
+}
+
+TEST_F(RpcClientTest, SoftCallsEndWithTimeout) {
+  options_.soft = true;
+  make_connected();
+  Outcome& outcome = start_call();
+  environment_->advance(seconds(12));
+  transport().accept();
+  environment_->advance(seconds(17));
+  EXPECT_FALSE(outcome.done);
+  environment_->advance(seconds(3));
+  ASSERT_TRUE(outcome.done);
+  EXPECT_EQ(outcome.error.sys, ETIMEDOUT);
+  EXPECT_EQ(outcome.error.code, Errc::kTimedOut);
+}
+
+TEST_F(RpcClientTest, HardCallsSayNotRespondingOnceAndWait) {
+  make_connected();
+  int silent = 0, back = 0;
+  rpc_->set_observer({.connected = {},
+                      .disconnected = {},
+                      .not_responding = [&] { ++silent; },
+                      .responding = [&] { ++back; }});
+  Outcome& outcome = start_call();
+  for (int i = 0; i < 20; ++i) {
+    environment_->advance(seconds(5));
+    if (environment_->transport() != nullptr) transport().accept();
+  }
+  EXPECT_FALSE(outcome.done);
+  EXPECT_EQ(silent, 1);
+  EXPECT_EQ(back, 0);
+  transport().answer({});
+  EXPECT_TRUE(outcome.ok);
+  EXPECT_EQ(back, 1);
+}
+
+TEST_F(RpcClientTest, CancelEndsACallThatIsOut) {
+  make_connected();
+  CancelToken token;
+  op_.cancel = &token;
+  Outcome& outcome = start_call();
+  token.cancel();
+  ASSERT_TRUE(outcome.done);
+  EXPECT_EQ(outcome.error.sys, EINTR);
+  EXPECT_TRUE(transport().out().empty());
+}
+
+TEST_F(RpcClientTest, CancelEndsACallThatWaitsForAConnection) {
+  make();
+  CancelToken token;
+  op_.cancel = &token;
+  Outcome& outcome = start_call();
+  token.cancel();
+  ASSERT_TRUE(outcome.done);
+  EXPECT_EQ(outcome.error.sys, EINTR);
+  EXPECT_EQ(rpc_->outstanding(), 0u);
+}
+
+TEST_F(RpcClientTest, ACancelledTokenStopsLaterCalls) {
+  make_connected();
+  CancelToken token;
+  token.cancel();
+  op_.cancel = &token;
+  Outcome& outcome = start_call();
+  EXPECT_TRUE(outcome.done);
+  EXPECT_EQ(outcome.error.sys, EINTR);
+}
+
+TEST_F(RpcClientTest, AbortFailsEverythingNowAndLater) {
+  make_connected();
+  Outcome& before = start_call();
+  rpc_->abort_all();
+  EXPECT_EQ(before.error.sys, EIO);
+  Outcome& after = start_call();
+  EXPECT_EQ(after.error.sys, EIO);
+}
+
+TEST_F(RpcClientTest, IdleConnectionsAreClosed) {
+  options_.idle_timeout = seconds(100);
+  make_connected();
+  start_call();
+  transport().answer({});
+  environment_->advance(seconds(90));
+  EXPECT_EQ(rpc_->connections().size(), 1u);
+  environment_->advance(seconds(40));
+  EXPECT_EQ(rpc_->connections().size(), 0u);
+  EXPECT_EQ(environment_->made(), 1u);
+}
+
+TEST_F(RpcClientTest, CallsSpreadOverConnections) {
+  options_.connections = 2;
+  options_.candidates = {candidate(TransportKind::kTcp)};
+  make();
+  group_.spawn(connect(*rpc_, &detail_, &connected_));
+  FakeTransport* first = environment_->transport();
+  first->accept();
+  FakeTransport* second = environment_->transport();
+  ASSERT_NE(first, second);
+  second->accept();
+  for (int i = 0; i < 4; ++i)
+    start_call();
+  EXPECT_EQ(first->out().size(), 2u);
+  EXPECT_EQ(second->out().size(), 2u);
+}
+
+TEST_F(RpcClientTest, UndecodableRepliesAreErrors) {
+  make_connected();
+  Outcome& outcome = start_call();
+  ClientCall* call = transport().out().front();
+  transport().out().pop_front();
+  const std::array<std::byte, 3> garbage{};
+  call->ok = true;
+  call->reply = garbage;
+  call->on_complete();
+  ASSERT_TRUE(outcome.done);
+  EXPECT_EQ(outcome.error.code, Errc::kProtocol);
+}
+
+TEST(Backoff, FirstRetryIsImmediateThenDoublesUpToALimit) {
+  Backoff backoff;
+  EXPECT_EQ(backoff.next(), Duration::zero());
+  EXPECT_EQ(backoff.next(), milliseconds(50));
+  EXPECT_EQ(backoff.next(), milliseconds(100));
+  for (int i = 0; i < 20; ++i)
+    static_cast<void>(backoff.next());
+  EXPECT_EQ(backoff.next(), Backoff::kLongest);
+  backoff.reset();
+  EXPECT_EQ(backoff.next(), Duration::zero());
+}
+
+}  // namespace
+}  // namespace nfsrdma
