@@ -29,11 +29,11 @@ bool same_version(const Wcc::Before& before, const Attributes& known) {
 }  // namespace
 
 FileSystem::FileSystem(EventLoop& its_loop, Remote& its_remote, FileSystemOptions its_options,
-                       std::function<void(std::uint64_t)> invalidate)
+                       KernelCache kernel)
     : loop(its_loop),
       remote(its_remote),
       options(its_options),
-      invalidate_(std::move(invalidate)),
+      kernel_(std::move(kernel)),
       silly_counter_(std::random_device{}()),
       write_back_timer_([this] { on_write_back_timer(); }),
       revalidate_timer_([this] { on_revalidate_timer(); }) {
@@ -74,7 +74,13 @@ void FileSystem::foreign_change(Node& node) {
     return;
   }
   node.cache_valid = false;
-  if (node.opens > 0) invalidate_(node.id);
+  node.kernel_outdated = true;
+  if (node.opens > 0) kernel_.drop_data(node.id);
+}
+
+/// For replies to the kernel that carry no attributes: it must not go on with the old size.
+void FileSystem::tell_kernel(Node& node) {
+  if (std::exchange(node.kernel_outdated, false)) kernel_.drop_attributes(node.id);
 }
 
 void FileSystem::take_over(Node& node, const Attributes& attributes) {
@@ -224,11 +230,12 @@ void FileSystem::on_write_back_timer() {
 
 void FileSystem::on_revalidate_timer() {
   const TimePoint now = loop.now();
-  nodes.for_each([this, now](const NodeRef& node) {
-    if (node->opens > 0 && node->is_regular() && !node->timer.fresh(now)) {
-      tasks.spawn(revalidate(node));
-    }
+  std::vector<NodeRef> due;
+  open_nodes_.for_each([&](Node& node) {
+    if (node.is_regular() && !node.timer.fresh(now)) due.push_back(nodes.obtain(node.handle));
   });
+  for (NodeRef& node : due)
+    tasks.spawn(revalidate(node));
   revalidate_timer_.arm_after(loop, kRevalidateEvery);
 }
 

@@ -34,11 +34,18 @@ struct FileSystemOptions {
   std::uint64_t write_budget = std::uint64_t{64} << 20;
 };
 
+/// How to tell the kernel, by the number of a node, that what it has cached is not good any more.
+struct KernelCache {
+  /// Data and attributes, soon; returns before it is done (the kernel may wait for requests of
+  /// ours).
+  std::function<void(std::uint64_t)> drop_data;
+  /// Attributes only, now.
+  std::function<void(std::uint64_t)> drop_attributes;
+};
+
 class FileSystem {
  public:
-  /// `invalidate` drops what the kernel has cached of a node's data; it must not block.
-  FileSystem(EventLoop& loop, Remote& remote, FileSystemOptions options,
-             std::function<void(std::uint64_t)> invalidate);
+  FileSystem(EventLoop& loop, Remote& remote, FileSystemOptions options, KernelCache kernel);
   ~FileSystem();
 
   /// Fetches the root's attributes. Once, first.
@@ -89,7 +96,7 @@ class FileSystem {
   Task<int> open(RequestContext context, NodeRef node, int flags, bool* keep_cache);
   /// Counts an open that needs no permission: of a file just made.
   void adopt_open(Node& node) {
-    ++node.opens;
+    if (node.opens++ == 0) open_nodes_.push_back(node);
     ++open_files_;
   }
   /// The last close removes a silly name.
@@ -128,7 +135,10 @@ class FileSystem {
   void on_revalidate_timer();
   Task<void> revalidate(NodeRef node);
 
-  std::function<void(std::uint64_t)> invalidate_;
+  void tell_kernel(Node& node);
+
+  KernelCache kernel_;
+  IntrusiveList<Node> open_nodes_;
   std::uint64_t clock_ = 0;
   std::uint32_t silly_counter_;
   std::size_t open_files_ = 0;

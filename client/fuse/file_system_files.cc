@@ -38,6 +38,7 @@ Task<int> FileSystem::open(RequestContext context, NodeRef node, int flags, bool
   }
   adopt_open(*node);
   // Without keep_cache the kernel drops its pages now, and what it reads from here on is current.
+  tell_kernel(*node);
   *keep_cache = node->cache_valid;
   node->cache_valid = true;
   co_return 0;
@@ -46,6 +47,7 @@ Task<int> FileSystem::open(RequestContext context, NodeRef node, int flags, bool
 void FileSystem::close(NodeRef node) {
   --open_files_;
   if (--node->opens > 0) return;
+  node->unlink();
   if (node->silly != nullptr) tasks.spawn(remove_silly(node));
   if (node->writer != nullptr) node->writer->write_back(node);
 }
@@ -80,6 +82,7 @@ Task<int> FileSystem::read(RequestContext context, NodeRef node, std::uint64_t o
   auto answer = co_await remote.read(context, node->handle, offset, sink);
   if (!answer.ok()) co_return failed(*node, answer.error());
   apply(*node, answer->attributes, started);
+  tell_kernel(*node);
   *count = std::min(answer->count, sink.size());
   // A short answer tells the kernel where the file ends. When data further on is still with us, it
   // does not end there: what lies between is a hole.

@@ -113,7 +113,7 @@ class FuseOperations {
   std::uint64_t inode_number(std::uint64_t fsid, std::uint64_t fileid) const;
   fuse_entry_param entry_of(const Node& node, const Node& directory) const;
   void reply_entry(Request& request, const NodeRef& node, const Node& directory);
-  void reply_attributes(Request& request, const Node& node);
+  void reply_attributes(Request& request, Node& node);
   Task<void> make(Request& request, NodeRef parent, std::string name, FileSystem::Maker maker);
   Task<int> make_file(Request& request, NodeRef parent, std::string name, mode_t mode, int flags,
                       NodeRef* node, bool* keep_cache);

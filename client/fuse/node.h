@@ -31,7 +31,7 @@ struct SillyName {
   CallerRef caller;
 };
 
-struct Node {
+struct Node : public ListNode<Node> {  // linked while open
   Node(NodeTable& its_table, std::uint64_t number, const FileHandle& its_handle);
   ~Node();
 
@@ -49,6 +49,7 @@ struct Node {
   AttributeTimer timer;
   std::uint64_t applied_at = 0;  // the request clock when they were taken over
   AccessCache access;
+  bool kernel_outdated = false;  // the kernel believes attributes that others have changed
 
   // --- regular files ---
   unsigned opens = 0;

@@ -15,6 +15,11 @@ void Notifier::invalidate(std::uint64_t node) {
   changed_.notify_one();
 }
 
+void Notifier::invalidate_attributes(std::uint64_t node) {
+  // A negative offset leaves the pages alone.
+  ::fuse_lowlevel_notify_inval_inode(session_, node, -1, 0);
+}
+
 void Notifier::stop() {
   {
     std::lock_guard lock(mutex_);

@@ -21,6 +21,8 @@ class Notifier {
 
   /// Any thread; returns at once.
   void invalidate(std::uint64_t node);
+  /// Any thread, at once: only what the kernel believes of size and times. It waits for nothing.
+  void invalidate_attributes(std::uint64_t node);
   /// No more calls into the session.
   void stop();
 

@@ -186,10 +186,15 @@ void MountDaemon::watch_server() {
 std::string MountDaemon::mount() {
   const int give_up = line_.options.recovery == MountRecovery::kSoft ? EIO : ETIMEDOUT;
   remote_ = std::make_unique<MountedRemote>(*server_, give_up);
+  KernelCache kernel;
+  kernel.drop_data = [this](std::uint64_t node) {
+    if (notifier_ != nullptr) notifier_->invalidate(node);
+  };
+  kernel.drop_attributes = [this](std::uint64_t node) {
+    if (notifier_ != nullptr) notifier_->invalidate_attributes(node);
+  };
   files_ = std::make_unique<FileSystem>(loop_, *remote_, file_system_options(line_.options),
-                                        [this](std::uint64_t node) {
-                                          if (notifier_ != nullptr) notifier_->invalidate(node);
-                                        });
+                                        std::move(kernel));
   const RequestContext context{std::make_shared<const Caller>(Caller{::geteuid(), ::getegid(), {}}),
                                nullptr};
   if (int error = run_to_completion(loop_, files_->start(context))) {

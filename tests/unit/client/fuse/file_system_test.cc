@@ -28,8 +28,10 @@ class FileSystemTest : public testing::Test {
   }
   void build(FileSystemOptions options) {
     if (fs_ != nullptr) run(fs_->finish());
-    fs_ = std::make_unique<FileSystem>(*loop_, remote_, options,
-                                       [this](std::uint64_t id) { invalidated_.push_back(id); });
+    KernelCache kernel;
+    kernel.drop_data = [this](std::uint64_t id) { invalidated_.push_back(id); };
+    kernel.drop_attributes = [this](std::uint64_t id) { outdated_.push_back(id); };
+    fs_ = std::make_unique<FileSystem>(*loop_, remote_, options, std::move(kernel));
     ASSERT_EQ(run(fs_->start(me_)), 0);
   }
   template <typename T>
@@ -85,6 +87,7 @@ class FileSystemTest : public testing::Test {
   std::unique_ptr<FileSystem> fs_;
   TaskGroup started_;
   std::vector<std::uint64_t> invalidated_;
+  std::vector<std::uint64_t> outdated_;
   RequestContext me_{caller(0), nullptr};
   RequestContext other_{caller(1000), nullptr};
   int last_error_ = 0;
@@ -251,6 +254,15 @@ TEST_F(FileSystemTest, OpenDropsPagesOfAFileChangedElsewhere) {
   ASSERT_EQ(run(fs_->open(me_, node, O_RDONLY, &keep)), 0);
   EXPECT_FALSE(keep);
   EXPECT_EQ(fs_->visible(*node).size, 5u);
+  EXPECT_EQ(outdated_, std::vector<std::uint64_t>{node->id});
+  fs_->close(node);
+}
+
+TEST_F(FileSystemTest, OpenOfAnUnchangedFileLeavesTheKernelsAttributes) {
+  remote_.add_file("a", "one");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  EXPECT_TRUE(outdated_.empty());
   fs_->close(node);
 }
 
