@@ -39,8 +39,11 @@ struct EncodedList {
     using reference = const T&;
 
     explicit iterator(std::span<const std::byte> encoded) : decoder_(encoded) { next(); }
-    const T& operator*() const { return item_; }
-    const T* operator->() const { return &item_; }
+    const T& operator*() const& { return item_; }
+    const T* operator->() const& { return &item_; }
+    // The element is in the iterator: list.begin()->field would outlive it.
+    T operator*() && { return item_; }
+    const T* operator->() && = delete;
     iterator& operator++() {
       next();
       return *this;

@@ -77,7 +77,9 @@ bool_t no_results(XDR*, void*) {
 /// The message is of the kind that `value` says when it is written. What is read is a reply.
 bool_t run_message(XDR* xdrs, ::rpc_msg* value) {
   if (xdrs->x_op == XDR_ENCODE && value->rm_direction == ::CALL) return xdr_callmsg(xdrs, value);
-  if (value->rm_reply.rp_stat == ::MSG_ACCEPTED && value->acpted_rply.ar_stat == ::SUCCESS) {
+  int accept = 0;  // may be no value of the enumeration: not to be read as one
+  std::memcpy(&accept, &value->acpted_rply.ar_stat, sizeof accept);
+  if (value->rm_reply.rp_stat == ::MSG_ACCEPTED && accept == ::SUCCESS) {
     value->acpted_rply.ar_results.where = nullptr;
     value->acpted_rply.ar_results.proc = reinterpret_cast<xdrproc_t>(no_results);
   }

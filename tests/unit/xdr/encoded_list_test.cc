@@ -149,8 +149,9 @@ TEST(ListWriter, ItsListGoesIntoAnOuterList) {
   exports back;
   ASSERT_TRUE(decode_exactly(encoder.bytes(), back));
   ASSERT_EQ(back.nodes.count, 1u);
+  exportnode node = *back.nodes.begin();
   std::vector<std::string_view> names;
-  for (const groupnode& group : back.nodes.begin()->ex_groups)
+  for (const groupnode& group : node.ex_groups)
     names.push_back(group.gr_name);
   EXPECT_EQ(names, (std::vector<std::string_view>{"192.0.2.0/24", "*.example"}));
 }
