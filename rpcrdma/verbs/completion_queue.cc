@@ -84,13 +84,20 @@ void VerbsCompletionQueue::forget(VerbsQueuePair& queue_pair, std::uint32_t owne
     const WorkId id = WorkId::decode(wc.wr_id);
     return id.kind == WorkKind::kSendQueue && id.owner == owner;
   });
-  std::erase_if(injected_, [&](const WorkCompletion& c) { return c.queue_pair == &queue_pair; });
+  std::erase_if(ready_, [&](const Ready& ready) {
+    if (ready.completion.queue_pair != &queue_pair) return false;
+    if (ready.completion.opcode == WorkOpcode::kReceive) {
+      ReceiveQueue* receives = device_.receive_queue(ready.receive.owner);
+      if (receives != nullptr) receives->give_back(ready.receive.slot);
+    }
+    return true;
+  });
   by_owner_.erase(owner);
 }
 
-void VerbsCompletionQueue::inject(const WorkCompletion& completion) {
-  injected_.push_back(completion);
-  loop_.defer(*this);
+void VerbsCompletionQueue::report(const WorkCompletion& completion) {
+  ready_.push_back({completion, {}});
+  if (!polling_) loop_.defer(*this);
 }
 
 bool VerbsCompletionQueue::run_handler() {
@@ -129,58 +136,66 @@ std::size_t VerbsCompletionQueue::poll(std::span<WorkCompletion> out) {
   return count;
 }
 
+bool VerbsCompletionQueue::deliver(const Ready& ready, WorkCompletion* out) {
+  *out = ready.completion;
+  if (out->opcode != WorkOpcode::kReceive) return true;
+  ReceiveQueue* receives = device_.receive_queue(ready.receive.owner);
+  return receives != nullptr && receives->take(ready.receive.slot, &out->wr_id);
+}
+
 std::size_t VerbsCompletionQueue::take_ready(std::span<WorkCompletion> out) {
   std::size_t count = 0;
-  while (count < out.size() && !taken_.empty()) {
-    const ibv_wc wc = taken_.front();
-    taken_.pop_front();
-    if (translate(wc, &out[count])) ++count;
-  }
   std::array<ibv_wc, 16> batch;
-  while (count < out.size()) {
-    const auto room = static_cast<int>(std::min(batch.size(), out.size() - count));
-    const int got = ::ibv_poll_cq(cq_.get(), room, batch.data());
-    if (got <= 0) break;
-    for (int i = 0; i < got; ++i) {
-      if (translate(batch[static_cast<std::size_t>(i)], &out[count])) ++count;
+  polling_ = true;
+  for (;;) {
+    while (count < out.size() && !ready_.empty()) {
+      if (deliver(ready_.front(), &out[count])) ++count;
+      ready_.pop_front();
     }
+    if (count == out.size()) break;
+    if (!taken_.empty()) {
+      const ibv_wc wc = taken_.front();
+      taken_.pop_front();
+      translate(wc);
+      continue;
+    }
+    const int got = ::ibv_poll_cq(cq_.get(), batch.size(), batch.data());
+    if (got <= 0) break;
+    for (int i = 0; i < got; ++i)
+      translate(batch[static_cast<std::size_t>(i)]);
   }
-  while (count < out.size() && !injected_.empty()) {
-    out[count++] = injected_.front();
-    injected_.pop_front();
-  }
+  polling_ = false;
   return count;
 }
 
-bool VerbsCompletionQueue::translate(const ibv_wc& wc, WorkCompletion* out) {
+void VerbsCompletionQueue::translate(const ibv_wc& wc) {
   const WorkId id = WorkId::decode(wc.wr_id);
-  if (id.kind == WorkKind::kReceive) return translate_receive(wc, id, out);
-  auto owner = by_owner_.find(id.owner);
-  return owner != by_owner_.end() && owner->second->complete_send(id.slot, wc.status, out);
+  if (id.kind == WorkKind::kReceive) return translate_receive(wc, id);
+  if (auto owner = by_owner_.find(id.owner); owner != by_owner_.end()) {
+    owner->second->send_ended(id.slot, wc.status);
+  }
 }
 
-bool VerbsCompletionQueue::translate_receive(const ibv_wc& wc, const WorkId& id,
-                                             WorkCompletion* out) {
+void VerbsCompletionQueue::translate_receive(const ibv_wc& wc, const WorkId& id) {
   ReceiveQueue* receives = device_.receive_queue(id.owner);
-  if (receives == nullptr) return false;
+  if (receives == nullptr) return;
   auto found = by_number_.find(wc.qp_num);
   VerbsQueuePair* queue_pair = found == by_number_.end() ? nullptr : found->second;
   if (wc.status != IBV_WC_SUCCESS || queue_pair == nullptr || queue_pair->closed()) {
     receives->give_back(id.slot);
     if (queue_pair != nullptr) queue_pair->receive_failed(wc.status);
-    return false;
+    return;
   }
-  *out = {};
-  if (!receives->take(id.slot, &out->wr_id)) return false;
-  out->opcode = WorkOpcode::kReceive;
-  out->byte_count = wc.byte_len;
-  out->queue_pair = queue_pair;
+  WorkCompletion completion;
+  completion.opcode = WorkOpcode::kReceive;
+  completion.byte_count = wc.byte_len;
+  completion.queue_pair = queue_pair;
   if ((wc.wc_flags & IBV_WC_WITH_INV) != 0) {
-    out->invalidated = true;
-    out->invalidated_handle = wc.invalidated_rkey;
+    completion.invalidated = true;
+    completion.invalidated_handle = wc.invalidated_rkey;
   }
   queue_pair->message_arrived();
-  return true;
+  ready_.push_back({completion, id});
 }
 
 }  // namespace nfsrdma::verbs

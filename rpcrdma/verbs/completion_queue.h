@@ -34,19 +34,27 @@ class VerbsCompletionQueue final : public CompletionQueue, private FdWatcher, pr
   void discard_receives(std::uint32_t number);
   /// After that: drops what is left of the queue pair.
   void forget(VerbsQueuePair& queue_pair, std::uint32_t owner);
-  /// Queues a completion of our own making and tells the handler soon.
-  void inject(const WorkCompletion& completion);
+  /// A queue pair's work ended. Tells the handler soon, when it is not polling already.
+  void report(const WorkCompletion& completion);
   /// Lets the handler poll now. Did it empty the queue?
   bool run_handler();
 
  private:
+  // A receive leaves its slot only when poll() gives it, so that one that nobody saw can be given
+  // back.
+  struct Ready {
+    WorkCompletion completion;
+    WorkId receive;
+  };
+
   VerbsCompletionQueue(VerbsDevice& device, EventLoop& loop, CompletionHandler& handler)
       : device_(device), loop_(loop), handler_(handler) {}
   void on_fd_ready(std::uint32_t events) override;
   void run_deferred() override;
+  bool deliver(const Ready& ready, WorkCompletion* out);
   std::size_t take_ready(std::span<WorkCompletion> out);
-  bool translate(const ibv_wc& wc, WorkCompletion* out);
-  bool translate_receive(const ibv_wc& wc, const WorkId& id, WorkCompletion* out);
+  void translate(const ibv_wc& wc);
+  void translate_receive(const ibv_wc& wc, const WorkId& id);
   void acknowledge();
 
   VerbsDevice& device_;
@@ -57,12 +65,13 @@ class VerbsCompletionQueue final : public CompletionQueue, private FdWatcher, pr
   bool watching_ = false;
   bool armed_ = false;
   bool dry_ = false;
+  bool polling_ = false;
   unsigned unacknowledged_ = 0;
   std::uint32_t next_owner_ = 1;
   std::unordered_map<std::uint32_t, VerbsQueuePair*> by_owner_;
   std::unordered_map<std::uint32_t, VerbsQueuePair*> by_number_;
   std::deque<ibv_wc> taken_;  // taken out early by forget()
-  std::deque<WorkCompletion> injected_;
+  std::deque<Ready> ready_;   // in the order in which poll() gives them
 };
 
 }  // namespace nfsrdma::verbs

@@ -169,13 +169,9 @@ void VerbsQueuePair::drain_timed_out() {
   destroy_qp();
   completions_.run_handler();  // sends that the adapter ended meanwhile
   while (ring_.outstanding() > 0) {
-    const SendRing::Entry entry = ring_.pop();
-    WorkCompletion completion;
-    completion.wr_id = entry.wr_id;
-    completion.opcode = entry.opcode;
-    completion.status = WorkStatus::kFlushed;
-    completion.queue_pair = this;
-    completions_.inject(completion);
+    SendRing::Entry entry = ring_.pop();
+    if (!entry.done) entry.status = WorkStatus::kFlushed;
+    if (entry.reported()) report(entry);
   }
   loop_.defer(*this);
 }

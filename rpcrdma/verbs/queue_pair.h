@@ -50,8 +50,7 @@ class VerbsQueuePair final : public QueuePair,
 
   // For VerbsCompletionQueue.
   bool closed() const { return state_ == State::kClosed; }
-  /// False when there is nothing to report.
-  bool complete_send(std::uint32_t sequence, ibv_wc_status status, WorkCompletion* out);
+  void send_ended(std::uint32_t sequence, ibv_wc_status status);
   void receive_failed(ibv_wc_status status);
   void message_arrived() {
     if (!established_) establish();
@@ -70,6 +69,7 @@ class VerbsQueuePair final : public QueuePair,
   void drain(Error why);
   void drain_timed_out();
   void queue_emptied();
+  void report(const SendRing::Entry& entry);
   void destroy_qp();
 
   VerbsDevice& device_;

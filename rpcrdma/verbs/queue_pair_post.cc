@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work requests of a VerbsQueuePair: posting and completion. Plain ibv_post_send (wire.md 6.3).
+#include <algorithm>
 #include <array>
 
 #include "rpcrdma/base/log.h"
@@ -43,17 +44,18 @@ struct Chain {
     to.wr_id = wr_id;
     to.opcode = opcode_of(from, device.send_with_invalidate);
     to.sg_list = &sges[index * kMaxSges];
+    const bool reads = from.opcode == WorkOpcode::kRead;
     std::uint32_t total = 0;
     for (const Sge& sge : from.sges) {
       if (sge.length == 0) continue;  // some providers take 0 for 2^31
-      const bool sink = from.opcode == WorkOpcode::kRead && from.read_sink != nullptr;
+      const bool sink = reads && from.read_sink != nullptr;
       to.sg_list[to.num_sge++] = {reinterpret_cast<std::uintptr_t>(sge.address), sge.length,
                                   sink ? from.read_sink->lkey() : sge.lkey};
       total += sge.length;
     }
-    if (from.signaled) to.send_flags |= IBV_SEND_SIGNALED;
+    // SendRing::Entry::adapter_reports() says why Reads always are.
+    if (from.signaled || reads) to.send_flags |= IBV_SEND_SIGNALED;
     if (from.fence) to.send_flags |= IBV_SEND_FENCE;
-    const bool reads = from.opcode == WorkOpcode::kRead;
     // siw's kernel side takes inline data with Send and Write alone.
     const bool may_inline = !reads && to.opcode != IBV_WR_SEND_WITH_INV;
     if (may_inline && total > 0 && total <= max_inline) to.send_flags |= IBV_SEND_INLINE;
@@ -73,7 +75,6 @@ struct Chain {
 Result<void> VerbsQueuePair::post(std::span<const WorkRequest> requests, std::size_t* posted) {
   *posted = 0;
   if (state_ >= State::kClosing || qp_ == nullptr) return Error{Errc::kClosed, 0, "post"};
-  if (requests.size() > ring_.room()) return Error{Errc::kExhausted, 0, "send queue full"};
   for (const WorkRequest& request : requests) {
     const std::size_t limit = request.opcode == WorkOpcode::kRead ? device_.info().max_read_sge
                                                                   : device_.info().max_send_sge;
@@ -82,8 +83,11 @@ Result<void> VerbsQueuePair::post(std::span<const WorkRequest> requests, std::si
     }
   }
   while (*posted < requests.size()) {
+    if (ring_.room() == 0) return Error{Errc::kExhausted, 0, "send queue full"};
     std::size_t done = 0;
-    auto part = requests.subspan(*posted, std::min(kChain, requests.size() - *posted));
+    const std::size_t count =
+        std::min({kChain, requests.size() - *posted, std::size_t{ring_.room()}});
+    auto part = requests.subspan(*posted, count);
     auto result = post_chain(part, &done);
     *posted += done;
     if (!result.ok()) {
@@ -102,7 +106,7 @@ Result<void> VerbsQueuePair::post_chain(std::span<const WorkRequest> requests,
     const WorkRequest& request = requests[i];
     chain.fill(i, request, WorkId{WorkKind::kSendQueue, owner_, ring_.next()}.encode(),
                device_.info(), max_inline_);
-    ring_.push({request.wr_id, request.opcode, request.signaled});
+    ring_.push(request.wr_id, request.opcode, request.signaled);
   }
   ibv_send_wr* bad = nullptr;
   int err = post_errno(::ibv_post_send(qp_, chain.requests.data(), &bad));
@@ -124,22 +128,30 @@ Result<void> VerbsQueuePair::post_chain(std::span<const WorkRequest> requests,
   return system_error("ibv_post_send", err);
 }
 
-bool VerbsQueuePair::complete_send(std::uint32_t sequence, ibv_wc_status status,
-                                   WorkCompletion* out) {
-  if (!ring_.contains(sequence)) return false;
-  const SendRing::Entry entry = ring_.retire(sequence);
-  *out = {};
-  out->wr_id = entry.wr_id;
-  out->opcode = entry.opcode;
-  out->queue_pair = this;
+void VerbsQueuePair::send_ended(std::uint32_t sequence, ibv_wc_status status) {
+  const bool flushed = status == IBV_WC_WR_FLUSH_ERR || failed_;
+  const WorkStatus result = status == IBV_WC_SUCCESS ? WorkStatus::kSuccess
+                            : flushed                ? WorkStatus::kFlushed
+                                                     : WorkStatus::kFailed;
+  if (!ring_.complete(sequence, result)) return;
   if (status != IBV_WC_SUCCESS) {
-    const bool first = status != IBV_WC_WR_FLUSH_ERR && !failed_;
-    out->status = first ? WorkStatus::kFailed : WorkStatus::kFlushed;
     failed_ = true;
-    drain({first ? Errc::kProtocol : Errc::kClosed, 0, ::ibv_wc_status_str(status)});
+    drain({flushed ? Errc::kClosed : Errc::kProtocol, 0, ::ibv_wc_status_str(status)});
+  }
+  SendRing::Entry entry;
+  while (ring_.pop_ended(&entry)) {
+    if (entry.reported()) report(entry);
   }
   if (ring_.outstanding() == 0) queue_emptied();
-  return status != IBV_WC_SUCCESS || entry.signaled;
+}
+
+void VerbsQueuePair::report(const SendRing::Entry& entry) {
+  WorkCompletion completion;
+  completion.wr_id = entry.wr_id;
+  completion.opcode = entry.opcode;
+  completion.status = entry.status;
+  completion.queue_pair = this;
+  completions_.report(completion);
 }
 
 void VerbsQueuePair::receive_failed(ibv_wc_status status) {

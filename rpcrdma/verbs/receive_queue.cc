@@ -132,7 +132,8 @@ Result<void> ReceiveQueue::attach(ibv_qp* queue_pair) {
   members_.push_back({queue_pair, 0});
   deal();
   Member* member = member_of(queue_pair);
-  if (member != nullptr && member->held > 0) return {};
+  // A queue that nobody has filled yet is its user's choice; one that others hold is a limit.
+  if (member != nullptr && (member->held > 0 || free_.size() == slots_.size())) return {};
   std::erase_if(members_, [&](const Member& m) { return m.queue_pair == queue_pair; });
   return Error{Errc::kExhausted, 0, "no receive buffers left for another connection"};
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SendRing: what is on one queue pair's send queue, in order. Adapters report nothing for
-// unsignalled work that succeeded and leave out the opcode of work that failed; the ring knows
-// both, and how much room is left. Pure, so that it is tested without a device.
+// unsignalled work that succeeded, leave out the opcode of work that failed, and siw reports a Send
+// before the RDMA Read in front of it; the seam promises posting order. The ring knows what was
+// posted, holds early reports back, and counts the room left. Pure: tested without a device.
 #pragma once
 
 #include <bit>
@@ -17,7 +18,14 @@ class SendRing {
   struct Entry {
     std::uint64_t wr_id = 0;
     WorkOpcode opcode = WorkOpcode::kSend;
-    bool signaled = true;
+    bool signaled = true;  // as the user wants it
+    // Filled in by complete().
+    bool done = false;
+    WorkStatus status = WorkStatus::kSuccess;
+
+    bool reported() const { return signaled || status != WorkStatus::kSuccess; }
+    /// Is the adapter told to report it? Reads always: they alone may end after what follows them.
+    bool adapter_reports() const { return signaled || opcode == WorkOpcode::kRead; }
   };
 
   explicit SendRing(std::uint32_t depth) : depth_(depth), entries_(std::bit_ceil(depth)) {}
@@ -27,20 +35,36 @@ class SendRing {
   /// The number that the next entry gets.
   std::uint32_t next() const { return next_; }
   /// room() must be there.
-  void push(const Entry& entry) { at(next_++) = entry; }
+  void push(std::uint64_t wr_id, WorkOpcode opcode, bool signaled) {
+    at(next_++) = {wr_id, opcode, signaled, false, WorkStatus::kSuccess};
+  }
   /// Takes back what the adapter refused, newest first.
   void unpush(std::uint32_t count) { next_ -= count; }
-  /// Is `sequence` on the queue? False for late and repeated completions.
-  bool contains(std::uint32_t sequence) const { return sequence - oldest_ < outstanding(); }
-  /// Ends everything up to and including `sequence` (which must be contained); returns its entry.
-  Entry retire(std::uint32_t sequence) {
-    oldest_ = sequence + 1;
-    return at(sequence);
+
+  /// The adapter reports `sequence`. False for late and repeated reports, which change nothing.
+  bool complete(std::uint32_t sequence, WorkStatus status) {
+    if (sequence - oldest_ >= outstanding() || at(sequence).done) return false;
+    at(sequence).done = true;
+    at(sequence).status = status;
+    if (sequence - oldest_ >= known_ - oldest_ || known_ - oldest_ > outstanding()) {
+      known_ = sequence + 1;
+    }
+    return true;
   }
-  /// Takes the oldest entry; outstanding() must be above 0.
+  /// The oldest entry when it has ended, in posting order; false when it has not (or none is left).
+  bool pop_ended(Entry* entry) {
+    if (outstanding() == 0) return false;
+    const Entry& oldest = at(oldest_);
+    const bool something_later_ended = known_ - oldest_ - 1 < outstanding();
+    if (!oldest.done && (oldest.adapter_reports() || !something_later_ended)) return false;
+    *entry = oldest;
+    ++oldest_;
+    return true;
+  }
+  /// The oldest entry, ended or not; outstanding() must be above 0.
   Entry pop() { return at(oldest_++); }
   /// Will the newest entry report its success?
-  bool newest_is_signaled() const { return outstanding() == 0 || at(next_ - 1).signaled; }
+  bool newest_is_signaled() const { return outstanding() == 0 || at(next_ - 1).adapter_reports(); }
 
  private:
   Entry& at(std::uint32_t sequence) { return entries_[sequence & (entries_.size() - 1)]; }
@@ -52,6 +76,7 @@ class SendRing {
   std::vector<Entry> entries_;
   std::uint32_t next_ = 0;
   std::uint32_t oldest_ = 0;
+  std::uint32_t known_ = 0;  // one behind the newest entry that was reported
 };
 
 }  // namespace nfsrdma::verbs

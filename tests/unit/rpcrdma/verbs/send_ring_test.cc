@@ -3,50 +3,113 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "rpcrdma/verbs/work_id.h"
 
 namespace nfsrdma::verbs {
 namespace {
 
-SendRing::Entry entry(std::uint64_t wr_id, bool signaled = true) {
-  return {wr_id, WorkOpcode::kWrite, signaled};
+void push(SendRing& ring, std::uint64_t wr_id, bool signaled = true,
+          WorkOpcode opcode = WorkOpcode::kWrite) {
+  ring.push(wr_id, opcode, signaled);
+}
+
+/// The wr_ids that have ended, in order; those that are not reported in parentheses.
+std::string ended(SendRing& ring) {
+  std::string text;
+  SendRing::Entry entry;
+  while (ring.pop_ended(&entry)) {
+    const std::string id = std::to_string(entry.wr_id);
+    text += (text.empty() ? "" : " ") + (entry.reported() ? id : "(" + id + ")");
+  }
+  return text;
 }
 
 TEST(SendRing, RoomShrinksWithEachEntry) {
   SendRing ring(3);
   EXPECT_EQ(ring.room(), 3U);
-  ring.push(entry(1));
-  ring.push(entry(2));
+  push(ring, 1);
+  push(ring, 2);
   EXPECT_EQ(ring.room(), 1U);
   EXPECT_EQ(ring.outstanding(), 2U);
 }
 
-TEST(SendRing, RetiringOneRetiresAllBeforeIt) {
+TEST(SendRing, ReportRetiresTheUnsignalledBeforeIt) {
   SendRing ring(4);
-  ring.push(entry(10, false));
-  ring.push(entry(11, false));
-  ring.push(entry(12));
-  ring.push(entry(13));
-  EXPECT_EQ(ring.retire(2).wr_id, 12U);
+  push(ring, 10, false);
+  push(ring, 11, false);
+  push(ring, 12);
+  push(ring, 13);
+  EXPECT_TRUE(ring.complete(2, WorkStatus::kSuccess));
+  EXPECT_EQ(ended(ring), "(10) (11) 12");
   EXPECT_EQ(ring.outstanding(), 1U);
-  EXPECT_EQ(ring.pop().wr_id, 13U);
 }
 
-TEST(SendRing, LateAndRepeatedCompletionsAreNotContained) {
+TEST(SendRing, UnsignalledAloneStays) {
   SendRing ring(4);
-  ring.push(entry(1));
-  ring.push(entry(2));
-  ring.retire(0);
-  EXPECT_FALSE(ring.contains(0));
-  EXPECT_TRUE(ring.contains(1));
-  EXPECT_FALSE(ring.contains(2));
+  push(ring, 10, false);
+  push(ring, 11);
+  EXPECT_EQ(ended(ring), "");
+}
+
+TEST(SendRing, SendWaitsForTheReadInFrontOfIt) {
+  SendRing ring(4);
+  push(ring, 1, true, WorkOpcode::kRead);
+  push(ring, 2);
+  EXPECT_TRUE(ring.complete(1, WorkStatus::kSuccess));
+  EXPECT_EQ(ended(ring), "");
+  EXPECT_TRUE(ring.complete(0, WorkStatus::kSuccess));
+  EXPECT_EQ(ended(ring), "1 2");
+}
+
+TEST(SendRing, UnsignalledReadIsWaitedForAndNotReported) {
+  SendRing ring(4);
+  push(ring, 1, false, WorkOpcode::kRead);
+  push(ring, 2);
+  EXPECT_TRUE(ring.complete(1, WorkStatus::kSuccess));
+  EXPECT_EQ(ended(ring), "");
+  EXPECT_TRUE(ring.complete(0, WorkStatus::kSuccess));
+  EXPECT_EQ(ended(ring), "(1) 2");
+}
+
+TEST(SendRing, UnsignalledBehindAReadWaitsForAReportBehindItself) {
+  SendRing ring(4);
+  push(ring, 1, true, WorkOpcode::kRead);
+  push(ring, 2, false);
+  push(ring, 3);
+  EXPECT_TRUE(ring.complete(0, WorkStatus::kSuccess));
+  EXPECT_EQ(ended(ring), "1");
+  EXPECT_TRUE(ring.complete(2, WorkStatus::kSuccess));
+  EXPECT_EQ(ended(ring), "(2) 3");
+}
+
+TEST(SendRing, UnsignalledThatFailsIsReported) {
+  SendRing ring(4);
+  push(ring, 1, false);
+  push(ring, 2, false);
+  EXPECT_TRUE(ring.complete(0, WorkStatus::kFailed));
+  EXPECT_TRUE(ring.complete(1, WorkStatus::kFlushed));
+  EXPECT_EQ(ended(ring), "1 2");
+}
+
+TEST(SendRing, LateAndRepeatedReportsChangeNothing) {
+  SendRing ring(4);
+  push(ring, 1);
+  push(ring, 2);
+  EXPECT_TRUE(ring.complete(0, WorkStatus::kSuccess));
+  EXPECT_FALSE(ring.complete(0, WorkStatus::kSuccess)) << "repeated";
+  EXPECT_EQ(ended(ring), "1");
+  EXPECT_FALSE(ring.complete(0, WorkStatus::kSuccess)) << "late";
+  EXPECT_FALSE(ring.complete(2, WorkStatus::kSuccess)) << "never posted";
+  EXPECT_EQ(ring.outstanding(), 1U);
 }
 
 TEST(SendRing, TakesBackWhatTheAdapterRefused) {
   SendRing ring(4);
-  ring.push(entry(1));
-  ring.push(entry(2));
-  ring.push(entry(3));
+  push(ring, 1);
+  push(ring, 2);
+  push(ring, 3);
   ring.unpush(2);
   EXPECT_EQ(ring.next(), 1U);
   EXPECT_EQ(ring.outstanding(), 1U);
@@ -55,19 +118,24 @@ TEST(SendRing, TakesBackWhatTheAdapterRefused) {
 TEST(SendRing, DepthNeedNotBeAPowerOfTwo) {
   SendRing ring(5);
   for (std::uint32_t round = 0; round < 100; ++round) {
+    const std::uint32_t first = round * 5;
     for (std::uint32_t i = 0; i < 5; ++i)
-      ring.push(entry(round * 5 + i));
+      push(ring, first + i, i == 4);
     EXPECT_EQ(ring.room(), 0U);
-    EXPECT_EQ(ring.retire(round * 5 + 3).wr_id, round * 5 + 3);
-    EXPECT_EQ(ring.pop().wr_id, round * 5 + 4);
+    EXPECT_TRUE(ring.complete(first + 4, WorkStatus::kSuccess));
+    SendRing::Entry entry;
+    std::uint32_t count = 0;
+    while (ring.pop_ended(&entry))
+      EXPECT_EQ(entry.wr_id, first + count++);
+    EXPECT_EQ(count, 5U);
   }
 }
 
 TEST(SendRing, KnowsWhetherItsEndIsSignaled) {
   SendRing ring(4);
   EXPECT_TRUE(ring.newest_is_signaled());
-  ring.push(entry(1));
-  ring.push(entry(2, false));
+  push(ring, 1);
+  push(ring, 2, false);
   EXPECT_FALSE(ring.newest_is_signaled());
 }
 
