@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our passive side against bytes on a socket.
+#include "rpcrdma/iwarp/tcp_driver.h"
+#include "tests/unit/rpcrdma/iwarp/raw_peer.h"
+#include "tests/unit/rpcrdma/iwarp/vectors.h"
+
+namespace nfsrdma::iwarp::test {
+namespace {
+
+constexpr char kSendHelloNoCrc[] =
+    "00174143 00000000 00000000 00000001 00000000 68656c6c 6f000000 00000000";
+
+class ResponderSocket : public RawPeerTest {
+ protected:
+  /// Connected as the Linux client, without CRC.
+  UniqueFd linux_client() {
+    listen();
+    ours_.private_data = from_hex("f6ab0e18 01010303");
+    ours_.outbound_reads = 32;
+    return dial_and_ask(kLinuxRequest, &reply_, 32);
+  }
+  std::string reply_;
+};
+
+TEST_F(ResponderSocket, LinuxClientGetsTheByteExactReply) {
+  start();
+  UniqueFd fd = linux_client();
+  EXPECT_EQ(reply_, "4d504120 49442052 65702046 72616d65 1002000c 00000020 f6ab0e18 01010303");
+  EXPECT_EQ(request_data_, "f6ab0e18 01010303");
+  EXPECT_EQ(peer_reads_, 128u);
+}
+
+TEST_F(ResponderSocket, IsSilentUntilTheFirstFpdu) {
+  start();
+  UniqueFd fd = linux_client();
+  ASSERT_TRUE(ours_.send(1, ours_.text("early")).ok());
+  EXPECT_TRUE(hears_nothing(fd));
+  ours_.post_receives(1);
+  say(fd, kSendHelloNoCrc);
+  EXPECT_EQ(hear(fd, 32),
+            "00174143 00000000 00000000 00000001 00000000 6561726c 79000000 00000000");
+  EXPECT_EQ(ours_.established, 1);
+  EXPECT_EQ(ours_.messages, std::vector<std::string>{"hello"});
+}
+
+TEST_F(ResponderSocket, RequestInSingleBytesIsUnderstood) {
+  start();
+  listen();
+  UniqueFd fd = dial();
+  for (std::byte b : from_hex(kLinuxRequest)) {
+    ASSERT_EQ(::send(fd.get(), &b, 1, MSG_NOSIGNAL), 1);
+    turn();
+  }
+  EXPECT_TRUE(until([&] { return requests_ == 1; }));
+}
+
+TEST_F(ResponderSocket, RpcOverTcpIsClosedAtOnce) {
+  start();
+  listen();
+  UniqueFd fd = dial();
+  say(fd, "80000028 12345678 00000000 00000002");
+  EXPECT_TRUE(hears_end(fd));
+  EXPECT_EQ(requests_, 0);
+}
+
+TEST_F(ResponderSocket, SilentPeerIsClosedInTime) {
+  IwarpOptions options;
+  options.handshake_timeout = std::chrono::milliseconds(30);
+  start(options);
+  listen();
+  UniqueFd fd = dial();
+  EXPECT_TRUE(hears_end(fd));
+}
+
+TEST_F(ResponderSocket, HalfOpenHandshakesAreLimitedPerAddress) {
+  IwarpOptions options;
+  options.max_half_open_per_address = 2;
+  start(options);
+  listen();
+  UniqueFd one = dial();
+  UniqueFd two = dial();
+  UniqueFd three = dial();
+  EXPECT_TRUE(hears_end(three));
+  EXPECT_TRUE(hears_nothing(one));
+  two.reset();
+  one.reset();
+  for (int i = 0; i < 5; ++i)
+    turn();
+  UniqueFd four = dial();
+  EXPECT_TRUE(hears_nothing(four));
+}
+
+TEST_F(ResponderSocket, MarkersAreRejected) {
+  start();
+  listen();
+  UniqueFd fd = dial_and_ask("4d504120 49442052 65712046 72616d65 90020004 00800000", &reply_, 24);
+  EXPECT_EQ(reply_, "4d504120 49442052 65702046 72616d65 30020004 00000000");
+}
+
+TEST_F(ResponderSocket, RejectLeavesTheFirstFinToThePeer) {
+  start();
+  listen();
+  reject_ = true;
+  UniqueFd fd = dial_and_ask(kLinuxRequest, &reply_, 24);
+  EXPECT_EQ(reply_, "4d504120 49442052 65702046 72616d65 30020004 00000000");
+  EXPECT_TRUE(hears_nothing(fd));
+  ::shutdown(fd.get(), SHUT_WR);
+  EXPECT_TRUE(hears_end(fd));
+}
+
+TEST_F(ResponderSocket, ReadAsRtrIsAnsweredAndEstablishes) {
+  start();
+  listen();
+  UniqueFd fd = dial_and_ask("4d504120 49442052 65712046 72616d65 10020004 80104001", &reply_, 24);
+  say(fd,
+      "002e4141 00000000 00000001 00000001 00000000 00000000 00000000 00000000 00000000 "
+      "00000000 00000000 00000000 00000000");
+  EXPECT_EQ(hear(fd, 20), "000ec142 00000000 00000000 00000000 00000000");
+  EXPECT_EQ(ours_.established, 1);
+}
+
+TEST_F(ResponderSocket, WriteAsRtrEstablishesWithoutAWord) {
+  start();
+  listen();
+  UniqueFd fd = dial_and_ask("4d504120 49442052 65712046 72616d65 10020004 8020c001", &reply_, 24);
+  say(fd, "000ec140 00000000 00000000 00000000 00000000");
+  EXPECT_TRUE(until([&] { return ours_.established == 1; }));
+  EXPECT_TRUE(hears_nothing(fd));
+}
+
+TEST_F(ResponderSocket, CrcIsUsedWhenThePeerAsks) {
+  start();
+  listen();
+  UniqueFd fd = dial_and_ask("4d504120 49442052 65712046 72616d65 50020004 00800000", &reply_, 24);
+  ours_.post_receives(2);
+  say(fd, kSendHello);
+  EXPECT_TRUE(until([&] { return ours_.messages.size() == 1; }));
+  ASSERT_TRUE(ours_.send(1, ours_.text("hello")).ok());
+  EXPECT_EQ(hear(fd, 32), kSendHello);
+}
+
+TEST_F(ResponderSocket, ViolationIsAnsweredWithTerminateAndClose) {
+  start();
+  UniqueFd fd = linux_client();
+  ours_.post_receives(1);
+  say(fd, kSendHelloNoCrc);
+  say(fd, "000fc140 1122aa55 00000000 00001000 01000000 00000000");
+  EXPECT_EQ(hear(fd, 44),
+            "00264147 00000000 00000002 00000001 00000000 1100c000 000fc140 1122aa55 00000000 "
+            "00001000 00000000");
+  EXPECT_TRUE(hears_end(fd));
+  EXPECT_EQ(ours_.disconnected, 1);
+  EXPECT_EQ(ours_.reason.code, Errc::kProtocol);
+}
+
+TEST_F(ResponderSocket, FirstFpduInErrorIsClosedWithoutTerminate) {
+  start();
+  UniqueFd fd = linux_client();
+  say(fd, "000fc140 1122aa55 00000000 00001000 01000000 00000000");
+  EXPECT_TRUE(hears_end(fd));
+}
+
+TEST_F(ResponderSocket, TerminateOfThePeerEndsTheConnection) {
+  start();
+  UniqueFd fd = linux_client();
+  ours_.post_receives(1);
+  say(fd, kSendHelloNoCrc);
+  say(fd, "00164147 00000000 00000002 00000001 00000000 20050000 00000000");
+  EXPECT_TRUE(until([&] { return ours_.disconnected == 1; }));
+  EXPECT_EQ(ours_.reason.code, Errc::kProtocol);
+  EXPECT_TRUE(hears_end(fd));
+}
+
+TEST_F(ResponderSocket, FinInsideAnFpduIsNoOrderlyMessage) {
+  start();
+  UniqueFd fd = linux_client();
+  ours_.post_receives(1);
+  say(fd, "00174143 00000000 00000000");
+  ::shutdown(fd.get(), SHUT_WR);
+  EXPECT_TRUE(until([&] { return ours_.disconnected == 1; }));
+  EXPECT_STREQ(ours_.reason.where, "the peer closed the connection inside an FPDU");
+}
+
+TEST_F(ResponderSocket, ResetIsReported) {
+  start();
+  UniqueFd fd = linux_client();
+  reset(fd);
+  EXPECT_TRUE(until([&] { return ours_.disconnected == 1; }));
+}
+
+TEST_F(ResponderSocket, PeerWaitsWhileNoReceiveIsPosted) {
+  start();
+  UniqueFd fd = linux_client();
+  say(fd, kSendHelloNoCrc);
+  say(fd, "00124143 00000000 00000000 00000002 00000000 00000000");
+  for (int i = 0; i < 5; ++i)
+    turn();
+  EXPECT_TRUE(ours_.messages.empty());
+  EXPECT_EQ(ours_.disconnected, 0);
+  ours_.post_receives(1);
+  EXPECT_TRUE(until([&] { return ours_.messages.size() == 1; }));
+  ours_.post_receives(1);
+  EXPECT_TRUE(until([&] { return ours_.messages.size() == 2; }));
+  EXPECT_EQ(ours_.messages, (std::vector<std::string>{"hello", ""}));
+}
+
+TEST_F(ResponderSocket, DestroyedWhileWaitingForAReceiveIsForgotten) {
+  start();
+  UniqueFd fd = linux_client();
+  say(fd, kSendHelloNoCrc);
+  for (int i = 0; i < 5; ++i)
+    turn();
+  ours_.queue_pair.reset();
+  ours_.post_receives(1);
+  for (int i = 0; i < 5; ++i)
+    turn();
+  EXPECT_TRUE(ours_.messages.empty());
+}
+
+TEST_F(ResponderSocket, PortInUseNamesTheLikelyHolder) {
+  start();
+  listen();
+  auto second = fabric_->listen(*loop_, listener_->address(), *this);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().sys, EADDRINUSE);
+  EXPECT_NE(second.error().message().find("kernel NFS server"), std::string::npos);
+}
+
+TEST_F(ResponderSocket, WildcardsOfBothFamiliesShareAPort) {
+  start();
+  auto v4 = fabric_->listen(*loop_, SocketAddress::any_v4(0), *this);
+  ASSERT_TRUE(v4.ok());
+  auto v6 = fabric_->listen(*loop_, SocketAddress::any_v6((*v4)->address().port()), *this);
+  if (!v6.ok() && v6.error().sys == EAFNOSUPPORT) GTEST_SKIP() << "no IPv6 here";
+  EXPECT_TRUE(v6.ok());
+}
+
+TEST(QueuePairMemory, IdleConnectionStaysSmall) {
+  EXPECT_LT(sizeof(IwarpQueuePair), 8u * 1024);
+}
+
+}  // namespace
+}  // namespace nfsrdma::iwarp::test
