@@ -56,7 +56,9 @@ class [[nodiscard]] Result {
   explicit operator bool() const { return ok(); }
   T& operator*() & { return *value_; }
   T&& operator*() && { return std::move(*value_); }
+  const T& operator*() const& { return *value_; }
   T* operator->() { return &*value_; }
+  const T* operator->() const { return &*value_; }
   T& value() & { return *value_; }
   T&& value() && { return std::move(*value_); }
   std::error_code error() const { return error_; }

@@ -1,0 +1,192 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# client_server_test.sh: the tool and the library against nfs-rdmad on loopback, over iWARP and TCP:
+# trees in and out with checksums, every operation of the library, status and its exit codes, and a
+# server that is killed and started again in the middle of a copy.
+#
+#   tests/interop/client_server_test.sh [iwarp|tcp]...      (both)
+# NFSRDMA_BIN: where the programs are (build/release/bin).
+set -u -o pipefail
+
+here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
+bin=${NFSRDMA_BIN:-$here/build/release/bin}
+work=$(mktemp -d "${TMPDIR:-/tmp}/nfs-rdma-client.XXXXXX")
+server_pid=''
+tool=$bin/nfs-rdma
+
+step() { printf '== %s\n' "$*"; }
+fail() {
+    printf 'FAILED: %s\n' "$*" >&2
+    [[ -s $work/server.log ]] && tail -n 20 "$work/server.log" >&2
+    exit 1
+}
+cleanup() {
+    local rc=$?
+    trap - EXIT
+    if [[ -n $server_pid ]]; then
+        kill "$server_pid" 2>/dev/null || :
+        wait "$server_pid" 2>/dev/null || :
+    fi
+    rm -rf "$work"
+    exit $rc
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM HUP
+
+free_port() {
+    local p=$1
+    while ss -Hltn "sport = :$p" | grep -q .; do p=$((p + 1)); done
+    echo "$p"
+}
+
+start_server() {
+    : >"$work/ready"
+    "$bin/nfs-rdmad" --foreground -e "$work/export:rw,no_root_squash,insecure" \
+        --listen 127.0.0.1 --port "$port" --tcp-port "$tcp_port" --fabric iwarp \
+        --state-dir "$work/state" --control "$work/control.sock" \
+        >"$work/ready" 2>>"$work/server.log" &
+    server_pid=$!
+    local i
+    for ((i = 0; i < 200; i++)); do
+        grep -q '^ready' "$work/ready" && return 0
+        kill -0 "$server_pid" 2>/dev/null || fail "nfs-rdmad ended at start"
+        sleep 0.05
+    done
+    fail "nfs-rdmad was not ready after 10 s"
+}
+kill_server_hard() {
+    kill -9 "$server_pid"
+    wait "$server_pid" 2>/dev/null || :
+    server_pid=''
+}
+
+same_trees() { diff -r --no-dereference "$1" "$2" >"$work/diff" 2>&1 || fail "$3: $(head -n 3 "$work/diff")"; }
+listing() { (cd "$1" && find . -printf '%y %m %s %T@ %p %l\n' | sed 's/^d \([0-7]*\) [0-9]*/d \1/' | sort); }
+
+make_source() {
+    mkdir -p "$work/src/deep/er/est" "$work/src/empty" "$work/src/with space"
+    for n in 0 1 3 4 511 4095 4096 4097 65536 1048575 1048576 1048577; do
+        head -c "$n" /dev/urandom >"$work/src/size-$n"
+    done
+    head -c 30000001 /dev/urandom >"$work/src/large"
+    for n in $(seq 300); do echo "file $n" >"$work/src/deep/n$n"; done
+    ln -s ../size-4096 "$work/src/deep/link"
+    ln -s nowhere "$work/src/dangling"
+    echo x >"$work/src/with space/n%me?"
+    chmod 600 "$work/src/size-1"
+    chmod 2750 "$work/src/deep/er"
+    touch -d '2001-02-03 04:05:06.789' "$work/src/size-3" "$work/src/deep/er/est"
+}
+
+copy_both_ways() {
+    local way=$1 url=$2 query=$3
+    step "$way: copy a tree in and out"
+    "$tool" cp -r -p "$work/src" "$url/$way$query" || fail "$way: cp in"
+    same_trees "$work/src" "$work/export/$way" "$way: the export differs from the source"
+    "$tool" cp -r -p "$url/$way$query" "$work/out-$way" || fail "$way: cp out"
+    same_trees "$work/src" "$work/out-$way" "$way: the copy differs from the source"
+    [[ $(listing "$work/src") == "$(listing "$work/out-$way")" ]] || fail "$way: modes or times differ"
+    [[ $(listing "$work/src") == "$(listing "$work/export/$way")" ]] ||
+        fail "$way: modes or times in the export differ"
+    "$tool" cat "$url/$way/large$query" | cmp - "$work/src/large" || fail "$way: cat"
+    "$tool" ls -l "$url/$way/deep$query" >"$work/ls" || fail "$way: ls"
+    [[ $(wc -l <"$work/ls") == 302 ]] || fail "$way: ls shows $(wc -l <"$work/ls") of 302 names"
+    [[ $("$tool" stat --json "$url/$way/size-4097$query") == *'"size":4097'* ]] || fail "$way: stat"
+}
+
+library_operations() {
+    local way=$1 url=$2 query=$3
+    step "$way: every operation of the library"
+    mkdir -p "$work/export/ops-$way"
+    "$bin/libnfsrdma_operations" "$url/ops-$way$query" || fail "$way: libnfsrdma_operations"
+    "$bin/libnfsrdma_c" "$url/ops-$way$query" || fail "$way: libnfsrdma_c"
+}
+
+kill_while_copying() {
+    local way=$1 url=$2 query=$3 rounds=4
+    step "$way: the server is killed and started again $rounds times during a copy"
+    head -c 400000000 /dev/zero | openssl enc -aes-128-ctr -pass pass:seed -nosalt -md sha256 \
+        >"$work/huge" 2>/dev/null
+    "$tool" cp --no-progress "$work/huge" "$url/huge$query" &
+    local copying=$! i hit=0
+    for ((i = 0; i < rounds; i++)); do
+        sleep "0.$((RANDOM % 4 + 1))"
+        kill -0 "$copying" 2>/dev/null && hit=$((hit + 1))
+        kill_server_hard
+        start_server
+    done
+    wait "$copying" || fail "$way: cp saw an error"
+    cmp "$work/huge" "$work/export/huge" || fail "$way: the copy differs"
+    ((hit > 0)) || fail "$way: the copy was over before the server was killed: make it larger"
+    rm -f "$work/export/huge"
+}
+
+wrong_usage() {
+    step "wrong command lines"
+    "$tool" ls --nonsense x >/dev/null 2>"$work/err"
+    [[ $? == 2 && $(wc -l <"$work/err") == 1 ]] || fail "ls --nonsense: $(cat "$work/err")"
+    "$tool" bench "nfs://h/x?rsiz=1" 2>"$work/err"
+    [[ $? == 2 && $(cat "$work/err") == *rsiz* ]] || fail "bad URL: $(cat "$work/err")"
+    "$tool" status --server "$work/none.sock" 2>/dev/null
+    [[ $? == 1 ]] || fail "status without a server"
+    "$tool" nonsense 2>/dev/null
+    [[ $? == 2 ]] || fail "unknown command"
+}
+
+check_status() {
+    local way=$1 url=$2 query=$3 expected=$4 code=0
+    step "$way: status"
+    "$tool" ping -c 2000 -i 1 "$url$query" >"$work/ping" &
+    local pinging=$!
+    sleep 0.5
+    "$tool" status --server "$work/control.sock" --json >"$work/status.json" || code=$?
+    wait "$pinging" || fail "$way: ping"
+    [[ $code == "$expected" ]] || fail "$way: status exits $code, expected $expected"
+    python3 -c '
+import json, sys
+for c in json.load(open(sys.argv[1]))["connections"]:
+    for key in ("fabric", "peer", "inline_send", "inline_recv", "credits", "rdma_write_bytes",
+                "rdma_read_bytes", "inline_bytes", "fallback_reason"):
+        c[key]' "$work/status.json" || fail "$way: the status document lacks a key"
+}
+
+benchmarks() {
+    local way=$1 url=$2 query=$3 load
+    step "$way: bench"
+    for load in read write randread randwrite null getattr meta; do
+        "$tool" bench "$url/bench.dat$query" --rw "$load" --size 16M --time 0.3 --depth 4 \
+            --connections 2 --json >"$work/bench.json" || fail "$way: bench --rw $load"
+        python3 -c '
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r["errors"] == 0 and r["ops_per_second"] > 0 and r["cpu_seconds"] > 0, r
+assert 0 < r["latency_us"]["p50"] <= r["latency_us"]["p99"] <= r["latency_us"]["p999"], r
+' "$work/bench.json" || fail "$way: bench --rw $load: result"
+    done
+}
+
+ways=("$@")
+((${#ways[@]})) || ways=(iwarp tcp)
+mkdir -p "$work/export" "$work/state"
+port=$(free_port $((20000 + RANDOM % 20000)))
+tcp_port=$(free_port $((port + 1)))
+url="nfs://127.0.0.1:$port$work/export"
+make_source
+start_server
+wrong_usage
+for way in "${ways[@]}"; do
+    case $way in
+        iwarp) query="?proto=rdma&fabric=iwarp&tcpport=$tcp_port&mountport=$tcp_port" expected=0 ;;
+        tcp) query="?proto=tcp&tcpport=$tcp_port" expected=3 ;;
+        *) fail "unknown way '$way': expected iwarp or tcp" ;;
+    esac
+    copy_both_ways "$way" "$url" "$query"
+    library_operations "$way" "$url" "$query"
+    check_status "$way" "$url" "$query" "$expected"
+    benchmarks "$way" "$url" "$query"
+    kill_while_copying "$way" "$url" "$query"
+done
+kill "$server_pid"
+wait "$server_pid" || fail "nfs-rdmad ended with $?"
+server_pid=''
+echo 'all well'

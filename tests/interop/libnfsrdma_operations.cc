@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operation of the C++ library against a real server: libnfsrdma_operations URL, where URL is
+// an empty directory that we may write to. Ends with 0 when all is as expected, else says what is
+// not.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "nfsrdma/client.h"
+
+namespace {
+
+using nfsrdma::client::File;
+using nfsrdma::client::FileTime;
+using nfsrdma::client::Mount;
+
+int failures = 0;
+
+void expect(bool condition, const char* what, int line) {
+  if (condition) return;
+  std::fprintf(stderr, "libnfsrdma_operations.cc:%d: %s\n", line, what);
+  ++failures;
+}
+#define EXPECT(condition) expect((condition), #condition, __LINE__)
+
+template <typename T>
+bool fails_with(const nfsrdma::client::Result<T>& result, int number) {
+  return !result.ok() && result.error_number() == number;
+}
+
+std::vector<std::byte> pattern(std::size_t size, unsigned seed) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    seed = seed * 1664525 + 1013904223;
+    bytes[i] = static_cast<std::byte>(seed >> 24);
+  }
+  return bytes;
+}
+
+void files(Mount& mount) {
+  auto file = mount.open("data", O_RDWR | O_CREAT | O_EXCL, 0640);
+  EXPECT(file.ok());
+  if (!file) return;
+  const std::vector<std::byte> data = pattern(5'000'001, 1);
+  auto written = file->pwrite(data, 3);
+  EXPECT(written.ok() && *written == data.size());
+  EXPECT(file->fsync().ok());
+  std::vector<std::byte> back(data.size() + 100);
+  auto count = file->pread(back, 3);
+  EXPECT(count.ok() && *count == data.size());
+  EXPECT(std::equal(data.begin(), data.end(), back.begin()));
+  count = file->pread(back, 100'000'000);
+  EXPECT(count.ok() && *count == 0);
+  auto status = file->stat();
+  EXPECT(status.ok() && status->st_size == 5'000'004 && (status->st_mode & 07777) == 0640);
+  EXPECT(file->truncate(10).ok());
+  EXPECT(mount.stat("data")->st_size == 10);
+  EXPECT(file->close().ok());
+  EXPECT(fails_with(file->pread(back, 0), EBADF));
+  EXPECT(fails_with(mount.open("data", O_RDWR | O_CREAT | O_EXCL), EEXIST));
+  EXPECT(mount.truncate("data", 4096).ok());
+  EXPECT(mount.stat("data")->st_size == 4096);
+  EXPECT(mount.open("data", O_WRONLY | O_TRUNC).ok());
+  EXPECT(mount.stat("/data")->st_size == 0);
+  EXPECT(fails_with(mount.open("none", O_RDONLY), ENOENT));
+  EXPECT(fails_with(mount.open("data/x", O_RDONLY), ENOTDIR));
+  EXPECT(fails_with(mount.open("data", O_RDONLY | O_DIRECTORY), ENOTDIR));
+  EXPECT(fails_with(mount.open("", O_WRONLY), EISDIR));
+}
+
+void stable_files(Mount& mount) {
+  auto file = mount.open("stable", O_WRONLY | O_CREAT | O_SYNC);
+  EXPECT(file.ok());
+  const std::vector<std::byte> data = pattern(100'000, 2);
+  EXPECT(file->pwrite(data, 0).ok());
+  EXPECT(fails_with(file->pread(std::span<std::byte>(), 0), EBADF));
+  EXPECT(file->close().ok());
+  mount.set_unstable_limit(1 << 20);
+  auto large = mount.open("large", O_RDWR | O_CREAT);
+  const std::vector<std::byte> block = pattern(700'000, 3);
+  for (unsigned i = 0; i < 8; ++i)
+    EXPECT(large->pwrite(block, i * block.size()).ok());
+  EXPECT(large->close().ok());
+  EXPECT(mount.stat("large")->st_size == static_cast<off_t>(8 * block.size()));
+}
+
+void names(Mount& mount) {
+  EXPECT(mount.mkdir("dir", 0755).ok());
+  EXPECT(fails_with(mount.mkdir("dir"), EEXIST));
+  EXPECT(mount.rename("data", "dir/moved").ok());
+  EXPECT(fails_with(mount.stat("data"), ENOENT));
+  EXPECT(mount.link("dir/moved", "second").ok());
+  EXPECT(mount.stat("second")->st_nlink == 2);
+  EXPECT(fails_with(mount.rmdir("dir"), ENOTEMPTY));
+  EXPECT(mount.symlink("dir/moved", "soft").ok());
+  EXPECT(*mount.readlink("soft") == "dir/moved");
+  EXPECT(S_ISLNK(mount.lstat("soft")->st_mode));
+  EXPECT(mount.stat("soft")->st_ino == mount.stat("second")->st_ino);
+  EXPECT(mount.stat("dir/../soft").ok());
+  EXPECT(fails_with(mount.readlink("second"), EINVAL));
+  EXPECT(mount.symlink("loop", "loop").ok());
+  EXPECT(fails_with(mount.stat("loop"), ELOOP));
+  EXPECT(fails_with(mount.open("soft", O_RDONLY | O_NOFOLLOW), ELOOP));
+  EXPECT(mount.unlink("second").ok());
+  EXPECT(fails_with(mount.unlink("second"), ENOENT));
+  EXPECT(fails_with(mount.unlink(std::string(300, 'x')), ENAMETOOLONG));
+}
+
+void attributes(Mount& mount) {
+  EXPECT(mount.chmod("soft", 0600).ok());
+  EXPECT((mount.stat("dir/moved")->st_mode & 07777) == 0600);
+  const FileTime access{FileTime::Kind::kValue, {1'000'000'000, 1000}};
+  const FileTime change{FileTime::Kind::kValue, {1'100'000'000, 2000}};
+  EXPECT(mount.utimens("dir/moved", access, change).ok());
+  auto status = mount.stat("dir/moved");
+  EXPECT(status->st_atim.tv_sec == 1'000'000'000 && status->st_mtim.tv_nsec == 2000);
+  EXPECT(mount.utimens("dir/moved", {}, {FileTime::Kind::kNow, {}}).ok());
+  EXPECT(mount.stat("dir/moved")->st_atim.tv_sec == 1'000'000'000);
+  EXPECT(mount.stat("dir/moved")->st_mtim.tv_sec > 1'700'000'000);
+  const auto owner = mount.stat("dir/moved");
+  EXPECT(mount.chown("dir/moved", owner->st_uid, static_cast<gid_t>(-1)).ok());
+  EXPECT(mount.lchown("soft", owner->st_uid, owner->st_gid).ok());
+  auto sizes = mount.statfs();
+  EXPECT(sizes.ok() && sizes->total_bytes > 0 && sizes->read_size >= 4096 && sizes->name_max > 0);
+}
+
+void directories(Mount& mount) {
+  EXPECT(mount.mkdir("many").ok());
+  constexpr int kCount = 1000;
+  for (int i = 0; i < kCount; ++i) {
+    EXPECT(mount.open("many/name-" + std::to_string(i), O_WRONLY | O_CREAT, 0644).ok());
+  }
+  auto plain = mount.readdir("many");
+  auto plus = mount.readdirplus("many");
+  EXPECT(plain.ok() && plain->size() == kCount);
+  EXPECT(plus.ok() && plus->size() == kCount);
+  std::vector<std::string> seen;
+  for (const auto& entry : *plus) {
+    seen.push_back(entry.name);
+    EXPECT(entry.attributes && S_ISREG(entry.attributes->st_mode));
+  }
+  std::sort(seen.begin(), seen.end());
+  EXPECT(std::unique(seen.begin(), seen.end()) == seen.end());
+  EXPECT(fails_with(mount.readdir("dir/moved"), ENOTDIR));
+  for (const auto& entry : *plain)
+    EXPECT(mount.unlink("many/" + entry.name).ok());
+  EXPECT(mount.rmdir("many").ok());
+}
+
+/// Several threads on one mount, each with its file.
+void threads(Mount& mount) {
+  std::vector<std::thread> workers;
+  std::vector<int> wrong(4, 0);
+  for (unsigned id = 0; id < 4; ++id) {
+    workers.emplace_back([&mount, &wrong, id] {
+      const std::string name = "thread-" + std::to_string(id);
+      auto file = mount.open(name, O_RDWR | O_CREAT);
+      if (!file) {
+        wrong[id] = 1;
+        return;
+      }
+      const std::vector<std::byte> data = pattern(300'000, id);
+      std::vector<std::byte> back(data.size());
+      for (int round = 0; round < 10; ++round) {
+        auto written = file->pwrite(data, 0);
+        auto count = file->pread(back, 0);
+        if (!written || !count || back != data || !mount.stat(name)) ++wrong[id];
+      }
+      if (!file->close()) ++wrong[id];
+    });
+  }
+  for (std::thread& worker : workers)
+    worker.join();
+  EXPECT(std::count(wrong.begin(), wrong.end(), 0) == 4);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: libnfsrdma_operations URL\n");
+    return 2;
+  }
+  std::string detail;
+  auto mount = Mount::open(argv[1], &detail);
+  if (!mount) {
+    std::fprintf(stderr, "%s\n", detail.c_str());
+    return 1;
+  }
+  files(*mount);
+  stable_files(*mount);
+  names(*mount);
+  attributes(*mount);
+  directories(*mount);
+  threads(*mount);
+  EXPECT(mount->connections().size() == 1);
+  EXPECT(fails_with(Mount::open("nfs://127.0.0.1/x?vers=9", &detail), EINVAL));
+  return failures == 0 ? 0 : 1;
+}
