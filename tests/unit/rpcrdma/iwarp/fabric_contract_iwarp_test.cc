@@ -1,18 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 // The iWARP fabric on loopback: towards itself, towards a stranger (one FPDU per segment), with CRC
-// and with small FPDUs.
+// and with small FPDUs. With NFSRDMA_PCAP_DIR set every connection is written there as pcap, seen
+// from the client, for tests/interop/pcap_check.sh.
+#include <cstdlib>
+
 #include "rpcrdma/iwarp/iwarp_fabric.h"
 #include "tests/support/fabric_contract.h"
 
 namespace nfsrdma::test {
 namespace {
 
+/// Listens on one fabric and connects from another, so that a tap sees one end only.
+class TwoFabrics final : public Fabric {
+ public:
+  TwoFabrics(const iwarp::IwarpOptions& server, const iwarp::IwarpOptions& client)
+      : server_(iwarp::make_fabric(server)), client_(iwarp::make_fabric(client)) {}
+  FabricKind kind() const override { return FabricKind::kIwarp; }
+  Result<void> available() const override { return {}; }
+  Result<std::unique_ptr<Listener>> listen(EventLoop& loop, const SocketAddress& address,
+                                           IncomingHandler& handler) override {
+    return server_->listen(loop, address, handler);
+  }
+  Result<std::unique_ptr<Connector>> connect(EventLoop& loop, const SocketAddress& peer,
+                                             ConnectHandler& handler) override {
+    return client_->connect(loop, peer, handler);
+  }
+  void forget(EventLoop& loop) override {
+    client_->forget(loop);
+    server_->forget(loop);
+  }
+
+ private:
+  std::unique_ptr<Fabric> server_;
+  std::unique_ptr<Fabric> client_;
+};
+
+std::unique_ptr<Fabric> make_fabrics(const iwarp::IwarpOptions& options) {
+  iwarp::IwarpOptions client = options;
+  if (const char* folder = std::getenv("NFSRDMA_PCAP_DIR")) {
+    std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::replace(name.begin(), name.end(), '/', '.');
+    client.pcap_path = std::string(folder) + "/" + name + ".pcap";
+  }
+  return std::make_unique<TwoFabrics>(options, client);
+}
+
 class IwarpWorld final : public ContractWorld {
  public:
   explicit IwarpWorld(const iwarp::IwarpOptions& options, bool v6)
-      : loop_(std::move(EventLoop::create()).value()),
-        fabric_(iwarp::make_fabric(options)),
-        v6_(v6) {}
+      : loop_(std::move(EventLoop::create()).value()), fabric_(make_fabrics(options)), v6_(v6) {}
   EventLoop& loop() override { return *loop_; }
   Fabric& fabric() override { return *fabric_; }
   SocketAddress listen_address() override {

@@ -235,8 +235,8 @@ TEST(MpaOwnBlock, IsTakenOffBeforeTheLayerAboveSeesIt) {
   const std::size_t size = encode_mpa_frame(sent, out);
   EXPECT_EQ(size, 40u);
   MpaFrame got;
-  ASSERT_EQ(decode({out.begin(), out.begin() + static_cast<long>(size)}, false, &got),
-            MpaParse::kDone);
+  const std::vector<std::byte> bytes(out.begin(), out.begin() + static_cast<long>(size));
+  ASSERT_EQ(decode(bytes, false, &got), MpaParse::kDone);
   EXPECT_TRUE(got.own_peer);
   EXPECT_EQ(to_hex(got.private_data), kPrivateHex);
 }
