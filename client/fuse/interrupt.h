@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <memory>
 
 #include "client/op_context.h"
 #include "rpcrdma/base/intrusive_list.h"
@@ -18,14 +19,19 @@ struct Interrupt : public ListNode<Interrupt> {
   pid_t pid = 0;
   bool raised = false;
   std::function<void()> on_raise;
-  CancelToken token;  // ends the calls to the server
+  /// Ends the calls to the server. Shared, since the last call that it ends may end the request,
+  /// and this with it, while the token still goes through its list.
+  std::shared_ptr<CancelToken> token = std::make_shared<CancelToken>();
 
   void raise() {
     if (raised) return;
     raised = true;
     unlink();
-    token.cancel();
-    if (on_raise) on_raise();
+    // Whoever waits, waits either in a call or behind on_raise; each may destroy this.
+    const std::shared_ptr<CancelToken> keep = token;
+    const std::function<void()> wake = on_raise;
+    keep->cancel();
+    if (wake) wake();
   }
 };
 

@@ -15,7 +15,7 @@ OpContext op_of(const RequestContext& context) {
     op.identity.gid = context.caller->gid;
     op.identity.set_groups(context.caller->groups);
   }
-  if (context.interrupt != nullptr) op.cancel = &context.interrupt->token;
+  if (context.interrupt != nullptr) op.cancel = context.interrupt->token.get();
   return op;
 }
 

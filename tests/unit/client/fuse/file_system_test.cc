@@ -465,6 +465,18 @@ TEST_F(FileSystemTest, AnInterruptedFlushKeepsTheData) {
   EXPECT_EQ(file->stable_data, "abc");
 }
 
+TEST_F(FileSystemTest, RaisingAnInterruptMayEndTheRequestThatOwnsIt) {
+  auto interrupt = std::make_unique<Interrupt>();
+  struct Ends final : Cancellable {
+    std::unique_ptr<Interrupt>* owner;
+    void on_cancel() override { owner->reset(); }
+  } call;
+  call.owner = &interrupt;
+  interrupt->token->enlist(call);
+  interrupt->raise();
+  EXPECT_EQ(interrupt, nullptr);
+}
+
 TEST_F(FileSystemTest, WriteThroughIsStableWhenItReturns) {
   auto file = remote_.add_file("a");
   age(fs_->root);
