@@ -23,7 +23,8 @@ NFSRDMA_PCAP_DIR=$work "$test_program" --gtest_filter='Iwarp/FabricContract.*' >
 mergecap -a -w "$work/all" "$work"/*.pcap
 
 # The messages of these tests are not RPC: without this tshark would try to read them as such.
-decode() { tshark --disable-protocol rpcordma -r "$work/all" "$@" 2>/dev/null; }
+# Ports are ephemeral, and some are known to tshark for other protocols: heuristics go first.
+decode() { tshark --disable-protocol rpcordma -o tcp.try_heuristic_first:TRUE -r "$work/all" "$@" 2>/dev/null; }
 count() {
   decode -Y "$1" >"$work/counted" || { echo "pcap_check: tshark refuses: $1" >&2; exit 1; }
   wc -l <"$work/counted"
