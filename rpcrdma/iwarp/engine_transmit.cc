@@ -8,9 +8,11 @@
 namespace nfsrdma::iwarp {
 namespace {
 
-/// Laid out for one system call at most. With CRC less, since a short write computes it again.
-constexpr std::size_t kMaxBatch = 1024 * 1024;
-constexpr std::size_t kMaxCrcBatch = 256 * 1024;
+/// Laid out for one system call at most. Measured on loopback, 1 MiB Writes: with 64 to 128 KiB the
+/// receiver copies out while we copy in and the bytes are still in the cache (5.0 to 7.2 GB/s);
+/// with 1 MiB in one call it waits for the end of it (3.0 to 4.0 GB/s). Small FPDUs share a call up
+/// to TransmitScratch::kMaxFpdus.
+constexpr std::size_t kMaxBatch = 128 * 1024;
 
 constexpr std::uint8_t rdmap_control(RdmapOpcode opcode) {
   return kRdmapVersion | static_cast<std::uint8_t>(opcode);
@@ -172,8 +174,7 @@ void Engine::fill(TransmitScratch& scratch) {
   scratch.iov_count = scratch.fpdu_count = scratch.arena_used = scratch.bytes = 0;
   scratch.first_iov[0] = 0;
   if (failed_ || !started_) return;
-  const std::size_t most = options_.crc ? kMaxCrcBatch : kMaxBatch;
-  for (std::uint32_t i = 0; scratch.bytes < most; ++i) {
+  for (std::uint32_t i = 0; scratch.bytes < kMaxBatch; ++i) {
     if (i == pending_count_ && (pending_count_ == kMaxPending || !cut_next())) break;
     if (!lay_out(scratch, pending_[(pending_first_ + i) % kMaxPending])) break;
   }
