@@ -13,10 +13,18 @@ namespace nfsrdma {
 
 inline constexpr std::uint32_t kTestTransfer = 4096;
 
-inline FileHandle test_handle(int n) {
-  const std::array<std::byte, 4> bytes{std::byte{7}, std::byte{7}, std::byte{7},
-                                       static_cast<std::byte>(n)};
-  return FileHandle(bytes);
+/// One of a few handles, which live for ever: operations refer to theirs.
+inline const FileHandle& test_handle(std::size_t n) {
+  static const std::array<FileHandle, 8> kHandles = [] {
+    std::array<FileHandle, 8> handles;
+    for (std::size_t i = 0; i < handles.size(); ++i) {
+      const std::array<std::byte, 4> bytes{std::byte{7}, std::byte{7}, std::byte{7},
+                                           static_cast<std::byte>(i)};
+      handles[i] = FileHandle(bytes);
+    }
+    return handles;
+  }();
+  return kHandles.at(n);
 }
 
 class MountedFixture : public testing::Test {
