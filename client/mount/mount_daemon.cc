@@ -139,7 +139,8 @@ MountDaemon::~MountDaemon() {
   channel_.reset();
   notifier_.reset();
   if (session_ != nullptr) {
-    if (kernel_has_it_) ::fuse_session_unmount(session_);
+    // Also when the kernel let go of it already: libfuse sees that, and frees what is left.
+    ::fuse_session_unmount(session_);
     ::fuse_session_destroy(session_);
   }
 }
