@@ -20,6 +20,9 @@ constexpr std::uint32_t kReadAhead = 4u << 20;
 // After a signal while files are open: how long their users may still finish.
 constexpr std::chrono::seconds kDetachPatience{5};
 
+// For telling the server that the mount is over.
+constexpr std::chrono::seconds kGoodbyePatience{3};
+
 /// A comma or backslash in a name would end libfuse's option.
 std::string escaped(const std::string& text) {
   std::string out;
@@ -284,6 +287,9 @@ bool MountDaemon::run(std::function<void()> usable) {
   };
   run_to_completion(loop_, End::run(*operations_, *files_));
   if (notifier_ != nullptr) notifier_->stop();
+  // The data is safe; a server that is gone need not hear of it.
+  Timer goodbye([this] { server_->abort_all(); });
+  goodbye.arm_after(loop_, kGoodbyePatience);
   run_to_completion(loop_, server_->unmount());
   return was_usable_;
 }

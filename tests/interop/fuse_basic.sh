@@ -4,6 +4,7 @@
 # holes, mappings, permissions of ordinary users, and a server that is killed while data is written.
 #
 #   fuse_basic.sh BIN_DIR [iwarp|tcp]     needs root and /dev/fuse; exit 77: cannot run here
+# shellcheck disable=SC2016,SC2086  # check() evaluates its commands; pids are one word
 set -u
 
 bin=${1:?usage: fuse_basic.sh BIN_DIR [iwarp|tcp]}
@@ -242,6 +243,11 @@ daemon=$(pgrep -f "mount.nfs-rdma 127.0.0.1:$export_dir")
 kill $daemon
 for _ in $(seq 100); do mountpoint -q "$mnt" || break; sleep 0.1; done
 mountpoint -q "$mnt" && { echo "FAIL SIGTERM did not unmount"; failures=$((failures + 1)); }
+# The daemon ends even when the server is gone. (Where nobody reaps it, an empty command line is left.)
+kill_server
+server_pid=
+for _ in $(seq 100); do [ -n "$(tr -d "\0" 2>/dev/null <"/proc/$daemon/cmdline")" ] || break; sleep 0.1; done
+[ -n "$(tr -d '\0' 2>/dev/null <"/proc/$daemon/cmdline")" ] && { echo "FAIL the daemon stays"; failures=$((failures + 1)); }
 [ "$(cat "$export_dir/last")" = last ] || { echo "FAIL data before SIGTERM"; failures=$((failures + 1)); }
 
 echo "$failures failures"
