@@ -92,7 +92,9 @@ void raise_descriptor_limit() {
 }
 
 /// A write beyond the limit on file sizes is the client's EFBIG, not our end.
-void ignore_file_size_signal() { ::signal(SIGXFSZ, SIG_IGN); }
+void ignore_file_size_signal() {
+  ::signal(SIGXFSZ, SIG_IGN);
+}
 
 /// The running server: signals, exports, control socket.
 class Daemon final : private FdWatcher {
