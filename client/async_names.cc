@@ -55,9 +55,9 @@ CreateResult as_created(const Found& found) {
 }
 
 xdr::createverf3 new_verifier() {
-  static thread_local std::mt19937_64 random{std::random_device{}()};
+  static thread_local std::mt19937_64 generator{std::random_device{}()};
   xdr::createverf3 verifier;
-  store_be64(verifier.data(), random());
+  store_be64(verifier.data(), generator());
   return verifier;
 }
 

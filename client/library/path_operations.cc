@@ -12,7 +12,7 @@ constexpr int kDirectoryRestarts = 3;
 template <typename T>
 using Outcome = nfsrdma::Result<T>;
 
-Error system(int number, const char* where) {
+Error errno_error(int number, const char* where) {
   return {Errc::kSystem, number, where};
 }
 
@@ -24,16 +24,16 @@ Task<Outcome<void>> check_access(Mount::Impl& impl, const PathNode& node, int fl
   if (how != O_WRONLY) wanted |= access_bits::kRead;
   if (how != O_RDONLY) wanted |= access_bits::kModify;
   NFSRDMA_CO_TRY(AccessResult access, co_await impl.mount->access(impl.op, node.handle, wanted));
-  if ((access.allowed & wanted) != wanted) co_return system(EACCES, "open");
+  if ((access.allowed & wanted) != wanted) co_return errno_error(EACCES, "open");
   co_return Outcome<void>();
 }
 
 Error kind_error(const PathNode& node, int flags) {
   const bool directory = node.attributes.type == FileType::kDirectory;
-  if (node.attributes.type == FileType::kSymlink) return system(ELOOP, "open");
-  if ((flags & O_DIRECTORY) != 0 && !directory) return system(ENOTDIR, "open");
-  if (directory && (flags & O_ACCMODE) != O_RDONLY) return system(EISDIR, "open");
-  return system(0, "");
+  if (node.attributes.type == FileType::kSymlink) return errno_error(ELOOP, "open");
+  if ((flags & O_DIRECTORY) != 0 && !directory) return errno_error(ENOTDIR, "open");
+  if (directory && (flags & O_ACCMODE) != O_RDONLY) return errno_error(EISDIR, "open");
+  return errno_error(0, "");
 }
 
 Opened make_state(Mount::Impl& impl, const FileHandle& handle, int flags) {
@@ -126,13 +126,13 @@ Task<Outcome<struct stat>> stat_path(Mount::Impl& impl, std::string path, bool f
 Task<Outcome<std::vector<DirectoryEntry>>> list_path(Mount::Impl& impl, std::string path,
                                                      bool plus) {
   NFSRDMA_CO_TRY(PathNode node, co_await impl.tree->resolve(impl.op, std::move(path), true));
-  if (node.attributes.type != FileType::kDirectory) co_return system(ENOTDIR, "readdir");
+  if (node.attributes.type != FileType::kDirectory) co_return errno_error(ENOTDIR, "readdir");
   for (int attempt = 0; attempt < kDirectoryRestarts; ++attempt) {
     std::vector<DirectoryEntry> entries;
     NFSRDMA_CO_TRY(bool complete, co_await list_once(impl, node.handle, plus, &entries));
     if (complete) co_return std::move(entries);
   }
-  co_return system(EIO, "the directory keeps changing under its reader");
+  co_return errno_error(EIO, "the directory keeps changing under its reader");
 }
 
 Task<Outcome<void>> rename_path(Mount::Impl& impl, std::string from, std::string to) {
@@ -181,7 +181,7 @@ Task<Outcome<void>> link_path(Mount::Impl& impl, std::string existing, std::stri
 
 Task<Outcome<std::string>> readlink_path(Mount::Impl& impl, std::string path) {
   NFSRDMA_CO_TRY(PathNode node, co_await impl.tree->resolve(impl.op, std::move(path), false));
-  if (node.attributes.type != FileType::kSymlink) co_return system(EINVAL, "readlink");
+  if (node.attributes.type != FileType::kSymlink) co_return errno_error(EINVAL, "readlink");
   co_return co_await impl.mount->readlink(impl.op, node.handle);
 }
 

@@ -41,7 +41,7 @@ struct Run {
   FileHandle directory;  // meta
   SteadyTime::time_point end;
   std::uint64_t next_block = 0;
-  std::mt19937_64 random{42};
+  std::mt19937_64 generator{42};
   std::uint64_t next_name = 0;
   std::uint64_t verifier = 0;
 
@@ -49,7 +49,7 @@ struct Run {
   std::uint64_t blocks() const { return options.file_bytes / options.block_bytes; }
   std::uint64_t next_offset() {
     const bool random_order = options.load == Load::kRandRead || options.load == Load::kRandWrite;
-    const std::uint64_t block = random_order ? random() % blocks() : next_block++ % blocks();
+    const std::uint64_t block = random_order ? generator() % blocks() : next_block++ % blocks();
     return block * options.block_bytes;
   }
   void count(SteadyTime::time_point began, std::uint64_t bytes) {

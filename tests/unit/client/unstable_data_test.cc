@@ -86,20 +86,20 @@ TEST(UnstableData, KeepsItsOwnCopy) {
 /// rules: afterwards the server has every byte.
 TEST(UnstableData, NothingIsLostOverRandomRestarts) {
   for (unsigned seed = 0; seed < 200; ++seed) {
-    std::mt19937 random(seed);
+    std::mt19937 generator(seed);
     constexpr std::size_t kSize = 64;
     std::string wanted(kSize, '.'), cached(kSize, '.'), disk(kSize, '.');
     std::uint64_t verifier = 1;
     UnstableData data;
     auto maybe_restart = [&] {
-      if (random() % 4 != 0) return;
+      if (generator() % 4 != 0) return;
       ++verifier;
       cached = disk;
     };
     for (int step = 0; step < 30; ++step) {
-      const std::size_t offset = random() % kSize;
-      const std::size_t length = 1 + random() % (kSize - offset);
-      const std::string bytes(length, static_cast<char>('a' + random() % 26));
+      const std::size_t offset = generator() % kSize;
+      const std::size_t length = 1 + generator() % (kSize - offset);
+      const std::string bytes(length, static_cast<char>('a' + generator() % 26));
       wanted.replace(offset, length, bytes);
       maybe_restart();
       cached.replace(offset, length, bytes);
