@@ -6,8 +6,10 @@
 namespace nfsrdma {
 namespace {
 
-/// A wake-up across cores costs more than a small operation: poll a little before sleeping.
-constexpr Duration kSpin = std::chrono::microseconds(50);
+// No polling before blocking. Measured on two cores with the server on the same machine, which the
+// scheduler likes to put on the poller's core: 50 us of it cost three quarters of the calls per
+// second at depth 1 (NULL p50 104 us instead of 23 us) and half of the bandwidth.
+constexpr Duration kSpin = Duration::zero();
 
 }  // namespace
 
