@@ -44,7 +44,10 @@ class CancelToken {
   /// Also ends every call that starts later.
   void cancel() {
     cancelled_ = true;
-    while (Cancellable* item = items_.pop_front())
+    // The last on_cancel() may end the operation and with it this token: touch nothing of it.
+    IntrusiveList<Cancellable, Cancellable> doomed;
+    doomed.splice_back(items_);
+    while (Cancellable* item = doomed.pop_front())
       item->on_cancel();
   }
   bool cancelled() const { return cancelled_; }

@@ -20,7 +20,7 @@ constexpr std::size_t kMinChunk = 1024;  // holds an entry with the longest name
 constexpr std::int64_t kUnknownPosition = -1;
 
 /// One directory is read at a time on a thread.
-thread_local std::array<std::byte, kMaxChunk> t_entries;
+alignas(dirent64) thread_local std::array<std::byte, kMaxChunk> t_entries;
 
 }  // namespace
 

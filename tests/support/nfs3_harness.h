@@ -101,7 +101,8 @@ class Nfs3Harness {
   const std::string& directory() const { return directory_; }
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
   std::string state_dir() const { return home_.path() + "/state"; }
-  FileHandle root() const { return root_; }
+  /// A reference: what fh() makes of it points into it.
+  const FileHandle& root() const { return root_; }
   bool acts_as_callers() const { return can_switch_identity(); }
   StubConnection& connection() { return connection_; }
   void set_caller(RpcCredentials caller) { caller_ = caller; }

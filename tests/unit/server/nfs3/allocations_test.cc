@@ -15,6 +15,11 @@ void* operator new(std::size_t size) {
   if (void* p = std::malloc(size != 0 ? size : 1)) return p;
   throw std::bad_alloc();
 }
+// std::stable_sort's buffer comes this way.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  ++t_allocations;
+  return std::malloc(size != 0 ? size : 1);
+}
 void operator delete(void* p) noexcept {
   std::free(p);
 }
