@@ -28,9 +28,11 @@ fail() {
 cleanup() {
     local rc=$?
     trap - EXIT
-    if mountpoint -q "$mnt"; then timeout 20 umount "$mnt" 2>/dev/null || umount -l "$mnt" || :; fi
+    # Never stat the mount: with a dead server a hard mount waits, and so would this script.
+    if mounted; then timeout 20 umount "$mnt" 2>/dev/null || umount -f -l "$mnt" || :; fi
     # A mount daemon that outlives its mount is an error worth seeing, but must not stay behind.
-    pkill -TERM -f "mount.nfs-rdma .*$work" 2>/dev/null || :
+    pkill -TERM -f "mount.nfs-rdma .*$work" 2>/dev/null && sleep 1
+    pkill -KILL -f "mount.nfs-rdma .*$work" 2>/dev/null || :
     if [[ -n $server_pid ]]; then
         kill "$server_pid" 2>/dev/null || :
         wait "$server_pid" 2>/dev/null || :
@@ -42,9 +44,13 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
 
+mounted() { grep -q " $mnt " /proc/self/mountinfo; }
+
+listening() { ss -Hltn "sport = :$1" | grep -q .; }
+
 free_port() {
     local p=$1
-    while ss -Hltn "sport = :$p" | grep -q .; do p=$((p + 1)); done
+    while listening "$p"; do p=$((p + 1)); done
     echo "$p"
 }
 
@@ -74,6 +80,13 @@ restart_server() { launch_server; }
 kill_server_hard() {
     kill -9 "$server_pid"
     wait "$server_pid" 2>/dev/null || :
+    # From a subshell there was no child to wait for; and a thread that is inside fsync keeps the
+    # whole process, its listeners included, until that returns.
+    local i
+    for ((i = 0; i < 600; i++)); do
+        listening "$port" || listening "$tcp_port" || break
+        sleep 0.05
+    done
     server_pid=''
 }
 
@@ -81,7 +94,7 @@ mount_it() {
     "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" \
         -o "$mount_options,port=$port,tcpport=$tcp_port,mountport=$tcp_port" ||
         fail "mount.nfs-rdma said $?"
-    mountpoint -q "$mnt" || fail "mount.nfs-rdma returned 0, but $mnt is no mount point"
+    mounted || fail "mount.nfs-rdma returned 0, but $mnt is no mount point"
 }
 
 unmount_it() { umount "$mnt" || fail "umount $mnt"; }

@@ -5,8 +5,8 @@
 #
 # NAMEs: copy (cp -a of /usr/include and /usr/share/doc), git (clone, build, fsck), fio (verify,
 # random and sequential), sqlite (transactions, integrity check). Default: all.
-#   --kills N     kill -9 the server N times at seeded random moments in each workload and start it
-#                 again; any error that the application sees is a failure
+#   --kills N     kill -9 the server N times at seeded random moments in each workload (which starts
+#                 over until all have happened) and start it again; any error that the application sees is a failure
 #   --seed S      (default 1)
 #   --uid U       run the applications as this uid (default: root)
 #   --small       sizes for CI: a few thousand files, 64 MiB of fio, 500 transactions
@@ -57,12 +57,19 @@ with_kills() { # command...
     echo 0 >"$work/kills"
     if ((kills == 0)); then "$@"; return; fi
     killer &
-    local killer_pid=$! rc=0
+    local killer_pid=$! rc=0 rounds=1
     "$@" || rc=$?
+    # Until every kill has happened, the workload starts over: what it made is removed and made again.
+    while ((rc == 0 && $(cat "$work/kills") < kills)) && [[ -d /proc/$killer_pid ]]; do
+        find "$mnt/work" -mindepth 1 -delete || rc=$?
+        rounds=$((rounds + 1))
+        ((rc)) || "$@" || rc=$?
+    done
     touch "$work/workload-done"
     wait "$killer_pid" || fail "the server could not be started again"
     [[ -s $work/server.pid ]] && server_pid=$(cat "$work/server.pid")
-    echo "   the server was killed $(cat "$work/kills") times"
+    echo "   the server was killed $(cat "$work/kills") times in $rounds rounds"
+    (($(cat "$work/kills") == kills || rc)) || fail "not every kill happened"
     return $rc
 }
 
