@@ -31,7 +31,8 @@ done
 ((${#names[@]})) || names=(copy git fio sqlite)
 
 as_user() {
-    if ((uid == 0)); then "$@"; else setpriv --reuid "$uid" --regid "$uid" --clear-groups -- "$@"; fi
+    if ((uid == 0)); then "$@"; return; fi
+    HOME=$work/scratch setpriv --reuid "$uid" --regid "$uid" --clear-groups -- "$@"
 }
 
 # --- the server's killer: runs beside a workload ---------------------------------------------
@@ -105,7 +106,7 @@ prepare_git() {
         git add . && git -c user.name=t -c user.email=t@t commit -q -m one
         for ((i = 0; i < n; i += 3)); do echo "/* $i */" >>"f$i.c"; done
         git -c user.name=t -c user.email=t@t commit -q -a -m two
-        chmod -R a+rX .
+        chown -R "$uid:$uid" .  # git serves a repository to its owner only
     )
 }
 workload_git() {
