@@ -2,12 +2,14 @@
 // libnfs_load: the same asynchronous NFSv3 load on any server, through libnfs over TCP (one
 // connection, one thread), so that in a comparison only the servers differ.
 //
-//   libnfs_load URL PHASE [--depth D] [--seconds T] [--size MiB] [--files N]
+//   libnfs_load URL PHASE [--depth D] [--seconds T] [--size MiB] [--files N] [--server-cpu FILE]
 //
 // URL: nfs://127.0.0.1/export?version=3&nfsport=P&mountport=P
 // PHASE: fill, seqread, seqwrite (1 MiB), randread, randwrite (4 KiB), null, getattr, create, stat,
 //        unlink, readdir
-// Prints one line of JSON: operations, seconds, bytes, latency, CPU seconds of this process.
+// FILE: CPU time of the server's control group (cpuacct.usage or cpu.stat), read at both ends of
+// the phase, so that mount and COMMIT are not counted. Prints one line of JSON: operations,
+// seconds, bytes, latency, CPU seconds of this process and of the server.
 #include <fcntl.h>
 #include <nfsc/libnfs.h>
 #include <poll.h>
@@ -161,7 +163,19 @@ double cpu_seconds() {
          static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-void print_result(double seconds, double cpu) {
+// cgroup v1 has one number in nanoseconds, v2 "usage_usec N" among other lines.
+double server_cpu_seconds(const char* path) {
+  if (path == nullptr) return 0;
+  std::FILE* file = std::fopen(path, "re");
+  if (file == nullptr) die(path);
+  char text[512];
+  text[std::fread(text, 1, sizeof text - 1, file)] = 0;
+  std::fclose(file);
+  if (const char* usage = std::strstr(text, "usage_usec ")) return std::atof(usage + 11) / 1e6;
+  return std::atof(text) / 1e9;
+}
+
+void print_result(double seconds, double cpu, double server_cpu) {
   auto& lat = load.latency_us;
   std::sort(lat.begin(), lat.end());
   auto at = [&](double q) {
@@ -172,24 +186,25 @@ void print_result(double seconds, double cpu) {
   std::printf(
       "{\"phase\": \"%s\", \"operations\": %.0f, \"seconds\": %.4f, \"ops_per_second\": %.1f, "
       "\"bytes_per_second\": %.0f, \"latency_us\": {\"p50\": %.1f, \"p99\": %.1f}, "
-      "\"cpu_seconds\": %.3f}\n",
+      "\"cpu_seconds\": %.3f, \"server_cpu_seconds\": %.6f}\n",
       load.phase.c_str(), ops, seconds, ops / seconds,
-      ops * static_cast<double>(load.block) / seconds, at(0.5), at(0.99), cpu);
+      ops * static_cast<double>(load.block) / seconds, at(0.5), at(0.99), cpu, server_cpu);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(
-        stderr,
-        "usage: libnfs_load URL PHASE [--depth D] [--seconds T] [--size MiB] [--files N]\n");
+    std::fprintf(stderr,
+                 "usage: libnfs_load URL PHASE [--depth D] [--seconds T] [--size MiB] [--files N] "
+                 "[--server-cpu FILE]\n");
     return 2;
   }
   load.phase = argv[2];
   unsigned depth = 8;
   double seconds = 3;
   std::uint64_t files = 10000;
+  const char* server_cpu_file = nullptr;
   for (int i = 3; i + 1 < argc; i += 2) {
     const std::string option = argv[i];
     if (option == "--depth")
@@ -200,6 +215,8 @@ int main(int argc, char** argv) {
       load.file_size = std::strtoull(argv[i + 1], nullptr, 0) << 20;
     else if (option == "--files")
       files = std::strtoull(argv[i + 1], nullptr, 0);
+    else if (option == "--server-cpu")
+      server_cpu_file = argv[i + 1];
     else
       die(("unknown option " + option).c_str());
   }
@@ -220,6 +237,7 @@ int main(int argc, char** argv) {
   std::vector<Slot> slots(depth);
   for (Slot& slot : slots)
     slot.data.assign(load.block, 'Z');
+  const double server_cpu = server_cpu_seconds(server_cpu_file);
   const double cpu = cpu_seconds();
   const auto start = Clock::now();
   load.deadline =
@@ -231,7 +249,8 @@ int main(int argc, char** argv) {
       submit(slot);
     drive();
   }
-  print_result(std::chrono::duration<double>(Clock::now() - start).count(), cpu_seconds() - cpu);
+  print_result(std::chrono::duration<double>(Clock::now() - start).count(), cpu_seconds() - cpu,
+               server_cpu_seconds(server_cpu_file) - server_cpu);
   if (load.phase == "fill" && nfs_fsync(load.nfs, load.file) != 0) die("fsync");
   if (load.file != nullptr) nfs_close(load.nfs, load.file);
   nfs_destroy_context(load.nfs);

@@ -3,11 +3,14 @@
 // scripts/bench. Two processes, each on its own core, one connection; no RPC, no file.
 //
 //   raw_tcp stream SECONDS BLOCK          one way; prints {"bytes_per_second":...}
-//   raw_tcp pingpong SECONDS REQ REP [spin]  request/reply of these sizes; prints p50 and p99 in
-//   us.
-//                                            With `spin` both sides poll instead of blocking.
+//   raw_tcp pingpong SECONDS REQ REP [CLIENT SERVER [CLIENT_CPU SERVER_CPU]]
+//                                         request/reply of these sizes; prints p50 and p99 in us.
+//                                         CLIENT, SERVER: how that side waits, as microseconds of
+//                                         polling before it blocks: 0 blocks at once (the default),
+//                                         a large number never. CPUs: where each side is pinned.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -52,30 +55,44 @@ void connect_pair(int* client, int* server) {
   }
 }
 
-bool send_all(int fd, const std::vector<char>& data, int flags) {
+bool send_all(int fd, const std::vector<char>& data) {
   std::size_t done = 0;
   while (done < data.size()) {
-    ssize_t n = ::send(fd, data.data() + done, data.size() - done, flags | MSG_NOSIGNAL);
+    ssize_t n = ::send(fd, data.data() + done, data.size() - done, MSG_NOSIGNAL);
     if (n > 0) {
       done += static_cast<std::size_t>(n);
-    } else if (errno != EAGAIN && errno != EINTR) {
+    } else if (errno != EINTR) {
       return false;
     }
   }
   return true;
 }
 
-bool receive_all(int fd, std::vector<char>& data, int flags) {
+// Polls for `poll_us` microseconds, then blocks.
+bool receive_all(int fd, std::vector<char>& data, double poll_us) {
+  const auto start = Clock::now();
+  bool poll = poll_us > 0;
   std::size_t done = 0;
   while (done < data.size()) {
-    ssize_t n = ::recv(fd, data.data() + done, data.size() - done, flags);
+    ssize_t n = ::recv(fd, data.data() + done, data.size() - done, poll ? MSG_DONTWAIT : 0);
     if (n > 0) {
       done += static_cast<std::size_t>(n);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
       return false;
     }
+    if (poll) {
+      poll = std::chrono::duration<double, std::micro>(Clock::now() - start).count() < poll_us;
+    }
   }
   return true;
+}
+
+void pin(int cpu) {
+  if (cpu < 0) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<unsigned>(cpu), &set);
+  if (::sched_setaffinity(0, sizeof set, &set) != 0) die("sched_setaffinity");
 }
 
 int stream(double seconds, std::size_t block) {
@@ -85,7 +102,7 @@ int stream(double seconds, std::size_t block) {
   if (child == 0) {
     ::close(receiver);
     std::vector<char> data(block, 'x');
-    while (send_all(sender, data, 0)) {
+    while (send_all(sender, data)) {
     }
     ::_exit(0);
   }
@@ -112,26 +129,32 @@ int stream(double seconds, std::size_t block) {
   return 0;
 }
 
-int pingpong(double seconds, std::size_t request, std::size_t reply, bool spin) {
-  const int flags = spin ? MSG_DONTWAIT : 0;
+struct Side {
+  double poll_us = 0;
+  int cpu = -1;  // -1: wherever the kernel likes
+};
+
+int pingpong(double seconds, std::size_t request, std::size_t reply, Side here, Side there) {
   int client, server;
   connect_pair(&client, &server);
   pid_t child = ::fork();
   if (child == 0) {
     ::close(client);
+    pin(there.cpu);
     std::vector<char> in(request), out(reply, 'r');
-    while (receive_all(server, in, flags) && send_all(server, out, flags)) {
+    while (receive_all(server, in, there.poll_us) && send_all(server, out)) {
     }
     ::_exit(0);
   }
   ::close(server);
+  pin(here.cpu);
   std::vector<char> out(request, 'q'), in(reply);
   std::vector<double> micros;
   const auto start = Clock::now();
   auto now = start;
   while (std::chrono::duration<double>(now - start).count() < seconds) {
     const auto sent = Clock::now();
-    if (!send_all(client, out, flags) || !receive_all(client, in, flags)) die("ping-pong");
+    if (!send_all(client, out) || !receive_all(client, in, here.poll_us)) die("ping-pong");
     now = Clock::now();
     micros.push_back(std::chrono::duration<double, std::micro>(now - sent).count());
   }
@@ -150,10 +173,21 @@ int main(int argc, char** argv) {
   if (mode == "stream" && argc == 4) {
     return stream(std::atof(argv[2]), std::strtoul(argv[3], nullptr, 0));
   }
-  if (mode == "pingpong" && argc >= 5) {
+  if (mode == "pingpong" && (argc == 5 || argc == 7 || argc == 9)) {
+    Side client, server;
+    if (argc >= 7) {
+      client.poll_us = std::atof(argv[5]);
+      server.poll_us = std::atof(argv[6]);
+    }
+    if (argc == 9) {
+      client.cpu = std::atoi(argv[7]);
+      server.cpu = std::atoi(argv[8]);
+    }
     return pingpong(std::atof(argv[2]), std::strtoul(argv[3], nullptr, 0),
-                    std::strtoul(argv[4], nullptr, 0), argc > 5);
+                    std::strtoul(argv[4], nullptr, 0), client, server);
   }
-  std::fprintf(stderr, "usage: raw_tcp stream SECONDS BLOCK | pingpong SECONDS REQ REP [spin]\n");
+  std::fprintf(stderr,
+               "usage: raw_tcp stream SECONDS BLOCK\n"
+               "       raw_tcp pingpong SECONDS REQ REP [CLIENT SERVER [CLIENT_CPU SERVER_CPU]]\n");
   return 2;
 }
