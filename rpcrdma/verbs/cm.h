@@ -25,6 +25,7 @@ class LoopResources {
   virtual Result<CmChannel*> channel(EventLoop& loop) = 0;
   virtual Result<VerbsDevice*> device(EventLoop& loop, ibv_context* context) = 0;
   virtual const VerbsOptions& options() const = 0;
+  virtual CommandThread& commands() = 0;
 };
 
 class VerbsListener final : public Listener, private CmUser {
@@ -49,7 +50,7 @@ class VerbsListener final : public Listener, private CmUser {
 class VerbsIncoming final : public Incoming {
  public:
   VerbsIncoming(LoopResources& resources, const CmEvent& event)
-      : resources_(resources), event_(event), id_(event.id) {}
+      : resources_(resources), event_(event), id_(event.id, Deleter{&resources.commands()}) {}
   ~VerbsIncoming() override;
   void start(EventLoop& loop, AcceptHandler& handler) override;
 
@@ -74,6 +75,7 @@ class VerbsConnectRequest final : public ConnectRequest, private CmUser {
 
  private:
   VerbsConnectRequest(LoopResources& resources, VerbsDevice& device, CmEvent event, CmIdHandle id);
+  Result<void> handshake(rdma_cm_id* id, rdma_conn_param param);
   void on_cm_event(const CmEvent& event) override;
 
   LoopResources& resources_;

@@ -37,14 +37,14 @@ CmEvent copy_event(const rdma_cm_event& event) {
 
 }  // namespace
 
-Result<std::unique_ptr<CmChannel>> CmChannel::create(EventLoop& loop) {
-  EventChannelHandle raw(::rdma_create_event_channel());
+Result<std::unique_ptr<CmChannel>> CmChannel::create(EventLoop& loop, CommandThread& commands) {
+  EventChannelHandle raw = own(commands, [] { return ::rdma_create_event_channel(); });
   if (!raw) return system_error("rdma_create_event_channel");
   const int flags = ::fcntl(raw->fd, F_GETFL);
   if (flags < 0 || ::fcntl(raw->fd, F_SETFL, flags | O_NONBLOCK) < 0) {
     return system_error("event channel: O_NONBLOCK");
   }
-  std::unique_ptr<CmChannel> channel(new CmChannel(loop, std::move(raw)));
+  std::unique_ptr<CmChannel> channel(new CmChannel(loop, commands, std::move(raw)));
   NFSRDMA_CHECK_OK(loop.add(channel->channel_->fd, EPOLLIN, *channel));
   return channel;
 }
@@ -54,19 +54,36 @@ CmChannel::~CmChannel() {
 }
 
 Result<CmIdHandle> CmChannel::create_id(CmUser& user) {
-  rdma_cm_id* id = nullptr;
-  if (::rdma_create_id(channel_.get(), &id, &user, RDMA_PS_TCP) != 0) {
-    return system_error("rdma_create_id");
-  }
-  return CmIdHandle(id);
+  CmIdHandle id = own(commands_, [&] {
+    rdma_cm_id* raw = nullptr;
+    return ::rdma_create_id(channel_.get(), &raw, &user, RDMA_PS_TCP) == 0 ? raw : nullptr;
+  });
+  if (!id) return system_error("rdma_create_id");
+  return id;
 }
 
 Result<void> CmChannel::adopt(rdma_cm_id* id, CmUser& user) {
-  if (id->channel != channel_.get() && ::rdma_migrate_id(id, channel_.get()) != 0) {
+  if (id->channel != channel_.get() &&
+      commands_.run([&] { return ::rdma_migrate_id(id, channel_.get()); }) != 0) {
     return system_error("rdma_migrate_id");
   }
   id->context = &user;
   return {};
+}
+
+bool CmChannel::next_event(CmEvent* copy, CmUser** user) {
+  rdma_cm_event* event = nullptr;
+  if (::rdma_get_cm_event(channel_.get(), &event) != 0) return false;
+  *copy = copy_event(*event);
+  rdma_cm_id* addressee = event->id;
+  if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+    addressee = event->listen_id;
+    event->id->context = nullptr;  // librdmacm lets it inherit the listener's
+  }
+  // Read before the acknowledgement: from then on another thread may adopt the id.
+  *user = addressee == nullptr ? nullptr : static_cast<CmUser*>(addressee->context);
+  ::rdma_ack_cm_event(event);
+  return true;
 }
 
 void CmChannel::on_fd_ready(std::uint32_t) {
@@ -74,24 +91,16 @@ void CmChannel::on_fd_ready(std::uint32_t) {
   // stays readable.
   constexpr int kEventsPerTurn = 32;
   for (int i = 0; i < kEventsPerTurn; ++i) {
-    rdma_cm_event* event = nullptr;
-    if (::rdma_get_cm_event(channel_.get(), &event) != 0) {
+    CmEvent event;
+    CmUser* user = nullptr;
+    if (!commands_.run([&] { return next_event(&event, &user); })) {
       if (errno != EAGAIN && errno != EINTR) {
-        log_debug("verbs: rdma_get_cm_event: {}", system_error("").message());
+        log_debug("verbs: {}", system_error("rdma_get_cm_event").message());
       }
       return;
     }
-    const CmEvent copy = copy_event(*event);
-    rdma_cm_id* addressee = event->id;
-    if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-      addressee = event->listen_id;
-      event->id->context = nullptr;  // librdmacm lets it inherit the listener's
-    }
-    // Read before the acknowledgement: from then on another thread may adopt the id.
-    auto* user = addressee == nullptr ? nullptr : static_cast<CmUser*>(addressee->context);
-    log_debug("verbs: {} status {}", ::rdma_event_str(copy.type), copy.status);
-    ::rdma_ack_cm_event(event);
-    if (user != nullptr) user->on_cm_event(copy);
+    log_debug("verbs: {} status {}", ::rdma_event_str(event.type), event.status);
+    if (user != nullptr) user->on_cm_event(event);
   }
 }
 

@@ -37,7 +37,7 @@ class CmUser {
 
 class CmChannel final : private FdWatcher {
  public:
-  static Result<std::unique_ptr<CmChannel>> create(EventLoop& loop);
+  static Result<std::unique_ptr<CmChannel>> create(EventLoop& loop, CommandThread& commands);
   ~CmChannel() override;
   rdma_event_channel* get() const { return channel_.get(); }
   /// A new id on this channel whose events go to `user`.
@@ -46,11 +46,14 @@ class CmChannel final : private FdWatcher {
   Result<void> adopt(rdma_cm_id* id, CmUser& user);
 
  private:
-  CmChannel(EventLoop& loop, EventChannelHandle channel)
-      : loop_(loop), channel_(std::move(channel)) {}
+  CmChannel(EventLoop& loop, CommandThread& commands, EventChannelHandle channel)
+      : loop_(loop), commands_(commands), channel_(std::move(channel)) {}
+  /// The next event, copied and acknowledged, and whose it is; false when there is none.
+  bool next_event(CmEvent* copy, CmUser** user);
   void on_fd_ready(std::uint32_t events) override;
 
   EventLoop& loop_;
+  CommandThread& commands_;
   EventChannelHandle channel_;
 };
 

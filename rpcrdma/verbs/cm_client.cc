@@ -39,7 +39,9 @@ Result<std::unique_ptr<Connector>> VerbsConnector::create(LoopResources& resourc
   std::unique_ptr<VerbsConnector> connector(new VerbsConnector(resources, loop, peer, handler));
   NFSRDMA_TRY(connector->id_, channel->create_id(*connector));
   SocketAddress to = peer;
-  if (::rdma_resolve_addr(connector->id_.get(), nullptr, to.data(), kResolveTimeoutMs) != 0) {
+  rdma_cm_id* id = connector->id_.get();
+  if (resources.commands().run(
+          [&] { return ::rdma_resolve_addr(id, nullptr, to.data(), kResolveTimeoutMs); }) != 0) {
     return system_error("rdma_resolve_addr");
   }
   connector->deadline_.arm_after(loop, resources.options().connect_timeout);
@@ -65,9 +67,12 @@ void VerbsConnector::on_cm_event(const CmEvent& event) {
 void VerbsConnector::on_address_resolved() {
   if (const std::uint8_t tos = resources_.options().type_of_service; tos != 0) {
     std::uint8_t value = tos;
-    ::rdma_set_option(id_.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &value, sizeof value);
+    resources_.commands().run([&] {
+      return ::rdma_set_option(id_.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &value, sizeof value);
+    });
   }
-  if (::rdma_resolve_route(id_.get(), kResolveTimeoutMs) != 0) {
+  if (resources_.commands().run(
+          [this] { return ::rdma_resolve_route(id_.get(), kResolveTimeoutMs); }) != 0) {
     fail(system_error("rdma_resolve_route"), "verbs: no route to " + peer_.text());
   }
 }
@@ -95,7 +100,7 @@ void VerbsConnector::on_route_resolved() {
   param.initiator_depth = outbound_reads_;
   param.retry_count = 6;
   param.rnr_retry_count = 7;
-  if (::rdma_connect(id_.get(), &param) != 0) {
+  if (resources_.commands().run([&] { return ::rdma_connect(id_.get(), &param); }) != 0) {
     fail(system_error("rdma_connect"), "verbs: cannot connect to " + peer_.text());
   }
 }

@@ -11,8 +11,22 @@ namespace nfsrdma::verbs {
 
 namespace {
 
-void reject_id(rdma_cm_id* id, ByteSpan private_data) {
-  ::rdma_reject(id, private_data.data(), static_cast<std::uint8_t>(private_data.size()));
+void reject_id(CommandThread& commands, rdma_cm_id* id, ByteSpan private_data) {
+  commands.run([&] {
+    return ::rdma_reject(id, private_data.data(), static_cast<std::uint8_t>(private_data.size()));
+  });
+}
+
+/// Null, or the step that failed (with errno).
+const char* bind_and_listen(rdma_cm_id* id, SocketAddress address, int backlog) {
+  int on = 1;
+  ::rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on);
+  if (address.is_v6()) {
+    // IPv4 has a listener of its own.
+    ::rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof on);
+  }
+  if (::rdma_bind_addr(id, address.data()) != 0) return "rdma_bind_addr";
+  return ::rdma_listen(id, backlog) == 0 ? nullptr : "rdma_listen";
 }
 
 }  // namespace
@@ -24,15 +38,9 @@ Result<std::unique_ptr<Listener>> VerbsListener::create(LoopResources& resources
   std::unique_ptr<VerbsListener> listener(new VerbsListener(resources, handler));
   NFSRDMA_TRY(listener->id_, channel->create_id(*listener));
   rdma_cm_id* id = listener->id_.get();
-  int on = 1;
-  ::rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on);
-  if (address.is_v6()) {
-    // IPv4 has a listener of its own.
-    ::rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof on);
-  }
-  SocketAddress local = address;
-  if (::rdma_bind_addr(id, local.data()) != 0) return system_error("rdma_bind_addr");
-  if (::rdma_listen(id, resources.options().backlog) != 0) return system_error("rdma_listen");
+  const char* failed = resources.commands().run(
+      [&] { return bind_and_listen(id, address, resources.options().backlog); });
+  if (failed != nullptr) return system_error(failed);
   listener->address_ = address;
   listener->address_.set_port(ntohs(::rdma_get_src_port(id)));
   return std::unique_ptr<Listener>(std::move(listener));
@@ -48,7 +56,7 @@ void VerbsListener::on_cm_event(const CmEvent& event) {
 }
 
 VerbsIncoming::~VerbsIncoming() {
-  if (id_) reject_id(id_.get(), {});
+  if (id_) reject_id(resources_.commands(), id_.get(), {});
 }
 
 void VerbsIncoming::start(EventLoop& loop, AcceptHandler& handler) {
@@ -85,7 +93,7 @@ Result<std::unique_ptr<ConnectRequest>> VerbsConnectRequest::create(LoopResource
 }
 
 VerbsConnectRequest::~VerbsConnectRequest() {
-  if (id_) reject_id(id_.get(), {});
+  if (id_) reject_id(resources_.commands(), id_.get(), {});
 }
 
 void VerbsConnectRequest::on_cm_event(const CmEvent& event) {
@@ -96,7 +104,7 @@ void VerbsConnectRequest::on_cm_event(const CmEvent& event) {
 void VerbsConnectRequest::reject(ByteSpan private_data) {
   if (!id_) return;
   if (private_data.size() > device_.traits().reject_room) private_data = {};
-  reject_id(id_.get(), private_data);
+  reject_id(resources_.commands(), id_.get(), private_data);
   id_.reset();
 }
 
@@ -121,12 +129,19 @@ Result<std::unique_ptr<QueuePair>> VerbsConnectRequest::accept(const QueuePairOp
   queue_pair->set_reads(param.initiator_depth, param.responder_resources);
   rdma_cm_id* id = id_.get();
   queue_pair->take_id(std::move(id_));
-  if (::rdma_accept(id, &param) != 0) {
-    if (errno != EINVAL || param.responder_resources != 0) return system_error("rdma_accept");
-    param.responder_resources = 1;  // some providers refuse 0
-    if (::rdma_accept(id, &param) != 0) return system_error("rdma_accept");
-  }
+  NFSRDMA_CHECK_OK(handshake(id, param));
   return std::unique_ptr<QueuePair>(std::move(queue_pair));
+}
+
+Result<void> VerbsConnectRequest::handshake(rdma_cm_id* id, rdma_conn_param param) {
+  const auto accept_it = [&] {
+    return resources_.commands().run([&] { return ::rdma_accept(id, &param); });
+  };
+  if (accept_it() == 0) return {};
+  if (errno != EINVAL || param.responder_resources != 0) return system_error("rdma_accept");
+  param.responder_resources = 1;  // some providers refuse 0
+  if (accept_it() != 0) return system_error("rdma_accept");
+  return {};
 }
 
 }  // namespace nfsrdma::verbs

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
-#include "rpcrdma/base/log.h"
 #include "rpcrdma/verbs/queue_pair.h"
 #include "rpcrdma/verbs/receive_queue.h"
 
@@ -23,7 +23,8 @@ Result<std::unique_ptr<CompletionQueue>> VerbsCompletionQueue::create(VerbsDevic
                                                                       CompletionHandler& handler,
                                                                       std::uint32_t depth) {
   std::unique_ptr<VerbsCompletionQueue> queue(new VerbsCompletionQueue(device, loop, handler));
-  queue->channel_.reset(::ibv_create_comp_channel(device.context()));
+  queue->channel_ =
+      own(device.commands(), [&] { return ::ibv_create_comp_channel(device.context()); });
   if (!queue->channel_) return system_error("ibv_create_comp_channel");
   const int fd = queue->channel_->fd;
   const int flags = ::fcntl(fd, F_GETFL);
@@ -31,13 +32,12 @@ Result<std::unique_ptr<CompletionQueue>> VerbsCompletionQueue::create(VerbsDevic
     return system_error("completion channel: O_NONBLOCK");
   }
   depth = std::clamp(depth, 1U, device.traits().max_completions);
-  queue->cq_.reset(::ibv_create_cq(device.context(), static_cast<int>(depth), nullptr,
-                                   queue->channel_.get(), 0));
+  queue->cq_ = own(device.commands(), [&] {
+    return ::ibv_create_cq(device.context(), static_cast<int>(depth), nullptr,
+                           queue->channel_.get(), 0);
+  });
   if (!queue->cq_) return system_error("ibv_create_cq");
-  if (const int err = ::ibv_req_notify_cq(queue->cq_.get(), 0); err != 0) {
-    return system_error("ibv_req_notify_cq", err);
-  }
-  queue->armed_ = true;
+  if (!queue->arm()) return system_error("ibv_req_notify_cq");
   NFSRDMA_CHECK_OK(loop.add(fd, EPOLLIN, *queue));
   queue->watching_ = true;
   return std::unique_ptr<CompletionQueue>(std::move(queue));
@@ -48,9 +48,53 @@ VerbsCompletionQueue::~VerbsCompletionQueue() {
   acknowledge();
 }
 
+bool VerbsCompletionQueue::arm() {
+  armed_ = device_.data_call([&] { return ::ibv_req_notify_cq(cq_.get(), 0); }) == 0;
+  return armed_;
+}
+
 void VerbsCompletionQueue::acknowledge() {
   if (unacknowledged_ > 0) ::ibv_ack_cq_events(cq_.get(), unacknowledged_);
   unacknowledged_ = 0;
+}
+
+Result<void> VerbsCompletionQueue::reserve(std::uint32_t sends, const ReceiveQueue& receives) {
+  // A receive queue's buffers are posted once each, whoever of its queue pairs takes them.
+  const bool known = fed_by_.count(&receives) != 0;
+  const std::uint64_t more = std::uint64_t{sends} + (known ? 0 : receives.depth());
+  if (!grow(reserved_ + more)) {
+    if (refusals_.allow()) {
+      log_warning(
+          "verbs: {}: no further connection: its completion queue holds {} entries, {} are "
+          "reserved, {} more are needed. More threads, fewer connections or a smaller send queue "
+          "help",
+          device_.info().name, cq_->cqe, reserved_, more);
+    }
+    return Error{Errc::kExhausted, 0, "completion queue full: too many connections"};
+  }
+  reserved_ += more;
+  ++fed_by_[&receives];
+  return {};
+}
+
+void VerbsCompletionQueue::release(std::uint32_t sends, const ReceiveQueue& receives) {
+  reserved_ -= sends;
+  auto found = fed_by_.find(&receives);
+  if (--found->second > 0) return;
+  fed_by_.erase(found);
+  reserved_ -= receives.depth();
+}
+
+bool VerbsCompletionQueue::grow(std::uint64_t entries) {
+  const auto holds = [&] { return static_cast<std::uint64_t>(cq_->cqe) >= entries; };
+  if (holds()) return true;
+  const std::uint64_t limit = device_.traits().max_completions;
+  if (entries > limit) return false;
+  // By doubling: growing copies the queue.
+  const auto size = static_cast<int>(std::min(std::bit_ceil(entries), limit));
+  const int err = device_.commands().run([&] { return ::ibv_resize_cq(cq_.get(), size); });
+  if (err != 0) log_debug("verbs: {}", system_error("ibv_resize_cq", err).message());
+  return holds();
 }
 
 std::uint32_t VerbsCompletionQueue::attach(VerbsQueuePair& queue_pair, std::uint32_t number) {
@@ -129,7 +173,7 @@ std::size_t VerbsCompletionQueue::poll(std::span<WorkCompletion> out) {
   std::size_t count = take_ready(out);
   if (count < out.size() && !armed_) {
     // Armed before the last look: what comes later raises an event, what came before is seen.
-    if (::ibv_req_notify_cq(cq_.get(), 0) == 0) armed_ = true;
+    arm();
     count += take_ready(out.subspan(count));
   }
   dry_ = count < out.size();

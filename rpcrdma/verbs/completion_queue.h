@@ -2,6 +2,8 @@
 // VerbsCompletionQueue: one ibv_cq with its completion channel in the loop. poll() arms the channel
 // when it finds the queue empty and looks once more, so that nothing slips between.
 //
+// Queue pairs reserve room for their completions before they exist (reserve()).
+//
 // Before a queue pair is destroyed its completions are taken out of the ibv_cq (forget()): software
 // drivers leave them there and use queue pair numbers again at once.
 #pragma once
@@ -10,6 +12,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "rpcrdma/base/log.h"
 #include "rpcrdma/fabric.h"
 #include "rpcrdma/verbs/device.h"
 #include "rpcrdma/verbs/handles.h"
@@ -17,6 +20,7 @@
 
 namespace nfsrdma::verbs {
 
+class ReceiveQueue;
 class VerbsQueuePair;
 
 class VerbsCompletionQueue final : public CompletionQueue, private FdWatcher, private Deferred {
@@ -28,6 +32,11 @@ class VerbsCompletionQueue final : public CompletionQueue, private FdWatcher, pr
   std::size_t poll(std::span<WorkCompletion> out) override;
 
   ibv_cq* get() const { return cq_.get(); }
+  /// Makes room for the completions that a queue pair with `sends` places, fed by `receives`, can
+  /// leave here before anybody looks; an overrun would end every connection of the queue.
+  /// kExhausted when the adapter has no larger queue.
+  Result<void> reserve(std::uint32_t sends, const ReceiveQueue& receives);
+  void release(std::uint32_t sends, const ReceiveQueue& receives);
   /// A number for a queue pair's send queue in wr_ids.
   std::uint32_t attach(VerbsQueuePair& queue_pair, std::uint32_t number);
   /// After the ibv_qp is destroyed: gives back the receives that it ended and nobody looked at.
@@ -55,7 +64,9 @@ class VerbsCompletionQueue final : public CompletionQueue, private FdWatcher, pr
   std::size_t take_ready(std::span<WorkCompletion> out);
   void translate(const ibv_wc& wc);
   void translate_receive(const ibv_wc& wc, const WorkId& id);
+  bool arm();
   void acknowledge();
+  bool grow(std::uint64_t entries);
 
   VerbsDevice& device_;
   EventLoop& loop_;
@@ -67,6 +78,9 @@ class VerbsCompletionQueue final : public CompletionQueue, private FdWatcher, pr
   bool dry_ = false;
   bool polling_ = false;
   unsigned unacknowledged_ = 0;
+  std::uint64_t reserved_ = 0;                                     // at most what the ibv_cq holds
+  std::unordered_map<const ReceiveQueue*, std::uint32_t> fed_by_;  // and by how many queue pairs
+  RateLimit refusals_{1, std::chrono::seconds(60)};
   std::uint32_t next_owner_ = 1;
   std::unordered_map<std::uint32_t, VerbsQueuePair*> by_owner_;
   std::unordered_map<std::uint32_t, VerbsQueuePair*> by_number_;

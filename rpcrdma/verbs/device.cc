@@ -16,6 +16,7 @@ namespace nfsrdma::verbs {
 namespace {
 
 constexpr std::uint32_t kSiwVendor = 0x626d74;
+constexpr std::uint32_t kRxeVendor = 0xffffff;
 // More never helps: one reply is a header, a body and a pad.
 constexpr std::uint32_t kMaxSges = 16;
 // rdma_conn_param counts Reads in eight bits.
@@ -26,6 +27,7 @@ DeviceTraits traits_of(const ibv_context& context, const ibv_device_attr& attr,
   DeviceTraits traits;
   traits.iwarp = context.device->transport_type == IBV_TRANSPORT_IWARP;
   traits.siw = traits.iwarp && attr.vendor_id == kSiwVendor;
+  traits.software = traits.siw || attr.vendor_id == kRxeVendor;
   traits.shared_receive_queue =
       attr.max_srq > 0 && attr.max_srq_wr > 0 && !options.per_queue_pair_receives;
   traits.max_receive_depth = static_cast<std::uint32_t>(
@@ -43,8 +45,9 @@ DeviceTraits traits_of(const ibv_context& context, const ibv_device_attr& attr,
 
 Result<std::unique_ptr<VerbsDevice>> VerbsDevice::create(EventLoop& loop, ibv_context* context,
                                                          AsyncEvents& async,
+                                                         CommandThread& commands,
                                                          const VerbsOptions& options) {
-  std::unique_ptr<VerbsDevice> device(new VerbsDevice(loop, context, async, options));
+  std::unique_ptr<VerbsDevice> device(new VerbsDevice(loop, context, async, commands, options));
   NFSRDMA_CHECK_OK(device->probe());
   const int flags = ::fcntl(context->async_fd, F_GETFL);
   if (flags < 0 || ::fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK) < 0) {
@@ -61,7 +64,8 @@ VerbsDevice::~VerbsDevice() {
 
 Result<void> VerbsDevice::probe() {
   ibv_device_attr attr{};
-  if (const int err = ::ibv_query_device(context_, &attr); err != 0) {
+  if (const int err = commands_.run([&] { return ::ibv_query_device(context_, &attr); });
+      err != 0) {
     return system_error("ibv_query_device", err);
   }
   traits_ = traits_of(*context_, attr, options_);

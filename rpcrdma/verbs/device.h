@@ -17,8 +17,9 @@ class ReceiveQueue;
 
 /// What the seam does not say about a device.
 struct DeviceTraits {
-  bool iwarp = false;  // transport, else InfiniBand or RoCE
-  bool siw = false;    // the kernel's software iWARP
+  bool iwarp = false;     // transport, else InfiniBand or RoCE
+  bool software = false;  // siw or rxe: posting and arming are system calls
+  bool siw = false;       // the kernel's software iWARP
   bool shared_receive_queue = false;
   std::uint32_t max_receive_depth = 0;  // of a (shared) receive queue
   std::uint32_t max_completions = 0;    // of a completion queue
@@ -31,7 +32,7 @@ struct DeviceTraits {
 class VerbsDevice final : public Device, private FdWatcher {
  public:
   static Result<std::unique_ptr<VerbsDevice>> create(EventLoop& loop, ibv_context* context,
-                                                     AsyncEvents& async,
+                                                     AsyncEvents& async, CommandThread& commands,
                                                      const VerbsOptions& options);
   ~VerbsDevice() override;
 
@@ -47,6 +48,12 @@ class VerbsDevice final : public Device, private FdWatcher {
   ibv_context* context() { return context_; }
   const DeviceTraits& traits() const { return traits_; }
   AsyncEvents& async() { return async_; }
+  CommandThread& commands() { return commands_; }
+  /// Runs a call of the data path that is a system call on software devices only.
+  template <typename Call>
+  auto data_call(Call&& call) -> std::invoke_result_t<Call&> {
+    return traits_.software ? commands_.run(call) : call();
+  }
   /// The provider refused a Send with Invalidate although the device promised it.
   void forget_send_with_invalidate();
 
@@ -59,15 +66,16 @@ class VerbsDevice final : public Device, private FdWatcher {
   }
 
  private:
-  VerbsDevice(EventLoop& loop, ibv_context* context, AsyncEvents& async,
+  VerbsDevice(EventLoop& loop, ibv_context* context, AsyncEvents& async, CommandThread& commands,
               const VerbsOptions& options)
-      : loop_(loop), context_(context), async_(async), options_(options) {}
+      : loop_(loop), context_(context), async_(async), commands_(commands), options_(options) {}
   Result<void> probe();
   void on_fd_ready(std::uint32_t events) override;
 
   EventLoop& loop_;
   ibv_context* context_;
   AsyncEvents& async_;
+  CommandThread& commands_;
   VerbsOptions options_;
   DeviceInfo info_;
   DeviceTraits traits_;

@@ -43,7 +43,7 @@ void explain_memlock(std::size_t wanted) {
 }  // namespace
 
 Result<std::unique_ptr<ProtectionDomain>> VerbsProtectionDomain::create(VerbsDevice& device) {
-  PdHandle pd(::ibv_alloc_pd(device.context()));
+  PdHandle pd = own(device.commands(), [&] { return ::ibv_alloc_pd(device.context()); });
   if (!pd) return system_error("ibv_alloc_pd");
   return std::unique_ptr<ProtectionDomain>(new VerbsProtectionDomain(device, std::move(pd)));
 }
@@ -52,11 +52,14 @@ Result<MemoryRegion> VerbsProtectionDomain::register_memory(MutableByteSpan byte
                                                             const QueuePair* scope) {
   NFSRDMA_CHECK(access == Access::kLocal || access == Access::kReadSink || scope != nullptr);
   const int flags = access_flags(access, device_.traits());
-  ibv_mr* mr = ::ibv_reg_mr(pd_.get(), bytes.data(), bytes.size(), flags);
+  const auto reg = [&](int rights) {
+    return device_.commands().run(
+        [&] { return ::ibv_reg_mr(pd_.get(), bytes.data(), bytes.size(), rights); });
+  };
+  ibv_mr* mr = reg(flags);
   if (mr == nullptr && errno == EFAULT && access == Access::kRemoteRead) {
     // The source of a Read may be a read-only mapping.
-    const int read_only = IBV_ACCESS_REMOTE_READ;
-    mr = ::ibv_reg_mr(pd_.get(), bytes.data(), bytes.size(), read_only);
+    mr = reg(IBV_ACCESS_REMOTE_READ);
   }
   if (mr == nullptr) {
     const int err = errno;
@@ -71,7 +74,7 @@ Result<MemoryRegion> VerbsProtectionDomain::register_memory(MutableByteSpan byte
 
 void VerbsProtectionDomain::deregister(MemoryRegion& region) {
   auto* mr = reinterpret_cast<ibv_mr*>(static_cast<std::uintptr_t>(region.token()));
-  if (const int err = ::ibv_dereg_mr(mr); err != 0) {
+  if (const int err = device_.commands().run([mr] { return ::ibv_dereg_mr(mr); }); err != 0) {
     // Only after the device is gone; then nobody can reach the bytes any more either.
     log_warning("verbs: {}", system_error("ibv_dereg_mr", err).message());
   }

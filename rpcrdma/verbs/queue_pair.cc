@@ -46,6 +46,8 @@ Result<std::unique_ptr<VerbsQueuePair>> VerbsQueuePair::create(rdma_cm_id* id, V
 }
 
 Result<void> VerbsQueuePair::create_qp(rdma_cm_id* id, const QueuePairOptions& options) {
+  NFSRDMA_CHECK_OK(completions_.reserve(ring_.room(), receives_));
+  reserved_ = ring_.room();
   ibv_qp_init_attr attr{};
   attr.send_cq = attr.recv_cq = completions_.get();
   attr.srq = receives_.srq();
@@ -57,9 +59,12 @@ Result<void> VerbsQueuePair::create_qp(rdma_cm_id* id, const QueuePairOptions& o
   auto& domain = static_cast<VerbsProtectionDomain&>(*options.domain);
   ibv_qp_init_attr tried = attr;
   tried.cap.max_inline_data = kWantedInline;
-  if (::rdma_create_qp(id, domain.get(), &tried) != 0) {
+  const auto make = [&] {
+    return device_.commands().run([&] { return ::rdma_create_qp(id, domain.get(), &tried); });
+  };
+  if (make() != 0) {
     tried = attr;  // some providers have no inline data at all
-    if (::rdma_create_qp(id, domain.get(), &tried) != 0) return system_error("rdma_create_qp");
+    if (make() != 0) return system_error("rdma_create_qp");
   }
   max_inline_ = tried.cap.max_inline_data;
   id_ = id;
@@ -72,16 +77,21 @@ Result<void> VerbsQueuePair::create_qp(rdma_cm_id* id, const QueuePairOptions& o
 
 VerbsQueuePair::~VerbsQueuePair() {
   timer_.cancel();
-  if (owned_id_ && state_ < State::kDraining) ::rdma_disconnect(owned_id_.get());
+  if (owned_id_ && state_ < State::kDraining) cm_disconnect();
   state_ = State::kClosed;
   destroy_qp();
   if (owner_ != 0) completions_.forget(*this, owner_);
+  if (reserved_ != 0) completions_.release(reserved_, receives_);
+}
+
+int VerbsQueuePair::cm_disconnect() {
+  return device_.commands().run([this] { return ::rdma_disconnect(owned_id_.get()); });
 }
 
 void VerbsQueuePair::destroy_qp() {
   if (qp_ == nullptr) return;
   async_.reset();
-  ::rdma_destroy_qp(id_);
+  device_.commands().run([this] { ::rdma_destroy_qp(id_); });
   completions_.discard_receives(number_);
   receives_.detach(qp_);
   qp_ = nullptr;
@@ -119,7 +129,8 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) {
 void VerbsQueuePair::on_async_event(ibv_event_type type) {
   if (type == IBV_EVENT_COMM_EST) {
     // Data came before the last message of the handshake, which may be lost.
-    if (owned_id_) ::rdma_notify(owned_id_.get(), IBV_EVENT_COMM_EST);
+    if (!owned_id_) return;
+    device_.commands().run([this] { return ::rdma_notify(owned_id_.get(), IBV_EVENT_COMM_EST); });
     return;
   }
   drain({Errc::kProtocol, 0, ::ibv_event_type_str(type)});
@@ -148,7 +159,7 @@ void VerbsQueuePair::drain(Error why) {
   state_ = State::kDraining;
   why_ = why;
   // Moves the ibv_qp to the error state, which flushes it, and tells the peer.
-  if (owned_id_ && ::rdma_disconnect(owned_id_.get()) != 0) {
+  if (owned_id_ && cm_disconnect() != 0) {
     log_debug("verbs: {}: {}", info_.peer.text(), system_error("rdma_disconnect").message());
   }
   timer_.arm_after(loop_, options_.drain_timeout);

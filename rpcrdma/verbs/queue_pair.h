@@ -71,6 +71,7 @@ class VerbsQueuePair final : public QueuePair,
   void queue_emptied();
   void report(const SendRing::Entry& entry);
   void destroy_qp();
+  int cm_disconnect();
 
   VerbsDevice& device_;
   EventLoop& loop_;
@@ -86,6 +87,7 @@ class VerbsQueuePair final : public QueuePair,
   SendRing ring_;
   std::uint32_t owner_ = 0;
   std::uint32_t number_ = 0;
+  std::uint32_t reserved_ = 0;  // places of the send queue that completions_ has room for
   std::uint32_t max_inline_ = 0;
   rdma_cm_id* id_ = nullptr;  // set while there is an ibv_qp on it
   ibv_qp* qp_ = nullptr;

@@ -109,15 +109,17 @@ Result<void> VerbsQueuePair::post_chain(std::span<const WorkRequest> requests,
     ring_.push(request.wr_id, request.opcode, request.signaled);
   }
   ibv_send_wr* bad = nullptr;
-  int err = post_errno(::ibv_post_send(qp_, chain.requests.data(), &bad));
+  const auto post_from = [&](ibv_send_wr* first) {
+    return post_errno(device_.data_call([&] { return ::ibv_post_send(qp_, first, &bad); }));
+  };
+  int err = post_from(chain.requests.data());
   if (err != 0 && bad != nullptr && bad->opcode == IBV_WR_SEND_WITH_INV &&
       (err == EINVAL || err == EOPNOTSUPP)) {
     device_.forget_send_with_invalidate();
     for (ibv_send_wr* request = bad; request != nullptr; request = request->next) {
       if (request->opcode == IBV_WR_SEND_WITH_INV) request->opcode = IBV_WR_SEND;
     }
-    ibv_send_wr* rest = bad;
-    err = post_errno(::ibv_post_send(qp_, rest, &bad));
+    err = post_from(bad);
   }
   if (err == 0) {
     *posted = requests.size();

@@ -41,7 +41,7 @@ Result<std::unique_ptr<SharedReceiveQueue>> ReceiveQueue::create(VerbsDevice& de
     ibv_srq_init_attr attr{};
     attr.attr.max_wr = depth;
     attr.attr.max_sge = 1;
-    queue->srq_.reset(::ibv_create_srq(domain.get(), &attr));
+    queue->srq_ = own(device.commands(), [&] { return ::ibv_create_srq(domain.get(), &attr); });
     if (!queue->srq_) return system_error("ibv_create_srq");
   } else {
     queue->share_ = std::min({kShare, depth, device.traits().max_receive_depth});

@@ -3,6 +3,8 @@
 // verbs at all.
 #include "rpcrdma/verbs/verbs_fabric.h"
 
+#include <unistd.h>
+
 #include <map>
 #include <mutex>
 
@@ -24,8 +26,9 @@ class VerbsFabric final : public Fabric, private LoopResources {
       ::ibv_free_device_list(list);
     }
     if (count == 0) return Error{Errc::kUnsupported, 0, "no RDMA device on this host"};
-    EventChannelHandle channel(::rdma_create_event_channel());
-    if (!channel) {
+    // Not by trying: librdmacm opens every device when first used, and that belongs on the command
+    // thread of a process that is past its daemon(3).
+    if (::access("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0) {
       return Error{Errc::kUnsupported, errno,
                    "RDMA device present but no connection manager (modprobe rdma_ucm)"};
     }
@@ -72,7 +75,7 @@ class VerbsFabric final : public Fabric, private LoopResources {
   Result<CmChannel*> channel(EventLoop& loop) override {
     LoopState& mine = state(loop);
     if (!mine.channel) {
-      NFSRDMA_TRY(mine.channel, CmChannel::create(loop));
+      NFSRDMA_TRY(mine.channel, CmChannel::create(loop, commands_));
     }
     return mine.channel.get();
   }
@@ -81,14 +84,16 @@ class VerbsFabric final : public Fabric, private LoopResources {
     if (context == nullptr) return Error{Errc::kUnsupported, ENODEV, "no RDMA device"};
     std::unique_ptr<VerbsDevice>& device = state(loop).devices[context];
     if (!device) {
-      NFSRDMA_TRY(device, VerbsDevice::create(loop, context, async_, options_));
+      NFSRDMA_TRY(device, VerbsDevice::create(loop, context, async_, commands_, options_));
     }
     return device.get();
   }
 
   const VerbsOptions& options() const override { return options_; }
+  CommandThread& commands() override { return commands_; }
 
   VerbsOptions options_;
+  CommandThread& commands_ = CommandThread::of_process();
   AsyncEvents async_;
   std::mutex mutex_;
   std::map<EventLoop*, std::unique_ptr<LoopState>> loops_;  // guarded by mutex_

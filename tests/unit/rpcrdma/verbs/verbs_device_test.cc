@@ -4,6 +4,7 @@
 // rxe and siw, each with shared and with per-queue-pair receives. Without the variable every test
 // is skipped.
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
 
 #include <array>
 #include <chrono>
@@ -31,7 +32,7 @@ class End final : public CompletionHandler, public QueuePairHandler {
   void build(Device& device, EventLoop& loop) {
     if (domain != nullptr) return;
     domain = std::move(device.create_protection_domain()).value();
-    queue = std::move(device.create_completion_queue(loop, *this, 256)).value();
+    queue = std::move(device.create_completion_queue(loop, *this, completions)).value();
     receives = std::move(device.create_shared_receive_queue(*domain, kReceives)).value();
     memory.resize(1 << 20);
     region = std::move(domain->register_memory(memory, Access::kLocal, nullptr)).value();
@@ -95,6 +96,7 @@ class End final : public CompletionHandler, public QueuePairHandler {
     return pair->post({&request, 1}, &posted);
   }
 
+  std::uint32_t completions = 256;  // depth of the queue
   std::unique_ptr<ProtectionDomain> domain;
   std::vector<std::byte> memory;
   MemoryRegion region;
@@ -117,12 +119,14 @@ class VerbsDevicePair : public ::testing::TestWithParam<bool>,
     const char* address = std::getenv("NFSRDMA_VERBS_ADDR");
     if (address == nullptr) GTEST_SKIP() << "NFSRDMA_VERBS_ADDR names no device's address";
     if (std::getenv("NFSRDMA_TEST_LOG") != nullptr) set_log_level(LogLevel::kDebug);
+    set_up_fabric(SocketAddress::parse(address, 0).value());
+  }
+  void set_up_fabric(const SocketAddress& local) {
     loop_ = std::move(EventLoop::create()).value();
     VerbsOptions options;
     options.per_queue_pair_receives = GetParam();
     fabric_ = make_fabric(options);
-    auto local = SocketAddress::parse(address, 0);
-    auto listener = fabric_->listen(*loop_, *local, *this);
+    auto listener = fabric_->listen(*loop_, local, *this);
     ASSERT_TRUE(listener.ok()) << listener.error().message();
     listener_ = std::move(listener).value();
   }
@@ -225,6 +229,54 @@ TEST_P(VerbsDevicePair, SendsReachThePeerBothWays) {
   EXPECT_EQ(server_.messages.at(0), "hello");
   EXPECT_EQ(client_.messages.at(0), "welcome");
   EXPECT_EQ(server_.established, 1);
+}
+
+TEST_P(VerbsDevicePair, WorksOnAThreadThatChangedItsCredentials) {
+  // As the server does for each caller. The kernel then refuses the libraries' system calls.
+  ::setfsuid(12345);
+  ::setfsuid(0);
+  connect();
+  std::vector<std::byte> target(64);
+  auto region = client_.domain->register_memory(target, Access::kRemoteWrite, client_.pair.get());
+  EXPECT_TRUE(region.ok());
+  ::setfsuid(12346);
+  ::setfsuid(0);
+  forget_messages();
+  ASSERT_TRUE(server_.send("again").ok());
+  EXPECT_TRUE(until([&] { return client_.messages.size() == 1; }));
+}
+
+TEST_P(VerbsDevicePair, AFabricMadeAfterAChangeOfCredentialsWorks) {
+  // The first fabric's use opens the devices for the whole process.
+  connect();
+  SocketAddress here = listener_->address();
+  TearDown();
+  forget_messages();
+  ::setfsuid(12345);
+  ::setfsuid(0);
+  here.set_port(0);
+  set_up_fabric(here);
+  if (!HasFatalFailure()) connect();
+}
+
+TEST_P(VerbsDevicePair, TooSmallACompletionQueueGrowsOrRefuses) {
+  client_.completions = server_.completions = 4;
+  start_connect(listener_->address());
+  ASSERT_TRUE(until([&] { return client_.pair != nullptr || !connect_detail_.empty(); }));
+  if (client_.pair == nullptr) {
+    // A provider without ibv_resize_cq. An overrun would break connections without a word.
+    EXPECT_EQ(connect_error_.code, Errc::kExhausted);
+    EXPECT_NE(connect_detail_.find("completion queue full"), std::string::npos) << connect_detail_;
+    return;
+  }
+  for (std::uint32_t i = 0; i < kReceives; ++i)
+    ASSERT_TRUE(client_.send("x", i).ok());
+  // Time for all of them to end before anybody looks.
+  std::this_thread::sleep_for(200ms);
+  EXPECT_TRUE(until([&] { return client_.sent.size() == kReceives; }));
+  EXPECT_TRUE(until([&] { return server_.messages.size() == kReceives; }));
+  for (const WorkCompletion& completion : client_.sent)
+    EXPECT_EQ(completion.status, WorkStatus::kSuccess);
 }
 
 TEST_P(VerbsDevicePair, PrivateDataTravelsBothWays) {
