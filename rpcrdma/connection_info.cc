@@ -24,4 +24,18 @@ std::uint64_t next_connection_id() {
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 
+TransferStats& TransferStats::operator+=(const TransferStats& other) {
+  rdma_write_bytes += other.rdma_write_bytes;
+  rdma_read_bytes += other.rdma_read_bytes;
+  inline_bytes += other.inline_bytes;
+  rdma_writes += other.rdma_writes;
+  rdma_reads += other.rdma_reads;
+  calls += other.calls;
+  replies += other.replies;
+  errors += other.errors;
+  invalidations += other.invalidations;
+  credit_waits += other.credit_waits;
+  return *this;
+}
+
 }  // namespace nfsrdma

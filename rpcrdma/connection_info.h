@@ -32,6 +32,8 @@ struct TransferStats {
   std::uint64_t errors = 0;         // RDMA_ERROR sent or received, undecodable messages
   std::uint64_t invalidations = 0;  // handles withdrawn by Send with Invalidate
   std::uint64_t credit_waits = 0;   // client: calls that had to wait for a credit
+
+  TransferStats& operator+=(const TransferStats& other);
 };
 
 struct ConnectionInfo {

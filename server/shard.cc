@@ -9,17 +9,19 @@
 
 namespace nfsrdma {
 
-/// Counts connections for the choice of a shard; everything else goes to the dispatcher.
+/// Counts connections for the choice of a shard and keeps what closed ones have moved; everything
+/// else goes to the dispatcher.
 class Shard::CountingHandler final : public CallHandler {
  public:
-  CountingHandler(Dispatcher& dispatcher, std::atomic<std::size_t>& count)
-      : dispatcher_(dispatcher), count_(count) {}
+  CountingHandler(Dispatcher& dispatcher, std::atomic<std::size_t>& count, TransferStats& closed)
+      : dispatcher_(dispatcher), count_(count), closed_(closed) {}
   void on_connection_opened(ServerConnection& connection) override {
     count_.fetch_add(1, std::memory_order_relaxed);
     dispatcher_.on_connection_opened(connection);
   }
   void on_connection_closed(ServerConnection& connection) override {
     count_.fetch_sub(1, std::memory_order_relaxed);
+    closed_ += connection.describe().stats;
     dispatcher_.on_connection_closed(connection);
   }
   void on_call(Call& call) override { dispatcher_.on_call(call); }
@@ -27,6 +29,7 @@ class Shard::CountingHandler final : public CallHandler {
  private:
   Dispatcher& dispatcher_;
   std::atomic<std::size_t>& count_;
+  TransferStats& closed_;
 };
 
 Result<std::unique_ptr<Shard>> Shard::start(unsigned index, const Options& options) {
@@ -49,7 +52,7 @@ void Shard::serve(unsigned index) {
   prepare_serving_thread();
   pool_ = std::make_unique<BufferPool>(*loop_, options_.memory_budget);
   dispatcher_ = std::make_unique<Dispatcher>(*loop_, options_.shared);
-  handler_ = std::make_unique<CountingHandler>(*dispatcher_, connections_);
+  handler_ = std::make_unique<CountingHandler>(*dispatcher_, connections_, closed_);
   rdma_ = std::make_unique<RdmaServer>(*loop_, *pool_, *handler_, options_.rdma);
   tcp_ = std::make_unique<TcpServer>(*loop_, *pool_, *handler_, options_.tcp);
   loop_->set_spin(options_.spin);
@@ -91,6 +94,7 @@ ShardReport Shard::make_report() {
   };
   rdma_->for_each_connection(add);
   tcp_->for_each_connection(add);
+  report.closed = closed_;
   report.procedures.assign(dispatcher_->procedures().begin(), dispatcher_->procedures().end());
   report.rejected = dispatcher_->rejected();
   report.outstanding = dispatcher_->outstanding();

@@ -25,6 +25,7 @@ namespace nfsrdma {
 /// What a shard tells about itself for `status`.
 struct ShardReport {
   std::vector<ConnectionInfo> connections;
+  TransferStats closed;  // of all connections that have ended
   std::vector<Dispatcher::ProcedureStats> procedures;
   std::uint64_t rejected = 0;
   std::size_t outstanding = 0;
@@ -79,6 +80,7 @@ class Shard {
   std::unique_ptr<CountingHandler> handler_;
   std::unique_ptr<RdmaServer> rdma_;
   std::unique_ptr<TcpServer> tcp_;
+  TransferStats closed_;
   int parts_left_ = 2;
   bool stopping_ = false;
 };

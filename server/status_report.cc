@@ -50,28 +50,23 @@ void write_totals(JsonWriter& json, const std::vector<ShardReport>& shards) {
   std::size_t connections = 0, outstanding = 0;
   std::uint64_t rejected = 0;
   for (const ShardReport& shard : shards) {
-    for (const ConnectionInfo& info : shard.connections) {
-      sum.rdma_write_bytes += info.stats.rdma_write_bytes;
-      sum.rdma_read_bytes += info.stats.rdma_read_bytes;
-      sum.inline_bytes += info.stats.inline_bytes;
-      sum.errors += info.stats.errors;
-    }
+    sum += shard.closed;
+    for (const ConnectionInfo& info : shard.connections)
+      sum += info.stats;
     connections += shard.connections.size();
     outstanding += shard.outstanding;
     rejected += shard.rejected;
-    for (const Dispatcher::ProcedureStats& row : shard.procedures)
-      sum.calls += row.calls;
   }
   json.begin_object();
   json.field("connections", connections);
-  json.field("calls", sum.calls);  // since the start, those of closed connections too
-  json.field("calls_in_progress", outstanding);
-  json.field("rejected", rejected);
-  // Of the connections that are open now:
+  // Since the start, those of closed connections too:
+  json.field("calls", sum.calls);
   json.field("rdma_write_bytes", sum.rdma_write_bytes);
   json.field("rdma_read_bytes", sum.rdma_read_bytes);
   json.field("inline_bytes", sum.inline_bytes);
   json.field("errors", sum.errors);
+  json.field("calls_in_progress", outstanding);
+  json.field("rejected", rejected);
   json.end_object();
 }
 
