@@ -184,6 +184,18 @@ TEST_F(Requester, LargeArgumentIsOneReadChunkBehindTheHead) {
   EXPECT_EQ(chunks.read_chunks[0].length, 9001u);
   client_.reset();
 }
+TEST_F(Requester, ArgumentsGoInlineUpToTheVeryThreshold) {
+  connect();
+  // 28 of transport header, 52 of head, 4 of tail.
+  constexpr std::uint32_t kLargest = 4096 - 28 - 52 - 4;
+  ToyCall fits(1, kToyWrite, kLargest, 0);
+  EXPECT_EQ(submit(fits).chunks.read_chunk_count, 0u);
+  EXPECT_EQ(server_.inbox.back().size(), 4096u);
+  answer_null(1);
+  ToyCall larger(2, kToyWrite, kLargest + 1, 0);
+  EXPECT_EQ(submit(larger).chunks.read_chunk_count, 1u);
+  answer_null(2);
+}
 TEST_F(Requester, LongHeadIsAPositionZeroChunkAlone) {
   connect();
   ToyCall call(1, kToyWrite, 9001, 0);

@@ -188,6 +188,18 @@ TEST_F(Responder, WriteListAndReplyChunkTogether) {
   EXPECT_TRUE(has_pattern(data, 9));
 }
 
+TEST_F(Responder, RepliesGoInlineUpToTheVeryThreshold) {
+  // 28 of transport header, 24 of RPC header, 20 of result.
+  constexpr std::uint32_t kLargest = 4096 - 28 - 24 - 20;
+  connect();
+  client_->send(message(kXid, RDMA_MSG, lists(), ToyCall(kXid, kToyRead, kLargest, 9).head));
+  EXPECT_EQ(answer_type(), RDMA_MSG);
+  EXPECT_EQ(client_->inbox.back().size(), 4096u);
+  client_->inbox.clear();
+  client_->send(message(kXid, RDMA_MSG, lists(), ToyCall(kXid, kToyRead, kLargest + 1, 9).head));
+  expect_err_chunk();
+}
+
 TEST_F(Responder, WithoutPrivateDataRepliesStayUnder1024) {
   client_ = std::make_unique<RawClient>(pair_, false);
   ToyCall call(kXid, kToyRead, 1001, 9);
