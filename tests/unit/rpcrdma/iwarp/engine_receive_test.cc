@@ -200,6 +200,11 @@ TEST_F(Receiver, OffsetThatLeavesAGap) {
   feed(send_header(1, 12), counting(4));
   expect_terminate("1/2/04");
 }
+TEST_F(Receiver, OffsetThatOverlapsWhatCame) {
+  feed(send_header(1, 0, false), counting(8));
+  feed(send_header(1, 4), counting(4));
+  expect_terminate("1/2/04");
+}
 TEST_F(Receiver, OtherKindOfSendInsideAMessage) {
   feed(send_header(1, 0, false), counting(8));
   feed(untagged(RdmapOpcode::kSendSolicited, kQueueSend, 1, 8), counting(4));
