@@ -38,10 +38,14 @@ need_deps() {
     "$root/scripts/install-deps" --quiet --only "$(IFS=,; echo "${*:-build,test,run}")"
 }
 
-# build_preset PRESET [CMAKE_OPTION...]: configures (once) and builds build/PRESET.
+# build_preset PRESET [CMAKE_OPTION...] [--only [TARGET...]]: configures (once) and builds
+# build/PRESET, or only those targets of it.
 build_preset() {
-    local preset=$1
+    local preset=$1 targets=() options=()
     shift
+    while (($#)) && [[ $1 != --only ]]; do options+=("$1"); shift; done
+    if (($#)); then targets=("${@:2}"); fi
+    set -- "${options[@]}"
     local dir=$root/build/$preset
     if [[ ! -f $dir/build.ninja || $# -gt 0 ]]; then
         step "configure $preset (build/$preset)"
@@ -52,8 +56,8 @@ build_preset() {
     fi
     step "build $preset"
     if [[ -t 2 ]]; then
-        ninja -C "$dir" >&2 || die "the build in build/$preset failed"
+        ninja -C "$dir" "${targets[@]}" >&2 || die "the build in build/$preset failed"
     else
-        ninja -C "$dir" --quiet >&2 || die "the build in build/$preset failed"
+        ninja -C "$dir" --quiet "${targets[@]}" >&2 || die "the build in build/$preset failed"
     fi
 }
