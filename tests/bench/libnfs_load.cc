@@ -186,7 +186,7 @@ void print_result(double seconds, double cpu, double server_cpu) {
   std::printf(
       "{\"phase\": \"%s\", \"operations\": %.0f, \"seconds\": %.4f, \"ops_per_second\": %.1f, "
       "\"bytes_per_second\": %.0f, \"latency_us\": {\"p50\": %.1f, \"p99\": %.1f}, "
-      "\"cpu_seconds\": %.3f, \"server_cpu_seconds\": %.6f}\n",
+      "\"cpu_seconds\": %.6f, \"server_cpu_seconds\": %.6f}\n",
       load.phase.c_str(), ops, seconds, ops / seconds,
       ops * static_cast<double>(load.block) / seconds, at(0.5), at(0.99), cpu, server_cpu);
 }
