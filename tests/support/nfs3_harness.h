@@ -125,6 +125,8 @@ class Nfs3Harness {
     }
     return reply;
   }
+  /// What happens while a call waits for the disk.
+  std::function<void()> during_commit;
   /// On the serving thread.
   void on_serving_thread(std::function<void()> work) { thread_.run(std::move(work)); }
 
@@ -198,7 +200,13 @@ class Nfs3Harness {
       }
       if (reply.outcome == Outcome::kReplyDurable) {
         reply.waited_for_disk = true;
+        if (during_commit) during_commit();
         EXPECT_EQ(server_->committer.commit_now(request.durable_fd, request.durable_data_only), 0);
+        if (request.verifier_mark != 0) {
+          const std::uint64_t verifier = server_->verifier.value();
+          result.patch_u32(request.verifier_mark, static_cast<std::uint32_t>(verifier >> 32));
+          result.patch_u32(request.verifier_mark + 4, static_cast<std::uint32_t>(verifier));
+        }
         reply.outcome = Outcome::kReply;
       }
       reply.bytes = flatten(result);

@@ -127,6 +127,30 @@ TEST_F(ReadWrite, VerifierIsTheSameUntilARestart) {
   EXPECT_NE(verf(), first);
 }
 
+TEST_F(ReadWrite, CommitAnswersWithTheVerifierAfterItsSync) {
+  // Another file's sync failed meanwhile, and took the report of our lost data with it, maybe.
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  const std::uint64_t before = nfs.server().verifier.value();
+  nfs.during_commit = [&] { nfs.server().verifier.renew(); };
+  auto reply = nfs.call<nfsproc3::NFSPROC3_COMMIT>({nfs.fh(file), 0, 0});
+  EXPECT_EQ(load_be64(reply.res.resok.verf.data()), nfs.server().verifier.value());
+  EXPECT_NE(load_be64(reply.res.resok.verf.data()), before);
+}
+
+TEST_F(ReadWrite, WriteReportsTheVerifierFromBeforeItsSync) {
+  // The other way round than COMMIT: should the sync fail, the client must see a difference later.
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  const std::uint64_t before = nfs.server().verifier.value();
+  nfs.during_commit = [&] { nfs.server().verifier.renew(); };
+  xdr::WRITE3args args;
+  args.file = nfs.fh(file);
+  args.count = 1;
+  args.stable = stable_how::FILE_SYNC;
+  args.data.bytes = as_bytes("x");
+  auto reply = nfs.call<nfsproc3::NFSPROC3_WRITE>(args);
+  EXPECT_EQ(load_be64(reply.res.resok.verf.data()), before);
+}
+
 TEST_F(ReadWrite, WriteReportsAttributesBeforeAndAfter) {
   const FileHandle file = nfs.create(nfs.root(), "f");
   ASSERT_EQ(nfs.write(file, 0, "abc"), NFS3_OK);
