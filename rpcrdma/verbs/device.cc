@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint32_t kSiwVendor = 0x626d74;
 constexpr std::uint32_t kRxeVendor = 0xffffff;
+constexpr std::uint32_t kOmniPathVendor = 0x001175;  // True Scale too (hfi1, qib)
 // More never helps: one reply is a header, a body and a pad.
 constexpr std::uint32_t kMaxSges = 16;
 // rdma_conn_param counts Reads in eight bits.
@@ -27,7 +28,8 @@ DeviceTraits traits_of(const ibv_context& context, const ibv_device_attr& attr,
   DeviceTraits traits;
   traits.iwarp = context.device->transport_type == IBV_TRANSPORT_IWARP;
   traits.siw = traits.iwarp && attr.vendor_id == kSiwVendor;
-  traits.software = traits.siw || attr.vendor_id == kRxeVendor;
+  traits.posts_by_system_call =
+      traits.siw || attr.vendor_id == kRxeVendor || attr.vendor_id == kOmniPathVendor;
   traits.shared_receive_queue =
       attr.max_srq > 0 && attr.max_srq_wr > 0 && !options.per_queue_pair_receives;
   traits.max_receive_depth = static_cast<std::uint32_t>(

@@ -17,9 +17,9 @@ class ReceiveQueue;
 
 /// What the seam does not say about a device.
 struct DeviceTraits {
-  bool iwarp = false;     // transport, else InfiniBand or RoCE
-  bool software = false;  // siw or rxe: posting and arming are system calls
-  bool siw = false;       // the kernel's software iWARP
+  bool iwarp = false;                 // transport, else InfiniBand or RoCE
+  bool posts_by_system_call = false;  // and arms completion queues: siw, rxe, Omni-Path
+  bool siw = false;                   // the kernel's software iWARP
   bool shared_receive_queue = false;
   std::uint32_t max_receive_depth = 0;  // of a (shared) receive queue
   std::uint32_t max_completions = 0;    // of a completion queue
@@ -49,10 +49,10 @@ class VerbsDevice final : public Device, private FdWatcher {
   const DeviceTraits& traits() const { return traits_; }
   AsyncEvents& async() { return async_; }
   CommandThread& commands() { return commands_; }
-  /// Runs a call of the data path that is a system call on software devices only.
+  /// Runs a call of the data path that is a system call on some devices.
   template <typename Call>
   auto data_call(Call&& call) -> std::invoke_result_t<Call&> {
-    return traits_.software ? commands_.run(call) : call();
+    return traits_.posts_by_system_call ? commands_.run(call) : call();
   }
   /// The provider refused a Send with Invalidate although the device promised it.
   void forget_send_with_invalidate();
