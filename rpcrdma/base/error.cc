@@ -33,6 +33,8 @@ const char* code_text(Errc code) {
 
 std::string Error::message() const {
   std::string text = where;
+  // What is not supported for no error number's sake says why in words: "no RDMA device".
+  if (code == Errc::kUnsupported && sys == 0 && !text.empty()) return text;
   if (!text.empty()) text += ": ";
   if (sys != 0) {
     char buf[128];
