@@ -98,7 +98,7 @@ def iperf3(ctx):
         return None
     port = free_port()
     with subprocess.Popen(["iperf3", "-s", "-1", "-p", str(port)], stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL) as server:
+                          stderr=subprocess.DEVNULL, start_new_session=True) as server:
         time.sleep(0.3)
         try:
             result = run_json(["iperf3", "-c", "127.0.0.1", "-p", port, "-l", "1M", "-t",
