@@ -223,6 +223,17 @@ TEST_F(FileSystemTest, OpenAsksAsTheCaller) {
   fs_->close(node);
 }
 
+TEST_F(FileSystemTest, OpenForReadingAndWritingNeedsBothRights) {
+  auto file = remote_.add_file("a");
+  file->denied[1000] = access_bits::kModify;
+  age(fs_->root);
+  NodeRef node = look("a");
+  bool keep = false;
+  EXPECT_EQ(run(fs_->open(other_, node, O_RDWR, &keep)), EACCES);
+  EXPECT_EQ(run(fs_->open(other_, node, O_RDONLY, &keep)), 0);
+  fs_->close(node);
+}
+
 TEST_F(FileSystemTest, OpenForExecutionNeedsExecuteOnly) {
   auto file = remote_.add_file("a");
   file->denied[1000] = access_bits::kRead;
@@ -351,6 +362,18 @@ TEST_F(FileSystemTest, UncommittedDataSurvivesARestartOfTheServer) {
   EXPECT_EQ(file->stable_data, "abcdefgh");
 }
 
+TEST_F(FileSystemTest, TheLastCloseWritesBack) {
+  auto file = remote_.add_file("a");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  opened("a");
+  write(node, 0, "abc");
+  fs_->close(node);
+  EXPECT_EQ(file->stable_data, "");
+  fs_->close(node);
+  EXPECT_EQ(file->stable_data, "abc");
+}
+
 TEST_F(FileSystemTest, AWriteErrorIsReportedOnceAtFsync) {
   remote_.add_file("a");
   age(fs_->root);
@@ -359,6 +382,18 @@ TEST_F(FileSystemTest, AWriteErrorIsReportedOnceAtFsync) {
   ASSERT_EQ(write(node, 0, "abc"), 0);
   EXPECT_EQ(fsync(node), ENOSPC);
   remote_.fail_writes_with = 0;
+  EXPECT_EQ(fsync(node), 0);
+}
+
+TEST_F(FileSystemTest, ACommitErrorIsReportedOnceAtFsync) {
+  remote_.set_write_size(2);
+  remote_.add_file("a");
+  age(fs_->root);
+  NodeRef node = look("a");
+  remote_.fail_commits_with = EIO;
+  ASSERT_EQ(write(node, 0, "abcdef"), 0);
+  EXPECT_EQ(fsync(node), EIO);
+  remote_.fail_commits_with = 0;
   EXPECT_EQ(fsync(node), 0);
 }
 

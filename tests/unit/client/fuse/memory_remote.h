@@ -60,6 +60,7 @@ class MemoryRemote final : public Remote {
     held_.wake_all();
   }
   int fail_writes_with = 0;
+  int fail_commits_with = 0;
   std::map<std::string, int> calls;
   std::vector<std::string> log;  // names and writers of changes, in order
 
@@ -157,6 +158,7 @@ class MemoryRemote final : public Remote {
   }
   Task<Result<CommitResult>> commit(RequestContext, const FileHandle& file) override {
     co_await count("commit");
+    if (fail_commits_with != 0) co_return failure(fail_commits_with);
     ObjectRef object = find(file);
     if (object == nullptr) co_return failure(ESTALE);
     object->stable_data = object->data;

@@ -198,6 +198,7 @@ TEST_F(Names, ExclusiveCreateIsRepeatableAfterARestart) {
 TEST_F(Names, ExclusiveCreateByAnotherIsExist) {
   ASSERT_EQ(create_as(xdr::createmode3::EXCLUSIVE, "f", 1).status(), NFS3_OK);
   EXPECT_EQ(create_as(xdr::createmode3::EXCLUSIVE, "f", 2).status(), NFS3ERR_EXIST);
+  EXPECT_EQ(create_as(xdr::createmode3::EXCLUSIVE, "f", 0x1'00000001).status(), NFS3ERR_EXIST);
 }
 
 TEST_F(Names, DotsCannotBeMadeOrRemoved) {
