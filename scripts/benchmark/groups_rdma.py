@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups latency and memory: ours over iWARP beside bare TCP, and what an idle server holds."""
 import os
+import re
 import subprocess
 import time
 
 from .loads import raw_pingpong, rdma_load
-from .system import BenchError, pin, say
+from .system import ROOT, BenchError, pin, say
 
 # Bytes of the TCP payload, one FPDU each, as tshark shows them: MPA 2, DDP and RDMAP 18, RPC over
 # RDMA 28, RPC with AUTH_SYS, CRC 4.
@@ -17,8 +18,14 @@ PLACEMENTS = (("two cores", (0, 1)), ("one core", (0, 0)), ("free", None))
 COLUMN = "nfs-rdma iwarp"
 ALL_CPUS = set(range(os.cpu_count()))
 
-# How the server waits: microseconds of polling after the last event. The client's side blocks.
-WAITS = (("server polls 50 us", 50), ("server blocks", 0))
+
+def waits():
+    """How the server waits, as shipped and without polling: (name, microseconds of polling after
+    the last event). The client's side blocks."""
+    table = (ROOT / "config/options.def").read_text()
+    shipped = int(re.search(r"NFSoRDMA_SPIN, \w+, (\d+),", table).group(1))
+    polling = [(f"server polls {shipped} us", shipped)] if shipped else []
+    return [*polling, ("server blocks", 0)]
 
 
 def latency(ctx):
@@ -27,7 +34,7 @@ def latency(ctx):
     placements = [p for p in PLACEMENTS if p[1] is None or max(p[1]) < os.cpu_count()]
     servers = [(wait, poll, ctx.start_ours(f"nfs-rdma, {wait}", settings={"NFSoRDMA_SPIN": poll},
                                            folder=ctx.folder(f"spin-{poll}")))
-               for wait, poll in WAITS]
+               for wait, poll in waits()]
     for n in ctx.rounds():
         for wait, poll, server in servers:
             for place, cpus in placements:
@@ -41,7 +48,7 @@ def latency(ctx):
                     ctx.results.add(row, COLUMN, result["latency_us"]["p50"], n)
                     ctx.results.add(row.replace("p50 us", "server us/op"), COLUMN,
                                     result["server_us"], n)
-    for wait, _ in WAITS:
+    for wait, _, _ in servers:
         for place, _ in placements:
             for _, name, _, _ in MESSAGES:
                 ctx.results.goal(f"{name} over iWARP / bare TCP, {place}, {wait}",
