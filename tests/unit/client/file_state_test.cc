@@ -66,6 +66,25 @@ TEST_F(FileStateTest, FlushWritesAgainWhatARestartLost) {
   EXPECT_TRUE(flushed_ && flushed_->ok());
 }
 
+TEST_F(FileStateTest, AWriteWhosePiecesHaveDifferentVerifiersIsWrittenAgain) {
+  auto file = open();
+  const std::string text(2 * kTestTransfer, 'x');
+  write(*file, text, 0);
+  // Over two connections the answer from before the restart may come last.
+  answer_write(6);
+  answer_write(5);
+  // No COMMIT can say which piece the restart lost: both go out again, and only then is it over.
+  EXPECT_FALSE(written_);
+  answer_commit(6);
+  EXPECT_EQ(next_call<xdr::WRITE3args>(nfsproc3::NFSPROC3_WRITE).offset, 0u);
+  answer_write(6);
+  EXPECT_EQ(next_call<xdr::WRITE3args>(nfsproc3::NFSPROC3_WRITE).offset, kTestTransfer);
+  answer_write(6);
+  answer_commit(6);
+  EXPECT_TRUE(written_ && written_->ok());
+  EXPECT_EQ(budget_.used(), 0u);
+}
+
 TEST_F(FileStateTest, StableWritesNeedNoCommit) {
   auto file = open(Stability::kFileSync);
   write(*file, "abc", 0);

@@ -118,6 +118,8 @@ TEST(ReadList, LengthsMayNotWrap) {
 TEST(ReadList, OffsetPlusLengthMayNotWrap) {
   EXPECT_EQ(Decoded(message(RDMA_MSG, Words{1, 48, 7, 2, 0xffffffff, 0xffffffff, 0, 0, 0})).verdict,
             HeaderVerdict::kBadChunks);
+  const Words page = {1, 48, 7, 4096, 0xffffffff, 0xfffff001, 0, 0, 0};
+  EXPECT_EQ(Decoded(message(RDMA_MSG, page)).verdict, HeaderVerdict::kBadChunks);
 }
 TEST(ReadList, TooManySegmentsAreRefused) {
   Words words;

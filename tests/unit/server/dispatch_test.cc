@@ -219,9 +219,10 @@ std::vector<std::byte> patched(std::vector<std::byte> message, std::size_t at, s
 
 TEST_F(DispatchTest, BadCredentialsAreDenied) {
   const auto good = call_message(1, kProgram, 2, kNull);
-  // Unknown flavour; more than 400 bytes; 17 groups.
+  // Unknown flavour; more than 400 bytes; 17 groups; no groups, and a word behind that.
   const std::vector<std::byte> bad[] = {patched(good, 24, 99), patched(good, 28, 404),
-                                        patched(good, 24 + 8 + 4 + 4 + 8 + 8, 17)};
+                                        patched(good, 24 + 8 + 4 + 4 + 8 + 8, 17),
+                                        patched(good, 24 + 8 + 4 + 4 + 8 + 8, 0)};
   for (const auto& message : bad) {
     FakeCall& call = send(message, connection_);
     EXPECT_EQ(call.header().rbody.stat, xdr::reply_stat::MSG_DENIED);

@@ -340,6 +340,12 @@ TEST_F(ReadResponseTest, AtAnotherOffset) {
   feed(tagged(RdmapOpcode::kReadResponse, 0x11111101, 0x2001), counting(15));
   expect_terminate("1/1/01");
 }
+TEST_F(ReadResponseTest, SegmentBehindAGap) {
+  rig_.drain();
+  feed(tagged(RdmapOpcode::kReadResponse, 0x11111101, 0x2004, false), counting(8));
+  expect_terminate("1/1/01");
+  EXPECT_EQ(sink_, std::vector<std::byte>(16));
+}
 TEST_F(ReadResponseTest, ToAnotherStag) {
   rig_.drain();
   feed(tagged(RdmapOpcode::kReadResponse, 0x1122aa55, 0x1000), counting(16));

@@ -127,6 +127,10 @@ TEST_F(Attributes, GuardThatDoesNotHoldIsNotSync) {
   args.new_attributes.mode = {true, 0600};
   args.guard = {true, {1, 1}};
   EXPECT_EQ(nfs.call<nfsproc3::NFSPROC3_SETATTR>(args).status(), NFS3ERR_NOT_SYNC);
+  // A nanosecond is enough.
+  args.guard = {true, nfs.getattr(file).resok.obj_attributes.ctime};
+  args.guard.obj_ctime.nseconds ^= 1;
+  EXPECT_EQ(nfs.call<nfsproc3::NFSPROC3_SETATTR>(args).status(), NFS3ERR_NOT_SYNC);
   EXPECT_EQ(nfs.getattr(file).resok.obj_attributes.mode, 0644u);
 }
 
@@ -160,6 +164,11 @@ TEST_F(Attributes, ChangeOfOwnerTakesSetIdBits) {
   ASSERT_EQ(stat_of(nfs.path("f")).st_mode & 07777, 06755u);
   xdr::sattr3 values;
   values.uid = {true, 2000};
+  ASSERT_EQ(nfs.setattr(file, values), NFS3_OK);
+  EXPECT_EQ(stat_of(nfs.path("f")).st_mode & 07777, 0755u);
+  // Also those of a mode that comes with the change.
+  values.uid = {true, 3000};
+  values.mode = {true, 06755};
   ASSERT_EQ(nfs.setattr(file, values), NFS3_OK);
   EXPECT_EQ(stat_of(nfs.path("f")).st_mode & 07777, 0755u);
 }

@@ -62,6 +62,29 @@ TEST_F(Directories, TwoListingsAtOnceDoNotDisturbEachOther) {
   EXPECT_EQ(listed.names.size(), 1002u);
 }
 
+TEST_F(Directories, AnyCookieIsAGoodStart) {
+  fill(nfs.directory(), 100);
+  auto from = [this](std::uint64_t cookie, std::uint32_t count) {
+    auto reply = nfs.call<nfsproc3::NFSPROC3_READDIR>({nfs.fh(nfs.root()), cookie, {}, count});
+    std::vector<std::pair<std::string, std::uint64_t>> found;
+    for (const xdr::entry3& entry : reply.res.resok.reply.entries)
+      found.emplace_back(std::string(entry.name), entry.cookie);
+    return found;
+  };
+  const auto all = from(0, 32768);
+  ASSERT_EQ(all.size(), 102u);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    // Between them a short listing, which leaves the directory's stream somewhere in the middle.
+    const std::size_t next = from(0, 600 + 8 * static_cast<std::uint32_t>(i)).size();
+    ASSERT_LT(next, all.size());
+    for (const std::size_t start : {i, next}) {
+      const auto rest = from(all[start].second, 32768);
+      ASSERT_EQ(rest.size(), all.size() - start - 1) << start;
+      EXPECT_TRUE(std::equal(rest.begin(), rest.end(), all.begin() + static_cast<long>(start) + 1));
+    }
+  }
+}
+
 TEST_F(Directories, CookiesOutliveARestart) {
   fill(nfs.directory(), 1000);
   const Listed listed = list(nfs.root(), 8192, [this] { nfs.restart(); });
