@@ -68,7 +68,10 @@ class BufferPool::WakeWaiters final : public Deferred {
   explicit WakeWaiters(BufferPool& pool) : pool_(pool) {}
 
   void run_deferred() override {
-    while (BufferWaiter* waiter = pool_.waiters_.pop_front()) {
+    while (pool_.anybody_waits()) {
+      BufferShare& share = *pool_.turns_.front();
+      BufferWaiter* waiter = share.waiters_.pop_front();
+      pool_.turns_.push_back(share);  // not touched any more: its connection may end now
       serving_ = waiter;
       enlisted_again_ = false;
       waiter->on_buffers();
@@ -166,7 +169,7 @@ Buffer BufferPool::acquire(std::size_t bytes) {
   const std::size_t size_class = class_for(bytes);
   const std::size_t size = kSizeClasses[size_class].bytes;
   if (size > budget_ - in_use_) return buffer;
-  if (size_class > 0 && !waiters_.empty() && !wake_waiters_->serving()) return buffer;
+  if (size_class > 0 && !wake_waiters_->serving() && anybody_waits()) return buffer;
   auto& list = free_[size_class];
   if (list.empty() && !grow(size_class)) {
     grow_failed_ = true;
@@ -188,7 +191,15 @@ void BufferPool::release(Buffer& buffer) {
   NFSRDMA_POISON(buffer.data_, buffer.size_);
   free_[buffer.size_class_].push_back({buffer.data_, buffer.arena_});
   in_use_ -= buffer.size_;
-  if (!waiters_.empty()) loop_.defer(*wake_waiters_);
+  if (!turns_.empty()) loop_.defer(*wake_waiters_);
+}
+
+bool BufferPool::anybody_waits() {
+  while (BufferShare* share = turns_.front()) {
+    if (!share->waiters_.empty()) return true;
+    share->unlink();
+  }
+  return false;
 }
 
 std::uint32_t BufferPool::lkey(const Buffer& buffer, const ProtectionDomain& domain) const {
@@ -199,13 +210,15 @@ std::uint32_t BufferPool::lkey(const Buffer& buffer, const ProtectionDomain& dom
   return 0;
 }
 
-void BufferPool::wait_for_buffers(BufferWaiter& waiter) {
+void BufferPool::wait_for_buffers(BufferWaiter& waiter, BufferShare& share) {
   if (wake_waiters_->keeps_place(waiter)) {
-    waiters_.push_front(waiter);
+    share.waiters_.push_front(waiter);
+    turns_.push_front(share);
     if (std::exchange(grow_failed_, false)) retry_.arm(loop_, loop_.now() + kRetryAfter);
     return;
   }
-  waiters_.push_back(waiter);
+  share.waiters_.push_back(waiter);
+  if (!share.linked()) turns_.push_back(share);
   // Something may have been released before the waiter enlisted.
   if (in_use_ == 0) loop_.defer(*wake_waiters_);
   // The system had no memory, or the device could not register it: no release will tell when that

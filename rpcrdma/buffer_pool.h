@@ -5,8 +5,8 @@
 // the bytes of a Buffer that a Call holds meanwhile.
 //
 // The budget is a cap on bytes handed out. When it is used up acquire() gives an empty Buffer and
-// the caller waits with wait_for_buffers(): a slow or greedy peer can starve nobody for ever,
-// since waiters are served in order.
+// the caller waits with wait_for_buffers(). Waiters take turns by connection (BufferShare), so a
+// client with a hundred calls waiting is served no more often than one with a single call.
 #pragma once
 
 #include <array>
@@ -53,6 +53,13 @@ class BufferWaiter : public ListNode<BufferWaiter> {
   virtual void on_buffers() = 0;
 };
 
+/// Those of one connection who wait; each ServerConnection has one. Used by one pool at a time.
+class BufferShare : public ListNode<BufferShare> {
+ private:
+  friend class BufferPool;
+  IntrusiveList<BufferWaiter> waiters_;
+};
+
 class BufferPool {
  public:
   /// Size classes: 4 KiB (messages), 64 KiB (long replies), 256 KiB, 1 MiB + 4 KiB, 4 MiB + 4 KiB.
@@ -73,8 +80,9 @@ class BufferPool {
   std::uint32_t lkey(const Buffer& buffer, const ProtectionDomain& domain) const;
   /// What a buffer for `bytes` counts for in the budget; 0 when there is none that large.
   static std::size_t charge(std::size_t bytes);
-  /// In order of waiting; `waiter` is called from the loop, once per enlisting.
-  void wait_for_buffers(BufferWaiter& waiter);
+  /// `waiter` is called from the loop, once per enlisting: in order of waiting within `share`, and
+  /// one of each share by turns. Who enlists again from on_buffers() keeps its place.
+  void wait_for_buffers(BufferWaiter& waiter, BufferShare& share);
 
   std::size_t budget() const { return budget_; }
   std::size_t in_use() const { return in_use_; }
@@ -87,6 +95,7 @@ class BufferPool {
   static constexpr std::size_t kClasses = 5;
 
   void release(Buffer& buffer);
+  bool anybody_waits();
   bool grow(std::size_t size_class);
 
   EventLoop& loop_;
@@ -99,7 +108,7 @@ class BufferPool {
     std::uint16_t arena;
   };
   std::array<std::vector<Free>, kClasses> free_;  // last in, first out: stays warm in the cache
-  IntrusiveList<BufferWaiter> waiters_;
+  IntrusiveList<BufferShare> turns_;  // whose turn is next; some may have no waiter any more
   std::unique_ptr<WakeWaiters> wake_waiters_;
   bool grow_failed_ = false;
   Timer retry_;

@@ -35,6 +35,7 @@ class ServerConnection {
   virtual BufferPool& buffers() = 0;
   virtual ConnectionInfo describe() const = 0;
   std::uint64_t id = 0;
+  BufferShare buffer_share;  // those of its calls that wait for buffers()
 };
 
 class Call : public ListNode<Call> {

@@ -30,18 +30,19 @@
 
 namespace nfsrdma {
 
-struct WaitingTag {};     // for buffers (shard), Reads or the send queue (connection)
+struct WaitingTag {};     // for Reads or the send queue (connection)
 struct OpenTag {};        // all calls of a connection
 struct ConnectionTag {};  // all connections of a shard
 
 class ResponderCall final : public Call,
                             public WorkOwner,
+                            public BufferWaiter,
                             public ListNode<WaitingTag>,
                             public ListNode<OpenTag> {
  public:
   enum class State : std::uint8_t {
     kFree,          // in the shard's free list
-    kNeedsBuffers,  // in ResponderShard::waiting_
+    kNeedsBuffers,  // waits with the pool
     kReading,       // in ResponderConnection::readers_ until all its Reads are posted
     kWithHandler,
     kNeedsSendQueue,  // in ResponderConnection::senders_
@@ -63,6 +64,7 @@ class ResponderCall final : public Call,
   friend class ResponderShard;
 
   void on_work_done(std::uint32_t tag, WorkStatus status) override;
+  void on_buffers() override;
   ResponderConnection& responder() const;
 
   /// Message arrived: decode, judge, go on.
@@ -174,7 +176,7 @@ class ResponderConnection final : public ServerConnection,
   TransferStats stats_;
 };
 
-class ResponderShard final : public MessageHandler, private BufferWaiter {
+class ResponderShard final : public MessageHandler {
  public:
   static Result<std::unique_ptr<ResponderShard>> create(RdmaServer& server, Device& device);
   ~ResponderShard() override;
@@ -190,8 +192,6 @@ class ResponderShard final : public MessageHandler, private BufferWaiter {
   void cover_credits(std::uint32_t more);
   ResponderCall* take_call();
   void recycle(ResponderCall& call);
-  /// `call` could not get its buffers: it is tried again, in order.
-  void wait_for_buffers(ResponderCall& call);
 
   void on_message(const ReceivedMessage& message) override;
 
@@ -201,7 +201,6 @@ class ResponderShard final : public MessageHandler, private BufferWaiter {
   friend class ResponderConnection;
 
   ResponderShard(RdmaServer& server, Device& device);
-  void on_buffers() override;
 
   // Calls kept with their buffers for the next message; more are freed.
   static constexpr std::size_t kWarmCalls = 128;
@@ -213,7 +212,6 @@ class ResponderShard final : public MessageHandler, private BufferWaiter {
   ReplyChain chain_;
   IntrusiveList<ResponderConnection, ConnectionTag> connections_;
   IntrusiveList<ResponderConnection, ConnectionTag> dead_;
-  IntrusiveList<ResponderCall, WaitingTag> waiting_;
   IntrusiveList<ResponderCall, WaitingTag> free_;
   std::size_t free_count_ = 0;
 };

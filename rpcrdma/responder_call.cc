@@ -32,11 +32,15 @@ void ResponderCall::arrive(ResponderConnection& connection, const ReceivedMessag
   ++connection.open_count_;
   connection.credits_.on_call(header_.credits, connection.open_count_);
   if (connection.open_count_ > connection.credits_.tolerated()) connection.cut();
+  on_buffers();
+}
+
+void ResponderCall::on_buffers() {
   if (take_buffers()) {
     proceed();
   } else {
     state_ = State::kNeedsBuffers;
-    shard_.wait_for_buffers(*this);
+    shard_.pool().wait_for_buffers(*this, responder().buffer_share);
   }
 }
 

@@ -87,6 +87,7 @@ ResponderCall* ResponderShard::take_call() {
 
 void ResponderShard::recycle(ResponderCall& call) {
   call.ListNode<WaitingTag>::unlink();
+  call.BufferWaiter::unlink();
   call.Call::unlink();
   call.state_ = ResponderCall::State::kFree;
   call.payload_.reset();
@@ -104,22 +105,6 @@ void ResponderShard::recycle(ResponderCall& call) {
     free_.push_front(call);
   }
   ++free_count_;
-}
-
-void ResponderShard::wait_for_buffers(ResponderCall& call) {
-  waiting_.push_back(call);
-  if (!BufferWaiter::linked()) pool().wait_for_buffers(*this);
-}
-
-void ResponderShard::on_buffers() {
-  while (ResponderCall* call = waiting_.front()) {
-    if (!call->take_buffers()) {
-      pool().wait_for_buffers(*this);
-      return;
-    }
-    call->ListNode<WaitingTag>::unlink();
-    call->proceed();
-  }
 }
 
 void ResponderShard::on_message(const ReceivedMessage& message) {

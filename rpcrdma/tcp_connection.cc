@@ -317,7 +317,7 @@ void TcpServerConnection::starve() {
   if (starved_) return;
   starved_ = true;
   ++server_.starved_;
-  server_.pool_.wait_for_buffers(*this);
+  server_.pool_.wait_for_buffers(*this, buffer_share);
 }
 
 void TcpServerConnection::on_buffers() {

@@ -174,7 +174,7 @@ bool Dispatcher::begin_cached(ServedCall& served) {
       } else if (call.reserve_reply(kReplyHeader + size)) {
         return begin_cached(served);
       } else {
-        call.connection().buffers().wait_for_buffers(served);
+        call.connection().buffers().wait_for_buffers(served, call.connection().buffer_share);
       }
       return false;
     case ReplyCache::Verdict::kWait:
@@ -197,7 +197,7 @@ bool Dispatcher::reserve(ServedCall& served) {
     }
     if (wanted > Call::kInlineReply && !call.reserve_reply(wanted)) {
       served.next = ServedCall::Next::kStart;
-      call.connection().buffers().wait_for_buffers(served);
+      call.connection().buffers().wait_for_buffers(served, call.connection().buffer_share);
       return false;
     }
   }
@@ -327,7 +327,8 @@ void Dispatcher::lack_buffer(ServedCall& served) {
   request.payload = Buffer();
   served.next = ServedCall::Next::kRun;
   if (request.buffer_wanted == 0) {
-    return served.call->connection().buffers().wait_for_buffers(served);
+    return served.call->connection().buffers().wait_for_buffers(
+        served, served.call->connection().buffer_share);
   }
   find_buffer(served);
 }
@@ -338,7 +339,8 @@ void Dispatcher::find_buffer(ServedCall& served) {
   BufferPool& pool = served.call->connection().buffers();
   if (request.buffer_wanted > 0) {
     request.payload = pool.acquire(request.buffer_wanted);
-    if (!request.payload) return pool.wait_for_buffers(served);
+    if (!request.payload)
+      return pool.wait_for_buffers(served, served.call->connection().buffer_share);
   }
   start(served);
 }

@@ -12,18 +12,19 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 struct Waiter : BufferWaiter {
   BufferPool& pool;
+  BufferShare& share;
   std::size_t wanted;
   std::string& order;
   char name;
   Buffer got;
-  Waiter(BufferPool& p, std::size_t bytes, std::string& o, char n)
-      : pool(p), wanted(bytes), order(o), name(n) {}
+  Waiter(BufferPool& p, BufferShare& s, std::size_t bytes, std::string& o, char n)
+      : pool(p), share(s), wanted(bytes), order(o), name(n) {}
   void on_buffers() override {
     got = pool.acquire(wanted);
     if (got) {
       order += name;
     } else {
-      pool.wait_for_buffers(*this);
+      pool.wait_for_buffers(*this, share);
     }
   }
 };
@@ -36,6 +37,7 @@ class BufferPoolTest : public ::testing::Test {
   }
   std::unique_ptr<EventLoop> loop_ = std::move(EventLoop::create()).value();
   BufferPool pool_{*loop_, 16 * kMiB};
+  BufferShare share_;
 };
 
 TEST_F(BufferPoolTest, BuffersAreAtLeastAsLongAsAsked) {
@@ -78,10 +80,11 @@ TEST_F(BufferPoolTest, WaitersAreServedInOrder) {
   while (Buffer buffer = pool_.acquire(kMiB))
     held.push_back(std::move(buffer));
   std::string order;
-  Waiter a(pool_, kMiB, order, 'a'), b(pool_, 100'000, order, 'b'), c(pool_, kMiB, order, 'c');
-  pool_.wait_for_buffers(a);
-  pool_.wait_for_buffers(b);
-  pool_.wait_for_buffers(c);
+  Waiter a(pool_, share_, kMiB, order, 'a'), b(pool_, share_, 100'000, order, 'b'),
+      c(pool_, share_, kMiB, order, 'c');
+  pool_.wait_for_buffers(a, share_);
+  pool_.wait_for_buffers(b, share_);
+  pool_.wait_for_buffers(c, share_);
   turn();
   EXPECT_EQ(order, "");
   for (int i = 0; i < 3; ++i) {
@@ -90,13 +93,53 @@ TEST_F(BufferPoolTest, WaitersAreServedInOrder) {
   }
   EXPECT_EQ(order, "abc");
 }
+TEST_F(BufferPoolTest, ConnectionsTakeTurns) {
+  std::vector<Buffer> held;
+  while (Buffer buffer = pool_.acquire(kMiB))
+    held.push_back(std::move(buffer));
+  std::string order;
+  BufferShare greedy, modest, late;
+  std::vector<std::unique_ptr<Waiter>> waiters;
+  auto wait = [&](BufferShare& share, char name) {
+    waiters.push_back(std::make_unique<Waiter>(pool_, share, kMiB, order, name));
+    pool_.wait_for_buffers(*waiters.back(), share);
+  };
+  for (int i = 0; i < 4; ++i)
+    wait(greedy, 'g');
+  wait(modest, 'm');
+  wait(modest, 'm');
+  held.pop_back();
+  turn();
+  wait(late, 'l');
+  while (!held.empty()) {
+    held.pop_back();
+    turn();
+  }
+  EXPECT_EQ(order, "gmglmgg");
+}
+TEST_F(BufferPoolTest, ShareOfAnEndedConnectionLosesItsTurn) {
+  std::vector<Buffer> held;
+  while (Buffer buffer = pool_.acquire(kMiB))
+    held.push_back(std::move(buffer));
+  std::string order;
+  auto gone = std::make_unique<BufferShare>();
+  auto first = std::make_unique<Waiter>(pool_, *gone, kMiB, order, 'x');
+  pool_.wait_for_buffers(*first, *gone);
+  Waiter second(pool_, share_, kMiB, order, 's');
+  pool_.wait_for_buffers(second, share_);
+  first.reset();
+  gone.reset();
+  held.pop_back();
+  turn();
+  EXPECT_EQ(order, "s");
+}
 TEST_F(BufferPoolTest, NobodyOvertakesAWaiter) {
   std::vector<Buffer> held;
   while (Buffer buffer = pool_.acquire(kMiB))
     held.push_back(std::move(buffer));
   std::string order;
-  Waiter waiter(pool_, 4 * kMiB, order, 'w');
-  pool_.wait_for_buffers(waiter);
+  Waiter waiter(pool_, share_, 4 * kMiB, order, 'w');
+  pool_.wait_for_buffers(waiter, share_);
   held.pop_back();  // not enough for the waiter, but for somebody else
   EXPECT_FALSE(pool_.acquire(100'000));
   EXPECT_TRUE(pool_.acquire(4096));  // messages are exempt
@@ -110,8 +153,8 @@ TEST_F(BufferPoolTest, DestroyedWaiterIsForgotten) {
     held.push_back(std::move(buffer));
   std::string order;
   {
-    Waiter waiter(pool_, kMiB, order, 'w');
-    pool_.wait_for_buffers(waiter);
+    Waiter waiter(pool_, share_, kMiB, order, 'w');
+    pool_.wait_for_buffers(waiter, share_);
   }
   held.clear();
   turn();
