@@ -37,6 +37,19 @@ TEST(Decoder, ReadingBehindTheEndGivesZeroAndFails) {
   EXPECT_FALSE(decoder.ok());
 }
 
+TEST(Decoder, NumbersNeedAllOfTheirBytes) {
+  const auto bytes = words({0x01020304, 0x05060708});
+  for (std::size_t n = 0; n < 8; ++n) {
+    Decoder decoder{std::span(bytes).first(n)};
+    EXPECT_EQ(decoder.u64(), 0u);
+    EXPECT_FALSE(decoder.ok()) << n;
+    if (n >= 4) continue;
+    Decoder shorter{std::span(bytes).first(n)};
+    EXPECT_EQ(shorter.u32(), 0u);
+    EXPECT_FALSE(shorter.ok()) << n;
+  }
+}
+
 TEST(Decoder, TheFirstErrorSticks) {
   auto bytes = words({2, 5});
   Decoder decoder(bytes);
