@@ -126,7 +126,7 @@ class MntRoot final : public RootFinder {
       *detail = mount.settings().path + ": " + handle.error().message();
       co_return handle.error();
     }
-    mount.set_root({*handle, mount.settings().path});
+    mount.set_root({*handle, mount.settings().path, service.port()});
     co_return Result<void>();
   }
 };
@@ -178,16 +178,26 @@ void AsyncMount::abort_all() {
 }
 
 Task<void> AsyncMount::unmount() {
+  if (!root_.mount_port) co_return;
+  CancelToken deadline;
   OpContext op;
   op.identity = settings_.identity;
-  std::string ignored;
-  nfs3::MountService service(loop_, settings_, *rpc_);
-  Result<void> found = co_await service.find(&ignored);
-  if (found.ok()) {
-    Result<void> done = co_await service.umnt(op, root_.path);
+  op.cancel = &deadline;
+  MountSettings hasty = settings_;
+  hasty.connect_timeout = std::chrono::seconds(1);
+  std::unique_ptr<Alarm> alarm = rpc_->environment().make_alarm([&deadline] { deadline.cancel(); });
+  alarm->set(rpc_->environment().now() + kGoodbye);
+  {
+    std::string ignored;
+    nfs3::MountService service(loop_, hasty, *rpc_);
+    service.set_cancel(&deadline);
+    Result<void> done = co_await service.reach(*root_.mount_port, &ignored);
+    if (done.ok()) done = co_await service.umnt(op, root_.path);
     static_cast<void>(done);
+    // The alarm may be what brought us here, and the service's connection, too: neither is
+    // destroyed underneath itself.
+    co_await rpc_->yield();
   }
-  co_await rpc_->yield();
 }
 
 }  // namespace nfsrdma

@@ -18,6 +18,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,6 +43,8 @@ std::unique_ptr<RpcClient> make_rpc_client(EventLoop& loop, const Fabrics& fabri
 struct MountRoot {
   FileHandle handle;
   std::string path;  // as mounted on the server
+  /// The TCP port where MOUNT was asked, 0: the NFS connection; none: it was not asked.
+  std::optional<std::uint16_t> mount_port = std::nullopt;
 };
 
 /// Told what happens to the connections; on the loop's thread. All optional.
@@ -104,7 +107,9 @@ class AsyncMount {
   std::size_t calls_outstanding() const;
   /// Every call, present and future, fails with EIO (umount -f).
   void abort_all();
-  /// Tells the server's MOUNT service goodbye, best effort, at most some seconds.
+  /// Tells the server's MOUNT service goodbye. Best effort: over after kGoodbye, and hard mounts
+  /// are no exception; another second when MOUNT has a port of its own that is silent.
+  static constexpr std::chrono::seconds kGoodbye{2};
   Task<void> unmount();
 
   // --- NFS operations ---

@@ -3,6 +3,7 @@
 // answer the line `status` with one JSON document (server/control.h, client/mount/status_socket.h).
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -10,11 +11,17 @@
 
 namespace nfsrdma {
 
-/// Asks on `socket_path` (blocking, some seconds at most). On an error *why is one line for people.
-Result<std::string> fetch_status(const std::string& socket_path, std::string* why);
+/// How long a daemon may take to answer.
+inline constexpr std::chrono::milliseconds kStatusPatience{5000};
 
-/// The control sockets that the mount at `directory` can have, likeliest first; empty with *why
-/// when nothing of ours is mounted there.
+/// Asks on `socket_path`, blocking, for `patience` at most. On an error *why is one line for
+/// people; Error::sys is ETIMEDOUT when somebody is there but does not answer.
+Result<std::string> fetch_status(const std::string& socket_path, std::string* why,
+                                 std::chrono::milliseconds patience = kStatusPatience);
+
+/// The control sockets that the mount at (or above) `directory` can have, likeliest first; empty
+/// with *why when nothing of ours is mounted there. Never asks the mount itself: it may wait for a
+/// server that is gone.
 std::vector<std::string> mount_status_sockets(const std::string& directory, std::string* why);
 
 }  // namespace nfsrdma

@@ -3,6 +3,8 @@
 // files: file_system_files.cc.
 #include "client/fuse/file_system.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <random>
 #include <tuple>
@@ -16,6 +18,7 @@ constexpr std::chrono::seconds kWriteBackEvery{5};
 // Open files are revalidated when their attributes expire, since the kernel serves reads from its
 // pages without asking.
 constexpr std::chrono::seconds kRevalidateEvery{1};
+constexpr std::uint32_t kEverybodySearches = 0111;
 
 auto time_of(const timespec& time) {
   return std::tuple(time.tv_sec, time.tv_nsec);
@@ -49,6 +52,10 @@ Task<int> FileSystem::start(RequestContext context) {
   root = nodes.obtain(remote.root());
   nodes.reference(root);
   const int error = co_await getattr(context, root);
+  if (error == 0) {
+    FsStat first;
+    [[maybe_unused]] int ignored = co_await space(context, root, &first);
+  }
   write_back_timer_.arm_after(loop, kWriteBackEvery);
   revalidate_timer_.arm_after(loop, kRevalidateEvery);
   co_return error;
@@ -88,6 +95,20 @@ void FileSystem::take_over(Node& node, const Attributes& attributes) {
   if (node.has_attributes &&
       (old.mode != attributes.mode || old.uid != attributes.uid || old.gid != attributes.gid)) {
     node.access.clear();
+    // The kernel asks nobody on the way through names that it has: once not everybody may search
+    // here, it must ask again.
+    const bool searchable = (node.attributes.mode & kEverybodySearches) == kEverybodySearches;
+    if (node.is_directory() && searchable && !options.one_user &&
+        (attributes.mode & kEverybodySearches) != kEverybodySearches) {
+      node.names.for_each([&](const std::string& name) { kernel_.expire_name(node.id, name); });
+    }
+  }
+  // A server that holds a removed object open still knows it; its names lead elsewhere by now. Some
+  // file systems always say 0.
+  if (attributes.nlink > 0) {
+    node.removed = false;
+  } else if (node.has_attributes && node.attributes.nlink > 0) {
+    node.removed = true;
   }
   node.attributes = attributes;
   node.has_attributes = true;
@@ -154,7 +175,29 @@ Task<int> FileSystem::refresh(RequestContext context, NodeRef node) {
     if (int error = co_await node->writer->flush(context, node, false)) co_return error;
   }
   if (node->timer.fresh(loop.now())) co_return 0;
-  co_return co_await getattr(context, node);
+  if (int error = co_await getattr(context, node)) co_return error;
+  if (!node->removed || node->opens > 0) co_return 0;
+  stale(*node);
+  co_return ESTALE;
+}
+
+Task<int> FileSystem::space(RequestContext context, NodeRef node, FsStat* found) {
+  Interrupt own;
+  if (context.interrupt == nullptr) context.interrupt = &own;
+  const std::shared_ptr<CancelToken> token = context.interrupt->token;
+  // Posted, since cancelling ends this and with it the timer.
+  Timer patience([this, token] { loop.post([token] { token->cancel(); }); });
+  if (last_space_) patience.arm_after(loop, kSpacePatience);
+  auto answer = co_await remote.fsstat(context, node->handle);
+  if (answer.ok()) {
+    last_space_ = *found = *answer;
+    co_return 0;
+  }
+  if (errno_of(answer.error()) != EINTR || context.interrupt->raised || !last_space_) {
+    co_return failed(*node, answer.error());
+  }
+  *found = *last_space_;
+  co_return 0;
 }
 
 Attributes FileSystem::visible(const Node& node) const {
@@ -170,7 +213,6 @@ double FileSystem::attribute_seconds(const Node& node) const {
 }
 
 double FileSystem::entry_seconds(const Node& directory) const {
-  constexpr std::uint32_t kEverybodySearches = 0111;
   if (!options.cache_names) return 0;
   if (!options.one_user && (directory.attributes.mode & kEverybodySearches) != kEverybodySearches) {
     return 0;
@@ -187,11 +229,26 @@ int FileSystem::failed(Node& node, const Error& error) {
 void FileSystem::stale(Node& node) {
   node.timer.expire();
   node.access.clear();
-  if (NodeRef parent = node.parent.lock()) {
-    parent->names.clear();
-    ++parent->names_epoch;
-    parent->timer.expire();
+  // Any directory on the way may have been replaced. Bounded: two nodes could name each other as
+  // parents when directories were moved elsewhere.
+  constexpr int kDeepest = 256;
+  NodeRef above = node.parent.lock();
+  for (int depth = 0; above != nullptr && depth < kDeepest; ++depth) {
+    above->names.clear();
+    ++above->names_epoch;
+    above->timer.expire();
+    above = above->parent.lock();
   }
+}
+
+Task<int> FileSystem::failed_in(RequestContext context, NodeRef directory, Error error) {
+  const int number = failed(*directory, error);
+  if (number != ENOENT) co_return number;
+  // No such name, or the directory itself was removed.
+  const int found = co_await getattr(context, directory);
+  if (found != ESTALE && !directory->removed) co_return ENOENT;
+  stale(*directory);
+  co_return ESTALE;
 }
 
 Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t rights, bool ask) {
@@ -208,6 +265,10 @@ Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t
   auto answer = co_await remote.access(context, node->handle, all);
   if (!answer.ok()) co_return failed(*node, answer.error());
   apply(*node, answer->attributes, started);
+  if (node->removed) {
+    stale(*node);
+    co_return ESTALE;
+  }
   node->access.store(context.caller, all, answer->allowed,
                      loop.now() + node->timer.left(loop.now()));
   co_return (answer->allowed & rights) == rights ? 0 : EACCES;
@@ -221,6 +282,31 @@ void FileSystem::write_back_all() {
   for (NodeRef& node : busy) {
     if (node->writer != nullptr) node->writer->write_back(node);
   }
+}
+
+std::vector<std::string> FileSystem::unwritten_files(std::size_t most) {
+  std::vector<std::string> paths;
+  writers.for_each([&](FileWriter& writer) {
+    if (!writer.data().stable() && paths.size() < most) paths.push_back(path_of(writer.node()));
+  });
+  return paths;
+}
+
+/// Where `node` was found last, for messages.
+std::string FileSystem::path_of(const Node& node) {
+  std::string path;
+  const Node* below = &node;
+  NodeRef above = node.parent.lock();
+  constexpr std::size_t kLongest = 4096;
+  while (above != nullptr && path.size() < kLongest) {
+    const std::string name = above->names.name_of(*below);
+    if (name.empty()) break;
+    path = path.empty() ? name : name + "/" + path;
+    if (above == root) return path;
+    below = above.get();
+    above = above->parent.lock();
+  }
+  return fmt::format("{}{}inode {}", path, path.empty() ? "" : " below ", below->attributes.fileid);
 }
 
 void FileSystem::on_write_back_timer() {

@@ -15,7 +15,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "client/fuse/file_writer.h"
 #include "client/fuse/node.h"
@@ -41,6 +43,8 @@ struct KernelCache {
   std::function<void(std::uint64_t)> drop_data;
   /// Attributes only, now.
   std::function<void(std::uint64_t)> drop_attributes;
+  /// A name in a directory is to be looked up again; soon, like drop_data.
+  std::function<void(std::uint64_t, const std::string&)> expire_name;
 };
 
 class FileSystem {
@@ -63,12 +67,19 @@ class FileSystem {
   /// GETATTR unless fresh; with data on its way to the server, after it.
   Task<int> refresh(RequestContext context, NodeRef node);
   Task<int> getattr(RequestContext context, NodeRef node);
+  /// FSSTAT. When the server takes longer than kSpacePatience: what it said last, since umount(8)
+  /// asks before it unmounts.
+  Task<int> space(RequestContext context, NodeRef node, FsStat* found);
+  static constexpr std::chrono::seconds kSpacePatience{2};
+  /// Files with data that may not be stable on the server, by path; at most `most`.
+  std::vector<std::string> unwritten_files(std::size_t most);
   /// With the size as the applications see it.
   Attributes visible(const Node& node) const;
   double attribute_seconds(const Node& node) const;
   /// How long the kernel may believe a name in `directory`.
   double entry_seconds(const Node& directory) const;
-  /// The object is gone (ESTALE): nothing known of it or its name counts.
+  /// The object is gone (ESTALE): nothing known of it or of the names on the way to it counts. The
+  /// kernel answers ESTALE by going the whole way again with LOOKUP, once.
   void stale(Node& node);
   /// The errno for the application; notices ESTALE.
   int failed(Node& node, const Error& error);
@@ -79,7 +90,8 @@ class FileSystem {
   Task<int> permit(RequestContext context, NodeRef node, std::uint32_t rights, bool ask);
 
   // --- names ---
-  /// On success *found is the node (null: the name is absent and may be cached so).
+  /// On success *found is the node (null: the name is absent and may be cached so). In a directory
+  /// that was replaced on the server the answer is its successor's.
   Task<int> lookup(RequestContext context, NodeRef directory, std::string name, NodeRef* found);
   /// How to make an object: a CREATE, MKDIR, SYMLINK or MKNOD.
   using Maker = std::function<Task<Result<CreateResult>>(Remote&)>;
@@ -118,9 +130,21 @@ class FileSystem {
   WriteBudget budget;
   TaskGroup tasks;  // what runs without a request
   NodeRef root;
+  /// `node` was found in `directory`.
+  static void place(Node& node, const NodeRef& directory, std::string_view name) {
+    node.parent = directory;
+    if (node.is_directory()) node.name = name;
+  }
 
  private:
   void foreign_change(Node& node);
+  Task<int> lookup_here(RequestContext context, NodeRef directory, std::string name,
+                        NodeRef* found);
+  /// Looks a directory that is gone up again by its name, and those above it if need be. ESTALE: it
+  /// is not known where it was.
+  Task<int> find_again(RequestContext context, NodeRef directory, NodeRef* found, int depth);
+  /// Like failed(), for a call that was about a name in `directory`.
+  Task<int> failed_in(RequestContext context, NodeRef directory, Error error);
   void take_over(Node& node, const Attributes& attributes);
   /// Which object a name stands for, when some open file might: for silly names.
   Task<NodeRef> target_of(RequestContext context, NodeRef directory, std::string name);
@@ -131,6 +155,7 @@ class FileSystem {
   void names_changed(Node& directory, const Wcc& change, std::uint64_t started);
   Task<void> remove_silly(NodeRef node);
   std::string silly_name(const Node& node);
+  std::string path_of(const Node& node);
   void on_write_back_timer();
   void on_revalidate_timer();
   Task<void> revalidate(NodeRef node);
@@ -139,6 +164,7 @@ class FileSystem {
 
   KernelCache kernel_;
   IntrusiveList<Node> open_nodes_;
+  std::optional<FsStat> last_space_;
   std::uint64_t clock_ = 0;
   std::uint32_t silly_counter_;
   std::size_t open_files_ = 0;

@@ -11,6 +11,35 @@ namespace nfsrdma {
 
 Task<int> FileSystem::lookup(RequestContext context, NodeRef directory, std::string name,
                              NodeRef* found) {
+  const int error = co_await lookup_here(context, directory, name, found);
+  if (error != ESTALE) co_return error;
+  // The kernel goes the way again after ESTALE, but not when it looks a name up to make it (mkdir,
+  // link ...). Nothing of this is cached there, since nothing of `directory` is.
+  NodeRef successor;
+  const int again = co_await find_again(context, directory, &successor, 0);
+  if (again != 0) co_return again;
+  co_return co_await lookup_here(context, successor, name, found);
+}
+
+Task<int> FileSystem::find_again(RequestContext context, NodeRef directory, NodeRef* found,
+                                 int depth) {
+  constexpr int kDeepest = 64;
+  NodeRef parent = directory->parent.lock();
+  const std::string name = directory->name;
+  if (parent == nullptr || name.empty() || depth > kDeepest) co_return ESTALE;
+  int error = co_await lookup_here(context, parent, name, found);
+  if (error == ESTALE) {
+    NodeRef successor;
+    error = co_await find_again(context, parent, &successor, depth + 1);
+    if (error == 0) error = co_await lookup_here(context, successor, name, found);
+  }
+  if (error == 0 && *found == directory) co_return ESTALE;
+  if (error == 0 && !(*found)->is_directory()) co_return ENOTDIR;
+  co_return error;
+}
+
+Task<int> FileSystem::lookup_here(RequestContext context, NodeRef directory, std::string name,
+                                  NodeRef* found) {
   const TimePoint now = loop.now();
   if (options.cache_names && directory->timer.fresh(now)) {
     NameCache::Answer known = directory->names.find(name);
@@ -32,6 +61,10 @@ Task<int> FileSystem::lookup(RequestContext context, NodeRef directory, std::str
   if (!answer.ok()) {
     apply(*directory, directory_attributes, started);
     if (errno_of(answer.error()) != ENOENT) co_return failed(*directory, answer.error());
+    if (directory->removed) {
+      stale(*directory);
+      co_return ESTALE;
+    }
     if (current) directory->names.store_absent(name);
     may_search(*directory, context.caller);
     co_return ENOENT;
@@ -39,13 +72,17 @@ Task<int> FileSystem::lookup(RequestContext context, NodeRef directory, std::str
   apply(*directory, answer->directory, started);
   may_search(*directory, context.caller);
   NodeRef node = nodes.obtain(answer->handle);
-  if (node != directory) node->parent = directory;
   if (answer->attributes) {
     apply(*node, *answer->attributes, started);
   } else if (int error = co_await getattr(context, node)) {
     co_return error;
   }
-  if (current) directory->names.store(name, node);
+  if (node != directory) place(*node, directory, name);
+  if (current) {
+    directory->names.store(name, node);
+  } else {
+    directory->names.note(name);
+  }
   *found = std::move(node);
   co_return 0;
 }
@@ -71,17 +108,17 @@ Task<int> FileSystem::make(RequestContext context, NodeRef directory, std::strin
   names_changed(*directory, answer.ok() ? answer->directory : Wcc{}, started);
   if (!answer.ok()) {
     directory->names.forget(name);
-    co_return failed(*directory, answer.error());
+    co_return co_await failed_in(context, directory, answer.error());
   }
   // The server may leave out what it made (RFC 1813, 3.3.8).
   if (answer->handle.empty()) co_return co_await lookup(context, directory, name, made);
   NodeRef node = nodes.obtain(answer->handle);
-  node->parent = directory;
   if (answer->attributes) {
     apply(*node, *answer->attributes, started);
   } else if (int error = co_await getattr(context, node)) {
     co_return error;
   }
+  place(*node, directory, name);
   directory->names.store(name, node);
   *made = std::move(node);
   co_return 0;
@@ -113,7 +150,7 @@ Task<int> FileSystem::hide_open_file(RequestContext context, NodeRef node, NodeR
     auto renamed = co_await remote.rename(context, directory->handle, name, directory->handle,
                                           hidden, &node->handle);
     names_changed(*directory, renamed.ok() ? renamed->from_directory : Wcc{}, started);
-    if (!renamed.ok()) error = failed(*directory, renamed.error());
+    if (!renamed.ok()) error = co_await failed_in(context, directory, renamed.error());
     if (error == 0) directory->names.store_absent(name);
   }
   if (error != 0) co_return error;
@@ -156,7 +193,7 @@ Task<int> FileSystem::remove(RequestContext context, NodeRef directory, std::str
   names_changed(*directory, removed.ok() ? removed->directory : Wcc{}, started);
   if (!removed.ok()) {
     directory->names.forget(name);
-    co_return failed(*directory, removed.error());
+    co_return co_await failed_in(context, directory, removed.error());
   }
   directory->names.store_absent(name);
   if (target != nullptr) target->timer.expire();  // its link count
@@ -172,7 +209,7 @@ Task<int> FileSystem::rmdir(RequestContext context, NodeRef directory, std::stri
                                          target != nullptr ? &target->handle : nullptr);
     names_changed(*directory, removed.ok() ? removed->directory : Wcc{}, started);
     if (removed.ok()) break;
-    const int error = failed(*directory, removed.error());
+    const int error = co_await failed_in(context, directory, removed.error());
     // Silly names of files closed just now are still on their way out.
     if (error != ENOTEMPTY || target == nullptr || target->silly_removals == 0) {
       directory->names.forget(name);
@@ -213,12 +250,15 @@ Task<int> FileSystem::rename(RequestContext context, NodeRef from_directory, std
   to_directory->names.forget(to);
   if (!renamed.ok()) {
     if (hide) tasks.spawn(remove_silly(replaced));
-    co_return failed(*from_directory, renamed.error());
+    const int error = co_await failed_in(context, from_directory, renamed.error());
+    if (error == ESTALE) stale(*to_directory);  // it may have been this one
+    if (error != ENOENT || to_directory == from_directory) co_return error;
+    co_return co_await failed_in(context, to_directory, renamed.error());
   }
   if (moved != replaced || moved == nullptr) from_directory->names.store_absent(from);
   if (moved != nullptr) {
     to_directory->names.store(to, moved);
-    moved->parent = to_directory;
+    place(*moved, to_directory, to);
     moved->timer.expire();
     if (moved->silly != nullptr && moved->silly->name == from) moved->silly.reset();
   }
@@ -234,7 +274,10 @@ Task<int> FileSystem::link(RequestContext context, NodeRef node, NodeRef directo
   names_changed(*directory, linked.ok() ? linked->directory : Wcc{}, started);
   if (!linked.ok()) {
     directory->names.forget(name);
-    co_return failed(*node, linked.error());
+    const int error = failed(*node, linked.error());
+    if (error == ESTALE) stale(*directory);  // it may have been this one
+    if (error != ENOENT) co_return error;
+    co_return co_await failed_in(context, directory, linked.error());
   }
   node->timer.expire();
   ++node->changes_running;  // its new link count is no foreign change

@@ -101,6 +101,11 @@ void FuseOperations::reply_attributes(Request& request, Node& node) {
   request.attributes(stat_of(node), fs.attribute_seconds(node));
 }
 
+void FuseOperations::watch(Interrupt& interrupt) {
+  interrupted_.push_back(interrupt);
+  if (!interrupt_timer_.armed()) interrupt_timer_.arm_after(fs.loop, kLookAgain);
+}
+
 void FuseOperations::interrupted(Interrupt& interrupt) {
   interrupted_.push_back(interrupt);
   fs.loop.defer(interrupt_check_);

@@ -88,6 +88,9 @@ class FuseOperations {
 
   /// The kernel says that the asking process got a signal.
   void interrupted(Interrupt& interrupt);
+  /// For requests that the kernel does not report as interrupted: FLUSH of a process that is
+  /// ending.
+  void watch(Interrupt& interrupt);
   void spawn(Task<void> task) { running_.spawn(std::move(task)); }
   /// Until no request is being worked on.
   TaskGroup::Waiter idle() { return running_.wait(); }

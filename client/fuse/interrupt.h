@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 
 #include "client/op_context.h"
 #include "rpcrdma/base/intrusive_list.h"
@@ -35,7 +36,10 @@ struct Interrupt : public ListNode<Interrupt> {
   }
 };
 
-/// Is a signal on its way that will end thread `pid`, or is it gone already?
+/// Is a signal on its way that will end thread `pid`, is one ending it now, or is it gone already?
 bool fatal_signal_pending(pid_t pid);
+
+/// From a /proc/PID/stat: is the thread on its way out because of a signal?
+bool ended_by_signal(std::string_view stat);
 
 }  // namespace nfsrdma

@@ -50,6 +50,7 @@ struct Node : public ListNode<Node> {  // linked while open
   std::uint64_t applied_at = 0;  // the request clock when they were taken over
   AccessCache access;
   bool kernel_outdated = false;  // the kernel believes attributes that others have changed
+  bool removed = false;          // its last name went away, though the server still knows it
 
   // --- regular files ---
   unsigned opens = 0;
@@ -62,7 +63,9 @@ struct Node : public ListNode<Node> {  // linked while open
   NameCache names;
   std::uint64_t names_epoch = 0;  // grows with every change of a name in here that we make or see
   unsigned silly_removals = 0;    // of names in here, under way
-  std::weak_ptr<Node> parent;     // last place where it was found
+  std::string name;               // in `parent`, of a directory
+
+  std::weak_ptr<Node> parent;  // last place where it was found
 };
 
 class NodeTable {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/fuse/notifier.h"
 
+#include <cerrno>
+
 namespace nfsrdma {
 
 Notifier::Notifier(fuse_session* session) : session_(session), thread_([this] { run(); }) {}
@@ -12,6 +14,12 @@ Notifier::~Notifier() {
 void Notifier::invalidate(std::uint64_t node) {
   std::lock_guard lock(mutex_);
   pending_.insert(node);
+  changed_.notify_one();
+}
+
+void Notifier::expire_name(std::uint64_t directory, const std::string& name) {
+  std::lock_guard lock(mutex_);
+  names_.emplace(directory, name);
   changed_.notify_one();
 }
 
@@ -32,6 +40,18 @@ void Notifier::stop() {
 void Notifier::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
+    if (!names_.empty()) {
+      const auto row = names_.extract(names_.begin());
+      const auto& [directory, name] = row.value();
+      lock.unlock();
+      // Older kernels can only drop it altogether.
+      if (::fuse_lowlevel_notify_expire_entry(session_, directory, name.c_str(), name.size(),
+                                              FUSE_LL_EXPIRE_ONLY) == -ENOSYS) {
+        ::fuse_lowlevel_notify_inval_entry(session_, directory, name.c_str(), name.size());
+      }
+      lock.lock();
+      continue;
+    }
     if (pending_.empty()) {
       changed_.wait(lock);
       continue;

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "client/fuse/fuse_api.h"
 
@@ -21,6 +23,8 @@ class Notifier {
 
   /// Any thread; returns at once.
   void invalidate(std::uint64_t node);
+  /// Any thread; returns at once. The kernel looks `name` up again before it believes it.
+  void expire_name(std::uint64_t directory, const std::string& name);
   /// Any thread, at once: only what the kernel believes of size and times. It waits for nothing.
   void invalidate_attributes(std::uint64_t node);
   /// No more calls into the session.
@@ -32,8 +36,9 @@ class Notifier {
   fuse_session* session_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<std::uint64_t> pending_;  // guarded by mutex_
-  bool stopping_ = false;            // guarded by mutex_
+  std::set<std::uint64_t> pending_;                        // guarded by mutex_
+  std::set<std::pair<std::uint64_t, std::string>> names_;  // guarded by mutex_
+  bool stopping_ = false;                                  // guarded by mutex_
   std::thread thread_;
 };
 

@@ -22,8 +22,8 @@ class PageReader final : public DirectoryVisitor {
     row.cookie = entry.cookie;
     if (entry.handle != nullptr && entry.attributes != nullptr && !dot_name(entry.name)) {
       row.node = fs_.nodes.obtain(*entry.handle);
-      row.node->parent = directory_.node;
       fs_.apply(*row.node, *entry.attributes, started_);
+      fs_.place(*row.node, directory_.node, entry.name);
     }
     directory_.page.push_back(std::move(row));
     return true;
@@ -69,9 +69,12 @@ Task<int> FuseOperations::fetch_page(Request& request, OpenDirectory& directory,
   directory.last_page = page->eof;
   const bool current = epoch == node.names_epoch;
   fs.apply(node, page->directory, started);
-  if (current) {
-    for (const OpenDirectory::Entry& entry : directory.page) {
-      if (entry.node != nullptr) node.names.store(entry.name, entry.node);
+  for (const OpenDirectory::Entry& entry : directory.page) {
+    if (entry.node == nullptr) continue;
+    if (current) {
+      node.names.store(entry.name, entry.node);
+    } else {
+      node.names.note(entry.name);
     }
   }
   co_return 0;

@@ -124,6 +124,8 @@ Task<void> FuseOperations::flush(fuse_req_t raw, OpenFile* file) {
   Request request(*this, raw);
   NodeRef node = file->node;
   if (node->writer == nullptr) co_return request.error(0);
+  // Who was killed does not wait for the server; the data goes on its way all the same.
+  if (!node->writer->data().stable()) watch(request.interrupt());
   int error = co_await node->writer->flush(request.as(file->caller), node, true);
   if (error == 0) error = node->writer->take_error();
   request.error(error);

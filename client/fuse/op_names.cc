@@ -204,18 +204,19 @@ Task<void> FuseOperations::statfs(fuse_req_t raw, fuse_ino_t ino) {
   Request request(*this, raw);
   NodeRef node = fs.nodes.find(ino);
   if (node == nullptr) node = fs.root;
-  auto found = co_await fs.remote.fsstat(request.context(), node->handle);
-  if (!found.ok()) co_return request.error(fs.failed(*node, found.error()));
+  FsStat found;
+  const int error = co_await fs.space(request.context(), node, &found);
+  if (error != 0) co_return request.error(error);
   constexpr std::uint64_t kUnit = 4096;
   struct statvfs space {};
   space.f_bsize = kUnit;
   space.f_frsize = kUnit;
-  space.f_blocks = found->total_bytes / kUnit;
-  space.f_bfree = found->free_bytes / kUnit;
-  space.f_bavail = found->available_bytes / kUnit;
-  space.f_files = found->total_files;
-  space.f_ffree = found->free_files;
-  space.f_favail = found->available_files;
+  space.f_blocks = found.total_bytes / kUnit;
+  space.f_bfree = found.free_bytes / kUnit;
+  space.f_bavail = found.available_bytes / kUnit;
+  space.f_files = found.total_files;
+  space.f_ffree = found.free_files;
+  space.f_favail = found.available_files;
   space.f_namemax = 255;
   request.space(space);
 }

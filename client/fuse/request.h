@@ -25,6 +25,7 @@ class Request {
   RequestContext context() { return {caller_, &interrupt_}; }
   /// As somebody else (the opener of a file), but given up when the asking process dies.
   RequestContext as(const CallerRef& caller) { return {caller, &interrupt_}; }
+  Interrupt& interrupt() { return interrupt_; }
   fuse_req_t raw() const { return raw_; }
 
   void error(int number);  // 0: done

@@ -64,7 +64,7 @@ std::string connect_with_patience(MountDaemon& daemon, const MountCommandLine& l
                    static_cast<long>(line.options.retry.count()));
     }
     told = true;
-    ::sleep(static_cast<unsigned>(kBetweenTries.count()));
+    daemon.pause(kBetweenTries);
   }
 }
 

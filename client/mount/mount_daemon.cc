@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 #include "rpcrdma/base/json_writer.h"
 #include "rpcrdma/base/log.h"
@@ -19,9 +20,12 @@ namespace {
 constexpr std::uint32_t kReadAhead = 4u << 20;
 // After a signal while files are open: how long their users may still finish.
 constexpr std::chrono::seconds kDetachPatience{5};
-
-// For telling the server that the mount is over.
-constexpr std::chrono::seconds kGoodbyePatience{3};
+// How often EndPatience is asked.
+constexpr std::chrono::milliseconds kLookAtEnd{250};
+// Exit code of mount(8): the mount failed.
+constexpr int kMountFailed = 32;
+// Files named in a message about lost data.
+constexpr std::size_t kMostNamed = 10;
 
 /// A comma or backslash in a name would end libfuse's option.
 std::string escaped(const std::string& text) {
@@ -133,12 +137,12 @@ MountDaemon::MountDaemon(EventLoop& loop, Fabrics fabrics, const MountCommandLin
       detach_timer_([this] {
         log_warning("{}: files are still open; giving up", mount_point_);
         loop_.stop();
-      }) {
+      }),
+      patience_timer_([this] { on_patience(); }) {
   signals_ = std::make_unique<Signals>(*this);
 }
 
 MountDaemon::~MountDaemon() {
-  if (unmounter_.joinable()) unmounter_.join();
   channel_.reset();
   notifier_.reset();
   if (session_ != nullptr) {
@@ -146,6 +150,17 @@ MountDaemon::~MountDaemon() {
     ::fuse_session_unmount(session_);
     ::fuse_session_destroy(session_);
   }
+  // With the session's descriptor the kernel's hope is gone that somebody answers: it waits no
+  // more.
+  if (unmounter_.joinable()) unmounter_.join();
+}
+
+void MountDaemon::pause(Duration duration) {
+  bool over = false;
+  Timer timer([&over] { over = true; });
+  timer.arm_after(loop_, duration);
+  while (!over)
+    loop_.turn(Duration(-1));
 }
 
 std::string MountDaemon::connect(bool* again) {
@@ -197,6 +212,9 @@ std::string MountDaemon::mount() {
   kernel.drop_attributes = [this](std::uint64_t node) {
     if (notifier_ != nullptr) notifier_->invalidate_attributes(node);
   };
+  kernel.expire_name = [this](std::uint64_t directory, const std::string& name) {
+    if (notifier_ != nullptr) notifier_->expire_name(directory, name);
+  };
   files_ = std::make_unique<FileSystem>(loop_, *remote_, file_system_options(line_.options),
                                         std::move(kernel));
   const RequestContext context{std::make_shared<const Caller>(Caller{::geteuid(), ::getegid(), {}}),
@@ -246,13 +264,47 @@ void MountDaemon::on_ended() {
   loop_.stop();
 }
 
+void MountDaemon::give_up(const char* why) {
+  if (std::exchange(gave_up_, true)) return;
+  const std::uint64_t held = files_->budget.held;
+  if (held > 0) {
+    const std::vector<std::string> paths = files_->unwritten_files(kMostNamed + 1);
+    const std::size_t named = std::min(paths.size(), kMostNamed);
+    log_error("{}: {}; giving up {} bytes that are not safe on the server, of {}{}", mount_point_,
+              why, held, fmt::join(paths.begin(), paths.begin() + static_cast<long>(named), ", "),
+              paths.size() > named ? " and others" : "");
+  } else {
+    log_warning("{}: {}; giving up", mount_point_, why);
+  }
+  server_->abort_all();
+}
+
+void MountDaemon::on_patience() {
+  if (!patience_.over(loop_.now(), files_->budget.held, server_->totals().replies)) {
+    patience_timer_.arm_after(loop_, kLookAtEnd);
+    return;
+  }
+  if (ending_) {
+    give_up("the server does not answer");
+  } else {
+    // The kernel waits for the server, too, before it lets go.
+    loop_.stop();
+  }
+}
+
 void MountDaemon::on_signal() {
+  if (session_ == nullptr) {
+    // Nothing is mounted, nothing can be lost.
+    log_notice("{}: told to stop before it was mounted", mount_point_);
+    std::_Exit(kMountFailed);
+  }
+  patience_.told(loop_.now());
   if (++signals_seen_ > 1) {
-    log_warning("{}: told to stop again; giving up", mount_point_);
-    if (server_ != nullptr) server_->abort_all();
+    give_up("told to stop again");
     loop_.stop();
     return;
   }
+  if (!patience_timer_.armed()) patience_timer_.arm_after(loop_, kLookAtEnd);
   if (!kernel_has_it_) {
     loop_.stop();
     return;
@@ -268,16 +320,40 @@ void MountDaemon::on_signal() {
   });
 }
 
+void MountDaemon::stop_notifier() {
+  if (!kernel_has_it_) {
+    notifier_->stop();
+    return;
+  }
+  // The kernel may hold the notifier up until requests are answered that only we can answer.
+  server_->abort_all();
+  (void)channel_->start().ok();
+  bool stopped = false;
+  std::thread stopper([this, &stopped] {
+    notifier_->stop();
+    loop_.post([&stopped] { stopped = true; });
+  });
+  while (!stopped)
+    loop_.turn(Duration(-1));
+  stopper.join();
+  channel_->stop();
+}
+
 bool MountDaemon::run(std::function<void()> usable) {
   usable_ = std::move(usable);
   loop_.run();
+  ending_ = true;
+  patience_.ending(loop_.now());
+  if (!patience_timer_.armed()) patience_timer_.arm_after(loop_, kLookAtEnd);
   status_.reset();
+  detach_timer_.cancel();
   if (channel_ != nullptr) channel_->stop();
-  if (files_->budget.held == 0 && server_ != nullptr) {
+  if (files_->budget.held == 0) {
     // Nothing to save: whoever still waits for the server waits in vain.
-    if (operations_->idle().await_ready() == false) server_->abort_all();
+    if (!operations_->idle().await_ready()) server_->abort_all();
   } else {
-    log_info("{}: writing back {} bytes", mount_point_, files_->budget.held);
+    log_notice("{}: writing back {} bytes{}", mount_point_, files_->budget.held,
+               signals_seen_ == 0 ? "; SIGTERM limits the time for it" : "");
   }
   struct End {
     static Task<void> run(FuseOperations& operations, FileSystem& files) {
@@ -286,11 +362,10 @@ bool MountDaemon::run(std::function<void()> usable) {
     }
   };
   run_to_completion(loop_, End::run(*operations_, *files_));
-  if (notifier_ != nullptr) notifier_->stop();
-  // The data is safe; a server that is gone need not hear of it.
-  Timer goodbye([this] { server_->abort_all(); });
-  goodbye.arm_after(loop_, kGoodbyePatience);
-  run_to_completion(loop_, server_->unmount());
+  patience_timer_.cancel();
+  if (!gave_up_) run_to_completion(loop_, server_->unmount());
+  if (notifier_ != nullptr) stop_notifier();
+  run_to_completion(loop_, End::run(*operations_, *files_));
   return was_usable_;
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // MountDaemon: one mount from connecting to the last byte written back. Makes the objects in order,
 // runs the event loop, takes them down in the opposite order.
+//
+// The end comes from the kernel (umount) or by a signal, which unmounts. In both cases data that is
+// not stable yet is written back; EndPatience says how long. A second signal gives up at once.
 #pragma once
 
 #include <functional>
@@ -13,6 +16,7 @@
 #include "client/fuse/mounted_remote.h"
 #include "client/fuse/notifier.h"
 #include "client/mount/command_line.h"
+#include "client/mount/end_patience.h"
 #include "client/mount/status_socket.h"
 
 namespace nfsrdma {
@@ -30,6 +34,8 @@ class MountDaemon {
   /// Connects once; blocks the thread. Empty: connected, else why not. *again: trying later may
   /// help.
   std::string connect(bool* again);
+  /// Until the next attempt; a signal ends the program.
+  void pause(Duration duration);
   /// Mounts; after this the kernel has it, and requests are answered as soon as run() runs.
   /// Empty: fine, else why not.
   std::string mount();
@@ -46,6 +52,11 @@ class MountDaemon {
   void on_signal();
   void on_ended();
   void watch_server();
+  /// Ends everything that waits for the server; says which data that costs.
+  void give_up(const char* why);
+  void on_patience();
+  /// With the kernel still asking: refuses what comes until the notifier's thread is gone.
+  void stop_notifier();
   std::string status_document() const;
 
   EventLoop& loop_;
@@ -64,6 +75,10 @@ class MountDaemon {
   std::unique_ptr<Signals> signals_;
   std::thread unmounter_;
   Timer detach_timer_;
+  Timer patience_timer_;
+  EndPatience patience_;
+  bool ending_ = false;
+  bool gave_up_ = false;
   std::function<void()> usable_;
   bool was_usable_ = false;
   int signals_seen_ = 0;

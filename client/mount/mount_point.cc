@@ -9,11 +9,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <fstream>
+#include <map>
 #include <sstream>
+#include <vector>
 
 #include "rpcrdma/base/unique_fd.h"
 
@@ -73,19 +78,115 @@ std::string fuse_unavailable() {
   return fmt::format("/dev/fuse: {}", std::strerror(errno));
 }
 
-std::optional<DeviceNumber> device_of_mount(const std::string& mount_point) {
+namespace {
+
+struct MountRow {
+  DeviceNumber device;
+  bool ours = false;
+};
+
+/// By mount point; of several at one place the last, which covers the others.
+std::map<std::string, MountRow> read_mount_table() {
   std::ifstream file("/proc/self/mountinfo");
-  std::optional<DeviceNumber> found;
+  std::map<std::string, MountRow> table;
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
-    std::string id, parent, device, root, where;
+    std::string id, parent, device, root, where, word, type;
     words >> id >> parent >> device >> root >> where;
-    if (unescape(where) != mount_point) continue;
-    DeviceNumber number;
-    // The last one covers the others.
-    if (std::sscanf(device.c_str(), "%u:%u", &number.major, &number.minor) == 2) found = number;
+    // Options and optional fields end with a dash.
+    while (words >> word && word != "-") {
+    }
+    words >> type;
+    MountRow row;
+    if (std::sscanf(device.c_str(), "%u:%u", &row.device.major, &row.device.minor) != 2) continue;
+    row.ours = type == "fuse.nfs-rdma";
+    table.insert_or_assign(unescape(where), row);
   }
-  return found;
+  return table;
+}
+
+/// Puts the components of `path` in front of `todo`.
+void prepend(std::deque<std::string>& todo, const std::string& path) {
+  std::vector<std::string> names;
+  std::istringstream text(path);
+  for (std::string name; std::getline(text, name, '/');)
+    if (!name.empty() && name != ".") names.push_back(name);
+  todo.insert(todo.begin(), names.begin(), names.end());
+}
+
+}  // namespace
+
+std::optional<DeviceNumber> device_of_mount(const std::string& mount_point) {
+  const std::map<std::string, MountRow> table = read_mount_table();
+  const auto it = table.find(mount_point);
+  if (it == table.end()) return {};
+  return it->second.device;
+}
+
+std::optional<DeviceNumber> device_of_our_mount(const std::string& path, std::string* why) {
+  constexpr int kMostLinks = 40;
+  const std::map<std::string, MountRow> table = read_mount_table();
+  std::deque<std::string> todo;
+  prepend(todo, path);
+  if (path.empty() || path[0] != '/') {
+    char here[PATH_MAX];
+    if (::getcwd(here, sizeof here) == nullptr || here[0] != '/') {
+      *why = path + ": the current directory is not mounted any more";
+      return {};
+    }
+    prepend(todo, here);
+  }
+  std::vector<std::string> done;  // components without links
+  std::vector<std::size_t> ours;  // depths of mount points of ours among them
+  std::string real;
+  for (int links = 0; !todo.empty();) {
+    const std::string name = std::move(todo.front());
+    todo.pop_front();
+    if (name == "..") {
+      if (done.empty()) continue;
+      if (!ours.empty() && ours.back() == done.size()) ours.pop_back();
+      real.resize(real.size() - done.back().size() - 1);
+      done.pop_back();
+      continue;
+    }
+    real += "/" + name;
+    done.push_back(name);
+    const auto it = table.find(real);
+    if (it != table.end() && it->second.ours) {
+      ours.push_back(done.size());
+      continue;
+    }
+    // From the mount point on, what the names are is the server's business.
+    if (!ours.empty() || it != table.end()) continue;
+    char target[PATH_MAX];
+    const ssize_t n = ::readlink(real.c_str(), target, sizeof target);
+    if (n < 0 && errno != EINVAL) {
+      *why = fmt::format("{}: {}", real, std::strerror(errno));
+      return {};
+    }
+    if (n < 0) continue;  // no link
+    if (++links > kMostLinks) {
+      *why = fmt::format("{}: {}", path, std::strerror(ELOOP));
+      return {};
+    }
+    const std::string text(target, static_cast<std::size_t>(n));
+    prepend(todo, text);
+    if (text[0] == '/') {
+      real.clear();
+      done.clear();
+    } else {
+      real.resize(real.size() - name.size() - 1);
+      done.pop_back();
+    }
+  }
+  for (std::string where = real; !where.empty(); where.resize(where.rfind('/'))) {
+    const auto it = table.find(where);
+    if (it == table.end()) continue;
+    if (it->second.ours) return it->second.device;
+    break;  // another file system, mounted inside of it or beside it
+  }
+  *why = path + ": no FUSE mount of nfs-rdma there";
+  return {};
 }
 
 void raise_read_ahead(DeviceNumber device, std::uint32_t bytes) {

@@ -88,6 +88,7 @@ Task<Result<std::uint16_t>> rpcbind_port(EventLoop& loop, const MountSettings& s
 
 Task<bool> MountService::answers(RpcClient& rpc, std::string* detail) {
   OpContext op;
+  op.cancel = cancel_;
   RpcCallLease call = rpc.prepare(xdr::kMountProgram, xdr::kMountV3,
                                   static_cast<std::uint32_t>(xdr::mountproc3::MOUNTPROC3_NULL), op);
   Result<void> outcome = co_await call->run();
@@ -104,12 +105,23 @@ Task<bool> MountService::try_tcp(std::uint16_t port, std::string* detail) {
     if (yes) {
       own_ = std::move(rpc);
       rpc_ = own_.get();
+      port_ = port;
       co_return true;
     }
   }
   co_await rpc->yield();
   note(detail, "TCP port " + std::to_string(port) + ": " + why);
   co_return false;
+}
+
+Task<Result<void>> MountService::reach(std::uint16_t port, std::string* detail) {
+  if (port == 0) {
+    rpc_ = &nfs_;
+    co_return Result<void>();
+  }
+  bool found = co_await try_tcp(port, detail);
+  if (found) co_return Result<void>();
+  co_return Error{Errc::kUnsupported, ECONNREFUSED, "no MOUNT service"};
 }
 
 Task<Result<void>> MountService::find(std::string* detail) {

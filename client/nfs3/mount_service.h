@@ -34,6 +34,12 @@ class MountService {
 
   /// Finds the service. On an error *detail says where it was looked for.
   Task<Result<void>> find(std::string* detail);
+  /// Goes straight to where it was found earlier: port().
+  Task<Result<void>> reach(std::uint16_t port, std::string* detail);
+  /// The TCP port of the service; 0: it is on the NFS connection.
+  std::uint16_t port() const { return port_; }
+  /// Ends calls early, and no further place is tried then. Outlives this.
+  void set_cancel(CancelToken* cancel) { cancel_ = cancel; }
   // After find():
   Task<Result<FileHandle>> mnt(const OpContext& op, std::string_view path);
   Task<Result<void>> umnt(const OpContext& op, std::string_view path);
@@ -48,6 +54,8 @@ class MountService {
   RpcClient& nfs_;
   std::unique_ptr<RpcClient> own_;
   RpcClient* rpc_ = nullptr;
+  std::uint16_t port_ = 0;
+  CancelToken* cancel_ = nullptr;
 };
 
 }  // namespace nfsrdma::nfs3

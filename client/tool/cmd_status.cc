@@ -2,6 +2,7 @@
 // nfs-rdma status. The exit code answers the question people have: is it RDMA?
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
 
 #include "client/status_source.h"
@@ -79,7 +80,8 @@ Result<std::string> fetch(const Arguments& arguments, std::string* why) {
   Result<std::string> document = Error{Errc::kNotFound, ENOENT, "mount"};
   for (const std::string& path : paths) {
     document = fetch_status(path, why);
-    if (document.ok()) break;
+    // Who is there but hangs is not somewhere else.
+    if (document.ok() || document.error().sys == ETIMEDOUT) break;
   }
   return document;
 }

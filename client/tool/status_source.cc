@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/status_source.h"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
 #include "client/mount/mount_point.h"
 #include "client/mount/status_socket.h"
@@ -16,20 +20,80 @@ namespace nfsrdma {
 namespace {
 
 constexpr std::size_t kMaxDocument = 64 << 20;
-constexpr timeval kPatience{10, 0};
 
 Error explain(const char* step, const std::string& path, std::string* why) {
   const Error error = system_error(step);
   *why = path + ": " + std::strerror(error.sys);
   if (error.sys == ENOENT || error.sys == ECONNREFUSED) *why += " (is it running?)";
   if (error.sys == EACCES) *why += " (it belongs to another user)";
-  if (error.sys == EAGAIN) *why = path + ": no answer";
   return error;
 }
 
+/// A socket whose calls together take no longer than `patience`.
+class PatientSocket {
+ public:
+  PatientSocket(std::string path, std::chrono::milliseconds patience)
+      : path_(std::move(path)), patience_(patience), end_(Clock::now() + patience) {}
+
+  Result<void> connect(const sockaddr_un& address, std::string* why) {
+    fd_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!fd_) return explain("socket", path_, why);
+    // Also connecting waits when a daemon that hangs has let its backlog fill up.
+    if (!limit(SO_SNDTIMEO)) return silent(why);
+    if (::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+      return {};
+    }
+    return failed("connect", why);
+  }
+  Result<void> send(std::string_view text, std::string* why) {
+    if (!limit(SO_SNDTIMEO)) return silent(why);
+    const ssize_t n = ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    if (n == static_cast<ssize_t>(text.size())) return {};
+    return failed("send", why);
+  }
+  /// 0 bytes: the end.
+  Result<std::size_t> receive(std::span<char> room, std::string* why) {
+    for (;;) {
+      if (!limit(SO_RCVTIMEO)) return silent(why);
+      const ssize_t n = ::recv(fd_.get(), room.data(), room.size(), 0);
+      if (n >= 0) return static_cast<std::size_t>(n);
+      if (errno != EINTR) return failed("receive", why);
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// False: no time is left.
+  bool limit(int option) {
+    const auto left = std::chrono::duration_cast<std::chrono::microseconds>(end_ - Clock::now());
+    if (left.count() <= 0) return false;
+    timeval value{};
+    value.tv_sec = static_cast<time_t>(left.count() / 1'000'000);
+    value.tv_usec = static_cast<suseconds_t>(left.count() % 1'000'000);
+    ::setsockopt(fd_.get(), SOL_SOCKET, option, &value, sizeof value);
+    return true;
+  }
+  Error failed(const char* step, std::string* why) {
+    if (errno == EAGAIN) return silent(why);
+    return explain(step, path_, why);
+  }
+  Error silent(std::string* why) const {
+    *why = fmt::format("{}: no answer in {} s; the daemon hangs", path_,
+                       static_cast<double>(patience_.count()) / 1000);
+    return Error{Errc::kTimedOut, ETIMEDOUT, "status"};
+  }
+
+  std::string path_;
+  std::chrono::milliseconds patience_;
+  Clock::time_point end_;
+  UniqueFd fd_;
+};
+
 }  // namespace
 
-Result<std::string> fetch_status(const std::string& socket_path, std::string* why) {
+Result<std::string> fetch_status(const std::string& socket_path, std::string* why,
+                                 std::chrono::milliseconds patience) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (socket_path.size() >= sizeof address.sun_path) {
@@ -37,26 +101,16 @@ Result<std::string> fetch_status(const std::string& socket_path, std::string* wh
     return Error{Errc::kInvalid, ENAMETOOLONG, "socket"};
   }
   std::memcpy(address.sun_path, socket_path.c_str(), socket_path.size() + 1);
-  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd) return explain("socket", socket_path, why);
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return explain("connect", socket_path, why);
-  }
-  constexpr std::string_view kRequest = "status\n";
-  if (::send(fd.get(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL) !=
-      static_cast<ssize_t>(kRequest.size())) {
-    return explain("send", socket_path, why);
-  }
+  PatientSocket socket(socket_path, patience);
+  NFSRDMA_CHECK_OK(socket.connect(address, why));
+  NFSRDMA_CHECK_OK(socket.send("status\n", why));
   std::string document;
-  char piece[16384];
+  std::array<char, 16384> piece;
   for (;;) {
-    const ssize_t n = ::recv(fd.get(), piece, sizeof piece, 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return explain("receive", socket_path, why);
-    if (n == 0) break;
-    document.append(piece, static_cast<std::size_t>(n));
+    Result<std::size_t> n = socket.receive(piece, why);
+    if (!n.ok()) return n.error();
+    if (*n == 0) break;
+    document.append(piece.data(), *n);
     if (document.size() > kMaxDocument) {
       *why = socket_path + ": the answer does not end";
       return Error{Errc::kProtocol, EMSGSIZE, "status"};
@@ -66,13 +120,8 @@ Result<std::string> fetch_status(const std::string& socket_path, std::string* wh
 }
 
 std::vector<std::string> mount_status_sockets(const std::string& directory, std::string* why) {
-  Result<std::string> mount_point = resolve_mount_point(directory, why);
-  if (!mount_point.ok()) return {};
-  std::optional<DeviceNumber> device = device_of_mount(*mount_point);
-  if (!device) {
-    *why = directory + ": nothing is mounted there";
-    return {};
-  }
+  std::optional<DeviceNumber> device = device_of_our_mount(directory, why);
+  if (!device) return {};
   std::vector<uid_t> users = {::geteuid(), 0};
   if (const char* behind_sudo = std::getenv("SUDO_UID")) {
     users.push_back(static_cast<uid_t>(std::strtoul(behind_sudo, nullptr, 10)));

@@ -2,6 +2,7 @@
 #include "client/async_mount.h"
 
 #include "tests/unit/client/mounted_fixture.h"
+#include "xdr/mount3.h"
 
 namespace nfsrdma {
 namespace {
@@ -220,6 +221,36 @@ TEST_F(AsyncMountTest, ExclusiveCreateSetsTheAttributesAfterwards) {
   EXPECT_EQ(args.new_attributes.mtime.set_it, xdr::time_how::SET_TO_SERVER_TIME);
   answer(xdr::SETATTR3res{});
   EXPECT_TRUE(result && result->ok());
+}
+
+TEST_F(AsyncMountTest, UnmountOfASilentServerEndsSoon) {
+  group_.spawn(mount_->unmount());
+  transport();  // it accepts, and says nothing
+  environment_->advance(AsyncMount::kGoodbye - std::chrono::milliseconds(1));
+  EXPECT_EQ(group_.running(), 1u);
+  environment_->advance(std::chrono::milliseconds(1));
+  EXPECT_EQ(group_.running(), 0u);
+}
+
+TEST_F(AsyncMountTest, UnmountOfAServerThatIsGoneEndsSoon) {
+  group_.spawn(mount_->unmount());
+  environment_->transport()->refuse(ECONNREFUSED);
+  environment_->advance(AsyncMount::kGoodbye);
+  EXPECT_EQ(group_.running(), 0u);
+}
+
+TEST_F(AsyncMountTest, UnmountSaysGoodbyeWhereMountWasAsked) {
+  group_.spawn(mount_->unmount());
+  ASSERT_EQ(transport().out().size(), 1u);
+  ClientCall* call = transport().out().front();
+  xdr::Decoder decoder(call->head);
+  xdr::rpc_msg header;
+  ASSERT_TRUE(xdr::decode(decoder, header));
+  EXPECT_EQ(header.cbody.prog, xdr::kMountProgram);
+  EXPECT_EQ(header.cbody.proc, static_cast<std::uint32_t>(xdr::mountproc3::MOUNTPROC3_UMNT));
+  transport().answer([](xdr::Encoder&) {});
+  environment_->settle();
+  EXPECT_EQ(group_.running(), 0u);
 }
 
 TEST_F(AsyncMountTest, NamesTooLongForACallAreRefusedHere) {

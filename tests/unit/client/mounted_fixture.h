@@ -39,7 +39,7 @@ class MountedFixture : public testing::Test {
     info.rtmax = info.wtmax = kTestTransfer;
     mount_ =
         AsyncMount::over(*loop_, {}, std::make_unique<RpcClient>(std::move(environment), options),
-                         {test_handle(0), "/"}, info);
+                         {test_handle(0), "/", 0}, info);
   }
   ~MountedFixture() override { mount_->abort_all(); }
 

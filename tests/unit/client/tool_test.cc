@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The small parts of the tool.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "client/status_source.h"
 #include "client/tool/arguments.h"
 #include "client/tool/format.h"
 #include "client/tool/histogram.h"
@@ -9,6 +17,7 @@
 #include "client/tool/progress.h"
 #include "client/tool/side.h"
 #include "client/tool/status_verdict.h"
+#include "rpcrdma/base/unique_fd.h"
 
 namespace nfsrdma::tool {
 namespace {
@@ -97,6 +106,75 @@ TEST(LastComponent, IgnoresSlashesAtTheEnd) {
   EXPECT_EQ(last_component("a/b/"), "b");
   EXPECT_EQ(last_component("/"), "");
   EXPECT_EQ(last_component("nfs://h/x/y"), "y");
+}
+
+// --- where status comes from ---
+
+class StatusSourceTest : public testing::Test {
+ protected:
+  StatusSourceTest() {
+    char name[] = "/tmp/nfs-rdma-status.XXXXXX";
+    directory_ = ::mkdtemp(name);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, path().c_str());
+    listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+              0);
+    EXPECT_EQ(::listen(listener_.get(), 0), 0);
+  }
+  ~StatusSourceTest() override { std::filesystem::remove_all(directory_); }
+  std::string path() const { return directory_ + "/sock"; }
+
+  std::string directory_;
+  UniqueFd listener_;
+  std::string why_;
+};
+
+TEST_F(StatusSourceTest, ADaemonThatHangsIsGivenUpOn) {
+  // The first waits for an answer, the later ones for room in the backlog.
+  std::vector<UniqueFd> others;
+  for (int i = 0; i < 3; ++i) {
+    auto answer = fetch_status(path(), &why_, std::chrono::milliseconds(50));
+    ASSERT_FALSE(answer.ok());
+    EXPECT_EQ(answer.error().sys, ETIMEDOUT);
+    EXPECT_EQ(why_, path() + ": no answer in 0.05 s; the daemon hangs");
+  }
+}
+
+TEST_F(StatusSourceTest, ADaemonThatNeverEndsItsAnswerIsGivenUpOn) {
+  std::thread trickle([this] {
+    UniqueFd fd(::accept(listener_.get(), nullptr, nullptr));
+    while (::send(fd.get(), "x", 1, MSG_NOSIGNAL) == 1)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  auto answer = fetch_status(path(), &why_, std::chrono::milliseconds(100));
+  trickle.join();
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().sys, ETIMEDOUT);
+}
+
+TEST_F(StatusSourceTest, TheAnswerIsTheDocument) {
+  std::thread daemon([this] {
+    UniqueFd fd(::accept(listener_.get(), nullptr, nullptr));
+    char request[64];
+    ASSERT_GT(::recv(fd.get(), request, sizeof request, 0), 0);
+    ASSERT_EQ(::send(fd.get(), "{}\n", 3, MSG_NOSIGNAL), 3);
+  });
+  auto answer = fetch_status(path(), &why_);
+  daemon.join();
+  ASSERT_TRUE(answer.ok()) << why_;
+  EXPECT_EQ(*answer, "{}\n");
+}
+
+TEST_F(StatusSourceTest, AMountPointIsOneOfOurs) {
+  EXPECT_TRUE(mount_status_sockets("/proc", &why_).empty());
+  EXPECT_EQ(why_, "/proc: no FUSE mount of nfs-rdma there");
+  std::filesystem::create_symlink("loop", directory_ + "/loop");
+  EXPECT_TRUE(mount_status_sockets(directory_ + "/loop", &why_).empty());
+  EXPECT_EQ(why_, directory_ + "/loop: Too many levels of symbolic links");
+  EXPECT_TRUE(mount_status_sockets(directory_ + "/absent", &why_).empty());
+  EXPECT_EQ(why_, directory_ + "/absent: No such file or directory");
 }
 
 }  // namespace

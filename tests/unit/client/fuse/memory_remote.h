@@ -44,6 +44,31 @@ class MemoryRemote final : public Remote {
     file.attributes.size = data.size();
     touch(file);
   }
+  ObjectRef add_directory(Object& parent, const std::string& name) {
+    ObjectRef directory = make_object(FileType::kDirectory, 0755);
+    parent.names[name] = directory;
+    touch(parent);
+    return directory;
+  }
+  ObjectRef add_file_in(Object& parent, const std::string& name, const std::string& data) {
+    ObjectRef file = add_file(name, data);
+    root_->names.erase(name);
+    parent.names[name] = file;
+    touch(parent);
+    return file;
+  }
+  /// rm -r by another client. With `known` the server still answers for the directory, as one does
+  /// that holds it open; else its handle is stale.
+  void remove_elsewhere(Object& parent, const std::string& name, bool known) {
+    ObjectRef gone = parent.names.at(name);
+    parent.names.erase(name);
+    touch(parent);
+    while (!gone->names.empty())
+      remove_elsewhere(*gone, gone->names.begin()->first, known);
+    gone->attributes.nlink = 0;
+    touch(*gone);
+    if (known) lingering_.push_back(gone);
+  }
   void restart() {
     ++boot_;
     for (auto& weak : all_) {
@@ -174,6 +199,7 @@ class MemoryRemote final : public Remote {
     co_await count("create");
     ObjectRef parent = find(directory);
     if (parent == nullptr) co_return failure(ESTALE);
+    if (parent->attributes.nlink == 0) co_return failure(ENOENT);
     if (parent->names.count(name) != 0 && mode != CreateMode::kUnchecked) {
       co_return failure(EEXIST);
     }
@@ -279,14 +305,29 @@ class MemoryRemote final : public Remote {
     page.directory = parent->attributes;
     co_return page;
   }
-  Task<Result<FsStat>> fsstat(RequestContext, const FileHandle&) override {
-    co_await count("fsstat");
-    co_return FsStat{};
+  Task<Result<FsStat>> fsstat(RequestContext context, const FileHandle&) override {
+    ++calls["fsstat"];
+    Waker waker(held_);
+    const std::shared_ptr<CancelToken> token =
+        context.interrupt != nullptr ? context.interrupt->token : nullptr;
+    if (token != nullptr) token->enlist(waker);
+    while (holding_ && !(token != nullptr && token->cancelled()))
+      co_await held_.wait();
+    if (holding_) co_return failure(EINTR);
+    FsStat space;
+    space.total_bytes = 4096 * 1000;
+    co_return space;
   }
 
   bool no_links = false;
 
  private:
+  /// Lets a call that is held back look whether it was cancelled.
+  struct Waker final : Cancellable {
+    explicit Waker(WaitList& its_list) : list(its_list) {}
+    void on_cancel() override { list.wake_all(); }
+    WaitList& list;
+  };
   Task<void> count(const char* name) {
     ++calls[name];
     while (holding_)
@@ -350,6 +391,7 @@ class MemoryRemote final : public Remote {
   bool holding_ = false;
   WaitList held_;
   std::vector<std::weak_ptr<Object>> all_;
+  std::vector<ObjectRef> lingering_;
   ObjectRef root_;
 };
 

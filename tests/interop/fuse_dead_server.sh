@@ -1,0 +1,241 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A hard FUSE mount whose server is stopped (it neither answers nor closes) or dead: umount, SIGTERM
+# of the daemon, SIGKILL of applications and `nfs-rdma status` all come to an end, and data that is
+# not on the server is either written later or named.
+#
+#   fuse_dead_server.sh BIN_DIR [iwarp|tcp]     needs root and /dev/fuse; exit 77: cannot run here
+#
+# The limits in seconds are far above what is promised: they tell "ends" from "hangs".
+set -u
+
+bin=${1:?usage: fuse_dead_server.sh BIN_DIR [iwarp|tcp]}
+fabric=${2:-iwarp}
+bin=$(cd "$bin" && pwd)
+
+[ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
+[ -c /dev/fuse ] || { echo "no /dev/fuse"; exit 77; }
+
+work=$(mktemp -d /tmp/nfs-rdma-dead.XXXXXX)
+mnt=$work/mnt
+export_dir=$work/export
+mkdir -p "$export_dir" "$mnt" "$work/state"
+rdma_port=$((20000 + RANDOM % 20000))
+tcp_port=$((rdma_port + 1))
+server_pid='' daemon=''
+failures=0
+
+start_server() {
+  : >"$work/server.log"
+  "$bin/nfs-rdmad" --foreground -e "$export_dir:rw,no_root_squash,insecure" --listen 127.0.0.1 \
+    --port "$rdma_port" --tcp-port "$tcp_port" --state-dir "$work/state" \
+    --control "$work/control.sock" >>"$work/server.log" 2>&1 &
+  server_pid=$!
+  for _ in $(seq 100); do
+    grep -q "^ready" "$work/server.log" && return
+    sleep 0.1
+  done
+  echo "server did not start:"; cat "$work/server.log"; exit 1
+}
+kill_server() {
+  kill -9 "$server_pid"
+  kill -CONT "$server_pid" 2>/dev/null
+  wait "$server_pid" 2>/dev/null
+  server_pid=
+}
+mount_it() {  # in the foreground, so that the daemon is a child of ours and its words are here
+  local how=proto=rdma,fabric=iwarp,port=$rdma_port,tcpport=$tcp_port
+  [ "$fabric" = tcp ] && how=proto=tcp,port=$tcp_port
+  : >"$work/daemon.log"
+  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -f -v -o "$how,retry=0${1:+,$1}" \
+    >"$work/daemon.log" 2>&1 &
+  daemon=$!
+  for _ in $(seq 100); do
+    grep -q " on $mnt " "$work/daemon.log" && return
+    sleep 0.1
+  done
+  echo "mount failed:"; cat "$work/daemon.log"; exit 1
+}
+mounted() { grep -q " $mnt fuse" /proc/mounts; }
+ends_within() {  # ends_within SECONDS PID: is it gone (or a zombie) by then?
+  local i
+  for ((i = 0; i < $1 * 10; i++)); do
+    case $(cut -d ' ' -f 3 "/proc/$2/stat" 2>/dev/null) in '' | Z) return 0 ;; esac
+    sleep 0.1
+  done
+  return 1
+}
+ok() { echo "ok   $1"; }
+bad() {
+  echo "FAIL $1"
+  sed 's/^/     daemon: /' "$work/daemon.log" | tail -n 8
+  failures=$((failures + 1))
+}
+verdict() { if [ "$2" = 0 ]; then ok "$1"; else bad "$1"; fi; }
+tidy() {  # whatever is left of a case
+  [ -n "$daemon" ] && kill -9 "$daemon" 2>/dev/null && wait "$daemon" 2>/dev/null
+  daemon=
+  mounted && umount -l "$mnt"
+  [ -n "$server_pid" ] && kill_server
+  start_server
+}
+clean_up() {
+  [ -n "$daemon" ] && kill -9 "$daemon" 2>/dev/null
+  mounted && umount -l "$mnt"
+  [ -n "$server_pid" ] && kill_server
+  rm -rf "$work"
+}
+trap clean_up EXIT
+# Writes without closing: close would wait for the server.
+writer='
+import os, sys, time
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+open(sys.argv[2], "w").close()
+while not os.path.exists(sys.argv[3]): time.sleep(0.05)
+os.write(f, b"x" * 5000)
+open(sys.argv[2] + ".wrote", "w").close()
+time.sleep(1000)'
+start_writer() {  # start_writer NAME: has the file open; writes once the server has been stopped
+  rm -f "$work/is_open" "$work/is_open.wrote" "$work/go"
+  python3 -c "$writer" "$mnt/$1" "$work/is_open" "$work/go" &
+  application=$!
+  until [ -e "$work/is_open" ]; do sleep 0.05; done
+}
+writer_writes() {
+  : >"$work/go"
+  until [ -e "$work/is_open.wrote" ]; do sleep 0.05; done
+}
+
+start_server
+
+for how in stopped dead; do
+  no_answer() { if [ "$how" = stopped ]; then kill -STOP "$server_pid"; else kill_server; fi; }
+
+  mount_it
+  echo x >"$mnt/file"
+  no_answer
+  timeout 15 umount "$mnt"
+  verdict "$how: umount of an idle mount" $?
+  ends_within 15 "$daemon"
+  verdict "$how: the daemon ends after it" $?
+  tidy
+
+  mount_it
+  no_answer
+  kill -TERM "$daemon"
+  ends_within 20 "$daemon" && ! mounted
+  verdict "$how: SIGTERM on an idle mount" $?
+  tidy
+
+  mount_it
+  no_answer
+  cat "$mnt/file_never_seen" 2>/dev/null &
+  application=$!
+  sleep 0.5
+  kill -9 $application
+  ends_within 10 $application
+  verdict "$how: a waiting application can be killed" $?
+  cat "$mnt/another_file" 2>/dev/null &
+  application=$!
+  sleep 0.5
+  kill -INT "$daemon"
+  ends_within 25 "$daemon" && ends_within 5 $application && ! mounted
+  verdict "$how: SIGINT with an application waiting" $?
+  kill -9 $application 2>/dev/null
+  tidy
+
+  mount_it
+  start_writer "written_$how"
+  no_answer
+  writer_writes
+  kill -9 $application
+  ends_within 10 $application
+  verdict "$how: an application with unwritten data can be killed" $?
+  timeout 15 umount "$mnt"
+  verdict "$how: umount with unwritten data" $?
+  sleep 4
+  ! ends_within 0 "$daemon" && grep -q "writing back 5000 bytes" "$work/daemon.log"
+  verdict "$how: the daemon keeps the data" $?
+  if [ "$how" = stopped ]; then kill -CONT "$server_pid"; else start_server; fi
+  ends_within 60 "$daemon" && [ "$(stat -c %s "$export_dir/written_$how")" = 5000 ]
+  verdict "$how: and writes it when the server is back" $?
+  tidy
+
+  mount_it
+  start_writer "lost_$how"
+  no_answer
+  writer_writes
+  kill -TERM "$daemon"
+  ends_within 60 "$daemon" && ! mounted
+  verdict "$how: SIGTERM with unwritten data" $?
+  grep -q "giving up 5000 bytes that are not safe on the server, of lost_$how" "$work/daemon.log"
+  verdict "$how: names what was lost" $?
+  kill -9 $application
+  tidy
+
+  mount_it
+  start_writer "twice_$how"
+  no_answer
+  writer_writes
+  kill -TERM "$daemon"
+  until grep -q "detached\|writing back" "$work/daemon.log"; do sleep 0.1; done
+  kill -TERM "$daemon"
+  ends_within 4 "$daemon" && grep -q "told to stop again.*twice_$how" "$work/daemon.log"
+  verdict "$how: a second SIGTERM ends at once" $?
+  kill -9 $application
+  tidy
+
+  mount_it
+  start_writer "forced_$how"
+  no_answer
+  timeout 5 umount -f "$mnt" 2>/dev/null  # busy, but cut off
+  [ $? != 124 ] && ! timeout 5 ls "$mnt/x" 2>/dev/null && [ $? != 124 ]
+  verdict "$how: umount -f cuts the mount off" $?
+  ends_within 15 "$daemon"
+  verdict "$how: and the daemon ends" $?
+  kill -9 $application
+  tidy
+
+  mount_it
+  # Into the directory while that can be asked for.
+  rm -f "$work/inside"
+  (
+    cd "$mnt" || exit 1
+    : >"$work/inside"
+    until [ -e "$work/asked" ]; do sleep 0.05; done
+    timeout 20 "$bin/nfs-rdma" status --mount .
+  ) >"$work/status" 2>&1 &
+  asker=$!
+  until [ -e "$work/inside" ]; do sleep 0.05; done
+  no_answer
+  : >"$work/asked"
+  wait $asker
+  rc=$?
+  rm -f "$work/asked"
+  [ $rc != 124 ] && [ $rc != 1 ]
+  verdict "$how: status of the mount" $?
+  kill -STOP "$daemon"
+  timeout 20 "$bin/nfs-rdma" status --mount "$mnt" >"$work/status" 2>&1
+  [ $? = 1 ] && grep -q "no answer in 5 s" "$work/status"
+  verdict "$how: status of a mount whose daemon hangs" $?
+  kill -CONT "$daemon"
+  tidy
+done
+
+kill -STOP "$server_pid"
+timeout 20 "$bin/nfs-rdma" status --server "$work/control.sock" >"$work/status" 2>&1
+[ $? = 1 ] && grep -q "no answer in 5 s" "$work/status"
+verdict "status of a server that hangs" $?
+
+# Nothing is mounted yet: a signal ends the attempts.
+kill_server
+"$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -f -o "proto=tcp,port=$tcp_port,retry=5" \
+  >"$work/daemon.log" 2>&1 &
+daemon=$!
+until grep -q "trying for" "$work/daemon.log"; do sleep 0.1; done
+kill -TERM "$daemon"
+ends_within 10 "$daemon"
+verdict "SIGTERM while the mount is being tried" $?
+
+echo "$failures failures"
+[ $failures = 0 ]
