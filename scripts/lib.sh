@@ -35,7 +35,8 @@ cores() { nproc 2>/dev/null || echo 2; }
 
 # need_deps [GROUP...]: installs what is missing of these groups (quick when nothing is).
 need_deps() {
-    "$root/scripts/install-deps" --quiet --only "$(IFS=,; echo "${*:-build,test,run}")"
+    # It has said what is wrong when it fails.
+    "$root/scripts/install-deps" --quiet --only "$(IFS=,; echo "${*:-build,test,run}")" || exit 1
 }
 
 # build_preset PRESET [CMAKE_OPTION...] [--only [TARGET...]]: configures (once) and builds
