@@ -64,10 +64,10 @@ def fuse(ctx):
         ctx.clean()
         if passthrough:
             passthrough[1].stop()
-    for name, row, limit in (("sequential READ", "seq read 1 MiB, MB/s", 0.8),
-                             ("sequential WRITE", "seq write 1 MiB, MB/s", 0.8),
+    for name, row, limit in (("sequential READ", "FUSE seq read 1 MiB, MB/s", 0.8),
+                             ("sequential WRITE", "FUSE seq write 1 MiB, MB/s", 0.8),
                              ("4 KiB random READ, 32 readers",
-                              "rand read 4 KiB, 32 readers, ops/s", 0.5)):
+                              "FUSE rand read 4 KiB, 32 readers, ops/s", 0.5)):
         ctx.results.goal(f"{name}, FUSE / passthrough_hp", row, MOUNT, ">=", limit,
                          others=(PASSTHROUGH,))
 
@@ -75,7 +75,7 @@ def fuse(ctx):
 def measure(ctx, sides):
     for n in ctx.rounds():
         for phase in ("seqread", "seqwrite", "randread"):
-            for column, file, backing in (sides if n % 2 == 0 else sides[::-1]):
+            for column, file, backing in sides[::-1] if n % 2 else list(sides):
                 file_load(ctx, backing, "warm")
                 try:
                     take(ctx, n, phase, column,
@@ -91,13 +91,13 @@ def measure(ctx, sides):
 def take(ctx, n, phase, column, result):
     add = ctx.results.add
     if phase == "randread":
-        add("rand read 4 KiB, 32 readers, ops/s", column, result["ops_per_second"], n)
+        add("FUSE rand read 4 KiB, 32 readers, ops/s", column, result["ops_per_second"], n)
     elif phase == "seqread":
-        add("seq read 1 MiB, MB/s", column, result["bytes_per_second"] / 1e6, n)
+        add("FUSE seq read 1 MiB, MB/s", column, result["bytes_per_second"] / 1e6, n)
     else:
-        add("seq write 1 MiB, MB/s", column, result["bytes_per_second"] / 1e6, n)
+        add("FUSE seq write 1 MiB, MB/s", column, result["bytes_per_second"] / 1e6, n)
         seconds = result["seconds"] + result["fsync_seconds"]
-        add("seq write 1 MiB with the fsync behind, MB/s", column,
+        add("FUSE seq write 1 MiB with the fsync behind, MB/s", column,
             result["operations"] * (1 << 20) / 1e6 / seconds, n)
     if result["cached_before"] > 0.01:
         ctx.results.note(f"{column}: {result['cached_before']:.0%} of the file stayed in the cache "

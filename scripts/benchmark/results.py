@@ -29,10 +29,16 @@ class Results:
         self.groups = {}  # row -> group
         self.goals = []
         self.notes = {}  # group -> texts: what was left out and why, how something was measured
-        self.group = ""
+        self.group = ""  # the one being measured
+        self.order = [""]
+
+    def begin(self, group):
+        self.group = group
+        self.order.append(group)
 
     def add(self, row, column, value, round_number=0):
-        self.groups.setdefault(row, self.group)
+        """The names of rows are unique over all groups."""
+        assert self.groups.setdefault(row, self.group) == self.group, row
         self.rows.setdefault(row, {}).setdefault(column, {})[round_number] = value
 
     def goal(self, *args, **kwargs):
@@ -83,7 +89,7 @@ class Results:
         return names
 
     def group_names(self):
-        return list(dict.fromkeys([*self.notes, *self.groups.values()]))
+        return [g for g in self.order if g in self.notes or g in self.groups.values()]
 
     def text(self):
         lines = []
