@@ -82,6 +82,7 @@ void FileSystem::foreign_change(Node& node) {
   }
   node.cache_valid = false;
   node.kernel_outdated = true;
+  node.kernel_size_old = true;
   if (node.opens > 0) kernel_.drop_data(node.id);
 }
 

@@ -118,6 +118,8 @@ class FileSystem {
   /// Reads up to the end of the file as applications see it; *count bytes are in `sink` then.
   Task<int> read(RequestContext context, NodeRef node, std::uint64_t offset, MutableByteSpan sink,
                  std::size_t* count);
+  /// Where a write with O_APPEND goes that the kernel would put at *offset, the end as it knows it.
+  Task<int> append_offset(RequestContext context, NodeRef node, std::uint64_t* offset);
   FileWriter& writer_of(Node& node);
   /// Pushes all files' data out, without waiting.
   void write_back_all();

@@ -50,6 +50,7 @@ struct Node : public ListNode<Node> {  // linked while open
   std::uint64_t applied_at = 0;  // the request clock when they were taken over
   AccessCache access;
   bool kernel_outdated = false;  // the kernel believes attributes that others have changed
+  bool kernel_size_old = false;  // it has not been told the size since; it appends at its own
   bool removed = false;          // its last name went away, though the server still knows it
 
   // --- regular files ---

@@ -106,6 +106,10 @@ Task<void> FuseOperations::write(fuse_req_t raw, OpenFile* file, ByteSpan data,
   const bool through =
       !info.writepage && (fs.options.synchronous || (info.flags & (O_DIRECT | O_DSYNC)) != 0);
   int error = 0;
+  if ((info.flags & O_APPEND) != 0 && !info.writepage) {
+    error = co_await fs.append_offset(context, node, &offset);
+    if (error != 0) co_return request.error(error);
+  }
   if (through) {
     error = co_await writer.write_through(context, node, offset, data, block);
   } else {

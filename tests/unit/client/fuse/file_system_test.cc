@@ -212,6 +212,25 @@ TEST_F(FileSystemTest, LinkCountsThatAreAlwaysZeroMeanNothing) {
   EXPECT_EQ(run(fs_->permit(me_, node, access_bits::kRead, true)), 0);
 }
 
+TEST_F(FileSystemTest, AppendingGoesToTheEndThatTheServerKnows) {
+  auto file = remote_.add_file("a", "1234");
+  NodeRef node = look("a");
+  std::uint64_t offset = 4;
+  EXPECT_EQ(run(fs_->append_offset(me_, node, &offset)), 0);
+  EXPECT_EQ(offset, 4u);
+  remote_.write_elsewhere(*file, "12345678");
+  bool keep = false;
+  ASSERT_EQ(run(fs_->open(me_, node, O_WRONLY | O_APPEND, &keep)), 0);
+  EXPECT_EQ(run(fs_->append_offset(me_, node, &offset)), 0);
+  EXPECT_EQ(offset, 8u);
+  EXPECT_EQ(invalidated_, std::vector<std::uint64_t>{node->id}) << "the kernel has it elsewhere";
+  write(node, offset, "90");
+  offset = 6;  // where the kernel goes on
+  EXPECT_EQ(run(fs_->append_offset(me_, node, &offset)), 0);
+  EXPECT_EQ(offset, 10u);
+  fs_->close(node);
+}
+
 // --- rights that are taken away ---
 
 TEST_F(FileSystemTest, ClosingADirectoryMakesTheKernelAskForItsNames) {
