@@ -197,7 +197,10 @@ Task<void> FuseOperations::access(fuse_req_t raw, fuse_ino_t ino, int mask) {
   if (mask & X_OK) rights |= directory ? access_bits::kLookup : access_bits::kExecute;
   // Existence alone is known already.
   if (rights == 0) co_return request.error(0);
-  request.error(co_await fs.permit(request.context(), node, rights, false));
+  // This is what the kernel asks for chdir(2), too, and a current directory that was replaced
+  // cannot be followed later: like opening it.
+  const bool ask = directory && (mask & X_OK) != 0 && fs.options.close_to_open;
+  request.error(co_await fs.permit(request.context(), node, rights, ask));
 }
 
 Task<void> FuseOperations::statfs(fuse_req_t raw, fuse_ino_t ino) {
