@@ -17,10 +17,13 @@ bin=$(cd "$bin" && pwd)
 work=$(mktemp -d /tmp/nfs-rdma-fuse.XXXXXX)
 chmod 755 "$work"
 mnt=$work/mnt
+mnt2=$work/mnt2
+here=$(cd "$(dirname "$0")" && pwd)
 # In memory where possible: every change of a name is fsynced there, and the rules are the same.
 export_dir=$work/export
 [ -w /dev/shm ] && export_dir=$(mktemp -d /dev/shm/nfs-rdma-fuse.XXXXXX) && chmod 755 "$export_dir"
-mkdir -p "$export_dir" "$mnt" "$work/state"
+mkdir -p "$export_dir" "$mnt" "$mnt2" "$work/state"
+install -m 755 "$here/fuse_posix.py" "$work/"
 # Not a shim in somebody's home, which ordinary users cannot run.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 rdma_port=$((20000 + RANDOM % 20000))
@@ -44,10 +47,10 @@ kill_server() {
   wait "$server_pid" 2>/dev/null
   : >"$work/server.log"
 }
-mount_it() {
+mount_it() {  # mount_it [OPTIONS [DIR]]
   local how=proto=rdma,fabric=iwarp,port=$rdma_port,tcpport=$tcp_port
   [ "$fabric" = tcp ] && how=proto=tcp,port=$tcp_port
-  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -o "$how,retry=0${1:+,$1}" || {
+  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "${2:-$mnt}" -o "$how,retry=0${1:+,$1}" || {
     echo "mount failed"; cat "$work/server.log"; exit 1
   }
 }
@@ -60,6 +63,7 @@ unmount_it() {
 }
 clean_up() {
   umount -l "$mnt" 2>/dev/null
+  umount -l "$mnt2" 2>/dev/null
   [ -n "$server_pid" ] && kill "$server_pid" 2>/dev/null && wait "$server_pid" 2>/dev/null
   rm -rf "$work" "$export_dir"
 }
@@ -78,7 +82,7 @@ check() {  # check NAME COMMAND...: runs it in a shell of its own, in the mount
 }
 as_user() { echo "setpriv --reuid 1000 --regid 1000 --clear-groups --"; }
 
-export export_dir mnt
+export export_dir mnt mnt2 work
 user="$(as_user)"
 export user
 start_server
@@ -188,6 +192,73 @@ check "user: a file opened before a chmod stays open" '
 check "user: set-id bits go when written" '
   $user bash -c "echo a > home/sid"; chmod 6755 home/sid; chmod 6777 home/sid
   $user bash -c "echo b >> home/sid"; [ "$(stat -c %a home/sid)" = 777 ]'
+
+check "user: a directory closed here is closed at once" '
+  mkdir pub; echo data > pub/f; $user cat pub/f; $user stat pub/f; (exec 5<pub/f; chmod 700 pub
+  for _ in $(seq 50); do $user stat pub/f 2>/dev/null || break; sleep 0.1; done
+  ! $user cat pub/f 2>/dev/null; ! $user stat pub/f 2>/dev/null; ! $user ls pub 2>/dev/null
+  [ "$(cat pub/f)" = data ]); (cd pub; chmod 755 .; chmod 700 .; [ "$(/bin/pwd)" = "$mnt/pub" ])'
+
+# A second mount, as if of another machine.
+mount_it "" "$mnt2"
+check "POSIX behaviour" '
+  mkdir posix; python3 "$work/fuse_posix.py" "$mnt/posix" "$mnt2/posix" "$export_dir/posix"'
+check "user: POSIX behaviour" '
+  mkdir uposix; chown 1000:1000 uposix
+  $user python3 "$work/fuse_posix.py" "$mnt/uposix" "$mnt2/uposix" "$export_dir/uposix"'
+python3 -c 'import os, sys, time
+f = os.open(sys.argv[1] + "/held", os.O_RDWR | os.O_CREAT)
+os.write(f, b"data")
+os.unlink(sys.argv[1] + "/held")
+open(sys.argv[2], "w").close()
+time.sleep(1000)' "$mnt2" "$work/held" &
+holder=$!
+until [ -e "$work/held" ]; do sleep 0.1; done
+check "a removed file that is open has a silly name" 'ls -A "$export_dir" | grep -q "^\.nfs"'
+daemon=$(pgrep -f "mount.nfs-rdma 127.0.0.1:$export_dir $mnt2 ")
+kill $daemon
+for _ in $(seq 200); do [ -n "$(tr -d "\0" 2>/dev/null <"/proc/$daemon/cmdline")" ] || break; sleep 0.1; done
+check "it is gone when the daemon has ended" '! ls -A "$export_dir" | grep "^\.nfs"'
+kill -9 $holder
+wait $holder 2>/dev/null
+
+unmount_it
+mount_it acregmin=3,acregmax=3,acdirmin=3,acdirmax=3
+check "user: rights taken away on the server are gone after the attribute time-out" '
+  mkdir revoked; echo data > revoked/f; $user cat revoked/f; exec 5<revoked/f; cat <&5
+  chmod 700 "$export_dir/revoked"
+  for _ in $(seq 100); do $user cat revoked/f >/dev/null 2>&1 || break; sleep 0.1; done
+  ! $user cat revoked/f 2>/dev/null; ! $user stat revoked/f 2>/dev/null; ! $user ls revoked 2>/dev/null
+  [ "$(cat revoked/f)" = data ]; chmod 755 "$export_dir/revoked"; chmod 600 "$export_dir/revoked/f"
+  for _ in $(seq 100); do $user stat revoked/f >/dev/null 2>&1 && break; sleep 0.1; done
+  $user stat revoked/f; ! $user cat revoked/f 2>/dev/null; [ "$(cat revoked/f)" = data ]'
+unmount_it
+mount_it
+
+# Directories that are replaced on the server while the mount knows the old ones.
+check "a replaced directory is followed, whatever is asked of it" '
+  for levels in d d/e d/e/f d/e/f/g; do
+    remake() { rm -rf "$export_dir/d"; mkdir -p "$export_dir/$levels"; echo $1 > "$export_dir/$levels/x"
+               echo $1 > "$export_dir/$levels/only$1"; }
+    know() { cat $levels/x; ls -lR d; } >/dev/null
+    remake 0; know
+    remake 1; [ "$(cat $levels/x)" = 1 ];                       know
+    remake 2; [ "$(cat $levels/only2)" = 2 ];                   know
+    remake 3; echo made > $levels/made; [ "$(cat "$export_dir/$levels/made")" = made ]; know
+    remake 4; mkdir $levels/dir; [ -d "$export_dir/$levels/dir" ];  know
+    remake 5; mkdir -p $levels/x5/y; [ -d "$export_dir/$levels/x5/y" ]; know
+    remake 6; rm $levels/x; [ ! -e "$export_dir/$levels/x" ];   know 2>/dev/null || true
+    remake 7; [ "$(ls $levels)" = "only7
+x" ];                                                           know
+    remake 8; ln -s target $levels/s; [ -L "$export_dir/$levels/s" ]; know
+    remake 9; ln $levels/x $levels/l; [ -e "$export_dir/$levels/l" ]; know
+    remake 10; mv $levels/x $levels/y; [ "$(cat "$export_dir/$levels/y")" = 10 ]; know 2>/dev/null || true
+    remake 11; (cd $levels; [ "$(cat x)" = 11 ]);               know
+    remake 12; chmod 640 $levels/x; [ "$(stat -c %a "$export_dir/$levels/x")" = 640 ]; know
+    remake 13; mkfifo $levels/p; [ -p "$export_dir/$levels/p" ]; know
+  done
+  rm -rf "$export_dir/d"; rc=0; cat $levels/x 2>"$work/err" || rc=$?
+  [ $rc = 1 ]; grep -q "No such file" "$work/err"'
 
 # Close-to-open: changes made behind the mount's back.
 check "a change on the server is seen at open" '
