@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <pwd.h>
 
+#include <cmath>
 #include <ctime>
 
 namespace nfsrdma::tool {
@@ -93,7 +94,7 @@ std::string bytes_text(double bytes) {
 }
 
 std::string duration_text(double seconds) {
-  const auto total = static_cast<std::uint64_t>(seconds + 0.5);
+  const auto total = static_cast<std::uint64_t>(std::llround(seconds));
   if (total >= 3600) {
     return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
   }

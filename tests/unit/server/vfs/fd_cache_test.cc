@@ -137,6 +137,7 @@ TEST_F(Cache, IdleEntriesWithUnstableDataAreSyncedBeforeTheyAreClosed) {
 TEST_F(Cache, ManyThreadsAgree) {
   FdCache cache(verifier, 256);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   std::atomic<int> wrong{0};
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
