@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/edit_distance.h"
+#include "rpcrdma/base/socket_address.h"
 
 namespace nfsrdma {
 
@@ -61,6 +62,16 @@ bool parse_choice(std::string_view text, std::string_view words, std::string* va
   return false;
 }
 
+bool parse_addresses(std::string_view text, std::string* value) {
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find_first_of(" \t,"));
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    if (!word.empty() && !SocketAddress::parse(word, 0).ok()) return false;
+  }
+  *value = text;
+  return true;
+}
+
 std::string size_text(std::uint64_t bytes) {
   for (auto [shift, unit] : {std::pair{30, 'G'}, {20, 'M'}, {10, 'K'}}) {
     if (bytes >> shift != 0 && bytes % (std::uint64_t{1} << shift) == 0) {
@@ -84,9 +95,9 @@ struct Row {
 
 std::vector<Row> make_rows() {
   std::vector<Row> rows;
-  auto add = [&rows](std::string_view key, std::string_view initial, std::string expected,
+  auto add = [&rows](std::string_view key, std::string initial, std::string expected,
                      std::string_view help, bool (*set)(Config&, std::string_view)) {
-    rows.push_back({{key, initial, std::move(expected), help}, set});
+    rows.push_back({{key, std::move(initial), std::move(expected), help}, set});
   };
 #define FLAG(key, field, initial, help)                  \
   add(#key, (initial) ? "yes" : "no", "yes or no", help, \
@@ -94,12 +105,16 @@ std::vector<Row> make_rows() {
 #define NUMBER(key, field, initial, min, max, help)                          \
   add(#key, #initial, fmt::format("a number from {} to {}", min, max), help, \
       [](Config& c, std::string_view v) { return parse_number(v, min, max, &c.field); });
-#define SIZE(key, field, initial, min, max, help)                                                \
-  add(#key, #initial, fmt::format("a size from {} to {}", size_text(min), size_text(max)), help, \
+#define SIZE(key, field, initial, min, max, help)                                \
+  add(#key, size_text(initial),                                                  \
+      fmt::format("a size from {} to {}", size_text(min), size_text(max)), help, \
       [](Config& c, std::string_view v) { return parse_size_in(v, min, max, &c.field); });
 #define PORT_OR_OFF(key, field, initial, help)                \
   add(#key, #initial, "a port from 1 to 65535, or off", help, \
       [](Config& c, std::string_view v) { return parse_port_or_off(v, &c.field); });
+#define ADDRESSES(key, field, initial, help)              \
+  add(#key, initial, "a list of numeric addresses", help, \
+      [](Config& c, std::string_view v) { return parse_addresses(v, &c.field); });
 #define TEXT(key, field, initial, help) \
   add(#key, initial, "text", help, [](Config& c, std::string_view v) { return c.field = v, true; });
 #define CHOICE(key, field, initial, words, help) \
@@ -110,6 +125,7 @@ std::vector<Row> make_rows() {
 #undef NUMBER
 #undef SIZE
 #undef PORT_OR_OFF
+#undef ADDRESSES
 #undef TEXT
 #undef CHOICE
   return rows;

@@ -19,6 +19,7 @@ struct Config {
 #define NUMBER(key, field, initial, min, max, help) std::uint64_t field = initial;
 #define SIZE(key, field, initial, min, max, help) std::uint64_t field = initial;
 #define PORT_OR_OFF(key, field, initial, help) std::uint64_t field = initial;
+#define ADDRESSES(key, field, initial, help) std::string field = initial;
 #define TEXT(key, field, initial, help) std::string field = initial;
 #define CHOICE(key, field, initial, words, help) std::string field = initial;
 #include "config/options.def"
@@ -26,6 +27,7 @@ struct Config {
 #undef NUMBER
 #undef SIZE
 #undef PORT_OR_OFF
+#undef ADDRESSES
 #undef TEXT
 #undef CHOICE
 };
@@ -33,8 +35,8 @@ struct Config {
 /// One row of options.def for people.
 struct OptionRow {
   std::string_view key;
-  std::string_view initial;  // "20049", "yes", "auto"
-  std::string expected;      // "a number from 1 to 65535", "yes or no", "one of auto, verbs, ..."
+  std::string initial;   // "20049", "yes", "auto", "4M"
+  std::string expected;  // "a number from 1 to 65535", "yes or no", "one of auto, verbs, ..."
   std::string_view help;
 };
 std::span<const OptionRow> option_rows();

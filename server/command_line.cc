@@ -54,7 +54,7 @@ po::options_description make_options() {
   options.add_options()                                                                      //
       ("foreground,f", "stay in the foreground; print one line 'ready ...' when serving")    //
       ("check-config", "check configuration and exports, print what is in force, and exit")  //
-      ("version", "print the version and exit")                                              //
+      ("version,V", "print the version and exit")                                            //
       ("help,h", "print this and exit");
   return options;
 }
@@ -67,11 +67,16 @@ std::string one_line(const std::exception& error) {
   return text + "; see nfs-rdmad --help";
 }
 
+/// A value on the command line that is wrong in itself.
+void add_usage_problem(Settings& settings, std::string option, std::string message) {
+  settings.usage_problems.push_back({std::move(option), 0, 0, std::move(message)});
+}
+
 void add_problem(Settings& settings, std::string where, std::string message) {
   settings.problems.push_back({std::move(where), 0, 0, std::move(message)});
 }
 
-void parse_listen(Settings& settings, std::string_view text, const std::string& where) {
+void parse_listen(Settings& settings, std::string_view text) {
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find_first_of(" \t,"));
     text.remove_prefix(std::min(text.size(), word.size() + 1));
@@ -80,8 +85,9 @@ void parse_listen(Settings& settings, std::string_view text, const std::string& 
     if (address.ok()) {
       settings.listen.push_back(*address);
     } else {
-      add_problem(settings, where,
-                  fmt::format("'{}' is no numeric IPv4 or IPv6 address to listen on", word));
+      // What the file says was checked when it was read.
+      add_usage_problem(settings, "--listen",
+                        fmt::format("'{}' is no numeric IPv4 or IPv6 address to listen on", word));
     }
   }
 }
@@ -120,12 +126,15 @@ bool parse_command_line(int argc, const char* const* argv, CommandLine* out, std
     const po::options_description options = make_options();
     // No guessing of shortened options: scripts would break when new ones come.
     const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(argc, argv)
-                  .options(options)
-                  .positional(po::positional_options_description())
-                  .style(style)
-                  .run(),
-              values);
+    const po::parsed_options parsed =
+        po::command_line_parser(argc, argv).options(options).style(style).run();
+    for (const po::option& option : parsed.options) {
+      if (option.position_key < 0) continue;
+      *problem =
+          fmt::format("unexpected argument '{}'; see nfs-rdmad --help", option.value.front());
+      return false;
+    }
+    po::store(parsed, values);
     po::notify(values);
   } catch (const po::error& error) {
     *problem = one_line(error);
@@ -183,15 +192,19 @@ Settings make_settings(const CommandLine& line) {
     std::string problem;
     if (!set_option(settings.config, key, value, &problem)) {
       for (const KeyOption& option : kKeyOptions) {
-        if (key == option.key) add_problem(settings, fmt::format("--{}", option.name), problem);
+        if (key != option.key) continue;
+        // Named by the option, not by the key that it stands for.
+        const std::string prefix = key + ": ";
+        if (problem.starts_with(prefix)) problem.erase(0, prefix.size());
+        add_usage_problem(settings, fmt::format("--{}", option.name), problem);
       }
     }
   }
   if (line.listen.empty()) {
-    parse_listen(settings, settings.config.listen, file);
+    parse_listen(settings, settings.config.listen);
   } else {
     for (const std::string& address : line.listen)
-      parse_listen(settings, address, "--listen");
+      parse_listen(settings, address);
   }
   if (settings.config.state_dir.empty()) settings.config.state_dir = default_state_dir();
   if (settings.config.control_socket.empty()) {
@@ -209,6 +222,10 @@ Settings make_settings(const CommandLine& line) {
 ParsedExports load_exports(const Settings& settings) {
   ParsedExports all;
   if (!settings.exports_file.empty()) all = read_exports_file(settings.exports_file);
+  if (!all.ok() && ::access(settings.exports_file.c_str(), F_OK) != 0 && errno == ENOENT) {
+    all.problems.back().message +=
+        "; write it as in nfs-rdma.exports(5), or export a directory with -e";
+  }
   for (const ExportEntry& entry : settings.command_line_exports) {
     // The command line replaces what the file says about the same directory.
     std::erase_if(all.entries, [&](const ExportEntry& e) {

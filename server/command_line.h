@@ -36,7 +36,8 @@ struct Settings {
   std::vector<ExportEntry> command_line_exports;
   /// Read at start and at SIGHUP; empty when only -e counts.
   std::string exports_file;
-  ConfigProblems problems;  // not empty: do not start
+  ConfigProblems usage_problems;  // wrong values on the command line; not empty: do not start
+  ConfigProblems problems;        // anything else; not empty: do not start
   ConfigProblems notices;
 };
 Settings make_settings(const CommandLine& line);

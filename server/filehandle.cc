@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "config/default_paths.h"
 #include "rpcrdma/base/unique_fd.h"
 
 namespace nfsrdma {
@@ -63,7 +64,8 @@ Result<UniqueFd> make_key_file(int directory) {
 
 Result<HandleCodec::Key> HandleCodec::load_or_create_key(const std::string& state_dir) {
   if (sodium_init() < 0) return Error{Errc::kUnsupported, 0, "libsodium does not start"};
-  if (::mkdir(state_dir.c_str(), 0700) != 0 && errno != EEXIST) {
+  // With its parents: a new user has no ~/.local/state.
+  if (!make_directories(state_dir, 0700)) {
     return system_error("make the state directory");
   }
   UniqueFd directory(::open(state_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

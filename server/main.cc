@@ -57,6 +57,9 @@ int check_config(const Settings& settings) {
       static_cast<unsigned long long>(settings.config.port),
       settings.config.tcp_port == 0 ? "off" : std::to_string(settings.config.tcp_port).c_str(),
       settings.config.fabric.c_str(), settings.config.state_dir.c_str());
+  if (exports.entries.empty()) {
+    std::printf("note: nothing is exported: %s is empty\n", settings.exports_file.c_str());
+  }
   for (const ExportEntry& entry : exports.entries) {
     for (const ExportClient& client : entry.clients) {
       const ExportOptions& o = client.options;
@@ -292,6 +295,10 @@ int serve(int argc, char** argv) {
   if (line.help) return std::fputs(help_text().c_str(), stdout), 0;
   if (line.version) return std::printf("nfs-rdmad %s\n", NFSRDMA_VERSION), 0;
   Settings settings = make_settings(line);
+  if (!settings.usage_problems.empty()) {
+    print_problems(settings.usage_problems);
+    return kExitUsage;
+  }
   if (line.check_config) return check_config(settings);
   if (!settings.problems.empty()) {
     print_problems(settings.problems);

@@ -47,8 +47,9 @@ std::string listen_failure(const char* transport, const SocketAddress& address, 
       fmt::format("{} cannot listen on {}: {}", transport, address.text(), error.message());
   if (error.sys == EADDRINUSE) text += holder_hint(address.port(), rdma);
   if (error.sys == EACCES && address.port() < 1024) {
-    text += "; ports below 1024 need CAP_NET_BIND_SERVICE";
+    text += "; ports below 1024 need root or CAP_NET_BIND_SERVICE";
   }
+  if (error.sys == EADDRNOTAVAIL) text += "; this host does not have that address";
   return text;
 }
 
@@ -91,7 +92,8 @@ Result<void> NfsServer::make_parts(std::string* why) {
   context_options.host_names = std::move(options_.host_names);
   auto context = ServerContext::create(std::move(context_options));
   if (!context.ok()) {
-    *why = fmt::format("state directory {}: {}", config.state_dir, context.error().message());
+    *why = fmt::format("state directory {}: {}; choose another with --state-dir", config.state_dir,
+                       context.error().message());
     return context.error();
   }
   context_ = std::move(*context);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "config/text_file.h"
@@ -81,7 +82,8 @@ TEST_P(ConfigErrors, NameTheLineAndWhatWasExpected) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, ConfigErrors,
-    testing::Values(BadLine{"NFSoRDMA_PROT=20049", 0, "did you mean NFSoRDMA_PORT?"},
+    testing::Values(BadLine{"NFSoRDMA_LISTEN=\"::1, eth0\"", 0, "not a list of numeric addresses"},
+                    BadLine{"NFSoRDMA_PROT=20049", 0, "did you mean NFSoRDMA_PORT?"},
                     BadLine{"nfsordma_port=20049", 0, "did you mean NFSoRDMA_PORT?"},
                     BadLine{"SOMETHING_ELSE=1", 0, "unknown key 'SOMETHING_ELSE'"},
                     BadLine{"NFSoRDMA_PORT=0", 0, "a number from 1 to 65535"},
@@ -153,10 +155,25 @@ TEST(Config, WhatTheSampleFileCommentsOutIsValid) {
   EXPECT_TRUE(parsed.notices.empty());
 }
 
+TEST(Config, WhatTheSampleFileCommentsOutIsTheDefault) {
+  const std::string sample = source_file("config/files/rdma.conf");
+  for (const OptionRow& row : option_rows()) {
+    if (row.initial.empty()) continue;  // depends on the user; the sample shows root's
+    const std::string line = fmt::format("{}={}\n", row.key, row.initial);
+    EXPECT_TRUE(sample.find("\n" + line) != std::string::npos ||
+                sample.find("\n#" + line) != std::string::npos)
+        << line;
+  }
+}
+
 TEST(Config, TheManPageNamesEveryKeyAndItsDefault) {
   const std::string page = source_file("man/rdma.conf.5");
   for (const OptionRow& row : option_rows()) {
-    EXPECT_THAT(page, HasSubstr(".It Cm " + std::string(row.key)));
+    const std::size_t at = page.find(".It Cm " + std::string(row.key) + " ");
+    ASSERT_NE(at, std::string::npos) << row.key;
+    if (row.initial.empty()) continue;
+    const std::string entry = page.substr(at, page.find("\n.It Cm", at + 1) - at);
+    EXPECT_THAT(entry, HasSubstr("Default:\n.Li " + row.initial + " .")) << row.key;
   }
 }
 

@@ -378,6 +378,43 @@ TEST_F(DaemonTest, AnUnknownOptionIsAUsageError) {
   EXPECT_THAT(server.err_all(), HasSubstr("--prot"));
 }
 
+TEST_F(DaemonTest, AWrongValueIsAUsageErrorThatNamesTheOption) {
+  Child port({"--check-config", "--port", "abc"});
+  EXPECT_EQ(port.exit_status(), 2);
+  EXPECT_EQ(port.err_all(), "nfs-rdmad: --port: 'abc' is not a number from 1 to 65535\n");
+  Child listen({"--check-config", "--listen", "eth0"});
+  EXPECT_EQ(listen.exit_status(), 2);
+  EXPECT_THAT(listen.err_all(), HasSubstr("--listen: 'eth0' is no numeric"));
+  Child extra({"extra"});
+  EXPECT_EQ(extra.exit_status(), 2);
+  EXPECT_THAT(extra.err_all(), HasSubstr("unexpected argument 'extra'"));
+}
+
+TEST_F(DaemonTest, AMissingExportsFileSaysWhatToDo) {
+  Child server(arguments({"--check-config", "--exports", directory_ + "/none"}));
+  EXPECT_EQ(server.exit_status(), 1);
+  EXPECT_THAT(server.err_all(), HasSubstr("/none: cannot be read: No such file or directory; write "
+                                          "it as in nfs-rdma.exports(5)"));
+}
+
+TEST_F(DaemonTest, CheckConfigSaysThatNothingIsExported) {
+  std::ofstream(directory_ + "/empty") << "# nothing\n";
+  Child server(arguments({"--check-config", "--exports", directory_ + "/empty"}));
+  EXPECT_THAT(server.out_line(), HasSubstr("configuration is good"));
+  EXPECT_EQ(server.out_line(), "note: nothing is exported: " + directory_ + "/empty is empty\n");
+  EXPECT_EQ(server.exit_status(), 0);
+}
+
+TEST_F(DaemonTest, TheStateDirectoryIsMadeWithItsParents) {
+  const std::string state = directory_ + "/home/.local/state/nfs-rdma";
+  auto args = arguments({"--fabric", "none", "-e", export_argument()});
+  args[4] = state;
+  Child server(args);
+  EXPECT_THAT(server.out_line(), StartsWith("ready"));
+  EXPECT_TRUE(std::filesystem::exists(state + "/handle-key"));
+  EXPECT_EQ(std::filesystem::status(state).permissions(), std::filesystem::perms::owner_all);
+}
+
 TEST_F(DaemonTest, VersionAndHelpExitWithZero) {
   Child version({"--version"});
   EXPECT_THAT(version.out_line(), StartsWith("nfs-rdmad "));
