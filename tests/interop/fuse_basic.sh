@@ -72,7 +72,7 @@ trap clean_up EXIT
 check() {  # check NAME COMMAND...: runs it in a shell of its own, in the mount
   local name=$1
   shift
-  if (cd "$mnt" && timeout 120 bash -euc "$*") >"$work/out" 2>&1; then
+  if (cd "$mnt" && timeout 600 bash -euc "$*") >"$work/out" 2>&1; then
     echo "ok   $name"
   else
     echo "FAIL $name (exit $?)"

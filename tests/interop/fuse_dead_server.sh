@@ -47,7 +47,7 @@ mount_it() {  # in the foreground, so that the daemon is a child of ours and its
   local how=proto=rdma,fabric=iwarp,port=$rdma_port,tcpport=$tcp_port
   [ "$fabric" = tcp ] && how=proto=tcp,port=$tcp_port
   : >"$work/daemon.log"
-  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -f -v -o "$how,retry=0${1:+,$1}" \
+  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -f -v -o "$how,retry=0" \
     >"$work/daemon.log" 2>&1 &
   daemon=$!
   for _ in $(seq 100); do
