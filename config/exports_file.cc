@@ -276,7 +276,7 @@ ParsedExports parse_export_argument(std::string_view argument) {
   std::string_view options =
       colon == std::string_view::npos ? std::string_view() : argument.substr(colon + 1);
   ExportEntry entry;
-  entry.file = "-e";
+  entry.file = kCommandLineExport;
   entry.path = path;
   while (entry.path.size() > 1 && entry.path.back() == '/')
     entry.path.pop_back();

@@ -69,10 +69,13 @@ struct ExportClient {
 };
 
 /// One path with everybody who may use it.
+/// ExportEntry::file of what the command line exports.
+inline constexpr std::string_view kCommandLineExport = "-e";
+
 struct ExportEntry {
   std::string path;  // absolute, unescaped, without trailing slashes ("/" itself excepted)
   std::vector<ExportClient> clients;
-  std::string file;  // where it was said, for messages; "-e" for the command line
+  std::string file;  // where it was said, for messages; kCommandLineExport for the command line
   unsigned line = 0;
 };
 

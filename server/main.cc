@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nfs-rdmad. Reads the command line, builds the object graph, runs the accepting loop until a
 // signal ends it. The only file of the server that names fabrics.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -42,6 +43,19 @@ void log_notices(const ConfigProblems& notices) {
     log_notice("{}", notice.text());
 }
 
+/// Directories that cannot be exported; a start says so and serves the others.
+ConfigProblems missing_directories(const ParsedExports& exports) {
+  ConfigProblems problems;
+  for (const ExportEntry& entry : exports.entries) {
+    const UniqueFd directory(
+        ::open(entry.path.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC));
+    if (directory) continue;
+    problems.push_back(
+        {entry.file, entry.line, 0, fmt::format("{}: {}", entry.path, std::strerror(errno))});
+  }
+  return problems;
+}
+
 /// --check-config: everything that a start would read, without starting anything.
 int check_config(const Settings& settings) {
   const ParsedExports exports = load_exports(settings);
@@ -51,7 +65,9 @@ int check_config(const Settings& settings) {
     for (const ConfigProblem& notice : *notices)
       std::printf("note: %s\n", notice.text().c_str());
   }
-  if (!settings.problems.empty() || !exports.ok()) return kExitFailure;
+  const ConfigProblems missing = missing_directories(exports);
+  print_problems(missing);
+  if (!settings.problems.empty() || !exports.ok() || !missing.empty()) return kExitFailure;
   std::printf(
       "configuration is good: rdma port %llu, tcp port %s, fabric %s, state in %s\n",
       static_cast<unsigned long long>(settings.config.port),
@@ -180,6 +196,11 @@ bool Daemon::load_first_exports() {
   server_->set_exports(exports.entries, &problems);
   for (const ConfigProblem& problem : problems)
     log_error("{}", problem.text());
+  // A directory of the file may be mounted later and come with SIGHUP; one of the command line was
+  // meant to be there.
+  for (const ConfigProblem& problem : problems) {
+    if (problem.file == kCommandLineExport) return false;
+  }
   if (exports.entries.empty())
     log_warning("nothing is exported: {} is empty", settings_.exports_file);
   return true;

@@ -405,6 +405,25 @@ TEST_F(DaemonTest, CheckConfigSaysThatNothingIsExported) {
   EXPECT_EQ(server.exit_status(), 0);
 }
 
+TEST_F(DaemonTest, CheckConfigFindsMissingDirectories) {
+  const std::string exports = directory_ + "/exports";
+  std::ofstream(exports) << exported_ << " *(rw)\n" << directory_ << "/none *(rw)\n";
+  Child server(arguments({"--check-config", "--exports", exports}));
+  EXPECT_EQ(server.exit_status(), 1);
+  EXPECT_THAT(server.err_all(), HasSubstr("exports:2: " + directory_ + "/none: No such file"));
+}
+
+TEST_F(DaemonTest, AMissingDirectoryOfTheFileDoesNotStopTheOthers) {
+  const std::string exports = directory_ + "/exports";
+  std::ofstream(exports) << exported_ << " *(insecure)\n" << directory_ << "/none *(rw)\n";
+  Child server(arguments({"--fabric", "none", "--exports", exports}));
+  EXPECT_THAT(server.out_line(), StartsWith("ready"));
+  EXPECT_EQ(mount(exported_), "");
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.exit_status(), 0);
+  EXPECT_THAT(server.err_all(), HasSubstr("exports:2: " + directory_ + "/none"));
+}
+
 TEST_F(DaemonTest, TheStateDirectoryIsMadeWithItsParents) {
   const std::string state = directory_ + "/home/.local/state/nfs-rdma";
   auto args = arguments({"--fabric", "none", "-e", export_argument()});
