@@ -23,8 +23,11 @@ die() { fail "$*"; exit 1; }
 # A wrong command line: one clear line and the way to the help.
 usage_error() { fail "$*"; note "try '$program --help'"; exit 2; }
 
+# need_value "$@": the option in front has a value behind it.
+need_value() { (($# >= 2)) || usage_error "$1 needs a value"; }
+
 # The comment block at the top of the calling script is its help.
-show_help() { sed -n '2,/^[^#]/{/^# SPDX/d;/^#/!d;s/^# \{0,1\}//;p}' "$0"; }
+show_help() { sed -n '2,/^[^#]/{/^# SPDX/d;/^# shellcheck/d;/^#/!d;s/^# \{0,1\}//;p}' "$0"; }
 
 # An unexpected failure names its place instead of ending silently.
 trap 'fail "line $LINENO: \"$BASH_COMMAND\" failed ($?)"' ERR
