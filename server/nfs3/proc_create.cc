@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // CREATE. An exclusive create keeps the client's verifier in the times of the new file, as Linux's
-// server does: a client that asks again, also after a restart, is told that it was its own.
+// server does: a client that asks again, also after a restart, is told that it was its own. For
+// that the name must never be there without the verifier, not even when the server is killed: the
+// file is made without a name (O_TMPFILE), gets its times, and then its name.
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 
 #include "server/nfs3/new_object.h"
 #include "server/nfs3/procedures.h"
@@ -52,15 +55,51 @@ int use_existing(CallContext& call, Resolved& directory, const xdr::CREATE3args&
   return ::fstat(object->file->path_fd(), &object->attributes) == 0 ? 0 : errno;
 }
 
+std::string link_to(int fd) {
+  return "/proc/self/fd/" + std::to_string(fd);
+}
+
+/// O_EXCL, with `verifier` as its times from the first moment on. 0 or an errno: EEXIST;
+/// EOPNOTSUPP where the file system has no unnamed files.
+int make_exclusive(int directory, const char* name, const VerifierTimes& verifier,
+                   std::uint32_t mode, UniqueFd* made) {
+  struct stat taken;
+  if (::fstatat(directory, name, &taken, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
+  UniqueFd fd(::openat(directory, ".", O_RDWR | O_TMPFILE | O_CLOEXEC | O_NONBLOCK, mode));
+  if (!fd) return errno == EISDIR || errno == EINVAL ? EOPNOTSUPP : errno;
+  const timespec times[2] = {{verifier.atime, 0}, {verifier.mtime, 0}};
+  if (::futimens(fd.get(), times) != 0) return errno;
+  if (::linkat(AT_FDCWD, link_to(fd.get()).c_str(), directory, name, AT_SYMLINK_FOLLOW) != 0) {
+    return errno == EEXIST ? EEXIST : errno == EDQUOT || errno == ENOSPC ? errno : EOPNOTSUPP;
+  }
+  *made = std::move(fd);
+  return 0;
+}
+
+/// Makes the file itself; 0 or an errno. What `values` want beyond the mode is left to do.
+int make_file(Resolved& directory, const xdr::CREATE3args& args, std::uint32_t mode,
+              UniqueFd* made) {
+  const EntryName name(args.where.name);
+  if (args.how.mode == xdr::createmode3::EXCLUSIVE) {
+    const int error = make_exclusive(directory.file->path_fd(), name.c_str(),
+                                     VerifierTimes(args.how.verf), mode, made);
+    if (error != EOPNOTSUPP) return error;
+  }
+  *made = UniqueFd(::openat(directory.file->path_fd(), name.c_str(),
+                            O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode));
+  return *made ? 0 : errno;
+}
+
 int create_file(CallContext& call, Resolved& directory, const xdr::CREATE3args& args,
                 Resolved* object) {
   const bool exclusive = args.how.mode == xdr::createmode3::EXCLUSIVE;
   const xdr::sattr3 values =
       exclusive ? VerifierTimes(args.how.verf).as_attributes() : args.how.obj_attributes;
   const std::uint32_t mode = initial_mode(values);
-  UniqueFd fd(::openat(directory.file->path_fd(), EntryName(args.where.name).c_str(),
-                       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode));
-  if (!fd) return errno == EEXIST ? use_existing(call, directory, args, object) : errno;
+  UniqueFd fd;
+  if (const int error = make_file(directory, args, mode, &fd)) {
+    return error == EEXIST ? use_existing(call, directory, args, object) : error;
+  }
   if (const int error = call.server().resolver.adopt_created(
           call.exported(), *directory.file, args.where.name, std::move(fd), object)) {
     return error;

@@ -4,7 +4,8 @@
 # workloads.sh [OPTIONS] [NAME...]    real programs on the FUSE mount over iWARP, loopback
 #
 # NAMEs: copy (cp -a of /usr/include and /usr/share/doc), git (clone, build, fsck), fio (verify,
-# random and sequential), sqlite (transactions, integrity check). Default: all.
+# random and sequential), sqlite (transactions, integrity check), names (exclusive creates, links,
+# renames ..., none of which may run twice). Default: all.
 #   --kills N     kill -9 the server N times at seeded random moments in each workload (which starts
 #                 over until all have happened) and start it again; any error that the application sees is a failure
 #   --seed S      (default 1)
@@ -28,7 +29,9 @@ while (($#)); do
     esac
     shift
 done
-((${#names[@]})) || names=(copy git fio sqlite)
+# Not a shim in somebody's home, which ordinary users cannot run.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+((${#names[@]})) || names=(copy git fio sqlite names)
 
 as_user() {
     if ((uid == 0)); then "$@"; return; fi
@@ -151,6 +154,19 @@ check_sqlite() {
     [[ $(sqlite3 "$1/work/db.sqlite" 'PRAGMA integrity_check;') == ok ]] || fail "integrity check in $1"
     rows=$(sqlite3 "$1/work/db.sqlite" 'SELECT count(*) FROM t;')
     [[ $rows == "${n:-10000}" ]] || fail "$rows rows in $1 instead of ${n:-10000}"
+}
+
+names_rounds() { echo "${small:+300}" | sed 's/^$/3000/'; }
+workload_names() {
+    as_user python3 "$here/tests/interop/names_load.py" "$mnt/work" "$(names_rounds)"
+}
+check_names() {
+    local n i
+    n=$(find "$1/work" -type f | wc -l)
+    ((n == $(names_rounds))) || fail "$n files in $1 instead of $(names_rounds)"
+    for ((i = 0; i < n; i += 37)); do
+        [[ $(cat "$1/work/d$((i / 100))/final-$i") == "$i" ]] || fail "final-$i in $1"
+    done
 }
 
 # --- the run ----------------------------------------------------------------------------------
