@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The small parts of the tool.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -145,8 +146,9 @@ TEST_F(StatusSourceTest, ADaemonThatHangsIsGivenUpOn) {
 TEST_F(StatusSourceTest, ADaemonThatNeverEndsItsAnswerIsGivenUpOn) {
   std::thread trickle([this] {
     UniqueFd fd(::accept(listener_.get(), nullptr, nullptr));
-    while (::send(fd.get(), "x", 1, MSG_NOSIGNAL) == 1)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    pollfd gone{fd.get(), POLLRDHUP, 0};
+    while (::send(fd.get(), "x", 1, MSG_NOSIGNAL) == 1 && ::poll(&gone, 1, 1) == 0) {
+    }
   });
   auto answer = fetch_status(path(), &why_, std::chrono::milliseconds(100));
   trickle.join();
