@@ -350,7 +350,8 @@ void TcpServerConnection::update_interest() {
   if (closing_ || torn_down_) return;
   std::uint32_t wanted = 0;
   if (!paused() && stash_.empty()) wanted |= EPOLLIN;
-  if (!out_.empty()) wanted |= EPOLLOUT;
+  // Not for output that has yet to be tried: most is taken at once.
+  if (blocked_) wanted |= EPOLLOUT;
   if (wanted == interest_) return;
   interest_ = wanted;
   if (!server_.loop_.modify(socket_.get(), interest_, *this).ok()) fail();
@@ -381,6 +382,7 @@ void TcpServerConnection::run_deferred() {
 void TcpServerConnection::flush() {
   constexpr std::size_t kBatch = 256;
   iovec parts[kBatch];
+  blocked_ = false;
   while (!out_.empty() && !closing_) {
     std::size_t count = 0;
     std::size_t bytes = 0;
@@ -396,12 +398,18 @@ void TcpServerConnection::flush() {
     message.msg_iovlen = count;
     const ssize_t n = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0) {
-      if (errno == EAGAIN || errno == EINTR) return;
-      fail();
+      if (errno == EAGAIN || errno == EINTR) {
+        blocked_ = true;
+      } else {
+        fail();
+      }
       return;
     }
     sent(static_cast<std::size_t>(n));
-    if (static_cast<std::size_t>(n) < bytes) return;
+    if (static_cast<std::size_t>(n) < bytes) {
+      blocked_ = true;
+      return;
+    }
   }
 }
 

@@ -134,6 +134,7 @@ class TcpServerConnection final : public ServerConnection,
   std::vector<std::byte> stash_;  // read but not taken yet; empty unless something ran out
   std::uint32_t large_memory_ = 0;
   bool starved_ = false;
+  bool blocked_ = false;  // the socket took not all of out_
 
   IntrusiveList<TcpCall, TcpOutTag> out_;
   std::size_t out_bytes_ = 0;   // of all of out_
