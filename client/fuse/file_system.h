@@ -33,7 +33,7 @@ struct FileSystemOptions {
   bool cache_absent_names = true;
   bool synchronous = false;  // every write is stable when it returns
   bool one_user = false;     // the kernel lets in only the user who mounted (no allow_other)
-  std::uint64_t write_budget = std::uint64_t{64} << 20;
+  std::uint64_t write_budget = default_write_budget();
 };
 
 /// How to tell the kernel, by the number of a node, that what it has cached is not good any more.

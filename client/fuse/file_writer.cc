@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/fuse/file_writer.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 
 #include "client/fuse/file_system.h"
@@ -27,6 +30,12 @@ class WakeOnInterrupt {
 constexpr int kPatience = 256;
 
 }  // namespace
+
+std::uint64_t default_write_budget() {
+  const std::uint64_t memory = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                               static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return std::clamp(memory / 32, std::uint64_t{64} << 20, std::uint64_t{1} << 30);
+}
 
 FileWriter::FileWriter(FileSystem& file_system, Node& node, std::uint32_t write_size)
     : fs_(file_system), node_(node), behind_(write_size) {

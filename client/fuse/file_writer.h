@@ -18,8 +18,13 @@ namespace nfsrdma {
 
 class FileSystem;
 
+/// A thirty-second of this machine's memory, from 64 MiB to 1 GiB. All of it is kept until the
+/// server has it on stable storage, so a small budget makes every writer wait for the server's
+/// disks.
+std::uint64_t default_write_budget();
+
 struct WriteBudget {
-  std::uint64_t cap = std::uint64_t{64} << 20;
+  std::uint64_t cap = default_write_budget();
   std::uint64_t held = 0;
   WaitList room;
 
