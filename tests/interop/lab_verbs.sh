@@ -22,9 +22,9 @@ while (($#)) && [[ $1 != -- ]]; do
 done
 [[ ${1:-} != -- ]] || shift
 ((${#drivers[@]})) || drivers=(rxe siw)
-options="$*"
-if [[ -z $options ]]; then
-    options="--gtest_filter=-*.RegionForWritingAdmitsNoRead/*"
+gtest_options="$*"
+if [[ -z $gtest_options ]]; then
+    gtest_options="--gtest_filter=-*.RegionForWritingAdmitsNoRead/*"
 fi
 
 # run DRIVER OPTIONS LOG
@@ -42,7 +42,7 @@ bad=0
 for driver in "${drivers[@]}"; do
     step "verbs contract on $driver"
     log=$stage/$driver.log
-    filter=$options
+    filter=$gtest_options
     if [[ $driver == rxe && -z $* ]]; then filter=''; fi
     status=0
     run "$driver" "$filter" "$log" || status=$?
