@@ -3,6 +3,8 @@
 // async_io.cc and async_directory.cc.
 #include "client/async_mount.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "client/nfs3/call.h"
@@ -73,10 +75,14 @@ Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabr
                                                            std::string* detail) {
   std::unique_ptr<AsyncMount> mount(new AsyncMount(loop, std::move(settings)));
   mount->rpc_ = make_rpc_client(loop, fabrics, mount->settings_);
+  CancelToken patience;
+  Timer limit([&patience] { patience.cancel(); });
   Result<void> done = co_await mount->rpc_->connect(detail);
-  if (done.ok()) done = co_await finder.find_root(*mount, detail);
+  limit.arm_after(loop, mount->settings_.first_answers);
+  if (done.ok()) done = co_await finder.find_root(*mount, patience, detail);
   if (done.ok()) {
     OpContext op;
+    op.cancel = &patience;
     op.identity = mount->settings_.identity;
     Result<FsInfo> info = co_await mount->fsinfo(op, mount->root_.handle);
     if (info.ok()) {
@@ -87,6 +93,11 @@ Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabr
     }
   }
   if (!done.ok()) {
+    if (patience.cancelled()) {
+      done = Error{Errc::kTimedOut, ETIMEDOUT, "mount"};
+      *detail = fmt::format("the server takes connections, but answered nothing for {:.3g} s",
+                            std::chrono::duration<double>(mount->settings_.first_answers).count());
+    }
     co_await mount->rpc_->yield();
     co_return done.error();
   }
@@ -114,10 +125,13 @@ namespace {
 /// The path of the settings, exactly.
 class MntRoot final : public RootFinder {
  public:
-  Task<Result<void>> find_root(AsyncMount& mount, std::string* detail) override {
+  Task<Result<void>> find_root(AsyncMount& mount, CancelToken& cancel,
+                               std::string* detail) override {
     OpContext op;
+    op.cancel = &cancel;
     op.identity = mount.settings().identity;
     nfs3::MountService service(mount.loop(), mount.settings(), mount.rpc());
+    service.set_cancel(&cancel);
     Result<void> found = co_await service.find(detail);
     if (!found.ok()) co_return found.error();
     Result<FileHandle> handle = co_await service.mnt(op, mount.settings().path);
@@ -134,7 +148,7 @@ class MntRoot final : public RootFinder {
 class GivenRoot final : public RootFinder {
  public:
   explicit GivenRoot(MountRoot root) : root_(std::move(root)) {}
-  Task<Result<void>> find_root(AsyncMount& mount, std::string*) override {
+  Task<Result<void>> find_root(AsyncMount& mount, CancelToken&, std::string*) override {
     mount.set_root(root_);
     co_return Result<void>();
   }

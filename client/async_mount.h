@@ -61,14 +61,17 @@ class AsyncMount;
 class RootFinder {
  public:
   virtual ~RootFinder() = default;
-  /// Calls mount.set_root().
-  virtual Task<Result<void>> find_root(AsyncMount& mount, std::string* detail) = 0;
+  /// Calls mount.set_root(). Every call that it makes ends when `cancel` says so.
+  virtual Task<Result<void>> find_root(AsyncMount& mount, CancelToken& cancel,
+                                       std::string* detail) = 0;
 };
 
 class AsyncMount {
  public:
   /// Connects, asks MOUNT for settings.path and FSINFO for the limits. `settings.addresses` must be
-  /// filled in. On an error *detail (which outlives the Task) says what was tried.
+  /// filled in. On an error *detail (which outlives the Task) says what was tried. A server that
+  /// takes the connection and then answers nothing is ETIMEDOUT after settings.first_answers,
+  /// `hard` or not: nobody depends on the mount yet.
   static Task<Result<std::unique_ptr<AsyncMount>>> connect(EventLoop& loop, Fabrics fabrics,
                                                            MountSettings settings,
                                                            std::string* detail);

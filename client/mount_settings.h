@@ -63,6 +63,8 @@ struct MountSettings {
   std::chrono::seconds idle_timeout{300};
   /// Round trip of the first connection attempt over all candidates.
   std::chrono::milliseconds connect_timeout{15'000};
+  /// Then, for MOUNT and FSINFO, also on a `hard` mount.
+  std::chrono::milliseconds first_answers{30'000};
 };
 
 /// Looks `settings.host` up (blocking). The Error comes with *detail for people.

@@ -201,6 +201,7 @@ struct FsInfo {
   std::uint64_t max_file_size = 0;
   timespec time_delta{};
   bool hard_links = true, symlinks = true, homogeneous = true, can_set_time = true;
+  std::optional<Attributes> attributes;  // of what was asked, when the server tells
 };
 struct PathConf {
   std::uint32_t link_max = 0;

@@ -41,11 +41,14 @@ class PrefixRoot final : public RootFinder {
  public:
   explicit PrefixRoot(std::string* rest) : rest_(rest) {}
 
-  Task<Result<void>> find_root(AsyncMount& mount, std::string* detail) override {
+  Task<Result<void>> find_root(AsyncMount& mount, CancelToken& cancel,
+                               std::string* detail) override {
     OpContext op;
+    op.cancel = &cancel;
     op.identity = mount.settings().identity;
     const std::string path = normalised_path(mount.settings().path);
     nfs3::MountService service(mount.loop(), mount.settings(), mount.rpc());
+    service.set_cancel(&cancel);
     Result<void> found = co_await service.find(detail);
     if (!found.ok()) co_return found.error();
     Result<void> done = co_await choose(op, service, mount, path, detail);

@@ -181,6 +181,10 @@ std::string MountDaemon::connect(bool* again) {
     *again = may_pass(made.error());
     return detail.empty() ? made.error().message() : detail;
   }
+  // Servers let regular files be mounted, for network swap; nothing could be found below one.
+  const std::optional<Attributes>& root = (*made)->info().attributes;
+  if (root && root->type != FileType::kDirectory)
+    return settings.path + " is not a directory there";
   server_ = std::move(made).value();
   watch_server();
   return {};

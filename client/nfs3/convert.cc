@@ -138,6 +138,7 @@ FsInfo from_wire(const xdr::FSINFO3resok& wire) {
   info.symlinks = (wire.properties & xdr::FSF3_SYMLINK) != 0;
   info.homogeneous = (wire.properties & xdr::FSF3_HOMOGENEOUS) != 0;
   info.can_set_time = (wire.properties & xdr::FSF3_CANSETTIME) != 0;
+  info.attributes = from_wire(wire.obj_attributes);
   return info;
 }
 

@@ -58,7 +58,7 @@ std::unique_ptr<RpcClient> make_tcp_rpc(EventLoop& loop, const MountSettings& se
 
 Task<Result<std::uint16_t>> rpcbind_port(EventLoop& loop, const MountSettings& settings,
                                          std::uint32_t program, std::uint32_t version,
-                                         std::string* detail) {
+                                         CancelToken* cancel, std::string* detail) {
   std::unique_ptr<RpcClient> rpc = make_tcp_rpc(loop, settings, settings.rpcbind_port);
   Result<void> connected = co_await rpc->connect(detail);
   if (!connected.ok()) {
@@ -66,6 +66,7 @@ Task<Result<std::uint16_t>> rpcbind_port(EventLoop& loop, const MountSettings& s
     co_return connected.error();
   }
   OpContext op;
+  op.cancel = cancel;
   xdr::PmapPort port;
   Result<void> outcome;
   {
@@ -142,7 +143,7 @@ Task<Result<void>> MountService::find(std::string* detail) {
   found = co_await try_tcp(settings_.tcp_port, detail);
   if (found) co_return Result<void>();
   Result<std::uint16_t> port =
-      co_await rpcbind_port(loop_, settings_, xdr::kMountProgram, xdr::kMountV3, &why);
+      co_await rpcbind_port(loop_, settings_, xdr::kMountProgram, xdr::kMountV3, cancel_, &why);
   if (!port.ok() || *port == 0) {
     note(detail, "rpcbind: " + (port.ok() ? std::string("MOUNT is not registered") : why));
     co_return kNone;

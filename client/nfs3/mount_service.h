@@ -24,7 +24,7 @@ std::unique_ptr<RpcClient> make_tcp_rpc(EventLoop& loop, const MountSettings& se
 /// The TCP port of program and version according to rpcbind; 0: not registered.
 Task<Result<std::uint16_t>> rpcbind_port(EventLoop& loop, const MountSettings& settings,
                                          std::uint32_t program, std::uint32_t version,
-                                         std::string* detail);
+                                         CancelToken* cancel, std::string* detail);
 
 class MountService {
  public:

@@ -47,9 +47,9 @@ kill_server() {
   wait "$server_pid" 2>/dev/null
   : >"$work/server.log"
 }
+how=proto=rdma,fabric=iwarp,port=$rdma_port,tcpport=$tcp_port
+[ "$fabric" = tcp ] && how=proto=tcp,port=$tcp_port
 mount_it() {  # mount_it [OPTIONS [DIR]]
-  local how=proto=rdma,fabric=iwarp,port=$rdma_port,tcpport=$tcp_port
-  [ "$fabric" = tcp ] && how=proto=tcp,port=$tcp_port
   "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "${2:-$mnt}" -o "$how,retry=0${1:+,$1}" || {
     echo "mount failed"; cat "$work/server.log"; exit 1
   }
@@ -82,12 +82,17 @@ check() {  # check NAME COMMAND...: runs it in a shell of its own, in the mount
 }
 as_user() { echo "setpriv --reuid 1000 --regid 1000 --clear-groups --"; }
 
-export export_dir mnt mnt2 work
+export export_dir mnt mnt2 work bin how
 user="$(as_user)"
 export user
 start_server
 mount_it
 
+check "a regular file is no place to mount" '
+  touch plain
+  status=0
+  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir/plain" "$mnt2" -o "$how,retry=0" 2>"$work/err" || status=$?
+  [ "$status" = 32 ] && grep "is not a directory" "$work/err"'
 check "copy /usr/include in" 'cp -a /usr/include include'
 check "the copy is the original" 'diff -r --no-dereference /usr/include include'
 check "times and modes are kept" '

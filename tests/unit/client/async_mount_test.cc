@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/async_mount.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "rpcrdma/base/unique_fd.h"
 #include "tests/unit/client/mounted_fixture.h"
 #include "xdr/mount3.h"
 
@@ -300,6 +304,34 @@ TEST_F(ReaddirTest, NamesThatLeadElsewhereAreLeftOut) {
   list({{1, "../etc/passwd", 11}, {2, "", 12}, {3, "good", 13}}, &names);
   EXPECT_EQ(names.seen, (std::vector<std::string>{"good"}));
   EXPECT_EQ((*page_)->cookie, 13u);
+}
+
+// The kernel takes the connection for this one; nobody reads.
+TEST(AsyncMountConnect, AServerThatAnswersNothingIsGivenUpOnAlsoWhenHard) {
+  const SocketAddress address = SocketAddress::parse("127.0.0.1", 0).value();
+  UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(listener.get(), address.data(), address.length()), 0);
+  ASSERT_EQ(::listen(listener.get(), 8), 0);
+  sockaddr_in bound{};
+  socklen_t length = sizeof bound;
+  ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &length), 0);
+
+  for (const bool port_given : {true, false}) {  // MOUNT on a port of its own, or on the NFS one
+    MountSettings settings;
+    settings.host = "127.0.0.1";
+    settings.addresses = {address};
+    settings.proto = ProtoChoice::kTcp;
+    settings.tcp_port = ntohs(bound.sin_port);
+    if (port_given) settings.mount_port = settings.tcp_port;
+    settings.soft = false;
+    settings.first_answers = std::chrono::milliseconds(100);
+    std::unique_ptr<EventLoop> loop = std::move(EventLoop::create()).value();
+    std::string detail;
+    auto made = run_to_completion(*loop, AsyncMount::connect(*loop, {}, settings, &detail));
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(made.error().sys, ETIMEDOUT);
+    EXPECT_EQ(detail, "the server takes connections, but answered nothing for 0.1 s");
+  }
 }
 
 }  // namespace

@@ -102,6 +102,10 @@ class FileSystemTest : public testing::Test {
 /// How the server answers for a directory that is gone.
 class ReplacedDirectoryTest : public FileSystemTest, public testing::WithParamInterface<bool> {
  protected:
+  void TearDown() override {
+    kept_.clear();  // before the file system that they belong to
+    FileSystemTest::TearDown();
+  }
   /// d1/d2/.../dN with a file, known to the mount; then all of it is replaced by the same with
   /// other contents. Gives the mount's old node of the deepest directory.
   NodeRef replaced(int levels) {
