@@ -4,50 +4,24 @@
 # of the daemon, SIGKILL of applications and `nfs-rdma status` all come to an end, and data that is
 # not on the server is either written later or named.
 #
-#   fuse_dead_server.sh BIN_DIR [iwarp|tcp]     needs root and /dev/fuse; exit 77: cannot run here
+#   fuse_dead_server.sh BIN_DIR [iwarp|tcp]     needs root and /dev/fuse
 #
 # The limits in seconds are far above what is promised: they tell "ends" from "hangs".
 set -u
 
-bin=${1:?usage: fuse_dead_server.sh BIN_DIR [iwarp|tcp]}
-fabric=${2:-iwarp}
-bin=$(cd "$bin" && pwd)
-
-[ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
-[ -c /dev/fuse ] || { echo "no /dev/fuse"; exit 77; }
+# shellcheck source=fuse_server.sh
+. "$(dirname "$0")/fuse_server.sh"
 
 work=$(mktemp -d /tmp/nfs-rdma-dead.XXXXXX)
 mnt=$work/mnt
 export_dir=$work/export
 mkdir -p "$export_dir" "$mnt" "$work/state"
-rdma_port=$((20000 + RANDOM % 20000))
-tcp_port=$((rdma_port + 1))
-server_pid='' daemon=''
+daemon=''
 failures=0
 
-start_server() {
-  : >"$work/server.log"
-  "$bin/nfs-rdmad" --foreground -e "$export_dir:rw,no_root_squash,insecure" --listen 127.0.0.1 \
-    --port "$rdma_port" --tcp-port "$tcp_port" --state-dir "$work/state" \
-    --control "$work/control.sock" >>"$work/server.log" 2>&1 &
-  server_pid=$!
-  for _ in $(seq 100); do
-    grep -q "^ready" "$work/server.log" && return
-    sleep 0.1
-  done
-  echo "server did not start:"; cat "$work/server.log"; exit 1
-}
-kill_server() {
-  kill -9 "$server_pid"
-  kill -CONT "$server_pid" 2>/dev/null
-  wait "$server_pid" 2>/dev/null
-  server_pid=
-}
 mount_it() {  # in the foreground, so that the daemon is a child of ours and its words are here
-  local how=proto=rdma,fabric=iwarp,port=$rdma_port,tcpport=$tcp_port
-  [ "$fabric" = tcp ] && how=proto=tcp,port=$tcp_port
   : >"$work/daemon.log"
-  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -f -v -o "$how,retry=0" \
+  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -f -v -o "$mount_by,retry=0" \
     >"$work/daemon.log" 2>&1 &
   daemon=$!
   for _ in $(seq 100); do
@@ -189,7 +163,10 @@ for how in stopped dead; do
   start_writer "forced_$how"
   no_answer
   timeout 5 umount -f "$mnt" 2>/dev/null  # busy, but cut off
-  [ $? != 124 ] && ! timeout 5 ls "$mnt/x" 2>/dev/null && [ $? != 124 ]
+  forced=$?
+  timeout 5 ls "$mnt/x" >/dev/null 2>&1  # fails, and at once
+  listed=$?
+  [ $forced != 124 ] && [ $listed != 124 ] && [ $listed != 0 ]
   verdict "$how: umount -f cuts the mount off" $?
   ends_within 15 "$daemon"
   verdict "$how: and the daemon ends" $?

@@ -55,12 +55,7 @@ if [[ '$server' == ours ]]; then
         --listen 192.0.2.2 --port 20049 --tcp-port 2049 --fabric iwarp \
         --state-dir /tmp/state --control /tmp/control --log-level debug >server.log 2>&1 &
     server=$!
-    for ((i = 0; i < 100; ++i)); do
-        grep -q "^ready" server.log && break
-        kill -0 $server 2>/dev/null || { echo "the server ended before it was ready"; exit 1; }
-        sleep 0.1
-    done
-    grep "^ready" server.log
+    await_ready server.log $server
     mount_options=,nolock,mountport=2049,mountproto=tcp
 else
     rig pair siw
@@ -84,25 +79,29 @@ cp -a /tmp/tree /mnt/a/in
 umount /mnt/a
 tree_sums /tmp/tree >want
 (cd /export/in && tree_sums .) >exported
-diff -u want exported && echo "in: the export has what was copied"
+diff -u want exported
+echo "in: the export has what was copied"
 
 do_mount
 cp -a /mnt/a/in /tmp/out
-tree_sums /tmp/out | diff -u want - && echo "out: the same came back"
+tree_sums /tmp/out | diff -u want -
+echo "out: the same came back"
 # The reverse of creating: rename, truncate, append, remove.
 mv /mnt/a/in/size-4097 /mnt/a/in/renamed
 truncate -s 100 /mnt/a/in/renamed
 echo more >>/mnt/a/in/renamed
 [[ $(stat -c %s /export/in/renamed) == 105 ]]
 rm -r /mnt/a/in
-[[ ! -e /export/in ]] && echo "removed"
+[[ ! -e /export/in ]]
+echo "removed"
 df /mnt/a | tail -n 1
 umount /mnt/a
 kill $dump
 wait $dump 2>/dev/null || :
 if [[ '$server' == ours ]]; then
     kill -TERM $server
-    wait $server && echo "the server ended cleanly"
+    wait $server
+    echo "the server ended cleanly"
 fi
 '
 in_guest "${LAB_LIMIT:-120}" "$script" >"$stage/guest.log" 2>&1 || failed "the guest's part failed ($?)"

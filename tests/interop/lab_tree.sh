@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # lab_tree.sh: runs in the guest. make_tree DIR: files of every size at which the transport changes
 # its way (inline, chunk, several operations), names and links; tree_sums DIR: one line per object,
-# to be compared.
+# to be compared; await_ready LOG PID: until the server PID has said in LOG that it is ready.
 make_tree() {
     local size
     mkdir -p "$1/deep/er/still" "$1/empty"
@@ -30,4 +30,14 @@ tree_sums() {
         find . -type d -printf '%p %M %U:%G\n' -o -type l -printf '%p -> %l\n' \
             -o -printf '%p %M %U:%G %s %n %Ts\n' | sort
     })
+}
+await_ready() {
+    local i
+    for ((i = 0; i < 100; ++i)); do
+        if grep "^ready" "$1"; then return; fi
+        kill -0 "$2" 2>/dev/null || { echo "the server ended before it was ready"; return 1; }
+        sleep 0.1
+    done
+    echo "the server was not ready within 10 s"
+    return 1
 }

@@ -27,12 +27,7 @@ mount -t tmpfs -o size=512m,mode=1777 export /export
     --port 20049 --tcp-port 2049 --fabric verbs --state-dir /tmp/state --control /tmp/control \
     --log-level debug >server.log 2>&1 &
 server=$!
-for ((i = 0; i < 100; ++i)); do
-    grep -q "^ready" server.log && break
-    kill -0 $server 2>/dev/null || { echo "the server ended before it was ready"; exit 1; }
-    sleep 0.1
-done
-grep "^ready" server.log
+await_ready server.log $server
 make_tree /tmp/tree
 tree_sums /tmp/tree >want
 modprobe -a rpcrdma nfsv3
@@ -40,21 +35,26 @@ timeout -k 1 40 mount -t nfs \
     -o rdma,port=20049,vers=3,nolock,mountport=2049,mountproto=tcp 10.0.2.15:/export /mnt/a
 cp -a /tmp/tree /mnt/a/in
 umount /mnt/a
-(cd /export/in && tree_sums .) | diff -u want - && echo "kernel client, in: same"
+(cd /export/in && tree_sums .) | diff -u want -
+echo "kernel client, in: same"
 timeout -k 1 40 mount -t nfs \
     -o rdma,port=20049,vers=3,nolock,mountport=2049,mountproto=tcp 10.0.2.15:/export /mnt/a
 cp -a /mnt/a/in /tmp/out
-tree_sums /tmp/out | diff -u want - && echo "kernel client, out: same"
+tree_sums /tmp/out | diff -u want -
+echo "kernel client, out: same"
 ./nfs-rdma status --server /tmp/control --json >status.log || :
-grep -q "\"fabric\": *\"verbs\"" status.log && echo "status: verbs"
+grep -q "\"fabric\": *\"verbs\"" status.log
+echo "status: verbs"
 umount /mnt/a
 sums() { (cd "$1" && find . -type f -print0 | sort -z | xargs -0 sha256sum); }
 query="fabric=verbs&vers=3&mountport=2049&tcpport=2049"
 timeout 60 ./nfs-rdma cp -r "nfs://10.0.2.15:20049/export/in?$query" /tmp/out2
 timeout 60 ./nfs-rdma cp -r /tmp/out2 "nfs://10.0.2.15:20049/export/in2?$query"
-diff <(sums /tmp/tree) <(sums /export/in2) && echo "our client, both ways: same"
+diff <(sums /tmp/tree) <(sums /export/in2)
+echo "our client, both ways: same"
 kill -TERM $server
-wait $server && echo "the server ended cleanly"
+wait $server
+echo "the server ended cleanly"
 '
 bad=0
 for driver in "${drivers[@]}"; do

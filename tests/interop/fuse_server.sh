@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154  # the caller sets $work and $export_dir
+# Sourced by fuse_*.sh with their arguments: BIN_DIR [iwarp|tcp].
+#
+#   $bin $fabric $mount_by     programs, transport, the mount options that go with it
+#   start_server               of $export_dir, with state and server.log in $work; sets server_pid
+#   kill_server                kill -9, also of a stopped one
+# The caller sets $work and $export_dir before it starts one.
+
+bin=${1:?usage: $(basename "$0") BIN_DIR [iwarp|tcp]}
+fabric=${2:-iwarp}
+bin=$(cd "$bin" && pwd)
+[ "$(id -u)" = 0 ] || { echo "$(basename "$0") needs root"; exit 1; }
+[ -c /dev/fuse ] || { echo "$(basename "$0") needs /dev/fuse"; exit 1; }
+# Not a shim in somebody's home, which ordinary users cannot run.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+rdma_port=$((20000 + RANDOM % 20000))
+tcp_port=$((rdma_port + 1))
+# shellcheck disable=SC2034  # for the callers
+mount_by=proto=rdma,fabric=iwarp,port=$rdma_port,tcpport=$tcp_port
+# shellcheck disable=SC2034
+if [ "$fabric" = tcp ]; then mount_by=proto=tcp,port=$tcp_port; fi
+server_pid=
+
+start_server() {
+  : >"$work/server.log"
+  "$bin/nfs-rdmad" --foreground -e "$export_dir:rw,no_root_squash,insecure" --listen 127.0.0.1 \
+    --port "$rdma_port" --tcp-port "$tcp_port" --state-dir "$work/state" \
+    --control "$work/control.sock" >>"$work/server.log" 2>&1 &
+  server_pid=$!
+  for _ in $(seq 100); do
+    grep -q "^ready" "$work/server.log" && return
+    sleep 0.1
+  done
+  echo "server did not start:"; cat "$work/server.log"; exit 1
+}
+kill_server() {
+  kill -9 "$server_pid"
+  kill -CONT "$server_pid" 2>/dev/null
+  wait "$server_pid" 2>/dev/null
+  server_pid=
+}
