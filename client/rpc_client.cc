@@ -252,7 +252,7 @@ std::vector<ConnectionInfo> RpcClient::connections() const {
 TransferStats RpcClient::totals() const {
   TransferStats sum;
   for (const auto& connection : connections_)
-    add_stats(sum, connection->totals());
+    sum += connection->totals();
   return sum;
 }
 

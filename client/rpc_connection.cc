@@ -19,19 +19,6 @@ constexpr Duration kImpatient = std::chrono::seconds(5);
 
 }  // namespace
 
-void add_stats(TransferStats& sum, const TransferStats& more) {
-  sum.rdma_write_bytes += more.rdma_write_bytes;
-  sum.rdma_read_bytes += more.rdma_read_bytes;
-  sum.inline_bytes += more.inline_bytes;
-  sum.rdma_writes += more.rdma_writes;
-  sum.rdma_reads += more.rdma_reads;
-  sum.calls += more.calls;
-  sum.replies += more.replies;
-  sum.errors += more.errors;
-  sum.invalidations += more.invalidations;
-  sum.credit_waits += more.credit_waits;
-}
-
 RpcConnection::RpcConnection(RpcClient& client)
     : client_(client), backoff_alarm_(client.environment().make_alarm([this] { start_round(); })) {}
 
@@ -179,7 +166,7 @@ void RpcConnection::closed(Error why, const std::string& detail) {
 
 void RpcConnection::lost(const std::string& detail) {
   if (link_->answered) backoff_.reset();
-  add_stats(past_, link_->transport->describe().stats);
+  past_ += link_->transport->describe().stats;
   retire_link();
   state_ = State::kIdle;
   if (client_.observer_.disconnected) client_.observer_.disconnected(detail);
@@ -274,7 +261,7 @@ ConnectionInfo RpcConnection::describe() const {
 
 TransferStats RpcConnection::totals() const {
   TransferStats sum = past_;
-  if (state_ == State::kReady) add_stats(sum, link_->transport->describe().stats);
+  if (state_ == State::kReady) sum += link_->transport->describe().stats;
   return sum;
 }
 

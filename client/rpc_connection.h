@@ -20,8 +20,6 @@
 
 namespace nfsrdma {
 
-void add_stats(TransferStats& sum, const TransferStats& more);
-
 class RpcConnection final : private Deferred {
  public:
   explicit RpcConnection(RpcClient& client);

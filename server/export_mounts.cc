@@ -15,6 +15,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "rpcrdma/base/mountinfo.h"
 #include "server/export_table.h"
 #include "server/vfs/fd_cache.h"
 
@@ -86,21 +87,6 @@ std::uint32_t key_of(std::string_view relative) {
   return key == 0 ? 1 : key;  // 0 is the export's own file system
 }
 
-/// mountinfo writes blanks and the like as three octal digits.
-std::string unescape(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size()) {
-      out.push_back(static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
-                                      (text[i + 3] - '0')));
-      i += 3;
-    } else {
-      out.push_back(text[i]);
-    }
-  }
-  return out;
-}
-
 UniqueFd open_below(int root, const std::string& relative) {
   open_how how{};
   how.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -170,7 +156,7 @@ std::shared_ptr<MountPoint> Export::mount(std::uint32_t key) const {
     std::string point;  // the fifth field
     for (int field = 0; field < 5; ++field)
       fields >> point;
-    const std::string where = unescape(point);
+    const std::string where = unescape_mountinfo(point);
     const std::string relative(relative_to(where, real_path));
     if (relative.empty() || key_of(relative) != key) continue;
     UniqueFd fd = open_below(top->root.get(), relative);

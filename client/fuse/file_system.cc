@@ -302,7 +302,8 @@ std::string FileSystem::path_of(const Node& node) {
   while (above != nullptr && path.size() < kLongest) {
     const std::string name = above->names.name_of(*below);
     if (name.empty()) break;
-    path = path.empty() ? name : name + "/" + path;
+    if (!path.empty()) path.insert(0, 1, '/');
+    path.insert(0, name);
     if (above == root) return path;
     below = above.get();
     above = above->parent.lock();

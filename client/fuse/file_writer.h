@@ -24,7 +24,7 @@ class FileSystem;
 std::uint64_t default_write_budget();
 
 struct WriteBudget {
-  std::uint64_t cap = default_write_budget();
+  std::uint64_t cap = 0;  // bytes; FileSystemOptions::write_budget
   std::uint64_t held = 0;
   WaitList room;
 

@@ -20,28 +20,12 @@
 #include <sstream>
 #include <vector>
 
+#include "rpcrdma/base/mountinfo.h"
 #include "rpcrdma/base/unique_fd.h"
 
 extern char** environ;
 
 namespace nfsrdma {
-namespace {
-
-/// mountinfo writes space, tab, newline and backslash as \ooo.
-std::string unescape(const std::string& text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size()) {
-      out += static_cast<char>(std::strtol(text.substr(i + 1, 3).c_str(), nullptr, 8));
-      i += 3;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
-}  // namespace
 
 Result<std::string> resolve_mount_point(const std::string& given, std::string* why) {
   char* real = ::realpath(given.c_str(), nullptr);
@@ -100,7 +84,7 @@ std::map<std::string, MountRow> read_mount_table() {
     MountRow row;
     if (std::sscanf(device.c_str(), "%u:%u", &row.device.major, &row.device.minor) != 2) continue;
     row.ours = type == "fuse.nfs-rdma";
-    table.insert_or_assign(unescape(where), row);
+    table.insert_or_assign(unescape_mountinfo(where), row);
   }
   return table;
 }

@@ -76,35 +76,42 @@ int make_exclusive(int directory, const char* name, const VerifierTimes& verifie
   return 0;
 }
 
-/// Makes the file itself; 0 or an errno. What `values` want beyond the mode is left to do.
-int make_file(Resolved& directory, const xdr::CREATE3args& args, std::uint32_t mode,
-              UniqueFd* made) {
+/// Makes the file; 0 or an errno. *left: the attributes that are still to be set.
+int make_file(Resolved& directory, const xdr::CREATE3args& args, std::uint32_t* mode,
+              xdr::sattr3* left, UniqueFd* made) {
   const EntryName name(args.where.name);
   if (args.how.mode == xdr::createmode3::EXCLUSIVE) {
-    const int error = make_exclusive(directory.file->path_fd(), name.c_str(),
-                                     VerifierTimes(args.how.verf), mode, made);
+    const VerifierTimes verifier(args.how.verf);
+    *mode = 0;
+    const int error =
+        make_exclusive(directory.file->path_fd(), name.c_str(), verifier, *mode, made);
     if (error != EOPNOTSUPP) return error;
+    // Here the verifier comes after the name: a server killed in between leaves a file that the
+    // client cannot recognise as its own.
+    *left = verifier.as_attributes();
+  } else {
+    *left = args.how.obj_attributes;
+    *mode = initial_mode(*left);
   }
-  *made = UniqueFd(::openat(directory.file->path_fd(), name.c_str(),
-                            O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode));
+  *made =
+      UniqueFd(::openat(directory.file->path_fd(), name.c_str(),
+                        O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, *mode));
   return *made ? 0 : errno;
 }
 
 int create_file(CallContext& call, Resolved& directory, const xdr::CREATE3args& args,
                 Resolved* object) {
-  const bool exclusive = args.how.mode == xdr::createmode3::EXCLUSIVE;
-  const xdr::sattr3 values =
-      exclusive ? VerifierTimes(args.how.verf).as_attributes() : args.how.obj_attributes;
-  const std::uint32_t mode = initial_mode(values);
+  std::uint32_t mode = 0;
+  xdr::sattr3 left;
   UniqueFd fd;
-  if (const int error = make_file(directory, args, mode, &fd)) {
+  if (const int error = make_file(directory, args, &mode, &left, &fd)) {
     return error == EEXIST ? use_existing(call, directory, args, object) : error;
   }
   if (const int error = call.server().resolver.adopt_created(
           call.exported(), *directory.file, args.where.name, std::move(fd), object)) {
     return error;
   }
-  if (const int error = set_initial_attributes(call, *object, values, mode)) return error;
+  if (const int error = set_initial_attributes(call, *object, left, mode)) return error;
   return ::fstat(object->file->path_fd(), &object->attributes) == 0 ? 0 : errno;
 }
 

@@ -50,7 +50,7 @@ class FileSystemTest : public testing::Test {
   }
   NodeRef look(const std::string& name, RequestContext context) {
     NodeRef node;
-    last_error_ = run(fs_->lookup(context, fs_->root, name, &node));
+    last_error_ = run(fs_->lookup(std::move(context), fs_->root, name, &node));
     if (node != nullptr) fs_->nodes.reference(node);
     return node;
   }

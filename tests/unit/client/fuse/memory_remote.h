@@ -362,7 +362,7 @@ class MemoryRemote final : public Remote {
     }
     return nullptr;
   }
-  CreateResult made(Object& parent, const std::string& name, ObjectRef object) {
+  CreateResult made(Object& parent, const std::string& name, const ObjectRef& object) {
     CreateResult result;
     result.directory.before = before(parent);
     parent.names[name] = object;

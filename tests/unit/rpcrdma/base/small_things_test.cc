@@ -7,6 +7,7 @@
 
 #include "rpcrdma/base/bytes.h"
 #include "rpcrdma/base/intrusive_list.h"
+#include "rpcrdma/base/mountinfo.h"
 #include "rpcrdma/base/result.h"
 #include "rpcrdma/base/socket_address.h"
 #include "rpcrdma/base/unique_fd.h"
@@ -136,6 +137,15 @@ TEST(Bytes, BigEndianRoundTrip) {
   EXPECT_EQ(load_be64(b), 0x0102030405060708u);
   EXPECT_EQ(load_be32(b), 0x01020304u);
   EXPECT_EQ(load_be16(b), 0x0102u);
+}
+
+TEST(Mountinfo, PathsAreUnescaped) {
+  EXPECT_EQ(unescape_mountinfo("/srv/a\\040b\\011c\\012d\\134e"), "/srv/a b\tc\nd\\e");
+  EXPECT_EQ(unescape_mountinfo("\\377"), "\xff");
+}
+TEST(Mountinfo, WhatIsNoEscapeStays) {
+  for (const char* text : {"", "/srv", "/a\\", "/a\\0", "/a\\04", "/a\\09x", "/a\\400", "/a\\x41"})
+    EXPECT_EQ(unescape_mountinfo(text), text);
 }
 
 TEST(UniqueFd, ClosesOnDestruction) {
