@@ -2,6 +2,7 @@
 """What the benchmark needs of the machine: programs, ports, control groups, scratch disks."""
 import json
 import os
+import random
 import re
 import resource
 import shutil
@@ -58,9 +59,15 @@ def run_json(command, **kwargs):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below the ports of outgoing connections (32768 on), which could take it before the server."""
+    while True:
+        port = random.randrange(12000, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 def port_answers(port):

@@ -48,9 +48,11 @@ mounted() { grep -q " $mnt " /proc/self/mountinfo; }
 
 listening() { ss -Hltn "sport = :$1" | grep -q .; }
 
+# Below the range from which the kernel takes the ports of outgoing connections (32768 on): one of
+# these could take the port while the server is down.
 free_port() {
     local p=$1
-    while listening "$p"; do p=$((p + 1)); done
+    while ss -Htan "sport = :$p" | grep -q .; do p=$((p + 1)); done
     echo "$p"
 }
 
@@ -70,7 +72,7 @@ launch_server() {
 }
 
 start_server() {
-    port=$(free_port $((20000 + RANDOM % 20000)))
+    port=$(free_port $((12000 + RANDOM % 20000)))
     tcp_port=$(free_port $((port + 1)))
     launch_server
 }

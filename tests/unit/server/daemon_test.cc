@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "rpcrdma/base/socket_address.h"
 #include "rpcrdma/base/unique_fd.h"
@@ -26,12 +27,16 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-/// A TCP port of the loopback that nobody has right now.
+/// A TCP port of the loopback that nobody has right now, and that no outgoing connection takes
+/// before the server has it: those get theirs from 32768 on.
 int free_port() {
-  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  SocketAddress any = SocketAddress::parse("127.0.0.1", 0).value();
-  EXPECT_EQ(::bind(fd.get(), any.data(), any.length()), 0);
-  return SocketAddress::local_of(fd.get()).value().port();
+  static int port = 12000 + static_cast<int>(std::random_device()() % 20000);
+  for (;; ++port) {
+    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const SocketAddress address =
+        SocketAddress::parse("127.0.0.1", static_cast<std::uint16_t>(port)).value();
+    if (::bind(fd.get(), address.data(), address.length()) == 0) return port++;
+  }
 }
 
 /// A child process with its outputs.
