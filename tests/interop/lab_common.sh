@@ -2,11 +2,11 @@
 # shellcheck shell=bash
 # lab_common.sh: what the lab cases share. Source it from tests/interop/lab_NAME.sh.
 #
-#   LAB      folder of the lab (default: ../shared/lab beside the checkout)
+#   LAB      folder with another `lab` than scripts/vm
 #   PRESET   whose programs run (default release); BIN names another folder of programs
 # shellcheck source=../../scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
-lab=${LAB:-$root/../shared/lab}
+lab=${LAB:-$root/scripts/vm}
 # shellcheck disable=SC2034  # for the cases
 bin=${BIN:-$root/build/${PRESET:-release}/bin}
 
@@ -17,7 +17,8 @@ cannot_run() {
     exit 77
 }
 [[ -x $lab/lab ]] || cannot_run "no kernel lab at $lab (LAB=...)"
-[[ -s ${LAB_DIR:-${TMPDIR:-/tmp}/nfs-rdma-lab}/stamp ]] || "$lab/lab" prepare >&2
+# Returns at once when the image is there.
+"$lab/lab" prepare >&2 || cannot_run "the kernel lab could not be prepared"
 
 # stage PROGRAM...: puts programs and the libraries that the guest lacks into a fresh $stage, which
 # becomes /host in the guest. The guest runs the same Debian release, so that libc, the loader and
