@@ -2,12 +2,17 @@
 // One connection as `nfs-rdma status --json` shows it: the same keys on both ends.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "rpcrdma/base/json_writer.h"
 #include "rpcrdma/connection_info.h"
 
 namespace nfsrdma {
 
-inline void write_connection(JsonWriter& json, const ConnectionInfo& info) {
+/// `shard`: the thread that it belongs to, where that is told.
+inline void write_connection(JsonWriter& json, const ConnectionInfo& info,
+                             std::optional<std::uint32_t> shard = {}) {
   json.begin_object();
   json.field("fabric", transport_name(info.transport));
   json.field("device", info.device);
@@ -29,6 +34,7 @@ inline void write_connection(JsonWriter& json, const ConnectionInfo& info) {
   json.field("age_seconds", info.age_seconds);
   json.field("detail", info.detail);
   json.field("fallback_reason", info.fallback_reason);
+  if (shard) json.field("shard", *shard);
   json.end_object();
 }
 

@@ -62,6 +62,10 @@ Task<Result<std::string>> MountedRemote::readlink(RequestContext context, const 
 Task<Result<ReadResult>> MountedRemote::read(RequestContext context, const FileHandle& file,
                                              std::uint64_t offset, MutableByteSpan into) {
   const OpContext op = op_of(context);
+  if (DataShard* shard = shards_.choose(into.size())) {
+    co_return seen(co_await shard->read(op, file, offset, into, context.answer));
+  }
+  const MountShards::OnMain counted(shards_, into.size());
   co_return seen(co_await mount_.read(op, file, offset, into));
 }
 
@@ -69,6 +73,10 @@ Task<Result<WriteResult>> MountedRemote::write(RequestContext context, const Fil
                                                std::uint64_t offset, ByteSpan data,
                                                Stability stability) {
   const OpContext op = op_of(context);
+  if (DataShard* shard = shards_.choose(data.size())) {
+    co_return seen(co_await shard->write(op, file, offset, data, stability));
+  }
+  const MountShards::OnMain counted(shards_, data.size());
   co_return seen(co_await mount_.write(op, file, offset, data, stability));
 }
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "client/async_mount.h"
+#include "client/fuse/mount_shards.h"
 #include "client/fuse/remote.h"
 
 namespace nfsrdma {
 
-/// The server behind an AsyncMount, which outlives this. `errno_of_timeout` is what applications
+/// The server behind the threads of a mount, which outlive this: the main one makes every call but
+/// the READs and WRITEs that `shards` gives to others. `errno_of_timeout` is what applications
 /// see when a soft mount gives up: EIO for soft, ETIMEDOUT for softerr (nfs(5)).
 class MountedRemote final : public Remote {
  public:
-  MountedRemote(AsyncMount& mount, int errno_of_timeout)
-      : mount_(mount), errno_of_timeout_(errno_of_timeout) {}
+  MountedRemote(MountShards& shards, int errno_of_timeout)
+      : shards_(shards), mount_(shards.main()), errno_of_timeout_(errno_of_timeout) {}
 
   const FileHandle& root() const override { return mount_.root().handle; }
   std::uint32_t read_size() const override { return mount_.read_size(); }
@@ -60,6 +61,7 @@ class MountedRemote final : public Remote {
   template <typename T>
   Result<T> seen(Result<T> result) const;
 
+  MountShards& shards_;
   AsyncMount& mount_;
   int errno_of_timeout_;
 };

@@ -91,8 +91,11 @@ Task<void> FuseOperations::read(fuse_req_t raw, OpenFile* file, std::size_t size
   const bool large = size > kSmallRead && size <= BlockPool::block_bytes();
   BlockRef block = large ? blocks.take() : std::make_shared<DataBlock>(size);
   std::size_t count = 0;
-  const int error = co_await fs.read(request.as(file->caller), node, offset,
-                                     MutableByteSpan(block->data(), size), &count);
+  RequestContext context = request.as(file->caller);
+  context.answer = &request;
+  const int error =
+      co_await fs.read(context, node, offset, MutableByteSpan(block->data(), size), &count);
+  if (request.answered()) co_return;
   if (error != 0) co_return request.error(error);
   request.data(block->data(), count);
 }

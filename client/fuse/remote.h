@@ -20,6 +20,16 @@ namespace nfsrdma {
 
 using MaybeAttributes = std::optional<Attributes>;
 
+/// Who waits for the data of a read. A Remote that receives data on another thread may hand it over
+/// there and then, instead of having it handed over by who asked.
+class ReadAnswer {
+ public:
+  virtual ~ReadAnswer() = default;
+  /// All of the memory to be read into is filled. On any thread, at most once, and before read()
+  /// returns.
+  virtual void whole(ByteSpan data) = 0;
+};
+
 /// On whose behalf a call is made; `interrupt` (may be null) outlives the call.
 /// (Not an aggregate: g++ 12 destroys members of an aggregate made inside of a co_await twice.)
 struct RequestContext {
@@ -28,6 +38,7 @@ struct RequestContext {
 
   CallerRef caller;
   Interrupt* interrupt = nullptr;
+  ReadAnswer* answer = nullptr;  // of a read
 };
 
 class Remote {

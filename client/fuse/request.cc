@@ -16,7 +16,7 @@ Request::Request(FuseOperations& operations, fuse_req_t raw) : operations_(opera
 }
 
 Request::~Request() {
-  if (raw_ != nullptr) error(EIO);
+  if (raw_ != nullptr && !answered_) error(EIO);
 }
 
 void Request::on_interrupt(fuse_req_t, void* self) {
@@ -52,6 +52,12 @@ void Request::link_text(const std::string& text) {
 }
 void Request::data(const void* bytes, std::size_t size) {
   ::fuse_reply_buf(take(), static_cast<const char*>(bytes), size);
+}
+void Request::whole(ByteSpan data) {
+  // libfuse answers from any thread. An interrupt that the main thread takes up meanwhile finds
+  // the request still here, and what it would end over.
+  ::fuse_reply_buf(raw_, reinterpret_cast<const char*>(data.data()), data.size());
+  answered_ = true;
 }
 void Request::written(std::size_t count) {
   ::fuse_reply_write(take(), count);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Request: one FUSE request while a coroutine works on it. Every request is answered exactly once:
 // the replying functions may be called once, and a request that is dropped unanswered is
-// answered with EIO.
+// answered with EIO. All on the main thread, but whole().
 #pragma once
 
 #include <string_view>
@@ -13,12 +13,12 @@ namespace nfsrdma {
 
 class FuseOperations;
 
-class Request {
+class Request final : public ReadAnswer {
  public:
   Request(FuseOperations& operations, fuse_req_t raw);
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
-  ~Request();
+  ~Request() override;
 
   const CallerRef& caller() const { return caller_; }
   /// As the process that asks.
@@ -37,6 +37,10 @@ class Request {
   void attributes(const struct stat& attributes, double seconds);
   void link_text(const std::string& text);
   void data(const void* bytes, std::size_t size);
+  /// The same from the thread where the data arrived; the main thread learns of it when the read
+  /// returns.
+  void whole(ByteSpan data) override;
+  bool answered() const { return answered_; }
   void written(std::size_t count);
   void space(const struct statvfs& space);
 
@@ -48,6 +52,7 @@ class Request {
   fuse_req_t raw_;
   CallerRef caller_;
   Interrupt interrupt_;
+  bool answered_ = false;  // by whole()
 };
 
 }  // namespace nfsrdma

@@ -22,6 +22,9 @@ constexpr std::uint32_t kReadAhead = 4u << 20;
 constexpr std::chrono::seconds kDetachPatience{5};
 // How often EndPatience is asked.
 constexpr std::chrono::milliseconds kLookAtEnd{250};
+// The server has just answered the main thread: a data shard that hears nothing is not waited for
+// longer.
+constexpr std::chrono::milliseconds kShardPatience{5'000};
 // Exit code of mount(8): the mount failed.
 constexpr int kMountFailed = 32;
 // Files named in a message about lost data.
@@ -74,6 +77,54 @@ FileSystemOptions file_system_options(const MountOptions& o) {
   options.one_user = ::geteuid() != 0;
   return options;
 }
+
+std::uint32_t threads_of(const MountCommandLine& line) {
+  if (line.options.shards != 0) return line.options.shards;
+  return default_mount_threads(std::thread::hardware_concurrency());
+}
+
+/// For every thread's AsyncMount: an outage is one for the mount.
+MountObserver observer_of(const std::string& host, const std::shared_ptr<OutageWatch>& outage) {
+  MountObserver observer;
+  observer.not_responding = [host, outage] {
+    if (outage->silent()) log_warning("server {} not responding, still trying", host);
+  };
+  observer.responding = [host, outage] {
+    if (outage->heard()) log_notice("server {} OK", host);
+  };
+  observer.connected = [host](const ConnectionInfo& info) {
+    if (info.fallback_reason.empty()) {
+      log_info("server {} connected by {}", host, transport_name(info.transport));
+    } else {
+      log_notice("server {} connected by {}: {}", host, transport_name(info.transport),
+                 info.fallback_reason);
+    }
+  };
+  return observer;
+}
+
+/// A data shard's way to the same server and the same tree.
+class Attacher final : public ShardAttacher {
+ public:
+  Attacher(Fabrics fabrics, MountSettings settings, MountRoot root, MountObserver observer)
+      : fabrics_(std::move(fabrics)),
+        settings_(std::move(settings)),
+        root_(std::move(root)),
+        observer_(std::move(observer)) {}
+
+  Task<Result<std::unique_ptr<AsyncMount>>> attach(EventLoop& loop, std::string* detail) override {
+    Result<std::unique_ptr<AsyncMount>> made =
+        co_await AsyncMount::attach(loop, fabrics_, settings_, root_, detail);
+    if (made.ok()) (*made)->set_observer(std::move(observer_));
+    co_return made;
+  }
+
+ private:
+  Fabrics fabrics_;
+  MountSettings settings_;
+  MountRoot root_;
+  MountObserver observer_;
+};
 
 }  // namespace
 
@@ -165,6 +216,7 @@ void MountDaemon::pause(Duration duration) {
 
 std::string MountDaemon::connect(bool* again) {
   MountSettings settings = settings_of(line_);
+  settings.connections = connections_of_thread(line_.options.connections, threads_of(line_), 0);
   std::string detail;
   *again = false;
   if (Result<void> found = resolve_host(settings, &detail); !found.ok()) {
@@ -186,29 +238,38 @@ std::string MountDaemon::connect(bool* again) {
   if (root && root->type != FileType::kDirectory)
     return settings.path + " is not a directory there";
   server_ = std::move(made).value();
-  watch_server();
+  server_->set_observer(observer_of(line_.source.host, outage_));
+  start_shards(settings);
   return {};
 }
 
-void MountDaemon::watch_server() {
-  MountObserver observer;
-  const std::string host = line_.source.host;
-  observer.not_responding = [host] { log_warning("server {} not responding, still trying", host); };
-  observer.responding = [host] { log_notice("server {} OK", host); };
-  observer.connected = [host](const ConnectionInfo& info) {
-    if (info.fallback_reason.empty()) {
-      log_info("server {} connected by {}", host, transport_name(info.transport));
+void MountDaemon::start_shards(const MountSettings& settings) {
+  shards_ = std::make_unique<MountShards>(*server_);
+  const std::uint32_t threads = threads_of(line_);
+  for (std::uint32_t i = 1; i < threads; ++i) {
+    MountSettings its = settings;
+    its.connections = connections_of_thread(line_.options.connections, threads, i);
+    its.first_answers = std::min(its.first_answers, kShardPatience);
+    auto attacher = std::make_unique<Attacher>(fabrics_, std::move(its), server_->root(),
+                                               observer_of(line_.source.host, outage_));
+    // Woken by the word from the shard, the loop below looks again.
+    Result<std::unique_ptr<DataShard>> shard = DataShard::start(loop_, std::move(attacher), {});
+    if (shard.ok()) {
+      shards_->add(std::move(shard).value());
     } else {
-      log_notice("server {} connected by {}: {}", host, transport_name(info.transport),
-                 info.fallback_reason);
+      log_notice("a data shard could not be started: {}", shard.error().message());
     }
-  };
-  server_->set_observer(std::move(observer));
+  }
+  while (!shards_->settled())
+    loop_.turn(Duration(-1));
+  // The mount works without: what it would have carried the others do.
+  for (const std::string& why : shards_->drop_failed())
+    log_notice("{}: a data shard could not connect and is left out: {}", line_.source_text, why);
 }
 
 std::string MountDaemon::mount() {
   const int give_up = line_.options.recovery == MountRecovery::kSoft ? EIO : ETIMEDOUT;
-  remote_ = std::make_unique<MountedRemote>(*server_, give_up);
+  remote_ = std::make_unique<MountedRemote>(*shards_, give_up);
   KernelCache kernel;
   kernel.drop_data = [this](std::uint64_t node) {
     if (notifier_ != nullptr) notifier_->invalidate(node);
@@ -280,11 +341,11 @@ void MountDaemon::give_up(const char* why) {
   } else {
     log_warning("{}: {}; giving up", mount_point_, why);
   }
-  server_->abort_all();
+  shards_->abort_all();
 }
 
 void MountDaemon::on_patience() {
-  if (!patience_.over(loop_.now(), files_->budget.held, server_->totals().replies)) {
+  if (!patience_.over(loop_.now(), files_->budget.held, shards_->totals().replies)) {
     patience_timer_.arm_after(loop_, kLookAtEnd);
     return;
   }
@@ -330,7 +391,7 @@ void MountDaemon::stop_notifier() {
     return;
   }
   // The kernel may hold the notifier up until requests are answered that only we can answer.
-  server_->abort_all();
+  shards_->abort_all();
   (void)channel_->start().ok();
   bool stopped = false;
   std::thread stopper([this, &stopped] {
@@ -354,7 +415,7 @@ bool MountDaemon::run(std::function<void()> usable) {
   if (channel_ != nullptr) channel_->stop();
   if (files_->budget.held == 0) {
     // Nothing to save: whoever still waits for the server waits in vain.
-    if (!operations_->idle().await_ready()) server_->abort_all();
+    if (!operations_->idle().await_ready()) shards_->abort_all();
   } else {
     log_notice("{}: writing back {} bytes{}", mount_point_, files_->budget.held,
                signals_seen_ == 0 ? "; SIGTERM limits the time for it" : "");
@@ -373,19 +434,30 @@ bool MountDaemon::run(std::function<void()> usable) {
   return was_usable_;
 }
 
-std::string MountDaemon::description() const {
+std::string MountDaemon::description() {
   std::string out = fmt::format("{} on {} type fuse.nfs-rdma ({})", line_.source_text, mount_point_,
                                 line_.options.text());
   if (server_ == nullptr) return out;
-  out += fmt::format("\nrsize={} wsize={}", server_->read_size(), server_->write_size());
-  for (const ConnectionInfo& info : server_->connections()) {
-    out += fmt::format("\nconnected to {} by {}", info.peer.text(), transport_name(info.transport));
-    if (!info.fallback_reason.empty()) out += fmt::format(" ({})", info.fallback_reason);
+  out += fmt::format("\nrsize={} wsize={} shards={}", server_->read_size(), server_->write_size(),
+                     shards_->count());
+  for (const ShardReport& shard : shards_->report()) {
+    for (const ConnectionInfo& info : shard.connections) {
+      out +=
+          fmt::format("\nconnected to {} by {}", info.peer.text(), transport_name(info.transport));
+      if (!info.fallback_reason.empty()) out += fmt::format(" ({})", info.fallback_reason);
+    }
   }
   return out;
 }
 
-std::string MountDaemon::status_document() const {
+std::string MountDaemon::status_document() {
+  const std::vector<ShardReport> shards = shards_->report();
+  TransferStats totals;
+  std::size_t outstanding = 0;
+  for (const ShardReport& shard : shards) {
+    totals += shard.totals;
+    outstanding += shard.calls_outstanding;
+  }
   JsonWriter json;
   json.begin_object();
   json.field("version", 1);
@@ -396,13 +468,24 @@ std::string MountDaemon::status_document() const {
   json.field("options", line_.options.text());
   json.field("rsize", server_->read_size());
   json.field("wsize", server_->write_size());
-  json.field("calls_outstanding", server_->calls_outstanding());
+  json.field("calls_outstanding", outstanding);
   json.key("connections");
   json.begin_array();
-  for (const ConnectionInfo& info : server_->connections())
-    write_connection(json, info);
+  for (std::uint32_t i = 0; i < shards.size(); ++i) {
+    for (const ConnectionInfo& info : shards[i].connections)
+      write_connection(json, info, i);
+  }
   json.end_array();
-  const TransferStats totals = server_->totals();
+  json.key("shards");
+  json.begin_array();
+  for (const ShardReport& shard : shards) {
+    json.begin_object();
+    json.field("connections", shard.connections.size());
+    json.field("calls", shard.totals.calls);
+    json.field("calls_outstanding", shard.calls_outstanding);
+    json.end_object();
+  }
+  json.end_array();
   json.key("totals");
   json.begin_object();
   json.field("calls", totals.calls);

@@ -44,26 +44,29 @@ class MountDaemon {
   bool run(std::function<void()> usable);
 
   /// "server:/path on /mnt type fuse.nfs-rdma (rw,...)" and how it is connected.
-  std::string description() const;
+  std::string description();
 
  private:
   class Signals;
   void on_ready();
   void on_signal();
   void on_ended();
-  void watch_server();
+  /// Makes the data shards and waits until each is usable or known not to be.
+  void start_shards(const MountSettings& settings);
   /// Ends everything that waits for the server; says which data that costs.
   void give_up(const char* why);
   void on_patience();
   /// With the kernel still asking: refuses what comes until the notifier's thread is gone.
   void stop_notifier();
-  std::string status_document() const;
+  std::string status_document();
 
   EventLoop& loop_;
   Fabrics fabrics_;
   const MountCommandLine& line_;
   std::string mount_point_;
   std::unique_ptr<AsyncMount> server_;
+  std::shared_ptr<OutageWatch> outage_ = std::make_shared<OutageWatch>();
+  std::unique_ptr<MountShards> shards_;
   std::unique_ptr<MountedRemote> remote_;
   std::unique_ptr<FileSystem> files_;
   std::unique_ptr<FuseOperations> operations_;

@@ -237,6 +237,8 @@ constexpr OptionRow kTable[] = {
      }},
     {"nconnect", Value::kRequired,
      [](MountOptions& o, string_view v) { return take_number(v, 1, 16, &o.connections); }},
+    {"shards", Value::kRequired,
+     [](MountOptions& o, string_view v) { return take_number(v, 1, 16, &o.shards); }},
     {"sec", Value::kRequired, take_security},
     // Calls.
     {"rsize", Value::kRequired,

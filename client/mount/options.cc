@@ -126,6 +126,7 @@ std::string MountOptions::text() const {
   if (wsize != 0) add(fmt::format("wsize={}", wsize));
   add(fmt::format("{},timeo={},retrans={},nconnect={}", recovery_text(recovery),
                   timeout.count() / 100, retransmissions, connections));
+  if (shards != 0) add(fmt::format("shards={}", shards));
   add(cache_text(*this));
   if (!close_to_open) add("nocto");
   if (!readdirplus) add("nordirplus");

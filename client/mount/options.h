@@ -30,6 +30,7 @@ struct MountOptions {
   std::uint16_t mount_port = 0;
   bool mount_proto_tcp = false;  // mountproto=tcp; else MOUNT goes the way of NFS
   unsigned connections = 1;
+  unsigned shards = 0;  // threads; 0: by the number of processors
 
   // --- calls ---
   std::uint32_t rsize = 0;  // 0: as large as both sides can

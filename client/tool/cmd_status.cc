@@ -32,10 +32,12 @@ std::string moved(const JsonValue& connection, const char* key) {
   return bytes_text(static_cast<double>(connection[key].count()));
 }
 
-void print_connection(const JsonValue& c) {
+/// `threads`: of the mount; 0: of a server, which does not say.
+void print_connection(const JsonValue& c, std::uint64_t threads) {
   const std::string& device = c["device"].text();
-  fmt::print("{:<7} {}{}\n", c["fabric"].text(), c["peer"].text(),
-             device.empty() || device == c["fabric"].text() ? "" : "  on " + device);
+  fmt::print("{:<7} {}{}{}\n", c["fabric"].text(), c["peer"].text(),
+             device.empty() || device == c["fabric"].text() ? "" : "  on " + device,
+             threads < 2 ? "" : fmt::format("  shard {}", c["shard"].count()));
   fmt::print("        inline {} / {} bytes, credits {}, ORD {} / IRD {}, invalidation {}{}\n",
              c["inline_send"].count(), c["inline_recv"].count(), c["credits"].count(),
              c["ord"].count(), c["ird"].count(),
@@ -52,7 +54,7 @@ void print_connection(const JsonValue& c) {
 
 void print_document(const JsonValue& document, int verdict) {
   for (const JsonValue& connection : document["connections"].items())
-    print_connection(connection);
+    print_connection(connection, document["shards"].items().size());
   switch (verdict) {
     case kAllRdma:
       std::puts("Every connection uses RDMA.");

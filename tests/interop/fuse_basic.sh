@@ -3,7 +3,7 @@
 # The FUSE mount against our own server on loopback: copies, names, open files that are removed,
 # holes, mappings, permissions of ordinary users, and a server that is killed while data is written.
 #
-#   fuse_basic.sh BIN_DIR [iwarp|tcp]     needs root and /dev/fuse
+#   fuse_basic.sh BIN_DIR [iwarp|tcp] [MOUNT_OPTIONS]     needs root and /dev/fuse
 # shellcheck disable=SC2016,SC2086  # check() evaluates its commands; pids are one word
 set -u
 

@@ -4,7 +4,7 @@
 # of the daemon, SIGKILL of applications and `nfs-rdma status` all come to an end, and data that is
 # not on the server is either written later or named.
 #
-#   fuse_dead_server.sh BIN_DIR [iwarp|tcp]     needs root and /dev/fuse
+#   fuse_dead_server.sh BIN_DIR [iwarp|tcp] [MOUNT_OPTIONS]     needs root and /dev/fuse
 #
 # The limits in seconds are far above what is promised: they tell "ends" from "hangs".
 set -u

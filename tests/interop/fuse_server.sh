@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154  # the caller sets $work and $export_dir
-# Sourced by fuse_*.sh with their arguments: BIN_DIR [iwarp|tcp].
+# Sourced by fuse_*.sh with their arguments: BIN_DIR [iwarp|tcp] [MOUNT_OPTIONS].
 #
 #   $bin $fabric $mount_by     programs, transport, the mount options that go with it
 #   start_server               of $export_dir, with state and server.log in $work; sets server_pid
 #   kill_server                kill -9, also of a stopped one
 # The caller sets $work and $export_dir before it starts one.
 
-bin=${1:?usage: $(basename "$0") BIN_DIR [iwarp|tcp]}
+bin=${1:?usage: $(basename "$0") BIN_DIR [iwarp|tcp] [MOUNT_OPTIONS]}
 fabric=${2:-iwarp}
 bin=$(cd "$bin" && pwd)
 [ "$(id -u)" = 0 ] || { echo "$(basename "$0") needs root"; exit 1; }
@@ -24,6 +24,7 @@ tcp_port=$((rdma_port + 1))
 mount_by=proto=rdma,fabric=iwarp,port=$rdma_port,tcpport=$tcp_port
 # shellcheck disable=SC2034
 if [ "$fabric" = tcp ]; then mount_by=proto=tcp,port=$tcp_port; fi
+mount_by+=${3:+,$3}
 server_pid=
 
 start_server() {

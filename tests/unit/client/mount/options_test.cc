@@ -52,10 +52,10 @@ INSTANTIATE_TEST_SUITE_P(
         GoodCase{"rsize=5000", "rw," + kAuto + "rsize=4096," + kTail},
         GoodCase{"rsize=1000", "rw," + kAuto + "rsize=4096," + kTail},
         GoodCase{"wsize=99999999", "rw," + kAuto + "wsize=1048576," + kTail},
-        GoodCase{"soft,timeo=50,retrans=5,nconnect=4,actimeo=7,lookupcache=pos",
+        GoodCase{"soft,timeo=50,retrans=5,nconnect=4,shards=3,actimeo=7,lookupcache=pos",
                  "rw," + kAuto +
-                     "soft,timeo=50,retrans=5,nconnect=4,acregmin=7,acregmax=7,acdirmin=7,"
-                     "acdirmax=7,lookupcache=positive,local_lock=all,sec=sys"},
+                     "soft,timeo=50,retrans=5,nconnect=4,shards=3,acregmin=7,acregmax=7,"
+                     "acdirmin=7,acdirmax=7,lookupcache=positive,local_lock=all,sec=sys"},
         GoodCase{"softerr,noac,nocto,nordirplus,lookupcache=none",
                  "rw,sync," + kAuto +
                      "softerr,timeo=600,retrans=2,nconnect=1,noac,nocto,nordirplus,"
@@ -102,6 +102,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"hard=1", "parse: mount option 'hard' takes no value"},
         BadCase{"rsize=1M", "parse: mount option 'rsize=1M': '1M' is not a number of bytes"},
         BadCase{"timeo=0", "parse: mount option 'timeo=0': '0' is not a number from 1 to 36000"},
+        BadCase{"shards=0", "parse: mount option 'shards=0': '0' is not a number from 1 to 16"},
+        BadCase{"shards=17", "parse: mount option 'shards=17': '17' is not a number from 1 to 16"},
         BadCase{"nconnect=17",
                 "parse: mount option 'nconnect=17': '17' is not a number from 1 to 16"},
         BadCase{"sec=krb5p",

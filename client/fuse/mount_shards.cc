@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/fuse/mount_shards.h"
+
+#include <algorithm>
+
+namespace nfsrdma {
+namespace {
+
+// Status waits this long for the data shards.
+constexpr std::chrono::seconds kReportPatience{2};
+
+}  // namespace
+
+bool MountShards::settled() const {
+  return std::none_of(shards_.begin(), shards_.end(), [](const auto& shard) {
+    return shard->state() == DataShard::State::kAttaching;
+  });
+}
+
+std::vector<std::string> MountShards::drop_failed() {
+  std::vector<std::string> why;
+  std::erase_if(shards_, [&why](const auto& shard) {
+    if (shard->state() != DataShard::State::kFailed) return false;
+    why.push_back(shard->failure());
+    return true;
+  });
+  return why;
+}
+
+DataShard* MountShards::choose(std::size_t bytes) const {
+  if (bytes < kHandOverFrom) return nullptr;
+  DataShard* best = nullptr;
+  std::uint64_t least = main_bytes_;
+  for (const auto& shard : shards_) {
+    if (shard->bytes_under_way() >= least) continue;
+    least = shard->bytes_under_way();
+    best = shard.get();
+  }
+  return best;
+}
+
+void MountShards::abort_all() {
+  main_.abort_all();
+  for (const auto& shard : shards_)
+    shard->abort_all();
+}
+
+std::vector<ShardReport> MountShards::report() {
+  std::vector<std::shared_ptr<DataShard::Question>> questions;
+  for (const auto& shard : shards_)
+    questions.push_back(shard->ask());
+  std::vector<ShardReport> reports;
+  reports.push_back({main_.connections(), main_.totals(), main_.calls_outstanding()});
+  const TimePoint deadline = std::chrono::steady_clock::now() + kReportPatience;
+  for (std::size_t i = 0; i < shards_.size(); ++i)
+    reports.push_back(shards_[i]->answer(*questions[i], deadline));
+  return reports;
+}
+
+TransferStats MountShards::totals() {
+  TransferStats sum;
+  for (const ShardReport& report : report())
+    sum += report.totals;
+  return sum;
+}
+
+std::uint32_t connections_of_thread(std::uint32_t connections, std::uint32_t threads,
+                                    std::uint32_t index) {
+  return std::max(connections / threads + (index < connections % threads ? 1 : 0), 1u);
+}
+
+std::uint32_t default_mount_threads(std::uint32_t cpus) {
+  return std::clamp(cpus / 2, 1u, 4u);
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// MountShards: the threads of one mount. The main one has an AsyncMount like each DataShard, and
+// all of them carry file data; here it is decided which, and they are counted together.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/fuse/data_shard.h"
+
+namespace nfsrdma {
+
+class MountShards {
+ public:
+  /// `main` outlives this and belongs to the thread that uses this.
+  explicit MountShards(AsyncMount& main) : main_(main) {}
+
+  void add(std::unique_ptr<DataShard> shard) { shards_.push_back(std::move(shard)); }
+  /// All have attached or failed to.
+  bool settled() const;
+  /// Lets go of those that failed; why, one line each.
+  std::vector<std::string> drop_failed();
+
+  AsyncMount& main() { return main_; }
+  /// Threads, the main one included.
+  std::size_t count() const { return shards_.size() + 1; }
+
+  /// Who shall carry out a READ or WRITE of so many bytes; null: the main thread. Here is the
+  /// policy:
+  ///
+  ///   below kHandOverFrom   the main thread. A hand-over is two wake-ups, and each costs more
+  ///                         than the copies that it would take off the main thread.
+  ///   from there on         who has the fewest bytes under way, the main thread when it is one
+  ///                         of them: a lone request pays no hand-over, many spread over all.
+  DataShard* choose(std::size_t bytes) const;
+  static constexpr std::size_t kHandOverFrom = std::size_t{64} << 10;
+
+  /// Counts a transfer that the main thread carries out, for as long as it lives.
+  class OnMain {
+   public:
+    OnMain(MountShards& shards, std::size_t bytes)
+        : shards_(shards), bytes_(bytes >= kHandOverFrom ? bytes : 0) {
+      shards_.main_bytes_ += bytes_;
+    }
+    ~OnMain() { shards_.main_bytes_ -= bytes_; }
+    OnMain(const OnMain&) = delete;
+    OnMain& operator=(const OnMain&) = delete;
+
+   private:
+    MountShards& shards_;
+    std::uint64_t bytes_;
+  };
+
+  /// Every call of every thread, present and future, fails with EIO.
+  void abort_all();
+
+  /// One per thread, the main one first. Waits for the other threads a little, and takes what was
+  /// known of one that does not answer: threads that wait for a server do.
+  std::vector<ShardReport> report();
+  /// Of all threads together.
+  TransferStats totals();
+
+ private:
+  AsyncMount& main_;
+  std::vector<std::unique_ptr<DataShard>> shards_;
+  std::uint64_t main_bytes_ = 0;
+};
+
+/// Makes one outage of what several threads notice. Any thread.
+class OutageWatch {
+ public:
+  /// True for the first that says so.
+  bool silent() { return !silent_.exchange(true); }
+  /// True for the first that hears of the server again.
+  bool heard() { return silent_.exchange(false); }
+
+ private:
+  std::atomic<bool> silent_{false};
+};
+
+/// `connections` over `threads`, each of which needs one: how many thread `index` makes.
+std::uint32_t connections_of_thread(std::uint32_t connections, std::uint32_t threads,
+                                    std::uint32_t index);
+
+/// Threads of a mount unless told otherwise, on a machine with `cpus`.
+std::uint32_t default_mount_threads(std::uint32_t cpus);
+
+}  // namespace nfsrdma
