@@ -31,7 +31,7 @@ ServerContext::ServerContext(ServerOptions& options, const HandleCodec::Key& key
       paths(options.state_dir),
       files(verifier,
             options.max_cached_files != 0 ? options.max_cached_files : default_cached_files()),
-      resolver(handles, files, paths),
+      resolver(handles, files, paths, changes),
       committer(verifier, std::max(1u, options.committer_threads)),
       groups(options.manage_gids ? make_system_group_source() : nullptr),
       rtmax_(options.rtmax),

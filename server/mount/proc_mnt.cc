@@ -89,15 +89,14 @@ bool may_mount(ServerContext& server, const Request& request, const Export& entr
 /// Walks from the export's directory; 0 or an errno.
 int walk(ServerContext& server, const Export& entry, std::string_view rest, Resolved* out) {
   AsServer rights;
-  Resolver resolver(server.handles, server.files, server.paths);
-  if (int error = resolver.open_root(entry, out)) return error;
+  if (int error = server.resolver.open_root(entry, out)) return error;
   while (!rest.empty()) {
     const std::string_view name = rest.substr(0, rest.find('/'));
     rest.remove_prefix(std::min(rest.size(), name.size() + 1));
     if (name.empty()) continue;
     if (!S_ISDIR(out->attributes.st_mode)) return ENOTDIR;
     Resolved next;
-    if (int error = resolver.lookup(entry, *out->file, name, &next)) return error;
+    if (int error = server.resolver.lookup(entry, *out->file, name, &next)) return error;
     *out = std::move(next);
   }
   const mode_t mode = out->attributes.st_mode;

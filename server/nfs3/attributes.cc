@@ -54,7 +54,12 @@ xdr::fattr3 fattr3_of(const struct stat& st, std::uint64_t fsid) {
 
 WccScope::WccScope(ChangeWitness& witness, Resolved& object)
     : watch_(witness, object.file->device(), object.file->inode()), object_(object) {
-  looked_ = ::fstat(object.file->path_fd(), &before_) == 0;
+  if (object.seen && watch_.nothing_between(*object.seen)) {
+    before_ = object.attributes;
+    looked_ = true;
+  } else {
+    looked_ = ::fstat(object.file->path_fd(), &before_) == 0;
+  }
 }
 
 xdr::wcc_data WccScope::finish() {

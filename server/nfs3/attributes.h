@@ -24,7 +24,7 @@ inline xdr::post_op_attr post_op(const Resolved& object) {
 /// One change of one object, for wcc_data: construct before the change, ask after it.
 class WccScope {
  public:
-  /// Looks at the attributes afresh.
+  /// Looks at the attributes afresh, unless those of `object` are still good.
   WccScope(ChangeWitness& witness, Resolved& object);
   /// Looks again. `before` is there only when nothing else changed the object meanwhile.
   xdr::wcc_data finish();

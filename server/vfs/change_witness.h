@@ -16,12 +16,19 @@ namespace nfsrdma {
 
 class ChangeWitness {
  public:
+  /// What had been changed of an inode at one moment, to be compared later.
+  using Seen = std::uint64_t;
+  /// Take it before the attributes are read.
+  Seen seen(std::uint64_t device, std::uint64_t inode) const {
+    return stripes_[stripe_of(device, inode)].load(std::memory_order_acquire);
+  }
+
   /// One change of one inode: construct before the attributes are read, ask after they were read
   /// again.
   class Watch {
    public:
     Watch(ChangeWitness& witness, std::uint64_t device, std::uint64_t inode)
-        : stripe_(witness.stripe(device, inode)) {
+        : stripe_(witness.stripes_[stripe_of(device, inode)]) {
       const std::uint64_t before = stripe_.fetch_add(kStarted, std::memory_order_acq_rel);
       alone_ = (before >> 32) == (before & 0xffffffff);
       ticket_ = before + kStarted;
@@ -30,6 +37,8 @@ class ChangeWitness {
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
 
+    /// Are attributes read after `moment` those from before this change?
+    bool nothing_between(Seen moment) const { return alone_ && moment + kStarted == ticket_; }
     /// True when nothing else changed the inode since construction. Ends the watch.
     bool undisturbed() {
       const bool quiet = alone_ && stripe_.load(std::memory_order_acquire) == ticket_;
@@ -59,9 +68,8 @@ class ChangeWitness {
   static constexpr std::uint64_t kStarted = std::uint64_t{1} << 32;
   static constexpr std::size_t kStripes = 1024;
 
-  std::atomic<std::uint64_t>& stripe(std::uint64_t device, std::uint64_t inode) {
-    const std::uint64_t mixed = (inode ^ (device << 17)) * 0x9e3779b97f4a7c15u;
-    return stripes_[mixed >> 54];
+  static std::size_t stripe_of(std::uint64_t device, std::uint64_t inode) {
+    return (inode ^ (device << 17)) * 0x9e3779b97f4a7c15u >> 54;
   }
   std::array<std::atomic<std::uint64_t>, kStripes> stripes_{};
 };

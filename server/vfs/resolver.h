@@ -14,9 +14,11 @@
 
 #include <sys/stat.h>
 
+#include <optional>
 #include <string_view>
 
 #include "server/export_table.h"
+#include "server/vfs/change_witness.h"
 #include "server/vfs/fd_cache.h"
 #include "server/vfs/path_table.h"
 
@@ -26,12 +28,14 @@ namespace nfsrdma {
 struct Resolved {
   FilePin file;
   struct stat attributes {};
+  /// The state of the ChangeWitness before the attributes were read, when it was asked.
+  std::optional<ChangeWitness::Seen> seen{};
 };
 
 class Resolver {
  public:
-  Resolver(const HandleCodec& codec, FdCache& files, PathTable& paths)
-      : codec_(codec), files_(files), paths_(paths) {}
+  Resolver(const HandleCodec& codec, FdCache& files, PathTable& paths, const ChangeWitness& changes)
+      : codec_(codec), files_(files), paths_(paths), changes_(changes) {}
 
   /// The object of an authenticated handle. ESTALE when it is gone.
   int open(const Export& entry, const FileHandle& handle, const HandleParts& parts, Resolved* out);
@@ -72,6 +76,7 @@ class Resolver {
   const HandleCodec& codec_;
   FdCache& files_;
   PathTable& paths_;
+  const ChangeWitness& changes_;
 };
 
 }  // namespace nfsrdma

@@ -35,6 +35,21 @@ TEST(ChangeWitness, OtherInodesDoNotDisturb) {
   EXPECT_TRUE(second.undisturbed());
 }
 
+TEST(ChangeWitness, KnowsWhetherAttributesReadEarlierStillHold) {
+  ChangeWitness witness;
+  const ChangeWitness::Seen first = witness.seen(1, 2);
+  {
+    ChangeWitness::Watch watch(witness, 1, 2);
+    EXPECT_TRUE(watch.nothing_between(first));
+  }
+  // A change came and went since.
+  EXPECT_FALSE(ChangeWitness::Watch(witness, 1, 2).nothing_between(first));
+  // A change is under way: its attributes may be half old, half new.
+  ChangeWitness::Watch running(witness, 1, 2);
+  const ChangeWitness::Seen during = witness.seen(1, 2);
+  EXPECT_FALSE(ChangeWitness::Watch(witness, 1, 2).nothing_between(during));
+}
+
 TEST(ChangeWitness, GoesOnAfterADisturbance) {
   ChangeWitness witness;
   {
