@@ -204,7 +204,7 @@ void TcpServerConnection::consume(ByteSpan data) {
 /// One step; 0 when the connection must wait for buffers (or is closing).
 std::size_t TcpServerConnection::consume_some(ByteSpan data) {
   if (!cursor_.started() && mark_have_ == 0) {
-    const std::size_t taken = take_small_record(data);
+    const std::size_t taken = take_whole_record(data);
     if (taken != 0 || starved_ || closing_) return taken;
   }
   if (cursor_.complete()) {  // was complete but could not be delivered
@@ -224,16 +224,17 @@ std::size_t TcpServerConnection::consume_some(ByteSpan data) {
   return length;
 }
 
-/// The common case: a whole record of one fragment that fits a call's small buffer. 0: not that.
-std::size_t TcpServerConnection::take_small_record(ByteSpan data) {
+/// The common case: a whole record of one fragment that is cheaper to copy than to read by itself.
+/// 0: not that.
+std::size_t TcpServerConnection::take_whole_record(ByteSpan data) {
   if (data.size() < kRecordMarkBytes) return 0;
   const std::uint32_t mark = load_be32(data.data());
   const std::size_t length = mark & ~kLastFragment;
-  if ((mark & kLastFragment) == 0 || length > Call::kInlineReply ||
+  if ((mark & kLastFragment) == 0 || length > kCopyBytes ||
       data.size() - kRecordMarkBytes < length) {
     return 0;
   }
-  if (!deliver_small(data.subspan(kRecordMarkBytes, length))) {
+  if (!deliver_copy(data.subspan(kRecordMarkBytes, length))) {
     starve();
     return 0;
   }
@@ -269,17 +270,26 @@ bool TcpServerConnection::make_room(std::size_t bytes) {
   if (record_have_ > 0) std::memcpy(bigger.data(), record_.data(), record_have_);
   record_ = std::move(bigger);
   if (pins_large_buffer()) {
-    large_memory_ = kLargeMemory;
+    if (cursor_.known_bytes() > kCopyBytes) large_memory_ = kLargeMemory;
     server_.watch_stalls();
   }
   return true;
 }
 
-bool TcpServerConnection::deliver_small(ByteSpan record) {
+bool TcpServerConnection::deliver_copy(ByteSpan record) {
   TcpCall* call = server_.take_call();
   if (call == nullptr) return false;
-  std::memcpy(call->small_request_.data(), record.data(), record.size());
-  deliver(*call, {call->small_request_.data(), record.size()});
+  Buffer* into = &call->small_request_;
+  if (record.size() > into->size()) {
+    into = &call->large_request_;
+    *into = server_.pool_.acquire(record.size());
+    if (!*into) {
+      server_.recycle(*call);
+      return false;
+    }
+  }
+  std::memcpy(into->data(), record.data(), record.size());
+  deliver(*call, {into->data(), record.size()});
   return true;
 }
 

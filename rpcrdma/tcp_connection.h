@@ -3,8 +3,9 @@
 // tcp_connection.cc.
 //
 // Reading has two regimes. Small records come many at a time through the server's scratch buffer
-// and are copied out of it. Once a record is known to be large, the rest of it is read straight
-// into its pool buffer, together with the first bytes of what follows (readv).
+// and are copied out of it, into the call's own buffer or one of the pool. Once a record is known
+// to be large, the rest of it is read straight into its pool buffer, together with the first bytes
+// of what follows (readv).
 //
 // Writing: replies collect until the end of the loop's turn, then leave in one sendmsg, payload by
 // reference.
@@ -85,6 +86,9 @@ class TcpServerConnection final : public ServerConnection,
 
   // What a connection may hold of an incomplete record before it gets a buffer of the full size.
   static constexpr std::size_t kStageBytes = 4096;
+  // Whole records up to this size are copied out of the scratch buffer: 4 KiB WRITEs come many at a
+  // time, and a read of its own for each would cost more.
+  static constexpr std::size_t kCopyBytes = 16384;
   // Less than this left of a record is not worth a read of its own.
   static constexpr std::size_t kDirectBytes = 8192;
   // After a large record, read no more than this into the scratch buffer at a time ...
@@ -102,10 +106,10 @@ class TcpServerConnection final : public ServerConnection,
   /// Takes what it can of `data`; what it cannot (no buffers, too many calls) is stashed.
   void consume(ByteSpan data);
   std::size_t consume_some(ByteSpan data);
-  std::size_t take_small_record(ByteSpan data);
+  std::size_t take_whole_record(ByteSpan data);
   std::size_t take_mark(ByteSpan data);
   bool make_room(std::size_t bytes);
-  bool deliver_small(ByteSpan record);
+  bool deliver_copy(ByteSpan record);
   bool deliver_record();
   void deliver(TcpCall& call, ByteSpan record);
   void starve();

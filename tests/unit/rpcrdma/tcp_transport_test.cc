@@ -123,6 +123,33 @@ TEST_F(TcpTransport, SmallBudgetDelaysButLosesNothing) {
     EXPECT_TRUE(c->good);
 }
 
+TEST_F(TcpTransport, RecordsOfAFewKilobytesWaitForBuffersToo) {
+  start();
+  connect();
+  // All but a megabyte is taken, and the calls keep what they get until they are answered.
+  std::vector<Buffer> taken;
+  while (Buffer buffer = pool_.acquire(1 << 20))
+    taken.push_back(std::move(buffer));
+  taken.pop_back();
+  handler_.hold = true;
+  std::vector<std::unique_ptr<ToyCall>> calls;
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    calls.push_back(std::make_unique<ToyCall>(++last_xid_, kToyWrite, 8000 + i, i));
+    client_->submit(*calls.back());
+  }
+  ASSERT_TRUE(turn_until([&] { return handler_.held.size() > 3; }));
+  for (int i = 0; i < 100; ++i)
+    loop_->turn(Duration::zero());
+  EXPECT_LT(handler_.held.size(), calls.size());
+  handler_.hold = false;
+  handler_.answer_held();
+  ASSERT_TRUE(turn_until([&] {
+    return std::all_of(calls.begin(), calls.end(), [](auto& c) { return c->completions > 0; });
+  }));
+  for (auto& c : calls)
+    EXPECT_TRUE(c->good);
+}
+
 TEST_F(TcpTransport, PausesAtTheCallLimitAndGoesOn) {
   TcpServerLimits limits;
   limits.max_calls = 3;
