@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong between the two: server killed, client killed, link cut, in mid-transfer."""
+import os
+import time
+
+from bench import data, expect_digest, put
+from case import case, expect_equal
+from sides import wait_for
+from worker import Worker
+
+MIB = 1 << 20
+PIECE = MIB // 4
+
+
+def writing(path, content):
+    """A worker that writes the file piece by piece and syncs it now and then."""
+    def write(worker):
+        file = os.open(path, os.O_CREAT | os.O_WRONLY, 0o644)
+        while worker.progress < len(content):
+            at = worker.progress
+            worker.progress = at + os.write(file, content[at:at + PIECE])
+            if worker.progress % (4 * MIB) == 0:
+                os.fsync(file)  # or it might all wait in the client's cache
+        os.fsync(file)
+        os.close(file)
+    return Worker(write)
+
+
+def reading(path, content):
+    def read(worker):
+        with open(path, "rb", buffering=0) as source:
+            while piece := source.read(PIECE):
+                at = worker.progress
+                expect_equal(piece == content[at:at + len(piece)], True, f"bytes from {at} are right")
+                worker.progress = at + len(piece)
+        expect_equal(worker.progress, len(content), "bytes read")
+    return Worker(read)
+
+
+@case("server-restart", limit=240)
+def server_restart(t):
+    content = data(32 * MIB)
+    worker = writing(t.path("file"), content)
+    worker.wait_until(8 * MIB)
+    t.server.crash_and_restart()
+    worker.finish(150)
+    expect_digest(t.server_path("file"), content, "the file on the server")
+    # While reading, too: what is not cached has to come from the new server.
+    put(t.server_path("other"), content)
+    worker = reading(t.path("other"), content)
+    worker.wait_until(MIB)
+    t.server.crash_and_restart()
+    worker.finish(150)
+    t.remount()
+    t.check_same("file", content)
+
+
+@case("client-kill", limit=200)
+def client_kill(t):
+    put(t.path("safe"), data(MIB), sync=True)
+    worker = writing(t.path("torn"), data(64 * MIB))
+    worker.wait_until(8 * MIB)
+    t.client.abandon(t.mount_point)
+    worker.kill()
+    t.server.check_alive()
+    if t.server.ours and t.client.ours:
+        wait_for(lambda: not t.server.connections(), 30, "the dead client's connection is gone")
+    t.mount()
+    t.check_same("safe", data(MIB))
+    put(t.path("torn"), data(MIB, 1))
+    t.check_same("torn", data(MIB, 1))
+
+
+def cut(t, side):
+    content = data(32 * MIB)
+    worker = writing(t.path("file"), content)
+    worker.wait_until(8 * MIB)
+    with t.link_cut(side):
+        time.sleep(5)
+    worker.finish(150)
+    expect_digest(t.server_path("file"), content, "the file on the server")
+    t.remount()
+    t.check_same("file", content)
+
+
+@case("link-cut-server", limit=240)
+def link_cut_server(t):
+    """The server's interface goes down: what is under way is lost."""
+    cut(t, "server")
+
+
+@case("link-cut-client", limit=240)
+def link_cut_client(t):
+    """The client's interface goes down."""
+    cut(t, "client")

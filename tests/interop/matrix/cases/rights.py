@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what: modes, owners, groups, set-id and sticky bits, root_squash."""
+import errno
+import os
+import stat
+import traceback
+
+from bench import get, put
+from case import Failed, case, expect, expect_equal, expect_error
+
+ALICE, BOB, STAFF = 1000, 1001, 5000
+NOBODY = 65534
+
+
+def as_user(uid, groups, function):
+    """Runs the function in a process of that user; what it raises fails the case."""
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setgroups(groups)
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            function()
+            os._exit(0)
+        except BaseException as error:  # pylint: disable=broad-exception-caught
+            traceback.print_exc()
+            os.write(write_end, str(error).encode()[:500])
+            os._exit(1)
+    os.close(write_end)
+    status = os.waitpid(pid, 0)[1]
+    said = os.read(read_end, 500).decode()
+    os.close(read_end)
+    if status != 0:
+        raise Failed(f"as user {uid}: {said}")
+
+
+def make(t, name, owner, mode, group=None):
+    put(t.server_path(name), b"content")
+    os.chown(t.server_path(name), owner, owner if group is None else group)
+    os.chmod(t.server_path(name), mode)
+
+
+@case("rights")
+def rights(t):
+    make(t, "secret", ALICE, 0o600)
+    make(t, "shared", ALICE, 0o640, STAFF)
+    make(t, "public", ALICE, 0o444)
+    os.mkdir(t.server_path("private"))
+    os.chown(t.server_path("private"), ALICE, ALICE)
+    os.chmod(t.server_path("private"), 0o700)
+    make(t, "private/inside", ALICE, 0o644)
+
+    def alice():
+        expect_equal(get(t.path("secret")), b"content", "her own file")
+        expect_equal(get(t.path("private/inside")), b"content", "in her own directory")
+        put(t.path("mine"), b"mine")
+        os.chmod(t.path("mine"), 0o4711)
+        expect_error(errno.EPERM, "giving a file away", os.chown, t.path("mine"), BOB, -1)
+        # A file that is made read-only at once can still be written by who made it.
+        made = os.open(t.path("read-only"), os.O_CREAT | os.O_WRONLY, 0o444)
+        os.write(made, b"written all the same")
+        os.close(made)
+        expect_error(errno.EACCES, "opening 0444 for writing", os.open, t.path("read-only"), os.O_WRONLY)
+
+    def bob():
+        expect_error(errno.EACCES, "another's secret", get, t.path("secret"))
+        expect_error(errno.EACCES, "a group's file from outside", get, t.path("shared"))
+        expect_error(errno.EACCES, "inside another's directory", get, t.path("private/inside"))
+        expect_error(errno.EACCES, "listing another's directory", os.listdir, t.path("private"))
+        expect_equal(get(t.path("public")), b"content", "a public file")
+        expect_error(errno.EACCES, "writing a public file", put, t.path("public"), b"x")
+        expect_error(errno.EPERM, "chmod of another's file", os.chmod, t.path("public"), 0o666)
+        # The directory is sticky: only owners remove.
+        expect_error(errno.EPERM, "removing another's file", os.unlink, t.path("mine"))
+        expect(not os.access(t.path("secret"), os.R_OK), "access() grants a secret")
+
+    as_user(ALICE, [ALICE], alice)
+    as_user(BOB, [BOB], bob)
+    as_user(BOB, [BOB, STAFF], lambda: expect_equal(get(t.path("shared")), b"content", "by group"))
+    mine = os.stat(t.server_path("mine"))
+    expect_equal((mine.st_uid, stat.S_IMODE(mine.st_mode)), (ALICE, 0o4711), "owner and mode")
+    expect_equal(get(t.server_path("read-only")), b"written all the same", "a 0444 file's content")
+
+    # Writing by another than root takes set-id bits away.
+    make(t, "set-id", ALICE, 0o6777)
+
+    def write_set_id():
+        with open(t.path("set-id"), "r+b", buffering=0) as file:
+            file.write(b"changed")
+    as_user(BOB, [BOB], write_set_id)
+    expect_equal(stat.S_IMODE(os.stat(t.server_path("set-id")).st_mode), 0o777,
+                 "mode after another's write")
+
+    # In a set-gid directory the group is inherited.
+    os.mkdir(t.server_path("team"))
+    os.chown(t.server_path("team"), 0, STAFF)
+    os.chmod(t.server_path("team"), 0o2777)
+    as_user(ALICE, [ALICE], lambda: put(t.path("team/file"), b"x"))
+    as_user(ALICE, [ALICE], lambda: os.mkdir(t.path("team/sub")))
+    expect_equal(os.stat(t.server_path("team/file")).st_gid, STAFF, "group of a new file")
+    sub = os.stat(t.server_path("team/sub"))
+    expect_equal((sub.st_gid, bool(sub.st_mode & stat.S_ISGID)), (STAFF, True), "a new directory")
+
+
+@case("root-no-squash")
+def root_no_squash(t):
+    make(t, "secret", ALICE, 0o600)
+    expect_equal(get(t.path("secret")), b"content", "another's file, as root")
+    put(t.path("made"), b"x")
+    expect_equal(os.stat(t.server_path("made")).st_uid, 0, "owner of what root makes")
+    os.chown(t.path("made"), BOB, STAFF)
+    made = os.stat(t.server_path("made"))
+    expect_equal((made.st_uid, made.st_gid), (BOB, STAFF), "owner after chown")
+
+
+@case("root-squash", export="rw,root_squash,insecure")
+def root_squash(t):
+    make(t, "secret", ALICE, 0o600)
+    make(t, "public", ALICE, 0o644)
+    expect_error(errno.EACCES, "another's secret, as squashed root", get, t.path("secret"))
+    expect_equal(get(t.path("public")), b"content", "a public file")
+    put(t.path("made"), b"x")
+    made = os.stat(t.server_path("made"))
+    expect_equal((made.st_uid, made.st_gid), (NOBODY, NOBODY), "owner of what squashed root makes")
+    expect_error(errno.EPERM, "chown by squashed root", os.chown, t.path("made"), BOB, -1)
+    as_user(ALICE, [ALICE], lambda: expect_equal(get(t.path("secret")), b"content", "her own"))
+
+
+@case("read-only", export="ro,no_root_squash,insecure")
+def read_only(t):
+    make(t, "file", 0, 0o666)
+    expect_equal(get(t.path("file")), b"content", "a file of a read-only export")
+    # A client that asks ACCESS first hears of it as a missing right.
+    expect_error((errno.EROFS, errno.EACCES), "writing it", put, t.path("file"), b"x")
+    expect_error(errno.EROFS, "making a file", put, t.path("new"), b"x")
+    expect_error(errno.EROFS, "removing it", os.unlink, t.path("file"))
+    expect_error(errno.EROFS, "making a directory", os.mkdir, t.path("dir"))

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cells of the interop matrix: who serves, who mounts, over what.
+
+A cell is a few words of description and three small objects (sides.py). What a cell cannot do in
+principle is in EXCEPTIONS with its reason, and in every result table: nothing is left out silently.
+"""
+import dataclasses
+import fnmatch
+
+import sides
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    name: str
+    what: str
+    network: object
+    server: object
+    client: object
+    programs: tuple = ()  # of ours, that the guest needs
+    kind: str = "mount"
+    control: bool = False  # no program of ours in it: checks the cases, runs when named
+
+
+SERVER = ("nfs-rdmad", "nfs-rdma")
+CLIENT = ("mount.nfs-rdma", "nfs-rdma")
+BOTH = ("nfs-rdmad", "mount.nfs-rdma", "nfs-rdma")
+
+CELLS = [
+    Cell("0-knfsd-kernel-siw", "knfsd on siw <- Linux client on siw",
+         sides.Pair(client="siw", server="siw"), sides.Knfsd(), sides.KernelClient(), control=True),
+    Cell("0-knfsd-kernel-rxe", "knfsd on rxe <- Linux client on rxe",
+         sides.Loop("rxe"), sides.Knfsd(), sides.KernelClient(), control=True),
+    Cell("1-iwarp-kernel", "nfs-rdmad, iwarp engine <- Linux client on siw",
+         sides.Pair(client="siw"), sides.OurServer("iwarp"), sides.KernelClient(), SERVER),
+    Cell("2-rxe-kernel", "nfs-rdmad, verbs on rxe <- Linux client on rxe",
+         sides.Loop("rxe"), sides.OurServer("verbs"), sides.KernelClient(), SERVER),
+    Cell("3-siw-kernel", "nfs-rdmad, verbs on siw <- Linux client on siw",
+         sides.Pair(client="siw", server="siw"), sides.OurServer("verbs"), sides.KernelClient(),
+         SERVER),
+    Cell("4-knfsd-iwarp", "knfsd on siw <- our mount, iwarp engine",
+         sides.Pair(server="siw"), sides.Knfsd(), sides.OurClient("iwarp"), CLIENT),
+    Cell("5-knfsd-rxe", "knfsd on rxe <- our mount, verbs",
+         sides.Loop("rxe"), sides.Knfsd(), sides.OurClient("verbs"), CLIENT),
+    Cell("6-rxe-rxe", "nfs-rdmad, verbs on rxe <- our mount, verbs on rxe",
+         sides.Loop("rxe"), sides.OurServer("verbs"), sides.OurClient("verbs"), BOTH),
+    Cell("6-siw-siw", "nfs-rdmad, verbs on siw <- our mount, verbs on siw",
+         sides.Pair(client="siw", server="siw"), sides.OurServer("verbs"),
+         sides.OurClient("verbs"), BOTH),
+    Cell("6-siw-iwarp", "nfs-rdmad, verbs on siw <- our mount, iwarp engine",
+         sides.Pair(server="siw"), sides.OurServer("verbs"), sides.OurClient("iwarp"), BOTH),
+    Cell("6-iwarp-siw", "nfs-rdmad, iwarp engine <- our mount, verbs on siw",
+         sides.Pair(client="siw"), sides.OurServer("iwarp"), sides.OurClient("verbs"), BOTH),
+    Cell("7-tcp-kernel", "nfs-rdmad on TCP <- Linux client over TCP",
+         sides.Pair(), sides.OurServer("none"), sides.KernelClient(rdma=False), SERVER),
+    Cell("7-tcp-libnfs", "nfs-rdmad on TCP <- libnfs",
+         sides.Pair(), sides.OurServer("none"), sides.Libnfs(), ("nfs-rdmad",), kind="libnfs"),
+]
+
+NO_CRC_KEY = "neither rdma.conf nor the mount has a key that asks for CRC yet"
+
+# (cells, cases, why not): the first line that fits counts.
+EXCEPTIONS = [
+    ("7-*", "credits-*", "credits belong to RPC-over-RDMA"),
+    ("7-*", "inline-*", "inline thresholds belong to RPC-over-RDMA"),
+    ("7-*", "crc-*", "CRC belongs to iWARP"),
+    ("*rxe*", "crc-*", "RoCE always has its ICRC; there is nothing to negotiate"),
+    ("*-siw-kernel", "crc-on", "Linux's siw never asks for CRC and has no parameter for it"),
+    ("0-*siw", "crc-on", "Linux's siw never asks for CRC and has no parameter for it"),
+    ("6-siw-siw", "crc-on", "Linux's siw never asks for CRC and has no parameter for it"),
+    ("*", "crc-on", NO_CRC_KEY),
+    ("4-*", "inline-*", "knfsd's threshold is its sysctl max_req_size, which it takes 4096 from"),
+]
+
+
+def cell_by_name(name):
+    return next(cell for cell in CELLS if cell.name == name)
+
+
+def why_not(cell, case):
+    """Why this case has no place in this cell, or None when it has."""
+    for cells, cases, reason in EXCEPTIONS:
+        if fnmatch.fnmatchcase(cell.name, cells) and fnmatch.fnmatchcase(case.name, cases):
+            return reason
+    return None
+
+
+def belongs(cell, case):
+    return cell.kind == case.kind

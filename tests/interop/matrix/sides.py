@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The three parts of a cell: network, server, client. All of it runs in the guest of scripts/vm.
+
+Every wait in here has a limit. Programs of ours are in /run/interop, their libraries beside them.
+"""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from case import Failed, expect, expect_equal
+
+PROGRAMS = "/run/interop"
+EXPORT = "/export"
+RDMA_PORT = 20049
+CONTROL = "/run/nfs-rdmad.sock"
+
+
+def run(*command, limit=30, check=True):
+    """Runs a program; returns its output. A failure carries the end of what it said."""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=limit, check=False)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{' '.join(command)}: not done after {limit} s") from None
+    if check and done.returncode != 0:
+        said = (done.stderr or done.stdout).decode(errors="replace").strip()[-300:]
+        raise Failed(f"{' '.join(command)}: status {done.returncode}: {said}")
+    return done.stdout.decode(errors="replace")
+
+
+def wait_for(condition, limit, what):
+    end = time.monotonic() + limit
+    while not condition():
+        if time.monotonic() > end:
+            raise Failed(f"after {limit} s still not: {what}")
+        time.sleep(0.05)
+
+
+def write(path, text):
+    with open(path, "w", encoding="ascii") as out:
+        out.write(str(text))
+
+
+def our_environment():
+    return dict(os.environ, LD_LIBRARY_PATH=f"{PROGRAMS}/lib")
+
+
+def status(*arguments):
+    """`nfs-rdma status --json`; its exit status speaks of the verdict, so only the text counts."""
+    done = subprocess.run([f"{PROGRAMS}/nfs-rdma", "status", *arguments, "--json"],
+                          env=our_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=20, check=False)
+    try:
+        return json.loads(done.stdout)
+    except json.JSONDecodeError:
+        raise Failed(f"status said {(done.stdout + done.stderr)[-200:]!r}") from None
+
+
+def mounted(path):
+    """The line of /proc/mounts, or None. Never touches the mount itself."""
+    with open("/proc/mounts", encoding="utf-8", errors="replace") as mounts:
+        for line in mounts:
+            if line.split()[1] == path:
+                return line.strip()
+    return None
+
+
+# --- networks -------------------------------------------------------------------------------------
+
+
+class Pair:
+    """A veth pair: the client's end in the first namespace, the server's in namespace "srv"."""
+    server_address = "192.0.2.2"
+    in_server = ("ip", "netns", "exec", "srv")
+    server_links = (("ip", "-n", "srv"), "vs")
+    client_links = (("ip",), "vc")
+
+    def __init__(self, client=None, server=None):
+        self.client = client
+        self.server = server
+
+    def up(self):
+        run("rig", "pair", "none")
+        if self.client or self.server:
+            run("modprobe", "-a", "siw", "ib_uverbs", "rdma_ucm")
+        # `rdma link add` looks the device up in its caller's namespace.
+        if self.client:
+            run("rdma", "link", "add", "siw_vc", "type", self.client, "netdev", "vc")
+        if self.server:
+            run(*self.in_server, "rdma", "link", "add", "siw_vs", "type", self.server,
+                "netdev", "vs")
+
+    def set_mtu(self, mtu):
+        for prefix, device in (self.server_links, self.client_links):
+            run(*prefix, "link", "set", device, "mtu", str(mtu))
+
+    def cut(self, side, down):
+        prefix, device = self.server_links if side == "server" else self.client_links
+        run(*prefix, "link", "set", device, "down" if down else "up")
+
+
+class Loop:
+    """eth0 to itself, both sides in one namespace: Linux's rxe knows only the first one."""
+    server_address = "10.0.2.15"
+    in_server = ()
+
+    def __init__(self, driver):
+        self.driver = driver
+
+    def up(self):
+        run("rig", self.driver, "eth0")
+
+    def set_mtu(self, mtu):
+        run("ip", "link", "set", "eth0", "mtu", str(mtu))
+
+    def cut(self, _side, down):
+        run("ip", "link", "set", "eth0", "down" if down else "up")
+
+
+# --- servers --------------------------------------------------------------------------------------
+
+
+class OurServer:
+    """nfs-rdmad, a child of the case. Started anew for every case."""
+    ours = True
+    tcp_port = 2049
+
+    def __init__(self, fabric):
+        self.fabric = fabric
+        self.process = None
+        self.network = None
+        self.command = []
+
+    def set_up_cell(self, network):
+        self.network = network
+
+    def start(self, settings):
+        os.makedirs("/run/nfs-rdmad", exist_ok=True)
+        keys = []
+        if settings.credits is not None:
+            keys.append(f"NFSoRDMA_CREDITS={settings.credits}")
+        if settings.inline is not None:
+            keys.append(f"NFSoRDMA_INLINE={settings.inline}")
+        with open("/run/nfs-rdmad/rdma.conf", "w", encoding="ascii") as config:
+            config.write("".join(key + "\n" for key in keys))
+        self.command = [
+            *self.network.in_server, f"{PROGRAMS}/nfs-rdmad", "--foreground",
+            "--config", "/run/nfs-rdmad/rdma.conf", "-e", f"{EXPORT}:{settings.export}",
+            "--listen", self.network.server_address, "--port", str(RDMA_PORT),
+            "--tcp-port", str(self.tcp_port), "--fabric", self.fabric,
+            "--state-dir", "/run/nfs-rdmad/state", "--control", CONTROL, "--log-level", "info"]
+        self._launch()
+
+    def _launch(self):
+        # Standard output has the "ready" line; the log goes where the case's output goes.
+        # pylint: disable=consider-using-with
+        self.process = subprocess.Popen(self.command, env=our_environment(),
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        os.set_blocking(self.process.stdout.fileno(), False)
+        said = b""
+
+        def ready():
+            nonlocal said
+            said += self.process.stdout.read() or b""
+            expect(self.process.poll() is None,
+                   f"nfs-rdmad ended at its start with {self.process.returncode}")
+            return b"ready" in said
+        wait_for(ready, 20, "nfs-rdmad ready")
+        print(said.decode(errors="replace"), end="", flush=True)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(20)
+
+    def restart(self):
+        self._launch()
+
+    def crash_and_restart(self):
+        self.kill()
+        self.restart()
+
+    def connections(self):
+        return status("--server", CONTROL)["connections"]
+
+    def check_alive(self):
+        expect(self.process.poll() is None, f"nfs-rdmad ended with {self.process.returncode}")
+
+    def stop(self):
+        if self.process is None:
+            return
+        self.check_alive()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            raise Failed("nfs-rdmad had not ended 15 s after SIGTERM") from None
+        expect_equal(self.process.returncode, 0, "exit status of nfs-rdmad")
+        self.process = None
+
+
+class Knfsd:
+    """Linux's own server; runs for as long as the guest."""
+    ours = False
+
+    def __init__(self):
+        self.network = None
+
+    def set_up_cell(self, network):
+        self.network = network
+
+    def start(self, settings):
+        os.environ["RIG_EXPORT"] = settings.export
+        if settings.credits is not None:
+            run("modprobe", "-a", "rpcrdma")
+            write("/proc/sys/sunrpc/svc_rdma/max_requests", settings.credits)
+        namespace = ["srv"] if self.network.in_server else []
+        run("rig", "nfsd", EXPORT, *namespace)
+
+    def crash_and_restart(self):
+        """It cannot be killed; all its threads end and its sockets close instead."""
+        run("rig", "nfsd-restart", *(["srv"] if self.network.in_server else []))
+
+    def connections(self):
+        return None
+
+    def check_alive(self):
+        pass
+
+    def stop(self):
+        """Left running: the guest ends with the cell."""
+
+
+# --- clients --------------------------------------------------------------------------------------
+
+
+class KernelClient:
+    """Linux's own client."""
+    ours = False
+
+    def __init__(self, rdma=True):
+        self.rdma = rdma
+
+    def prepare(self, settings):
+        run("modprobe", "-a", "rpcrdma", "nfsv3")
+        # Linux's client takes no fewer than 4 slots; below that the server's grant is what counts.
+        if settings.credits is not None and settings.credits >= 4:
+            write("/proc/sys/sunrpc/rdma_slot_table_entries", settings.credits)
+        if settings.inline is not None:
+            write("/proc/sys/sunrpc/rdma_max_inline_read", settings.inline)
+            write("/proc/sys/sunrpc/rdma_max_inline_write", settings.inline)
+
+    def mount(self, bench, where):
+        options = ["vers=3", "nolock", "mountproto=tcp"]
+        if self.rdma:
+            options += ["rdma", f"port={RDMA_PORT}"]
+        else:
+            options += ["proto=tcp", "port=2049"]
+        if bench.server.ours:
+            options.append("mountport=2049")
+        if bench.settings.transfer:
+            options += [f"rsize={bench.settings.transfer}", f"wsize={bench.settings.transfer}"]
+        os.makedirs(where, exist_ok=True)
+        run("mount", "-t", "nfs", "-o", ",".join(options),
+            f"{bench.network.server_address}:{EXPORT}", where, limit=60)
+        line = mounted(where) or ""
+        wanted = "proto=rdma" if self.rdma else "proto=tcp"
+        expect(wanted in line, f"mounted otherwise than by {wanted}: {line}")
+
+    def unmount(self, where):
+        run("umount", where, limit=45)
+
+    def abandon(self, where):
+        """The client goes away without a word, as far as that can be had."""
+        run("umount", "-f", "-l", where, limit=45)
+
+
+class OurClient:
+    """mount.nfs-rdma."""
+    ours = True
+
+    def __init__(self, fabric):
+        self.fabric = fabric
+
+    def prepare(self, settings):
+        if not os.path.exists("/dev/fuse"):
+            run("modprobe", "fuse")
+
+    def mount(self, bench, where):
+        options = ["proto=rdma", f"fabric={self.fabric}", f"port={RDMA_PORT}", "retry=0"]
+        if bench.settings.transfer:
+            options += [f"rsize={bench.settings.transfer}", f"wsize={bench.settings.transfer}"]
+        os.makedirs(where, exist_ok=True)
+        done = subprocess.run(
+            [f"{PROGRAMS}/mount.nfs-rdma", f"{bench.network.server_address}:{EXPORT}", where, "-v",
+             "-o", ",".join(options)],
+            env=our_environment(), stdin=subprocess.DEVNULL, timeout=60, check=False)
+        expect_equal(done.returncode, 0, "exit status of mount.nfs-rdma")
+        expect(mounted(where), "mount.nfs-rdma said 0, but nothing is mounted")
+        for connection in status("--mount", where)["connections"]:
+            expect_equal(connection["fabric"], self.fabric, "the mount's fabric")
+
+    def unmount(self, where):
+        daemons = self.daemons(where)
+        run("umount", where, limit=45)
+        wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in daemons), 20,
+                 "the mount's daemon ended")
+
+    @staticmethod
+    def daemons(where):
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as line:
+                    words = line.read().split(b"\0")
+            except OSError:
+                continue
+            if words[0].endswith(b"mount.nfs-rdma") and where.encode() in words:
+                found.append(int(pid))
+        return found
+
+    def abandon(self, where):
+        daemons = self.daemons(where)
+        expect(daemons, "the mount has no daemon")
+        for pid in daemons:
+            os.kill(pid, signal.SIGKILL)
+        run("umount", "-l", where)
+
+
+class Libnfs:
+    """libnfs: its cases load the library themselves and mount nothing."""
+    ours = False
+
+    def prepare(self, settings):
+        pass
