@@ -52,7 +52,8 @@ class DataShard {
   State state() const { return state_; }
   /// Why it is kFailed.
   const std::string& failure() const { return failure_; }
-  /// Bytes of the transfers that are here.
+  /// Transfers that are here, and their bytes.
+  std::size_t transfers_under_way() const { return transfers_; }
   std::uint64_t bytes_under_way() const { return bytes_under_way_; }
 
   // Only while kUsable. Like those of AsyncMount, with op.cancel on the main thread.

@@ -27,13 +27,15 @@ std::vector<std::string> MountShards::drop_failed() {
   return why;
 }
 
-DataShard* MountShards::choose(std::size_t bytes) const {
-  if (bytes < kHandOverFrom) return nullptr;
+DataShard* MountShards::choose(Awaited awaited, std::size_t bytes) const {
+  const bool behind = awaited == Awaited::kNo && bytes >= kLarge;
+  if (!behind && main_load_ < kBusy) return nullptr;
   DataShard* best = nullptr;
-  std::uint64_t least = main_bytes_;
+  std::uint64_t least = behind ? UINT64_MAX : main_load_;
   for (const auto& shard : shards_) {
-    if (shard->bytes_under_way() >= least) continue;
-    least = shard->bytes_under_way();
+    const std::uint64_t load = shard->bytes_under_way() + shard->transfers_under_way() * kPerCall;
+    if (load >= least) continue;
+    least = load;
     best = shard.get();
   }
   return best;

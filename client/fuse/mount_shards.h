@@ -27,30 +27,39 @@ class MountShards {
   /// Threads, the main one included.
   std::size_t count() const { return shards_.size() + 1; }
 
-  /// Who shall carry out a READ or WRITE of so many bytes; null: the main thread. Here is the
-  /// policy:
+  /// Does somebody wait for just this transfer?
+  enum class Awaited : std::uint8_t { kYes, kNo };
+  /// Who shall carry out a READ or WRITE of so many bytes; null: the main thread. The policy:
   ///
-  ///   below kHandOverFrom   the main thread. A hand-over is two wake-ups, and each costs more
-  ///                         than the copies that it would take off the main thread.
-  ///   from there on         who has the fewest bytes under way, the main thread when it is one
-  ///                         of them: a lone request pays no hand-over, many spread over all.
-  DataShard* choose(std::size_t bytes) const;
-  static constexpr std::size_t kHandOverFrom = std::size_t{64} << 10;
+  /// A hand-over is two wake-ups, of 30 us each where the other core sleeps. A lone request must
+  /// not pay them; with others under way they cost the requester nothing that it would not wait
+  /// for the main thread anyway. So:
+  ///
+  ///   large, not awaited   the data shard with the least under way: nobody minds the hand-over,
+  ///                        and the main thread has the next piece to fetch from the kernel
+  ///   all else             the main thread, until it has kBusy under way (one large transfer or
+  ///                        eight small ones); then whoever has the least
+  ///
+  /// client/fuse/README.md has the measurements.
+  DataShard* choose(Awaited awaited, std::size_t bytes) const;
+  static constexpr std::size_t kLarge = std::size_t{64} << 10;
+  /// A call costs as much time as copying so many bytes twice.
+  static constexpr std::uint64_t kPerCall = 32 << 10;
+  static constexpr std::uint64_t kBusy = 8 * kPerCall;
 
   /// Counts a transfer that the main thread carries out, for as long as it lives.
   class OnMain {
    public:
-    OnMain(MountShards& shards, std::size_t bytes)
-        : shards_(shards), bytes_(bytes >= kHandOverFrom ? bytes : 0) {
-      shards_.main_bytes_ += bytes_;
+    OnMain(MountShards& shards, std::size_t bytes) : shards_(shards), load_(bytes + kPerCall) {
+      shards_.main_load_ += load_;
     }
-    ~OnMain() { shards_.main_bytes_ -= bytes_; }
+    ~OnMain() { shards_.main_load_ -= load_; }
     OnMain(const OnMain&) = delete;
     OnMain& operator=(const OnMain&) = delete;
 
    private:
     MountShards& shards_;
-    std::uint64_t bytes_;
+    std::uint64_t load_;
   };
 
   /// Every call of every thread, present and future, fails with EIO.
@@ -65,7 +74,7 @@ class MountShards {
  private:
   AsyncMount& main_;
   std::vector<std::unique_ptr<DataShard>> shards_;
-  std::uint64_t main_bytes_ = 0;
+  std::uint64_t main_load_ = 0;
 };
 
 /// Makes one outage of what several threads notice. Any thread.

@@ -62,7 +62,7 @@ Task<Result<std::string>> MountedRemote::readlink(RequestContext context, const 
 Task<Result<ReadResult>> MountedRemote::read(RequestContext context, const FileHandle& file,
                                              std::uint64_t offset, MutableByteSpan into) {
   const OpContext op = op_of(context);
-  if (DataShard* shard = shards_.choose(into.size())) {
+  if (DataShard* shard = shards_.choose(MountShards::Awaited::kYes, into.size())) {
     co_return seen(co_await shard->read(op, file, offset, into, context.answer));
   }
   const MountShards::OnMain counted(shards_, into.size());
@@ -73,7 +73,10 @@ Task<Result<WriteResult>> MountedRemote::write(RequestContext context, const Fil
                                                std::uint64_t offset, ByteSpan data,
                                                Stability stability) {
   const OpContext op = op_of(context);
-  if (DataShard* shard = shards_.choose(data.size())) {
+  // What goes out UNSTABLE is write-behind's, or is followed by a COMMIT that waits for all of it.
+  const auto awaited =
+      stability == Stability::kUnstable ? MountShards::Awaited::kNo : MountShards::Awaited::kYes;
+  if (DataShard* shard = shards_.choose(awaited, data.size())) {
     co_return seen(co_await shard->write(op, file, offset, data, stability));
   }
   const MountShards::OnMain counted(shards_, data.size());

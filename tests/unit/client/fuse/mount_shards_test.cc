@@ -7,7 +7,10 @@
 namespace nfsrdma {
 namespace {
 
-constexpr std::size_t kLarge = MountShards::kHandOverFrom;
+constexpr std::size_t kLarge = 1 << 20;
+constexpr std::size_t kSmall = 4096;
+constexpr auto kYes = MountShards::Awaited::kYes;
+constexpr auto kNo = MountShards::Awaited::kNo;
 
 class MountShardsTest : public ShardFixture {
  protected:
@@ -38,36 +41,57 @@ class MountShardsTest : public ShardFixture {
 TEST_F(MountShardsTest, AloneTheMainThreadDoesEverything) {
   EXPECT_EQ(shards_.count(), 1u);
   EXPECT_TRUE(shards_.settled());
-  const MountShards::OnMain busy(shards_, kLarge);
-  EXPECT_EQ(shards_.choose(kLarge), nullptr);
+  const MountShards::OnMain busy(shards_, 10 * kLarge);
+  EXPECT_EQ(shards_.choose(kYes, kLarge), nullptr);
+  EXPECT_EQ(shards_.choose(kNo, kLarge), nullptr);
 }
 
-TEST_F(MountShardsTest, ALargeTransferGoesWhereTheFewestBytesAreUnderWay) {
+TEST_F(MountShardsTest, ALoneReadPaysNoHandOver) {
+  add(first_server_);
+  EXPECT_EQ(shards_.choose(kYes, kLarge), nullptr);
+  EXPECT_EQ(shards_.choose(kYes, kSmall), nullptr);
+}
+
+TEST_F(MountShardsTest, AReadBesideOthersGoesWhereTheLeastIsUnderWay) {
   DataShard& first = add(first_server_);
   DataShard& second = add(second_server_);
   EXPECT_EQ(shards_.count(), 3u);
-  // A lone one is not worth a hand-over.
-  EXPECT_EQ(shards_.choose(kLarge), nullptr);
   {
     const MountShards::OnMain busy(shards_, 2 * kLarge);
-    EXPECT_EQ(shards_.choose(kLarge), &first);
-    EXPECT_EQ(shards_.choose(kLarge - 1), nullptr);
+    EXPECT_EQ(shards_.choose(kYes, kLarge), &first);
+    EXPECT_EQ(shards_.choose(kYes, kSmall), &first);
     start_read(first, kLarge);
-    EXPECT_EQ(shards_.choose(kLarge), &second);
+    EXPECT_EQ(shards_.choose(kYes, kLarge), &second);
     start_read(second, kLarge + 1);
-    EXPECT_EQ(shards_.choose(kLarge), &first);
+    EXPECT_EQ(shards_.choose(kYes, kLarge), &first);
     start_read(first, 2 * kLarge);
-    start_read(second, kLarge);
-    EXPECT_EQ(shards_.choose(kLarge), nullptr);
+    start_read(second, 2 * kLarge);
+    EXPECT_EQ(shards_.choose(kYes, kLarge), nullptr);
   }
   // The main thread's is over.
-  EXPECT_EQ(shards_.choose(kLarge), nullptr);
+  EXPECT_EQ(shards_.choose(kYes, kLarge), nullptr);
 }
 
-TEST_F(MountShardsTest, SmallTransfersOfTheMainThreadDoNotCount) {
-  add(first_server_);
-  const MountShards::OnMain busy(shards_, kLarge - 1);
-  EXPECT_EQ(shards_.choose(kLarge), nullptr);
+TEST_F(MountShardsTest, SmallReadsAreSpreadOnceEightAreUnderWay) {
+  DataShard& first = add(first_server_);
+  std::list<MountShards::OnMain> busy;
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(shards_.choose(kYes, kSmall), nullptr) << i;
+    busy.emplace_back(shards_, kSmall);
+  }
+  EXPECT_EQ(shards_.choose(kYes, kSmall), &first);
+  EXPECT_EQ(shards_.choose(kNo, kSmall), &first);
+}
+
+TEST_F(MountShardsTest, WhatNobodyWaitsForIsLeftToTheDataShards) {
+  DataShard& first = add(first_server_);
+  DataShard& second = add(second_server_);
+  EXPECT_EQ(shards_.choose(kNo, MountShards::kLarge - 1), nullptr);
+  EXPECT_EQ(shards_.choose(kNo, MountShards::kLarge), &first);
+  start_read(first, kLarge);
+  EXPECT_EQ(shards_.choose(kNo, kLarge), &second);
+  start_read(second, 2 * kLarge);
+  EXPECT_EQ(shards_.choose(kNo, kLarge), &first);  // though the main thread is idle
 }
 
 TEST_F(MountShardsTest, OneThatCannotConnectIsLeftOut) {
@@ -123,7 +147,7 @@ TEST_F(MountShardsTest, ReportAndTotalsCoverAllThreads) {
   EXPECT_EQ(shards_.totals().calls, 2u);  // the fake transports say 1 each
 }
 
-TEST_F(MountShardsTest, MountedRemoteSpreadsLargeReadsAndKeepsSmallOnes) {
+TEST_F(MountShardsTest, MountedRemoteCountsAndSpreads) {
   add(first_server_);
   MountedRemote remote(shards_, EIO);
   const RequestContext context(nullptr, nullptr);
@@ -131,19 +155,33 @@ TEST_F(MountShardsTest, MountedRemoteSpreadsLargeReadsAndKeepsSmallOnes) {
     tasks_.spawn(keep(remote.read(context, shard_test_file(), 0, memory_.emplace_back(bytes)),
                       &reads_.emplace_back()));
   };
-  read(kLarge);  // nobody is busy: the main thread
-  read(kLarge);  // the main thread is
-  read(100);
-  EXPECT_EQ(main_server_.calls(), 2u);
-  first_server_.on_thread([&] { EXPECT_EQ(first_server_.calls(), 1u); });
-  memory_.emplace_back(kLarge);
   std::optional<Result<WriteResult>> written;
+  auto calls_of_first = [&] {
+    std::size_t calls = 0;
+    first_server_.on_thread([&] { calls = first_server_.calls(); });
+    return calls;
+  };
+  read(kLarge);  // nobody is busy: the main thread
+  EXPECT_EQ(main_server_.calls(), 1u);
+  read(kLarge);  // the main thread is
+  EXPECT_EQ(calls_of_first(), 1u);
+  memory_.emplace_back(kLarge);
   tasks_.spawn(keep(
       remote.write(context, shard_test_file(), 0, memory_.back(), Stability::kUnstable), &written));
-  EXPECT_EQ(main_server_.calls(), 3u);  // as many bytes under way on both
+  EXPECT_EQ(calls_of_first(), 2u);
+  std::optional<Result<WriteResult>> stable;
+  tasks_.spawn(keep(
+      remote.write(context, shard_test_file(), 0, memory_.back(), Stability::kFileSync), &stable));
+  EXPECT_EQ(main_server_.calls(), 2u);  // somebody waits, and the shard has more to do
+  EXPECT_EQ(calls_of_first(), 2u);
   shards_.abort_all();
   turn_until(written);
+  turn_until(stable);
   EXPECT_EQ(errno_of(written->error()), EIO);
+  for (const auto& done : reads_)
+    turn_until(done);
+  // What is over does not count.
+  EXPECT_EQ(shards_.choose(kYes, kLarge), nullptr);
 }
 
 TEST(OutageWatch, TellsOfAnOutageOnce) {
