@@ -26,6 +26,32 @@ struct Answer {
 inline constexpr Duration kJukeboxFirst = std::chrono::milliseconds(100);
 inline constexpr Duration kJukeboxLongest = std::chrono::seconds(5);
 
+/// The longest name among the arguments; 0 without one.
+template <typename Args>
+std::size_t longest_name(const Args& args) {
+  if constexpr (requires { args.what.name; }) {
+    return args.what.name.size();
+  } else if constexpr (requires { args.where.name; }) {
+    return args.where.name.size();
+  } else if constexpr (requires { args.object.name; }) {
+    return args.object.name.size();
+  } else if constexpr (requires { args.link.name; }) {
+    return args.link.name.size();
+  } else if constexpr (requires { args.from.name; }) {
+    return std::max(args.from.name.size(), args.to.name.size());
+  } else {
+    return 0;
+  }
+}
+
+/// Linux's server refuses to decode names over 255 bytes, where applications wait for ENAMETOOLONG.
+/// Not refused here, because others may take longer ones.
+inline Error call_error(const Error& error, std::size_t name) {
+  constexpr std::size_t kUsualLongestName = 255;
+  if (error.code != Errc::kProtocol || name <= kUsualLongestName) return error;
+  return {Errc::kInvalid, ENAMETOOLONG, error.where};
+}
+
 /// `args` and `op` stay in place until the Task is done.
 template <typename Res, typename Args>
 Task<Result<Answer<Res>>> call(RpcClient& rpc, const OpContext& op, xdr::nfsproc3 procedure,
@@ -39,7 +65,7 @@ Task<Result<Answer<Res>>> call(RpcClient& rpc, const OpContext& op, xdr::nfsproc
       call->set_sink(shape.sink);
       call->set_max_results(shape.max_results);
       Result<void> outcome = co_await call->run();
-      if (!outcome.ok()) co_return outcome.error();
+      if (!outcome.ok()) co_return call_error(outcome.error(), longest_name(args));
       Answer<Res> answer;
       answer.resent = call->resent();
       if constexpr (!std::is_same_v<Res, xdr::Void>) {

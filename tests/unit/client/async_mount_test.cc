@@ -265,6 +265,31 @@ TEST_F(AsyncMountTest, NamesTooLongForACallAreRefusedHere) {
   EXPECT_EQ(result->error().sys, ENAMETOOLONG);
 }
 
+// Linux's server cannot decode a name over 255 bytes (seen in the interop matrix: EIO).
+TEST_F(AsyncMountTest, NamesThatTheServerCannotDecodeAreTooLong) {
+  const std::string name(256, 'x');
+  std::optional<Result<LookupResult>> found;
+  group_.spawn(keep(mount_->lookup(op_, test_handle(0), name), &found));
+  transport().answer({}, xdr::accept_stat::GARBAGE_ARGS);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->error().sys, ENAMETOOLONG);
+  std::optional<Result<RenameResult>> renamed;
+  group_.spawn(
+      keep(mount_->rename(op_, test_handle(0), "short", test_handle(0), name, nullptr), &renamed));
+  transport().answer({}, xdr::accept_stat::GARBAGE_ARGS);
+  ASSERT_TRUE(renamed);
+  EXPECT_EQ(renamed->error().sys, ENAMETOOLONG);
+}
+
+TEST_F(AsyncMountTest, OtherNamesThatTheServerCannotDecodeAreAnError) {
+  std::optional<Result<LookupResult>> found;
+  const std::string name(255, 'x');
+  group_.spawn(keep(mount_->lookup(op_, test_handle(0), name), &found));
+  transport().answer({}, xdr::accept_stat::GARBAGE_ARGS);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->error().sys, EIO);
+}
+
 struct Names final : DirectoryVisitor {
   std::vector<std::string> seen;
   std::size_t limit = 100;
