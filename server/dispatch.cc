@@ -213,7 +213,7 @@ void Dispatcher::run(ServedCall& served) {
   xdr::Decoder args = served.args;
   const Outcome outcome = served.row->run(*shared_.server, served.request, args, served.encoder);
   if (measured && outcome != Outcome::kWouldBlock) {
-    served.stats->placement.add(now_ns() - served.request.started_ns);
+    served.stats->placement.add((now_ns() - served.request.started_ns) / served.request.work_units);
   }
   conclude(served, outcome);
 }
@@ -282,7 +282,7 @@ void Dispatcher::deliver(ServedCall& served) {
     case ServedCall::Next::kConclude:
       served.request.may_block = false;
       if (served.row->placement == Placement::kMeasured) {
-        served.stats->placement.add(served.elapsed_ns);
+        served.stats->placement.add(served.elapsed_ns / served.request.work_units);
       }
       // A worker has nobody to pass it on to.
       if (served.outcome == Outcome::kWouldBlock) served.outcome = Outcome::kSystemError;

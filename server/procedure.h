@@ -77,8 +77,9 @@ struct Request {
   void* pinned[4] = {};
 
   /// 50,000 ns is a normal metadata call; the dispatcher measures and decides where the next one of
-  /// this kind runs.
+  /// this kind runs. A procedure that did the work of several says so, each time it runs.
   std::uint64_t started_ns = 0;
+  std::uint32_t work_units = 1;
 };
 
 using ProcedureFn = Outcome (*)(ServerContext& server, Request& request, xdr::Decoder& args,

@@ -10,6 +10,11 @@ namespace nfsrdma::nfs3 {
 
 /// Room for the status and what follows when nothing is listed.
 inline constexpr std::size_t kListingHead = 128;
+/// As long as other calls take, so many entries may take (Request::work_units).
+inline constexpr std::uint32_t kEntriesPerUnit = 16;
+/// Listings that may become longer always run on a worker: a shard's other clients should not wait
+/// for a thousand entries.
+inline constexpr std::size_t kShortListing = 32 << 10;
 
 struct Listing {
   xdr::nfs_fh3 dir;
@@ -34,6 +39,9 @@ Outcome listing_failed(const Resolved& directory, xdr::nfsstat3 status, xdr::Enc
 template <typename Entry, typename Describe>
 Outcome list_directory(ServerContext& server, Request& request, const Listing& listing,
                        xdr::Encoder& result, Describe describe) {
+  if (!request.may_block && listing.limits.result_bytes > kShortListing) {
+    return Outcome::kWouldBlock;
+  }
   CallContext call(server, request);
   Resolved directory;
   const xdr::nfsstat3 status = call.resolve(listing.dir, Use::kLook, &directory);
@@ -55,6 +63,7 @@ Outcome list_directory(ServerContext& server, Request& request, const Listing& l
   auto next = reader.next(&found, &error);
   while (next == DirectoryReader::Next::kEntry) {
     if (!writer.try_add(describe(call, directory, found, handle))) break;
+    reader.take();
     next = reader.next(&found, &error);
   }
   if (writer.count() == 0 && next != DirectoryReader::Next::kEnd) {
@@ -65,6 +74,7 @@ Outcome list_directory(ServerContext& server, Request& request, const Listing& l
                                      : xdr::nfsstat3::NFS3ERR_TOOSMALL,
                                  result);
   }
+  request.work_units = 1 + static_cast<std::uint32_t>(writer.count()) / kEntriesPerUnit;
   // An error behind some entries shows again when the client asks for the rest.
   writer.finish(next == DirectoryReader::Next::kEnd);
   return Outcome::kReply;

@@ -201,15 +201,14 @@ int FdCache::take_stream(FileEntry& directory, const CallerIdentity& who,
   if (!directory.is_directory()) return ENOTDIR;
   {
     std::lock_guard lock(directory.mutex_);
-    if (directory.stream_fd_ && granted_locked(directory, who, kRightRead, attributes)) {
-      stream->fd = std::move(directory.stream_fd_);
-      stream->position = directory.stream_position_;
+    if (directory.stream_.fd && granted_locked(directory, who, kRightRead, attributes)) {
+      *stream = std::exchange(directory.stream_, {});
       return 0;
     }
   }
   // Opening judges the caller as well.
+  *stream = {};
   stream->fd.reset(reopen(directory.path_fd(), O_RDONLY | O_DIRECTORY));
-  stream->position = 0;
   if (!stream->fd) return errno;
   std::lock_guard lock(directory.mutex_);
   grant_locked(directory, who, kRightRead, attributes);
@@ -218,8 +217,7 @@ int FdCache::take_stream(FileEntry& directory, const CallerIdentity& who,
 
 void FdCache::give_back(FileEntry& directory, DirectoryStream stream) {
   std::lock_guard lock(directory.mutex_);
-  std::swap(directory.stream_fd_, stream.fd);
-  directory.stream_position_ = stream.position;
+  std::swap(directory.stream_, stream);
 }
 
 }  // namespace nfsrdma

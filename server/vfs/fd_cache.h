@@ -64,12 +64,7 @@ class FdCache {
   /// have none (symbolic links, devices).
   int sync_fd(FileEntry& file);
 
-  /// A directory being listed: the kernel's position costs less to continue than to find again. The
-  /// caller has the stream to itself until it gives it back.
-  struct DirectoryStream {
-    UniqueFd fd;
-    std::int64_t position = 0;
-  };
+  /// The directory's stream, for the caller alone until it gives it back.
   /// 0 or an errno. The thread acts as `who`.
   int take_stream(FileEntry& directory, const CallerIdentity& who, const struct stat& attributes,
                   DirectoryStream* stream);

@@ -18,6 +18,7 @@
 #include "rpcrdma/base/intrusive_list.h"
 #include "rpcrdma/base/unique_fd.h"
 #include "server/filehandle.h"
+#include "server/vfs/directory_stream.h"
 
 namespace nfsrdma {
 
@@ -83,8 +84,7 @@ class FileEntry : public ListNode<FileEntry> {
   UniqueFd read_fd_;
   UniqueFd write_fd_;
   UniqueFd sync_fd_;
-  UniqueFd stream_fd_;  // directory being listed; taken out while in use
-  std::int64_t stream_position_ = 0;
+  DirectoryStream stream_;  // without descriptor while it is taken out
   std::vector<UniqueFd> retired_;
   Grant grants_[kGrants];
   std::uint8_t next_grant_ = 0;

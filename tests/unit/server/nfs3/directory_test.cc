@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // READDIR and READDIRPLUS.
+#include <unistd.h>
+
+#include <chrono>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "tests/support/nfs3_harness.h"
 
@@ -152,6 +156,44 @@ TEST_F(Directories, ReaddirplusGivesHandlesAndAttributesOfAll) {
   }
   EXPECT_EQ(found.size(), 300u);
   EXPECT_EQ(found["file7"], nfs.lookup(nfs.root(), "file7"));
+}
+
+TEST_F(Directories, ReaddirplusInShortRepliesGivesEveryEntryOnce) {
+  fill(nfs.directory(), 500);
+  for (const std::uint32_t bytes : {600u, 1000u, 4000u, 8192u, 40000u}) {
+    std::multiset<std::string> names;
+    std::uint64_t cookie = 0;
+    for (bool eof = false; !eof;) {
+      auto reply =
+          nfs.call<nfsproc3::NFSPROC3_READDIRPLUS>({nfs.fh(nfs.root()), cookie, {}, bytes, bytes});
+      ASSERT_EQ(reply.status(), NFS3_OK);
+      for (const xdr::entryplus3& entry : reply.res.resok.reply.entries) {
+        cookie = entry.cookie;
+        names.insert(std::string(entry.name));
+      }
+      eof = reply.res.resok.reply.eof;
+    }
+    EXPECT_EQ(names.size(), 502u) << bytes;
+    EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), 502u) << bytes;
+  }
+}
+
+TEST_F(Directories, WhatIsRemovedBetweenTwoRepliesIsNotListed) {
+  fill(nfs.directory(), 500);
+  // The server has read beyond this reply.
+  auto first = nfs.call<nfsproc3::NFSPROC3_READDIRPLUS>({nfs.fh(nfs.root()), 0, {}, 8192, 8192});
+  ASSERT_EQ(first.status(), NFS3_OK);
+  std::uint64_t cookie = 0;
+  for (const xdr::entryplus3& entry : first.res.resok.reply.entries)
+    cookie = entry.cookie;
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until ctime ticks
+  for (int i = 0; i < 500; ++i)
+    ASSERT_EQ(::unlink(nfs.path("file" + std::to_string(i)).c_str()), 0);
+  auto second =
+      nfs.call<nfsproc3::NFSPROC3_READDIRPLUS>({nfs.fh(nfs.root()), cookie, {}, 8192, 8192});
+  ASSERT_EQ(second.status(), NFS3_OK);
+  for (const xdr::entryplus3& entry : second.res.resok.reply.entries)
+    EXPECT_TRUE(entry.name.starts_with(".")) << entry.name;
 }
 
 TEST_F(Directories, HandlesFromReaddirplusWorkAfterARestart) {
