@@ -72,7 +72,7 @@ std::uint32_t connections_of_thread(std::uint32_t connections, std::uint32_t thr
 }
 
 std::uint32_t default_mount_threads(std::uint32_t cpus) {
-  return std::clamp(cpus / 2, 1u, 4u);
+  return cpus < 2 ? 1 : 2;
 }
 
 }  // namespace nfsrdma

@@ -93,7 +93,8 @@ class OutageWatch {
 std::uint32_t connections_of_thread(std::uint32_t connections, std::uint32_t threads,
                                     std::uint32_t index);
 
-/// Threads of a mount unless told otherwise, on a machine with `cpus`.
+/// Threads of a mount unless told otherwise, on a machine with `cpus`: a second one where it has a
+/// processor to run on. More have not been seen to pay (README.md), and cost a connection each.
 std::uint32_t default_mount_threads(std::uint32_t cpus);
 
 }  // namespace nfsrdma

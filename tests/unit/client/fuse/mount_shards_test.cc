@@ -204,5 +204,12 @@ TEST(MountThreads, EachHasAConnectionAndTheRestIsSpread) {
   EXPECT_EQ(connections_of_thread(5, 3, 2), 1u);
 }
 
+TEST(MountThreads, ByDefaultThereIsASecondOneWhereItCanRun) {
+  EXPECT_EQ(default_mount_threads(0), 1u);  // not known
+  EXPECT_EQ(default_mount_threads(1), 1u);
+  EXPECT_EQ(default_mount_threads(2), 2u);
+  EXPECT_EQ(default_mount_threads(64), 2u);
+}
+
 }  // namespace
 }  // namespace nfsrdma
