@@ -113,8 +113,8 @@ def iperf3(ctx):
 
 def file_load(ctx, file, phase, **options):
     words = [w for key, value in options.items() for w in (f"--{key}", value)]
-    return run_json([ctx.programs["file_load"], file, phase, "--size", ctx.args.size,
-                     "--seconds", ctx.args.seconds, *words])
+    return run_json([ctx.programs["file_load"], file, phase, "--seconds", ctx.args.seconds,
+                     *words])
 
 
 class SyncCounter:
