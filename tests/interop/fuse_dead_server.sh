@@ -79,8 +79,35 @@ writer_writes() {
   : >"$work/go"
   until [ -e "$work/is_open.wrote" ]; do sleep 0.05; done
 }
+# Reads with several threads at a time, past the cache: enough for every thread of the mount.
+readers='
+import mmap, os, sys, threading, time
+f = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+open(sys.argv[2], "w").close()
+while not os.path.exists(sys.argv[3]): time.sleep(0.05)
+def read(n):
+    os.preadv(f, [mmap.mmap(-1, 1 << 20)], n << 20)
+for n in range(8): threading.Thread(target=read, args=(n,)).start()'
+start_readers() {  # start_readers NAME: has the file open
+  rm -f "$work/is_open" "$work/go"
+  python3 -c "$readers" "$mnt/$1" "$work/is_open" "$work/go" 2>/dev/null &
+  application=$!
+  until [ -e "$work/is_open" ]; do sleep 0.05; done
+}
+readers_wait() {  # is a call of theirs waiting on every thread of the mount?
+  : >"$work/go"
+  local i
+  for i in $(seq 50); do
+    "$bin/nfs-rdma" status --mount "$mnt" --json 2>/dev/null | python3 -c '
+import json, sys
+sys.exit(not all(shard["calls_outstanding"] for shard in json.load(sys.stdin)["shards"]))' && return
+    sleep 0.1
+  done
+  return 1
+}
 
 start_server
+truncate -s 8M "$export_dir/large"
 
 for how in stopped dead; do
   no_answer() { if [ "$how" = stopped ]; then kill -STOP "$server_pid"; else kill_server; fi; }
@@ -115,6 +142,26 @@ for how in stopped dead; do
   kill -INT "$daemon"
   ends_within 25 "$daemon" && ends_within 5 $application && ! mounted
   verdict "$how: SIGINT with an application waiting" $?
+  kill -9 $application 2>/dev/null
+  tidy
+
+  mount_it
+  start_readers large
+  no_answer
+  readers_wait
+  verdict "$how: reads wait on every thread" $?
+  kill -9 $application
+  ends_within 10 $application
+  verdict "$how: their reader can be killed" $?
+  tidy
+
+  mount_it
+  start_readers large
+  no_answer
+  readers_wait
+  kill -TERM "$daemon"
+  ends_within 25 "$daemon" && ends_within 5 $application && ! mounted
+  verdict "$how: SIGTERM with reads waiting on every thread" $?
   kill -9 $application 2>/dev/null
   tidy
 
