@@ -140,7 +140,8 @@ void describe_options(Arguments& arguments) {
       "bytes per operation (1M; 4k when random)")(
       "depth", po::value<std::uint32_t>()->default_value(8)->value_name("D"),
       "operations under way per connection")(
-      "connections", po::value<std::uint32_t>()->default_value(1)->value_name("N"), "")(
+      "connections", po::value<std::uint32_t>()->default_value(1)->value_name("N"),
+      "connections to the server, each with its own depth")(
       "time", po::value<double>()->default_value(10, "10")->value_name("T"), "seconds")(
       "stable", "writes are FILE_SYNC, else UNSTABLE with one COMMIT at the end")(
       "json", "one JSON object");
