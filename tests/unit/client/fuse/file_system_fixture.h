@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileSystemTest: a FileSystem over a server in memory, with an event loop of its own.
+#pragma once
+
+#include "client/fuse/file_system.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "tests/unit/client/fuse/memory_remote.h"
+
+namespace nfsrdma {
+
+inline CallerRef caller(uid_t uid) {
+  return std::make_shared<const Caller>(Caller{uid, uid, {}});
+}
+
+class FileSystemTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    loop_ = std::move(EventLoop::create()).value();
+    build({});
+  }
+  void TearDown() override {
+    remote_.release();
+    run(fs_->finish());
+    fs_.reset();
+  }
+  void build(FileSystemOptions options) {
+    if (fs_ != nullptr) run(fs_->finish());
+    KernelCache kernel;
+    kernel.drop_data = [this](std::uint64_t id) { invalidated_.push_back(id); };
+    kernel.drop_attributes = [this](std::uint64_t id) { outdated_.push_back(id); };
+    kernel.expire_name = [this](std::uint64_t, const std::string& name) {
+      expired_.push_back(name);
+    };
+    fs_ = std::make_unique<FileSystem>(*loop_, remote_, options, std::move(kernel));
+    ASSERT_EQ(run(fs_->start(me_)), 0);
+  }
+  template <typename T>
+  T run(Task<T> task) {
+    return run_to_completion(*loop_, std::move(task));
+  }
+  /// Runs `task` as far as it gets while answers are held back.
+  void start(Task<int> task, int* result) {
+    struct Store {
+      static Task<void> run(Task<int> inner, int* out) { *out = co_await std::move(inner); }
+    };
+    started_.spawn(Store::run(std::move(task), result));
+  }
+  NodeRef look(const std::string& name, RequestContext context) {
+    NodeRef node;
+    last_error_ = run(fs_->lookup(std::move(context), fs_->root, name, &node));
+    if (node != nullptr) fs_->nodes.reference(node);
+    return node;
+  }
+  NodeRef look(const std::string& name) { return look(name, me_); }
+  NodeRef opened(const std::string& name) {
+    NodeRef node = look(name);
+    bool keep = false;
+    EXPECT_EQ(run(fs_->open(me_, node, O_RDWR, &keep)), 0);
+    return node;
+  }
+  int write(const NodeRef& node, std::uint64_t offset, const std::string& text) {
+    return run(fs_->writer_of(*node).write(me_, node, offset, as_bytes(text), nullptr));
+  }
+  std::string read(const NodeRef& node, std::uint64_t offset, std::size_t size) {
+    std::string out(size, '?');
+    std::size_t count = 0;
+    MutableByteSpan sink(reinterpret_cast<std::byte*>(out.data()), size);
+    EXPECT_EQ(run(fs_->read(me_, node, offset, sink, &count)), 0);
+    out.resize(count);
+    return out;
+  }
+  int fsync(const NodeRef& node) {
+    FileWriter& writer = fs_->writer_of(*node);
+    const int error = run(writer.flush(me_, node, true));
+    return error != 0 ? error : writer.take_error();
+  }
+  void age(const NodeRef& node) { node->timer.expire(); }
+  std::vector<std::string> names() {
+    std::vector<std::string> out;
+    for (const auto& [name, object] : remote_.root_object()->names)
+      out.push_back(name);
+    return out;
+  }
+
+  MemoryRemote remote_;
+  std::unique_ptr<EventLoop> loop_;
+  std::unique_ptr<FileSystem> fs_;
+  TaskGroup started_;
+  std::vector<std::uint64_t> invalidated_;
+  std::vector<std::uint64_t> outdated_;
+  std::vector<std::string> expired_;
+  RequestContext me_{caller(0), nullptr};
+  RequestContext other_{caller(1000), nullptr};
+  int last_error_ = 0;
+};
+
+}  // namespace nfsrdma

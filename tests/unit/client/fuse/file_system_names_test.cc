@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileSystem: names, permissions and close-to-open.
+#include "tests/unit/client/fuse/file_system_fixture.h"
+
+namespace nfsrdma {
+namespace {
+
+// --- names ---
+
+TEST_F(FileSystemTest, AFreshNameIsAnsweredFromTheCache) {
+  remote_.add_file("a");
+  age(fs_->root);
+  look("a");
+  look("a");
+  EXPECT_EQ(remote_.calls["lookup"], 1);
+}
+
+TEST_F(FileSystemTest, AnAbsentNameIsAnsweredFromTheCache) {
+  look("a");
+  look("a");
+  EXPECT_EQ(last_error_, ENOENT);
+  EXPECT_EQ(remote_.calls["lookup"], 1);
+}
+
+TEST_F(FileSystemTest, WithPositiveLookupCacheAnAbsentNameIsAskedAgain) {
+  FileSystemOptions options;
+  options.cache_absent_names = false;
+  build(options);
+  look("a");
+  look("a");
+  EXPECT_EQ(remote_.calls["lookup"], 2);
+}
+
+TEST_F(FileSystemTest, ACachedNameIsAskedAgainForAnotherCaller) {
+  remote_.add_file("a");
+  look("a");
+  look("a", other_);
+  EXPECT_EQ(remote_.calls["lookup"], 2);
+}
+
+TEST_F(FileSystemTest, ACallerThatMayNotSearchIsRefusedFromTheCache) {
+  remote_.add_file("a");
+  remote_.root_object()->denied[1000] = access_bits::kLookup;
+  look("a");
+  EXPECT_EQ(run(fs_->permit(other_, fs_->root, access_bits::kLookup, false)), EACCES);
+  look("a", other_);
+  EXPECT_EQ(last_error_, EACCES);
+}
+
+TEST_F(FileSystemTest, NamesAreForgottenWhenTheDirectoryChangedElsewhere) {
+  look("a");
+  remote_.add_file("a");
+  age(fs_->root);
+  ASSERT_EQ(run(fs_->getattr(me_, fs_->root)), 0);
+  EXPECT_NE(look("a"), nullptr);
+}
+
+TEST_F(FileSystemTest, OwnChangesKeepTheOtherNames) {
+  remote_.add_file("a");
+  age(fs_->root);
+  look("a");
+  look("b");
+  ASSERT_EQ(run(fs_->remove(me_, fs_->root, "b")), ENOENT);
+  NodeRef a = look("a");
+  ASSERT_EQ(run(fs_->link(me_, a, fs_->root, "c")), 0);
+  const int before = remote_.calls["lookup"];
+  look("a");
+  look("c");
+  EXPECT_EQ(remote_.calls["lookup"], before);
+}
+
+TEST_F(FileSystemTest, ALateAnswerDoesNotHideANameMadeMeanwhile) {
+  int result = -1;
+  NodeRef found;
+  remote_.hold();
+  start(fs_->lookup(me_, fs_->root, "a", &found), &result);
+  // The file comes into being after the server looked, as far as the client can tell.
+  ++fs_->root->names_epoch;
+  remote_.release();
+  EXPECT_EQ(result, ENOENT);
+  remote_.add_file("a");
+  EXPECT_NE(look("a"), nullptr);
+}
+
+TEST_F(FileSystemTest, TheKernelKeepsNoNamesOfAPrivateDirectory) {
+  remote_.root_object()->attributes.mode = 0700;
+  age(fs_->root);
+  ASSERT_EQ(run(fs_->getattr(me_, fs_->root)), 0);
+  EXPECT_EQ(fs_->entry_seconds(*fs_->root), 0);
+}
+
+TEST_F(FileSystemTest, TheKernelKeepsNamesOfAPublicDirectory) {
+  ASSERT_EQ(run(fs_->getattr(me_, fs_->root)), 0);
+  EXPECT_GT(fs_->entry_seconds(*fs_->root), 0);
+}
+
+TEST_F(FileSystemTest, OneHandleIsOneNode) {
+  NodeRef first = (remote_.add_file("a"), age(fs_->root), look("a"));
+  ASSERT_EQ(run(fs_->link(me_, first, fs_->root, "b")), 0);
+  EXPECT_EQ(look("b"), first);
+}
+
+TEST_F(FileSystemTest, ForgettingDropsTheNode) {
+  remote_.add_file("a");
+  age(fs_->root);
+  const std::size_t before = fs_->nodes.alive();
+  const std::uint64_t id = look("a")->id;
+  fs_->nodes.forget(id, 1);
+  EXPECT_EQ(fs_->nodes.find(id), nullptr);
+  EXPECT_EQ(fs_->nodes.alive(), before);
+}
+
+TEST_F(FileSystemTest, UnwrittenDataKeepsAForgottenNode) {
+  auto file = remote_.add_file("a");
+  age(fs_->root);
+  {
+    NodeRef node = look("a");
+    ASSERT_EQ(write(node, 0, "data"), 0);
+    fs_->nodes.forget(node->id, 1);
+  }
+  run(fs_->finish());
+  EXPECT_EQ(file->stable_data, "data");
+}
+
+// --- permissions ---
+
+TEST_F(FileSystemTest, OpenAsksAsTheCaller) {
+  auto file = remote_.add_file("a");
+  file->denied[1000] = access_bits::kRead;
+  age(fs_->root);
+  NodeRef node = look("a");
+  bool keep = false;
+  EXPECT_EQ(run(fs_->open(other_, node, O_RDONLY, &keep)), EACCES);
+  EXPECT_EQ(run(fs_->open(me_, node, O_RDONLY, &keep)), 0);
+  fs_->close(node);
+}
+
+TEST_F(FileSystemTest, OpenForReadingAndWritingNeedsBothRights) {
+  auto file = remote_.add_file("a");
+  file->denied[1000] = access_bits::kModify;
+  age(fs_->root);
+  NodeRef node = look("a");
+  bool keep = false;
+  EXPECT_EQ(run(fs_->open(other_, node, O_RDWR, &keep)), EACCES);
+  EXPECT_EQ(run(fs_->open(other_, node, O_RDONLY, &keep)), 0);
+  fs_->close(node);
+}
+
+TEST_F(FileSystemTest, OpenForExecutionNeedsExecuteOnly) {
+  auto file = remote_.add_file("a");
+  file->denied[1000] = access_bits::kRead;
+  age(fs_->root);
+  NodeRef node = look("a");
+  bool keep = false;
+  EXPECT_EQ(run(fs_->open(other_, node, O_RDONLY | 0x20, &keep)), 0);
+  fs_->close(node);
+}
+
+// --- close-to-open ---
+
+TEST_F(FileSystemTest, OpenKeepsPagesOfAnUnchangedFile) {
+  remote_.add_file("a", "one");
+  age(fs_->root);
+  NodeRef node = look("a");
+  bool keep = false;
+  ASSERT_EQ(run(fs_->open(me_, node, O_RDONLY, &keep)), 0);
+  EXPECT_TRUE(keep);
+  fs_->close(node);
+}
+
+TEST_F(FileSystemTest, OpenDropsPagesOfAFileChangedElsewhere) {
+  auto file = remote_.add_file("a", "one");
+  age(fs_->root);
+  NodeRef node = look("a");
+  remote_.write_elsewhere(*file, "three");
+  bool keep = true;
+  ASSERT_EQ(run(fs_->open(me_, node, O_RDONLY, &keep)), 0);
+  EXPECT_FALSE(keep);
+  EXPECT_EQ(fs_->visible(*node).size, 5u);
+  EXPECT_EQ(outdated_, std::vector<std::uint64_t>{node->id});
+  fs_->close(node);
+}
+
+TEST_F(FileSystemTest, OpenOfAnUnchangedFileLeavesTheKernelsAttributes) {
+  remote_.add_file("a", "one");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  EXPECT_TRUE(outdated_.empty());
+  fs_->close(node);
+}
+
+TEST_F(FileSystemTest, OwnWritesKeepThePages) {
+  remote_.add_file("a", "one");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  ASSERT_EQ(write(node, 0, "two"), 0);
+  ASSERT_EQ(fsync(node), 0);
+  fs_->close(node);
+  bool keep = false;
+  ASSERT_EQ(run(fs_->open(me_, node, O_RDONLY, &keep)), 0);
+  EXPECT_TRUE(keep);
+  fs_->close(node);
+}
+
+TEST_F(FileSystemTest, AChangeElsewhereOfAnOpenFileInvalidatesItsPages) {
+  auto file = remote_.add_file("a", "one");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  remote_.write_elsewhere(*file, "three");
+  ASSERT_EQ(run(fs_->getattr(me_, node)), 0);
+  EXPECT_EQ(invalidated_, std::vector<std::uint64_t>{node->id});
+  fs_->close(node);
+}
+
+TEST_F(FileSystemTest, AWriteElsewhereBetweenOwnWritesIsNoticed) {
+  auto file = remote_.add_file("a", "one");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  remote_.write_elsewhere(*file, "three");
+  ASSERT_EQ(write(node, 0, "X"), 0);
+  ASSERT_EQ(fsync(node), 0);
+  EXPECT_FALSE(node->cache_valid);
+  fs_->close(node);
+}
+
+TEST_F(FileSystemTest, AnOvertakenAnswerDoesNotBringOldAttributesBack) {
+  remote_.add_file("a", "one");
+  age(fs_->root);
+  NodeRef node = look("a");
+  const Attributes old = node->attributes;
+  const std::uint64_t started = fs_->begin_request();
+  ASSERT_EQ(write(node, 0, "longer"), 0);
+  ASSERT_EQ(fsync(node), 0);
+  fs_->apply(*node, old, started);
+  EXPECT_EQ(node->attributes.size, 6u);
+}
+
+}  // namespace
+}  // namespace nfsrdma
