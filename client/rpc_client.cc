@@ -171,11 +171,10 @@ bool RpcClient::start(RpcCall& call) {
 }
 
 RpcConnection& RpcClient::choose() {
-  if (connections_.size() == 1) return *connections_.front();
-  RpcConnection* best = nullptr;
-  for (std::size_t i = 0; i < connections_.size(); ++i) {
+  RpcConnection* best = connections_[next_connection_].get();
+  for (std::size_t i = 1; i < connections_.size(); ++i) {
     RpcConnection& candidate = *connections_[(next_connection_ + i) % connections_.size()];
-    if (best == nullptr || (candidate.ready() && !best->ready()) ||
+    if ((candidate.ready() && !best->ready()) ||
         (candidate.ready() == best->ready() && candidate.load() < best->load())) {
       best = &candidate;
     }

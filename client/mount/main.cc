@@ -54,7 +54,7 @@ std::string connect_with_patience(MountDaemon& daemon, const MountCommandLine& l
   bool told = false;
   for (;;) {
     bool again = false;
-    const std::string why = daemon.connect(&again);
+    std::string why = daemon.connect(&again);
     if (why.empty()) return {};
     if (!again || std::chrono::steady_clock::now() + kBetweenTries > end) return why;
     if (line.options.background && report.open()) {

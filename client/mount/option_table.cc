@@ -133,7 +133,7 @@ string take_security(MountOptions&, string_view v) {
 string take_local_lock(MountOptions& o, string_view v) {
   if (v == "all") return {};
   if (v == "none") {
-    o.notices.push_back("local_lock=none: locks are local to this host, as with nolock");
+    o.notices.emplace_back("local_lock=none: locks are local to this host, as with nolock");
     return {};
   }
   if (v == "flock" || v == "posix") {
@@ -191,11 +191,11 @@ string set_recovery(MountOptions& o, string_view) {
 }
 /// Locks are always local; asking for it changes nothing, asking for the opposite is told.
 string take_lock(MountOptions& o, string_view) {
-  o.notices.push_back("lock: locks are local to this host, as with nolock");
+  o.notices.emplace_back("lock: locks are local to this host, as with nolock");
   return {};
 }
 string take_fsc(MountOptions& o, string_view) {
-  o.notices.push_back("fsc: there is no cache on disk; ignored");
+  o.notices.emplace_back("fsc: there is no cache on disk; ignored");
   return {};
 }
 
