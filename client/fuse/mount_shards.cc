@@ -30,6 +30,7 @@ std::vector<std::string> MountShards::drop_failed() {
 DataShard* MountShards::choose(Awaited awaited, std::size_t bytes) const {
   const bool behind = awaited == Awaited::kNo && bytes >= kLarge;
   if (!behind && main_load_ < kBusy) return nullptr;
+  if (bytes < kLarge && !spare_processors_) return nullptr;
   DataShard* best = nullptr;
   std::uint64_t least = behind ? UINT64_MAX : main_load_;
   for (const auto& shard : shards_) {

@@ -14,8 +14,10 @@ namespace nfsrdma {
 
 class MountShards {
  public:
-  /// `main` outlives this and belongs to the thread that uses this.
-  explicit MountShards(AsyncMount& main) : main_(main) {}
+  /// `main` outlives this and belongs to the thread that uses this. `spare_processors`: are there
+  /// more of them than the mount has threads?
+  MountShards(AsyncMount& main, bool spare_processors)
+      : main_(main), spare_processors_(spare_processors) {}
 
   void add(std::unique_ptr<DataShard> shard) { shards_.push_back(std::move(shard)); }
   /// All have attached or failed to.
@@ -38,7 +40,9 @@ class MountShards {
   ///   large, not awaited   the data shard with the least under way: nobody minds the hand-over,
   ///                        and the main thread has the next piece to fetch from the kernel
   ///   all else             the main thread, until it has kBusy under way (one large transfer or
-  ///                        eight small ones); then whoever has the least
+  ///                        eight small ones); then whoever has the least. Small ones only where
+  ///                        processors are to spare: on busy ones they pay a sixth more CPU for
+  ///                        the hand-over and gain nothing
   ///
   /// client/fuse/README.md has the measurements.
   DataShard* choose(Awaited awaited, std::size_t bytes) const;
@@ -74,6 +78,7 @@ class MountShards {
  private:
   AsyncMount& main_;
   std::vector<std::unique_ptr<DataShard>> shards_;
+  const bool spare_processors_;
   std::uint64_t main_load_ = 0;
 };
 

@@ -244,8 +244,8 @@ std::string MountDaemon::connect(bool* again) {
 }
 
 void MountDaemon::start_shards(const MountSettings& settings) {
-  shards_ = std::make_unique<MountShards>(*server_);
   const std::uint32_t threads = threads_of(line_);
+  shards_ = std::make_unique<MountShards>(*server_, std::thread::hardware_concurrency() > threads);
   for (std::uint32_t i = 1; i < threads; ++i) {
     MountSettings its = settings;
     its.connections = connections_of_thread(line_.options.connections, threads, i);

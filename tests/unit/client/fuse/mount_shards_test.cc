@@ -14,7 +14,7 @@ constexpr auto kNo = MountShards::Awaited::kNo;
 
 class MountShardsTest : public ShardFixture {
  protected:
-  MountShardsTest() : main_(main_server_.mount(*loop_)), shards_(*main_) {}
+  MountShardsTest() : main_(main_server_.mount(*loop_)), shards_(*main_, true) {}
   ~MountShardsTest() override {
     shards_.abort_all();
     while (tasks_.running() != 0)
@@ -81,6 +81,16 @@ TEST_F(MountShardsTest, SmallReadsAreSpreadOnceEightAreUnderWay) {
   }
   EXPECT_EQ(shards_.choose(kYes, kSmall), &first);
   EXPECT_EQ(shards_.choose(kNo, kSmall), &first);
+}
+
+TEST_F(MountShardsTest, WithoutProcessorsToSpareSmallOnesStay) {
+  MountShards shards(*main_, false);
+  auto shard = start(first_server_);
+  DataShard& added = *shard;
+  shards.add(std::move(shard));
+  const MountShards::OnMain busy(shards, 10 * kLarge);
+  EXPECT_EQ(shards.choose(kYes, kSmall), nullptr);
+  EXPECT_EQ(shards.choose(kYes, kLarge), &added);
 }
 
 TEST_F(MountShardsTest, WhatNobodyWaitsForIsLeftToTheDataShards) {
