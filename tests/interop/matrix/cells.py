@@ -54,7 +54,7 @@ CELLS = [
     Cell("7-tcp-kernel", "nfs-rdmad on TCP <- Linux client over TCP",
          sides.Pair(), sides.OurServer("none"), sides.KernelClient(rdma=False), SERVER),
     Cell("7-tcp-libnfs", "nfs-rdmad on TCP <- libnfs",
-         sides.Pair(), sides.OurServer("none"), sides.Libnfs(), ("nfs-rdmad",), kind="libnfs"),
+         sides.Pair(), sides.OurServer("none"), sides.Libnfs(), SERVER, kind="libnfs"),
 ]
 
 NO_CRC_KEY = "neither rdma.conf nor the mount has a key that asks for CRC yet"
@@ -69,7 +69,8 @@ EXCEPTIONS = [
     ("0-*siw", "crc-on", "Linux's siw never asks for CRC and has no parameter for it"),
     ("6-siw-siw", "crc-on", "Linux's siw never asks for CRC and has no parameter for it"),
     ("*", "crc-on", NO_CRC_KEY),
-    ("4-*", "inline-*", "knfsd's threshold is its sysctl max_req_size, which it takes 4096 from"),
+    ("[045]-knfsd-*", "credits-[12]", "knfsd's sysctl max_requests takes no fewer than 4"),
+    ("[045]-knfsd-*", "inline-1024", "knfsd's sysctl max_req_size takes no less than 4096"),
 ]
 
 

@@ -215,6 +215,9 @@ class Knfsd:
         if settings.credits is not None:
             run("modprobe", "-a", "rpcrdma")
             write("/proc/sys/sunrpc/svc_rdma/max_requests", settings.credits)
+        if settings.inline is not None:
+            run("modprobe", "-a", "rpcrdma")
+            write("/proc/sys/sunrpc/svc_rdma/max_req_size", settings.inline)
         namespace = ["srv"] if self.network.in_server else []
         run("rig", "nfsd", EXPORT, *namespace)
 

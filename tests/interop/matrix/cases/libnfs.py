@@ -32,7 +32,7 @@ class Client:
     def call(self, name, *arguments):
         got = getattr(self.library, f"nfs_{name}")(self.context, *arguments)
         if got < 0:
-            raise Failed(f"nfs_{name}{arguments}: {got}, {self.error()}")
+            raise Failed(f"nfs_{name}{str(arguments)[:60]}: {got}, {self.error()}")
         return got
 
     def call_fails(self, number, name, *arguments):
@@ -116,7 +116,8 @@ def changes(t):
     client.call("chmod", b"/hard", 0o4751)
     expect_equal(os.stat(t.server_path("hard")).st_mode & 0o7777, 0o4751, "mode")
     client.call_fails(errno.ENOENT, "unlink", b"/missing")
-    for length in (1, 255, 1023, 4000):
+    # With 4000 bytes libnfs 4.0 itself gives up: "Failed to send SYMLINK call".
+    for length in (1, 255, 1023, 3000):
         target = (b"t/" * length)[:length]
         client.call("symlink", target, b"/to-%d" % length)
         expect_equal(os.readlink(t.server_path(f"to-{length}")), target.decode(), "target")
