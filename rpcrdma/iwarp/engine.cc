@@ -95,6 +95,7 @@ void Engine::add_work(const WorkRequest& request) {
     case WorkOpcode::kRead:
       work->msn = next_read_msn_++;
       if (work->length > 0) {
+        NFSRDMA_CHECK(request.read_sink != nullptr);
         work->sink_stag = request.read_sink->handle();
         work->sink_offset =
             request.read_sink->remote_offset() +
