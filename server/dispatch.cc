@@ -386,6 +386,7 @@ void Dispatcher::send(ServedCall& served, bool remember) {
     return reply_status(served, xdr::accept_stat::SYSTEM_ERR);
   }
   if (served.entry != nullptr) {
+    NFSRDMA_CHECK(shared_.replies != nullptr);
     ReplyCache::Entry* entry = std::exchange(served.entry, nullptr);
     if (remember && encoder.payloads().empty()) {
       shared_.replies->finish(entry, encoder.bytes().subspan(served.results_mark));
@@ -393,6 +394,7 @@ void Dispatcher::send(ServedCall& served, bool remember) {
       shared_.replies->abandon(entry);
     }
   }
+  NFSRDMA_CHECK(served.auth.flavor != nullptr);
   served.auth.flavor->wrap_results(served.auth, encoder, served.results_mark);
   served.call->reply(encoder, std::move(served.request.payload));
   recycle(served);

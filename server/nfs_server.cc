@@ -273,7 +273,7 @@ std::string NfsServer::status_document(const std::vector<ShardReport>& reports) 
   inputs.commits = context_->committer.stats();
   inputs.cached_files = context_->files.size();
   for (const ListenerInfo& info : listener_infos_) {
-    inputs.listeners.push_back({info.transport, info.address.text()});
+    inputs.listeners.emplace_back(info.transport, info.address.text());
   }
   return make_status_document(inputs);
 }
