@@ -4,6 +4,7 @@
 #include "client/fuse/file_system.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <random>
@@ -210,6 +211,9 @@ Attributes FileSystem::visible(const Node& node) const {
 }
 
 double FileSystem::attribute_seconds(const Node& node) const {
+  // The next write may take the set-id bits away on the server, and the kernel would not ask.
+  if (node.attributes.type == FileType::kRegular && (node.attributes.mode & (S_ISUID | S_ISGID)))
+    return 0;
   return std::chrono::duration<double>(node.timer.left(loop.now())).count();
 }
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "client/fuse/device_io.h"
 #include "rpcrdma/base/json_writer.h"
 #include "rpcrdma/base/log.h"
 #include "rpcrdma/connection_json.h"
@@ -301,6 +302,8 @@ std::string MountDaemon::mount() {
     return fmt::format("could not mount on {}", mount_point_);
   }
   kernel_has_it_ = true;
+  if (Result<void> taken = take_over_device_io(session_); !taken.ok())
+    return taken.error().message();
   notifier_ = std::make_unique<Notifier>(session_);
   channel_ =
       std::make_unique<Channel>(loop_, session_, operations_->blocks, [this] { on_ended(); });

@@ -176,6 +176,10 @@ check "user: a file opened before a chmod stays open" '
 check "user: set-id bits go when written" '
   $user bash -c "echo a > home/sid"; chmod 6755 home/sid; chmod 6777 home/sid
   $user bash -c "echo b >> home/sid"; [ "$(stat -c %a home/sid)" = 777 ]'
+check "user: also when somebody else writes, who may" '
+  chmod 6777 home/sid; chmod 755 home
+  setpriv --reuid 1001 --regid 1001 --clear-groups -- bash -c "echo c >> home/sid"
+  [ "$(stat -c %a home/sid)" = 777 ]; [ "$(tail -n 1 home/sid)" = c ]'
 
 check "user: a directory closed here is closed at once" '
   mkdir pub; echo data > pub/f; $user cat pub/f; $user stat pub/f; (exec 5<pub/f; chmod 700 pub

@@ -94,6 +94,16 @@ TEST_F(FileSystemTest, TheKernelKeepsNamesOfAPublicDirectory) {
   EXPECT_GT(fs_->entry_seconds(*fs_->root), 0);
 }
 
+TEST_F(FileSystemTest, TheKernelKeepsNoAttributesOfASetIdFile) {
+  remote_.add_file("f");
+  const NodeRef node = look("f");
+  EXPECT_GT(fs_->attribute_seconds(*node), 0);
+  SetAttributes set;
+  set.mode = 04755;
+  ASSERT_EQ(run(fs_->setattr(me_, node, set)), 0);
+  EXPECT_EQ(fs_->attribute_seconds(*node), 0);
+}
+
 TEST_F(FileSystemTest, OneHandleIsOneNode) {
   NodeRef first = (remote_.add_file("a"), age(fs_->root), look("a"));
   ASSERT_EQ(run(fs_->link(me_, first, fs_->root, "b")), 0);
