@@ -401,7 +401,10 @@ void Dispatcher::send(ServedCall& served, bool remember) {
 }
 
 void Dispatcher::drop(ServedCall& served) {
-  if (served.entry != nullptr) shared_.replies->abandon(std::exchange(served.entry, nullptr));
+  if (served.entry != nullptr) {
+    NFSRDMA_CHECK(shared_.replies != nullptr);
+    shared_.replies->abandon(std::exchange(served.entry, nullptr));
+  }
   served.call->drop();
   recycle(served);
 }
