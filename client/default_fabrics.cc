@@ -7,11 +7,17 @@
 
 namespace nfsrdma {
 
-Fabrics default_fabrics() {
+Fabrics default_fabrics(bool require_crc) {
   // Never destroyed: mounts in other static objects may outlive us.
   static Fabric* const verbs = verbs::make_fabric({}).release();
   static Fabric* const iwarp = iwarp::make_fabric({}).release();
-  return {verbs, iwarp, "", ""};
+  if (!require_crc) return {verbs, iwarp, "", ""};
+  static Fabric* const with_crc = [] {
+    iwarp::IwarpOptions options;
+    options.require_crc = true;
+    return iwarp::make_fabric(options).release();
+  }();
+  return {verbs, with_crc, "", ""};
 }
 
 }  // namespace nfsrdma

@@ -6,7 +6,7 @@
 
 namespace nfsrdma {
 
-/// Any thread.
-Fabrics default_fabrics();
+/// Any thread. `require_crc`: connections over iWARP ask for CRC32c (MPA).
+Fabrics default_fabrics(bool require_crc = false);
 
 }  // namespace nfsrdma

@@ -40,6 +40,8 @@ struct MountSettings {
 
   ProtoChoice proto = ProtoChoice::kAuto;
   FabricChoice fabric = FabricChoice::kAuto;
+  /// iWARP: ask for CRC32c. For default_fabrics(); fabrics made otherwise have their own mind.
+  bool require_crc = false;
   std::uint16_t rdma_port = 20049;
   std::uint16_t tcp_port = 2049;
   /// MOUNT protocol: this TCP port only; 0: over the NFS connection itself, then tcp_port, then

@@ -78,6 +78,14 @@ Parsed set_fabric(std::string_view value, MountSettings* s) {
   return {};
 }
 
+Parsed set_crc(std::string_view value, MountSettings* s) {
+  if (value != "auto" && value != "require") {
+    return "crc=" + std::string(value) + ": expected auto or require";
+  }
+  s->require_crc = value == "require";
+  return {};
+}
+
 Parsed set_flag(std::string_view key, std::string_view value) {
   if (value.empty()) return {};
   return std::string(key) + "=" + std::string(value) + ": takes no value";
@@ -86,6 +94,7 @@ Parsed set_flag(std::string_view key, std::string_view value) {
 Parsed set_option(std::string_view key, std::string_view value, MountSettings* s) {
   if (key == "proto") return set_proto(value, s);
   if (key == "fabric") return set_fabric(value, s);
+  if (key == "crc") return set_crc(value, s);
   if (key == "vers" || key == "nfsvers" || key == "version") {
     if (value == "3") return {};
     return std::string(key) + "=" + std::string(value) + ": only version 3 is supported";
@@ -110,7 +119,7 @@ Parsed set_option(std::string_view key, std::string_view value, MountSettings* s
     return set_flag(key, value);
   }
   return "unknown option " + quoted(key) +
-         "; known are proto, fabric, vers, port, tcpport, mountport, uid, gid, rsize, wsize, "
+         "; known are proto, fabric, crc, vers, port, tcpport, mountport, uid, gid, rsize, wsize, "
          "timeo, retrans, soft, hard, nconnect";
 }
 

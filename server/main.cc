@@ -94,7 +94,9 @@ std::vector<NfsServer::FabricUse> make_fabrics(const Config& config) {
   std::vector<NfsServer::FabricUse> fabrics;
   if (!config.load || config.fabric == "none") return fabrics;
   if (config.fabric == "iwarp" || config.fabric == "auto") {
-    fabrics.push_back({iwarp::make_fabric({}), true});
+    iwarp::IwarpOptions options;
+    options.require_crc = config.crc == "require";
+    fabrics.push_back({iwarp::make_fabric(options), true});
   }
   if (config.fabric == "verbs" || config.fabric == "auto") {
     fabrics.push_back({verbs::make_fabric({}), config.fabric == "verbs"});

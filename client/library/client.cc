@@ -11,7 +11,8 @@ namespace {
 Task<nfsrdma::Result<void>> connect(Mount::Impl& impl, MountSettings settings,
                                     std::string* detail) {
   std::string rest;
-  auto mount = co_await open_longest_export(impl.driver->loop(), default_fabrics(),
+  Fabrics fabrics = default_fabrics(settings.require_crc);
+  auto mount = co_await open_longest_export(impl.driver->loop(), std::move(fabrics),
                                             std::move(settings), &rest, detail);
   if (!mount.ok()) co_return mount.error();
   impl.mount = std::move(*mount);

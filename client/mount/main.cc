@@ -71,7 +71,7 @@ std::string connect_with_patience(MountDaemon& daemon, const MountCommandLine& l
 int serve(const MountCommandLine& line, const std::string& mount_point, Report report) {
   auto loop = EventLoop::create();
   if (!loop.ok()) return complain(kSystem, loop.error().message());
-  const Fabrics fabrics = default_fabrics();
+  const Fabrics fabrics = default_fabrics(line.options.require_crc);
   int code = 0;
   {
     MountDaemon daemon(**loop, fabrics, line, mount_point);

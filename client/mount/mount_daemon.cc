@@ -166,6 +166,7 @@ MountSettings settings_of(const MountCommandLine& line) {
   settings.fabric = o.fabric == MountFabric::kVerbs   ? FabricChoice::kVerbs
                     : o.fabric == MountFabric::kIwarp ? FabricChoice::kIwarp
                                                       : FabricChoice::kAuto;
+  settings.require_crc = o.require_crc;
   settings.rdma_port = o.rdma_port();
   settings.tcp_port = o.effective_tcp_port();
   settings.mount_port = o.mount_port;

@@ -96,6 +96,12 @@ string take_mount_proto(MountOptions& o, string_view v) {
   return {};
 }
 
+string take_crc(MountOptions& o, string_view v) {
+  if (v != "auto" && v != "require") return fmt::format("'{}' is not one of auto, require", v);
+  o.require_crc = v == "require";
+  return {};
+}
+
 string take_fabric(MountOptions& o, string_view v) {
   if (v == "auto") {
     o.fabric = MountFabric::kAuto;
@@ -215,6 +221,7 @@ constexpr OptionRow kTable[] = {
     {"udp", Value::kNone, refuse_udp},
     {"proto", Value::kRequired, take_proto},
     {"fabric", Value::kRequired, take_fabric},
+    {"crc", Value::kRequired, take_crc},
     {"vers", Value::kRequired, take_version},
     {"nfsvers", Value::kRequired, take_version},
     {"v3", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "3"); }},

@@ -118,6 +118,7 @@ std::string MountOptions::text() const {
   add(fmt::format("vers={},proto={}", version, proto_text(*this)));
   if (proto != MountProto::kTcp) {
     add(fmt::format("fabric={},port={}", fabric_text(fabric), rdma_port()));
+    if (require_crc) add("crc=require");
   }
   if (proto != MountProto::kRdma) add(fmt::format("tcpport={}", effective_tcp_port()));
   if (mount_port != 0) add(fmt::format("mountport={}", mount_port));

@@ -24,6 +24,7 @@ struct MountOptions {
   MountProto proto = MountProto::kAuto;
   MountFamily family = MountFamily::kAny;
   MountFabric fabric = MountFabric::kAuto;
+  bool require_crc = false;  // iWARP
   unsigned version = 3;
   std::uint16_t port = 0;      // as given; 0: not given
   std::uint16_t tcp_port = 0;  // as given; 0: not given

@@ -175,8 +175,9 @@ int run_bench(const Words& words) {
     return kExitFailure;
   }
   BenchResult result;
-  Result<void> done = (*driver)->run(
-      run_load((*driver)->loop(), default_fabrics(), settings, options, &result, &detail));
+  Result<void> done =
+      (*driver)->run(run_load((*driver)->loop(), default_fabrics(settings.require_crc), settings,
+                              options, &result, &detail));
   if (!done.ok()) {
     complain("bench", detail.empty() ? done.error().message() : detail);
     return kExitFailure;

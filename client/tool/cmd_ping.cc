@@ -111,7 +111,8 @@ int run_ping(const Words& words) {
   OpContext op;
   op.identity = settings.identity;
   PingResult result;
-  std::unique_ptr<RpcClient> rpc = make_rpc_client((*driver)->loop(), default_fabrics(), settings);
+  std::unique_ptr<RpcClient> rpc =
+      make_rpc_client((*driver)->loop(), default_fabrics(settings.require_crc), settings);
   Result<void> done = (*driver)->run(
       ping(*rpc, op, arguments.get<std::uint32_t>("count"),
            std::chrono::milliseconds(arguments.get<std::uint32_t>("interval")), &result, &detail));

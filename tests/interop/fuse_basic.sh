@@ -289,6 +289,12 @@ wait $writer
 check "cp -a through four kills" '[ "$(cat '"$work"'/cp.rc)" = 0 ]; diff -r /usr/include/linux killed_tree; diff -r /usr/include/linux "$export_dir/killed_tree"'
 
 if [ "$fabric" = iwarp ] && [ -x "$bin/nfs-rdma" ]; then
+  mount_it crc=require "$mnt2"
+  check "CRC32c when the mount asks for it" "
+    $bin/nfs-rdma status --mount . --json | grep -q '\"crc\":false'
+    $bin/nfs-rdma status --mount $mnt2 --json | grep -q '\"crc\":true'
+    cmp $mnt2/killed $work/rnd"
+  umount "$mnt2"
   check "status says RDMA" "$bin/nfs-rdma status --mount . --json | tee $work/status.json | grep -q '\"fabric\":\"iwarp\"'"
 fi
 

@@ -70,10 +70,12 @@ TEST(MountUrl, BadPercentSignsAreRefused) {
 
 TEST(MountUrl, AllOptions) {
   MountSettings s = parsed(
-      "nfs://h/p?proto=rdma&fabric=iwarp&vers=3&tcpport=1&mountport=2&uid=3&gid=4&rsize=64k"
+      "nfs://h/"
+      "p?proto=rdma&fabric=iwarp&crc=require&vers=3&tcpport=1&mountport=2&uid=3&gid=4&rsize=64k"
       "&wsize=1m&timeo=50&retrans=5&soft&nconnect=4");
   EXPECT_EQ(s.proto, ProtoChoice::kRdma);
   EXPECT_EQ(s.fabric, FabricChoice::kIwarp);
+  EXPECT_TRUE(s.require_crc);
   EXPECT_EQ(s.tcp_port, 1);
   EXPECT_EQ(s.mount_port, 2);
   EXPECT_EQ(s.identity.uid, 3u);
@@ -101,6 +103,11 @@ TEST(MountUrl, NumbersOutOfRangeNameTheRange) {
   EXPECT_NE(refused("nfs://h/p?rsize=17m").find("16m"), std::string::npos);
   EXPECT_NE(refused("nfs://h/p?nconnect=0").find("1 to 16"), std::string::npos);
   EXPECT_NE(refused("nfs://h:0/p").find("1 to 65535"), std::string::npos);
+}
+
+TEST(MountUrl, CrcIsOneOfTwo) {
+  EXPECT_FALSE(parsed("nfs://h/p?crc=auto").require_crc);
+  EXPECT_NE(refused("nfs://h/p?crc=off").find("expected auto or require"), std::string::npos);
 }
 
 TEST(MountUrl, FabricWithTcpMakesNoSense) {

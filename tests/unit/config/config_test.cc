@@ -95,6 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadLine{"NFSoRDMA_PORT= 20049", 16, "needs quotes"},
                     BadLine{"NFSoRDMA_LOAD=maybe", 0, "yes or no"},
                     BadLine{"NFSoRDMA_FABRIC=ib", 0, "one of auto, verbs, iwarp, none"},
+                    BadLine{"NFSoRDMA_CRC=yes", 0, "one of auto, require"},
                     BadLine{"NFSoRDMA_FABRIC=auto|verbs", 21, "must be quoted"},
                     BadLine{"NFSoRDMA_INLINE=512", 0, "a size from 1K to 64K"},
                     BadLine{"NFSoRDMA_INLINE=4Q", 0, "a size from 1K to 64K"},

@@ -41,6 +41,9 @@ INSTANTIATE_TEST_SUITE_P(
         GoodCase{"proto=rdma6,port=20050", "rw,vers=3,proto=rdma6,fabric=auto,port=20050," + kTail},
         GoodCase{"tcp", "rw,vers=3,proto=tcp,tcpport=2049," + kTail},
         GoodCase{"proto=tcp6,port=12049", "rw,vers=3,proto=tcp6,tcpport=12049," + kTail},
+        GoodCase{"rdma,crc=require",
+                 "rw,vers=3,proto=rdma,fabric=auto,port=20049,crc=require," + kTail},
+        GoodCase{"rdma,crc=auto", "rw,vers=3,proto=rdma,fabric=auto,port=20049," + kTail},
         GoodCase{"tcpport=12049,fabric=iwarp",
                  "rw,vers=3,proto=auto,fabric=iwarp,port=20049,tcpport=12049," + kTail},
         GoodCase{"ro,nosuid,nodev,noexec,noatime,nodiratime",
@@ -92,6 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"proto=sctp",
                 "parse: mount option 'proto=sctp': 'sctp' is not one of auto, rdma, rdma6, tcp, "
                 "tcp6"},
+        BadCase{"crc=yes", "parse: mount option 'crc=yes': 'yes' is not one of auto, require"},
         BadCase{"fabric=ib",
                 "parse: mount option 'fabric=ib': 'ib' is not one of auto, verbs, iwarp"},
         BadCase{"port", "parse: mount option 'port' needs a value"},
