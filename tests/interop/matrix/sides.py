@@ -143,6 +143,8 @@ class OurServer:
             keys.append(f"NFSoRDMA_CREDITS={settings.credits}")
         if settings.inline is not None:
             keys.append(f"NFSoRDMA_INLINE={settings.inline}")
+        if settings.crc:
+            keys.append("NFSoRDMA_CRC=require")
         with open("/run/nfs-rdmad/rdma.conf", "w", encoding="ascii") as config:
             config.write("".join(key + "\n" for key in keys))
         self.command = [
@@ -294,6 +296,8 @@ class OurClient:
         options = ["proto=rdma", f"fabric={self.fabric}", f"port={RDMA_PORT}", "retry=0"]
         if bench.settings.transfer:
             options += [f"rsize={bench.settings.transfer}", f"wsize={bench.settings.transfer}"]
+        if bench.settings.crc:
+            options.append("crc=require")
         os.makedirs(where, exist_ok=True)
         done = subprocess.run(
             [f"{PROGRAMS}/mount.nfs-rdma", f"{bench.network.server_address}:{EXPORT}", where, "-v",
@@ -303,6 +307,8 @@ class OurClient:
         expect(mounted(where), "mount.nfs-rdma said 0, but nothing is mounted")
         for connection in status("--mount", where)["connections"]:
             expect_equal(connection["fabric"], self.fabric, "the mount's fabric")
+            if bench.settings.crc is not None:
+                expect_equal(connection["crc"], bench.settings.crc, "CRC in use by the mount")
 
     def unmount(self, where):
         daemons = self.daemons(where)
