@@ -82,6 +82,9 @@ class Pair:
         self.server = server
 
     def up(self):
+        # `ip netns exec` gives a server started later a copy of the client's mount. Without this it
+        # would outlive the client's umount there, and with it the mount's daemon.
+        run("mount", "--make-rshared", "/")
         run("rig", "pair", "none")
         if self.client or self.server:
             run("modprobe", "-a", "siw", "ib_uverbs", "rdma_ucm")
