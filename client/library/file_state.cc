@@ -34,6 +34,14 @@ Task<Result<std::size_t>> FileState::read(const OpContext& op, MutableByteSpan i
 
 Task<Result<std::size_t>> FileState::write(const OpContext& op, ByteSpan data,
                                            std::uint64_t offset) {
+  Use use(*this);
+  NFSRDMA_CO_TRY(std::size_t written, co_await write_here(op, data, offset));
+  NFSRDMA_CO_CHECK_OK(co_await make_room(op));
+  co_return written;
+}
+
+Task<Result<std::size_t>> FileState::write_here(const OpContext& op, ByteSpan data,
+                                                std::uint64_t offset) {
   while (alone_)
     co_await changed_.wait();
   ++writers_;
@@ -56,16 +64,21 @@ Task<Result<std::size_t>> FileState::write(const OpContext& op, ByteSpan data,
     // Some pieces of this very write may be lost already; which ones only a flush finds out.
     NFSRDMA_CO_CHECK_OK(co_await flush(op));
   }
-  while (budget_.limit != 0 && budget_.used() > budget_.limit && budget_.oldest() != nullptr) {
-    FileState* oldest = budget_.oldest();
-    Result<void> flushed = co_await oldest->flush(op);
-    if (!flushed.ok()) {
-      if (oldest == this) co_return flushed.error();
-      oldest->failed_ = flushed.error();
-      break;
-    }
-  }
   co_return data.size();
+}
+
+/// Flushes whatever was written to longest ago until the budget holds.
+Task<Result<void>> FileState::make_room(const OpContext& op) {
+  while (budget_.limit != 0 && budget_.used() > budget_.limit && budget_.oldest() != nullptr) {
+    FileState& oldest = *budget_.oldest();
+    Use use(oldest);
+    Result<void> flushed = co_await oldest.flush(op);
+    if (flushed.ok()) continue;
+    if (&oldest == this) co_return flushed.error();
+    oldest.failed_ = flushed.error();
+    break;
+  }
+  co_return Result<void>();
 }
 
 Task<Result<void>> FileState::flush(const OpContext& op) {
@@ -75,12 +88,17 @@ Task<Result<void>> FileState::flush(const OpContext& op) {
   while (writers_ != 0)
     co_await changed_.wait();
   Result<void> result = co_await flush_alone(op);
+  if (result.ok() && failed_) result = *std::exchange(failed_, std::nullopt);
   alone_ = false;
   changed_.wake_all();
-  if (result.ok() && failed_) {
-    result = *failed_;
-    failed_.reset();
-  }
+  co_return std::move(result);
+}
+
+Task<Result<void>> FileState::close(const OpContext& op) {
+  Result<void> result = co_await flush(op);
+  while (users_ != 0)
+    co_await changed_.wait();
+  if (result.ok() && failed_) result = *std::exchange(failed_, std::nullopt);
   co_return std::move(result);
 }
 

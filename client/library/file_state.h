@@ -41,8 +41,29 @@ class FileState : public ListNode<FileState> {
   /// COMMIT, writing again what got lost, until everything so far is stable.
   Task<Result<void>> flush(const OpContext& op);
   Task<Result<void>> truncate(const OpContext& op, std::uint64_t size);
+  /// flush(), and then until nobody uses this any more: the writer of another file may be making
+  /// room in the budget by flushing it. It can be destroyed where the Task ends, whatever its
+  /// result.
+  Task<Result<void>> close(const OpContext& op);
 
  private:
+  /// Somebody is inside; close() waits for the end.
+  class Use {
+   public:
+    explicit Use(FileState& file) : file_(file) { ++file_.users_; }
+    /// The file may be gone afterwards.
+    ~Use() {
+      if (--file_.users_ == 0) file_.changed_.wake_all();
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    FileState& file_;
+  };
+
+  Task<Result<std::size_t>> write_here(const OpContext& op, ByteSpan data, std::uint64_t offset);
+  Task<Result<void>> make_room(const OpContext& op);
   Task<Result<void>> flush_alone(const OpContext& op);
   Task<Result<void>> write_again(const OpContext& op);
   void account(std::size_t before);
@@ -53,8 +74,9 @@ class FileState : public ListNode<FileState> {
   Stability stability_;
   UnstableData unstable_;
   std::size_t writers_ = 0;
+  std::size_t users_ = 0;
   bool alone_ = false;
-  WaitList changed_;               // writers_ or alone_ did
+  WaitList changed_;               // writers_, users_ or alone_ did
   std::optional<Error> failed_{};  // of a flush nobody asked for; reported once by the next
 };
 

@@ -24,7 +24,7 @@ class RemoteFile final : public SideFile {
     co_return Result<void>();
   }
   Task<Result<std::uint64_t>> finish() override {
-    NFSRDMA_CO_CHECK_OK(co_await state_->flush(impl_->op));
+    NFSRDMA_CO_CHECK_OK(co_await state_->close(impl_->op));
     NFSRDMA_CO_TRY(Attributes now, co_await impl_->mount->getattr(impl_->op, state_->handle()));
     co_return now.size;
   }

@@ -116,6 +116,31 @@ TEST_F(FileStateTest, OverTheBudgetTheOldestFileIsCommitted) {
   EXPECT_EQ(budget_.used(), 3u);
 }
 
+TEST_F(FileStateTest, CloseWaitsForAnotherFilesWriterThatFlushesThisOne) {
+  struct Closer {
+    static Task<void> run(std::unique_ptr<FileState> file, OpContext op, bool* done) {
+      EXPECT_TRUE((co_await file->close(op)).ok());
+      file.reset();
+      *done = true;
+    }
+  };
+  budget_.limit = 4;
+  auto first = open();
+  auto second = open();
+  write(*first, "abc", 0);
+  answer_write(5);
+  write(*second, "def", 0);
+  answer_write(5);
+  // The writer of `second` is committing `first`, which its owner closes meanwhile.
+  bool closed = false;
+  group_.spawn(Closer::run(std::move(first), op_, &closed));
+  EXPECT_FALSE(closed);
+  answer_commit(5);
+  EXPECT_TRUE(closed);
+  EXPECT_TRUE(written_ && written_->ok());
+  EXPECT_EQ(budget_.used(), 3u);
+}
+
 TEST_F(FileStateTest, AFailedCommitIsReported) {
   auto file = open();
   write(*file, "abc", 0);
