@@ -224,7 +224,7 @@ namespace {
 
 /// Flushes and drops the state where no other coroutine runs.
 Task<nfsrdma::Result<void>> close_state(File::Impl& file) {
-  nfsrdma::Result<void> result = co_await file.state->close(file.mount->op);
+  nfsrdma::Result<void> result = co_await file.state->flush(file.mount->op);
   file.state.reset();
   co_return std::move(result);
 }

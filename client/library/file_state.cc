@@ -34,7 +34,6 @@ Task<Result<std::size_t>> FileState::read(const OpContext& op, MutableByteSpan i
 
 Task<Result<std::size_t>> FileState::write(const OpContext& op, ByteSpan data,
                                            std::uint64_t offset) {
-  Use use(*this);
   NFSRDMA_CO_TRY(std::size_t written, co_await write_here(op, data, offset));
   NFSRDMA_CO_CHECK_OK(co_await make_room(op));
   co_return written;
@@ -70,35 +69,44 @@ Task<Result<std::size_t>> FileState::write_here(const OpContext& op, ByteSpan da
 /// Flushes whatever was written to longest ago until the budget holds.
 Task<Result<void>> FileState::make_room(const OpContext& op) {
   while (budget_.limit != 0 && budget_.used() > budget_.limit && budget_.oldest() != nullptr) {
-    FileState& oldest = *budget_.oldest();
-    Use use(oldest);
-    Result<void> flushed = co_await oldest.flush(op);
-    if (flushed.ok()) continue;
-    if (&oldest == this) co_return flushed.error();
-    oldest.failed_ = flushed.error();
-    break;
+    const std::shared_ptr<FileState> oldest = budget_.oldest()->shared_from_this();
+    if (oldest.get() == this) {
+      NFSRDMA_CO_CHECK_OK(co_await flush(op));
+    } else {
+      Result<void> flushed = co_await oldest->flush_for_others(op);
+      if (!flushed.ok()) break;
+    }
   }
   co_return Result<void>();
 }
 
-Task<Result<void>> FileState::flush(const OpContext& op) {
+Task<void> FileState::begin_alone() {
   while (alone_)
     co_await changed_.wait();
   alone_ = true;
   while (writers_ != 0)
     co_await changed_.wait();
-  Result<void> result = co_await flush_alone(op);
-  if (result.ok() && failed_) result = *std::exchange(failed_, std::nullopt);
+}
+
+void FileState::end_alone() {
   alone_ = false;
   changed_.wake_all();
+}
+
+Task<Result<void>> FileState::flush(const OpContext& op) {
+  co_await begin_alone();
+  Result<void> result = co_await flush_alone(op);
+  if (result.ok() && failed_) result = *std::exchange(failed_, std::nullopt);
+  end_alone();
   co_return std::move(result);
 }
 
-Task<Result<void>> FileState::close(const OpContext& op) {
-  Result<void> result = co_await flush(op);
-  while (users_ != 0)
-    co_await changed_.wait();
-  if (result.ok() && failed_) result = *std::exchange(failed_, std::nullopt);
+Task<Result<void>> FileState::flush_for_others(const OpContext& op) {
+  co_await begin_alone();
+  Result<void> result = co_await flush_alone(op);
+  // Before the owner goes on, who may be waiting to flush and close it.
+  if (!result.ok()) failed_ = result.error();
+  end_alone();
   co_return std::move(result);
 }
 

@@ -6,6 +6,8 @@
 // Writes run side by side; recovery (COMMIT and writing again) runs alone on its file.
 #pragma once
 
+#include <memory>
+
 #include "client/async_mount.h"
 #include "client/unstable_data.h"
 #include "rpcrdma/base/intrusive_list.h"
@@ -29,7 +31,9 @@ class UnstableBudget {
   IntrusiveList<FileState, FileState> files_;
 };
 
-class FileState : public ListNode<FileState> {
+/// Shared: the writer of another file that makes room in the budget by flushing this one goes on
+/// when the owner has let go of it.
+class FileState : public ListNode<FileState>, public std::enable_shared_from_this<FileState> {
  public:
   FileState(AsyncMount& mount, UnstableBudget& budget, FileHandle handle, Stability stability)
       : mount_(mount), budget_(budget), handle_(handle), stability_(stability) {}
@@ -41,27 +45,12 @@ class FileState : public ListNode<FileState> {
   /// COMMIT, writing again what got lost, until everything so far is stable.
   Task<Result<void>> flush(const OpContext& op);
   Task<Result<void>> truncate(const OpContext& op, std::uint64_t size);
-  /// flush(), and then until nobody uses this any more: the writer of another file may be making
-  /// room in the budget by flushing it. It can be destroyed where the Task ends, whatever its
-  /// result.
-  Task<Result<void>> close(const OpContext& op);
 
  private:
-  /// Somebody is inside; close() waits for the end.
-  class Use {
-   public:
-    explicit Use(FileState& file) : file_(file) { ++file_.users_; }
-    /// The file may be gone afterwards.
-    ~Use() {
-      if (--file_.users_ == 0) file_.changed_.wake_all();
-    }
-    Use(const Use&) = delete;
-    Use& operator=(const Use&) = delete;
-
-   private:
-    FileState& file_;
-  };
-
+  /// flush() for the sake of the budget: an error is kept for this file's own next flush().
+  Task<Result<void>> flush_for_others(const OpContext& op);
+  Task<void> begin_alone();
+  void end_alone();
   Task<Result<std::size_t>> write_here(const OpContext& op, ByteSpan data, std::uint64_t offset);
   Task<Result<void>> make_room(const OpContext& op);
   Task<Result<void>> flush_alone(const OpContext& op);
@@ -74,9 +63,8 @@ class FileState : public ListNode<FileState> {
   Stability stability_;
   UnstableData unstable_;
   std::size_t writers_ = 0;
-  std::size_t users_ = 0;
   bool alone_ = false;
-  WaitList changed_;               // writers_, users_ or alone_ did
+  WaitList changed_;               // writers_ or alone_ did
   std::optional<Error> failed_{};  // of a flush nobody asked for; reported once by the next
 };
 

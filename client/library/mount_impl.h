@@ -39,7 +39,7 @@ struct Mount::Impl {
 
 struct File::Impl {
   std::shared_ptr<Mount::Impl> mount;
-  std::unique_ptr<FileState> state;
+  std::shared_ptr<FileState> state;
   bool writable = false;
   bool readable = false;
 };
@@ -50,7 +50,7 @@ nfsrdma::Result<std::shared_ptr<Mount::Impl>> open_impl(std::string_view url,
                                                         std::string* detail);
 
 // --- path operations; all run on the driven loop, arguments by value ---
-using Opened = std::unique_ptr<FileState>;
+using Opened = std::shared_ptr<FileState>;
 Task<nfsrdma::Result<Opened>> open_path(Mount::Impl& impl, std::string path, int flags,
                                         mode_t mode);
 Task<nfsrdma::Result<struct stat>> stat_path(Mount::Impl& impl, std::string path, bool follow);

@@ -38,7 +38,7 @@ Error kind_error(const PathNode& node, int flags) {
 
 Opened make_state(Mount::Impl& impl, const FileHandle& handle, int flags) {
   const bool sync = (flags & (O_SYNC | O_DSYNC)) != 0;
-  return std::make_unique<FileState>(*impl.mount, impl.budget, handle,
+  return std::make_shared<FileState>(*impl.mount, impl.budget, handle,
                                      sync ? Stability::kFileSync : Stability::kUnstable);
 }
 

@@ -12,7 +12,7 @@ using client::Mount;
 
 class RemoteFile final : public SideFile {
  public:
-  RemoteFile(std::shared_ptr<Mount::Impl> impl, std::unique_ptr<FileState> state)
+  RemoteFile(std::shared_ptr<Mount::Impl> impl, std::shared_ptr<FileState> state)
       : impl_(std::move(impl)), state_(std::move(state)) {}
 
   Task<Result<std::size_t>> read(std::span<std::byte> into, std::uint64_t offset) override {
@@ -24,14 +24,14 @@ class RemoteFile final : public SideFile {
     co_return Result<void>();
   }
   Task<Result<std::uint64_t>> finish() override {
-    NFSRDMA_CO_CHECK_OK(co_await state_->close(impl_->op));
+    NFSRDMA_CO_CHECK_OK(co_await state_->flush(impl_->op));
     NFSRDMA_CO_TRY(Attributes now, co_await impl_->mount->getattr(impl_->op, state_->handle()));
     co_return now.size;
   }
 
  private:
   std::shared_ptr<Mount::Impl> impl_;
-  std::unique_ptr<FileState> state_;
+  std::shared_ptr<FileState> state_;
 };
 
 class RemoteSide final : public Side {

@@ -10,8 +10,8 @@ using xdr::nfsproc3;
 
 class FileStateTest : public MountedFixture {
  protected:
-  std::unique_ptr<FileState> open(Stability how = Stability::kUnstable) {
-    return std::make_unique<FileState>(*mount_, budget_, test_handle(1), how);
+  std::shared_ptr<FileState> open(Stability how = Stability::kUnstable) {
+    return std::make_shared<FileState>(*mount_, budget_, test_handle(1), how);
   }
   void answer_write(std::uint64_t verifier, xdr::stable_how how = xdr::stable_how::UNSTABLE) {
     xdr::WRITE3res res;
@@ -116,29 +116,70 @@ TEST_F(FileStateTest, OverTheBudgetTheOldestFileIsCommitted) {
   EXPECT_EQ(budget_.used(), 3u);
 }
 
-TEST_F(FileStateTest, CloseWaitsForAnotherFilesWriterThatFlushesThisOne) {
-  struct Closer {
-    static Task<void> run(std::unique_ptr<FileState> file, OpContext op, bool* done) {
-      EXPECT_TRUE((co_await file->close(op)).ok());
-      file.reset();
-      *done = true;
-    }
-  };
+/// Two files, of which the first is over the budget: the writer of the second commits it while its
+/// owner closes it, flushing it and letting go.
+class ClosedWhileFlushed : public FileStateTest {
+ protected:
+  void SetUp() override {
+    budget_.limit = 4;
+    auto first = open();
+    write(*first, "abc", 0);
+    answer_write(5);
+    write(*second_, "def", 0);
+    answer_write(5);
+    group_.spawn(close(std::move(first), op_, &closed_));
+    EXPECT_FALSE(closed_);
+  }
+  static Task<void> close(std::shared_ptr<FileState> file, OpContext op,
+                          std::optional<Result<void>>* closed) {
+    Result<void> result = co_await file->flush(op);
+    file.reset();
+    closed->emplace(std::move(result));
+  }
+
+  std::shared_ptr<FileState> second_ = open();
+  std::optional<Result<void>> closed_;
+};
+
+TEST_F(ClosedWhileFlushed, BothGoOn) {
+  answer_commit(5);
+  EXPECT_TRUE(closed_ && closed_->ok());
+  EXPECT_TRUE(written_ && written_->ok());
+  EXPECT_EQ(budget_.used(), 3u);
+}
+
+TEST_F(FileStateTest, AFileMayBeClosedWhileOthersWaitToFlushIt) {
   budget_.limit = 4;
-  auto first = open();
-  auto second = open();
+  auto first = open(), second = open(), third = open();
   write(*first, "abc", 0);
   answer_write(5);
   write(*second, "def", 0);
-  answer_write(5);
-  // The writer of `second` is committing `first`, which its owner closes meanwhile.
-  bool closed = false;
-  group_.spawn(Closer::run(std::move(first), op_, &closed));
-  EXPECT_FALSE(closed);
+  std::optional<Result<std::size_t>> third_written;
+  group_.spawn(keep(third->write(op_, as_bytes("ghi"), 0), &third_written));
+  answer_write(5);  // the writer of `second` commits `first` ...
+  struct Owner {
+    static Task<void> close(std::shared_ptr<FileState> file, OpContext op) {
+      EXPECT_TRUE((co_await file->flush(op)).ok());
+    }
+  };
+  group_.spawn(Owner::close(std::move(first), op_));
+  answer_write(5);  // ... and that of `third` waits behind the owner to do the same
   answer_commit(5);
-  EXPECT_TRUE(closed);
   EXPECT_TRUE(written_ && written_->ok());
+  answer_commit(5);
+  EXPECT_TRUE(third_written && third_written->ok());
   EXPECT_EQ(budget_.used(), 3u);
+}
+
+TEST_F(ClosedWhileFlushed, WhatTheOtherCouldNotSaveIsToldHere) {
+  answer_commit(6);  // the server lost it ...
+  xdr::WRITE3res res;
+  res.status = xdr::nfsstat3::NFS3ERR_NOSPC;
+  static_cast<void>(next_call<xdr::WRITE3args>(nfsproc3::NFSPROC3_WRITE));
+  answer(res);  // ... and does not take it again
+  ASSERT_TRUE(closed_ && !closed_->ok());
+  EXPECT_EQ(closed_->error().sys, ENOSPC);
+  EXPECT_TRUE(written_ && written_->ok());
 }
 
 TEST_F(FileStateTest, AFailedCommitIsReported) {
