@@ -14,6 +14,7 @@
 
 #include "rpcrdma/base/bytes.h"
 #include "rpcrdma/base/result.h"
+#include "rpcrdma/base/timestamp.h"
 
 namespace nfsrdma {
 
@@ -75,10 +76,6 @@ struct Attributes {
   timespec ctime{};
 };
 struct stat to_stat(const Attributes& attributes);
-
-inline bool same_time(const timespec& a, const timespec& b) {
-  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
 
 /// Weak cache consistency data: what the server knew of an object before and after a change.
 struct Wcc {

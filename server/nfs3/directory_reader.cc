@@ -10,6 +10,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "rpcrdma/base/timestamp.h"
+
 namespace nfsrdma::nfs3 {
 
 namespace {
@@ -19,10 +21,6 @@ constexpr std::size_t kMinChunk = 1024;  // holds an entry with the longest name
 
 /// One directory is read at a time on a thread.
 alignas(dirent64) thread_local std::array<std::byte, kMaxChunk> t_entries;
-
-bool same_time(const timespec& a, const timespec& b) {
-  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
 
 }  // namespace
 
@@ -35,7 +33,7 @@ DirectoryReader::~DirectoryReader() {
     stream_.ahead_cookie = taken_cookie_;
     stream_.ahead_ctime = directory_.attributes.st_ctim;
   }
-  if (left > 0) stream_.position = DirectoryStream::kUnknownPosition;
+  if (left > 0) stream_.position.reset();
   call_.server().files.give_back(*directory_.file, std::move(stream_));
 }
 
@@ -48,9 +46,9 @@ int DirectoryReader::open(std::uint64_t cookie, std::size_t chunk) {
   taken_cookie_ = cookie;
   const auto wanted = static_cast<std::int64_t>(cookie);
   // From the start always anew: a stream at position 0 may have been there for a while.
-  if (wanted > 0 && stream_.position == wanted) return 0;
+  if (wanted != 0 && stream_.position == wanted) return 0;
   const std::vector<std::byte> ahead = std::exchange(stream_.ahead, {});
-  if (wanted > 0 && !ahead.empty() && stream_.ahead_cookie == cookie &&
+  if (wanted != 0 && !ahead.empty() && stream_.ahead_cookie == cookie &&
       same_time(stream_.ahead_ctime, directory_.attributes.st_ctim)) {
     std::copy(ahead.begin(), ahead.end(), t_entries.begin());
     filled_ = ahead.size();

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "rpcrdma/base/unique_fd.h"
@@ -15,12 +16,12 @@
 namespace nfsrdma {
 
 struct DirectoryStream {
-  static constexpr std::int64_t kUnknownPosition = -1;
   /// More is not kept for one directory: there may be many.
   static constexpr std::size_t kMostAhead = 4096;
 
   UniqueFd fd;
-  std::int64_t position = 0;
+  /// The kernel's, as lseek knows it; empty when it is not that of any cookie that was given out.
+  std::optional<std::int64_t> position = 0;
   /// Entries (dirent64) that no reply has taken yet: those behind `ahead_cookie`, as they were when
   /// the directory's ctime was `ahead_ctime`.
   std::vector<std::byte> ahead{};

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "rpcrdma/base/timestamp.h"
 #include "server/vfs/fd_cache.h"
 
 namespace nfsrdma {
@@ -23,10 +24,6 @@ void proc_path(int fd, char (&path)[32]) {
   std::memcpy(path, "/proc/self/fd/", 14);
   char* end = std::to_chars(path + 14, path + sizeof path - 1, fd).ptr;
   *end = '\0';
-}
-
-bool same_time(const timespec& a, const timespec& b) {
-  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
 /// access(2) as the thread's file system identity sees it: 0 or an errno.
