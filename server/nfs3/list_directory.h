@@ -12,9 +12,11 @@ namespace nfsrdma::nfs3 {
 inline constexpr std::size_t kListingHead = 128;
 /// As long as other calls take, so many entries may take (Request::work_units).
 inline constexpr std::uint32_t kEntriesPerUnit = 16;
-/// Listings that may become longer always run on a worker: a shard's other clients should not wait
-/// for a thousand entries.
+/// Listings that become longer always run on a worker: a shard's other clients should not wait for
+/// a thousand entries. Clients ask for more than that of every directory, so that it also takes a
+/// directory of some size, as stat(2) gives it.
 inline constexpr std::size_t kShortListing = 32 << 10;
+inline constexpr off_t kSmallDirectory = 8 << 10;
 
 struct Listing {
   xdr::nfs_fh3 dir;
@@ -39,14 +41,14 @@ Outcome listing_failed(const Resolved& directory, xdr::nfsstat3 status, xdr::Enc
 template <typename Entry, typename Describe>
 Outcome list_directory(ServerContext& server, Request& request, const Listing& listing,
                        xdr::Encoder& result, Describe describe) {
-  if (!request.may_block && listing.limits.result_bytes > kShortListing) {
-    return Outcome::kWouldBlock;
-  }
   CallContext call(server, request);
   Resolved directory;
   const xdr::nfsstat3 status = call.resolve(listing.dir, Use::kLook, &directory);
   if (call.would_block()) return Outcome::kWouldBlock;
   if (status != xdr::nfsstat3::NFS3_OK) return listing_failed<Entry>(directory, status, result);
+  const bool is_long =
+      listing.limits.result_bytes > kShortListing && directory.attributes.st_size > kSmallDirectory;
+  if (is_long && !request.may_block) return Outcome::kWouldBlock;
   DirectoryReader reader(call, directory);
   if (int error = reader.open(listing.cookie, listing.chunk)) {
     if (error == EINVAL)
