@@ -14,9 +14,13 @@ struct DataShard::Transfer final : Cancellable, std::enable_shared_from_this<Tra
     file = its_file;
   }
 
+  static Error interrupted() { return {Errc::kSystem, EINTR, "interrupted"}; }
+
   void on_cancel() override {
     shard.loop_->post([self = shared_from_this()] { self->token.cancel(); });
   }
+
+  std::size_t bytes() const { return into.size() + data.size(); }
 
   DataShard& shard;
   OpContext op;
@@ -28,19 +32,25 @@ struct DataShard::Transfer final : Cancellable, std::enable_shared_from_this<Tra
   Stability stability = Stability::kUnstable;
   bool is_read = false;
   ReadAnswer* answer = nullptr;
-  std::optional<Result<ReadResult>> was_read;
-  std::optional<Result<WriteResult>> was_written;
+  // Until the shard has carried it out:
+  Result<ReadResult> was_read = interrupted();
+  Result<WriteResult> was_written = interrupted();
   std::coroutine_handle<> waiter;
 };
 
-/// Suspends a coroutine of the main thread while the transfer is on the shard.
+/// Suspends a coroutine of the main thread while the transfer is on the shard. What is cancelled
+/// already does not go there.
 struct DataShard::HandOver {
+  CancelToken* cancel;  // of the main thread, may be null
   std::shared_ptr<Transfer> transfer;
 
-  bool await_ready() const { return false; }
+  bool await_ready() const { return cancel != nullptr && cancel->cancelled(); }
   void await_suspend(std::coroutine_handle<> waiter) const {
     transfer->waiter = waiter;
     DataShard& shard = transfer->shard;
+    ++shard.transfers_;
+    shard.bytes_under_way_ += transfer->bytes();
+    if (cancel != nullptr) cancel->enlist(*transfer);
     shard.loop_->post(
         [moved = transfer] { moved->shard.tasks_.spawn(moved->shard.carry_out(moved)); });
   }
@@ -48,18 +58,16 @@ struct DataShard::HandOver {
 };
 
 Result<std::unique_ptr<DataShard>> DataShard::start(EventLoop& main,
-                                                    std::unique_ptr<ShardAttacher> attacher,
-                                                    std::function<void()> settled) {
+                                                    std::unique_ptr<ShardAttacher> attacher) {
   Result<std::unique_ptr<EventLoop>> loop = EventLoop::create();
   if (!loop.ok()) return loop.error();
   return std::unique_ptr<DataShard>(
-      new DataShard(main, std::move(attacher), std::move(settled), std::move(loop).value()));
+      new DataShard(main, std::move(attacher), std::move(loop).value()));
 }
 
 DataShard::DataShard(EventLoop& main, std::unique_ptr<ShardAttacher> attacher,
-                     std::function<void()> settled, std::unique_ptr<EventLoop> loop)
+                     std::unique_ptr<EventLoop> loop)
     : main_(main),
-      settled_(std::move(settled)),
       loop_(std::move(loop)),
       attacher_(std::move(attacher)),
       thread_([this] { serve(); }) {}
@@ -102,7 +110,6 @@ void DataShard::attached(bool usable, std::string why, ShardReport first) {
   state_ = usable ? State::kUsable : State::kFailed;
   failure_ = std::move(why);
   last_report_ = std::move(first);
-  if (settled_) settled_();
 }
 
 Task<void> DataShard::carry_out(std::shared_ptr<Transfer> transfer) {
@@ -110,9 +117,9 @@ Task<void> DataShard::carry_out(std::shared_ptr<Transfer> transfer) {
   if (t.is_read) {
     Result<ReadResult> done = co_await mount_->read(t.op, t.file, t.offset, t.into);
     if (t.answer != nullptr && done.ok() && done->count == t.into.size()) t.answer->whole(t.into);
-    t.was_read.emplace(std::move(done));
+    t.was_read = std::move(done);
   } else {
-    t.was_written.emplace(co_await mount_->write(t.op, t.file, t.offset, t.data, t.stability));
+    t.was_written = co_await mount_->write(t.op, t.file, t.offset, t.data, t.stability);
   }
   main_.post([moved = std::move(transfer)] { moved->shard.came_back(*moved); });
 }
@@ -120,45 +127,33 @@ Task<void> DataShard::carry_out(std::shared_ptr<Transfer> transfer) {
 void DataShard::came_back(Transfer& transfer) {
   transfer.unlink();
   --transfers_;
-  bytes_under_way_ -= transfer.into.size() + transfer.data.size();
+  bytes_under_way_ -= transfer.bytes();
   transfer.waiter.resume();
 }
 
 Task<Result<ReadResult>> DataShard::read(const OpContext& op, const FileHandle& file,
                                          std::uint64_t offset, MutableByteSpan into,
                                          ReadAnswer* answer) {
-  if (op.cancel != nullptr && op.cancel->cancelled()) {
-    co_return Error{Errc::kSystem, EINTR, "interrupted"};
-  }
-  HandOver hand_over{std::make_shared<Transfer>(*this, op, file)};
-  Transfer& transfer = *hand_over.transfer;
-  transfer.is_read = true;
-  transfer.offset = offset;
-  transfer.into = into;
-  transfer.answer = answer;
-  if (op.cancel != nullptr) op.cancel->enlist(transfer);
-  ++transfers_;
-  bytes_under_way_ += into.size();
+  auto transfer = std::make_shared<Transfer>(*this, op, file);
+  transfer->is_read = true;
+  transfer->offset = offset;
+  transfer->into = into;
+  transfer->answer = answer;
+  const HandOver hand_over{op.cancel, transfer};
   co_await hand_over;
-  co_return std::move(*transfer.was_read);
+  co_return std::move(transfer->was_read);
 }
 
 Task<Result<WriteResult>> DataShard::write(const OpContext& op, const FileHandle& file,
                                            std::uint64_t offset, ByteSpan data,
                                            Stability stability) {
-  if (op.cancel != nullptr && op.cancel->cancelled()) {
-    co_return Error{Errc::kSystem, EINTR, "interrupted"};
-  }
-  HandOver hand_over{std::make_shared<Transfer>(*this, op, file)};
-  Transfer& transfer = *hand_over.transfer;
-  transfer.offset = offset;
-  transfer.data = data;
-  transfer.stability = stability;
-  if (op.cancel != nullptr) op.cancel->enlist(transfer);
-  ++transfers_;
-  bytes_under_way_ += data.size();
+  auto transfer = std::make_shared<Transfer>(*this, op, file);
+  transfer->offset = offset;
+  transfer->data = data;
+  transfer->stability = stability;
+  const HandOver hand_over{op.cancel, transfer};
   co_await hand_over;
-  co_return std::move(*transfer.was_written);
+  co_return std::move(transfer->was_written);
 }
 
 void DataShard::abort_all() {

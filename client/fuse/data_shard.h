@@ -38,11 +38,9 @@ class ShardAttacher {
 
 class DataShard {
  public:
-  /// Starts a thread, which attaches. `settled` is called on `main`'s thread when it is known
-  /// whether that worked.
+  /// Starts a thread, which attaches. It is kAttaching until word of that came to `main`.
   static Result<std::unique_ptr<DataShard>> start(EventLoop& main,
-                                                  std::unique_ptr<ShardAttacher> attacher,
-                                                  std::function<void()> settled);
+                                                  std::unique_ptr<ShardAttacher> attacher);
   /// No transfer may be under way. Waits for the thread, and with it for an attach() under way.
   ~DataShard();
   DataShard(const DataShard&) = delete;
@@ -76,7 +74,7 @@ class DataShard {
   struct Transfer;
   struct HandOver;
 
-  DataShard(EventLoop& main, std::unique_ptr<ShardAttacher> attacher, std::function<void()> settled,
+  DataShard(EventLoop& main, std::unique_ptr<ShardAttacher> attacher,
             std::unique_ptr<EventLoop> loop);
   void came_back(Transfer& transfer);
   void attached(bool usable, std::string why, ShardReport first);
@@ -89,7 +87,6 @@ class DataShard {
 
   // Main's:
   EventLoop& main_;
-  std::function<void()> settled_;
   State state_ = State::kAttaching;
   std::string failure_;
   std::uint64_t bytes_under_way_ = 0;

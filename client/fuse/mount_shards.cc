@@ -60,10 +60,12 @@ std::vector<ShardReport> MountShards::report() {
   return reports;
 }
 
-TransferStats MountShards::totals() {
-  TransferStats sum;
-  for (const ShardReport& report : report())
-    sum += report.totals;
+ShardReport sum_of(const std::vector<ShardReport>& shards) {
+  ShardReport sum;
+  for (const ShardReport& shard : shards) {
+    sum.totals += shard.totals;
+    sum.calls_outstanding += shard.calls_outstanding;
+  }
   return sum;
 }
 

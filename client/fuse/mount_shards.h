@@ -72,8 +72,6 @@ class MountShards {
   /// One per thread, the main one first. Waits for the other threads a little, and takes what was
   /// known of one that does not answer: threads that wait for a server do.
   std::vector<ShardReport> report();
-  /// Of all threads together.
-  TransferStats totals();
 
  private:
   AsyncMount& main_;
@@ -81,6 +79,9 @@ class MountShards {
   const bool spare_processors_;
   std::uint64_t main_load_ = 0;
 };
+
+/// Of all threads together; without their connections.
+ShardReport sum_of(const std::vector<ShardReport>& shards);
 
 /// Makes one outage of what several threads notice. Any thread.
 class OutageWatch {

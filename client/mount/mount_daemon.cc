@@ -255,7 +255,7 @@ void MountDaemon::start_shards(const MountSettings& settings) {
     auto attacher = std::make_unique<Attacher>(fabrics_, std::move(its), server_->root(),
                                                observer_of(line_.source.host, outage_));
     // Woken by the word from the shard, the loop below looks again.
-    Result<std::unique_ptr<DataShard>> shard = DataShard::start(loop_, std::move(attacher), {});
+    Result<std::unique_ptr<DataShard>> shard = DataShard::start(loop_, std::move(attacher));
     if (shard.ok()) {
       shards_->add(std::move(shard).value());
     } else {
@@ -349,7 +349,7 @@ void MountDaemon::give_up(const char* why) {
 }
 
 void MountDaemon::on_patience() {
-  if (!patience_.over(loop_.now(), files_->budget.held, shards_->totals().replies)) {
+  if (!patience_.over(loop_.now(), files_->budget.held, sum_of(shards_->report()).totals.replies)) {
     patience_timer_.arm_after(loop_, kLookAtEnd);
     return;
   }
@@ -456,12 +456,7 @@ std::string MountDaemon::description() {
 
 std::string MountDaemon::status_document() {
   const std::vector<ShardReport> shards = shards_->report();
-  TransferStats totals;
-  std::size_t outstanding = 0;
-  for (const ShardReport& shard : shards) {
-    totals += shard.totals;
-    outstanding += shard.calls_outstanding;
-  }
+  const ShardReport all = sum_of(shards);
   JsonWriter json;
   json.begin_object();
   json.field("version", 1);
@@ -472,7 +467,7 @@ std::string MountDaemon::status_document() {
   json.field("options", line_.options.text());
   json.field("rsize", server_->read_size());
   json.field("wsize", server_->write_size());
-  json.field("calls_outstanding", outstanding);
+  json.field("calls_outstanding", all.calls_outstanding);
   json.key("connections");
   json.begin_array();
   for (std::uint32_t i = 0; i < shards.size(); ++i) {
@@ -492,10 +487,10 @@ std::string MountDaemon::status_document() {
   json.end_array();
   json.key("totals");
   json.begin_object();
-  json.field("calls", totals.calls);
-  json.field("rdma_write_bytes", totals.rdma_write_bytes);
-  json.field("rdma_read_bytes", totals.rdma_read_bytes);
-  json.field("inline_bytes", totals.inline_bytes);
+  json.field("calls", all.totals.calls);
+  json.field("rdma_write_bytes", all.totals.rdma_write_bytes);
+  json.field("rdma_read_bytes", all.totals.rdma_read_bytes);
+  json.field("inline_bytes", all.totals.inline_bytes);
   json.end_object();
   json.key("files");
   json.begin_object();

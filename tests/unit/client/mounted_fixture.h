@@ -4,9 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "client/async_mount.h"
-#include "client/rpc_client.h"
-#include "tests/unit/client/fake_environment.h"
+#include "tests/unit/client/fake_mount.h"
 #include "xdr/nfs3.h"
 
 namespace nfsrdma {
@@ -30,16 +28,9 @@ inline const FileHandle& test_handle(std::size_t n) {
 class MountedFixture : public testing::Test {
  protected:
   MountedFixture() : loop_(EventLoop::create().value()) {
-    auto environment = std::make_unique<FakeEnvironment>();
-    environment_ = environment.get();
-    RpcClientOptions options;
-    options.candidates = {
-        {TransportKind::kTcp, SocketAddress::parse("192.0.2.1", 2049).value(), nullptr}};
-    FsInfo info;
-    info.rtmax = info.wtmax = kTestTransfer;
-    mount_ =
-        AsyncMount::over(*loop_, {}, std::make_unique<RpcClient>(std::move(environment), options),
-                         {test_handle(0), "/", 0}, info);
+    FakeMount fake = make_fake_mount(*loop_, test_handle(0), kTestTransfer);
+    environment_ = fake.environment;
+    mount_ = std::move(fake.mount);
   }
   ~MountedFixture() override { mount_->abort_all(); }
 

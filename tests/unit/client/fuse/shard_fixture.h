@@ -11,8 +11,7 @@
 #include <mutex>
 
 #include "client/fuse/mount_shards.h"
-#include "client/rpc_client.h"
-#include "tests/unit/client/fake_environment.h"
+#include "tests/unit/client/fake_mount.h"
 #include "xdr/nfs3.h"
 
 namespace nfsrdma {
@@ -26,20 +25,14 @@ inline const FileHandle& shard_test_file() {
 class FakeServer {
  public:
   std::unique_ptr<AsyncMount> mount(EventLoop& loop) {
-    auto environment = std::make_unique<FakeEnvironment>();
-    environment_ = environment.get();
-    RpcClientOptions options;
-    options.candidates = {
-        {TransportKind::kTcp, SocketAddress::parse("192.0.2.1", 2049).value(), nullptr}};
-    FsInfo info;
-    info.rtmax = info.wtmax = 1 << 20;
+    FakeMount fake = make_fake_mount(loop, shard_test_file(), 1 << 20);
+    environment_ = fake.environment;
     {
       std::lock_guard lock(mutex_);
       loop_ = &loop;
     }
     attached_.notify_all();
-    return AsyncMount::over(loop, {}, std::make_unique<RpcClient>(std::move(environment), options),
-                            {shard_test_file(), "/", 0}, info);
+    return std::move(fake.mount);
   }
 
   /// Any thread: runs `work` on the mount's and waits.
@@ -135,15 +128,17 @@ class ShardFixture : public testing::Test {
 
   /// A shard that is usable or failed.
   std::unique_ptr<DataShard> start(std::unique_ptr<ShardAttacher> attacher) {
-    bool settled = false;
-    auto shard =
-        DataShard::start(*loop_, std::move(attacher), [&settled] { settled = true; }).value();
-    while (!settled)
-      loop_->turn(Duration(-1));
+    auto shard = DataShard::start(*loop_, std::move(attacher)).value();
+    wait_for(*shard);
     return shard;
   }
   std::unique_ptr<DataShard> start(FakeServer& server) {
     return start(std::make_unique<FakeAttacher>(server));
+  }
+
+  void wait_for(const DataShard& shard) {
+    while (shard.state() == DataShard::State::kAttaching)
+      loop_->turn(Duration(-1));
   }
 
   template <typename T>
