@@ -9,6 +9,8 @@
 set -u -o pipefail
 
 here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
+# shellcheck source=tests/interop/free_port.sh
+. "$here/tests/interop/free_port.sh"
 bin=${NFSRDMA_BIN:-$here/build/release/bin}
 work=$(mktemp -d "${TMPDIR:-/tmp}/nfs-rdma-client.XXXXXX")
 server_pid=''
@@ -32,13 +34,6 @@ cleanup() {
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
-
-# Below the ports of outgoing connections (32768 on): one of these could take it meanwhile.
-free_port() {
-    local p=$1
-    while ss -Htan "sport = :$p" | grep -q .; do p=$((p + 1)); done
-    echo "$p"
-}
 
 start_server() {
     : >"$work/ready"
@@ -169,7 +164,7 @@ assert 0 < r["latency_us"]["p50"] <= r["latency_us"]["p99"] <= r["latency_us"]["
 ways=("$@")
 ((${#ways[@]})) || ways=(iwarp tcp)
 mkdir -p "$work/export" "$work/state"
-port=$(free_port $((12000 + RANDOM % 20000)))
+port=$(free_port)
 tcp_port=$(free_port $((port + 1)))
 url="nfs://127.0.0.1:$port$work/export"
 make_source

@@ -14,12 +14,10 @@ bin=$(cd "$bin" && pwd)
 [ -c /dev/fuse ] || { echo "$(basename "$0") needs /dev/fuse"; exit 1; }
 # Not a shim in somebody's home, which ordinary users cannot run.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
-# Below the ports of outgoing connections (32768 on), which could take it while the server is down.
-rdma_port=$((12000 + RANDOM % 20000))
-while ss -Htan "sport >= :$rdma_port and sport <= :$((rdma_port + 1))" | grep -q .; do
-  rdma_port=$((rdma_port + 2))
-done
-tcp_port=$((rdma_port + 1))
+# shellcheck source=tests/interop/free_port.sh
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/free_port.sh"
+rdma_port=$(free_port)
+tcp_port=$(free_port $((rdma_port + 1)))
 # shellcheck disable=SC2034  # for the callers
 mount_by=proto=rdma,fabric=iwarp,port=$rdma_port,tcpport=$tcp_port
 # shellcheck disable=SC2034

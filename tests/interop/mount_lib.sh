@@ -9,6 +9,8 @@
 # Everything lives below $work and is cleaned up when the script ends, however it ends.
 
 here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
+# shellcheck source=tests/interop/free_port.sh
+. "$here/tests/interop/free_port.sh"
 bin=${NFSRDMA_BIN:-$here/build/release/bin}
 work=$(mktemp -d "${TMPDIR:-/tmp}/nfs-rdma-test.XXXXXX")
 export_dir=${EXPORT_DIR:-$work/export}
@@ -48,14 +50,6 @@ mounted() { grep -q " $mnt " /proc/self/mountinfo; }
 
 listening() { ss -Hltn "sport = :$1" | grep -q .; }
 
-# Below the range from which the kernel takes the ports of outgoing connections (32768 on): one of
-# these could take the port while the server is down.
-free_port() {
-    local p=$1
-    while ss -Htan "sport = :$p" | grep -q .; do p=$((p + 1)); done
-    echo "$p"
-}
-
 launch_server() {
     : >"$work/ready"
     "$bin/nfs-rdmad" --foreground -e "$export_dir:$export_options" --listen 127.0.0.1 \
@@ -72,7 +66,7 @@ launch_server() {
 }
 
 start_server() {
-    port=$(free_port $((12000 + RANDOM % 20000)))
+    port=$(free_port)
     tcp_port=$(free_port $((port + 1)))
     launch_server
 }
