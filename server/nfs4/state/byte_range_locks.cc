@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs4/state/byte_range_locks.h"
+
+#include <algorithm>
+
+namespace nfsrdma::nfs4 {
+
+std::optional<ByteRange> byte_range(std::uint64_t offset, std::uint64_t length) {
+  if (length == 0) return std::nullopt;
+  if (length == UINT64_MAX) return ByteRange{offset, UINT64_MAX};
+  if (length > UINT64_MAX - offset) return std::nullopt;
+  return ByteRange{offset, offset + length - 1};
+}
+
+std::uint64_t length_of(const ByteRange& range) {
+  return range.last == UINT64_MAX ? UINT64_MAX : range.last - range.first + 1;
+}
+
+const ByteRangeLocks::Held* ByteRangeLocks::conflict(LockOwnerId owner, LockKind kind,
+                                                     const ByteRange& range) const {
+  for (const Held& held : held_) {
+    const bool excludes = kind == LockKind::kWrite || held.kind == LockKind::kWrite;
+    if (excludes && held.owner != owner && held.range.overlaps(range)) return &held;
+  }
+  return nullptr;
+}
+
+ByteRangeLocks::Outcome ByteRangeLocks::lock(LockOwnerId owner, LockKind kind,
+                                             const ByteRange& range) {
+  if (conflict(owner, kind, range) != nullptr) return Outcome::kConflict;
+  return replace(owner, range, kind);
+}
+
+ByteRangeLocks::Outcome ByteRangeLocks::unlock(LockOwnerId owner, const ByteRange& range) {
+  return replace(owner, range, std::nullopt);
+}
+
+/// What `owner` holds in `range` becomes `kind`, or nothing.
+ByteRangeLocks::Outcome ByteRangeLocks::replace(LockOwnerId owner, const ByteRange& range,
+                                                std::optional<LockKind> kind) {
+  // The pieces of this owner that overlap the range or touch it.
+  auto begin = std::lower_bound(held_.begin(), held_.end(), owner,
+                                [](const Held& held, LockOwnerId id) { return held.owner < id; });
+  while (begin != held_.end() && begin->owner == owner && begin->range.last < range.first &&
+         range.first - begin->range.last > 1) {
+    ++begin;
+  }
+  auto end = begin;
+  while (end != held_.end() && end->owner == owner &&
+         (end->range.first <= range.last || end->range.first - range.last == 1)) {
+    ++end;
+  }
+
+  // What they become: at most a rest in front, the range itself, a rest behind.
+  std::optional<Held> front, middle, behind;
+  if (kind) middle = Held{owner, range, *kind};
+  auto joins = [&](const Held& held) { return middle && held.kind == middle->kind; };
+  for (auto held = begin; held != end; ++held) {
+    if (held->range.first < range.first) {
+      if (joins(*held)) {
+        middle->range.first = held->range.first;
+      } else {
+        front = *held;
+        front->range.last = std::min(held->range.last, range.first - 1);
+      }
+    }
+    if (held->range.last > range.last) {
+      if (joins(*held)) {
+        middle->range.last = held->range.last;
+      } else {
+        behind = *held;
+        behind->range.first = std::max(held->range.first, range.last + 1);
+      }
+    }
+  }
+
+  const auto before = static_cast<std::size_t>(end - begin);
+  const std::size_t after = (front ? 1u : 0u) + (middle ? 1u : 0u) + (behind ? 1u : 0u);
+  if (after > before && held_.size() + (after - before) > most_) return Outcome::kTooMany;
+  auto at = held_.erase(begin, end);
+  for (const auto* piece : {&behind, &middle, &front}) {
+    if (*piece) at = held_.insert(at, **piece);
+  }
+  return Outcome::kDone;
+}
+
+void ByteRangeLocks::release(LockOwnerId owner) {
+  std::erase_if(held_, [owner](const Held& held) { return held.owner == owner; });
+}
+
+bool ByteRangeLocks::holds_any(LockOwnerId owner) const {
+  return std::any_of(held_.begin(), held_.end(),
+                     [owner](const Held& held) { return held.owner == owner; });
+}
+
+}  // namespace nfsrdma::nfs4

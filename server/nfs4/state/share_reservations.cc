@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs4/state/share_reservations.h"
+
+#include <algorithm>
+
+#include "rpcrdma/base/check.h"
+
+namespace nfsrdma::nfs4 {
+namespace {
+
+constexpr unsigned kCombinations = 12;
+
+constexpr unsigned number_of(const Share& share) {
+  return share.access - 1u + 3u * share.deny;
+}
+constexpr Share combination(unsigned number) {
+  return {static_cast<std::uint8_t>(number % 3 + 1), static_cast<std::uint8_t>(number / 3)};
+}
+constexpr bool within(const Share& part, const Share& whole) {
+  return (part.access & ~whole.access) == 0 && (part.deny & ~whole.deny) == 0;
+}
+void add(Share* sum, const Share& more) {
+  sum->access |= more.access;
+  sum->deny |= more.deny;
+}
+
+}  // namespace
+
+const ShareReservations::Open* ShareReservations::find(OpenId id) const {
+  const auto open =
+      std::find_if(opens_.begin(), opens_.end(), [id](const Open& o) { return o.id == id; });
+  return open == opens_.end() ? nullptr : &*open;
+}
+
+bool ShareReservations::open(OpenId id, const Share& share) {
+  NFSRDMA_CHECK(valid(share));
+  Open* own = nullptr;
+  for (Open& other : opens_) {
+    if (other.id == id) {
+      own = &other;
+    } else if ((share.access & other.share.deny) != 0 || (share.deny & other.share.access) != 0) {
+      return false;
+    }
+  }
+  if (own == nullptr) own = &opens_.emplace_back(Open{id, {}, 0});
+  add(&own->share, share);
+  own->asked |= static_cast<std::uint16_t>(1u << number_of(share));
+  return true;
+}
+
+ShareReservations::Downgrade ShareReservations::downgrade(OpenId id, const Share& share) {
+  auto* open = const_cast<Open*>(find(id));
+  NFSRDMA_CHECK(open != nullptr);
+  if (!valid(share)) return Downgrade::kInvalid;
+  // The OPENs that may stay are those within the new share; together they must make it up.
+  Share sum;
+  std::uint16_t stay = 0;
+  for (unsigned i = 0; i < kCombinations; ++i) {
+    const auto bit = static_cast<std::uint16_t>(1u << i);
+    if ((open->asked & bit) == 0 || !within(combination(i), share)) continue;
+    add(&sum, combination(i));
+    stay |= bit;
+  }
+  if (sum != share) return Downgrade::kInvalid;
+  open->share = share;
+  open->asked = stay;
+  return Downgrade::kDone;
+}
+
+void ShareReservations::close(OpenId id) {
+  std::erase_if(opens_, [id](const Open& open) { return open.id == id; });
+}
+
+bool ShareReservations::allows(std::uint8_t access) const {
+  return std::none_of(opens_.begin(), opens_.end(),
+                      [access](const Open& open) { return (open.share.deny & access) != 0; });
+}
+
+Share ShareReservations::share(OpenId id) const {
+  const Open* open = find(id);
+  return open == nullptr ? Share{} : open->share;
+}
+
+}  // namespace nfsrdma::nfs4

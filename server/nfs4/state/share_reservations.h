@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// ShareReservations: what the opens of one file let their owners do, and deny to others (RFC 8881
+// 9.7 to 9.10, 18.16.3, 18.18.3; RFC 7530 9.9 to 9.11). One entry per open-owner that has the file
+// open, however often: further OPENs add to it, OPEN_DOWNGRADE takes away, CLOSE ends it.
+//
+// Pure: no I/O, no clock. The caller serialises; an object lives as long as its file has state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace nfsrdma::nfs4 {
+
+/// OPEN4_SHARE_ACCESS_* and OPEN4_SHARE_DENY_* without the wants of 4.1.
+inline constexpr std::uint8_t kShareRead = 1;
+inline constexpr std::uint8_t kShareWrite = 2;
+
+struct Share {
+  std::uint8_t access = 0;  // kShareRead, kShareWrite; never 0 in an OPEN
+  std::uint8_t deny = 0;
+
+  bool operator==(const Share&) const = default;
+};
+
+/// May an OPEN or OPEN_DOWNGRADE carry these? Otherwise NFS4ERR_INVAL.
+constexpr bool valid(const Share& share) {
+  return share.access >= 1 && share.access <= 3 && share.deny <= 3;
+}
+
+/// The open state of one open-owner on the file, as its table numbers them.
+using OpenId = std::uint64_t;
+
+class ShareReservations {
+ public:
+  /// OPEN. False: somebody else's open stands against it (NFS4ERR_SHARE_DENIED), nothing changed.
+  /// `share` is valid().
+  bool open(OpenId id, const Share& share);
+
+  enum class Downgrade : std::uint8_t { kDone, kInvalid };
+  /// OPEN_DOWNGRADE to what a subset of this owner's OPENs asked for, taken together; kInvalid
+  /// (NFS4ERR_INVAL) for all else, and nothing changed. `id` has the file open.
+  Downgrade downgrade(OpenId id, const Share& share);
+  /// CLOSE, and the end of a client. Nothing when `id` has it not open.
+  void close(OpenId id);
+
+  /// May somebody without an open (special stateids, NFSv3) do this? `access` as in Share.
+  bool allows(std::uint8_t access) const;
+  /// What `id` may do: {0, 0} when it has the file not open.
+  Share share(OpenId id) const;
+  bool empty() const { return opens_.empty(); }
+
+ private:
+  struct Open {
+    OpenId id;
+    Share share;
+    /// Bit `access - 1 + 3 * deny` for each combination that an OPEN asked for.
+    std::uint16_t asked;
+  };
+  const Open* find(OpenId id) const;
+
+  std::vector<Open> opens_;
+};
+
+}  // namespace nfsrdma::nfs4

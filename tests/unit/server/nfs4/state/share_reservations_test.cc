@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs4/state/share_reservations.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <deque>
+#include <set>
+
+namespace nfsrdma::nfs4 {
+namespace {
+
+constexpr Share kReadOnly{kShareRead, 0};
+constexpr Share kReadWrite{kShareRead | kShareWrite, 0};
+using Downgrade = ShareReservations::Downgrade;
+
+TEST(ShareReservations, DenyStopsOthersAndNotOneself) {
+  ShareReservations file;
+  EXPECT_TRUE(file.open(1, {kShareRead, kShareWrite}));
+  EXPECT_FALSE(file.open(2, kReadWrite));
+  EXPECT_TRUE(file.open(2, kReadOnly));
+  EXPECT_TRUE(file.open(1, kReadWrite)) << "its own denial";
+  EXPECT_EQ(file.share(1), (Share{3, kShareWrite}));
+  // Denying what another one does.
+  EXPECT_FALSE(file.open(3, {kShareRead, kShareRead}));
+  EXPECT_EQ(file.share(3), Share{});
+}
+
+TEST(ShareReservations, DenyStopsThoseWithoutAnOpen) {
+  ShareReservations file;
+  EXPECT_TRUE(file.allows(3));
+  EXPECT_TRUE(file.open(1, {kShareRead, kShareWrite}));
+  EXPECT_TRUE(file.allows(kShareRead));
+  EXPECT_FALSE(file.allows(kShareWrite));
+  EXPECT_FALSE(file.allows(3));
+  file.close(1);
+  EXPECT_TRUE(file.allows(3));
+  EXPECT_TRUE(file.empty());
+}
+
+TEST(ShareReservations, DowngradeOnlyToWhatWasOpened) {
+  ShareReservations file;
+  EXPECT_TRUE(file.open(1, kReadWrite));
+  EXPECT_EQ(file.downgrade(1, kReadOnly), Downgrade::kInvalid) << "never opened so";
+  EXPECT_TRUE(file.open(1, kReadOnly));
+  EXPECT_EQ(file.downgrade(1, {kShareRead, kShareRead}), Downgrade::kInvalid);
+  EXPECT_EQ(file.downgrade(1, {0, 0}), Downgrade::kInvalid);
+  EXPECT_EQ(file.downgrade(1, kReadOnly), Downgrade::kDone);
+  EXPECT_EQ(file.share(1), kReadOnly);
+  EXPECT_EQ(file.downgrade(1, kReadWrite), Downgrade::kInvalid) << "no way back";
+}
+
+// Two owners, every sequence of opens, downgrades and closes as far as new states come of it,
+// against sets of opens.
+
+using Opens = std::set<std::pair<int, int>>;  // access, deny of each OPEN in effect
+
+Share sum_of(const Opens& opens) {
+  Share sum;
+  for (const auto& [access, deny] : opens) {
+    sum.access |= static_cast<std::uint8_t>(access);
+    sum.deny |= static_cast<std::uint8_t>(deny);
+  }
+  return sum;
+}
+
+/// Is there a subset of `opens` that makes up `share`? By all sums that subsets have.
+bool some_subset(const Opens& opens, const Share& share) {
+  std::array<std::array<bool, 4>, 4> reached{};
+  for (const auto& [access, deny] : opens) {
+    auto next = reached;
+    next[access][deny] = true;
+    for (int a = 0; a < 4; ++a) {
+      for (int d = 0; d < 4; ++d) {
+        if (reached[a][d]) next[a | access][d | deny] = true;
+      }
+    }
+    reached = next;
+  }
+  return reached[share.access][share.deny];
+}
+
+struct Step {
+  enum class What { kOpen, kDowngrade, kClose } what;
+  OpenId id;
+  Share share;
+};
+
+TEST(ShareReservations, EveryStepFromEveryStateOfTwo) {
+  using Model = std::array<Opens, 2>;
+  std::vector<Step> steps;
+  for (OpenId id = 0; id < 2; ++id) {
+    for (int access = 1; access <= 3; ++access) {
+      for (int deny = 0; deny <= 3; ++deny) {
+        const Share share{static_cast<std::uint8_t>(access), static_cast<std::uint8_t>(deny)};
+        steps.push_back({Step::What::kOpen, id, share});
+        steps.push_back({Step::What::kDowngrade, id, share});
+      }
+    }
+    steps.push_back({Step::What::kClose, id, {}});
+  }
+  std::set<Model> seen{Model{}};
+  std::deque<std::pair<Model, ShareReservations>> todo{{Model{}, ShareReservations()}};
+  while (!todo.empty()) {
+    const auto [model, start] = todo.front();
+    todo.pop_front();
+    for (const Step& step : steps) {
+      Model next = model;
+      ShareReservations file = start;
+      Opens& own = next[step.id];
+      const Share other = sum_of(model[1 - step.id]);
+      if (step.what == Step::What::kOpen) {
+        const bool free =
+            (step.share.access & other.deny) == 0 && (step.share.deny & other.access) == 0;
+        ASSERT_EQ(file.open(step.id, step.share), free);
+        if (free) own.insert({step.share.access, step.share.deny});
+      } else if (step.what == Step::What::kDowngrade) {
+        if (own.empty()) continue;
+        const bool good = some_subset(own, step.share);
+        ASSERT_EQ(file.downgrade(step.id, step.share) == Downgrade::kDone, good);
+        if (good) {
+          std::erase_if(own, [&step](const auto& open) {
+            return (open.first & ~step.share.access) != 0 || (open.second & ~step.share.deny) != 0;
+          });
+        }
+      } else {
+        file.close(step.id);
+        own.clear();
+      }
+      Share both;
+      for (OpenId id = 0; id < 2; ++id) {
+        ASSERT_EQ(file.share(id), sum_of(next[id]));
+        both.deny |= sum_of(next[id]).deny;
+      }
+      for (std::uint8_t access = 1; access <= 3; ++access)
+        ASSERT_EQ(file.allows(access), (both.deny & access) == 0);
+      if (seen.insert(next).second) todo.emplace_back(next, file);
+    }
+  }
+  EXPECT_GT(seen.size(), 4096u);  // one owner alone has all 2^12
+}
+
+}  // namespace
+}  // namespace nfsrdma::nfs4
