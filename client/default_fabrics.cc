@@ -3,6 +3,7 @@
 #include "client/default_fabrics.h"
 
 #include "rpcrdma/iwarp/iwarp_fabric.h"
+#include "rpcrdma/verbs/device_probe.h"
 #include "rpcrdma/verbs/verbs_fabric.h"
 
 namespace nfsrdma {
@@ -18,6 +19,10 @@ Fabrics default_fabrics(bool require_crc) {
     return iwarp::make_fabric(options).release();
   }();
   return {verbs, with_crc, "", ""};
+}
+
+RdmaHostReport report_rdma_host() {
+  return {verbs::probe_host(), iwarp::IwarpOptions{}.max_inbound_reads};
 }
 
 }  // namespace nfsrdma

@@ -5,9 +5,11 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "client/default_fabrics.h"
 #include "client/status_source.h"
 #include "client/tool/arguments.h"
 #include "client/tool/commands.h"
+#include "client/tool/device_text.h"
 #include "client/tool/format.h"
 #include "client/tool/json_value.h"
 #include "client/tool/status_verdict.h"
@@ -88,23 +90,39 @@ Result<std::string> fetch(const Arguments& arguments, std::string* why) {
   return document;
 }
 
+int show_devices(bool as_json) {
+  const RdmaHostReport host = report_rdma_host();
+  std::fputs((as_json ? devices_json(host) + "\n" : devices_text(host)).c_str(), stdout);
+  std::fflush(stdout);
+  return devices_verdict(host);
+}
+
 }  // namespace
 
 int run_status(const Words& words) {
   Arguments arguments(
-      "status", "[--server SOCKET | --mount DIR] [--json]",
+      "status", "[--server SOCKET | --mount DIR | --devices] [--json]",
       "Shows the connections of a server (the one of this machine unless told otherwise) or of a\n"
-      "mount. Exit code: 0 every connection uses RDMA, 2 some do, 3 only TCP, 4 none, 1 error.");
+      "mount. Exit code: 0 every connection uses RDMA, 2 some do, 3 only TCP, 4 none, 1 error.\n"
+      "With --devices the RDMA devices of this machine instead, and what each of them can do.\n"
+      "Exit code: 0 a connection can go over one of them, 4 over none.");
   namespace po = boost::program_options;
   // 2 says something else here.
   arguments.set_usage_exit(kExitFailure);
   arguments.add()("server", po::value<std::string>()->value_name("SOCKET"),
                   "control socket of an nfs-rdmad")(
       "mount", po::value<std::string>()->value_name("DIR"), "mount point of a FUSE mount")(
+      "devices", "the RDMA devices of this machine; asks no server and needs no privilege")(
       "json", "the whole document");
   if (auto code = arguments.parse(words, 0, 0)) return *code;
   if (arguments.has("server") && arguments.has("mount")) {
     return arguments.usage_error("--server and --mount exclude each other");
+  }
+  if (arguments.has("devices")) {
+    if (arguments.has("server") || arguments.has("mount")) {
+      return arguments.usage_error("--devices is about this machine: no --server, no --mount");
+    }
+    return show_devices(arguments.has("json"));
   }
   std::string why;
   Result<std::string> document = fetch(arguments, &why);

@@ -8,6 +8,7 @@
 
 #include "rpcrdma/base/log.h"
 #include "rpcrdma/verbs/completion_queue.h"
+#include "rpcrdma/verbs/device_vendor.h"
 #include "rpcrdma/verbs/protection_domain.h"
 #include "rpcrdma/verbs/receive_queue.h"
 
@@ -15,9 +16,6 @@ namespace nfsrdma::verbs {
 
 namespace {
 
-constexpr std::uint32_t kSiwVendor = 0x626d74;
-constexpr std::uint32_t kRxeVendor = 0xffffff;
-constexpr std::uint32_t kOmniPathVendor = 0x001175;  // True Scale too (hfi1, qib)
 // More never helps: one reply is a header, a body and a pad.
 constexpr std::uint32_t kMaxSges = 16;
 // rdma_conn_param counts Reads in eight bits.
