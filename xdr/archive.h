@@ -20,7 +20,9 @@
 #include <string_view>
 #include <type_traits>
 
+#include "xdr/bitmap.h"
 #include "xdr/decoder.h"
+#include "xdr/encoded_array.h"
 #include "xdr/encoded_list.h"
 #include "xdr/encoder.h"
 #include "xdr/enum_names.h"
@@ -69,6 +71,10 @@ class ArchiveBase {
       self().number(name, v);
     } else if constexpr (std::same_as<T, std::uint64_t>) {
       self().number(name, v);
+    } else if constexpr (std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t>) {
+      self().signed_number(name, v);
+    } else if constexpr (IsBitmap<T>::value) {
+      self().bitmap(name, v);
     } else if constexpr (IsByteArray<T>::value) {
       self().fixed_opaque(name, v);
     } else {
@@ -80,6 +86,9 @@ class ArchiveBase {
   void usual(const char* name, V& v, std::uint32_t) {
     self().number(name, v);
   }
+  /// The bits of a Bitmap that the values behind it may be for; with others they cannot be read.
+  template <std::size_t N>
+  void only_bits(const Bitmap<N>&, const Bitmap<N>&) {}
 
  protected:
   Derived& self() { return static_cast<Derived&>(*this); }
@@ -91,6 +100,8 @@ class EncodeArchive : public ArchiveBase<EncodeArchive> {
 
   void number(const char*, std::uint32_t v) { encoder_.u32(v); }
   void number(const char*, std::uint64_t v) { encoder_.u64(v); }
+  void signed_number(const char*, std::int32_t v) { encoder_.i32(v); }
+  void signed_number(const char*, std::int64_t v) { encoder_.u64(static_cast<std::uint64_t>(v)); }
   void boolean(const char*, bool v) { encoder_.boolean(v); }
   template <typename E>
   void enumeration(const char*, E v) {
@@ -116,6 +127,28 @@ class EncodeArchive : public ArchiveBase<EncodeArchive> {
       (*this)(name, item);
   }
   template <typename T>
+  void counted(const char*, const EncodedArray<T>& v, std::size_t) {
+    encoder_.u32(v.count);
+    encoder_.fixed_opaque(v.encoded);
+  }
+  template <std::size_t N>
+  void bitmap(const char*, const Bitmap<N>& v) {
+    std::uint32_t used = v.used_words();
+    encoder_.u32(used);
+    for (std::uint32_t i = 0; i < used; ++i)
+      encoder_.u32(v.words[i]);
+  }
+  /// An opaque whose bytes are XDR themselves: body(archive) visits them.
+  template <typename Body>
+  void enclosed(const char*, std::size_t, Body body) {
+    std::size_t mark = encoder_.mark();
+    encoder_.u32(0);
+    std::size_t start = encoder_.size();
+    body(*this);
+    if (encoder_.overflowed()) return;
+    encoder_.patch_u32(mark, static_cast<std::uint32_t>(encoder_.size() - start));
+  }
+  template <typename T>
   void object(const char*, const T& v) {
     visit(*this, v);
   }
@@ -130,6 +163,10 @@ class DecodeArchive : public ArchiveBase<DecodeArchive> {
 
   void number(const char*, std::uint32_t& v) { v = decoder_.u32(); }
   void number(const char*, std::uint64_t& v) { v = decoder_.u64(); }
+  void signed_number(const char*, std::int32_t& v) { v = decoder_.i32(); }
+  void signed_number(const char*, std::int64_t& v) {
+    v = static_cast<std::int64_t>(decoder_.u64());
+  }
   void boolean(const char*, bool& v) { v = decoder_.boolean(); }
   template <typename E>
   void enumeration(const char*, E& v) {
@@ -178,6 +215,44 @@ class DecodeArchive : public ArchiveBase<DecodeArchive> {
     for (std::uint32_t i = 0; i < v.count; ++i)
       (*this)(name, v.items[i]);
   }
+  /// Walks the whole array once, as list() does.
+  template <typename T>
+  void counted(const char* name, EncodedArray<T>& v, std::size_t max) {
+    std::uint32_t count = decoder_.u32();
+    if (count > max) decoder_.fail();
+    std::span<const std::byte> start = decoder_.rest();
+    for (std::uint32_t i = 0; i < count && decoder_.ok(); ++i) {
+      T item{};
+      (*this)(name, item);
+    }
+    v = {};
+    if (decoder_.ok()) v = {start.first(start.size() - decoder_.remaining()), count};
+  }
+  template <std::size_t N>
+  void bitmap(const char*, Bitmap<N>& v) {
+    v = {};
+    std::uint32_t count = decoder_.u32();
+    if (count > Bitmap<N>::kMaxWords) decoder_.fail();
+    for (std::uint32_t i = 0; i < count && decoder_.ok(); ++i) {
+      std::uint32_t word = decoder_.u32();
+      if (i < N) {
+        v.words[i] = word;
+      } else if (word != 0 && v.beyond == 0) {
+        v.beyond = i * 32 + static_cast<std::uint32_t>(std::countr_zero(word));
+      }
+    }
+  }
+  template <std::size_t N>
+  void only_bits(const Bitmap<N>& v, const Bitmap<N>& known) {
+    if (!v.without(known).empty()) decoder_.fail();
+  }
+  template <typename Body>
+  void enclosed(const char*, std::size_t max, Body body) {
+    Decoder inside(decoder_.opaque(max));
+    DecodeArchive archive(inside);
+    body(archive);
+    if (!inside.at_end()) decoder_.fail();
+  }
   template <typename T>
   void object(const char*, T& v) {
     visit(*this, v);
@@ -194,6 +269,8 @@ class SizeArchive : public ArchiveBase<SizeArchive> {
 
   void number(const char*, std::uint32_t) { inline_bytes_ += 4; }
   void number(const char*, std::uint64_t) { inline_bytes_ += 8; }
+  void signed_number(const char*, std::int32_t) { inline_bytes_ += 4; }
+  void signed_number(const char*, std::int64_t) { inline_bytes_ += 8; }
   void boolean(const char*, bool) { inline_bytes_ += 4; }
   template <typename E>
   void enumeration(const char*, E) {
@@ -225,6 +302,19 @@ class SizeArchive : public ArchiveBase<SizeArchive> {
     inline_bytes_ += 4;
     for (const T& item : v.view())
       (*this)(name, item);
+  }
+  template <typename T>
+  void counted(const char*, const EncodedArray<T>& v, std::size_t) {
+    inline_bytes_ += 4 + v.encoded.size();
+  }
+  template <std::size_t N>
+  void bitmap(const char*, const Bitmap<N>& v) {
+    inline_bytes_ += 4 + 4 * v.used_words();
+  }
+  template <typename Body>
+  void enclosed(const char*, std::size_t, Body body) {
+    inline_bytes_ += 4;
+    body(*this);
   }
   template <typename T>
   void object(const char*, const T& v) {

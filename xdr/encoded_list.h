@@ -24,43 +24,52 @@ template <typename T>
 template <typename T>
 void encode(Encoder& encoder, const T& v);
 
+namespace detail {
+
+/// Decodes one element at a time; kFlagged: a TRUE stands before each.
+template <typename T, bool kFlagged>
+class EncodedIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = T;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const T*;
+  using reference = const T&;
+
+  explicit EncodedIterator(std::span<const std::byte> encoded) : decoder_(encoded) { next(); }
+  const T& operator*() const& { return item_; }
+  const T* operator->() const& { return &item_; }
+  // The element is in the iterator: list.begin()->field would outlive it.
+  T operator*() && { return item_; }
+  const T* operator->() && = delete;
+  EncodedIterator& operator++() {
+    next();
+    return *this;
+  }
+  void operator++(int) { next(); }
+  bool operator==(std::default_sentinel_t) const { return done_; }
+
+ private:
+  void next() {
+    item_ = T{};
+    done_ =
+        decoder_.remaining() == 0 || (kFlagged && !decoder_.boolean()) || !decode(decoder_, item_);
+  }
+
+  Decoder decoder_;
+  T item_{};
+  bool done_ = false;
+};
+
+}  // namespace detail
+
 template <typename T>
 struct EncodedList {
   /// The elements with the TRUE before each, without the FALSE at the end.
   std::span<const std::byte> encoded;
   std::size_t count = 0;
 
-  class iterator {
-   public:
-    using iterator_category = std::input_iterator_tag;
-    using value_type = T;
-    using difference_type = std::ptrdiff_t;
-    using pointer = const T*;
-    using reference = const T&;
-
-    explicit iterator(std::span<const std::byte> encoded) : decoder_(encoded) { next(); }
-    const T& operator*() const& { return item_; }
-    const T* operator->() const& { return &item_; }
-    // The element is in the iterator: list.begin()->field would outlive it.
-    T operator*() && { return item_; }
-    const T* operator->() && = delete;
-    iterator& operator++() {
-      next();
-      return *this;
-    }
-    void operator++(int) { next(); }
-    bool operator==(std::default_sentinel_t) const { return done_; }
-
-   private:
-    void next() {
-      item_ = T{};
-      done_ = decoder_.remaining() == 0 || !decoder_.boolean() || !decode(decoder_, item_);
-    }
-
-    Decoder decoder_;
-    T item_{};
-    bool done_ = false;
-  };
+  using iterator = detail::EncodedIterator<T, true>;
 
   bool empty() const { return count == 0; }
   iterator begin() const { return iterator(encoded); }

@@ -25,6 +25,7 @@ class PrintArchive : public ArchiveBase<PrintArchive> {
   explicit PrintArchive(std::string& text) : text_(text) {}
 
   void number(const char* name, std::uint64_t v) { field(name) += std::to_string(v); }
+  void signed_number(const char* name, std::int64_t v) { field(name) += std::to_string(v); }
   void boolean(const char* name, bool v) { field(name) += v ? "true" : "false"; }
   template <typename E>
   void enumeration(const char* name, E v) {
@@ -46,16 +47,24 @@ class PrintArchive : public ArchiveBase<PrintArchive> {
   void payload(const char* name, const Payload& v, std::size_t max) { opaque(name, v.bytes, max); }
   template <typename T>
   void list(const char* name, const EncodedList<T>& v, std::size_t) {
+    elements(name, v, v.count);
+  }
+  template <typename T>
+  void counted(const char* name, const EncodedArray<T>& v, std::size_t) {
+    elements(name, v, v.count);
+  }
+  template <std::size_t N>
+  void bitmap(const char* name, const Bitmap<N>& v) {
     field(name) += '[';
-    std::size_t shown = 0;
-    for (const T& item : v) {
-      if (shown++ == kShownElements) {
-        field("") += "... " + std::to_string(v.count) + " in all";
-        break;
-      }
-      (*this)("", item);
-    }
+    v.for_each([this](std::uint32_t bit) { number("", bit); });
+    if (v.beyond != 0) number("beyond", v.beyond);
     text_ += ']';
+  }
+  template <typename Body>
+  void enclosed(const char* name, std::size_t, Body body) {
+    field(name) += '{';
+    body(*this);
+    text_ += '}';
   }
   template <typename T, std::size_t N>
   void array(const char* name, const BoundedArray<T, N>& v) {
@@ -79,6 +88,19 @@ class PrintArchive : public ArchiveBase<PrintArchive> {
       text_ += '=';
     }
     return text_;
+  }
+  template <typename Elements>
+  void elements(const char* name, const Elements& v, std::size_t count) {
+    field(name) += '[';
+    std::size_t shown = 0;
+    for (const auto& item : v) {
+      if (shown++ == kShownElements) {
+        field("") += "... " + std::to_string(count) + " in all";
+        break;
+      }
+      (*this)("", item);
+    }
+    text_ += ']';
   }
   static void hex_byte(std::string& text, unsigned byte) {
     constexpr char kDigits[] = "0123456789abcdef";

@@ -36,6 +36,8 @@ class RandomSource : public detail::ArchiveBase<RandomSource> {
   // The archive.
   void number(const char*, std::uint32_t& v) { v = static_cast<std::uint32_t>(any_number()); }
   void number(const char*, std::uint64_t& v) { v = any_number(); }
+  void signed_number(const char*, std::int32_t& v) { v = static_cast<std::int32_t>(any_number()); }
+  void signed_number(const char*, std::int64_t& v) { v = static_cast<std::int64_t>(any_number()); }
   void boolean(const char*, bool& v) { v = below(2) == 1; }
   void usual(const char* name, std::uint32_t& v, std::uint32_t usual_value) {
     v = usual_value;
@@ -68,20 +70,39 @@ class RandomSource : public detail::ArchiveBase<RandomSource> {
   void payload(const char* name, Payload& v, std::size_t max) { opaque(name, v.bytes, max); }
   template <typename T>
   void list(const char*, EncodedList<T>& v, std::size_t max) {
-    std::size_t wanted = std::min<std::size_t>(below(5), max);
-    std::vector<T> items;
-    std::size_t bytes = 0;
-    for (std::size_t i = 0; i < wanted; ++i) {
-      items.push_back(make<T>());
-      bytes += 4 + encoded_size(items.back());
-    }
-    auto room = allocate(bytes);
+    std::vector<T> items = some<T>(max);
+    auto room = allocate(4 * items.size() + encoded_bytes(items));
     Encoder encoder(room);
     for (const T& item : items) {
       encoder.boolean(true);
       encode(encoder, item);
     }
     v = {encoder.bytes(), items.size()};
+  }
+  template <typename T>
+  void counted(const char*, EncodedArray<T>& v, std::size_t max) {
+    std::vector<T> items = some<T>(max);
+    Encoder encoder(allocate(encoded_bytes(items)));
+    v = encode_array<T>(encoder, items);
+  }
+  template <std::size_t N>
+  void bitmap(const char*, Bitmap<N>& v) {
+    v = {};
+    if (below(8) == 0) {
+      for (std::uint32_t& word : v.words)
+        word = static_cast<std::uint32_t>(any_number());
+      return;
+    }
+    for (std::uint64_t left = below(8); left > 0; --left)
+      v.set(below(N * 32));
+  }
+  template <std::size_t N>
+  void only_bits(Bitmap<N>& v, const Bitmap<N>& known) {
+    v = v & known;
+  }
+  template <typename Body>
+  void enclosed(const char*, std::size_t, Body body) {
+    body(*this);
   }
   template <typename T, std::size_t N>
   void array(const char* name, BoundedArray<T, N>& v) {
@@ -119,6 +140,20 @@ class RandomSource : public detail::ArchiveBase<RandomSource> {
       default:
         return below(std::min<std::size_t>(max, 24) + 1);
     }
+  }
+  template <typename T>
+  std::vector<T> some(std::size_t max) {
+    std::vector<T> items;
+    for (std::size_t wanted = std::min<std::size_t>(below(5), max); items.size() < wanted;)
+      items.push_back(make<T>());
+    return items;
+  }
+  template <typename T>
+  static std::size_t encoded_bytes(const std::vector<T>& items) {
+    std::size_t bytes = 0;
+    for (const T& item : items)
+      bytes += encoded_size(item);
+    return bytes;
   }
   void fill(std::span<std::byte> v) {
     for (std::byte& b : v)
