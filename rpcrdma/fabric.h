@@ -345,6 +345,11 @@ class Fabric {
   /// Frees what the fabric keeps for `loop` (its Device, handshakes). After every queue pair on
   /// it is gone; on its thread.
   virtual void forget(EventLoop& loop) = 0;
+  /// Regions of `loop` that a peer can name now; on its thread. 0 where nobody counts them.
+  virtual std::size_t exposed_regions(EventLoop& loop) {
+    static_cast<void>(loop);
+    return 0;
+  }
 };
 
 }  // namespace nfsrdma

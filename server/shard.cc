@@ -101,6 +101,8 @@ ShardReport Shard::make_report() {
   report.budget = pool_->budget();
   report.in_use = pool_->in_use();
   report.arenas = pool_->arena_bytes();
+  for (Fabric* fabric : options_.fabrics)
+    report.exposed_regions += fabric->exposed_regions(*loop_);
   return report;
 }
 

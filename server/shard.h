@@ -32,6 +32,7 @@ struct ShardReport {
   std::size_t budget = 0;
   std::size_t in_use = 0;
   std::size_t arenas = 0;
+  std::size_t exposed_regions = 0;
 };
 
 class Shard {

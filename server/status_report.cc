@@ -71,16 +71,18 @@ void write_totals(JsonWriter& json, const std::vector<ShardReport>& shards) {
 }
 
 void write_memory(JsonWriter& json, const StatusInputs& inputs) {
-  std::size_t budget = 0, in_use = 0, arenas = 0;
+  std::size_t budget = 0, in_use = 0, arenas = 0, exposed_regions = 0;
   for (const ShardReport& shard : *inputs.shards) {
     budget += shard.budget;
     in_use += shard.in_use;
     arenas += shard.arenas;
+    exposed_regions += shard.exposed_regions;
   }
   json.begin_object();
   json.field("budget", budget);
   json.field("in_use", in_use);
   json.field("arenas", arenas);
+  json.field("exposed_regions", exposed_regions);
   json.field("resident", resident_bytes());
   json.field("cached_files", inputs.cached_files);
   json.end_object();

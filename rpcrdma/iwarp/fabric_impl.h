@@ -20,6 +20,7 @@ class IwarpFabric final : public Fabric {
   Result<std::unique_ptr<Connector>> connect(EventLoop& loop, const SocketAddress& peer,
                                              ConnectHandler& handler) override;
   void forget(EventLoop& loop) override;
+  std::size_t exposed_regions(EventLoop& loop) override;
 
   FabricState& state() { return state_; }
   /// `loop`'s device; made when it is asked for first.

@@ -41,4 +41,10 @@ void IwarpFabric::forget(EventLoop& loop) {
   }
 }
 
+std::size_t IwarpFabric::exposed_regions(EventLoop& loop) {
+  std::lock_guard lock(mutex_);
+  auto found = devices_.find(&loop);
+  return found == devices_.end() ? 0 : found->second->stags().in_use();
+}
+
 }  // namespace nfsrdma::iwarp

@@ -57,6 +57,52 @@ TEST_F(ConnectorSocket, SilentPeerIsNudgedWithEmptyWrites) {
   EXPECT_EQ(hear(fd, 20), kEmptyWriteNoCrc);
 }
 
+TEST_F(ConnectorSocket, NudgesComeThreeTimesInTheFirstSecond) {
+  stop_the_clock();
+  start();
+  UniqueFd listener = raw_listen();
+  connect();
+  UniqueFd fd = accept_request(listener, &request_);
+  say(fd, kPlainReply);
+  ASSERT_TRUE(until([&] { return connected_; }));
+  for (int milliseconds : {50, 150, 800}) {
+    let_pass(std::chrono::milliseconds(milliseconds - 1));
+    EXPECT_TRUE(hears_nothing(fd)) << milliseconds;
+    let_pass(std::chrono::milliseconds(1));
+    EXPECT_EQ(hear(fd, 20), kEmptyWriteNoCrc) << milliseconds;
+  }
+  let_pass(std::chrono::seconds(60));
+  EXPECT_TRUE(hears_nothing(fd));
+}
+
+TEST_F(ConnectorSocket, RequestWaitsForNoTimerAndNothingFollowsIt) {
+  // siw closes five seconds after it accepted, and takes stray bytes for an error.
+  stop_the_clock();
+  start();
+  UniqueFd listener = raw_listen();
+  connect();
+  UniqueFd fd = accept_request(listener, &request_);
+  EXPECT_EQ(request_.substr(0, 44), "4d504120 49442052 65712046 72616d65 10020014");
+  let_pass(std::chrono::milliseconds(9'900));
+  EXPECT_TRUE(hears_nothing(fd));
+  EXPECT_FALSE(failed_);
+  say(fd, kPlainReply);
+  EXPECT_TRUE(until([&] { return connected_; }));
+}
+
+TEST_F(ConnectorSocket, ReplyMayTakeTenSeconds) {
+  stop_the_clock();
+  start();
+  UniqueFd listener = raw_listen();
+  connect();
+  UniqueFd fd = accept_request(listener, &request_);
+  let_pass(std::chrono::milliseconds(9'999));
+  EXPECT_FALSE(failed_);
+  let_pass(std::chrono::milliseconds(1));
+  EXPECT_TRUE(failed_);
+  EXPECT_EQ(error_.code, Errc::kTimedOut);
+}
+
 TEST_F(ConnectorSocket, AnsweringPeerIsNotNudged) {
   start();
   UniqueFd listener = raw_listen();

@@ -232,6 +232,40 @@ TEST_F(Sender, ReadsBeyondOrdWaitAndSendsPassThem) {
   ASSERT_TRUE(rig.engine.post(chain, &posted).ok());
   EXPECT_EQ(rig.drain().size(), 52u + 24u);
 }
+TEST_F(Sender, ReadIsUnderWayUntilTheLastByteOfItsResponse) {
+  struct Domain final : ProtectionDomain {
+    Result<MemoryRegion> register_memory(MutableByteSpan, Access, const QueuePair*) override {
+      return Error{};
+    }
+    void deregister(MemoryRegion&) override {}
+  } domain;
+  EngineOptions options = sender(false);
+  options.ord = 1;
+  EngineRig rig(options);
+  std::vector<std::byte>& sink = rig.stags.add(1, 0, 16, Access::kReadSink);
+  const MemoryRegion region(domain, sink, 0, 1, 0, 0);
+  Sge sge{sink.data(), 16, 0};
+  WorkRequest read;
+  read.opcode = WorkOpcode::kRead;
+  read.sges = {&sge, 1};
+  read.read_sink = &region;
+  const WorkRequest chain[] = {read, read};
+  std::size_t posted = 0;
+  ASSERT_TRUE(rig.engine.post(chain, &posted).ok());
+  EXPECT_EQ(rig.drain().size(), 52u);
+  rig.feed(make_fpdu(tagged(RdmapOpcode::kReadResponse, 1, 0, false), counting(12), false));
+  EXPECT_TRUE(rig.drain().empty());
+  rig.feed(make_fpdu(tagged(RdmapOpcode::kReadResponse, 1, 12), counting(4, 12), false));
+  EXPECT_EQ(rig.drain().size(), 52u);
+}
+TEST_F(Sender, TerminateIsNotPutInsideAnFpdu) {
+  ASSERT_TRUE(post(WorkOpcode::kWrite, counting(100), 1, 0).ok());
+  rig_.engine.fill(*rig_.transmit);
+  rig_.engine.on_sent(50);
+  rig_.feed(from_hex(kWrite16));
+  ASSERT_TRUE(rig_.engine.failed());
+  EXPECT_TRUE(rig_.engine.terminate().empty());
+}
 
 }  // namespace
 }  // namespace nfsrdma::iwarp::test

@@ -73,6 +73,20 @@ TEST_P(Predicted, SiwSizedFpdusToo) {
   EXPECT_EQ(rig_.engine.receiver().gathered_bytes(), 0u);
 }
 
+TEST_P(Predicted, LargestFpdusOfTheLengthField) {
+  constexpr std::size_t kLargest = 65535 + kMpaLengthSize - kTaggedHeader;
+  const std::vector<std::byte> data = random_bytes(3 * kLargest, 5);
+  std::vector<std::byte>& target = rig_.stags.add(kStag, kBase, data.size(), Access::kRemoteWrite);
+  std::vector<std::byte> stream;
+  append_write(stream, data, 0, kLargest, GetParam());
+  append(stream, make_fpdu(send_header(1), as_bytes("done"), GetParam()));
+  ASSERT_EQ(load_be16(stream.data()), 65535);
+  // Segments of a small size, as they come from TCP.
+  rig_.feed_in_steps(stream, 524);
+  EXPECT_EQ(target, data);
+  EXPECT_EQ(rig_.events, std::vector<std::string>{"receive 646f6e65"});
+}
+
 TEST_P(Predicted, SmallerFpdusThanBeforeAreGathered) {
   const std::vector<std::byte> data = random_bytes(200'000, 3);
   std::vector<std::byte>& target = rig_.stags.add(kStag, kBase, data.size(), Access::kRemoteWrite);

@@ -15,6 +15,16 @@ namespace nfsrdma::iwarp::test {
 
 using nfsrdma::test::ContractEnd;
 
+/// Time that passes when a test says so: nothing that waits can be in a test's way unseen.
+class ManualClock final : public Clock {
+ public:
+  TimePoint now() const override { return now_; }
+  void advance(Duration by) { now_ += by; }
+
+ private:
+  TimePoint now_ = std::chrono::steady_clock::now();
+};
+
 class RawPeerTest : public testing::Test,
                     protected IncomingHandler,
                     protected AcceptHandler,
@@ -34,6 +44,13 @@ class RawPeerTest : public testing::Test,
   }
 
   void turn() { loop_->turn(std::chrono::milliseconds(5)); }
+  void stop_the_clock() { loop_->set_clock(&clock_); }
+  /// Only with a stopped clock.
+  void let_pass(Duration time) {
+    clock_.advance(time);
+    for (int i = 0; i < 3; ++i)
+      turn();
+  }
   bool until(const std::function<bool()>& condition) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     while (!condition() && std::chrono::steady_clock::now() < end)
@@ -148,6 +165,7 @@ class RawPeerTest : public testing::Test,
   static constexpr char kPlainReply[] =
       "4d504120 49442052 65702046 72616d65 1002000c 00000010 f6ab0e18 01000303";
 
+  ManualClock clock_;
   std::unique_ptr<EventLoop> loop_ = EventLoop::create().value();
   std::unique_ptr<Fabric> fabric_;
   ContractEnd ours_;

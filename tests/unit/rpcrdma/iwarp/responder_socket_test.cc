@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Our passive side against bytes on a socket.
+#include <netinet/tcp.h>
+
 #include "rpcrdma/iwarp/tcp_driver.h"
 #include "tests/unit/rpcrdma/iwarp/raw_peer.h"
 #include "tests/unit/rpcrdma/iwarp/vectors.h"
@@ -70,6 +72,48 @@ TEST_F(ResponderSocket, SilentPeerIsClosedInTime) {
   listen();
   UniqueFd fd = dial();
   EXPECT_TRUE(hears_end(fd));
+}
+
+TEST_F(ResponderSocket, RequestMayTakeTenSecondsAndNoLonger) {
+  stop_the_clock();
+  start();
+  listen();
+  UniqueFd slow = dial();
+  UniqueFd slower = dial();
+  turn();
+  // Bytes that trickle in are no reason to wait longer.
+  say(slow, "4d504120 49442052 65712046 72616d65");
+  say(slower, "4d504120 49442052 65712046 72616d65");
+  let_pass(std::chrono::milliseconds(9'900));
+  say(slow, "1002000c 00800000 f6ab0e18 01010303");
+  say(slower, "1002000c 00800000");
+  EXPECT_TRUE(until([&] { return requests_ == 1; }));
+  EXPECT_TRUE(hears_nothing(slower));
+  let_pass(std::chrono::milliseconds(200));
+  EXPECT_TRUE(hears_end(slower));
+}
+
+TEST_F(ResponderSocket, ReplyWaitsForNoTimer) {
+  // siw gives up ten seconds after its Request.
+  stop_the_clock();
+  start();
+  UniqueFd fd = linux_client();
+  EXPECT_EQ(reply_.size(), std::string(kLinuxRequest).size());
+}
+
+TEST_F(ResponderSocket, SmallMessagesAreNotHeldBackAndDeadPeersAreNoticed) {
+  start();
+  UniqueFd fd = linux_client();
+  const int ours = static_cast<IwarpQueuePair&>(*ours_.queue_pair).fd();
+  const auto option = [&](int level, int name) {
+    int value = 0;
+    socklen_t length = sizeof value;
+    EXPECT_EQ(::getsockopt(ours, level, name, &value, &length), 0);
+    return value;
+  };
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_NODELAY), 1);
+  EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 1);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 60'000);
 }
 
 TEST_F(ResponderSocket, HalfOpenHandshakesAreLimitedPerAddress) {
@@ -171,6 +215,18 @@ TEST_F(ResponderSocket, TerminateOfThePeerEndsTheConnection) {
   EXPECT_TRUE(hears_end(fd));
 }
 
+TEST_F(ResponderSocket, FinBetweenMessagesEndsTheConnection) {
+  start();
+  UniqueFd fd = linux_client();
+  ours_.post_receives(1);
+  say(fd, kSendHelloNoCrc);
+  ::shutdown(fd.get(), SHUT_WR);
+  EXPECT_TRUE(until([&] { return ours_.disconnected == 1; }));
+  EXPECT_EQ(ours_.messages, std::vector<std::string>{"hello"});
+  EXPECT_STREQ(ours_.reason.where, "the peer closed the connection");
+  EXPECT_TRUE(hears_end(fd));
+}
+
 TEST_F(ResponderSocket, FinInsideAnFpduIsNoOrderlyMessage) {
   start();
   UniqueFd fd = linux_client();
@@ -215,6 +271,19 @@ TEST_F(ResponderSocket, DestroyedWhileWaitingForAReceiveIsForgotten) {
   for (int i = 0; i < 5; ++i)
     turn();
   EXPECT_TRUE(ours_.messages.empty());
+}
+
+TEST_F(ResponderSocket, ExposedRegionsAreCounted) {
+  start();
+  UniqueFd fd = linux_client();
+  EXPECT_EQ(fabric_->exposed_regions(*loop_), 0u);
+  std::vector<std::byte> bytes(64);
+  {
+    const MemoryRegion sink = ours_.expose(bytes, Access::kReadSink);
+    const MemoryRegion source = ours_.expose(bytes, Access::kRemoteRead);
+    EXPECT_EQ(fabric_->exposed_regions(*loop_), 2u);
+  }
+  EXPECT_EQ(fabric_->exposed_regions(*loop_), 0u);
 }
 
 TEST_F(ResponderSocket, PortInUseNamesTheLikelyHolder) {
