@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # lab_verbs.sh: the seam's contract tests on real verbs devices of a Linux kernel: rxe (RoCE) and
-# siw (iWARP), each in a guest of its own.
+# siw (iWARP), each in a guest of its own, and what `nfs-rdma status --devices` tells of them to an
+# ordinary user, with the device and without it.
 #
 #   tests/interop/lab_verbs.sh [rxe|siw]... [-- GTEST_OPTION...]
 #
@@ -27,6 +28,43 @@ if [[ -z $gtest_options ]]; then
     gtest_options="--gtest_filter=-*.RegionForWritingAdmitsNoRead/*"
 fi
 
+# What is so on kernel 6.1 with rdma-core 44.
+# shellcheck disable=SC2016  # runs in the guest
+devices='
+mkdir /tmp/open
+cp -r nfs-rdma lib /tmp/open
+chmod -R a+rX /tmp/open
+as_nobody() {
+    LD_LIBRARY_PATH=/tmp/open/lib setpriv --reuid 65534 --regid 65534 --clear-groups \
+        /tmp/open/nfs-rdma status --devices "$@"
+}
+says() { grep -qF -- "$1" "$2" || { cat "$2"; echo "$2 does not say: $1"; exit 1; }; }
+status=0
+as_nobody >without.txt || status=$?
+((status == 4))
+says "no RDMA device on this host" without.txt
+says "rdma link add siw0 type siw" without.txt
+says "iwarp engine: iWARP in this process" without.txt
+rig $driver eth0
+as_nobody | tee with.txt
+as_nobody --json >with.json
+if [[ $driver == rxe ]]; then
+    says "\"name\":\"rxe_eth0\"" with.json
+    says "\"RoCE v2\":" with.json
+    says "\"memory_windows_type_2\":{\"there\":true,\"used\":false" with.json
+    says "\"extended_qp\":{\"there\":true" with.json
+else
+    says "\"name\":\"siw_eth0\"" with.json
+    says "\"gid_types\":{\"iWARP\":" with.json
+    says "\"memory_windows_type_2\":{\"there\":false" with.json
+    says "\"extended_qp\":{\"there\":false" with.json
+fi
+says "port 1: ACTIVE, Ethernet" with.txt
+says "\"srq\":{\"there\":true,\"used\":true" with.json
+says "\"inline_send\":{\"there\":true,\"used\":true" with.json
+echo "status --devices: as it should be"
+'
+
 # run DRIVER OPTIONS LOG
 run() {
     # 10.0.2.15 is the guest's eth0; lo has no RDMA device.
@@ -37,11 +75,16 @@ ulimit -l unlimited
 NFSRDMA_VERBS_ADDR=10.0.2.15 ./verbs_contract_test --gtest_brief=1 $2" >"$3" 2>&1
 }
 
-stage "$bin/verbs_contract_test"
+stage "$bin/verbs_contract_test" "$bin/nfs-rdma"
 bad=0
 for driver in "${drivers[@]}"; do
     step "verbs contract on $driver"
     log=$stage/$driver.log
+    if ((!$#)) && ! in_guest 60 "driver=$driver$devices" >"$log" 2>&1; then
+        tail -n 40 "$log" >&2
+        fail "$driver: status --devices"
+        bad=1
+    fi
     filter=$gtest_options
     if [[ $driver == rxe && -z $* ]]; then filter=''; fi
     status=0
