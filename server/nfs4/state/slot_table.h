@@ -45,6 +45,9 @@ class SlotTable {
   /// Of the request that was finished last, after kReplay; until the slot's next kNew.
   std::span<const std::byte> reply(SlotId slot) const;
 
+  /// The sequence id that a new request in `slot` has to have.
+  SequenceId next(SlotId slot) const { return slots_.at(slot).sequence + 1; }
+
   /// Does a request run? Then DESTROY_SESSION has to wait.
   bool busy() const { return running_ > 0; }
   /// Of all replies that are kept.

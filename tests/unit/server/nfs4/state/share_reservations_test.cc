@@ -91,7 +91,7 @@ TEST(ShareReservations, EveryStepFromEveryStateOfTwo) {
   std::vector<Step> steps;
   for (OpenId id = 0; id < 2; ++id) {
     for (int access = 1; access <= 3; ++access) {
-      for (int deny = 0; deny <= 3; ++deny) {
+      for (int deny = 0; deny <= 2; ++deny) {  // both comes of two opens
         const Share share{static_cast<std::uint8_t>(access), static_cast<std::uint8_t>(deny)};
         steps.push_back({Step::What::kOpen, id, share});
         steps.push_back({Step::What::kDowngrade, id, share});
@@ -137,7 +137,7 @@ TEST(ShareReservations, EveryStepFromEveryStateOfTwo) {
       if (seen.insert(next).second) todo.emplace_back(next, file);
     }
   }
-  EXPECT_GT(seen.size(), 4096u);  // one owner alone has all 2^12
+  EXPECT_GT(seen.size(), 512u);  // one owner alone has all 2^9
 }
 
 }  // namespace

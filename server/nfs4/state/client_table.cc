@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs4/state/client_table.h"
+
+#include <cstring>
+#include <utility>
+
+#include "rpcrdma/base/check.h"
+
+namespace nfsrdma::nfs4 {
+
+// --- the tables
+// -----------------------------------------------------------------------------------
+
+Client* ClientTable::find(const Table& table, ClientId id) {
+  const auto found = table.find(id);
+  return found == table.end() ? nullptr : found->second.get();
+}
+
+Client* ClientTable::find(ClientId id) {
+  return find(confirmed_, id);
+}
+
+Client* ClientTable::confirmed_of(const std::string& owner) {
+  const auto found = confirmed_by_owner_.find(owner);
+  return found == confirmed_by_owner_.end() ? nullptr : find(confirmed_, found->second);
+}
+
+std::unique_ptr<Client> ClientTable::take(Table& table, std::map<std::string, ClientId>& by_owner,
+                                          Client& client) {
+  by_owner.erase(client.owner.id);
+  auto node = table.extract(client.id);
+  NFSRDMA_CHECK(!node.empty());
+  return std::move(node.mapped());
+}
+
+std::unique_ptr<Client> ClientTable::end(Client& client) {
+  return take(confirmed_, confirmed_by_owner_, client);
+}
+
+/// An unconfirmed client holds nothing: nobody needs to hear of it.
+void ClientTable::drop_unconfirmed_of(const std::string& owner) {
+  const auto found = unconfirmed_by_owner_.find(owner);
+  if (found == unconfirmed_by_owner_.end()) return;
+  unconfirmed_.erase(found->second);
+  unconfirmed_by_owner_.erase(found);
+}
+
+std::vector<std::unique_ptr<Client>> ClientTable::sweep(TimePoint now) {
+  std::vector<Client*> over;
+  for (const auto& [id, client] : confirmed_) {
+    if (client->holds == 0 && expired(*client, now)) over.push_back(client.get());
+  }
+  std::vector<std::unique_ptr<Client>> ended;
+  for (Client* client : over)
+    ended.push_back(end(*client));
+  over.clear();
+  for (const auto& [id, client] : unconfirmed_) {
+    if (expired(*client, now)) over.push_back(client.get());
+  }
+  for (Client* client : over)
+    take(unconfirmed_, unconfirmed_by_owner_, *client);
+  return ended;
+}
+
+/// For one more client. Those that are expired give way, with what they hold.
+bool ClientTable::make_room(Answer& answer, TimePoint now) {
+  if (size() < limits_.clients) return true;
+  answer.ended = sweep(now);
+  if (size() < limits_.clients) return true;
+  for (const auto& [id, client] : confirmed_) {
+    if (!expired(*client, now)) continue;
+    answer.ended.push_back(end(*client));
+    return true;
+  }
+  answer.status = Status::kFull;
+  return false;
+}
+
+Client* ClientTable::add_unconfirmed(const ClientOwner& owner, const std::string& principal,
+                                     ClientId id, TimePoint now) {
+  auto client = std::make_unique<Client>();
+  client->id = id;
+  client->owner = owner;
+  client->principal = principal;
+  client->renewed = now;
+  unconfirmed_by_owner_[owner.id] = id;
+  return (unconfirmed_[id] = std::move(client)).get();
+}
+
+/// The owner's client from before, another life of it, ends.
+Client* ClientTable::confirm(Client& unconfirmed, Answer& answer) {
+  if (Client* before = confirmed_of(unconfirmed.owner.id)) answer.ended.push_back(end(*before));
+  auto client = take(unconfirmed_, unconfirmed_by_owner_, unconfirmed);
+  client->confirmed = true;
+  confirmed_by_owner_[client->owner.id] = client->id;
+  return (confirmed_[client->id] = std::move(client)).get();
+}
+
+// --- minor version 1 and later
+// --------------------------------------------------------------------
+
+/// The cases are those of RFC 8881 18.35.5.
+ClientTable::Answer ClientTable::exchange_id(const ClientOwner& owner, const std::string& principal,
+                                             bool update, TimePoint now) {
+  Answer answer;
+  Client* known = confirmed_of(owner.id);
+  if (update) {
+    if (known == nullptr) {
+      answer.status = Status::kNoEnt;  // 7
+    } else if (!known->has_sessions) {
+      answer.status = Status::kInvalid;  // there is nothing that EXCHANGE_ID could update
+    } else if (known->principal != principal) {
+      answer.status = Status::kPerm;  // 9
+    } else if (known->owner.verifier != owner.verifier) {
+      answer.status = Status::kNotSame;  // 8
+    } else {
+      answer.client = known;  // 6
+    }
+    return answer;
+  }
+  if (known != nullptr && known->principal != principal) {  // 3
+    if (known->holds > 0 && !expired(*known, now)) {
+      answer.status = Status::kInUse;
+      return answer;
+    }
+    answer.ended.push_back(end(*known));
+  } else if (known != nullptr && known->has_sessions &&
+             known->owner.verifier == owner.verifier) {  // 2
+    answer.client = known;
+    return answer;
+  }
+  // 1, 4 and 5: the one that is confirmed, if any, stays until this one is.
+  drop_unconfirmed_of(owner.id);
+  if (!make_room(answer, now)) return answer;
+  answer.client = add_unconfirmed(owner, principal, next_id(), now);
+  answer.client->has_sessions = true;
+  return answer;
+}
+
+/// The phases are those of RFC 8881 18.36.4.
+ClientTable::Answer ClientTable::create_session(ClientId id, SequenceId sequence,
+                                                std::uint64_t fingerprint,
+                                                const std::string& principal, TimePoint now) {
+  Answer answer;
+  Client* client = find(confirmed_, id);
+  if (client == nullptr) client = find(unconfirmed_, id);
+  if (client == nullptr || !client->has_sessions) {
+    answer.status = Status::kStale;
+    return answer;
+  }
+  // Somebody else cannot confirm it, nor use up its first sequence id.
+  if (!client->confirmed && client->principal != principal) {
+    answer.status = Status::kInUse;
+    return answer;
+  }
+  answer.client = client;
+  answer.verdict = client->create_session.begin(0, sequence, fingerprint);
+  if (answer.verdict != SlotTable::Verdict::kNew) {
+    answer.status = Status::kRetry;
+    return answer;
+  }
+  if (!client->confirmed) answer.client = confirm(*client, answer);
+  renew(*answer.client, now);
+  return answer;
+}
+
+ClientTable::Answer ClientTable::destroy_client_id(ClientId id) {
+  Answer answer;
+  if (Client* client = find(confirmed_, id)) {
+    if (client->holds > 0) {
+      answer.status = Status::kBusy;
+    } else {
+      answer.ended.push_back(end(*client));
+    }
+  } else if (Client* unconfirmed = find(unconfirmed_, id)) {
+    take(unconfirmed_, unconfirmed_by_owner_, *unconfirmed);
+  } else {
+    answer.status = Status::kStale;
+  }
+  return answer;
+}
+
+// --- minor version 0
+// ------------------------------------------------------------------------------
+
+ClientTable::Answer ClientTable::set_client_id(const ClientOwner& owner,
+                                               const std::string& principal,
+                                               const std::string& callback, TimePoint now) {
+  Answer answer;
+  const Client* known = confirmed_of(owner.id);
+  if (known != nullptr && known->holds > 0 && !expired(*known, now) &&
+      (known->has_sessions || known->principal != principal)) {
+    answer.status = Status::kInUse;
+    return answer;
+  }
+  drop_unconfirmed_of(owner.id);
+  if (!make_room(answer, now)) return answer;
+  // The same life of the client with another callback keeps its id; making room may have ended it.
+  known = confirmed_of(owner.id);
+  const bool same_life = known != nullptr && !known->has_sessions &&
+                         known->principal == principal && known->owner.verifier == owner.verifier;
+  answer.client = add_unconfirmed(owner, principal, same_life ? known->id : next_id(), now);
+  answer.client->callback = callback;
+  const std::uint64_t confirm = ++last_confirm_;
+  std::memcpy(answer.client->confirm.data(), &confirm, sizeof confirm);
+  return answer;
+}
+
+ClientTable::Answer ClientTable::set_client_id_confirm(ClientId id, const Verifier& confirm,
+                                                       const std::string& principal,
+                                                       TimePoint now) {
+  Answer answer;
+  Client* known = find(confirmed_, id);
+  Client* waiting = find(unconfirmed_, id);
+  if ((known != nullptr && known->principal != principal) ||
+      (waiting != nullptr && waiting->principal != principal)) {
+    answer.status = Status::kInUse;
+    return answer;
+  }
+  if (waiting != nullptr && !waiting->has_sessions && waiting->confirm == confirm) {
+    if (known != nullptr) {  // another callback, and all state stays
+      known->callback = waiting->callback;
+      known->confirm = confirm;
+      take(unconfirmed_, unconfirmed_by_owner_, *waiting);
+      answer.client = known;
+    } else {
+      Client* before = confirmed_of(waiting->owner.id);
+      if (before != nullptr && before->holds > 0 && !expired(*before, now) &&
+          before->principal != principal) {
+        answer.status = Status::kInUse;  // it came to hold something meanwhile
+        return answer;
+      }
+      answer.client = this->confirm(*waiting, answer);
+    }
+  } else if (known != nullptr && !known->has_sessions && known->confirm == confirm) {
+    answer.client = known;  // a retry
+  } else {
+    answer.status = Status::kStale;
+    return answer;
+  }
+  renew(*answer.client, now);
+  return answer;
+}
+
+}  // namespace nfsrdma::nfs4
