@@ -3,6 +3,7 @@
 // and by name. Texts and list nodes live in an Arena; opaques point into our value.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -26,6 +27,14 @@ class Arena {
     nodes_.push_back(node);
     return node.get();
   }
+  /// `count` elements, all zero.
+  template <typename T>
+  T* make_array(std::size_t count) {
+    auto bytes = std::make_shared<std::vector<std::max_align_t>>(
+        count * sizeof(T) / sizeof(std::max_align_t) + 1);
+    nodes_.push_back(bytes);
+    return reinterpret_cast<T*>(bytes->data());
+  }
 
  private:
   std::deque<std::string> texts_;
@@ -36,6 +45,12 @@ inline void convert(Arena&, std::uint32_t from, unsigned int& to) {
   to = from;
 }
 inline void convert(Arena&, std::uint64_t from, unsigned long& to) {
+  to = from;
+}
+inline void convert(Arena&, std::int32_t from, int& to) {
+  to = from;
+}
+inline void convert(Arena&, std::int64_t from, long& to) {
   to = from;
 }
 inline void convert(Arena&, bool from, int& to) {
@@ -65,10 +80,36 @@ void convert(Arena& arena, const xdr::EncodedList<T>& from, Node*& to) {
   *link = nullptr;
 }
 
+template <typename Items, typename Item>
+void convert_items(Arena& arena, const Items& from, std::size_t count, unsigned int& length,
+                   Item*& to) {
+  length = static_cast<unsigned int>(count);
+  to = arena.make_array<Item>(count);
+  Item* next = to;
+  for (const auto& item : from)
+    convert(arena, item, *next++);
+}
+/// A counted array, whose length and elements rpcgen has in two fields.
+template <typename T, typename Item>
+void convert_array(Arena& arena, const xdr::EncodedArray<T>& from, unsigned int& length,
+                   Item*& to) {
+  convert_items(arena, from, from.count, length, to);
+}
+template <typename T, std::size_t N, typename Item>
+void convert_array(Arena& arena, const xdr::BoundedArray<T, N>& from, unsigned int& length,
+                   Item*& to) {
+  convert_items(arena, from.view(), from.count, length, to);
+}
+
 #define ORACLE_FIELD(field) convert(arena, from.field, to.field);
 #define ORACLE_OPAQUE(field, view)                             \
   to.field.field##_len = static_cast<unsigned>((view).size()); \
   to.field.field##_val = reinterpret_cast<char*>(const_cast<std::byte*>((view).data()));
+#define ORACLE_ARRAY(field) \
+  convert_array(arena, from.field, to.field.field##_len, to.field.field##_val);
+#define ORACLE_ARM_OPAQUE(type, field, view)                            \
+  to.type##_u.field.field##_len = static_cast<unsigned>((view).size()); \
+  to.type##_u.field.field##_val = reinterpret_cast<char*>(const_cast<std::byte*>((view).data()));
 #define ORACLE_ARM(type, field) convert(arena, from.field, to.type##_u.field);
 
 #define ORACLE_BEGIN(type) \
@@ -85,6 +126,21 @@ void convert(Arena& arena, const xdr::EncodedList<T>& from, Node*& to) {
 #define ORACLE_5(type, a, b, c, d, e) \
   ORACLE_BEGIN(type)                  \
   ORACLE_FIELD(a) ORACLE_FIELD(b) ORACLE_FIELD(c) ORACLE_FIELD(d) ORACLE_FIELD(e) ORACLE_END
+#define ORACLE_6(type, a, b, c, d, e, f) \
+  ORACLE_BEGIN(type)                     \
+  ORACLE_FIELD(a)                        \
+  ORACLE_FIELD(b) ORACLE_FIELD(c) ORACLE_FIELD(d) ORACLE_FIELD(e) ORACLE_FIELD(f) ORACLE_END
+#define ORACLE_7(type, a, b, c, d, e, f, g) \
+  ORACLE_BEGIN(type)                        \
+  ORACLE_FIELD(a)                           \
+  ORACLE_FIELD(b)                           \
+  ORACLE_FIELD(c) ORACLE_FIELD(d) ORACLE_FIELD(e) ORACLE_FIELD(f) ORACLE_FIELD(g) ORACLE_END
+#define ORACLE_8(type, a, b, c, d, e, f, g, h) \
+  ORACLE_BEGIN(type)                           \
+  ORACLE_FIELD(a)                              \
+  ORACLE_FIELD(b)                              \
+  ORACLE_FIELD(c)                              \
+  ORACLE_FIELD(d) ORACLE_FIELD(e) ORACLE_FIELD(f) ORACLE_FIELD(g) ORACLE_FIELD(h) ORACLE_END
 
 /// A discriminant, and one arm that is there when `condition` holds.
 #define ORACLE_UNION(type, discriminant, condition, arm) \
