@@ -104,22 +104,28 @@ class Pair:
         run(*prefix, "link", "set", device, "down" if down else "up")
 
 
-class Loop:
-    """eth0 to itself, both sides in one namespace: Linux's rxe knows only the first one."""
-    server_address = "10.0.2.15"
+class Wire:
+    """Two interfaces of the first namespace, the only one that Linux's rxe knows, and a bridge
+    between them: `rig wire` says how traffic of a host with itself gets there."""
+    server_address = "192.0.2.2"
     in_server = ()
 
     def __init__(self, driver):
         self.driver = driver
 
     def up(self):
-        run("rig", self.driver, "eth0")
+        run("rig", "wire", self.driver)
 
     def set_mtu(self, mtu):
-        run("ip", "link", "set", "eth0", "mtu", str(mtu))
+        for device in ("wc", "ws", "vc", "vs"):
+            run("ip", "link", "set", device, "mtu", str(mtu))
 
-    def cut(self, _side, down):
-        run("ip", "link", "set", "eth0", "down" if down else "up")
+    def cut(self, side, down):
+        """Pulls the cable. With the interface itself down there would be no route, either, and rxe
+        never again gets a connection through after a message of the connection manager that found
+        none: that ends QP 1 in rxe_qp_error(), and ib_mad's way out of it (SQE to RTS) puts only the
+        sending half back into work."""
+        run("ip", "link", "set", "ws" if side == "server" else "wc", "down" if down else "up")
 
 
 # --- servers --------------------------------------------------------------------------------------
@@ -299,8 +305,8 @@ class OurClient:
         options = ["proto=rdma", f"fabric={self.fabric}", f"port={RDMA_PORT}", "retry=0"]
         if bench.settings.transfer:
             options += [f"rsize={bench.settings.transfer}", f"wsize={bench.settings.transfer}"]
-        if bench.settings.crc:
-            options.append("crc=require")
+        if bench.settings.crc and self.fabric == "iwarp":
+            options.append("crc=require")  # verbs devices have no say; siw follows its peer's
         os.makedirs(where, exist_ok=True)
         done = subprocess.run(
             [f"{PROGRAMS}/mount.nfs-rdma", f"{bench.network.server_address}:{EXPORT}", where, "-v",
@@ -310,7 +316,7 @@ class OurClient:
         expect(mounted(where), "mount.nfs-rdma said 0, but nothing is mounted")
         for connection in status("--mount", where)["connections"]:
             expect_equal(connection["fabric"], self.fabric, "the mount's fabric")
-            if bench.settings.crc is not None:
+            if bench.settings.crc is not None and self.fabric == "iwarp":
                 expect_equal(connection["crc"], bench.settings.crc, "CRC in use by the mount")
 
     def unmount(self, where):
