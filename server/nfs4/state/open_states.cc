@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs4/state/open_states.h"
+
+#include <cstring>
+
+#include "rpcrdma/base/check.h"
+
+namespace nfsrdma::nfs4 {
+namespace {
+
+/// A stateid's `other`: the boot, then the number of the state.
+Stateid make_stateid(std::uint32_t boot, std::uint64_t number, std::uint32_t seqid) {
+  Stateid out{seqid, {}};
+  std::memcpy(out.other.data(), &boot, sizeof boot);
+  std::memcpy(out.other.data() + sizeof boot, &number, sizeof number);
+  return out;
+}
+std::uint32_t boot_of(const Stateid& stateid) {
+  std::uint32_t boot = 0;
+  std::memcpy(&boot, stateid.other.data(), sizeof boot);
+  return boot;
+}
+std::uint64_t number_of(const Stateid& stateid) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, stateid.other.data() + sizeof(std::uint32_t), sizeof number);
+  return number;
+}
+
+/// What it takes to lock so.
+std::uint8_t access_for(LockKind kind) {
+  return kind == LockKind::kWrite ? kShareWrite : kShareRead;
+}
+
+}  // namespace
+
+// --- finding and forgetting
+// -----------------------------------------------------------------------
+
+OpenStates::Answer OpenStates::answer(std::uint64_t number, std::uint32_t seqid) const {
+  return {Status::kOk, make_stateid(boot_, number, seqid)};
+}
+
+OpenStates::Found OpenStates::find(const Asker& asker, const Stateid& stateid) const {
+  if (kind_of(stateid, asker.minor_version) != StateidKind::kOrdinary) return {Status::kBadStateid};
+  if (boot_of(stateid) != boot_) return {Status::kStaleStateid};
+  Found found;
+  std::uint32_t seqid = 0;
+  ClientId client = 0;
+  if (const auto open = opens_.find(number_of(stateid)); open != opens_.end()) {
+    found.open = open->second.get();
+    seqid = found.open->seqid;
+    client = found.open->owner->client;
+  } else if (const auto lock = locks_.find(number_of(stateid)); lock != locks_.end()) {
+    found.lock = lock->second.get();
+    seqid = found.lock->seqid;
+    client = found.lock->owner->client;
+  } else {
+    return {Status::kBadStateid};
+  }
+  if (client != asker.client) return {Status::kBadStateid};
+  switch (judge_seqid(stateid.seqid, seqid, asker.minor_version)) {
+    case SeqidVerdict::kCurrent:
+      return found;
+    case SeqidVerdict::kOld:
+      return {Status::kOldStateid};
+    case SeqidVerdict::kFuture:
+      break;
+  }
+  return {Status::kBadStateid};
+}
+
+StateOwner& OpenStates::owner(Owners& owners, ClientId client, const std::string& name) {
+  std::unique_ptr<StateOwner>& slot = owners[{client, name}];
+  if (slot == nullptr) {
+    slot = std::make_unique<StateOwner>();
+    slot->id = ++last_owner_;
+    slot->client = client;
+    slot->name = name;
+  }
+  return *slot;
+}
+
+void OpenStates::forget_if_unused(Owners& owners, StateOwner& owner) {
+  if (!owner.states.empty()) return;
+  lock_owner_of_id_.erase(owner.id);
+  owners.erase(OwnerName{owner.client, owner.name});
+}
+
+void OpenStates::end(LockState& lock) {
+  StateOwner& owner = *lock.owner;
+  FileState& file = *lock.open->file;
+  file.locks.release(owner.id);
+  file.lock_states.erase(owner.id);
+  lock.open->lock_states.erase(&lock);
+  owner.states.erase(lock.number);
+  if (--holds_[owner.client] == 0) holds_.erase(owner.client);
+  locks_.erase(lock.number);
+  forget_if_unused(lock_owners_, owner);
+}
+
+void OpenStates::end(OpenState& open) {
+  while (!open.lock_states.empty())
+    end(**open.lock_states.begin());
+  StateOwner& owner = *open.owner;
+  FileState& file = *open.file;
+  file.shares.close(open.number);
+  file.opens.erase(owner.id);
+  owner.states.erase(open.number);
+  if (--holds_[owner.client] == 0) holds_.erase(owner.client);
+  opens_.erase(open.number);
+  forget_if_unused(open_owners_, owner);
+  if (file.opens.empty()) files_.erase(FileKey(file.key));
+}
+
+void OpenStates::end_client(ClientId client) {
+  while (true) {
+    const auto its = open_owners_.lower_bound({client, std::string()});
+    if (its == open_owners_.end() || its->first.first != client) break;
+    end(*opens_.at(*its->second->states.begin()));
+  }
+  NFSRDMA_CHECK(holds(client) == 0);
+}
+
+std::size_t OpenStates::holds(ClientId client) const {
+  const auto found = holds_.find(client);
+  return found == holds_.end() ? 0 : found->second;
+}
+
+// --- opens
+// ----------------------------------------------------------------------------------------
+
+OpenStates::Answer OpenStates::open(const Asker& asker, const std::string& name, const FileKey& key,
+                                    const Share& share) {
+  if (!valid(share)) return {Status::kInvalid};
+  if (holds(asker.client) >= limits_.opens_per_client) return {Status::kResource};
+  std::unique_ptr<FileState>& file = files_[key];
+  if (file == nullptr) file = std::make_unique<FileState>(key, limits_.locks_per_file);
+  StateOwner& its_owner = owner(open_owners_, asker.client, name);
+
+  const auto before = file->opens.find(its_owner.id);
+  OpenState* open = before == file->opens.end() ? nullptr : before->second;
+  const std::uint64_t number = open != nullptr ? open->number : last_number_ + 1;
+  if (!file->shares.open(number, share)) {
+    forget_if_unused(open_owners_, its_owner);
+    return {Status::kShareDenied};  // so somebody has it open, and it stays
+  }
+  if (open == nullptr) {
+    last_number_ = number;
+    auto made = std::make_unique<OpenState>();
+    made->number = number;
+    made->owner = &its_owner;
+    made->file = file.get();
+    open = made.get();
+    opens_[number] = std::move(made);
+    its_owner.states.insert(number);
+    file->opens[its_owner.id] = open;
+    ++holds_[asker.client];
+  }
+  open->seqid = next_seqid(open->seqid);
+  return answer(open->number, open->seqid);
+}
+
+OpenStates::Answer OpenStates::open_downgrade(const Asker& asker, const Stateid& stateid,
+                                              const Share& share) {
+  const Found found = find(asker, stateid);
+  if (found.status != Status::kOk) return {found.status};
+  if (found.open == nullptr) return {Status::kBadStateid};
+  OpenState& open = *found.open;
+  if (open.file->shares.downgrade(open.number, share) != ShareReservations::Downgrade::kDone) {
+    return {Status::kInvalid};
+  }
+  open.seqid = next_seqid(open.seqid);
+  return answer(open.number, open.seqid);
+}
+
+OpenStates::Answer OpenStates::close(const Asker& asker, const Stateid& stateid) {
+  const Found found = find(asker, stateid);
+  if (found.status != Status::kOk) return {found.status};
+  if (found.open == nullptr) return {Status::kBadStateid};
+  const std::uint64_t number = found.open->number;
+  const std::uint32_t seqid = next_seqid(found.open->seqid);
+  end(*found.open);
+  if (asker.minor_version == 0) return answer(number, seqid);
+  return {Status::kOk, Stateid{UINT32_MAX, {}}};
+}
+
+std::set<ClientId> OpenStates::in_the_way(const Asker& asker, const FileKey& key,
+                                          const Share& share) const {
+  std::set<ClientId> clients;
+  const auto file = files_.find(key);
+  if (file == files_.end()) return clients;
+  for (const auto& [owner_id, open] : file->second->opens) {
+    const Share other = file->second->shares.share(open->number);
+    const bool against = (share.access & other.deny) != 0 || (share.deny & other.access) != 0;
+    if (against && open->owner->client != asker.client) clients.insert(open->owner->client);
+  }
+  return clients;
+}
+
+// --- locks
+// ----------------------------------------------------------------------------------------
+
+OpenStates::Holder OpenStates::holder(const ByteRangeLocks::Held& held) const {
+  const StateOwner& owner = *lock_owner_of_id_.at(held.owner);
+  return {held, owner.client, owner.name};
+}
+
+LockState& OpenStates::lock_state(OpenState& open, StateOwner& its_owner) {
+  LockState*& slot = open.file->lock_states[its_owner.id];
+  if (slot == nullptr) {
+    auto made = std::make_unique<LockState>();
+    made->number = ++last_number_;
+    made->owner = &its_owner;
+    made->open = &open;
+    slot = made.get();
+    open.lock_states.insert(slot);
+    its_owner.states.insert(slot->number);
+    lock_owner_of_id_[its_owner.id] = &its_owner;
+    ++holds_[its_owner.client];
+    locks_[slot->number] = std::move(made);
+  }
+  slot->access |= open.file->shares.share(open.number).access;
+  return *slot;
+}
+
+OpenStates::Answer OpenStates::lock(const Asker& asker, const Stateid& stateid,
+                                    const std::string& name, LockKind kind, const ByteRange& range,
+                                    std::optional<Holder>* denied) {
+  const Found found = find(asker, stateid);
+  if (found.status != Status::kOk) return {found.status};
+  if (found.open == nullptr) return {Status::kBadStateid};
+  LockState& state = lock_state(*found.open, owner(lock_owners_, asker.client, name));
+  const Answer locked = lock(state, kind, range, denied);
+  // What never had a lock leaves nothing behind.
+  if (state.seqid == 0) end(state);
+  return locked;
+}
+
+OpenStates::Answer OpenStates::lock(const Asker& asker, const Stateid& stateid, LockKind kind,
+                                    const ByteRange& range, std::optional<Holder>* denied) {
+  const Found found = find(asker, stateid);
+  if (found.status != Status::kOk) return {found.status};
+  if (found.lock == nullptr) return {Status::kBadStateid};
+  return lock(*found.lock, kind, range, denied);
+}
+
+OpenStates::Answer OpenStates::lock(LockState& state, LockKind kind, const ByteRange& range,
+                                    std::optional<Holder>* denied) {
+  FileState& file = *state.open->file;
+  if ((state.access & access_for(kind)) == 0) return {Status::kOpenMode};
+  switch (file.locks.lock(state.owner->id, kind, range)) {
+    case ByteRangeLocks::Outcome::kConflict:
+      *denied = holder(*file.locks.conflict(state.owner->id, kind, range));
+      return {Status::kDenied};
+    case ByteRangeLocks::Outcome::kTooMany:
+      return {Status::kResource};
+    case ByteRangeLocks::Outcome::kDone:
+      break;
+  }
+  state.seqid = next_seqid(state.seqid);
+  return answer(state.number, state.seqid);
+}
+
+std::optional<OpenStates::Holder> OpenStates::test_lock(const Asker& asker, const std::string& name,
+                                                        const FileKey& key, LockKind kind,
+                                                        const ByteRange& range) const {
+  const auto file = files_.find(key);
+  if (file == files_.end()) return std::nullopt;
+  const auto its_owner = lock_owners_.find({asker.client, name});
+  // No lock has the owner 0.
+  const LockOwnerId id = its_owner == lock_owners_.end() ? 0 : its_owner->second->id;
+  const ByteRangeLocks::Held* held = file->second->locks.conflict(id, kind, range);
+  if (held == nullptr) return std::nullopt;
+  return holder(*held);
+}
+
+OpenStates::Answer OpenStates::unlock(const Asker& asker, const Stateid& stateid,
+                                      const ByteRange& range) {
+  const Found found = find(asker, stateid);
+  if (found.status != Status::kOk) return {found.status};
+  if (found.lock == nullptr) return {Status::kBadStateid};
+  LockState& state = *found.lock;
+  if (state.open->file->locks.unlock(state.owner->id, range) != ByteRangeLocks::Outcome::kDone) {
+    return {Status::kResource};
+  }
+  state.seqid = next_seqid(state.seqid);
+  return answer(state.number, state.seqid);
+}
+
+OpenStates::Status OpenStates::release_lock_owner(const Asker& asker, const std::string& name) {
+  const auto found = lock_owners_.find({asker.client, name});
+  if (found == lock_owners_.end()) return Status::kOk;
+  const StateOwner& its_owner = *found->second;
+  for (const std::uint64_t number : its_owner.states) {
+    if (locks_.at(number)->open->file->locks.holds_any(its_owner.id)) return Status::kLocksHeld;
+  }
+  const std::set<std::uint64_t> states = its_owner.states;
+  for (const std::uint64_t number : states)
+    end(*locks_.at(number));
+  return Status::kOk;
+}
+
+// --- stateids
+// -------------------------------------------------------------------------------------
+
+OpenStates::Status OpenStates::may_access(const Asker& asker, const Stateid& stateid,
+                                          const FileKey& key, std::uint8_t access) const {
+  const StateidKind kind = kind_of(stateid, asker.minor_version);
+  if (kind == StateidKind::kAnonymous || kind == StateidKind::kReadBypass) {
+    if (kind == StateidKind::kReadBypass && access == kShareRead) return Status::kOk;
+    const auto file = files_.find(key);
+    const bool free = file == files_.end() || file->second->shares.allows(access);
+    return free ? Status::kOk : Status::kLocked;
+  }
+  const Found found = find(asker, stateid);
+  if (found.status != Status::kOk) return found.status;
+  const OpenState& open = found.open != nullptr ? *found.open : *found.lock->open;
+  if (open.file->key != key) return Status::kBadStateid;
+  const std::uint8_t may = open.file->shares.share(open.number).access;
+  if ((access & kShareWrite) != 0 && (may & kShareWrite) == 0) return Status::kOpenMode;
+  return Status::kOk;
+}
+
+OpenStates::Status OpenStates::test(const Asker& asker, const Stateid& stateid) const {
+  return find(asker, stateid).status;
+}
+
+OpenStates::Status OpenStates::free(const Asker& asker, const Stateid& stateid) {
+  const Found found = find(asker, stateid);
+  if (found.status != Status::kOk) return found.status;
+  if (found.open != nullptr) return Status::kLocksHeld;
+  if (found.lock->open->file->locks.holds_any(found.lock->owner->id)) return Status::kLocksHeld;
+  end(*found.lock);
+  return Status::kOk;
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpenStates: what clients have open and locked, by the stateids that they hold (RFC 8881 8.2, 9,
+// 18.2, 18.10 to 18.12, 18.16, 18.18, 18.38, 18.48; RFC 7530 9, 16). Its functions are the state's
+// part of the operations of the same names: who may do what. That the file is there and the caller
+// may open it has been seen before, grace periods (GracePeriod) and sequence ids too.
+//
+// Pure: no I/O, no clock. The caller serialises.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "server/nfs4/state/file_state.h"
+
+namespace nfsrdma::nfs4 {
+
+class OpenStates {
+ public:
+  struct Limits {
+    std::size_t opens_per_client = 100000;
+    std::size_t locks_per_file = 10000;
+  };
+  /// `boot` differs each time the server starts: stateids from before are stale.
+  OpenStates(std::uint32_t boot, const Limits& limits) : boot_(boot), limits_(limits) {}
+
+  enum class Status : std::uint8_t {
+    kOk,
+    kBadStateid,    // NFS4ERR_BAD_STATEID
+    kOldStateid,    // NFS4ERR_OLD_STATEID
+    kStaleStateid,  // NFS4ERR_STALE_STATEID; to minor version 1 NFS4ERR_BAD_STATEID
+    kShareDenied,   // NFS4ERR_SHARE_DENIED
+    kDenied,        // NFS4ERR_DENIED
+    kLocked,        // NFS4ERR_LOCKED
+    kOpenMode,      // NFS4ERR_OPENMODE
+    kInvalid,       // NFS4ERR_INVAL
+    kLocksHeld,     // NFS4ERR_LOCKS_HELD
+    kResource,      // NFS4ERR_RESOURCE; to minor version 1 NFS4ERR_DELAY
+  };
+  struct Answer {
+    Status status = Status::kOk;
+    Stateid stateid{};  // when kOk
+  };
+  /// Who asks: the client whose session or lease it is, and in which minor version.
+  struct Asker {
+    ClientId client = 0;
+    std::uint32_t minor_version = 1;
+  };
+
+  // --- opens ---
+
+  /// A further OPEN of the same owner adds to its share and keeps the stateid's number.
+  Answer open(const Asker& asker, const std::string& owner, const FileKey& file,
+              const Share& share);
+  Answer open_downgrade(const Asker& asker, const Stateid& open, const Share& share);
+  /// Ends the open and all locks that came by it. The stateid in the answer is none to be used: the
+  /// next one of the open in minor version 0, the invalid one later (RFC 8881 18.2.4).
+  Answer close(const Asker& asker, const Stateid& open);
+  /// Clients, other than the one that asks, whose opens stand against `share` on `file`: if their
+  /// leases are over the caller ends them and asks again.
+  std::set<ClientId> in_the_way(const Asker& asker, const FileKey& file, const Share& share) const;
+
+  // --- locks ---
+
+  /// Whose lock is in the way, for LOCK4denied.
+  struct Holder {
+    ByteRangeLocks::Held held;
+    ClientId client = 0;
+    std::string owner;
+  };
+  /// The first lock of an owner on an open.
+  Answer lock(const Asker& asker, const Stateid& open, const std::string& owner, LockKind kind,
+              const ByteRange& range, std::optional<Holder>* denied);
+  /// A further one.
+  Answer lock(const Asker& asker, const Stateid& lock, LockKind kind, const ByteRange& range,
+              std::optional<Holder>* denied);
+  std::optional<Holder> test_lock(const Asker& asker, const std::string& owner, const FileKey& file,
+                                  LockKind kind, const ByteRange& range) const;
+  Answer unlock(const Asker& asker, const Stateid& lock, const ByteRange& range);
+  /// RELEASE_LOCKOWNER: kLocksHeld while it holds any.
+  Status release_lock_owner(const Asker& asker, const std::string& owner);
+
+  // --- stateids ---
+
+  /// READ, WRITE, SETATTR of the size: may `stateid`, special ones included, do `access`
+  /// (kShareRead, kShareWrite) to `file`? A write-only open may read, since clients fill pages.
+  Status may_access(const Asker& asker, const Stateid& stateid, const FileKey& file,
+                    std::uint8_t access) const;
+  /// TEST_STATEID.
+  Status test(const Asker& asker, const Stateid& stateid) const;
+  /// FREE_STATEID: only lock stateids without locks are free to go.
+  Status free(const Asker& asker, const Stateid& stateid);
+
+  /// The client is gone, and all that it held.
+  void end_client(ClientId client);
+  /// Opens and lock states of a client: Client::holds, with what others count.
+  std::size_t holds(ClientId client) const;
+  bool empty() const { return opens_.empty() && locks_.empty() && files_.empty(); }
+
+ private:
+  using OwnerName = std::pair<ClientId, std::string>;
+  using Owners = std::map<OwnerName, std::unique_ptr<StateOwner>>;
+
+  /// Exactly one is not null when kOk.
+  struct Found {
+    Status status = Status::kOk;
+    OpenState* open = nullptr;
+    LockState* lock = nullptr;
+  };
+  Found find(const Asker& asker, const Stateid& stateid) const;
+  Answer answer(std::uint64_t number, std::uint32_t seqid) const;
+  StateOwner& owner(Owners& owners, ClientId client, const std::string& name);
+  LockState& lock_state(OpenState& open, StateOwner& owner);
+  void forget_if_unused(Owners& owners, StateOwner& owner);
+  Answer lock(LockState& state, LockKind kind, const ByteRange& range,
+              std::optional<Holder>* denied);
+  Holder holder(const ByteRangeLocks::Held& held) const;
+  void end(OpenState& open);
+  void end(LockState& lock);
+
+  const std::uint32_t boot_;
+  const Limits limits_;
+  std::uint64_t last_number_ = 0;
+  std::uint64_t last_owner_ = 0;
+  std::map<FileKey, std::unique_ptr<FileState>> files_;
+  Owners open_owners_, lock_owners_;
+  std::unordered_map<LockOwnerId, StateOwner*> lock_owner_of_id_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<OpenState>> opens_;  // by number
+  std::unordered_map<std::uint64_t, std::unique_ptr<LockState>> locks_;  // by number
+  std::unordered_map<ClientId, std::size_t> holds_;
+};
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs4/state/open_states.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <vector>
+
+namespace nfsrdma::nfs4 {
+namespace {
+
+using Status = OpenStates::Status;
+
+constexpr Share kRead{kShareRead, 0}, kWrite{kShareWrite, 0}, kBoth{3, 0};
+constexpr OpenStates::Asker kOne{1, 1}, kTwo{2, 1}, kOld{1, 0};
+
+class OpenStatesTest : public testing::Test {
+ protected:
+  Stateid open(const OpenStates::Asker& asker, const std::string& owner, const FileKey& file,
+               const Share& share = kBoth) {
+    const auto answer = states_.open(asker, owner, file, share);
+    EXPECT_EQ(answer.status, Status::kOk);
+    return answer.stateid;
+  }
+  OpenStates::Answer lock(const OpenStates::Asker& asker, const Stateid& open,
+                          const std::string& owner, LockKind kind, const ByteRange& range) {
+    return states_.lock(asker, open, owner, kind, range, &denied_);
+  }
+
+  OpenStates states_{7, {5, 4}};
+  std::optional<OpenStates::Holder> denied_;
+};
+
+TEST_F(OpenStatesTest, AnotherOpenOfTheSameOwnerAddsToTheFirst) {
+  const Stateid first = open(kOne, "o", "f", kRead);
+  EXPECT_EQ(first.seqid, 1u);
+  const Stateid second = open(kOne, "o", "f", kWrite);
+  EXPECT_EQ(second.other, first.other);
+  EXPECT_EQ(second.seqid, 2u);
+  EXPECT_EQ(states_.holds(1), 1u);
+  EXPECT_NE(open(kOne, "other", "f", kRead).other, first.other);
+  EXPECT_NE(open(kOne, "o", "g", kRead).other, first.other);
+  EXPECT_NE(open(kTwo, "o", "f", kRead).other, first.other) << "owners are a client's own";
+}
+
+TEST_F(OpenStatesTest, StateidsAreTheirClientsAndCurrent) {
+  const Stateid old = open(kOne, "o", "f", kRead);
+  const Stateid now = open(kOne, "o", "f", kWrite);
+  EXPECT_EQ(states_.test(kOne, now), Status::kOk);
+  EXPECT_EQ(states_.test(kOne, old), Status::kOldStateid);
+  EXPECT_EQ(states_.test(kTwo, now), Status::kBadStateid);
+  Stateid any = now;
+  any.seqid = 0;
+  EXPECT_EQ(states_.test(kOne, any), Status::kOk) << "whichever is current";
+  EXPECT_EQ(states_.test(kOld, any), Status::kOldStateid) << "not in minor version 0";
+  Stateid future = now;
+  ++future.seqid;
+  EXPECT_EQ(states_.test(kOne, future), Status::kBadStateid);
+  Stateid wrong = now;
+  wrong.other[11] ^= std::byte{1};
+  EXPECT_EQ(states_.test(kOne, wrong), Status::kBadStateid);
+  Stateid before_restart = now;
+  before_restart.other[0] ^= std::byte{1};
+  EXPECT_EQ(states_.test(kOne, before_restart), Status::kStaleStateid);
+  EXPECT_EQ(states_.test(kOne, {}), Status::kBadStateid);
+}
+
+TEST_F(OpenStatesTest, SharesOfOthersAreInTheWay) {
+  open(kOne, "o", "f", {kShareRead, kShareWrite});
+  EXPECT_EQ(states_.open(kTwo, "o", "f", kWrite).status, Status::kShareDenied);
+  EXPECT_EQ(states_.holds(2), 0u);
+  EXPECT_EQ(states_.in_the_way(kTwo, "f", kWrite), std::set<ClientId>{1});
+  EXPECT_TRUE(states_.in_the_way(kTwo, "f", kRead).empty());
+  EXPECT_TRUE(states_.in_the_way(kTwo, "g", kWrite).empty());
+  states_.end_client(1);
+  open(kTwo, "o", "f", kWrite);
+  EXPECT_EQ(states_.open(kTwo, "o", "f", {0, 0}).status, Status::kInvalid);
+}
+
+TEST_F(OpenStatesTest, DowngradeAndCloseMoveOn) {
+  open(kOne, "o", "f", kRead);
+  const Stateid both = open(kOne, "o", "f", kBoth);
+  EXPECT_EQ(states_.open_downgrade(kOne, both, kWrite).status, Status::kInvalid);
+  const auto down = states_.open_downgrade(kOne, both, kRead);
+  EXPECT_EQ(down.stateid.seqid, 3u);
+  EXPECT_EQ(states_.close(kOne, both).status, Status::kOldStateid);
+  const auto closed = states_.close(kOne, down.stateid);
+  EXPECT_EQ(closed.stateid, (Stateid{UINT32_MAX, {}})) << "none that can be used";
+  EXPECT_EQ(states_.close(kOne, down.stateid).status, Status::kBadStateid);
+  EXPECT_TRUE(states_.empty());
+  // Minor version 0 counts on.
+  const Stateid old = open(kOld, "o", "f");
+  EXPECT_EQ(states_.close(kOld, old).stateid.seqid, 2u);
+}
+
+TEST_F(OpenStatesTest, LocksNeedAnOpenThatMay) {
+  const Stateid reads = open(kOne, "o", "f", kRead);
+  EXPECT_EQ(lock(kOne, reads, "l", LockKind::kWrite, {0, 9}).status, Status::kOpenMode);
+  EXPECT_EQ(states_.holds(1), 1u) << "a failed lock leaves nothing";
+  const auto locked = lock(kOne, reads, "l", LockKind::kRead, {0, 9});
+  EXPECT_EQ(locked.status, Status::kOk);
+  EXPECT_EQ(locked.stateid.seqid, 1u);
+  // By way of an open that may write, the same owner's locks may be for writing as well.
+  const Stateid writes = open(kOne, "p", "f", kWrite);
+  const auto more = lock(kOne, writes, "l", LockKind::kWrite, {20, 29});
+  EXPECT_EQ(more.status, Status::kOk);
+  EXPECT_EQ(more.stateid.other, locked.stateid.other) << "one state for an owner and a file";
+  EXPECT_EQ(states_.lock(kOne, more.stateid, LockKind::kWrite, {0, 9}, &denied_).status,
+            Status::kOk);
+}
+
+TEST_F(OpenStatesTest, ADeniedLockTellsWhoseItIs) {
+  lock(kOne, open(kOne, "o", "f"), "mine", LockKind::kWrite, {10, 19});
+  const Stateid other = open(kTwo, "o", "f");
+  EXPECT_EQ(lock(kTwo, other, "l", LockKind::kRead, {0, UINT64_MAX}).status, Status::kDenied);
+  ASSERT_TRUE(denied_);
+  EXPECT_EQ(denied_->client, 1u);
+  EXPECT_EQ(denied_->owner, "mine");
+  EXPECT_EQ(denied_->held.range, (ByteRange{10, 19}));
+  EXPECT_EQ(denied_->held.kind, LockKind::kWrite);
+  EXPECT_FALSE(states_.test_lock(kOne, "mine", "f", LockKind::kWrite, {10, 19})) << "one's own";
+  EXPECT_TRUE(states_.test_lock(kOne, "else", "f", LockKind::kRead, {19, 30}));
+  EXPECT_FALSE(states_.test_lock(kOne, "else", "f", LockKind::kRead, {20, 30}));
+  EXPECT_FALSE(states_.test_lock(kOne, "else", "g", LockKind::kRead, {10, 19}));
+}
+
+TEST_F(OpenStatesTest, UnlockAndWhatMayBeFreed) {
+  const Stateid file = open(kOne, "o", "f");
+  const auto locked = lock(kOne, file, "l", LockKind::kWrite, {10, 19});
+  EXPECT_EQ(states_.free(kOne, locked.stateid), Status::kLocksHeld);
+  EXPECT_EQ(states_.release_lock_owner(kOne, "l"), Status::kLocksHeld);
+  EXPECT_EQ(states_.free(kOne, file), Status::kLocksHeld) << "an open is not freed";
+  const auto unlocked = states_.unlock(kOne, locked.stateid, {0, UINT64_MAX});
+  EXPECT_EQ(unlocked.stateid.seqid, 2u);
+  EXPECT_EQ(states_.unlock(kOne, file, {0, 9}).status, Status::kBadStateid);
+  EXPECT_EQ(states_.free(kOne, unlocked.stateid), Status::kOk);
+  EXPECT_EQ(states_.test(kOne, unlocked.stateid), Status::kBadStateid);
+  EXPECT_EQ(states_.release_lock_owner(kOne, "l"), Status::kOk) << "there is none";
+  // Released in one go.
+  const auto again = lock(kOne, file, "l", LockKind::kWrite, {10, 19});
+  states_.unlock(kOne, again.stateid, {10, 19});
+  EXPECT_EQ(states_.release_lock_owner(kOne, "l"), Status::kOk);
+  EXPECT_EQ(states_.holds(1), 1u);
+}
+
+TEST_F(OpenStatesTest, CloseTakesTheLocksThatCameByIt) {
+  const Stateid first = open(kOne, "o", "f"), second = open(kOne, "p", "f");
+  const auto by_first = lock(kOne, first, "l", LockKind::kWrite, {0, 9});
+  const auto by_second = lock(kOne, second, "m", LockKind::kWrite, {20, 29});
+  EXPECT_EQ(states_.close(kOne, first).status, Status::kOk);
+  EXPECT_EQ(states_.test(kOne, by_first.stateid), Status::kBadStateid);
+  EXPECT_EQ(states_.test(kOne, by_second.stateid), Status::kOk);
+  EXPECT_FALSE(states_.test_lock(kTwo, "x", "f", LockKind::kWrite, {0, 9}));
+  EXPECT_TRUE(states_.test_lock(kTwo, "x", "f", LockKind::kWrite, {20, 29}));
+}
+
+TEST_F(OpenStatesTest, AccessByStateid) {
+  const Stateid anonymous{};
+  Stateid bypass{UINT32_MAX, {}};
+  bypass.other.fill(std::byte{0xff});
+  EXPECT_EQ(states_.may_access(kOne, anonymous, "f", kShareWrite), Status::kOk);
+  const Stateid reads = open(kOne, "o", "f", {kShareRead, 3});
+  EXPECT_EQ(states_.may_access(kTwo, anonymous, "f", kShareRead), Status::kLocked);
+  EXPECT_EQ(states_.may_access(kTwo, bypass, "f", kShareRead), Status::kOk);
+  EXPECT_EQ(states_.may_access(kTwo, bypass, "f", kShareWrite), Status::kLocked);
+  EXPECT_EQ(states_.may_access(kOne, reads, "f", kShareRead), Status::kOk);
+  EXPECT_EQ(states_.may_access(kOne, reads, "f", kShareWrite), Status::kOpenMode);
+  EXPECT_EQ(states_.may_access(kOne, reads, "g", kShareRead), Status::kBadStateid);
+  const Stateid writes = open(kOne, "o", "g", kWrite);
+  EXPECT_EQ(states_.may_access(kOne, writes, "g", kShareRead), Status::kOk) << "to fill a page";
+  const auto locked = lock(kOne, reads, "l", LockKind::kRead, {0, 9});
+  EXPECT_EQ(states_.may_access(kOne, locked.stateid, "f", kShareRead), Status::kOk);
+  EXPECT_EQ(states_.may_access(kOne, locked.stateid, "f", kShareWrite), Status::kOpenMode);
+}
+
+TEST_F(OpenStatesTest, Limits) {
+  for (int i = 0; i < 5; ++i)
+    open(kOne, "o" + std::to_string(i), "f");
+  EXPECT_EQ(states_.open(kOne, "o5", "f", kRead).status, Status::kResource);
+  const Stateid file = open(kTwo, "o", "f");
+  for (std::uint64_t i = 0; i < 4; ++i)
+    EXPECT_EQ(lock(kTwo, file, "l", LockKind::kRead, {10 * i, 10 * i}).status, Status::kOk);
+  EXPECT_EQ(lock(kTwo, file, "l", LockKind::kRead, {100, 100}).status, Status::kResource);
+}
+
+// Three clients that do all of it at random: no operation fails for a reason that a list of opens
+// and a map of bytes does not give, and nothing is left when they are gone.
+TEST(OpenStatesRandom, AgreesWithAPlainModel) {
+  struct Open {
+    ClientId client;
+    std::string owner;
+    FileKey file;
+    Share share;  // of the last open(); shares are only added to here
+    Stateid stateid;
+  };
+  constexpr std::uint64_t kBytes = 6;
+  std::mt19937 random(2);
+  auto pick = [&random](std::size_t below) { return random() % below; };
+  OpenStates states(9, {1000, 1000});
+  std::vector<Open> opens;
+  // file, byte -> owner (client and name) -> kind
+  std::map<std::pair<FileKey, std::uint64_t>, std::map<std::pair<ClientId, std::string>, LockKind>>
+      bytes;
+  auto end_locks = [&](const Open& open) {
+    // In this test a lock-owner has its open's name.
+    for (auto& [where, holders] : bytes) {
+      if (where.first == open.file) holders.erase({open.client, open.owner});
+    }
+  };
+  for (int step = 0; step < 100000; ++step) {
+    const OpenStates::Asker asker{1 + pick(3), 1};
+    const std::string owner(1, static_cast<char>('a' + pick(2)));
+    const FileKey file(1, static_cast<char>('f' + pick(2)));
+    const auto mine = std::find_if(opens.begin(), opens.end(), [&](const Open& open) {
+      return open.client == asker.client && open.owner == owner && open.file == file;
+    });
+    switch (pick(6)) {
+      case 0: {
+        const Share share{static_cast<std::uint8_t>(1 + pick(3)),
+                          static_cast<std::uint8_t>(pick(8) == 0 ? 1 + pick(3) : 0)};
+        bool free = true;
+        for (const Open& open : opens) {
+          if (open.file != file || (open.client == asker.client && open.owner == owner)) continue;
+          if ((open.share.deny & share.access) != 0 || (open.share.access & share.deny) != 0)
+            free = false;
+        }
+        const auto answer = states.open(asker, owner, file, share);
+        ASSERT_EQ(answer.status, free ? Status::kOk : Status::kShareDenied);
+        if (!free) break;
+        if (mine != opens.end()) {
+          mine->share.access |= share.access;
+          mine->share.deny |= share.deny;
+          mine->stateid = answer.stateid;
+        } else {
+          opens.push_back({asker.client, owner, file, share, answer.stateid});
+        }
+        break;
+      }
+      case 1:
+        if (mine == opens.end()) break;
+        ASSERT_EQ(states.close(asker, mine->stateid).status, Status::kOk);
+        ASSERT_EQ(states.test(asker, mine->stateid), Status::kBadStateid);
+        end_locks(*mine);
+        opens.erase(mine);
+        break;
+      case 2:
+      case 3:
+      case 4: {
+        if (mine == opens.end()) break;
+        const std::uint64_t first = pick(kBytes), last = first + pick(kBytes - first);
+        const LockKind kind = pick(2) == 0 ? LockKind::kRead : LockKind::kWrite;
+        bool free = true;
+        for (std::uint64_t i = first; i <= last; ++i) {
+          for (const auto& [holder, held] : bytes[{file, i}]) {
+            if (holder == std::pair(asker.client, owner)) continue;
+            if (kind == LockKind::kWrite || held == LockKind::kWrite) free = false;
+          }
+        }
+        ASSERT_EQ(!states.test_lock(asker, owner, file, kind, {first, last}), free);
+        std::optional<OpenStates::Holder> denied;
+        const auto locked = states.lock(asker, mine->stateid, owner, kind, {first, last}, &denied);
+        const bool may =
+            (mine->share.access & (kind == LockKind::kWrite ? kShareWrite : kShareRead)) != 0;
+        ASSERT_EQ(locked.status, !may ? Status::kOpenMode : free ? Status::kOk : Status::kDenied);
+        if (locked.status == Status::kDenied) {
+          const auto& holders = bytes[{file, std::max(first, denied->held.range.first)}];
+          ASSERT_EQ(holders.at({denied->client, denied->owner}), denied->held.kind);
+        }
+        if (locked.status != Status::kOk) break;
+        for (std::uint64_t i = first; i <= last; ++i)
+          bytes[{file, i}][{asker.client, owner}] = kind;
+        if (pick(2) == 0) {
+          ASSERT_EQ(states.unlock(asker, locked.stateid, {first, last}).status, Status::kOk);
+          for (std::uint64_t i = first; i <= last; ++i)
+            bytes[{file, i}].erase({asker.client, owner});
+        }
+        break;
+      }
+      default:
+        if (pick(10) != 0) break;
+        states.end_client(asker.client);
+        for (const Open& open : opens) {
+          if (open.client == asker.client) end_locks(open);
+        }
+        std::erase_if(opens, [&](const Open& open) { return open.client == asker.client; });
+        ASSERT_EQ(states.holds(asker.client), 0u);
+    }
+  }
+  for (ClientId client = 1; client <= 3; ++client)
+    states.end_client(client);
+  EXPECT_TRUE(states.empty());
+}
+
+}  // namespace
+}  // namespace nfsrdma::nfs4
