@@ -3,8 +3,8 @@
 //
 // Lifetimes: OpenStates owns all of them. A file lives as long as anybody has it open; an open as
 // long as CLOSE or the end of its client; a lock state as long as its open, FREE_STATEID or
-// RELEASE_LOCKOWNER; an owner as long as it has an open or a lock state (of minor version 0:
-// longer, its sequence id has to be known for a while).
+// RELEASE_LOCKOWNER; an owner as long as it has an open or a lock state. (The sequence ids of minor
+// version 0, OwnerSequence, have to be known for longer, and are kept apart.)
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,6 @@
 
 #include "server/nfs4/state/byte_range_locks.h"
 #include "server/nfs4/state/client_table.h"
-#include "server/nfs4/state/owner_sequence.h"
 #include "server/nfs4/state/share_reservations.h"
 #include "server/nfs4/state/stateid_rules.h"
 
@@ -41,8 +40,6 @@ struct StateOwner {
   std::uint64_t id = 0;
   ClientId client = 0;
   std::string name;
-  bool confirmed = false;          // minor version 0: by OPEN_CONFIRM
-  OwnerSequence sequence;          // minor version 0
   std::set<std::uint64_t> states;  // numbers of its opens, or of its lock states
 };
 
