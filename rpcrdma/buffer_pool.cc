@@ -142,7 +142,10 @@ bool BufferPool::grow(std::size_t size_class) {
   arena->size = size;
   for (ProtectionDomain* domain : domains_) {
     auto region = domain->register_memory({arena->data, size}, Access::kLocal, nullptr);
-    if (!region.ok()) return false;
+    if (!region.ok()) {
+      why_not_ = region.error();
+      return false;
+    }
     arena->regions.push_back(std::move(region).value());
   }
   auto& list = free_[size_class];

@@ -87,6 +87,8 @@ class BufferPool {
   std::size_t budget() const { return budget_; }
   std::size_t in_use() const { return in_use_; }
   std::size_t arena_bytes() const;
+  /// Why acquire() could not get memory for the pool the last time that it could not.
+  const Error& why_not() const { return why_not_; }
 
  private:
   friend class Buffer;
@@ -111,6 +113,7 @@ class BufferPool {
   IntrusiveList<BufferShare> turns_;  // whose turn is next; some may have no waiter any more
   std::unique_ptr<WakeWaiters> wake_waiters_;
   bool grow_failed_ = false;
+  Error why_not_{Errc::kExhausted, ENOMEM, "memory for buffers"};
   Timer retry_;
 };
 

@@ -86,7 +86,8 @@ class RdmaClient final : public ClientTransport,
   void run_deferred() override;
 
   void pump();
-  bool send(Exchange& exchange, ClientCall& call);
+  enum class Sent : std::uint8_t { kYes, kFailed, kNoRoom };
+  Sent send(Exchange& exchange, ClientCall& call);
   Result<std::size_t> marshal(Exchange& exchange, ClientCall& call);
   Result<void> offer_sink(Exchange& exchange, ClientCall& call, std::size_t reply_header);
   Result<void> offer_long_reply(Exchange& exchange, ClientCall& call);

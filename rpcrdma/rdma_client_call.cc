@@ -82,7 +82,14 @@ void RdmaClient::pump() {
       call.on_complete();
       continue;
     }
-    if (!send(*exchange, call)) idle_.push_back(exchange);
+    const Sent sent = send(*exchange, call);
+    if (sent == Sent::kYes) continue;
+    idle_.push_back(exchange);
+    if (sent == Sent::kNoRoom) {
+      // What the calls under way have registered comes back with their replies.
+      waiting_.push_front(call);
+      break;
+    }
   }
   pumping_ = false;
 }
@@ -102,8 +109,9 @@ Exchange* RdmaClient::idle_exchange() {
   return exchanges_.back().get();
 }
 
-/// False: the exchange is still idle, the call completed with an error.
-bool RdmaClient::send(Exchange& exchange, ClientCall& call) {
+/// Unless kYes the exchange is still idle. kFailed: the call completed with an error; kNoRoom: it
+/// may go later, nothing has happened to it.
+RdmaClient::Sent RdmaClient::send(Exchange& exchange, ClientCall& call) {
   // The reply needs a receive before the call leaves.
   endpoint_->ensure_receives(std::min(credits_, options_.max_credits) + kSpareReceives);
   auto size = endpoint_->receive_count() > outstanding_
@@ -111,9 +119,10 @@ bool RdmaClient::send(Exchange& exchange, ClientCall& call) {
                   : Result<std::size_t>(Error{Errc::kExhausted, ENOMEM, "receive buffers"});
   if (!size.ok()) {
     exchange.withdraw();
+    if (size.error().code == Errc::kExhausted && outstanding_ > 0) return Sent::kNoRoom;
     call.error = size.error();
     call.on_complete();
-    return false;
+    return Sent::kFailed;
   }
   exchange.call_ = &call;
   exchange.xid_ = call.xid;
@@ -130,7 +139,7 @@ bool RdmaClient::send(Exchange& exchange, ClientCall& call) {
   std::size_t posted = 0;
   // On failure the connection is over; the call completes with it.
   if (!queue_pair_->post({&request, 1}, &posted).ok()) queue_pair_->disconnect();
-  return true;
+  return Sent::kYes;
 }
 
 Result<MemoryRegion> RdmaClient::expose(ByteSpan bytes, Access access) {

@@ -72,6 +72,7 @@ Result<QueuePairOptions> RdmaClient::on_device(Device& device) {
     shape.send_completions = 2 * options_.max_credits;
     NFSRDMA_TRY(endpoint_, RdmaEndpoint::create(loop_, device, *pool_, shape, *this));
     endpoint_->ensure_receives(1 + kSpareReceives);
+    if (endpoint_->receive_count() == 0) return pool_->why_not();
   }
   QueuePairOptions options;
   options.domain = &endpoint_->domain();

@@ -163,6 +163,8 @@ class SimFabric final : public Fabric {
   /// Rules that users of the fabric broke: sent without a receive posted, too many Reads, ...
   const std::vector<std::string>& violations() const { return violations_; }
   void violation(std::string what) { violations_.push_back(std::move(what)); }
+  /// From now on at most `count` regions can be reachable at the same time (a limit of the device).
+  void limit_exposed_regions(std::size_t count) { max_exposed_ = count; }
   /// Breaks every connection, as a dead network does.
   void cut_all();
   /// Regions of any domain that a peer could reach now.
@@ -193,6 +195,7 @@ class SimFabric final : public Fabric {
   std::unordered_map<std::uint64_t, SimQueuePair*> queue_pairs_;
   std::set<SimDomain*> domains_;
   std::uint64_t next_id_ = 1;
+  std::size_t max_exposed_ = SIZE_MAX;
   std::vector<std::string> violations_;
 };
 

@@ -2,9 +2,8 @@
 // See protection_domain.h; access rights by wire.md 6.4.
 #include "rpcrdma/verbs/protection_domain.h"
 
-#include <sys/resource.h>
-
 #include "rpcrdma/base/log.h"
+#include "rpcrdma/verbs/memlock_account.h"
 
 namespace nfsrdma::verbs {
 
@@ -25,33 +24,23 @@ int access_flags(Access access, const DeviceTraits& traits) {
   return IBV_ACCESS_LOCAL_WRITE;
 }
 
-/// Says once in a while what an administrator can do about it.
-void explain_memlock(std::size_t wanted) {
-  static RateLimit limit(1, std::chrono::seconds(60));
-  static std::mutex mutex;
-  std::lock_guard lock(mutex);
-  if (!limit.allow()) return;
-  rlimit memlock{};
-  ::getrlimit(RLIMIT_MEMLOCK, &memlock);
-  log_error(
-      "verbs: cannot pin {} bytes: the limit of locked memory is {} bytes. Raise it: "
-      "'LimitMEMLOCK=infinity' in the systemd unit, 'ulimit -l unlimited' in a shell, memlock in "
-      "/etc/security/limits.conf for users, or give CAP_IPC_LOCK",
-      wanted, memlock.rlim_cur);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ProtectionDomain>> VerbsProtectionDomain::create(VerbsDevice& device) {
   PdHandle pd = own(device.commands(), [&] { return ::ibv_alloc_pd(device.context()); });
   if (!pd) return system_error("ibv_alloc_pd");
-  return std::unique_ptr<ProtectionDomain>(new VerbsProtectionDomain(device, std::move(pd)));
+  std::unique_ptr<VerbsProtectionDomain> domain(new VerbsProtectionDomain(device, std::move(pd)));
+  // The capabilities that count are those of the thread that makes the calls.
+  domain->limit_ = device.commands().run([] { return memlock_limit(); });
+  return std::unique_ptr<ProtectionDomain>(std::move(domain));
 }
 
 Result<MemoryRegion> VerbsProtectionDomain::register_memory(MutableByteSpan bytes, Access access,
                                                             const QueuePair* scope) {
   NFSRDMA_CHECK(access == Access::kLocal || access == Access::kReadSink || scope != nullptr);
   const int flags = access_flags(access, device_.traits());
+  MemlockAccount& account = MemlockAccount::of_process();
+  NFSRDMA_CHECK_OK(account.take(bytes, limit_));
   const auto reg = [&](int rights) {
     return device_.commands().run(
         [&] { return ::ibv_reg_mr(pd_.get(), bytes.data(), bytes.size(), rights); });
@@ -63,9 +52,9 @@ Result<MemoryRegion> VerbsProtectionDomain::register_memory(MutableByteSpan byte
   }
   if (mr == nullptr) {
     const int err = errno;
+    account.give_back(bytes);
     if (err != ENOMEM) return system_error("ibv_reg_mr", err);
-    explain_memlock(bytes.size());
-    return Error{Errc::kExhausted, err, "ibv_reg_mr (limit of locked memory, ulimit -l)"};
+    return account.refusal(bytes.size(), limit_);
   }
   return MemoryRegion(*this, bytes, mr->lkey, mr->rkey,
                       reinterpret_cast<std::uintptr_t>(bytes.data()),
@@ -78,6 +67,7 @@ void VerbsProtectionDomain::deregister(MemoryRegion& region) {
     // Only after the device is gone; then nobody can reach the bytes any more either.
     log_warning("verbs: {}", system_error("ibv_dereg_mr", err).message());
   }
+  MemlockAccount::of_process().give_back(region.bytes());
 }
 
 }  // namespace nfsrdma::verbs

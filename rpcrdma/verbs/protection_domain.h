@@ -4,6 +4,7 @@
 #pragma once
 
 #include "rpcrdma/verbs/device.h"
+#include "rpcrdma/verbs/memlock.h"
 
 namespace nfsrdma::verbs {
 
@@ -21,6 +22,7 @@ class VerbsProtectionDomain final : public ProtectionDomain {
   VerbsProtectionDomain(VerbsDevice& device, PdHandle pd) : device_(device), pd_(std::move(pd)) {}
   VerbsDevice& device_;
   PdHandle pd_;
+  MemlockLimit limit_;
 };
 
 }  // namespace nfsrdma::verbs

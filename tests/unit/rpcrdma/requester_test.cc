@@ -340,5 +340,33 @@ TEST_F(Requester, WithoutPrivateDataCallsStayUnder1024) {
   client_.reset();
 }
 
+TEST_F(Requester, ACallWaitsForTheMemoryThatOthersHaveExposed) {
+  connect();
+  ToyCall opener(9, kToyNull, 0, 0), first(1, kToyRead, 9000, 0), second(2, kToyRead, 9000, 0);
+  submit(opener);
+  answer_null(9);  // grants credits for both
+  fabric_.limit_exposed_regions(1);
+  submit(first);
+  const std::size_t sent_before = server_.inbox.size();
+  client_->submit(second);
+  run();
+  EXPECT_EQ(server_.inbox.size(), sent_before) << "there is no room for its sink";
+  EXPECT_EQ(second.completions, 0);
+  answer_null(1);
+  EXPECT_TRUE(first.ok);
+  EXPECT_EQ(server_.inbox.size(), sent_before + 1) << "it goes when the first one's came back";
+  answer_null(2);
+  EXPECT_TRUE(second.ok);
+}
+TEST_F(Requester, ACallThatNothingCanMakeRoomForFails) {
+  connect();
+  fabric_.limit_exposed_regions(0);
+  ToyCall call(1, kToyRead, 9000, 0);
+  client_->submit(call);
+  run();
+  EXPECT_EQ(call.completions, 1);
+  EXPECT_EQ(call.error.code, Errc::kExhausted);
+}
+
 }  // namespace
 }  // namespace nfsrdma::test

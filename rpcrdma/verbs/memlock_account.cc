@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpcrdma/verbs/memlock_account.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <mutex>
+
+#include "rpcrdma/base/log.h"
+
+namespace nfsrdma::verbs {
+
+namespace {
+
+std::uint64_t pages_of(ByteSpan bytes) {
+  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(bytes.data()) / page;
+  const auto end =
+      (reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size() + page - 1) / page;
+  return (end - first) * page;
+}
+
+}  // namespace
+
+MemlockAccount& MemlockAccount::of_process() {
+  static MemlockAccount account;
+  return account;
+}
+
+Result<void> MemlockAccount::take(ByteSpan bytes, const MemlockLimit& limit) {
+  const std::uint64_t more = pages_of(bytes);
+  const std::uint64_t before = pinned_.fetch_add(more, std::memory_order_relaxed);
+  if (!limit.binds() || before + more <= limit.bytes) return {};
+  pinned_.fetch_sub(more, std::memory_order_relaxed);
+  return refusal(bytes.size(), limit);
+}
+
+void MemlockAccount::give_back(ByteSpan bytes) {
+  pinned_.fetch_sub(pages_of(bytes), std::memory_order_relaxed);
+}
+
+Error MemlockAccount::refusal(std::uint64_t wanted, const MemlockLimit& limit) {
+  if (limit.unlimited) {
+    return Error{Errc::kExhausted, ENOMEM,
+                 "the device or the kernel has no room for another region"};
+  }
+  static RateLimit rate(1, std::chrono::seconds(60));
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  if (rate.allow()) {
+    log_error("verbs: cannot register {} bytes: {} bytes are locked and the limit is {}; {}",
+              wanted, pinned(), limit.bytes, memlock_remedy());
+  }
+  return Error{Errc::kExhausted, ENOMEM,
+               "registering memory needs a higher limit of locked memory ('ulimit -l unlimited', "
+               "LimitMEMLOCK=infinity in the systemd unit, or CAP_IPC_LOCK)"};
+}
+
+}  // namespace nfsrdma::verbs
