@@ -130,6 +130,7 @@ Result<std::unique_ptr<QueuePair>> VerbsConnectRequest::accept(const QueuePairOp
   rdma_cm_id* id = id_.get();
   queue_pair->take_id(std::move(id_));
   NFSRDMA_CHECK_OK(handshake(id, param));
+  queue_pair->accepted();
   return std::unique_ptr<QueuePair>(std::move(queue_pair));
 }
 

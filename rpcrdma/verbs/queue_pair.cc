@@ -17,6 +17,9 @@ namespace {
 constexpr std::uint32_t kWantedInline = 64;
 // An orderly close does not know when unsignalled work at the end of the queue is done.
 constexpr std::chrono::milliseconds kUnsignaledGrace{100};
+// Those of the iwarp engine: a client that has not even had the reply yet is not to be nudged.
+constexpr std::chrono::milliseconds kNudges[] = {
+    std::chrono::milliseconds(50), std::chrono::milliseconds(150), std::chrono::milliseconds(800)};
 
 }  // namespace
 
@@ -29,8 +32,10 @@ VerbsQueuePair::VerbsQueuePair(VerbsDevice& device, const QueuePairOptions& opti
       completions_(static_cast<VerbsCompletionQueue&>(*options.completions)),
       receives_(static_cast<ReceiveQueue&>(*options.receives)),
       handler_(*options.handler),
-      ring_(std::clamp(options.send_depth, 1U, device.info().max_send_depth)),
-      timer_([this] { drain_timed_out(); }) {}
+      ring_(std::clamp(options.send_depth + (device.traits().siw ? 1 : 0), 1U,
+                       device.info().max_send_depth)),  // siw: room for a nudge
+      timer_([this] { drain_timed_out(); }),
+      nudge_timer_([this] { nudge(); }) {}
 
 Result<std::unique_ptr<VerbsQueuePair>> VerbsQueuePair::create(rdma_cm_id* id, VerbsDevice& device,
                                                                const QueuePairOptions& options,
@@ -136,8 +141,21 @@ void VerbsQueuePair::on_async_event(ibv_event_type type) {
   drain({Errc::kProtocol, 0, ::ibv_event_type_str(type)});
 }
 
+void VerbsQueuePair::accepted() {
+  if (device_.traits().siw && info_.max_outbound_reads > 0)
+    nudge_timer_.arm_after(loop_, kNudges[0]);
+}
+
+void VerbsQueuePair::nudge() {
+  if (established_ || state_ != State::kConnecting) return;
+  log_debug("verbs: {}: no first message yet: nudging", info_.peer.text());
+  post_empty_read();
+  if (++nudges_ < std::size(kNudges)) nudge_timer_.arm_after(loop_, kNudges[nudges_]);
+}
+
 void VerbsQueuePair::establish() {
   established_ = true;
+  nudge_timer_.cancel();
   if (state_ != State::kConnecting) return;
   state_ = State::kReady;
   handler_.on_established();

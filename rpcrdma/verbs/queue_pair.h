@@ -45,6 +45,8 @@ class VerbsQueuePair final : public QueuePair,
   void set_reads(std::uint32_t outbound, std::uint32_t inbound);
   /// Client: the handshake is done.
   void set_ready() { state_ = State::kReady; }
+  /// Server: the accept is on its way, the client's first message may be. Towards siw, see nudge().
+  void accepted();
 
   void on_cm_event(const CmEvent& event) override;
 
@@ -66,6 +68,11 @@ class VerbsQueuePair final : public QueuePair,
   void on_async_event(ibv_event_type type) override;
   void run_deferred() override;
   void establish();
+  /// Linux's siw, accepting, overlooks what arrives between its reply and the moment that its queue
+  /// pair takes the socket over (siw_cm_llp_data_ready() ignores it), until more arrives; a client
+  /// that waits for the answer to its first call sends no more. Reading nothing makes it answer.
+  void nudge();
+  void post_empty_read();
   void drain(Error why);
   void drain_timed_out();
   void queue_emptied();
@@ -94,6 +101,8 @@ class VerbsQueuePair final : public QueuePair,
   CmIdHandle owned_id_;
   std::optional<AsyncEvents::Registration> async_;
   Timer timer_;
+  Timer nudge_timer_;
+  std::size_t nudges_ = 0;
 };
 
 }  // namespace nfsrdma::verbs

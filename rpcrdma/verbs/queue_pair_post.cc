@@ -130,6 +130,24 @@ Result<void> VerbsQueuePair::post_chain(std::span<const WorkRequest> requests,
   return system_error("ibv_post_send", err);
 }
 
+void VerbsQueuePair::post_empty_read() {
+  if (ring_.outstanding() > 0) return;  // the last one is not answered yet
+  ibv_sge nothing{};                    // without an SGE siw would take what the slot held before
+  ibv_send_wr request{};
+  request.wr_id = WorkId{WorkKind::kSendQueue, owner_, ring_.next()}.encode();
+  request.opcode = IBV_WR_RDMA_READ;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.sg_list = &nothing;
+  request.num_sge = 1;
+  ring_.push_internal(WorkOpcode::kRead);
+  ibv_send_wr* bad = nullptr;
+  const int err =
+      post_errno(device_.data_call([&] { return ::ibv_post_send(qp_, &request, &bad); }));
+  if (err == 0) return;
+  ring_.unpush(1);
+  log_debug("verbs: {}: {}", info_.peer.text(), system_error("ibv_post_send", err).message());
+}
+
 void VerbsQueuePair::send_ended(std::uint32_t sequence, ibv_wc_status status) {
   const bool flushed = status == IBV_WC_WR_FLUSH_ERR || failed_;
   const WorkStatus result = status == IBV_WC_SUCCESS ? WorkStatus::kSuccess

@@ -18,12 +18,13 @@ class SendRing {
   struct Entry {
     std::uint64_t wr_id = 0;
     WorkOpcode opcode = WorkOpcode::kSend;
-    bool signaled = true;  // as the user wants it
+    bool signaled = true;   // as the user wants it
+    bool internal = false;  // the queue pair's own: nobody hears of it
     // Filled in by complete().
     bool done = false;
     WorkStatus status = WorkStatus::kSuccess;
 
-    bool reported() const { return signaled || status != WorkStatus::kSuccess; }
+    bool reported() const { return !internal && (signaled || status != WorkStatus::kSuccess); }
     /// Is the adapter told to report it? Reads always: they alone may end after what follows them.
     bool adapter_reports() const { return signaled || opcode == WorkOpcode::kRead; }
   };
@@ -36,7 +37,10 @@ class SendRing {
   std::uint32_t next() const { return next_; }
   /// room() must be there.
   void push(std::uint64_t wr_id, WorkOpcode opcode, bool signaled) {
-    at(next_++) = {wr_id, opcode, signaled, false, WorkStatus::kSuccess};
+    at(next_++) = {wr_id, opcode, signaled, false, false, WorkStatus::kSuccess};
+  }
+  void push_internal(WorkOpcode opcode) {
+    at(next_++) = {0, opcode, true, true, false, WorkStatus::kSuccess};
   }
   /// Takes back what the adapter refused, newest first.
   void unpush(std::uint32_t count) { next_ -= count; }

@@ -93,6 +93,18 @@ TEST(SendRing, UnsignalledThatFailsIsReported) {
   EXPECT_EQ(ended(ring), "1 2");
 }
 
+TEST(SendRing, NobodyHearsOfInternalWorkWhateverBecomesOfIt) {
+  for (WorkStatus status : {WorkStatus::kSuccess, WorkStatus::kFlushed}) {
+    SendRing ring(4);
+    ring.push_internal(WorkOpcode::kRead);
+    push(ring, 1);
+    EXPECT_TRUE(ring.complete(1, WorkStatus::kSuccess));
+    EXPECT_EQ(ended(ring), "") << "it is waited for";
+    EXPECT_TRUE(ring.complete(0, status));
+    EXPECT_EQ(ended(ring), "(0) 1");
+  }
+}
+
 TEST(SendRing, LateAndRepeatedReportsChangeNothing) {
   SendRing ring(4);
   push(ring, 1);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/fsuid.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <chrono>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "rpcrdma/base/log.h"
+#include "rpcrdma/base/unique_fd.h"
 #include "rpcrdma/verbs/verbs_fabric.h"
 
 namespace nfsrdma::verbs {
@@ -344,6 +346,45 @@ TEST_P(VerbsDevicePair, SmallReadBehindALargeOneCompletes) {
   ASSERT_TRUE(server_.send("b", 4).ok());
   EXPECT_TRUE(until([&] { return server_.sent.size() == 4; }));
   EXPECT_TRUE(until([&] { return client_.messages.size() == 2; }));
+}
+
+/// What a TCP peer gets after an MPA request (enhanced, IRD and ORD 4), without saying more.
+std::vector<std::byte> answers_to_silence(const SocketAddress& to, std::size_t wanted) {
+  constexpr char kRequest[] = "MPA ID Req Frame\x10\x02\x00\x04\x00\x04\x00\x04";
+  const UniqueFd fd(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  timeval limit{5, 0};
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  std::vector<std::byte> got;
+  if (::connect(fd.get(), to.data(), to.length()) != 0) return got;
+  if (::send(fd.get(), kRequest, sizeof kRequest - 1, MSG_NOSIGNAL) < 0) return got;
+  while (got.size() < wanted) {
+    std::array<std::byte, 4096> part;
+    const ssize_t n = ::recv(fd.get(), part.data(), part.size(), 0);
+    if (n <= 0) break;
+    got.insert(got.end(), part.begin(), part.begin() + n);
+  }
+  return got;
+}
+
+TEST_P(VerbsDevicePair, SiwsAcceptIsNudgedWhileNoMessageCame) {
+  constexpr std::size_t kHeader = 20;  // of the MPA reply, and where its private data's length is
+  constexpr std::size_t kReadRequest = 52;  // an FPDU
+  const SocketAddress to = listener_->address();
+  auto silent = std::async(std::launch::async,
+                           [&] { return answers_to_silence(to, kHeader + 4 + 15 + kReadRequest); });
+  ASSERT_TRUE(
+      until([&] { return requests_ == 1 || silent.wait_for(0s) == std::future_status::ready; }));
+  if (requests_ == 0) GTEST_SKIP() << "no siw device: nothing listens on TCP";
+  EXPECT_TRUE(until([&] { return silent.wait_for(0s) == std::future_status::ready; }));
+  const std::vector<std::byte> got = silent.get();
+  ASSERT_GT(got.size(), kHeader);
+  const std::size_t fpdu = kHeader + std::to_integer<std::size_t>(got[19]);
+  ASSERT_GE(got.size(), fpdu + 40) << "nothing came behind the reply";
+  EXPECT_EQ(got[fpdu + 3] & std::byte{0x0f}, std::byte{1}) << "not an RDMA Read Request";
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_EQ(got[fpdu + 32 + i], std::byte{0}) << "its size is not 0";
+  EXPECT_TRUE(until([&] { return server_.disconnected == 1; }));
+  EXPECT_TRUE(server_.sent.empty()) << "what the fabric posts for itself is not reported";
 }
 
 TEST_P(VerbsDevicePair, SendWithInvalidateArrivesAsMessage) {
