@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/support/xdr_bytes.h"
+#include "tests/support/xdr_nfs4_types.h"
 #include "tests/support/xdr_types.h"
 #include "xdr/random.h"
 
@@ -61,6 +62,8 @@ int main(int argc, char** argv) {
   write_corpus(testing::RpcTypes{}, root / "xdr_rpc" / "corpus", 8);
   write_corpus(testing::Nfs3Args{}, root / "xdr_nfs3_args" / "corpus", 1);
   write_corpus(testing::Nfs3Results{}, root / "xdr_nfs3_results" / "corpus", 1);
+  write_corpus(testing::Nfs4ServerReads{}, root / "xdr_nfs4_server" / "corpus", 1);
+  write_corpus(testing::Nfs4ClientReads{}, root / "xdr_nfs4_client" / "corpus", 1);
   write_corpus(testing::Mount3Types{}, root / "xdr_mount3" / "corpus", 4);
   write_corpus(testing::RpcbTypes{}, root / "xdr_rpcb" / "corpus", 2);
   return 0;
