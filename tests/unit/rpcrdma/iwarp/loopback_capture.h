@@ -34,6 +34,9 @@ struct SegmentedStream {
 /// of our choice, and the right to look.
 class LoopbackCapture {
  public:
+  LoopbackCapture() = default;
+  ~LoopbackCapture();
+  LoopbackCapture(const LoopbackCapture&) = delete;
   /// Empty: done. Otherwise why it cannot be had here.
   std::string start(unsigned mtu);
   void set_mtu(unsigned mtu);
@@ -45,7 +48,12 @@ class LoopbackCapture {
  private:
   void take(const std::byte* packet, std::size_t size);
 
+  // Frames shared with the kernel: a socket's buffer would have room for fewer, unless root asks.
+  static constexpr unsigned kFrame = 2048;
+  static constexpr unsigned kFrames = 8192;
   UniqueFd socket_;
+  std::byte* ring_ = nullptr;
+  unsigned next_ = 0;
   std::map<std::uint16_t, SegmentedStream> streams_;
 };
 
