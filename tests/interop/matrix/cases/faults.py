@@ -93,3 +93,18 @@ def link_cut_server(t):
 def link_cut_client(t):
     """The client's interface goes down."""
     cut(t, "client")
+
+
+@case("link-cut-idle", limit=240)
+def link_cut_idle(t):
+    """The link goes down while nothing is under way; what is begun meanwhile goes on afterwards."""
+    content = data(8 * MIB)
+    put(t.path("before"), data(MIB), sync=True)
+    with t.link_cut("server"):
+        worker = writing(t.path("file"), content)
+        time.sleep(5)
+    worker.finish(150)
+    expect_digest(t.server_path("file"), content, "the file on the server")
+    t.remount()
+    t.check_same("file", content)
+    t.check_same("before", data(MIB))
