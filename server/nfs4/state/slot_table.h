@@ -48,8 +48,8 @@ class SlotTable {
   /// The sequence id that a new request in `slot` has to have.
   SequenceId next(SlotId slot) const { return slots_.at(slot).sequence + 1; }
 
-  /// Does a request run? Then DESTROY_SESSION has to wait.
-  bool busy() const { return running_ > 0; }
+  /// Requests that run. DESTROY_SESSION has to wait for them.
+  std::uint32_t running() const { return running_; }
   /// Of all replies that are kept.
   std::size_t reply_bytes() const { return reply_bytes_; }
 

@@ -20,9 +20,9 @@ TEST(SlotTable, ARetryWhileTheOriginalStillRuns) {
   EXPECT_EQ(table.begin(0, 1, 77), Verdict::kInProgress);
   EXPECT_EQ(table.begin(0, 1, 78), Verdict::kInProgress);
   EXPECT_EQ(table.begin(0, 2, 77), Verdict::kMisordered) << "its answer is not out yet";
-  EXPECT_TRUE(table.busy());
+  EXPECT_EQ(table.running(), 1u);
   table.finish(0, kReply);
-  EXPECT_FALSE(table.busy());
+  EXPECT_EQ(table.running(), 0u);
   EXPECT_EQ(table.begin(0, 1, 77), Verdict::kReplay);
   EXPECT_THAT(table.reply(0), ElementsAre(std::byte{1}, std::byte{2}, std::byte{3}));
 }
@@ -45,7 +45,7 @@ TEST(SlotTable, SlotsAreIndependent) {
   EXPECT_EQ(table.begin(0, 1, 5), Verdict::kNew);
   EXPECT_EQ(table.begin(1, 1, 5), Verdict::kNew);
   table.finish_uncached(1);
-  EXPECT_TRUE(table.busy());
+  EXPECT_EQ(table.running(), 1u);
   EXPECT_EQ(table.begin(1, 2, 5), Verdict::kNew);
   EXPECT_EQ(table.begin(0, 1, 5), Verdict::kInProgress);
 }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// SessionTable: the sessions of all clients (RFC 8881 2.10, 18.34 to 18.37): what was negotiated
+// for their channels, their slots, and the connections that they go over.
+//
+// Pure: no I/O, no clock. The caller serialises. A Session& holds until its session ends.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "server/nfs4/state/client_table.h"
+#include "server/nfs4/state/slot_table.h"
+
+namespace nfsrdma::nfs4 {
+
+using SessionId = std::array<std::byte, 16>;
+/// A connection, as its transport numbers them; never used again.
+using ConnectionId = std::uint64_t;
+
+/// channel_attrs4, in bytes but for the last two.
+struct ChannelAttributes {
+  std::uint32_t header_pad = 0;
+  std::uint32_t max_request = 0;
+  std::uint32_t max_response = 0;
+  std::uint32_t max_response_cached = 0;
+  std::uint32_t max_operations = 0;
+  std::uint32_t max_requests = 0;
+
+  bool operator==(const ChannelAttributes&) const = default;
+};
+
+/// Less than this for a message and nothing could be done over the channel.
+inline constexpr std::uint32_t kSmallestMessage = 512;
+
+/// What the server grants of what a client asks for; false: NFS4ERR_TOOSMALL.
+bool negotiate(const ChannelAttributes& most, ChannelAttributes* asked);
+
+struct Session {
+  SessionId id{};
+  Client* client = nullptr;
+  ChannelAttributes fore, back;
+  SlotTable slots;
+  /// Those that SEQUENCE may come by. One that is not here is taken up by its first SEQUENCE
+  /// (RFC 8881 2.10.3.1: no state protection is asked for).
+  std::set<ConnectionId> connections;
+  /// Those on which the server may call back, the one used last at the end.
+  std::vector<ConnectionId> backchannel;
+  std::uint32_t callback_program = 0;
+};
+
+class SessionTable {
+ public:
+  struct Limits {
+    std::size_t sessions_per_client = 64;
+  };
+  SessionTable(std::uint32_t boot, const Limits& limits) : boot_(boot), limits_(limits) {}
+
+  enum class Status : std::uint8_t {
+    kOk,
+    kBadSession,  // NFS4ERR_BADSESSION
+    kDelay,       // NFS4ERR_DELAY: a request runs in it
+    kFull,        // NFS4ERR_NOSPC, as CREATE_SESSION says it
+    kNotBound,    // NFS4ERR_CONN_NOT_BOUND_TO_SESSION
+  };
+  /// Null when the client has as many as it may have. `client` counts it in Client::holds.
+  Session* create(Client& client, const ChannelAttributes& fore, const ChannelAttributes& back,
+                  ConnectionId connection, bool call_back_on_it, std::uint32_t callback_program);
+  Session* find(const SessionId& id);
+  /// BIND_CONN_TO_SESSION.
+  void bind(Session& session, ConnectionId connection, bool fore, bool back);
+  /// DESTROY_SESSION, asked by way of `connection`, which has to be one of its own. `own_request`:
+  /// it comes in a SEQUENCE of this very session, which is the only request that may run.
+  Status destroy(const SessionId& id, ConnectionId connection, bool own_request);
+  /// The client is gone.
+  void end_client(const Client& client);
+  /// The connection is gone; what runs in its slots goes on.
+  void connection_lost(ConnectionId connection);
+  std::size_t size() const { return sessions_.size(); }
+
+ private:
+  void end(Session& session);
+
+  const std::uint32_t boot_;
+  const Limits limits_;
+  std::uint64_t last_number_ = 0;
+  std::map<SessionId, std::unique_ptr<Session>> sessions_;
+  std::map<ClientId, std::set<Session*>> by_client_;
+  std::map<ConnectionId, std::set<Session*>> by_connection_;
+};
+
+}  // namespace nfsrdma::nfs4
