@@ -6,10 +6,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <fstream>
 #include <thread>
 
 #include "rpcrdma/base/log.h"
+#include "server/port_holder.h"
 #include "server/status_report.h"
 
 namespace nfsrdma {
@@ -25,27 +25,12 @@ bool host_has_v6() {
   return fd && ::bind(fd.get(), any.data(), any.length()) == 0;
 }
 
-/// Who may hold `port`, for the message about it.
-std::string holder_hint(std::uint64_t port, bool rdma) {
-  std::ifstream list("/proc/fs/nfsd/portlist");
-  std::string line;
-  const std::string wanted = std::to_string(port);
-  while (std::getline(list, line)) {
-    if (line.ends_with(" " + wanted)) {
-      return fmt::format("; the kernel's NFS server holds it ('{}' in /proc/fs/nfsd/portlist)",
-                         line);
-    }
-  }
-  // The fabrics say who might have it; for TCP nobody has yet.
-  return rdma ? "; choose another with --port"
-              : "; another server has it, choose another with --tcp-port";
-}
-
 std::string listen_failure(const char* transport, const SocketAddress& address, const Error& error,
-                           bool rdma) {
+                           PortQuestion question) {
   std::string text =
       fmt::format("{} cannot listen on {}: {}", transport, address.text(), error.message());
-  if (error.sys == EADDRINUSE) text += holder_hint(address.port(), rdma);
+  question.port = address.port();
+  if (error.sys == EADDRINUSE) text += "; " + port_holder(question);
   if (error.sys == EACCES && address.port() < 1024) {
     text += "; ports below 1024 need root or CAP_NET_BIND_SERVICE";
   }
@@ -146,6 +131,11 @@ Result<void> NfsServer::listen_all(std::string* why) {
   return Error{Errc::kInvalid, 0, "listen"};
 }
 
+bool NfsServer::listens(const std::string& transport) const {
+  return std::any_of(listener_infos_.begin(), listener_infos_.end(),
+                     [&](const ListenerInfo& info) { return info.transport == transport; });
+}
+
 Result<void> NfsServer::listen_fabric(FabricUse& use, const std::vector<SocketAddress>& addresses,
                                       std::string* why) {
   const char* name = fabric_name(use.fabric->kind());
@@ -159,7 +149,10 @@ Result<void> NfsServer::listen_fabric(FabricUse& use, const std::vector<SocketAd
     address.set_port(static_cast<std::uint16_t>(options_.config.port));
     auto listener = use.fabric->listen(acceptor_, address, *this);
     if (!listener.ok()) {
-      *why = listen_failure(name, address, listener.error(), true);
+      PortQuestion question;
+      question.tcp_socket = use.fabric->kind() == FabricKind::kIwarp;
+      question.our_iwarp_engine = listens(fabric_name(FabricKind::kIwarp));
+      *why = listen_failure(name, address, listener.error(), question);
       if (use.required) return listener.error();
       log_warning("{}", *why);
       continue;
@@ -176,7 +169,9 @@ Result<void> NfsServer::listen_tcp(const std::vector<SocketAddress>& addresses, 
     auto listener = TcpListener::listen(
         acceptor_, address, [this](UniqueFd socket) { take_socket(std::move(socket)); });
     if (!listener.ok()) {
-      *why = listen_failure("tcp", address, listener.error(), false);
+      PortQuestion question;
+      question.option = "--tcp-port";
+      *why = listen_failure("tcp", address, listener.error(), question);
       return listener.error();
     }
     listener_infos_.push_back({"tcp", (*listener)->address(), false});

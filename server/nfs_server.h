@@ -70,6 +70,7 @@ class NfsServer final : private IncomingHandler {
   NfsServer(EventLoop& acceptor, Options options);
   Result<void> make_parts(std::string* why);
   Result<void> listen_all(std::string* why);
+  bool listens(const std::string& transport) const;
   Result<void> listen_fabric(FabricUse& use, const std::vector<SocketAddress>& addresses,
                              std::string* why);
   Result<void> listen_tcp(const std::vector<SocketAddress>& addresses, std::string* why);

@@ -43,15 +43,8 @@ Result<UniqueFd> open_listener(const SocketAddress& address) {
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   // v4 has a listener of its own: a v6 socket that takes both would stand in its way.
   if (address.is_v6()) ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-  constexpr const char* kHeld =
-      "the port is held by the kernel NFS server (nfsd's RDMA listener, see "
-      "/proc/fs/nfsd/portlist) or by another listener";
-  if (::bind(fd.get(), address.data(), address.length()) != 0) {
-    return system_error(errno == EADDRINUSE ? kHeld : "bind");
-  }
-  if (::listen(fd.get(), kBacklog) != 0) {
-    return system_error(errno == EADDRINUSE ? kHeld : "listen");
-  }
+  if (::bind(fd.get(), address.data(), address.length()) != 0) return system_error("bind");
+  if (::listen(fd.get(), kBacklog) != 0) return system_error("listen");
   return fd;
 }
 

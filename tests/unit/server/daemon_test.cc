@@ -23,6 +23,7 @@
 namespace nfsrdma {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -340,7 +341,8 @@ TEST_F(DaemonTest, ATakenPortIsNamed) {
   Child second(args);
   EXPECT_EQ(second.exit_status(), 1);
   EXPECT_THAT(second.err_all(),
-              HasSubstr("tcp cannot listen on 127.0.0.1:" + std::to_string(port_)));
+              AllOf(HasSubstr("tcp cannot listen on 127.0.0.1:" + std::to_string(port_)),
+                    HasSubstr("(nfs-rdmad) has it"), HasSubstr("--tcp-port")));
 }
 
 TEST_F(DaemonTest, ASecondServerDoesNotTakeTheControlSocket) {
