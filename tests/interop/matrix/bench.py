@@ -24,7 +24,7 @@ class Bench:
         self.server = cell.server
         self.client = cell.client
         self.mount_point = MOUNT
-        self.here = os.path.join(sides.EXPORT, case.name)
+        self.here = os.path.join(cell.server.folder, case.name)
         self.there = os.path.join(MOUNT, case.name)
 
     def set_up(self):

@@ -7,6 +7,7 @@ principle is in EXCEPTIONS with its reason, and in every result table: nothing i
 import dataclasses
 import fnmatch
 
+import host
 import sides
 
 
@@ -33,6 +34,8 @@ CELLS = [
          sides.Wire("rxe"), sides.Knfsd(), sides.KernelClient(), control=True),
     Cell("1-iwarp-kernel", "nfs-rdmad, iwarp engine <- Linux client on siw",
          sides.Pair(client="siw"), sides.OurServer("iwarp"), sides.KernelClient(), SERVER),
+    Cell("1-iwarp-kernel-tap", "nfs-rdmad on the host, iwarp engine <- Linux client on siw, by a tap",
+         host.Tap(), host.HostServer("iwarp"), sides.KernelClient(), SERVER),
     Cell("2-rxe-kernel", "nfs-rdmad, verbs on rxe <- Linux client on rxe",
          sides.Wire("rxe"), sides.OurServer("verbs"), sides.KernelClient(), SERVER),
     Cell("3-siw-kernel", "nfs-rdmad, verbs on siw <- Linux client on siw",
@@ -51,6 +54,9 @@ CELLS = [
          sides.Pair(server="siw"), sides.OurServer("verbs"), sides.OurClient("iwarp"), BOTH),
     Cell("6-iwarp-siw", "nfs-rdmad, iwarp engine <- our mount, verbs on siw",
          sides.Pair(client="siw"), sides.OurServer("iwarp"), sides.OurClient("verbs"), BOTH),
+    Cell("8-soak-tap", "nfs-rdmad on the host, iwarp engine <- Linux client on siw, by a tap, and our "
+         "client on the host", host.Tap(), host.HostServer("iwarp"), sides.KernelClient(), BOTH,
+         kind="soak"),
     Cell("7-tcp-kernel", "nfs-rdmad on TCP <- Linux client over TCP",
          sides.Pair(), sides.OurServer("none"), sides.KernelClient(rdma=False), SERVER),
     Cell("7-tcp-libnfs", "nfs-rdmad on TCP <- libnfs",

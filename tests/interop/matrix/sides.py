@@ -14,7 +14,6 @@ from case import Failed, expect, expect_equal
 PROGRAMS = "/run/interop"
 EXPORT = "/export"
 RDMA_PORT = 20049
-CONTROL = "/run/nfs-rdmad.sock"
 
 
 def run(*command, limit=30, check=True):
@@ -135,6 +134,9 @@ class OurServer:
     """nfs-rdmad, a child of the case. Started anew for every case."""
     ours = True
     tcp_port = 2049
+    folder = exported = EXPORT  # as the cases name it, and as the server does
+    near = far = "/run/nfs-rdmad"  # the same for its own files
+    programs = PROGRAMS
 
     def __init__(self, fabric):
         self.fabric = fabric
@@ -146,7 +148,7 @@ class OurServer:
         self.network = network
 
     def start(self, settings):
-        os.makedirs("/run/nfs-rdmad", exist_ok=True)
+        os.makedirs(self.near, exist_ok=True)
         keys = []
         if settings.credits is not None:
             keys.append(f"NFSoRDMA_CREDITS={settings.credits}")
@@ -154,22 +156,26 @@ class OurServer:
             keys.append(f"NFSoRDMA_INLINE={settings.inline}")
         if settings.crc:
             keys.append("NFSoRDMA_CRC=require")
-        with open("/run/nfs-rdmad/rdma.conf", "w", encoding="ascii") as config:
+        with open(f"{self.near}/rdma.conf", "w", encoding="ascii") as config:
             config.write("".join(key + "\n" for key in keys))
         self.command = [
-            *self.network.in_server, f"{PROGRAMS}/nfs-rdmad", "--foreground",
-            "--config", "/run/nfs-rdmad/rdma.conf", "-e", f"{EXPORT}:{settings.export}",
+            *self.network.in_server, f"{self.programs}/nfs-rdmad", "--foreground",
+            "--config", f"{self.far}/rdma.conf", "-e", f"{self.exported}:{settings.export}",
             "--listen", self.network.server_address, "--port", str(RDMA_PORT),
             "--tcp-port", str(self.tcp_port), "--fabric", self.fabric,
-            "--state-dir", "/run/nfs-rdmad/state", "--control", CONTROL, "--log-level", "info"]
+            "--state-dir", f"{self.far}/state", "--control", f"{self.far}/control",
+            "--log-level", "info"]
         self._launch()
 
-    def _launch(self):
+    def spawn(self, command):
         # Standard output has the "ready" line; the log goes where the case's output goes.
-        # pylint: disable=consider-using-with
-        self.process = subprocess.Popen(self.command, env=our_environment(),
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-        os.set_blocking(self.process.stdout.fileno(), False)
+        process = subprocess.Popen(command, env=our_environment(),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        os.set_blocking(process.stdout.fileno(), False)
+        return process
+
+    def _launch(self):
+        self.process = self.spawn(self.command)
         said = b""
 
         def ready():
@@ -193,7 +199,10 @@ class OurServer:
         self.restart()
 
     def connections(self):
-        return status("--server", CONTROL)["connections"]
+        return self.status()["connections"]
+
+    def status(self):
+        return status("--server", f"{self.near}/control")
 
     def check_alive(self):
         expect(self.process.poll() is None, f"nfs-rdmad ended with {self.process.returncode}")
@@ -214,6 +223,7 @@ class OurServer:
 class Knfsd:
     """Linux's own server; runs for as long as the guest."""
     ours = False
+    folder = exported = EXPORT
 
     def __init__(self):
         self.network = None
@@ -277,7 +287,7 @@ class KernelClient:
             options += [f"rsize={bench.settings.transfer}", f"wsize={bench.settings.transfer}"]
         os.makedirs(where, exist_ok=True)
         run("mount", "-t", "nfs", "-o", ",".join(options),
-            f"{bench.network.server_address}:{EXPORT}", where, limit=60)
+            f"{bench.network.server_address}:{bench.server.exported}", where, limit=60)
         line = mounted(where) or ""
         wanted = "proto=rdma" if self.rdma else "proto=tcp"
         expect(wanted in line, f"mounted otherwise than by {wanted}: {line}")
@@ -309,7 +319,8 @@ class OurClient:
             options.append("crc=require")  # verbs devices have no say; siw follows its peer's
         os.makedirs(where, exist_ok=True)
         done = subprocess.run(
-            [f"{PROGRAMS}/mount.nfs-rdma", f"{bench.network.server_address}:{EXPORT}", where, "-v",
+            [f"{PROGRAMS}/mount.nfs-rdma",
+             f"{bench.network.server_address}:{bench.server.exported}", where, "-v",
              "-o", ",".join(options)],
             env=our_environment(), stdin=subprocess.DEVNULL, timeout=60, check=False)
         expect_equal(done.returncode, 0, "exit status of mount.nfs-rdma")
