@@ -17,9 +17,9 @@ namespace {
 constexpr std::uint32_t kWantedInline = 64;
 // An orderly close does not know when unsignalled work at the end of the queue is done.
 constexpr std::chrono::milliseconds kUnsignaledGrace{100};
-// Those of the iwarp engine: a client that has not even had the reply yet is not to be nudged.
-constexpr std::chrono::milliseconds kNudges[] = {
-    std::chrono::milliseconds(50), std::chrono::milliseconds(150), std::chrono::milliseconds(800)};
+// Not soon: a siw that is just sending answers a Read of nothing with what it sent last
+// (siw_activate_tx() keeps the old sge[0]), which ends the connection.
+constexpr std::chrono::seconds kNudges[] = {std::chrono::seconds(2), std::chrono::seconds(8)};
 
 }  // namespace
 
