@@ -133,13 +133,15 @@ class Wire:
 class OurServer:
     """nfs-rdmad, a child of the case. Started anew for every case."""
     ours = True
-    tcp_port = 2049
     folder = exported = EXPORT  # as the cases name it, and as the server does
     near = far = "/run/nfs-rdmad"  # the same for its own files
     programs = PROGRAMS
 
-    def __init__(self, fabric):
+    def __init__(self, fabric, rdma_port=RDMA_PORT, tcp_port=2049, keys=()):
         self.fabric = fabric
+        self.rdma_port = rdma_port
+        self.tcp_port = tcp_port
+        self.keys = keys  # more lines for its configuration file
         self.process = None
         self.network = None
         self.command = []
@@ -149,7 +151,7 @@ class OurServer:
 
     def start(self, settings):
         os.makedirs(self.near, exist_ok=True)
-        keys = []
+        keys = list(self.keys)
         if settings.credits is not None:
             keys.append(f"NFSoRDMA_CREDITS={settings.credits}")
         if settings.inline is not None:
@@ -161,7 +163,7 @@ class OurServer:
         self.command = [
             *self.network.in_server, f"{self.programs}/nfs-rdmad", "--foreground",
             "--config", f"{self.far}/rdma.conf", "-e", f"{self.exported}:{settings.export}",
-            "--listen", self.network.server_address, "--port", str(RDMA_PORT),
+            "--listen", self.network.server_address, "--port", str(self.rdma_port),
             "--tcp-port", str(self.tcp_port), "--fabric", self.fabric,
             "--state-dir", f"{self.far}/state", "--control", f"{self.far}/control",
             "--log-level", "info"]
@@ -224,6 +226,8 @@ class Knfsd:
     """Linux's own server; runs for as long as the guest."""
     ours = False
     folder = exported = EXPORT
+    rdma_port = RDMA_PORT
+    tcp_port = 2049
 
     def __init__(self):
         self.network = None
@@ -278,11 +282,11 @@ class KernelClient:
     def mount(self, bench, where):
         options = ["vers=3", "nolock", "mountproto=tcp"]
         if self.rdma:
-            options += ["rdma", f"port={RDMA_PORT}"]
+            options += ["rdma", f"port={bench.server.rdma_port}"]
         else:
-            options += ["proto=tcp", "port=2049"]
+            options += ["proto=tcp", f"port={bench.server.tcp_port}"]
         if bench.server.ours:
-            options.append("mountport=2049")
+            options.append(f"mountport={bench.server.tcp_port}")
         if bench.settings.transfer:
             options += [f"rsize={bench.settings.transfer}", f"wsize={bench.settings.transfer}"]
         os.makedirs(where, exist_ok=True)
