@@ -67,11 +67,10 @@ def sample(perf, path, load):
 def count_calls(guest, name, job):
     path = f"{FOLDER}/strace-{job}.txt"
     number = None if job == "git-clone" else OPERATIONS
-    with subprocess.Popen(["strace", "-f", "-c", "-q", "-U", "time,seconds,usecs,calls,errors,name",
-                           "-o", path, "-p", str(guest.server.process.pid)],
-                          stdin=subprocess.DEVNULL) as tracer:
+    with subprocess.Popen(["strace", "-f", "-c", "-q", "-o", path, "-p",
+                           str(guest.server.process.pid)], stdin=subprocess.DEVNULL) as tracer:
         try:
-            sides.wait_for(lambda: traced(guest.server.process.pid), 20, "strace attached")
+            sides.wait_for(lambda: traced(guest.server.process.pid), 60, "strace attached")
             done = guest.load(name, job, number)
         finally:
             tracer.send_signal(signal.SIGINT)
