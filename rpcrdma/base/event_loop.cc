@@ -104,9 +104,12 @@ Duration EventLoop::until_next_timer(Duration max_wait) const {
 }
 
 int EventLoop::wait(Duration max_wait, epoll_event* events, int capacity) {
-  int n = ::epoll_wait(epoll_.get(), events, capacity, 0);
-  if (n != 0 || max_wait == Duration::zero()) return std::max(n, 0);
-  TimePoint start = refresh_now();
+  int n = 0;
+  if (spin_ > Duration::zero() || max_wait == Duration::zero()) {
+    n = ::epoll_wait(epoll_.get(), events, capacity, 0);
+    if (n != 0 || max_wait == Duration::zero()) return std::max(n, 0);
+  }
+  const TimePoint start = now_;
   while (now_ - last_event_ < spin_ && (max_wait < Duration::zero() || now_ - start < max_wait)) {
     n = ::epoll_wait(epoll_.get(), events, capacity, 0);
     if (n != 0) return std::max(n, 0);

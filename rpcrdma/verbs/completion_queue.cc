@@ -16,6 +16,8 @@ namespace nfsrdma::verbs {
 namespace {
 // Each acknowledgement takes a mutex (ibv_ack_cq_events(3)).
 constexpr unsigned kAckBatch = 64;
+// Calls of the handler in one go; then the loop's others get their turn.
+constexpr int kRounds = 8;
 }  // namespace
 
 Result<std::unique_ptr<CompletionQueue>> VerbsCompletionQueue::create(VerbsDevice& device,
@@ -44,12 +46,15 @@ Result<std::unique_ptr<CompletionQueue>> VerbsCompletionQueue::create(VerbsDevic
 }
 
 VerbsCompletionQueue::~VerbsCompletionQueue() {
+  if (gone_ != nullptr) *gone_ = true;
   if (watching_) loop_.remove(channel_->fd, *this);
   acknowledge();
 }
 
 bool VerbsCompletionQueue::arm() {
-  armed_ = device_.data_call([&] { return ::ibv_req_notify_cq(cq_.get(), 0); }) == 0;
+  const auto call = [this] { return ::ibv_req_notify_cq(cq_.get(), 0); };
+  // siw's is a store into memory that the kernel shares.
+  armed_ = (device_.traits().siw ? call() : device_.data_call(call)) == 0;
   return armed_;
 }
 
@@ -150,8 +155,26 @@ bool VerbsCompletionQueue::run_handler() {
   return dry_;
 }
 
+void VerbsCompletionQueue::drive() {
+  bool gone = false;
+  gone_ = &gone;
+  driving_ = true;
+  bool more = true;
+  for (int round = 0; more && round < kRounds; ++round) {
+    emptied_ = false;
+    handler_.on_completions();
+    if (gone) return;
+    // A handler that leaves something comes back by itself. Armed before the last look: what comes
+    // later raises an event, what came before is seen.
+    more = emptied_ && (fetch() || (!armed_ && arm() && fetch()));
+  }
+  driving_ = false;
+  gone_ = nullptr;
+  if (more) loop_.defer(*this);
+}
+
 void VerbsCompletionQueue::run_deferred() {
-  handler_.on_completions();
+  drive();
 }
 
 void VerbsCompletionQueue::on_fd_ready(std::uint32_t events) {
@@ -162,21 +185,21 @@ void VerbsCompletionQueue::on_fd_ready(std::uint32_t events) {
   }
   ibv_cq* cq = nullptr;
   void* context = nullptr;
-  while (::ibv_get_cq_event(channel_.get(), &cq, &context) == 0)
-    ++unacknowledged_;
-  if (unacknowledged_ >= kAckBatch) acknowledge();
-  armed_ = false;
-  handler_.on_completions();
+  // Armed once, it raises one event.
+  if (::ibv_get_cq_event(channel_.get(), &cq, &context) == 0) {
+    armed_ = false;
+    if (++unacknowledged_ >= kAckBatch) acknowledge();
+  }
+  drive();
 }
 
 std::size_t VerbsCompletionQueue::poll(std::span<WorkCompletion> out) {
   std::size_t count = take_ready(out);
-  if (count < out.size() && !armed_) {
-    // Armed before the last look: what comes later raises an event, what came before is seen.
+  if (count < out.size() && !armed_ && !driving_) {
     arm();
     count += take_ready(out.subspan(count));
   }
-  dry_ = count < out.size();
+  dry_ = emptied_ = count < out.size();
   return count;
 }
 
@@ -210,6 +233,19 @@ std::size_t VerbsCompletionQueue::take_ready(std::span<WorkCompletion> out) {
   }
   polling_ = false;
   return count;
+}
+
+bool VerbsCompletionQueue::fetch() {
+  std::array<ibv_wc, 16> batch;
+  polling_ = true;
+  while (ready_.empty()) {
+    const int got = ::ibv_poll_cq(cq_.get(), batch.size(), batch.data());
+    if (got <= 0) break;
+    for (int i = 0; i < got; ++i)
+      translate(batch[static_cast<std::size_t>(i)]);
+  }
+  polling_ = false;
+  return !ready_.empty() || !taken_.empty();
 }
 
 void VerbsCompletionQueue::translate(const ibv_wc& wc) {

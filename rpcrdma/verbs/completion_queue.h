@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// VerbsCompletionQueue: one ibv_cq with its completion channel in the loop. poll() arms the channel
-// when it finds the queue empty and looks once more, so that nothing slips between.
+// VerbsCompletionQueue: one ibv_cq with its completion channel in the loop. The channel is armed
+// when the queue was found empty, and then one more look is taken, so that nothing slips between.
+// That is done after the handler has done its work, not before: what it posts is often done at once
+// (always with siw, which sends within the doorbell's system call), and raises no event then.
 //
 // Queue pairs reserve room for their completions before they exist (reserve()).
 //
@@ -60,6 +62,8 @@ class VerbsCompletionQueue final : public CompletionQueue, private FdWatcher, pr
       : device_(device), loop_(loop), handler_(handler) {}
   void on_fd_ready(std::uint32_t events) override;
   void run_deferred() override;
+  void drive();
+  bool fetch();
   bool deliver(const Ready& ready, WorkCompletion* out);
   std::size_t take_ready(std::span<WorkCompletion> out);
   void translate(const ibv_wc& wc);
@@ -77,6 +81,9 @@ class VerbsCompletionQueue final : public CompletionQueue, private FdWatcher, pr
   bool armed_ = false;
   bool dry_ = false;
   bool polling_ = false;
+  bool emptied_ = false;  // by the latest poll()
+  bool driving_ = false;  // drive() is under way, and arms
+  bool* gone_ = nullptr;  // of drive(): set by the destructor
   unsigned unacknowledged_ = 0;
   std::uint64_t reserved_ = 0;                                     // at most what the ibv_cq holds
   std::unordered_map<const ReceiveQueue*, std::uint32_t> fed_by_;  // and by how many queue pairs

@@ -28,6 +28,8 @@ DeviceTraits traits_of(const ibv_context& context, const ibv_device_attr& attr,
   traits.siw = traits.iwarp && attr.vendor_id == kSiwVendor;
   traits.posts_by_system_call =
       traits.siw || attr.vendor_id == kRxeVendor || attr.vendor_id == kOmniPathVendor;
+  if (traits.siw) traits.doorbell_driver = RDMA_DRIVER_SIW;
+  if (attr.vendor_id == kRxeVendor) traits.doorbell_driver = RDMA_DRIVER_RXE;
   traits.shared_receive_queue =
       attr.max_srq > 0 && attr.max_srq_wr > 0 && !options.per_queue_pair_receives;
   traits.max_receive_depth = static_cast<std::uint32_t>(

@@ -8,6 +8,7 @@
 
 #include "rpcrdma/fabric.h"
 #include "rpcrdma/verbs/async_events.h"
+#include "rpcrdma/verbs/doorbell.h"
 #include "rpcrdma/verbs/handles.h"
 #include "rpcrdma/verbs/verbs_fabric.h"
 
@@ -20,6 +21,7 @@ struct DeviceTraits {
   bool iwarp = false;                 // transport, else InfiniBand or RoCE
   bool posts_by_system_call = false;  // and arms completion queues: siw, rxe, Omni-Path
   bool siw = false;                   // the kernel's software iWARP
+  std::uint32_t doorbell_driver = 0;  // for Doorbell; 0: its doorbells are not known to us
   bool shared_receive_queue = false;
   std::uint32_t max_receive_depth = 0;  // of a (shared) receive queue
   std::uint32_t max_completions = 0;    // of a completion queue
@@ -52,7 +54,10 @@ class VerbsDevice final : public Device, private FdWatcher {
   /// Runs a call of the data path that is a system call on some devices.
   template <typename Call>
   auto data_call(Call&& call) -> std::invoke_result_t<Call&> {
-    return traits_.posts_by_system_call ? commands_.run(call) : call();
+    if (!traits_.posts_by_system_call) return call();
+    if (traits_.doorbell_driver == 0 || !Doorbell::available()) return commands_.run(call);
+    const Doorbell bell(context_->cmd_fd, traits_.doorbell_driver, commands_);
+    return call();
   }
   /// The provider refused a Send with Invalidate although the device promised it.
   void forget_send_with_invalidate();

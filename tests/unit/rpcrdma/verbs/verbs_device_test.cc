@@ -19,6 +19,7 @@
 
 #include "rpcrdma/base/log.h"
 #include "rpcrdma/base/unique_fd.h"
+#include "rpcrdma/verbs/doorbell.h"
 #include "rpcrdma/verbs/verbs_fabric.h"
 
 namespace nfsrdma::verbs {
@@ -247,6 +248,8 @@ TEST_P(VerbsDevicePair, WorksOnAThreadThatChangedItsCredentials) {
   forget_messages();
   ASSERT_TRUE(server_.send("again").ok());
   EXPECT_TRUE(until([&] { return client_.messages.size() == 1; }));
+  // And without another thread's help, from Linux 5.0 on.
+  EXPECT_FALSE(Doorbell::refused());
 }
 
 TEST_P(VerbsDevicePair, AFabricMadeAfterAChangeOfCredentialsWorks) {
