@@ -66,7 +66,7 @@ def sample(perf, path, load):
 
 def count_calls(guest, name, job):
     path = f"{FOLDER}/strace-{job}.txt"
-    number = None if job == "git-clone" else OPERATIONS
+    number = OPERATIONS if job in loads.FIO else min(OPERATIONS, guest.plan["files"])
     with subprocess.Popen(["strace", "-f", "-c", "-q", "-o", path, "-p",
                            str(guest.server.process.pid)], stdin=subprocess.DEVNULL) as tracer:
         try:
