@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import os
 import random
-import shutil
 
 import sides
 from case import expect, expect_equal
@@ -28,7 +27,7 @@ class Bench:
         self.there = os.path.join(MOUNT, case.name)
 
     def set_up(self):
-        shutil.rmtree(self.here, ignore_errors=True)
+        self.server.remove(self.here)
         os.mkdir(self.here)
         os.chmod(self.here, 0o1777)
         if self.settings.mtu is not None:
@@ -45,7 +44,7 @@ class Bench:
         self.server.check_alive()
         self.server.stop()
         expect(not sides.mounted(MOUNT), "still mounted")
-        shutil.rmtree(self.here, ignore_errors=True)
+        self.server.remove(self.here)
 
     # --- the mount ---
 

@@ -20,6 +20,8 @@ import subprocess
 import sys
 import time
 
+from sides import Folder
+
 TAP = "nfsr0"
 HOST_ADDRESS = "198.51.100.1"
 GUEST = "198.51.100.2/24"
@@ -97,6 +99,12 @@ class Commands:
 
     def where(self):
         return self.stage
+
+    def make_files(self, folder, names):
+        Folder.make_files(f"{self.stage}/export/{folder}", names)
+
+    def remove(self, folder):
+        Folder.remove(f"{self.stage}/export/{folder}")
 
     def launch(self, command):
         os.makedirs(f"{self.stage}/logs", exist_ok=True)

@@ -5,6 +5,7 @@ Every wait in here has a limit. Programs of ours are in /run/interop, their libr
 """
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -130,7 +131,20 @@ class Wire:
 # --- servers --------------------------------------------------------------------------------------
 
 
-class OurServer:
+class Folder:
+    """What a case wants of the exported directory in bulk."""
+
+    @staticmethod
+    def make_files(folder, names):
+        for name in names:
+            os.close(os.open(os.path.join(folder, name), os.O_CREAT | os.O_WRONLY, 0o644))
+
+    @staticmethod
+    def remove(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class OurServer(Folder):
     """nfs-rdmad, a child of the case. Started anew for every case."""
     ours = True
     folder = exported = EXPORT  # as the cases name it, and as the server does
@@ -222,7 +236,7 @@ class OurServer:
         self.process = None
 
 
-class Knfsd:
+class Knfsd(Folder):
     """Linux's own server; runs for as long as the guest."""
     ours = False
     folder = exported = EXPORT

@@ -29,7 +29,8 @@ def statfs(t):
     put(t.path("fill"), data(48 * MIB), sync=True)
     now = os.statvfs(t.here)
     grown = (here.f_bfree - now.f_bfree) * here.f_frsize
-    expect(grown >= 48 * MIB, f"a file of 48 MiB took {grown} bytes")
+    # A removed file that somebody still had open may give its blocks back meanwhile.
+    expect(grown >= 47 * MIB, f"a file of 48 MiB took {grown} bytes")
     words = sides.run("df", "-B1", "--output=size,target", t.there).split()
     expect_equal(words[-2], str(shown), "size that df shows")
     expect_equal(words[-1], t.mount_point, "mount point that df shows")

@@ -94,8 +94,7 @@ MANY = 10_000
 def big_directory(t):
     wanted = [f"an-entry-of-a-large-directory-{number:05}" for number in range(MANY)]
     # Half are made by the client, half are there before.
-    for name in wanted[::2]:
-        os.close(os.open(t.server_path(name), os.O_CREAT | os.O_WRONLY, 0o644))
+    t.server.make_files(t.here, wanted[::2])
     for name in wanted[1::2]:
         os.close(os.open(t.path(name), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o640))
     expect_equal(len(os.listdir(t.here)), MANY, "names on the server")
