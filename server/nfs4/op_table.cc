@@ -6,7 +6,6 @@
 namespace nfsrdma::nfs4 {
 namespace {
 
-using xdr::nfs_opnum4;
 using xdr::nfsstat4;
 using enum xdr::nfs_opnum4;
 

@@ -51,6 +51,7 @@ std::vector<std::unique_ptr<Client>> ClientTable::sweep(TimePoint now) {
     if (client->holds == 0 && expired(*client, now)) over.push_back(client.get());
   }
   std::vector<std::unique_ptr<Client>> ended;
+  ended.reserve(over.size());
   for (Client* client : over)
     ended.push_back(end(*client));
   over.clear();
