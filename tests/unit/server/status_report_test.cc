@@ -87,8 +87,7 @@ TEST_F(StatusReport, TotalsAreSumsOverTheShards) {
        {"\"connections\":2", "\"calls\":802", "\"calls_in_progress\":604", "\"rejected\":602",
         "\"rdma_write_bytes\":402", "\"rdma_read_bytes\":404", "\"inline_bytes\":406",
         "\"errors\":412", "\"budget\":606", "\"in_use\":608", "\"arenas\":610",
-        "\"exposed_regions\":612",
-        "\"cached_files\":701"}) {
+        "\"exposed_regions\":612", "\"cached_files\":701"}) {
     EXPECT_THAT(totals, HasSubstr(part));
   }
 }
