@@ -167,6 +167,7 @@ class SimFabric final : public Fabric {
   void limit_exposed_regions(std::size_t count) { max_exposed_ = count; }
   /// Breaks every connection, as a dead network does.
   void cut_all();
+  using Fabric::exposed_regions;
   /// Regions of any domain that a peer could reach now.
   std::size_t exposed_regions() const;
   std::size_t queue_pairs() const { return queue_pairs_.size(); }
