@@ -56,7 +56,7 @@ Outcome list_directory(ServerContext& server, Request& request, const Listing& l
     return listing_failed<Entry>(directory, status_of_errno(error), result);
   }
   xdr::DirectoryWriter<Entry> writer(result, listing.limits);
-  if (!writer.start(post_op(directory), {})) {
+  if (!writer.start({post_op(directory), {}})) {
     return listing_failed<Entry>(directory, xdr::nfsstat3::NFS3ERR_TOOSMALL, result);
   }
   DirectoryEntry found;

@@ -306,7 +306,7 @@ class ReaddirTest : public AsyncMountTest {
     group_.spawn(keep(mount_->readdir(op_, test_handle(0), 0, 0, 4096, *names), &page_));
     transport().answer([&](xdr::Encoder& encoder) {
       xdr::DirectoryWriter<xdr::entry3> writer(encoder, {.result_bytes = 4096});
-      ASSERT_TRUE(writer.start({}, {}));
+      ASSERT_TRUE(writer.start({}));
       for (const xdr::entry3& entry : entries)
         ASSERT_TRUE(writer.try_add(entry));
       writer.finish(true);

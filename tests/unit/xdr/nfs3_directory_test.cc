@@ -26,7 +26,7 @@ class DirectoryWriterTest : public ::testing::Test {
 
 TEST_F(DirectoryWriterTest, WritesWhatTheClientDecodes) {
   DirectoryWriter<entry3> writer(encoder_, {.result_bytes = 512});
-  ASSERT_TRUE(writer.start({}, {std::byte{1}}));
+  ASSERT_TRUE(writer.start({{}, {std::byte{1}}}));
   ASSERT_TRUE(writer.try_add(kEntry));
   ASSERT_TRUE(writer.try_add({20, "other", 21}));
   writer.finish(true);
@@ -44,7 +44,7 @@ TEST_F(DirectoryWriterTest, WritesWhatTheClientDecodes) {
 
 TEST_F(DirectoryWriterTest, FillsTheLimitToTheLastByte) {
   DirectoryWriter<entry3> writer(encoder_, {.result_bytes = kEmptyResult + 2 * kEntryBytes});
-  ASSERT_TRUE(writer.start({}, {}));
+  ASSERT_TRUE(writer.start({}));
   EXPECT_TRUE(writer.try_add(kEntry));
   EXPECT_TRUE(writer.try_add(kEntry));
   EXPECT_FALSE(writer.try_add(kEntry));
@@ -54,7 +54,7 @@ TEST_F(DirectoryWriterTest, FillsTheLimitToTheLastByte) {
 
 TEST_F(DirectoryWriterTest, OneByteLessIsOneEntryLess) {
   DirectoryWriter<entry3> writer(encoder_, {.result_bytes = kEmptyResult + 2 * kEntryBytes - 1});
-  ASSERT_TRUE(writer.start({}, {}));
+  ASSERT_TRUE(writer.start({}));
   EXPECT_TRUE(writer.try_add(kEntry));
   EXPECT_FALSE(writer.try_add(kEntry));
 }
@@ -62,7 +62,7 @@ TEST_F(DirectoryWriterTest, OneByteLessIsOneEntryLess) {
 TEST_F(DirectoryWriterTest, StopsAtTheEndOfTheRoomAndStillFinishes) {
   Encoder small{std::span(room_).first(4 + kEmptyResult + kEntryBytes + kEntryBytes - 1)};
   DirectoryWriter<entry3> writer(small, {.result_bytes = 100000});
-  ASSERT_TRUE(writer.start({}, {}));
+  ASSERT_TRUE(writer.start({}));
   EXPECT_TRUE(writer.try_add(kEntry));
   EXPECT_FALSE(writer.try_add(kEntry));
   writer.finish(false);
@@ -74,7 +74,7 @@ TEST_F(DirectoryWriterTest, StopsAtTheEndOfTheRoomAndStillFinishes) {
 TEST_F(DirectoryWriterTest, ALimitBelowAnEmptyListIsRefusedWithoutATrace) {
   encoder_.u32(5);
   DirectoryWriter<entry3> writer(encoder_, {.result_bytes = kEmptyResult - 1});
-  EXPECT_FALSE(writer.start({}, {}));
+  EXPECT_FALSE(writer.start({}));
   EXPECT_EQ(encoder_.size(), 4u);
   EXPECT_EQ(writer.count(), 0u);
 }
@@ -82,7 +82,7 @@ TEST_F(DirectoryWriterTest, ALimitBelowAnEmptyListIsRefusedWithoutATrace) {
 TEST_F(DirectoryWriterTest, AbandonTakesEverythingBack) {
   encoder_.u32(5);
   DirectoryWriter<entry3> writer(encoder_, {.result_bytes = 512});
-  ASSERT_TRUE(writer.start({}, {}));
+  ASSERT_TRUE(writer.start({}));
   ASSERT_TRUE(writer.try_add(kEntry));
   writer.abandon();
   EXPECT_EQ(encoder_.size(), 4u);
@@ -92,7 +92,7 @@ TEST_F(DirectoryWriterTest, DirectoryBytesAreNamesCookiesAndFileids) {
   std::size_t per_entry = 8 + 4 + 4 + 8;
   DirectoryWriter<entryplus3> writer(encoder_,
                                      {.result_bytes = 1000, .directory_bytes = 2 * per_entry});
-  ASSERT_TRUE(writer.start({}, {}));
+  ASSERT_TRUE(writer.start({}));
   entryplus3 entry{.fileid = 1, .name = "name", .cookie = 2};
   entry.name_attributes.attributes_follow = true;
   EXPECT_TRUE(writer.try_add(entry));
@@ -102,7 +102,7 @@ TEST_F(DirectoryWriterTest, DirectoryBytesAreNamesCookiesAndFileids) {
 
 TEST_F(DirectoryWriterTest, OneEntryIsLetInWhateverTheDirectoryBytesSay) {
   DirectoryWriter<entryplus3> writer(encoder_, {.result_bytes = 1000, .directory_bytes = 0});
-  ASSERT_TRUE(writer.start({}, {}));
+  ASSERT_TRUE(writer.start({}));
   entryplus3 entry{.fileid = 1, .name = "name", .cookie = 2};
   EXPECT_TRUE(writer.try_add(entry));
   EXPECT_FALSE(writer.try_add(entry));
@@ -111,7 +111,7 @@ TEST_F(DirectoryWriterTest, OneEntryIsLetInWhateverTheDirectoryBytesSay) {
 TEST_F(DirectoryWriterTest, EntriesOfReaddirplusCarryAttributesAndHandle) {
   auto handle = nfsrdma::testing::words({1, 2});
   DirectoryWriter<entryplus3> writer(encoder_, {.result_bytes = 1000});
-  ASSERT_TRUE(writer.start({}, {}));
+  ASSERT_TRUE(writer.start({}));
   entryplus3 entry{.fileid = 1, .name = "name", .cookie = 2};
   entry.name_attributes = {true, {}};
   entry.name_attributes.attributes.size = 99;
@@ -130,7 +130,7 @@ TEST(Directory, ANameLongerThanTheLimitIsRefused) {
   Encoder encoder(room);
   std::string name(kNfs3MaxName + 1, 'n');
   DirectoryWriter<entry3> writer(encoder, {.result_bytes = 2000});
-  ASSERT_TRUE(writer.start({}, {}));
+  ASSERT_TRUE(writer.start({}));
   ASSERT_TRUE(writer.try_add({1, name, 2}));
   writer.finish(true);
   READDIR3res result;

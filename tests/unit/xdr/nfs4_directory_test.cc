@@ -23,10 +23,10 @@ AttributedEntry4 entry(std::uint64_t cookie) {
 }
 
 /// Entries that get in under `limits`, in a reply that must decode.
-std::size_t written(DirectoryLimits4 limits, std::size_t room_bytes = 4096) {
+std::size_t written(DirectoryLimits limits, std::size_t room_bytes = 4096) {
   std::vector<std::byte> room(room_bytes);
   Encoder encoder(room);
-  DirectoryWriter4 writer(encoder, limits);
+  DirectoryWriter<AttributedEntry4> writer(encoder, limits);
   if (!writer.start(verifier4{})) {
     EXPECT_EQ(encoder.size(), 0u);
     return 0;
@@ -53,16 +53,16 @@ TEST(Nfs4Directory, MaxcountBoundsAllBehindTheStatus) {
 }
 
 TEST(Nfs4Directory, DircountBoundsCookiesAndNames) {
-  EXPECT_EQ(written({.result_bytes = 65536, .names_bytes = 3 * 16}), 3u);
-  EXPECT_EQ(written({.result_bytes = 65536, .names_bytes = 3 * 16 - 1}), 2u);
+  EXPECT_EQ(written({.result_bytes = 65536, .directory_bytes = 3 * 16}), 3u);
+  EXPECT_EQ(written({.result_bytes = 65536, .directory_bytes = 3 * 16 - 1}), 2u);
 }
 
 TEST(Nfs4Directory, DircountLessThanAnEntryLetsOneIn) {
-  EXPECT_EQ(written({.result_bytes = 65536, .names_bytes = 1}), 1u);
+  EXPECT_EQ(written({.result_bytes = 65536, .directory_bytes = 1}), 1u);
 }
 
 TEST(Nfs4Directory, DircountOfZeroIsNoLimit) {
-  EXPECT_EQ(written({.result_bytes = 65536, .names_bytes = 0}), 20u);
+  EXPECT_EQ(written(directory_limits({.dircount = 0, .maxcount = 65536})), 20u);
 }
 
 TEST(Nfs4Directory, RoomForTheEndIsKept) {
@@ -79,7 +79,7 @@ TEST(Nfs4Directory, AbandonTakesEverythingBack) {
   std::array<std::byte, 256> room;
   Encoder encoder(room);
   encoder.u32(7);
-  DirectoryWriter4 writer(encoder, {.result_bytes = 200});
+  DirectoryWriter<AttributedEntry4> writer(encoder, {.result_bytes = 200});
   ASSERT_TRUE(writer.start(verifier4{}));
   ASSERT_TRUE(writer.try_add(entry(1)));
   writer.abandon();
