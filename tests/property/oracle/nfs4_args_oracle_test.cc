@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // NFSv4: our codec against rpcgen and libtirpc, for the arguments of every operation and callback,
 // and attributes.
-#include "tests/property/oracle/nfs4_prelude.h"
-
-#include <gtest/gtest.h>
-
-#include "tests/property/oracle/compare.h"
-#include "tests/property/oracle/nfs4_session_convert.h"
+#include "tests/property/oracle/nfs4_pairs.h"
 
 namespace nfsrdma::oracle {
 namespace {
 
-#define NFS4_PAIR(type) Pair<xdr::type, ::type, xdr_##type, Limits::kForgetsBits>
-
-template <typename... P>
-struct PairList {
-  template <typename F>
-  static void for_each(F f) {
-    (f.template operator()<P>(), ...);
-  }
-};
 using Pairs = PairList<
     NFS4_PAIR(COMPOUND4args), NFS4_PAIR(ACCESS4args), NFS4_PAIR(LOOKUP4args),
     NFS4_PAIR(OPENATTR4args), NFS4_PAIR(PUTFH4args), NFS4_PAIR(GETATTR4args),
@@ -53,23 +39,13 @@ using Pairs = PairList<
     NFS4_PAIR(mode_masked4), NFS4_PAIR(mode_umask4), NFS4_PAIR(fs4_status),
     NFS4_PAIR(labelformat_spec4), NFS4_PAIR(sec_label4), NFS4_PAIR(fattr4)>;
 
-// The types in one test each: a test per type takes minutes to compile.
-class Nfs4ArgsOracle : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() { limit_memory(); }
-};
+class Nfs4ArgsOracle : public Nfs4Oracle {};
 
 TEST_F(Nfs4ArgsOracle, SameBytesBothWays) {
-  Pairs::for_each([]<typename P>() {
-    SCOPED_TRACE(__PRETTY_FUNCTION__);
-    compare_random_values<P>(200);
-  });
+  same_bytes_both_ways<Pairs>();
 }
 TEST_F(Nfs4ArgsOracle, SameJudgementOfDamagedBytes) {
-  Pairs::for_each([]<typename P>() {
-    SCOPED_TRACE(__PRETTY_FUNCTION__);
-    compare_damaged_bytes<P>(1000);
-  });
+  same_judgement_of_damaged_bytes<Pairs>();
 }
 
 }  // namespace

@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // NFSv4: our codec against rpcgen and libtirpc, for the results of every operation and callback.
-#include "tests/property/oracle/nfs4_prelude.h"
-
-#include <gtest/gtest.h>
-
-#include "tests/property/oracle/compare.h"
-#include "tests/property/oracle/nfs4_session_convert.h"
+#include "tests/property/oracle/nfs4_pairs.h"
 
 namespace nfsrdma::oracle {
 namespace {
 
-#define NFS4_PAIR(type) Pair<xdr::type, ::type, xdr_##type, Limits::kForgetsBits>
-
-template <typename... P>
-struct PairList {
-  template <typename F>
-  static void for_each(F f) {
-    (f.template operator()<P>(), ...);
-  }
-};
 using Pairs = PairList<
     NFS4_PAIR(COMPOUND4res), NFS4_PAIR(ACCESS4res), NFS4_PAIR(GETFH4res), NFS4_PAIR(LOOKUP4res),
     NFS4_PAIR(LOOKUPP4res), NFS4_PAIR(OPENATTR4res), NFS4_PAIR(PUTFH4res), NFS4_PAIR(PUTPUBFH4res),
@@ -49,23 +35,13 @@ using Pairs = PairList<
     NFS4_PAIR(CB_SEQUENCE4res), NFS4_PAIR(CB_WANTS_CANCELLED4res), NFS4_PAIR(CB_NOTIFY_LOCK4res),
     NFS4_PAIR(CB_NOTIFY_DEVICEID4res), NFS4_PAIR(CB_OFFLOAD4res)>;
 
-// The types in one test each: a test per type takes minutes to compile.
-class Nfs4ResultsOracle : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() { limit_memory(); }
-};
+class Nfs4ResultsOracle : public Nfs4Oracle {};
 
 TEST_F(Nfs4ResultsOracle, SameBytesBothWays) {
-  Pairs::for_each([]<typename P>() {
-    SCOPED_TRACE(__PRETTY_FUNCTION__);
-    compare_random_values<P>(200);
-  });
+  same_bytes_both_ways<Pairs>();
 }
 TEST_F(Nfs4ResultsOracle, SameJudgementOfDamagedBytes) {
-  Pairs::for_each([]<typename P>() {
-    SCOPED_TRACE(__PRETTY_FUNCTION__);
-    compare_damaged_bytes<P>(1000);
-  });
+  same_judgement_of_damaged_bytes<Pairs>();
 }
 
 }  // namespace
