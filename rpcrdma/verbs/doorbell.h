@@ -17,6 +17,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define NFSRDMA_SANITIZED  // g++
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+#define NFSRDMA_SANITIZED  // clang
+#endif
+#endif
+
 namespace nfsrdma::verbs {
 
 class CommandThread;

@@ -8,17 +8,6 @@
 
 #include "rpcrdma/verbs/doorbell.h"
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define NFSRDMA_SANITIZED
-#endif
-#endif
-#else
-#define NFSRDMA_SANITIZED
-#endif
-
 #ifndef NFSRDMA_SANITIZED
 
 extern "C" __attribute__((visibility("default"))) ssize_t write(int fd, const void* bytes,

@@ -16,6 +16,11 @@ namespace nfsrdma::verbs {
 namespace {
 
 constexpr std::uint32_t kDriver = 15;
+#ifdef NFSRDMA_SANITIZED
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
 
 /// A file that is no RDMA device, and so has none of its ioctls.
 class DoorbellTest : public ::testing::Test {
@@ -82,13 +87,15 @@ TEST_F(DoorbellTest, GivesErrnoOfAFailedOne) {
   EXPECT_EQ(errno, EBADF);
 }
 
+// A sanitizer has a write() of its own: then the kernel gets it as it is, and nobody counts on us.
 TEST_F(DoorbellTest, WritesOfTheWholeProgramComeHere) {
-  if (!Doorbell::available()) GTEST_SKIP() << "a sanitizer has write()";
+  const bool refused_before = Doorbell::refused();
   const Doorbell bell(file(), kDriver, commands_);
   const std::string command = post_send();
   ASSERT_EQ(::write(file(), command.data(), command.size()), static_cast<ssize_t>(command.size()));
   EXPECT_EQ(arrived(), command);
-  EXPECT_TRUE(Doorbell::refused());
+  EXPECT_EQ(Doorbell::available(), !kSanitized);
+  EXPECT_EQ(Doorbell::refused(), refused_before || !kSanitized);
 }
 
 }  // namespace
