@@ -18,7 +18,8 @@ struct NewTime {
 };
 
 struct NewAttributes {
-  std::optional<std::uint32_t> mode;  // permission, set-id and sticky bits; others are not looked at
+  std::optional<std::uint32_t>
+      mode;  // permission, set-id and sticky bits; others are not looked at
   std::optional<std::uint32_t> uid;
   std::optional<std::uint32_t> gid;
   std::optional<std::uint64_t> size;

@@ -31,7 +31,26 @@ xdr::nfstime3 time_of(const timespec& t) {
   return {static_cast<std::uint32_t>(t.tv_sec), static_cast<std::uint32_t>(t.tv_nsec)};
 }
 
+/// False when the client's time is none.
+bool new_time(xdr::time_how how, const xdr::nfstime3& time, NewTime* to) {
+  constexpr std::uint32_t kNanosecondsPerSecond = 1'000'000'000;
+  if (how == xdr::time_how::SET_TO_SERVER_TIME) to->value = {0, UTIME_NOW};
+  if (how != xdr::time_how::SET_TO_CLIENT_TIME) return true;
+  to->value = {static_cast<time_t>(time.seconds), static_cast<long>(time.nseconds)};
+  return time.nseconds < kNanosecondsPerSecond;
+}
+
 }  // namespace
+
+bool new_attributes(const xdr::sattr3& from, NewAttributes* to) {
+  *to = {};
+  if (from.mode.set_it) to->mode = from.mode.mode;
+  if (from.uid.set_it) to->uid = from.uid.uid;
+  if (from.gid.set_it) to->gid = from.gid.gid;
+  if (from.size.set_it) to->size = from.size.size;
+  return new_time(from.atime.set_it, from.atime.atime, &to->atime) &&
+         new_time(from.mtime.set_it, from.mtime.mtime, &to->mtime);
+}
 
 xdr::fattr3 fattr3_of(const struct stat& st, std::uint64_t fsid) {
   constexpr std::uint64_t kBlock = 512;

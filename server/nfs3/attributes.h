@@ -4,11 +4,15 @@
 
 #include <sys/stat.h>
 
+#include "server/files/new_attributes.h"
 #include "server/vfs/change_witness.h"
 #include "server/vfs/resolver.h"
 #include "xdr/nfs3_types.h"
 
 namespace nfsrdma::nfs3 {
+
+/// False when a time is none (NFS3ERR_INVAL).
+bool new_attributes(const xdr::sattr3& from, NewAttributes* to);
 
 xdr::fattr3 fattr3_of(const struct stat& st, std::uint64_t fsid);
 

@@ -3,7 +3,8 @@
 // server: the kernel's cookies stay good, so there is nothing to verify.
 #pragma once
 
-#include "server/nfs3/directory_reader.h"
+#include "server/files/directory_reader.h"
+#include "server/nfs3/call_context.h"
 #include "xdr/nfs3_directory.h"
 
 namespace nfsrdma::nfs3 {

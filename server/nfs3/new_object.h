@@ -3,7 +3,8 @@
 // (post_op_fh3, post_op_attr, wcc_data), so one template serves all four.
 #pragma once
 
-#include "server/nfs3/set_attributes.h"
+#include "server/files/set_attributes.h"
+#include "server/nfs3/call_context.h"
 
 namespace nfsrdma::nfs3 {
 
@@ -45,15 +46,6 @@ Outcome make_object(ServerContext& server, Request& request, const xdr::diroparg
   call.wait_for_metadata(directory);
   call.wait_for_metadata(object);
   return call.outcome(mark);
-}
-
-/// The object `name` that a system call just made; then the attributes that the call could not set.
-inline int finish_object(CallContext& call, Resolved& directory, std::string_view name,
-                         const xdr::sattr3& values, std::uint32_t mode, Resolved* object) {
-  const int error = call.server().resolver.lookup(call.exported(), *directory.file, name, object);
-  if (error != 0) return error;
-  if (const int failed = set_initial_attributes(call, *object, values, mode)) return failed;
-  return ::fstat(object->file->path_fd(), &object->attributes) == 0 ? 0 : errno;
 }
 
 }  // namespace nfsrdma::nfs3

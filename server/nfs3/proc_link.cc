@@ -1,32 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// LINK, through /proc/self/fd: AT_EMPTY_PATH would need CAP_DAC_READ_SEARCH, which the caller does
-// not have. A symbolic link is linked itself, not what it points to.
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-
 #include "server/nfs3/call_context.h"
 #include "server/nfs3/procedures.h"
 
 namespace nfsrdma::nfs3 {
-
-namespace {
-
-int make_link(const Resolved& file, const Resolved& directory, std::string_view name) {
-  if (const int error = check_new_name(name, EEXIST)) return error;
-  if (!directory.file->is_directory()) return ENOTDIR;
-  if (file.file->is_directory()) return EPERM;
-  char path[32];
-  std::snprintf(path, sizeof path, "/proc/self/fd/%d", file.file->path_fd());
-  return ::linkat(AT_FDCWD, path, directory.file->path_fd(), EntryName(name).c_str(),
-                  AT_SYMLINK_FOLLOW) == 0
-             ? 0
-             : errno;
-}
-
-}  // namespace
 
 Outcome link(ServerContext& server, Request& request, xdr::Decoder& decoder, xdr::Encoder& result) {
   constexpr std::size_t kFailureWords = 3;  // post_op_attr and wcc_data
@@ -52,7 +28,7 @@ Outcome link(ServerContext& server, Request& request, xdr::Decoder& decoder, xdr
     return Outcome::kReply;
   }
   WccScope wcc(server.changes, directory);
-  const int error = make_link(file, directory, args.link.name);
+  const int error = link_entry(file, directory, args.link.name);
   res.status = status_of_errno(error);
   if (::fstat(file.file->path_fd(), &file.attributes) == 0) {
     res.resok.file_attributes = res.resfail.file_attributes = post_op(file);

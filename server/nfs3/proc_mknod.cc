@@ -46,14 +46,16 @@ Outcome mknod(ServerContext& server, Request& request, xdr::Decoder& decoder,
     xdr::encode(result, res);
     return Outcome::kReply;
   }
-  const xdr::sattr3& values =
-      is_device(format) ? args.what.device.dev_attributes : args.what.pipe_attributes;
+  NewAttributes values;
+  const bool good = new_attributes(
+      is_device(format) ? args.what.device.dev_attributes : args.what.pipe_attributes, &values);
   const dev_t device =
       is_device(format) ? makedev(args.what.device.spec.specdata1, args.what.device.spec.specdata2)
                         : 0;
   return make_object<xdr::MKNOD3res>(
       server, request, args.where, result,
       [&](CallContext& call, Resolved& directory, Resolved& object) {
+        if (!good) return EINVAL;
         const std::uint32_t mode = initial_mode(values);
         if (::mknodat(directory.file->path_fd(), EntryName(args.where.name).c_str(), format | mode,
                       device) != 0) {

@@ -5,76 +5,15 @@
 //
 // The attributes are taken *before* the data. Were they newer than the data, a client would think
 // that what it got is current.
-#include <sys/uio.h>
-#include <sys/vfs.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 
+#include "server/files/file_data.h"
 #include "server/nfs3/call_context.h"
 #include "server/nfs3/procedures.h"
 
 namespace nfsrdma::nfs3 {
 
 namespace {
-
-enum class Got : std::uint8_t { kData, kWouldBlock, kError };
-
-/// tmpfs of older kernels refuses RWF_NOWAIT although it never waits for a disk.
-bool is_memory(int fd) {
-  constexpr decltype(statfs::f_type) kTmpfs = 0x01021994;
-  struct statfs fs;
-  return ::fstatfs(fd, &fs) == 0 && fs.f_type == kTmpfs;
-}
-
-/// Up to the end of `room` or of the file. *error and *size as the outcome says.
-Got read_waiting(int fd, MutableByteSpan room, std::uint64_t offset, std::size_t* size,
-                 int* error) {
-  std::size_t done = 0;
-  while (done < room.size()) {
-    const ssize_t n =
-        ::pread(fd, room.data() + done, room.size() - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && done == 0) {
-      *error = errno;
-      return Got::kError;
-    }
-    if (n <= 0) break;
-    done += static_cast<std::size_t>(n);
-  }
-  *size = done;
-  return Got::kData;
-}
-
-/// Only what is in the page cache. A file that ends before `room` does has shrunk meanwhile; a
-/// worker finds out.
-Got read_cached(int fd, MutableByteSpan room, std::uint64_t offset, std::size_t* size, int* error) {
-  iovec vector{room.data(), room.size()};
-  const ssize_t n = ::preadv2(fd, &vector, 1, static_cast<off_t>(offset), RWF_NOWAIT);
-  if (n == static_cast<ssize_t>(room.size())) {
-    *size = room.size();
-    return Got::kData;
-  }
-  if (n >= 0 || errno == EAGAIN) return Got::kWouldBlock;
-  if (errno == EOPNOTSUPP) {
-    return is_memory(fd) ? read_waiting(fd, room, offset, size, error) : Got::kWouldBlock;
-  }
-  *error = errno;
-  return Got::kError;
-}
-
-/// Makes request.payload at least `size` long; false: ask for kNeedBuffer.
-bool have_buffer(Request& request, std::size_t size) {
-  if (request.payload && request.payload.size() >= size) return true;
-  if (!request.may_block) {
-    request.payload.reset();
-    request.payload = request.call->connection().buffers().acquire(size);
-    if (request.payload) return true;
-  }
-  request.buffer_wanted = size;
-  return false;
-}
 
 Outcome fail(xdr::READ3res& res, int error, xdr::Encoder& result) {
   res.status = status_of_errno(error);
@@ -110,8 +49,7 @@ Outcome read(ServerContext& server, Request& request, xdr::Decoder& decoder, xdr
     if (!have_buffer(request, want)) return Outcome::kNeedBuffer;
     const MutableByteSpan room = request.payload.bytes().first(want);
     int error = 0;
-    const Got got = request.may_block ? read_waiting(fd, room, args.offset, &size, &error)
-                                      : read_cached(fd, room, args.offset, &size, &error);
+    const Got got = read_data(fd, request.may_block, room, args.offset, &size, &error);
     if (got == Got::kWouldBlock) return Outcome::kWouldBlock;
     if (got == Got::kError) return fail(res, error, result);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "server/nfs3/directory_reader.h"
+#include "server/files/directory_reader.h"
 #include "server/nfs3/list_directory.h"
 #include "server/nfs3/procedures.h"
 

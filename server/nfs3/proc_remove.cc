@@ -10,13 +10,6 @@
 
 namespace nfsrdma::nfs3 {
 
-int remove_entry(CallContext& call, Resolved& directory, const char* name, int flags) {
-  Victim victim(call, directory, name);
-  if (::unlinkat(directory.file->path_fd(), name, flags) != 0) return errno;
-  victim.removed();
-  return 0;
-}
-
 Outcome remove(ServerContext& server, Request& request, xdr::Decoder& decoder,
                xdr::Encoder& result) {
   xdr::REMOVE3args args;

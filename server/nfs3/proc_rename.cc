@@ -1,34 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // RENAME, within one file system of one export. An open target file lives on for whoever holds it
 // open locally; clients' handles of it become stale, as they would on a local disk.
-#include <fcntl.h>
-#include <stdio.h>
-
-#include <cerrno>
 #include <optional>
 
+#include "server/nfs3/call_context.h"
 #include "server/nfs3/procedures.h"
-#include "server/nfs3/victim.h"
 
 namespace nfsrdma::nfs3 {
 
 namespace {
-
-int rename_entry(CallContext& call, const xdr::RENAME3args& args, Resolved& from, Resolved& to) {
-  if (const int error = check_new_name(args.from.name, EINVAL)) return error;
-  if (const int error = check_new_name(args.to.name, EINVAL)) return error;
-  if (!from.file->is_directory() || !to.file->is_directory()) return ENOTDIR;
-  const EntryName old_name(args.from.name);
-  const EntryName new_name(args.to.name);
-  Victim target(call, to, new_name.c_str());
-  if (::renameat(from.file->path_fd(), old_name.c_str(), to.file->path_fd(), new_name.c_str()) !=
-      0) {
-    return errno;
-  }
-  target.removed();
-  call.server().resolver.note_moved(call.exported(), *to.file, args.to.name);
-  return 0;
-}
 
 /// The second directory, which has to be of the same export and file system.
 xdr::nfsstat3 resolve_target(CallContext& call, const xdr::nfs_fh3& handle, const Resolved& from,
@@ -67,7 +47,7 @@ Outcome rename(ServerContext& server, Request& request, xdr::Decoder& decoder,
   WccScope from_wcc(server.changes, from);
   std::optional<WccScope> to_wcc;  // one watch per inode: two would disturb each other
   if (!same_directory) to_wcc.emplace(server.changes, to);
-  const int error = rename_entry(call, args, from, to);
+  const int error = rename_entry(call, from, args.from.name, to, args.to.name);
   res.status = status_of_errno(error);
   res.resok.fromdir_wcc = res.resfail.fromdir_wcc = from_wcc.finish();
   res.resok.todir_wcc = same_directory ? res.resok.fromdir_wcc : to_wcc->finish();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "server/files/set_attributes.h"
 #include "server/nfs3/call_context.h"
 #include "server/nfs3/procedures.h"
-#include "server/nfs3/set_attributes.h"
 
 namespace nfsrdma::nfs3 {
 
@@ -29,8 +29,14 @@ Outcome setattr(ServerContext& server, Request& request, xdr::Decoder& decoder,
   }
   WccScope wcc(server.changes, object);
   const bool may = guard_holds(args.guard, object.attributes);
-  res.status = may ? status_of_errno(set_attributes(call, object, args.new_attributes))
-                   : xdr::nfsstat3::NFS3ERR_NOT_SYNC;
+  NewAttributes values;
+  if (!may) {
+    res.status = xdr::nfsstat3::NFS3ERR_NOT_SYNC;
+  } else if (!new_attributes(args.new_attributes, &values)) {
+    res.status = xdr::nfsstat3::NFS3ERR_INVAL;
+  } else {
+    res.status = status_of_errno(set_attributes(call, object, values));
+  }
   res.resok.obj_wcc = res.resfail.obj_wcc = wcc.finish();
   xdr::encode(result, res);
   if (res.status != xdr::nfsstat3::NFS3_OK) return Outcome::kReply;

@@ -6,44 +6,12 @@
 // closes it before an fsync has told whether it reached the disk. DATA_SYNC and FILE_SYNC wait for
 // the committer, also on an `async` export: that option is about names, not about data a client
 // asked to have on disk.
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstdint>
-#include <limits>
-
+#include "server/files/file_data.h"
 #include "server/nfs3/call_context.h"
 #include "server/nfs3/procedures.h"
 #include "server/nfs3/write_verf.h"
 
 namespace nfsrdma::nfs3 {
-
-namespace {
-
-/// At most this much in one write. The kernel takes a page cache folio as large as the write, and
-/// each small write into it later goes through all of its blocks (ext4 of Linux 6.18: 4 KiB into
-/// files written 1 MiB at a time cost twice as much as into files written in these pieces).
-constexpr std::size_t kPiece = 256 << 10;
-
-/// 0 or an errno; *written may be less than the data when the disk got full.
-int write_data(int fd, ByteSpan data, std::uint64_t offset, std::size_t* written) {
-  constexpr auto kMaxOffset = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
-  if (offset > kMaxOffset || data.size() > kMaxOffset - offset) return EFBIG;
-  std::size_t done = 0;
-  while (done < data.size()) {
-    const ssize_t n = ::pwrite(fd, data.data() + done, std::min(data.size() - done, kPiece),
-                               static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && done == 0) return errno;
-    if (n <= 0) break;
-    done += static_cast<std::size_t>(n);
-  }
-  *written = done;
-  return 0;
-}
-
-}  // namespace
 
 Outcome write(ServerContext& server, Request& request, xdr::Decoder& decoder,
               xdr::Encoder& result) {

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "server/nfs3/victim.h"
+#include "server/nfs3/call_context.h"
 
 namespace nfsrdma::nfs3 {
-
-/// unlinkat() with `flags`, as the caller. 0 or an errno.
-int remove_entry(CallContext& call, Resolved& directory, const char* name, int flags);
 
 /// The whole of REMOVE (flags 0) and RMDIR (AT_REMOVEDIR). `dot` and `dot_dot`: the errors for
 /// those names.

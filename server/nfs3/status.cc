@@ -3,6 +3,8 @@
 
 #include <cerrno>
 
+#include "server/files/file_call.h"
+
 namespace nfsrdma::nfs3 {
 
 namespace {
@@ -36,6 +38,8 @@ constexpr Row kTable[] = {
     {ENOTEMPTY, NFS3ERR_NOTEMPTY},
     {EDQUOT, NFS3ERR_DQUOT},
     {ESTALE, NFS3ERR_STALE},
+    {kBadHandle, NFS3ERR_BADHANDLE},
+    {kNoIdentity, NFS3ERR_SERVERFAULT},
     {EOPNOTSUPP, NFS3ERR_NOTSUPP},
     {ENOSYS, NFS3ERR_NOTSUPP},
     // O_NOFOLLOW met a symbolic link where a file or directory was meant.

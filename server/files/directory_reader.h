@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DirectoryReader: the entries of a directory from a cookie on, for READDIR and READDIRPLUS.
+// DirectoryReader: the entries of a directory from a cookie on.
 // Cookies are the kernel's own (getdents64's d_off), so they mean the same after a restart and
 // while the directory changes, as far as the file system promises that. Borrows the cached stream
 // of the directory and gives it back on destruction, with the entries that nobody took.
@@ -7,9 +7,9 @@
 
 #include <cstdint>
 
-#include "server/nfs3/call_context.h"
+#include "server/files/file_call.h"
 
-namespace nfsrdma::nfs3 {
+namespace nfsrdma {
 
 struct DirectoryEntry {
   std::uint64_t inode = 0;
@@ -19,7 +19,7 @@ struct DirectoryEntry {
 
 class DirectoryReader {
  public:
-  DirectoryReader(CallContext& call, Resolved& directory) : call_(call), directory_(directory) {}
+  DirectoryReader(FileCall& call, Resolved& directory) : call_(call), directory_(directory) {}
   ~DirectoryReader();
   DirectoryReader(const DirectoryReader&) = delete;
   DirectoryReader& operator=(const DirectoryReader&) = delete;
@@ -38,7 +38,7 @@ class DirectoryReader {
   }
 
  private:
-  CallContext& call_;
+  FileCall& call_;
   Resolved& directory_;
   DirectoryStream stream_;
   std::size_t chunk_ = 0;
@@ -50,4 +50,4 @@ class DirectoryReader {
   std::uint64_t used_cookie_ = 0;
 };
 
-}  // namespace nfsrdma::nfs3
+}  // namespace nfsrdma

@@ -3,14 +3,14 @@
 // its last name, the descriptor cache must let go of it, or it would keep the disk space.
 #pragma once
 
-#include "server/nfs3/call_context.h"
+#include "server/files/file_call.h"
 
-namespace nfsrdma::nfs3 {
+namespace nfsrdma {
 
 class Victim {
  public:
   /// Before the change: whether we hold it open at all.
-  Victim(CallContext& call, Resolved& directory, const char* name) : files_(call.server().files) {
+  Victim(FileCall& call, Resolved& directory, const char* name) : files_(call.server().files) {
     FileHandle handle;
     if (call.server().resolver.handle_of(call.exported(), *directory.file, name, &handle)) {
       file_ = files_.find(handle);
@@ -29,4 +29,4 @@ class Victim {
   FilePin file_;
 };
 
-}  // namespace nfsrdma::nfs3
+}  // namespace nfsrdma

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/nfs3/directory_reader.h"
+#include "server/files/directory_reader.h"
 
 #include <dirent.h>
 #include <sys/syscall.h>
@@ -12,7 +12,7 @@
 
 #include "rpcrdma/base/timestamp.h"
 
-namespace nfsrdma::nfs3 {
+namespace nfsrdma {
 
 namespace {
 
@@ -85,4 +85,4 @@ DirectoryReader::Next DirectoryReader::next(DirectoryEntry* entry, int* error) {
   return Next::kEntry;
 }
 
-}  // namespace nfsrdma::nfs3
+}  // namespace nfsrdma

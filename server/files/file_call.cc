@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/nfs3/call_context.h"
+#include "server/files/file_call.h"
 
-#include <climits>
+#include <cerrno>
 #include <cstring>
 
 #include "server/group_source.h"
 
-namespace nfsrdma::nfs3 {
+namespace nfsrdma {
 
 namespace {
-
-using enum xdr::nfsstat3;
 
 bool same_credentials(const RpcCredentials& a, const RpcCredentials& b) {
   return a.flavor == b.flavor && a.uid == b.uid && a.gid == b.gid &&
@@ -60,59 +58,45 @@ void release_pins(Request& request) {
 
 }  // namespace
 
-xdr::nfsstat3 CallContext::resolve(const xdr::nfs_fh3& handle, Use use, Resolved* object) {
-  HandleParts parts;
-  if (!server_.handles.open(handle.data, &parts)) return NFS3ERR_BADHANDLE;
+int FileCall::admit(const HandleParts& parts, Use use) {
   export_ = server_.exports.current().find(parts.export_id);
-  if (export_ == nullptr) return NFS3ERR_STALE;
+  if (export_ == nullptr) return ESTALE;
   GroupSource* groups = server_.groups.get();
   if (server_.exports.access(*export_, request_.call->connection(), request_.may_block, &access_) ==
           ExportTable::Verdict::kWouldBlock ||
       (groups != nullptr && !request_.may_block && !groups->knows(request_.credentials.uid))) {
     would_block_ = true;
-    return NFS3ERR_JUKEBOX;
+    return EAGAIN;
   }
-  if (!access_.allowed) return NFS3ERR_ACCES;
-  if (use == Use::kChange && access_.read_only) return NFS3ERR_ROFS;
+  if (!access_.allowed) return EACCES;
+  if (use == Use::kChange && access_.read_only) return EROFS;
   caller_ = &identity_of(request_.credentials, access_.squash, groups);
   AsCaller acting(*caller_);
-  if (!acting.ok()) return NFS3ERR_SERVERFAULT;
+  return acting.ok() ? 0 : kNoIdentity;
+}
+
+int FileCall::resolve(ByteSpan handle, Use use, Resolved* object) {
+  HandleParts parts;
+  if (!server_.handles.open(handle, &parts)) return kBadHandle;
+  if (const int error = admit(parts, use)) return error;
   FileHandle bytes;
-  bytes.size = static_cast<std::uint8_t>(handle.data.size());
-  std::memcpy(bytes.data.data(), handle.data.data(), handle.data.size());
-  return status_of_errno(server_.resolver.open(*export_, bytes, parts, object));
+  bytes.size = static_cast<std::uint8_t>(handle.size());
+  std::memcpy(bytes.data.data(), handle.data(), handle.size());
+  return server_.resolver.open(*export_, bytes, parts, object);
 }
 
-void CallContext::wait_for(Resolved& object) {
-  if (durable_count_ == Request::kMaxDurable) return;
+bool FileCall::wait_for(Resolved& object) {
   const int fd = server_.files.sync_fd(*object.file);
-  if (fd < 0) return;
-  request_.durable_fd[durable_count_] = fd;
-  request_.pinned[durable_count_] = object.file.release();
-  request_.release = release_pins;
-  ++durable_count_;
+  if (fd < 0) return true;
+  for (std::size_t i = 0; i < Request::kMaxDurable; ++i) {
+    if (request_.durable_fd[i] == fd) return true;
+    if (request_.durable_fd[i] != -1) continue;
+    request_.durable_fd[i] = fd;
+    request_.pinned[i] = object.file.release();
+    request_.release = release_pins;
+    return true;
+  }
+  return false;
 }
 
-Outcome CallContext::outcome(std::size_t status_mark, std::size_t failure_words) {
-  if (durable_count_ == 0) return Outcome::kReply;
-  request_.status_mark = status_mark;
-  request_.failure_words = failure_words;
-  return Outcome::kReplyDurable;
-}
-
-int check_new_name(std::string_view name, int dots) {
-  if (name.empty()) return EACCES;
-  if (name == "." || name == "..") return dots;
-  if (name.size() > NAME_MAX) return ENAMETOOLONG;
-  if (name.find('/') != name.npos || name.find('\0') != name.npos) return EINVAL;
-  return 0;
-}
-
-EntryName::EntryName(std::string_view name) {
-  static_assert(sizeof text_ == NAME_MAX + 1);
-  const std::size_t size = std::min<std::size_t>(name.size(), NAME_MAX);
-  std::memcpy(text_, name.data(), size);
-  text_[size] = '\0';
-}
-
-}  // namespace nfsrdma::nfs3
+}  // namespace nfsrdma

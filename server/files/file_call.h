@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileCall: one call, or one operation of a COMPOUND, on its way to a file: who calls, which export
+// it is about, what must stay open until the reply is out. Lives on the stack of the procedure.
+//
+// Functions in server/files/ do to files what several NFS versions want; they return 0 or an errno
+// and know no wire types. "As the caller" means: after FileCall::admit() or resolve(), on the same
+// thread.
+#pragma once
+
+#include "server/procedure.h"
+#include "server/server_context.h"
+
+namespace nfsrdma {
+
+/// What is going to be done with an object.
+enum class Use : std::uint8_t {
+  kLook,
+  kChange,  // EROFS where the export is read-only
+};
+
+// Beside the errnos, from numbers that the kernel keeps to itself:
+inline constexpr int kBadHandle = 521;   // no handle of ours: NFS3ERR_BADHANDLE, NFS4ERR_BADHANDLE
+inline constexpr int kNoIdentity = 526;  // the kernel refused the caller's identity: SERVERFAULT
+
+class FileCall {
+ public:
+  FileCall(ServerContext& server, Request& request) : server_(server), request_(request) {}
+
+  /// May the call's client use the export of that handle? From then on the thread acts as the
+  /// (squashed) caller. 0, ESTALE, EACCES, EROFS or kNoIdentity; EAGAIN with would_block(): nothing
+  /// was done, to be run again where it may block.
+  int admit(const HandleParts& parts, Use use);
+  /// The same, and the object that `handle` names with fresh attributes. Also kBadHandle.
+  int resolve(ByteSpan handle, Use use, Resolved* object);
+  bool would_block() const { return would_block_; }
+
+  /// After admit():
+  const Export& exported() const { return *export_; }
+  const ExportAccess& access() const { return access_; }
+  const CallerIdentity& caller() const { return *caller_; }
+  ServerContext& server() { return server_; }
+  Request& request() { return request_; }
+
+  /// The reply shall wait until the object's changes are on stable storage. The object stays open
+  /// until then, and `object` is left without it. Objects without a descriptor to sync (links,
+  /// devices) are covered by their directory's. False, and nothing changed, when the reply waits
+  /// for Request::kMaxDurable others already, which no procedure of NFSv3 reaches.
+  bool wait_for(Resolved& object);
+  /// The same, when the export is `sync`, for a change of names or attributes.
+  bool wait_for_metadata(Resolved& object) { return !access_.sync || wait_for(object); }
+
+ private:
+  ServerContext& server_;
+  Request& request_;
+  const Export* export_ = nullptr;
+  ExportAccess access_;
+  const CallerIdentity* caller_ = nullptr;
+  bool would_block_ = false;
+};
+
+}  // namespace nfsrdma

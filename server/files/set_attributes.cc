@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/files/set_attributes.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <limits>
+
+namespace nfsrdma {
+
+namespace {
+
+int set_size(FileCall& call, Resolved& object, std::uint64_t size) {
+  if (size > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) return EFBIG;
+  int fd = -1;
+  if (const int error = call.server().files.data_fd(*object.file, call.caller(), kRightWrite,
+                                                    object.attributes, &fd)) {
+    return error;
+  }
+  return ::ftruncate(fd, static_cast<off_t>(size)) == 0 ? 0 : errno;
+}
+
+int set_owner(const Resolved& object, const NewAttributes& values) {
+  constexpr std::uint32_t kNobody = ~0u;  // would mean "leave it" to the kernel
+  if (values.uid == kNobody || values.gid == kNobody) return EINVAL;
+  return ::fchownat(object.file->path_fd(), "", values.uid.value_or(kNobody),
+                    values.gid.value_or(kNobody), AT_EMPTY_PATH) == 0
+             ? 0
+             : errno;
+}
+
+int set_mode(const Resolved& object, std::uint32_t mode) {
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", object.file->path_fd());
+  if ((mode & S_ISGID) == 0) return ::chmod(path, mode) == 0 ? 0 : errno;
+  WithFsetid raised;  // a root caller may set the bit for any group
+  return ::chmod(path, mode) == 0 ? 0 : errno;
+}
+
+int set_times(const Resolved& object, const NewAttributes& values) {
+  const timespec times[2] = {values.atime.value, values.mtime.value};
+  return ::utimensat(object.file->path_fd(), "", times, AT_EMPTY_PATH) == 0 ? 0 : errno;
+}
+
+/// A change of owner takes the set-id bits away, also from a mode that comes with it.
+std::uint32_t mode_after_chown(std::uint32_t mode, bool is_directory) {
+  if (is_directory) return mode;
+  mode &= ~static_cast<std::uint32_t>(S_ISUID);
+  if ((mode & S_IXGRP) != 0) mode &= ~static_cast<std::uint32_t>(S_ISGID);
+  return mode;
+}
+
+}  // namespace
+
+int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values) {
+  const bool is_link = S_ISLNK(object.attributes.st_mode);
+  if (values.size) {
+    if (const int error = set_size(call, object, *values.size)) return error;
+  }
+  if (values.sets_owner()) {
+    if (const int error = set_owner(object, values)) return error;
+  }
+  if (values.mode && !is_link) {  // the mode of a symbolic link means nothing
+    std::uint32_t mode = *values.mode & 07777;
+    if (values.sets_owner()) mode = mode_after_chown(mode, object.file->is_directory());
+    if (const int error = set_mode(object, mode)) return error;
+  }
+  return values.sets_times() ? set_times(object, values) : 0;
+}
+
+int set_initial_attributes(FileCall& call, Resolved& object, const NewAttributes& values,
+                           std::uint32_t mode) {
+  constexpr std::uint32_t kSpecial = S_ISUID | S_ISGID | S_ISVTX;
+  if (values.size.value_or(0) != 0 && object.file->is_regular()) {
+    if (const int error = set_size(call, object, *values.size)) return error;
+  }
+  // Only root gives new objects away; anybody else's wish is passed over, as in Linux's server.
+  const bool moves = call.caller().is_root() && values.sets_owner();
+  if (moves) {
+    if (const int error = set_owner(object, values)) return error;
+  }
+  const std::uint32_t missing = mode & kSpecial & ~object.attributes.st_mode;
+  if ((missing != 0 || (moves && (mode & kSpecial) != 0)) && !S_ISLNK(object.attributes.st_mode)) {
+    const std::uint32_t now = object.attributes.st_mode & 07777;
+    if (const int error = set_mode(object, now | (mode & kSpecial))) return error;
+  }
+  return values.sets_times() ? set_times(object, values) : 0;
+}
+
+int finish_object(FileCall& call, Resolved& directory, std::string_view name,
+                  const NewAttributes& values, std::uint32_t mode, Resolved* object) {
+  const int error = call.server().resolver.lookup(call.exported(), *directory.file, name, object);
+  if (error != 0) return error;
+  if (const int failed = set_initial_attributes(call, *object, values, mode)) return failed;
+  return ::fstat(object->file->path_fd(), &object->attributes) == 0 ? 0 : errno;
+}
+
+}  // namespace nfsrdma

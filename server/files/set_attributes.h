@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// New attributes onto an object, as the caller: the kernel decides what is allowed and which set-id
+// bits fall. Order as in Linux's server: size, then owner and group, mode, times.
+#pragma once
+
+#include "server/files/file_call.h"
+#include "server/files/new_attributes.h"
+
+namespace nfsrdma {
+
+/// SETATTR. 0 or an errno; what came before a failure stays done. Reads and refreshes
+/// object.attributes.
+int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values);
+
+/// What is left to do for an object that was just made with `mode`: owner, times, size, and the
+/// set-id and sticky bits where the making call dropped them. Permission bits are left alone: a
+/// default ACL may have shaped them.
+int set_initial_attributes(FileCall& call, Resolved& object, const NewAttributes& values,
+                           std::uint32_t mode);
+
+/// An object that a system call just made under `name`: what is left to do for it, and fresh
+/// attributes. 0 or an errno.
+int finish_object(FileCall& call, Resolved& directory, std::string_view name,
+                  const NewAttributes& values, std::uint32_t mode, Resolved* object);
+
+/// The mode for making something; none given is 0, as in Linux's server.
+inline std::uint32_t initial_mode(const NewAttributes& values) {
+  return values.mode.value_or(0) & 07777;
+}
+
+}  // namespace nfsrdma
