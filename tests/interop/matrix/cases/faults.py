@@ -4,7 +4,7 @@ import os
 import time
 
 from bench import data, expect_digest, put
-from case import case, expect_equal
+from case import case, expect, expect_equal
 from sides import wait_for
 from worker import Worker
 
@@ -103,6 +103,7 @@ def link_cut_idle(t):
     with t.link_cut("server"):
         worker = writing(t.path("file"), content)
         time.sleep(5)
+        expect(not worker.ended(), "the link was not cut")
     worker.finish(150)
     expect_digest(t.server_path("file"), content, "the file on the server")
     t.remount()

@@ -3,10 +3,12 @@
 import ctypes
 import errno
 import os
+import time
 
 import sides
 from bench import data, expect_digest, get
 from case import Failed, case, expect, expect_equal
+from worker import Worker
 
 MIB = 1 << 20
 
@@ -193,4 +195,24 @@ def server_restart(t):
     expect(client.read(b"/before") == data(MIB), "read otherwise after a restart")
     client.write(b"/after", data(MIB, 1))
     expect_digest(t.server_path("after"), data(MIB, 1), "written after a restart")
+    client.close()
+
+
+@case("libnfs-link-cut-idle", kind="libnfs", limit=240)
+def link_cut_idle(t):
+    """The link goes down while nothing is under way; what is begun meanwhile goes on afterwards."""
+    content = data(8 * MIB)
+    client = Client(t)
+    client.write(b"/before", data(MIB))
+    with t.link_cut("server"):
+        # From here on the connection is the worker's alone.
+        worker = Worker(lambda _: client.write(b"/file", content))
+        time.sleep(5)
+        expect(not worker.ended(), "the link was not cut")
+    worker.finish(150)
+    expect_digest(t.server_path("file"), content, "the file on the server")
+    reader = Client(t)
+    expect(reader.read(b"/file") == content, "the file is read back otherwise")
+    expect(reader.read(b"/before") == data(MIB), "the older file is read otherwise")
+    reader.close()
     client.close()
