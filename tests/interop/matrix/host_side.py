@@ -12,6 +12,7 @@ becomes the other end of the tap) and ends with its status.
 Meanwhile the cases ask for things: a file STAGE/host/ask-NAME with JSON, answered by
 STAGE/host/answer-NAME. The shared folder still works while the link is cut.
 """
+import contextlib
 import ctypes
 import json
 import os
@@ -19,6 +20,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 
 from sides import Folder
 
@@ -70,7 +72,8 @@ def processes_like(program):
             ours = os.readlink(f"/proc/{pid}/ns/mnt") == os.readlink("/proc/self/ns/mnt")
         except OSError:
             continue
-        if ours and words_of(pid)[:1] and words_of(pid)[0].endswith(program):
+        words = words_of(pid)  # once: it may end any time
+        if ours and words and words[0].endswith(program):
             found.append(pid)
     return found
 
@@ -150,8 +153,12 @@ class Commands:
         """Ends our clients; returns what they had done."""
         self.loader.kill()
         self.loader.wait()
-        for pid in processes_like("/bin/mount.nfs-rdma") + processes_like("/bin/nfs-rdma"):
-            os.kill(pid, signal.SIGKILL)
+        # What is just being started, or becomes a daemon, is found by a later look.
+        for _ in range(10):
+            for pid in processes_like("/bin/mount.nfs-rdma") + processes_like("/bin/nfs-rdma"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.1)
         for where in ("steady", "short"):
             subprocess.run(["umount", "-l", f"{self.stage}/host/{where}"], stderr=subprocess.DEVNULL,
                            check=False)
@@ -201,7 +208,9 @@ def answer(commands, folder, name):
     os.unlink(f"{folder}/{name}")
     try:
         reply = {"result": getattr(commands, question["do"])(*question["with"])}
-    except (OSError, ValueError, AttributeError, subprocess.SubprocessError) as error:
+    except Exception as error:  # pylint: disable=broad-exception-caught
+        # With this process the server and the tap would end, and the guest would wait for a minute.
+        traceback.print_exc()
         reply = {"error": f"{type(error).__name__}: {error}"}
     target = f"{folder}/{name.replace('ask-', 'answer-')}"
     with open(f"{target}.new", "w", encoding="utf-8") as out:
