@@ -53,21 +53,30 @@ int use_existing(FileCall& call, Resolved& directory, std::string_view name, con
   return ::fstat(object->file->path_fd(), &object->attributes) == 0 ? 0 : errno;
 }
 
-std::string link_to(int fd) {
-  return "/proc/self/fd/" + std::to_string(fd);
+/// Linking by descriptor alone takes CAP_DAC_READ_SEARCH, which only root's thread has; everybody
+/// else takes the longer way through /proc.
+bool give_name(int fd, int directory, const char* name, bool by_root) {
+  if (by_root && ::linkat(fd, "", directory, name, AT_EMPTY_PATH) == 0) return true;
+  if (by_root && errno != ENOENT) return false;
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  return ::linkat(AT_FDCWD, path.c_str(), directory, name, AT_SYMLINK_FOLLOW) == 0;
 }
 
 /// O_EXCL, with `verifier` as its times from the first moment on. 0 or an errno: EEXIST;
 /// EOPNOTSUPP where the file system has no unnamed files.
 int make_exclusive(int directory, const char* name, const VerifierTimes& verifier,
-                   std::uint32_t mode, UniqueFd* made) {
-  struct stat taken;
-  if (::fstatat(directory, name, &taken, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
+                   std::uint32_t mode, bool by_root, UniqueFd* made) {
   UniqueFd fd(::openat(directory, ".", O_RDWR | O_TMPFILE | O_CLOEXEC | O_NONBLOCK, mode));
-  if (!fd) return errno == EISDIR || errno == EINVAL ? EOPNOTSUPP : errno;
+  if (!fd) {
+    // Who may not write here is told of the name that is taken before that, as open(2) does it.
+    const int error = errno;
+    struct stat taken;
+    if (::fstatat(directory, name, &taken, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
+    return error == EISDIR || error == EINVAL ? EOPNOTSUPP : error;
+  }
   const timespec times[2] = {{verifier.atime, 0}, {verifier.mtime, 0}};
   if (::futimens(fd.get(), times) != 0) return errno;
-  if (::linkat(AT_FDCWD, link_to(fd.get()).c_str(), directory, name, AT_SYMLINK_FOLLOW) != 0) {
+  if (!give_name(fd.get(), directory, name, by_root)) {
     return errno == EEXIST ? EEXIST : errno == EDQUOT || errno == ENOSPC ? errno : EOPNOTSUPP;
   }
   *made = std::move(fd);
@@ -75,7 +84,7 @@ int make_exclusive(int directory, const char* name, const VerifierTimes& verifie
 }
 
 /// 0 or an errno. *left: the attributes that are still to be set.
-int make_file(Resolved& directory, std::string_view name_text, const NewFile& wanted,
+int make_file(Resolved& directory, std::string_view name_text, const NewFile& wanted, bool by_root,
               NewAttributes* left, UniqueFd* fd) {
   const EntryName name(name_text);
   const std::uint32_t mode = initial_mode(wanted.attributes);
@@ -84,7 +93,8 @@ int make_file(Resolved& directory, std::string_view name_text, const NewFile& wa
     const VerifierTimes verifier(wanted.verifier);
     left->size.reset();
     left->atime = left->mtime = {};
-    const int error = make_exclusive(directory.file->path_fd(), name.c_str(), verifier, mode, fd);
+    const int error =
+        make_exclusive(directory.file->path_fd(), name.c_str(), verifier, mode, by_root, fd);
     if (error != EOPNOTSUPP) return error;
     // Here the verifier comes after the name: a server killed in between leaves a file that the
     // client cannot recognise as its own.
@@ -102,7 +112,7 @@ int create_file(FileCall& call, Resolved& directory, std::string_view name, cons
   *made = false;
   NewAttributes left;
   UniqueFd fd;
-  if (const int error = make_file(directory, name, wanted, &left, &fd)) {
+  if (const int error = make_file(directory, name, wanted, call.caller().is_root(), &left, &fd)) {
     return error == EEXIST ? use_existing(call, directory, name, wanted, object) : error;
   }
   *made = true;
@@ -110,11 +120,7 @@ int create_file(FileCall& call, Resolved& directory, std::string_view name, cons
                                                              std::move(fd), object)) {
     return error;
   }
-  if (const int error =
-          set_initial_attributes(call, *object, left, initial_mode(wanted.attributes))) {
-    return error;
-  }
-  return ::fstat(object->file->path_fd(), &object->attributes) == 0 ? 0 : errno;
+  return set_initial_attributes(call, *object, left, initial_mode(wanted.attributes));
 }
 
 }  // namespace nfsrdma

@@ -14,7 +14,7 @@ int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values
 
 /// What is left to do for an object that was just made with `mode`: owner, times, size, and the
 /// set-id and sticky bits where the making call dropped them. Permission bits are left alone: a
-/// default ACL may have shaped them.
+/// default ACL may have shaped them. `object` comes with fresh attributes and is left with such.
 int set_initial_attributes(FileCall& call, Resolved& object, const NewAttributes& values,
                            std::uint32_t mode);
 

@@ -118,11 +118,16 @@ void Committer::commit(std::vector<CommitJob*>& batch, std::vector<Target>& targ
     std::size_t target;
   };
   std::vector<Use> uses;
+  // Those of one job are of different inodes, or the same descriptor twice (RENAME in a folder):
+  // only several jobs need a look at what their descriptors stand for.
+  const bool alone = batch.size() == 1;
   for (std::size_t j = 0; j < batch.size(); ++j) {
     for (int fd : batch[j]->fds) {
       if (fd < 0) continue;
-      struct stat st;
-      if (::fstat(fd, &st) != 0) {
+      struct stat st {};
+      if (alone) {
+        st.st_ino = static_cast<ino_t>(fd);
+      } else if (::fstat(fd, &st) != 0) {
         batch[j]->error_ = errno;
         continue;
       }

@@ -129,6 +129,20 @@ TEST_F(Commits, AllDescriptorsOfAJobAreSynced) {
   EXPECT_EQ(sync_calls, 2);
 }
 
+TEST_F(Commits, ADescriptorTwiceInAJobIsOneSync) {
+  Committer committer(verifier, 1, {counted_sync});
+  EXPECT_EQ(committer.commit_now({files[0].get(), files[0].get(), -1}, false), 0);
+  EXPECT_EQ(sync_calls, 1);
+}
+
+TEST_F(Commits, ADescriptorThatCannotBeSyncedFailsItsJob) {
+  Committer committer(verifier, 1, Committer::system_calls());
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  UniqueFd reading(ends[0]), writing(ends[1]);
+  EXPECT_EQ(committer.commit_now({files[0].get(), writing.get(), -1}, false), EINVAL);
+}
+
 TEST_F(Commits, EndingFinishesWhatWasSubmitted) {
   std::latch all(1);
   Job job(files[0].get(), all);
