@@ -23,6 +23,11 @@ struct Resolver::Identity {
     store_be64(body.data() + 8, birth_time);
     body_size = 16;
   }
+  bool same_as(const Identity& other) const {
+    return scheme == other.scheme && kernel_type == other.kernel_type &&
+           mount_id == other.mount_id && body_size == other.body_size &&
+           std::memcmp(body.data(), other.body.data(), body_size) == 0;
+  }
   /// False when the handle is certainly not of that inode. The kernel's most common handle type
   /// (ext4 and many others) starts with the low word of the inode number.
   bool may_be_inode(std::uint64_t inode_number) const {

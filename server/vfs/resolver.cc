@@ -92,6 +92,47 @@ int Resolver::lookup(const Export& entry, FileEntry& directory, std::string_view
   return open_entry(entry, directory, CName(name).c_str(), out);
 }
 
+int Resolver::look(const Export& entry, FileEntry& directory, std::string_view name,
+                   SeenEntry* out) {
+  if (!directory.is_directory()) return ENOTDIR;
+  if (const int error = check_name(name)) return error;
+  const std::shared_ptr<MountPoint> mount = entry.mount(directory.parts().mount_key);
+  if (!mount) return ESTALE;
+  if (mount->scheme == HandleScheme::kKernel && name != "." && name != "..") {
+    const CName text(name);
+    Identity identity;
+    if (const int error = identify(directory.path_fd(), text.c_str(), mount->scheme, &identity)) {
+      return error;
+    }
+    if (identity.mount_id == mount->mount_id && identity.scheme == HandleScheme::kKernel) {
+      HandleParts parts;
+      out->handle = seal(entry, *mount, identity, &parts);
+      FilePin open = files_.find(out->handle);
+      if (open) {
+        out->fsid = open->fsid();
+        if (::fstat(open->path_fd(), &out->attributes) == 0 && out->attributes.st_nlink != 0)
+          return 0;
+      } else if (::fstatat(directory.path_fd(), text.c_str(), &out->attributes,
+                           AT_SYMLINK_NOFOLLOW) == 0) {
+        // Were those the attributes of the object that the handle is of? It was there before and is
+        // there after, so nobody else had its inode number.
+        Identity after;
+        out->fsid = fsid_on(*mount, out->attributes);
+        if (identify(directory.path_fd(), text.c_str(), mount->scheme, &after) == 0 &&
+            identity.same_as(after) && identity.may_be_inode(out->attributes.st_ino)) {
+          return 0;
+        }
+      }
+    }
+  }
+  Resolved opened;
+  if (const int error = lookup(entry, directory, name, &opened)) return error;
+  out->handle = opened.file->handle();
+  out->attributes = opened.attributes;
+  out->fsid = opened.file->fsid();
+  return 0;
+}
+
 int Resolver::open_parent(const Export& entry, FileEntry& directory, Resolved* out) {
   if (directory.inode() == entry.top->root_inode && directory.device() == entry.top->device) {
     return open_entry(entry, directory, ".", out);

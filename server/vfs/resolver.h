@@ -32,6 +32,13 @@ struct Resolved {
   std::optional<ChangeWitness::Seen> seen{};
 };
 
+/// An entry that was looked at and not opened.
+struct SeenEntry {
+  FileHandle handle;
+  struct stat attributes {};
+  std::uint64_t fsid = 0;
+};
+
 class Resolver {
  public:
   Resolver(const HandleCodec& codec, FdCache& files, PathTable& paths, const ChangeWitness& changes)
@@ -43,6 +50,9 @@ class Resolver {
   int open_root(const Export& entry, Resolved* out);
   /// The entry `name` of `directory`; "." and ".." included. As the caller.
   int lookup(const Export& entry, FileEntry& directory, std::string_view name, Resolved* out);
+  /// The same without opening the object, where its handle can do that later (kernel handles): for
+  /// LOOKUP, most of whose objects are only looked at.
+  int look(const Export& entry, FileEntry& directory, std::string_view name, SeenEntry* out);
   /// Enters a file that was just created in `directory` with its descriptor (reading and writing).
   int adopt_created(const Export& entry, FileEntry& directory, std::string_view name, UniqueFd fd,
                     Resolved* out);

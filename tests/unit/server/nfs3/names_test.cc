@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // LOOKUP, CREATE, MKDIR, SYMLINK, MKNOD, REMOVE, RMDIR, RENAME, LINK, READLINK.
+#include <fcntl.h>
 #include <sys/sysmacros.h>
+
+#include <atomic>
+#include <thread>
 
 #include "tests/support/nfs3_harness.h"
 
@@ -61,6 +65,42 @@ TEST_F(Names, LookupTwiceGivesTheSameHandle) {
   const FileHandle first = nfs.create(nfs.root(), "f");
   EXPECT_EQ(nfs.lookup(nfs.root(), "f"), first);
   EXPECT_EQ(nfs.lookup(nfs.root(), "f"), first);
+}
+
+TEST_F(Names, LookupOpensNothingThatAHandleCanOpenLater) {
+  if (!nfs.acts_as_callers()) GTEST_SKIP() << "needs the kernel's handles";
+  std::ofstream(nfs.path("f")) << "text";
+  nfs.getattr(nfs.root());
+  const std::size_t before = nfs.server().files.size();
+  const FileHandle file = nfs.lookup(nfs.root(), "f");
+  EXPECT_EQ(nfs.server().files.size(), before);
+  EXPECT_EQ(nfs.read(file, 0, 10), "text");
+}
+
+TEST_F(Names, LookupGivesHandleAndAttributesOfOneObject) {
+  const FileHandle a = nfs.create(nfs.root(), "a");
+  const FileHandle b = nfs.create(nfs.root(), "b");
+  const std::uint64_t inode_of_a = stat_of(nfs.path("a")).st_ino;
+  const std::uint64_t inode_of_b = stat_of(nfs.path("b")).st_ino;
+  nfs.restart();  // neither is open
+  std::atomic<bool> over{false};
+  std::thread swapping([&] {
+    while (!over) {
+      ::renameat2(AT_FDCWD, nfs.path("a").c_str(), AT_FDCWD, nfs.path("b").c_str(),
+                  RENAME_EXCHANGE);
+    }
+  });
+  for (int i = 0; i < 5000; ++i) {
+    auto found = nfs.call<nfsproc3::NFSPROC3_LOOKUP>({{nfs.fh(nfs.root()), "a"}});
+    EXPECT_EQ(found.status(), NFS3_OK);
+    const FileHandle handle = to_handle(found.res.resok.object.data);
+    EXPECT_TRUE(handle == a || handle == b);
+    EXPECT_EQ(found.res.resok.obj_attributes.attributes.fileid,
+              handle == a ? inode_of_a : inode_of_b);
+    if (HasFailure()) break;
+  }
+  over = true;
+  swapping.join();
 }
 
 TEST_F(Names, DotIsTheDirectoryItself) {
@@ -199,6 +239,27 @@ TEST_F(Names, ExclusiveCreateByAnotherIsExist) {
   ASSERT_EQ(create_as(xdr::createmode3::EXCLUSIVE, "f", 1).status(), NFS3_OK);
   EXPECT_EQ(create_as(xdr::createmode3::EXCLUSIVE, "f", 2).status(), NFS3ERR_EXIST);
   EXPECT_EQ(create_as(xdr::createmode3::EXCLUSIVE, "f", 0x1'00000001).status(), NFS3ERR_EXIST);
+}
+
+TEST_F(Names, ExclusiveCreateOfATakenNameIsExistAlsoForWhoMayNotMakeIt) {
+  NFSRDMA_NEEDS_ROOT();
+  ASSERT_EQ(create_as(xdr::createmode3::EXCLUSIVE, "f", 1).status(), NFS3_OK);
+  ASSERT_EQ(::chmod(nfs.directory().c_str(), 0755), 0);
+  nfs.set_caller(user(1000, 1000));
+  EXPECT_EQ(create_as(xdr::createmode3::EXCLUSIVE, "f", 2).status(), NFS3ERR_EXIST);
+  EXPECT_EQ(create_as(xdr::createmode3::EXCLUSIVE, "g", 2).status(), NFS3ERR_ACCES);
+}
+
+TEST_F(Names, ExclusiveCreateWorksForOthersThanRoot) {
+  NFSRDMA_NEEDS_ROOT();
+  nfs.set_caller(user(1000, 1000));
+  const auto made = create_as(xdr::createmode3::EXCLUSIVE, "f", 0x7000000060000000);
+  ASSERT_EQ(made.status(), NFS3_OK);
+  const struct stat st = stat_of(nfs.path("f"));
+  EXPECT_EQ(st.st_uid, 1000u);
+  EXPECT_EQ(st.st_mtim.tv_sec, 0x70000000);
+  EXPECT_EQ(made.res.resok.obj_attributes.attributes.mtime.seconds, 0x70000000u);
+  EXPECT_EQ(made.res.resok.obj_attributes.attributes.nlink, 1u);
 }
 
 TEST_F(Names, DotsCannotBeMadeOrRemoved) {
