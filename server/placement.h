@@ -3,9 +3,15 @@
 // on a slow disk or a network file system, milliseconds? A hand-over to a worker costs more than
 // the usual case, so it runs inline while its average is short, moves to the workers when the
 // average becomes long, and comes back when it is well below that (hysteresis).
+//
+// What is short depends on the machine: where everything takes ten times as long (an emulated
+// processor), so does the hand-over, and a call of 400 us is no reason for two of 500. Hence the
+// server tells what a hand-over costs, and the limits are multiples of that where they were not
+// above it already.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 namespace nfsrdma {
@@ -16,17 +22,30 @@ class MeasuredPlacement {
   static constexpr std::uint64_t kBackInlineNs = 100'000;
   /// One outlier counts for at most this, so that a single stall does not move everything.
   static constexpr std::uint64_t kOutlierNs = 2'000'000;
+  /// These limits are for hand-overs, there and back, of at most this when nothing else runs.
+  static constexpr std::uint64_t kHandOverNs = 20'000;
+  /// None is taken for longer than this, whatever was measured.
+  static constexpr std::uint64_t kMaxHandOverNs = 400'000;
+
+  /// For all procedures of this process; before the first call is served.
+  static void set_hand_over(std::uint64_t ns) {
+    hand_over_ns_.store(std::clamp(ns, kHandOverNs, kMaxHandOverNs), std::memory_order_relaxed);
+  }
 
   bool on_workers() const { return on_workers_; }
   std::uint64_t average_ns() const { return average_ns_; }
   void add(std::uint64_t elapsed_ns) {
-    elapsed_ns = std::min(elapsed_ns, kOutlierNs);
+    const std::uint64_t hand_over = hand_over_ns_.load(std::memory_order_relaxed);
+    const auto scaled = [hand_over](std::uint64_t ns) { return ns * hand_over / kHandOverNs; };
+    elapsed_ns = std::min(elapsed_ns, scaled(kOutlierNs));
     average_ns_ = (average_ns_ * 15 + elapsed_ns) / 16;
-    if (average_ns_ > kToWorkersNs) on_workers_ = true;
-    if (average_ns_ < kBackInlineNs) on_workers_ = false;
+    if (average_ns_ > scaled(kToWorkersNs)) on_workers_ = true;
+    if (average_ns_ < scaled(kBackInlineNs)) on_workers_ = false;
   }
 
  private:
+  inline static std::atomic<std::uint64_t> hand_over_ns_{kHandOverNs};
+
   std::uint64_t average_ns_ = 0;
   bool on_workers_ = false;
 };

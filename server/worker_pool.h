@@ -31,6 +31,9 @@ class WorkerPool {
 
   void submit(WorkItem& item);
   std::size_t waiting() const;
+  /// Nanoseconds that it takes on this machine to have a worker do nothing and to be told so: the
+  /// least of a few tries, for whatever else runs only adds to it. Blocks; for the start.
+  std::uint64_t measure_hand_over();
 
  private:
   void serve();
