@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the guest's processor time goes: threads by kind, and the whole guest.
+"""Where the guest's processor time goes: threads by kind, and the whole guest; and which calls
+Linux's client made.
 
 Threads are counted in nanoseconds by the scheduler (/proc/PID/task/TID/schedstat). The whole guest
 is what its processors did not idle: that has interrupts and soft interrupts in it, too, which no
@@ -79,3 +80,26 @@ class Snapshot:
                 "guest_cpu": max(0.0, seconds * PROCESSORS - (self.idle - before.idle)),
                 "sleeps": self.sleeps.get(server, 0) - before.sleeps.get(server, 0),
                 "kinds": {kind: round(value, 4) for kind, value in kinds.items() if value > 0}}
+
+
+def wire_calls(mount):
+    """{procedure: (calls, milliseconds until their replies, together)} of an NFS mount so far."""
+    calls = {}
+    ours = counts = False
+    for line in _read("/proc/self/mountstats").splitlines():
+        words = line.split()
+        if line.startswith("device "):
+            ours, counts = words[4] == mount, False
+        elif ours and line.strip() == "per-op statistics":
+            counts = True
+        elif counts and len(words) > 7 and words[1] != "0":
+            calls[words[0].rstrip(":")] = (int(words[1]), int(words[7]))
+    return calls
+
+
+def calls_between(before, after):
+    """The same of what came in between."""
+    zero = (0, 0)
+    return {name: (count - before.get(name, zero)[0], time_taken - before.get(name, zero)[1])
+            for name, (count, time_taken) in after.items()
+            if count != before.get(name, zero)[0]}

@@ -22,7 +22,7 @@ import loads
 import profile_guest
 import sides
 from case import Failed, Settings
-from counters import Snapshot
+from counters import Snapshot, calls_between, wire_calls
 
 HOST = "/host"
 MOUNT = "/mnt/a"
@@ -99,11 +99,13 @@ class Guest:
     def measure(self, name, job, round_number):
         tell("step", what=f"{job} on {name}, round {round_number + 1}", server=name, job=job,
              limit=150 + self.plan["seconds"] + self.plan["files"] // 10)
+        calls = wire_calls(MOUNT)
         before = Snapshot()
         done = self.load(name, job)
         used = Snapshot().since(before, "nfs-rdmad" if name == OURS else "nfsd")
+        calls = calls_between(calls, wire_calls(MOUNT))
         if round_number >= 0:
-            tell("measured", server=name, job=job, round=round_number, **done, **used)
+            tell("measured", server=name, job=job, round=round_number, calls=calls, **done, **used)
 
     def round(self, number):
         """Each job on both, another one first each time. The client forgets between phases."""

@@ -44,10 +44,14 @@ def arrange(guest, name, job):
 def sample(perf, path, load):
     """All processors: rxe and siw work in soft interrupts and kernel threads."""
     environment = dict(os.environ, LD_LIBRARY_PATH=f"{sides.PROGRAMS}/lib")
+    if os.path.exists("/run/perf.data"):
+        os.unlink("/run/perf.data")
     with open(path, "wb") as out, subprocess.Popen(
             [perf, "record", "-q", "-a", "-e", "cpu-clock", "-F", "499", "-o", "/run/perf.data"],
             stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment) as recorder:
         try:
+            sides.wait_for(lambda: os.path.exists("/run/perf.data")
+                           and os.path.getsize("/run/perf.data") > 0, 60, "perf records")
             load()
         finally:
             recorder.send_signal(signal.SIGINT)
