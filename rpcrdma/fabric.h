@@ -110,7 +110,8 @@ class ProtectionDomain {
  public:
   virtual ~ProtectionDomain() = default;
   /// Remote access, where given, is limited to `scope`'s connection where the fabric can (iwarp),
-  /// and to this domain elsewhere. `scope` is required for remote access.
+  /// and to this domain elsewhere. `scope` is required for remote access, which a peer surely has
+  /// once it learns the handle from a Send that is posted on `scope` later.
   virtual Result<MemoryRegion> register_memory(MutableByteSpan bytes, Access access,
                                                const QueuePair* scope) = 0;
 
@@ -189,6 +190,9 @@ class CompletionHandler {
   /// Completions wait in the queue. Called on the loop's thread, at least once after the queue
   /// became non-empty; the handler polls until poll() gives fewer than it has room for.
   virtual void on_completions() = 0;
+  /// The device is gone or broken. Its connections end by themselves; destroy what was made with it
+  /// once the last one is gone, and make nothing new. A device that comes back is another Device.
+  virtual void on_device_gone() {}
 };
 
 class CompletionQueue {

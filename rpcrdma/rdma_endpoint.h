@@ -28,6 +28,8 @@ class MessageHandler {
  public:
   virtual ~MessageHandler() = default;
   virtual void on_message(const ReceivedMessage& message) = 0;
+  /// The endpoint's device is gone: destroy the endpoint after its last connection.
+  virtual void on_device_gone() {}
 };
 
 class RdmaEndpoint final : private CompletionHandler {
@@ -77,6 +79,7 @@ class RdmaEndpoint final : private CompletionHandler {
   RdmaEndpoint(Device& device, BufferPool& pool, const Shape& shape, MessageHandler& handler)
       : device_(device), pool_(pool), shape_(shape), handler_(handler) {}
   void on_completions() override { poll(); }
+  void on_device_gone() override { handler_.on_device_gone(); }
   void dispatch(const WorkCompletion& completion);
   void received(const WorkCompletion& completion);
   bool add_receive();

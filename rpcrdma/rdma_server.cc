@@ -15,6 +15,9 @@ class RdmaServer::Reaper final : public Deferred {
       while (ResponderConnection* connection = shard->dead_.pop_front())
         delete connection;
     }
+    std::erase_if(server_.shards_, [](const std::unique_ptr<ResponderShard>& shard) {
+      return shard->device_gone_ && shard->connections_.empty() && shard->dead_.empty();
+    });
     server_.check_drained();
   }
 
@@ -65,7 +68,7 @@ void RdmaServer::on_connect_request(std::unique_ptr<ConnectRequest> request) {
 
 ResponderShard* RdmaServer::shard_for(Device& device) {
   for (auto& shard : shards_) {
-    if (&shard->device_ == &device) return shard.get();
+    if (&shard->device_ == &device && !shard->device_gone_) return shard.get();
   }
   auto made = ResponderShard::create(*this, device);
   if (!made.ok()) {
@@ -86,6 +89,10 @@ void RdmaServer::for_each_connection(
 void RdmaServer::connection_gone(ResponderConnection& connection) {
   connection.shard_.dead_.push_back(connection);
   --connection_count_;
+  reap();
+}
+
+void RdmaServer::reap() {
   loop_.defer(*reaper_);
 }
 

@@ -67,6 +67,8 @@ class RdmaServer final : public AcceptHandler {
   ResponderShard* shard_for(Device& device);
   void connection_gone(ResponderConnection& connection);
   void check_drained();
+  /// Soon: deletes dead connections, and shards whose device is gone.
+  void reap();
 
   EventLoop& loop_;
   BufferPool& pool_;

@@ -194,6 +194,7 @@ class ResponderShard final : public MessageHandler {
   void recycle(ResponderCall& call);
 
   void on_message(const ReceivedMessage& message) override;
+  void on_device_gone() override;
 
  private:
   friend class RdmaServer;
@@ -214,6 +215,7 @@ class ResponderShard final : public MessageHandler {
   IntrusiveList<ResponderConnection, ConnectionTag> dead_;
   IntrusiveList<ResponderCall, WaitingTag> free_;
   std::size_t free_count_ = 0;
+  bool device_gone_ = false;
 };
 
 }  // namespace nfsrdma

@@ -107,6 +107,11 @@ void ResponderShard::recycle(ResponderCall& call) {
   ++free_count_;
 }
 
+void ResponderShard::on_device_gone() {
+  device_gone_ = true;
+  server_.reap();
+}
+
 void ResponderShard::on_message(const ReceivedMessage& message) {
   static_cast<ResponderConnection*>(message.queue_pair->context)->on_message(message);
 }

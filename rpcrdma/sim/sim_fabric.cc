@@ -99,8 +99,14 @@ Result<std::unique_ptr<ProtectionDomain>> SimDevice::create_protection_domain() 
 }
 Result<std::unique_ptr<CompletionQueue>> SimDevice::create_completion_queue(
     EventLoop&, CompletionHandler& handler, std::uint32_t) {
-  return std::unique_ptr<CompletionQueue>(
-      std::make_unique<SimCompletionQueue>(fabric_.network(), handler));
+  auto queue = std::make_unique<SimCompletionQueue>(fabric_.network(), handler);
+  queues_.push_back({queue->life(), &handler});
+  return std::unique_ptr<CompletionQueue>(std::move(queue));
+}
+void SimDevice::tell_gone() {
+  for (const Queue& queue : queues_) {
+    if (!queue.life.expired()) queue.handler->on_device_gone();
+  }
 }
 Result<std::unique_ptr<SharedReceiveQueue>> SimDevice::create_shared_receive_queue(
     ProtectionDomain&, std::uint32_t depth) {
@@ -274,6 +280,15 @@ Device& SimFabric::device_for(EventLoop& loop, bool server) {
   auto& device = devices_[{&loop, server}];
   if (!device) device = std::make_unique<SimDevice>(*this, device_info_);
   return *device;
+}
+
+void SimFabric::remove_server_device(EventLoop& loop) {
+  auto found = devices_.find({&loop, true});
+  if (found == devices_.end()) return;
+  removed_.push_back(std::move(found->second));
+  devices_.erase(found);
+  removed_.back()->tell_gone();
+  cut_all();
 }
 
 Result<std::unique_ptr<Listener>> SimFabric::listen(EventLoop&, const SocketAddress& address,

@@ -56,6 +56,8 @@ class SimCompletionQueue final : public CompletionQueue {
       : network_(network), handler_(handler), alive_(std::make_shared<bool>(true)) {}
   std::size_t poll(std::span<WorkCompletion> out) override;
   void push(const WorkCompletion& completion);
+  /// Expires with the queue.
+  std::weak_ptr<bool> life() const { return alive_; }
   /// Tells the handler now what it would hear later.
   void notify() {
     if (!queue_.empty()) handler_.on_completions();
@@ -93,8 +95,15 @@ class SimDevice final : public Device {
                                                                    std::uint32_t depth) override;
   Result<std::unique_ptr<SharedReceiveQueue>> create_shared_receive_queue(
       ProtectionDomain& domain, std::uint32_t depth) override;
+  /// Tells who made completion queues that the device is gone.
+  void tell_gone();
 
  private:
+  struct Queue {
+    std::weak_ptr<bool> life;
+    CompletionHandler* handler;
+  };
+  std::vector<Queue> queues_;
   SimFabric& fabric_;
   DeviceInfo info_;
 };
@@ -165,6 +174,10 @@ class SimFabric final : public Fabric {
   void violation(std::string what) { violations_.push_back(std::move(what)); }
   /// From now on at most `count` regions can be reachable at the same time (a limit of the device).
   void limit_exposed_regions(std::size_t count) { max_exposed_ = count; }
+  /// Takes the device of `loop`'s server side away, with every connection. The next connection
+  /// finds another one.
+  void remove_server_device(EventLoop& loop);
+  std::size_t domains() const { return domains_.size(); }
   /// Breaks every connection, as a dead network does.
   void cut_all();
   using Fabric::exposed_regions;
@@ -192,6 +205,7 @@ class SimFabric final : public Fabric {
   SimNetwork& network_;
   DeviceInfo device_info_;
   std::map<std::pair<EventLoop*, bool>, std::unique_ptr<SimDevice>> devices_;
+  std::vector<std::unique_ptr<SimDevice>> removed_;
   std::map<std::uint16_t, IncomingHandler*> listeners_;
   std::unordered_map<std::uint64_t, SimQueuePair*> queue_pairs_;
   std::set<SimDomain*> domains_;

@@ -23,7 +23,8 @@ class LoopResources {
   virtual ~LoopResources() = default;
   /// On `loop`'s thread. Both live until Fabric::forget(loop).
   virtual Result<CmChannel*> channel(EventLoop& loop) = 0;
-  virtual Result<VerbsDevice*> device(EventLoop& loop, ibv_context* context) = 0;
+  /// The device that `id` is on.
+  virtual Result<VerbsDevice*> device(EventLoop& loop, rdma_cm_id* id) = 0;
   virtual const VerbsOptions& options() const = 0;
   virtual CommandThread& commands() = 0;
 };
@@ -36,14 +37,18 @@ class VerbsListener final : public Listener, private CmUser {
   const SocketAddress& address() const override { return address_; }
 
  private:
-  VerbsListener(LoopResources& resources, IncomingHandler& handler)
-      : resources_(resources), handler_(handler) {}
+  VerbsListener(LoopResources& resources, EventLoop& loop, const SocketAddress& address,
+                IncomingHandler& handler);
+  Result<void> open();
   void on_cm_event(const CmEvent& event) override;
+  void open_again();
 
   LoopResources& resources_;
+  EventLoop& loop_;
   IncomingHandler& handler_;
   SocketAddress address_;
   CmIdHandle id_;
+  Timer retry_;  // while the address has no device
 };
 
 /// A CONNECT_REQUEST, on no loop yet. Destruction rejects.

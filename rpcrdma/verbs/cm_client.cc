@@ -78,7 +78,7 @@ void VerbsConnector::on_address_resolved() {
 }
 
 void VerbsConnector::on_route_resolved() {
-  auto device = resources_.device(loop_, id_->verbs);
+  auto device = resources_.device(loop_, id_.get());
   if (!device.ok()) return fail(device.error(), "verbs: the device cannot be used");
   device_ = *device;
   auto options = handler_.on_device(*device_);

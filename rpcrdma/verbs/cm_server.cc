@@ -11,6 +11,8 @@ namespace nfsrdma::verbs {
 
 namespace {
 
+constexpr std::chrono::seconds kListenAgain{1};
+
 void reject_id(CommandThread& commands, rdma_cm_id* id, ByteSpan private_data) {
   commands.run([&] {
     return ::rdma_reject(id, private_data.data(), static_cast<std::uint8_t>(private_data.size()));
@@ -31,28 +33,52 @@ const char* bind_and_listen(rdma_cm_id* id, SocketAddress address, int backlog) 
 
 }  // namespace
 
+VerbsListener::VerbsListener(LoopResources& resources, EventLoop& loop,
+                             const SocketAddress& address, IncomingHandler& handler)
+    : resources_(resources), loop_(loop), handler_(handler), address_(address), retry_([this] {
+        open_again();
+      }) {}
+
 Result<std::unique_ptr<Listener>> VerbsListener::create(LoopResources& resources, EventLoop& loop,
                                                         const SocketAddress& address,
                                                         IncomingHandler& handler) {
-  NFSRDMA_TRY(CmChannel * channel, resources.channel(loop));
-  std::unique_ptr<VerbsListener> listener(new VerbsListener(resources, handler));
-  NFSRDMA_TRY(listener->id_, channel->create_id(*listener));
-  rdma_cm_id* id = listener->id_.get();
-  const char* failed = resources.commands().run(
-      [&] { return bind_and_listen(id, address, resources.options().backlog); });
-  if (failed != nullptr) return system_error(failed);
-  listener->address_ = address;
-  listener->address_.set_port(ntohs(::rdma_get_src_port(id)));
+  std::unique_ptr<VerbsListener> listener(new VerbsListener(resources, loop, address, handler));
+  NFSRDMA_CHECK_OK(listener->open());
   return std::unique_ptr<Listener>(std::move(listener));
+}
+
+Result<void> VerbsListener::open() {
+  NFSRDMA_TRY(CmChannel * channel, resources_.channel(loop_));
+  NFSRDMA_TRY(CmIdHandle made, channel->create_id(*this));
+  rdma_cm_id* id = made.get();
+  const char* failed = resources_.commands().run(
+      [&] { return bind_and_listen(id, address_, resources_.options().backlog); });
+  if (failed != nullptr) return system_error(failed);
+  address_.set_port(ntohs(::rdma_get_src_port(id)));
+  id_ = std::move(made);
+  return {};
 }
 
 void VerbsListener::on_cm_event(const CmEvent& event) {
   if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) {
     handler_.on_incoming(std::make_unique<VerbsIncoming>(resources_, event));
-  } else {
-    // A listener bound to one address hears of its device's end; one on the wildcard does not.
-    log_warning("verbs: listener {}: {}", address_.text(), ::rdma_event_str(event.type));
+    return;
   }
+  // A listener bound to one address hears of its device's end, and that the address moved to
+  // another port; for one on the wildcard the kernel takes care of both.
+  log_warning("verbs: listener {}: {}; waiting for a device with that address", address_.text(),
+              ::rdma_event_str(event.type));
+  id_.reset();
+  open_again();
+}
+
+void VerbsListener::open_again() {
+  if (auto opened = open(); !opened.ok()) {
+    log_debug("verbs: listener {}: {}", address_.text(), opened.error().message());
+    retry_.arm_after(loop_, kListenAgain);
+    return;
+  }
+  log_notice("verbs: listening on {} again", address_.text());
 }
 
 VerbsIncoming::~VerbsIncoming() {
@@ -62,7 +88,7 @@ VerbsIncoming::~VerbsIncoming() {
 void VerbsIncoming::start(EventLoop& loop, AcceptHandler& handler) {
   auto make = [&]() -> Result<std::unique_ptr<ConnectRequest>> {
     NFSRDMA_TRY(CmChannel * channel, resources_.channel(loop));
-    NFSRDMA_TRY(VerbsDevice * device, resources_.device(loop, id_->verbs));
+    NFSRDMA_TRY(VerbsDevice * device, resources_.device(loop, id_.get()));
     return VerbsConnectRequest::create(resources_, *channel, *device, std::move(event_),
                                        std::move(id_));
   };

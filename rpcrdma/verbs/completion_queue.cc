@@ -42,13 +42,18 @@ Result<std::unique_ptr<CompletionQueue>> VerbsCompletionQueue::create(VerbsDevic
   if (!queue->arm()) return system_error("ibv_req_notify_cq");
   NFSRDMA_CHECK_OK(loop.add(fd, EPOLLIN, *queue));
   queue->watching_ = true;
+  device.add_completion_queue(handler);
   return std::unique_ptr<CompletionQueue>(std::move(queue));
 }
 
 VerbsCompletionQueue::~VerbsCompletionQueue() {
   if (gone_ != nullptr) *gone_ = true;
   if (watching_) loop_.remove(channel_->fd, *this);
+  device_.remove_completion_queue(handler_);
   acknowledge();
+  cq_.reset();
+  channel_.reset();
+  device_.remove_user();
 }
 
 bool VerbsCompletionQueue::arm() {

@@ -59,7 +59,9 @@ class VerbsCompletionQueue final : public CompletionQueue, private FdWatcher, pr
   };
 
   VerbsCompletionQueue(VerbsDevice& device, EventLoop& loop, CompletionHandler& handler)
-      : device_(device), loop_(loop), handler_(handler) {}
+      : device_(device), loop_(loop), handler_(handler) {
+    device.add_user();
+  }
   void on_fd_ready(std::uint32_t events) override;
   void run_deferred() override;
   void drive();

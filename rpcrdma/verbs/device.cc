@@ -45,10 +45,9 @@ DeviceTraits traits_of(const ibv_context& context, const ibv_device_attr& attr,
 
 }  // namespace
 
-Result<std::unique_ptr<VerbsDevice>> VerbsDevice::create(EventLoop& loop, ibv_context* context,
-                                                         AsyncEvents& async,
-                                                         CommandThread& commands,
-                                                         const VerbsOptions& options) {
+Result<std::unique_ptr<VerbsDevice>> VerbsDevice::create(
+    EventLoop& loop, CmChannel& channel, ibv_context* context, const SocketAddress& local,
+    AsyncEvents& async, CommandThread& commands, const VerbsOptions& options) {
   std::unique_ptr<VerbsDevice> device(new VerbsDevice(loop, context, async, commands, options));
   NFSRDMA_CHECK_OK(device->probe());
   const int flags = ::fcntl(context->async_fd, F_GETFL);
@@ -57,11 +56,73 @@ Result<std::unique_ptr<VerbsDevice>> VerbsDevice::create(EventLoop& loop, ibv_co
   }
   NFSRDMA_CHECK_OK(loop.add(context->async_fd, EPOLLIN, *device));
   device->watching_ = true;
+  device->registered_.emplace(async, context, loop, static_cast<AsyncTarget&>(*device));
+  device->hold(channel, local);
   return device;
 }
 
 VerbsDevice::~VerbsDevice() {
-  if (watching_) loop_.remove(context_->async_fd, *this);
+  stop_watching();
+}
+
+void VerbsDevice::hold(CmChannel& channel, const SocketAddress& local) {
+  auto id = channel.create_id(*this);
+  if (!id.ok()) return;
+  SocketAddress address = local;
+  address.set_port(0);
+  const int bound =
+      commands_.run([&] { return ::rdma_bind_addr(id.value().get(), address.data()); });
+  if (bound == 0 && id.value()->verbs == context_) {
+    held_ = std::move(id).value();
+    return;
+  }
+  // Two devices on one network interface: the address leads to the other one.
+  log_debug("verbs: {} is not told of its removal while it has no connection", info_.name);
+}
+
+void VerbsDevice::stop_watching() {
+  if (std::exchange(watching_, false)) loop_.remove(context_->async_fd, *this);
+}
+
+void VerbsDevice::lose(const char* why) {
+  if (std::exchange(gone_, true)) return;
+  log_error("verbs: {}: {}", info_.name, why);
+  stop_watching();
+  const std::vector<CompletionHandler*> told = handlers_;
+  for (CompletionHandler* handler : told)
+    handler->on_device_gone();
+  if (users_ == 0) loop_.defer(*this);
+}
+
+void VerbsDevice::on_cm_event(const CmEvent& event) {
+  if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) lose("the device was removed");
+}
+
+void VerbsDevice::on_async_event(ibv_event_type type) {
+  lose(::ibv_event_type_str(type));
+}
+
+void VerbsDevice::remove_user() {
+  if (--users_ == 0 && gone_) loop_.defer(*this);
+}
+
+void VerbsDevice::remove_completion_queue(CompletionHandler& handler) {
+  std::erase(handlers_, &handler);
+}
+
+/// Lets go of a device that is gone and that nobody uses any more.
+void VerbsDevice::run_deferred() {
+  if (!gone_ || users_ != 0 || released_) return;
+  released_ = true;
+  registered_.reset();
+  held_.reset();
+  // These drivers wait with the removal until every user has closed the device, and librdmacm only
+  // looks for devices that are gone when it makes this list. It opens all others for it, so devices
+  // whose removal does not wait are left for the next connection to find.
+  if (!traits_.posts_by_system_call) return;
+  commands_.run([] {
+    if (ibv_context** devices = ::rdma_get_devices(nullptr)) ::rdma_free_devices(devices);
+  });
 }
 
 Result<void> VerbsDevice::probe() {
@@ -106,6 +167,7 @@ void VerbsDevice::forget_send_with_invalidate() {
 }
 
 Result<std::unique_ptr<ProtectionDomain>> VerbsDevice::create_protection_domain() {
+  if (gone_) return Error{Errc::kClosed, ENODEV, "the RDMA device was removed"};
   return VerbsProtectionDomain::create(*this);
 }
 
@@ -124,10 +186,7 @@ void VerbsDevice::on_fd_ready(std::uint32_t events) {
   if ((events & EPOLLIN) != 0) {
     async_.drain(context_);
   } else {
-    // The device was unplugged: its fd reports errors for ever.
-    log_error("verbs: {} is gone", info_.name);
-    loop_.remove(context_->async_fd, *this);
-    watching_ = false;
+    lose("the device was unplugged");  // its fd reports errors for ever
   }
 }
 

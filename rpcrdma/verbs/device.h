@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // VerbsDevice: one adapter as one loop sees it. What it can do is probed once (probe()), never
-// assumed from its name. The ibv_context belongs to librdmacm and lives as long as the process.
+// assumed from its name.
+//
+// The ibv_context belongs to librdmacm, which closes that of a device that was removed when no id
+// refers to it any more. So each VerbsDevice has an id of its own on the device: it keeps the
+// context alive, and hears of the removal when there is no connection that would. After it (lose())
+// whoever has a completion queue is told, and when the last of what was made with the device is
+// destroyed, the id is, too (release()). A kernel driver without disassociation (rxe, siw) waits
+// for just that with the removal. A device that comes back has another ibv_context.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "rpcrdma/fabric.h"
 #include "rpcrdma/verbs/async_events.h"
+#include "rpcrdma/verbs/cm_channel.h"
 #include "rpcrdma/verbs/doorbell.h"
 #include "rpcrdma/verbs/handles.h"
 #include "rpcrdma/verbs/verbs_fabric.h"
@@ -15,6 +24,7 @@
 namespace nfsrdma::verbs {
 
 class ReceiveQueue;
+class VerbsCompletionQueue;
 
 /// What the seam does not say about a device.
 struct DeviceTraits {
@@ -31,10 +41,17 @@ struct DeviceTraits {
   bool sink_needs_remote_write = false;  // hardware iWARP: target of an RDMA Read
 };
 
-class VerbsDevice final : public Device, private FdWatcher {
+class VerbsDevice final : public Device,
+                          private FdWatcher,
+                          private CmUser,
+                          private AsyncTarget,
+                          private Deferred {
  public:
-  static Result<std::unique_ptr<VerbsDevice>> create(EventLoop& loop, ibv_context* context,
-                                                     AsyncEvents& async, CommandThread& commands,
+  /// `local`: an address of the device, for its own id on `channel`.
+  static Result<std::unique_ptr<VerbsDevice>> create(EventLoop& loop, CmChannel& channel,
+                                                     ibv_context* context,
+                                                     const SocketAddress& local, AsyncEvents& async,
+                                                     CommandThread& commands,
                                                      const VerbsOptions& options);
   ~VerbsDevice() override;
 
@@ -59,6 +76,15 @@ class VerbsDevice final : public Device, private FdWatcher {
     const Doorbell bell(context_->cmd_fd, traits_.doorbell_driver, commands_);
     return call();
   }
+  /// Removed or broken: nothing new can be made with it.
+  bool gone() const { return gone_; }
+  /// And nothing is left of it here: context() may be another device's by now.
+  bool released() const { return released_; }
+  /// Who has something of the device.
+  void add_user() { ++users_; }
+  void remove_user();
+  void add_completion_queue(CompletionHandler& handler) { handlers_.push_back(&handler); }
+  void remove_completion_queue(CompletionHandler& handler);
   /// The provider refused a Send with Invalidate although the device promised it.
   void forget_send_with_invalidate();
 
@@ -75,7 +101,13 @@ class VerbsDevice final : public Device, private FdWatcher {
               const VerbsOptions& options)
       : loop_(loop), context_(context), async_(async), commands_(commands), options_(options) {}
   Result<void> probe();
+  void hold(CmChannel& channel, const SocketAddress& local);
+  void stop_watching();
+  void lose(const char* why);
   void on_fd_ready(std::uint32_t events) override;
+  void on_cm_event(const CmEvent& event) override;
+  void on_async_event(ibv_event_type type) override;
+  void run_deferred() override;
 
   EventLoop& loop_;
   ibv_context* context_;
@@ -87,6 +119,12 @@ class VerbsDevice final : public Device, private FdWatcher {
   std::uint32_t next_receive_queue_ = 1;
   std::unordered_map<std::uint32_t, ReceiveQueue*> receive_queues_;
   bool watching_ = false;
+  bool gone_ = false;
+  bool released_ = false;
+  std::size_t users_ = 0;
+  std::vector<CompletionHandler*> handlers_;  // of the completion queues
+  CmIdHandle held_;                           // keeps context_ alive
+  std::optional<AsyncEvents::Registration> registered_;
 };
 
 }  // namespace nfsrdma::verbs

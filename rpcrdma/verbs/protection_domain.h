@@ -11,6 +11,10 @@ namespace nfsrdma::verbs {
 class VerbsProtectionDomain final : public ProtectionDomain {
  public:
   static Result<std::unique_ptr<ProtectionDomain>> create(VerbsDevice& device);
+  ~VerbsProtectionDomain() override {
+    pd_.reset();
+    device_.remove_user();
+  }
   Result<MemoryRegion> register_memory(MutableByteSpan bytes, Access access,
                                        const QueuePair* scope) override;
   ibv_pd* get() const { return pd_.get(); }
@@ -19,7 +23,9 @@ class VerbsProtectionDomain final : public ProtectionDomain {
   void deregister(MemoryRegion& region) override;
 
  private:
-  VerbsProtectionDomain(VerbsDevice& device, PdHandle pd) : device_(device), pd_(std::move(pd)) {}
+  VerbsProtectionDomain(VerbsDevice& device, PdHandle pd) : device_(device), pd_(std::move(pd)) {
+    device.add_user();
+  }
   VerbsDevice& device_;
   PdHandle pd_;
   MemlockLimit limit_;

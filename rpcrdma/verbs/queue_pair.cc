@@ -122,11 +122,15 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) {
       return drain({Errc::kClosed, 0, "the peer closed the connection"});
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       return drain({Errc::kClosed, ENODEV, "the RDMA device was removed"});
+    case RDMA_CM_EVENT_ADDR_CHANGE:
+      // Of a bond: the address is on another port now, and with it the way to the peer. A client
+      // connects again over that.
+      return drain({Errc::kClosed, ENETRESET, "the address moved to another port"});
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_REJECTED:
       return drain({Errc::kClosed, -event.status, "the handshake failed"});
-    default:  // TIMEWAIT_EXIT, ADDR_CHANGE: nothing to do
+    default:  // TIMEWAIT_EXIT: the queue pair's number may be used again; nobody here cares
       return;
   }
 }

@@ -24,6 +24,7 @@ ibv_sge to_ibv(const Sge& sge) {
 
 ReceiveQueue::ReceiveQueue(VerbsDevice& device, std::uint32_t depth, std::uint32_t id)
     : device_(device), id_(id), slots_(depth) {
+  device.add_user();
   free_.reserve(depth);
   for (std::uint32_t slot = depth; slot-- > 0;)
     free_.push_back(slot);
@@ -52,6 +53,8 @@ Result<std::unique_ptr<SharedReceiveQueue>> ReceiveQueue::create(VerbsDevice& de
 
 ReceiveQueue::~ReceiveQueue() {
   device_.remove_receive_queue(id_);
+  srq_.reset();
+  device_.remove_user();
 }
 
 Result<void> ReceiveQueue::post(std::uint64_t wr_id, Sge buffer) {

@@ -7,7 +7,9 @@
 
 #include <map>
 #include <mutex>
+#include <vector>
 
+#include "rpcrdma/verbs/addresses.h"
 #include "rpcrdma/verbs/cm.h"
 
 namespace nfsrdma::verbs {
@@ -63,6 +65,7 @@ class VerbsFabric final : public Fabric, private LoopResources {
   struct LoopState {
     std::unique_ptr<CmChannel> channel;
     std::map<ibv_context*, std::unique_ptr<VerbsDevice>> devices;
+    std::vector<std::unique_ptr<VerbsDevice>> gone;  // callers may still know their addresses
   };
 
   LoopState& state(EventLoop& loop) {
@@ -80,12 +83,19 @@ class VerbsFabric final : public Fabric, private LoopResources {
     return mine.channel.get();
   }
 
-  Result<VerbsDevice*> device(EventLoop& loop, ibv_context* context) override {
+  Result<VerbsDevice*> device(EventLoop& loop, rdma_cm_id* id) override {
+    ibv_context* context = id->verbs;
     if (context == nullptr) return Error{Errc::kUnsupported, ENODEV, "no RDMA device"};
-    std::unique_ptr<VerbsDevice>& device = state(loop).devices[context];
+    NFSRDMA_TRY(CmChannel * own_channel, channel(loop));
+    LoopState& mine = state(loop);
+    std::unique_ptr<VerbsDevice>& device = mine.devices[context];
+    if (device && device->released()) mine.gone.push_back(std::move(device));
     if (!device) {
-      NFSRDMA_TRY(device, VerbsDevice::create(loop, context, async_, commands_, options_));
+      NFSRDMA_TRY(device, VerbsDevice::create(loop, *own_channel, context,
+                                              address_of(::rdma_get_local_addr(id)), async_,
+                                              commands_, options_));
     }
+    if (device->gone()) return Error{Errc::kClosed, ENODEV, "the RDMA device was removed"};
     return device.get();
   }
 
