@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # lab_verbs.sh: the seam's contract tests on real verbs devices of a Linux kernel: rxe (RoCE) and
-# siw (iWARP), each in a guest of its own, and what `nfs-rdma status --devices` tells of them to an
-# ordinary user, with the device and without it.
+# siw (iWARP), each in a guest of its own, what `nfs-rdma status --devices` tells of them to an ordinary
+# user, with the device and without it, and what becomes of connections when the device is removed.
 #
 #   tests/interop/lab_verbs.sh [rxe|siw]... [-- GTEST_OPTION...]
 #
@@ -75,6 +75,20 @@ ulimit -l unlimited
 NFSRDMA_VERBS_ADDR=10.0.2.15 ./verbs_contract_test --gtest_brief=1 $2" >"$3" 2>&1
 }
 
+# The device under a server and a client is deleted and made again; another one stays.
+# shellcheck disable=SC2016  # runs in the guest
+removal='
+modprobe veth
+ip link add other0 type veth peer name other1
+ip link set other0 up
+ip link set other1 up
+rig $driver eth0
+rdma link add other type $driver netdev other0
+ulimit -l unlimited
+NFSRDMA_VERBS_ADDR=10.0.2.15 NFSRDMA_VERBS_REMOVE="${driver}_eth0 $driver eth0" \
+    ./verbs_contract_test --gtest_brief=1 "--gtest_filter=*VerbsRemoval.*"
+'
+
 stage "$bin/verbs_contract_test" "$bin/nfs-rdma"
 bad=0
 for driver in "${drivers[@]}"; do
@@ -83,6 +97,11 @@ for driver in "${drivers[@]}"; do
     if ((!$#)) && ! in_guest 60 "driver=$driver$devices" >"$log" 2>&1; then
         tail -n 40 "$log" >&2
         fail "$driver: status --devices"
+        bad=1
+    fi
+    if ((!$#)) && ! in_guest 240 "driver=$driver$removal" >"$log" 2>&1; then
+        tail -n 40 "$log" >&2
+        fail "$driver: device removal"
         bad=1
     fi
     filter=$gtest_options
