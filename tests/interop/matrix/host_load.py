@@ -15,6 +15,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -31,9 +32,23 @@ def count(what):
         counts[what] = counts.get(what, 0) + 1
 
 
+class ConnectReset(Exception):
+    """The soak reset the connection while it was being made, which no program tries again."""
+
+
 def run(*command, limit=120):
-    subprocess.run(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL, check=True, timeout=limit,
-                   stdout=subprocess.DEVNULL)
+    # A file: a mount's daemon would hold a pipe open.
+    with tempfile.TemporaryFile() as errors:
+        done = subprocess.run(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL, check=False,
+                              timeout=limit, stdout=subprocess.DEVNULL, stderr=errors)
+        if done.returncode == 0:
+            return
+        errors.seek(0)
+        said = errors.read().decode(errors="replace")
+    if "TCP connect" in said and "Connection reset by peer" in said:
+        raise ConnectReset
+    print(said, end="", file=sys.stderr)
+    done.check_returncode()
 
 
 def for_ever(function, *arguments):
@@ -41,6 +56,8 @@ def for_ever(function, *arguments):
     while True:
         try:
             function(*arguments)
+        except ConnectReset:
+            count("connects reset")
         except (OSError, ValueError, subprocess.SubprocessError):
             traceback.print_exc()
             count("errors")
