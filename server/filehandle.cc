@@ -60,6 +60,17 @@ Result<UniqueFd> make_key_file(int directory) {
   return fd;
 }
 
+bool known_scheme(HandleScheme scheme, std::size_t body_size) {
+  switch (scheme) {
+    case HandleScheme::kKernel:
+    case HandleScheme::kInode:
+      return true;
+    case HandleScheme::kPseudo:
+      return body_size == HandleParts::kPseudoBody;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<HandleCodec::Key> HandleCodec::load_or_create_key(const std::string& state_dir) {
@@ -112,8 +123,8 @@ bool HandleCodec::open(ByteSpan handle, HandleParts* parts) const {
   // From here on the bytes are ours; the checks are against versions to come.
   const auto scheme = static_cast<HandleScheme>(p[1]);
   const auto body_size = static_cast<std::size_t>(p[3]);
-  if (p[0] != kVersion || (scheme != HandleScheme::kKernel && scheme != HandleScheme::kInode) ||
-      body_size > HandleParts::kMaxBody || kHeader + round_up4(body_size) != authenticated) {
+  if (p[0] != kVersion || !known_scheme(scheme, body_size) || body_size > HandleParts::kMaxBody ||
+      kHeader + round_up4(body_size) != authenticated) {
     return false;
   }
   parts->scheme = scheme;

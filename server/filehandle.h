@@ -3,7 +3,7 @@
 // renames and restarts, and that only this server can have made.
 //
 //   0       version, 1
-//   1       scheme: 1 kernel handle, 2 inode identity (below)
+//   1       scheme: 1 kernel handle, 2 inode identity, 3 pseudo node (below)
 //   2       kernel handle type (scheme 1; 0 otherwise)
 //   3       n, bytes of the body
 //   4..11   export id
@@ -20,6 +20,10 @@
 // without a time of birth may confuse a new file with a deleted one of the same inode number; after
 // a power loss the youngest handles may be stale.
 //
+// Scheme 3 is a directory of NFSv4's pseudo file system (server/nfs4/pseudo_fs.h), above the
+// exports: export id and mount key are 0, the body is the node's id (8 bytes). No object on disk
+// has such a handle; NFSv3 answers NFS3ERR_STALE.
+//
 // Versions: a server that reads version 1 keeps reading it; handles of an unknown version are
 // NFS3ERR_BADHANDLE. The key file has a version of its own; removing it makes every handle bad.
 #pragma once
@@ -33,7 +37,7 @@
 
 namespace nfsrdma {
 
-enum class HandleScheme : std::uint8_t { kKernel = 1, kInode = 2 };
+enum class HandleScheme : std::uint8_t { kKernel = 1, kInode = 2, kPseudo = 3 };
 
 /// The bytes of a handle. Value type; unused bytes are zero.
 struct FileHandle {
@@ -56,6 +60,17 @@ struct HandleParts {
   std::array<std::byte, kMaxBody> body{};
 
   ByteSpan body_bytes() const { return {body.data(), body_size}; }
+
+  /// Scheme kPseudo.
+  static constexpr std::uint8_t kPseudoBody = 8;
+  static HandleParts of_pseudo_node(std::uint64_t node) {
+    HandleParts parts;
+    parts.scheme = HandleScheme::kPseudo;
+    parts.body_size = kPseudoBody;
+    store_be64(parts.body.data(), node);
+    return parts;
+  }
+  std::uint64_t pseudo_node() const { return load_be64(body.data()); }
 };
 
 class HandleCodec {

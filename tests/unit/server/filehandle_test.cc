@@ -63,6 +63,36 @@ TEST_F(FileHandles, EveryOtherLengthIsNoticed) {
   }
 }
 
+TEST_F(FileHandles, PseudoNodesHaveHandlesOfTheirOwn) {
+  const FileHandle handle = codec.seal(HandleParts::of_pseudo_node(0x1122334455667788));
+  EXPECT_EQ(handle.size, 40);
+  EXPECT_EQ(handle.data[1], std::byte{3});  // scheme
+  HandleParts out;
+  ASSERT_TRUE(codec.open(handle.bytes(), &out));
+  EXPECT_EQ(out.scheme, HandleScheme::kPseudo);
+  EXPECT_EQ(out.pseudo_node(), 0x1122334455667788u);
+  EXPECT_EQ(out.export_id, 0u);
+  EXPECT_EQ(out.mount_key, 0u);
+}
+
+TEST_F(FileHandles, PseudoNodesOfAnotherLengthAreNone) {
+  for (std::uint8_t size = 0; size <= HandleParts::kMaxBody; ++size) {
+    HandleParts in = some_parts(size);
+    in.scheme = HandleScheme::kPseudo;
+    HandleParts out;
+    EXPECT_EQ(codec.open(codec.seal(in).bytes(), &out), size == 8) << unsigned{size};
+  }
+}
+
+TEST_F(FileHandles, OtherSchemesAreNone) {
+  for (unsigned scheme = 0; scheme < 256; ++scheme) {
+    HandleParts in = some_parts(8);
+    in.scheme = static_cast<HandleScheme>(scheme);
+    HandleParts out;
+    EXPECT_EQ(codec.open(codec.seal(in).bytes(), &out), scheme >= 1 && scheme <= 3) << scheme;
+  }
+}
+
 TEST_F(FileHandles, LayoutIsTheDocumentedOne) {
   const FileHandle handle = codec.seal(some_parts(8));
   EXPECT_EQ(handle.size, 40);

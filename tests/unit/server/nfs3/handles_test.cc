@@ -45,6 +45,25 @@ TEST_P(Handles, AnotherServersHandleIsABadHandle) {
   EXPECT_EQ(nfs.getattr(foreign).status, NFS3ERR_BADHANDLE);
 }
 
+TEST_P(Handles, NodesOfThePseudoFileSystemAreStale) {
+  HandleParts parts = HandleParts::of_pseudo_node(4711);
+  const FileHandle node = nfs.server().handles.seal(parts);
+  // As no server makes it: with the id of a real export.
+  parts.export_id = nfs.server().exports.current().exports.at(0)->id;
+  const FileHandle inside = nfs.server().handles.seal(parts);
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  for (const FileHandle& handle : {node, inside}) {
+    EXPECT_EQ(nfs.getattr(handle).status, NFS3ERR_STALE);
+    EXPECT_EQ(nfs.lookup_status(handle, "f"), NFS3ERR_STALE);
+    EXPECT_EQ(nfs.read(handle, 0, 1), "error 70");
+    EXPECT_EQ(nfs.write(handle, 0, "x"), NFS3ERR_STALE);
+    EXPECT_EQ(nfs.remove(handle, "f"), NFS3ERR_STALE);
+    EXPECT_EQ(nfs.rename(nfs.root(), "f", handle, "g"), NFS3ERR_STALE);
+    EXPECT_EQ(nfs.rename(handle, "f", nfs.root(), "g"), NFS3ERR_STALE);
+  }
+  EXPECT_EQ(nfs.getattr(file).status, NFS3_OK);
+}
+
 TEST_P(Handles, HandlesOutliveARestart) {
   const FileHandle dir = nfs.mkdir(nfs.root(), "d");
   const FileHandle file = nfs.create(dir, "f");
