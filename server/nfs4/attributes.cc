@@ -17,7 +17,6 @@ namespace nfsrdma::nfs4 {
 namespace {
 
 using xdr::bitmap4;
-using xdr::fattr4_number;
 using xdr::FileAttributes4;
 using xdr::nfsstat4;
 using enum xdr::fattr4_number;

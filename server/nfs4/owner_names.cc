@@ -41,6 +41,7 @@ std::string_view trimmed(std::string_view text) {
 /// "leave it".
 bool parse_number(std::string_view text, std::uint32_t* number) {
   if (text.empty() || (text.size() > 1 && text.front() == '0')) return false;
+  *number = 0;
   const char* last = text.data() + text.size();
   auto [end, error] = std::from_chars(text.data(), last, *number);
   return error == std::errc() && end == last && *number != UINT32_MAX;
