@@ -83,10 +83,8 @@ Result<void> NfsServer::make_parts(std::string* why) {
   }
   context_ = std::move(*context);
   replies_ = std::make_unique<ReplyCache>(config.drc_bytes, clock_);
-  workers_ = std::make_unique<WorkerPool>(static_cast<unsigned>(config.workers));
-  const std::uint64_t hand_over = workers_->measure_hand_over();
-  MeasuredPlacement::set_hand_over(hand_over);
-  log_debug("a call to a worker and back takes {} us", hand_over / 1000);
+  workers_ = std::make_unique<WorkerPool>(static_cast<unsigned>(config.workers),
+                                          &MeasuredPlacement::hand_over_ns());
 
   const unsigned count = shard_count(config);
   Shard::Options shard;

@@ -4,10 +4,10 @@
 // the usual case, so it runs inline while its average is short, moves to the workers when the
 // average becomes long, and comes back when it is well below that (hysteresis).
 //
-// What is short depends on the machine: where everything takes ten times as long (an emulated
-// processor), so does the hand-over, and a call of 400 us is no reason for two of 500. Hence the
-// server tells what a hand-over costs, and the limits are multiples of that where they were not
-// above it already.
+// What is short depends on the machine, and on the moment: where everything takes ten times as long
+// (an emulated processor, or one with more to do than it can), so does the hand-over, and a call of
+// 400 us is no reason for two wake-ups of 500. Hence the workers tell how long they took to start
+// lately, and the limits grow with that.
 #pragma once
 
 #include <algorithm>
@@ -22,20 +22,23 @@ class MeasuredPlacement {
   static constexpr std::uint64_t kBackInlineNs = 100'000;
   /// One outlier counts for at most this, so that a single stall does not move everything.
   static constexpr std::uint64_t kOutlierNs = 2'000'000;
-  /// These limits are for hand-overs, there and back, of at most this when nothing else runs.
-  static constexpr std::uint64_t kHandOverNs = 20'000;
-  /// None is taken for longer than this, whatever was measured.
-  static constexpr std::uint64_t kMaxHandOverNs = 400'000;
+  /// These limits are for workers that start within this.
+  static constexpr std::uint64_t kHandOverNs = 40'000;
+  /// None is taken for slower than this, whatever was measured.
+  static constexpr std::uint64_t kMaxHandOverNs = 800'000;
 
-  /// For all procedures of this process; before the first call is served.
-  static void set_hand_over(std::uint64_t ns) {
-    hand_over_ns_.store(std::clamp(ns, kHandOverNs, kMaxHandOverNs), std::memory_order_relaxed);
-  }
+  /// How long a worker takes to start, for all procedures of this process (WorkerPool).
+  static std::atomic<std::uint64_t>& hand_over_ns() { return hand_over_ns_; }
 
   bool on_workers() const { return on_workers_; }
   std::uint64_t average_ns() const { return average_ns_; }
   void add(std::uint64_t elapsed_ns) {
-    const std::uint64_t hand_over = hand_over_ns_.load(std::memory_order_relaxed);
+    const std::uint64_t measured = hand_over_ns_.load(std::memory_order_relaxed);
+    // Forgotten after some hundred calls: when no worker is asked, nobody measures it again.
+    if (measured > kHandOverNs) {
+      hand_over_ns_.store(measured - measured / 256, std::memory_order_relaxed);
+    }
+    const std::uint64_t hand_over = std::clamp(measured, kHandOverNs, kMaxHandOverNs);
     const auto scaled = [hand_over](std::uint64_t ns) { return ns * hand_over / kHandOverNs; };
     elapsed_ns = std::min(elapsed_ns, scaled(kOutlierNs));
     average_ns_ = (average_ns_ * 15 + elapsed_ns) / 16;

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 
-#include <algorithm>
 #include <chrono>
 
 #include "server/credentials.h"
@@ -12,29 +11,14 @@ namespace nfsrdma {
 
 namespace {
 
-/// Does nothing, and lets its submitter know.
-class Errand final : public WorkItem {
- public:
-  void run_on_worker() override {
-    // Notified under the mutex: the waiter may destroy us as soon as it can take it.
-    std::lock_guard lock(mutex_);
-    done_ = true;
-    done_signal_.notify_one();
-  }
-  void wait() {
-    std::unique_lock lock(mutex_);
-    done_signal_.wait(lock, [this] { return done_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable done_signal_;
-  bool done_ = false;
-};
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
 
 }  // namespace
 
-WorkerPool::WorkerPool(unsigned threads) {
+WorkerPool::WorkerPool(unsigned threads, std::atomic<std::uint64_t>* hand_over_ns)
+    : hand_over_ns_(hand_over_ns) {
   for (unsigned i = 0; i < threads; ++i) {
     threads_.emplace_back([this] { serve(); });
     ::pthread_setname_np(threads_.back().native_handle(), "worker");
@@ -54,6 +38,8 @@ WorkerPool::~WorkerPool() {
 void WorkerPool::submit(WorkItem& item) {
   {
     std::lock_guard lock(mutex_);
+    // With as many waiting as are free the item would have to wait for another one's end.
+    item.submitted_ns_ = waiting_ < free_ && hand_over_ns_ != nullptr ? now_ns() : 0;
     queue_.push_back(item);
     ++waiting_;
   }
@@ -65,18 +51,12 @@ std::size_t WorkerPool::waiting() const {
   return waiting_;
 }
 
-std::uint64_t WorkerPool::measure_hand_over() {
-  using std::chrono::steady_clock;
-  constexpr int kTries = 16;
-  auto least = std::chrono::nanoseconds::max();
-  for (int i = 0; i < kTries; ++i) {
-    Errand errand;
-    const steady_clock::time_point start = steady_clock::now();
-    submit(errand);
-    errand.wait();
-    least = std::min<std::chrono::nanoseconds>(least, steady_clock::now() - start);
-  }
-  return static_cast<std::uint64_t>(least.count());
+/// Several workers at once may lose one of their figures: it is an average.
+void WorkerPool::note_start(const WorkItem& item) {
+  if (hand_over_ns_ == nullptr || item.submitted_ns_ == 0) return;
+  const std::uint64_t took = now_ns() - item.submitted_ns_;
+  const std::uint64_t before = hand_over_ns_->load(std::memory_order_relaxed);
+  hand_over_ns_->store(before - before / 8 + took / 8, std::memory_order_relaxed);
 }
 
 void WorkerPool::serve() {
@@ -85,11 +65,14 @@ void WorkerPool::serve() {
     WorkItem* item = nullptr;
     {
       std::unique_lock lock(mutex_);
+      ++free_;
       more_.wait(lock, [this] { return !queue_.empty() || stopping_; });
+      --free_;
       item = queue_.pop_front();
       if (item == nullptr) return;
       --waiting_;
     }
+    note_start(*item);
     item->run_on_worker();
   }
 }

@@ -3,8 +3,10 @@
 // submitter keeps them in place until run_on_worker() was called. In order of submission.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -18,12 +20,17 @@ class WorkItem : public ListNode<WorkItem> {
   virtual ~WorkItem() = default;
   /// On a worker's thread. The item may be gone when this returns.
   virtual void run_on_worker() = 0;
+
+ private:
+  friend class WorkerPool;
+  std::uint64_t submitted_ns_ = 0;  // 0: no worker was free
 };
 
 /// Shared by all shards.
 class WorkerPool {
  public:
-  explicit WorkerPool(unsigned threads);
+  /// `hand_over_ns` gets a running average of how long a free worker takes to start.
+  explicit WorkerPool(unsigned threads, std::atomic<std::uint64_t>* hand_over_ns = nullptr);
   /// Runs what was submitted, then ends the threads.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
@@ -31,18 +38,18 @@ class WorkerPool {
 
   void submit(WorkItem& item);
   std::size_t waiting() const;
-  /// Nanoseconds that it takes on this machine to have a worker do nothing and to be told so: the
-  /// least of a few tries, for whatever else runs only adds to it. Blocks; for the start.
-  std::uint64_t measure_hand_over();
 
  private:
   void serve();
+  void note_start(const WorkItem& item);
 
   mutable std::mutex mutex_;
   std::condition_variable more_;
   IntrusiveList<WorkItem> queue_;  // guarded by mutex_
   std::size_t waiting_ = 0;        // guarded by mutex_
-  bool stopping_ = false;          // guarded by mutex_
+  std::size_t free_ = 0;           // threads that wait; guarded by mutex_
+  std::atomic<std::uint64_t>* hand_over_ns_;
+  bool stopping_ = false;  // guarded by mutex_
   std::vector<std::thread> threads_;
 };
 
