@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "rpcrdma/base/check.h"
+#include "server/nfs4/server_state.h"
 #include "server/served_call.h"
 #include "server/server_context.h"
 #include "server/vfs/committer.h"
@@ -35,6 +36,15 @@ std::uint32_t commit_status(int error) {
   }
 }
 
+void release_progress(Request& request) {
+  if (Progress* progress = std::exchange(request.progress, nullptr)) progress->release();
+}
+
+bool is_cached(const ServedCall& served) {
+  const ProcedureRow& row = *served.row;
+  return (row.replay_of != nullptr ? row.replay_of(served.args) : row.replay) == Replay::kCached;
+}
+
 }  // namespace
 
 Dispatcher::Dispatcher(EventLoop& loop, const Shared& shared) : loop_(loop), shared_(shared) {
@@ -55,8 +65,11 @@ Dispatcher::~Dispatcher() {
 void Dispatcher::on_connection_opened(ServerConnection&) {
   ++connections_;
 }
-void Dispatcher::on_connection_closed(ServerConnection&) {
+void Dispatcher::on_connection_closed(ServerConnection& connection) {
   --connections_;
+  if (shared_.server != nullptr && shared_.server->nfs4 != nullptr) {
+    shared_.server->nfs4->connection_lost(connection.id);
+  }
 }
 
 void Dispatcher::on_call(Call& call) {
@@ -126,7 +139,7 @@ void Dispatcher::reject(Call& call, const xdr::rpc_msg& message) {
 }
 
 void Dispatcher::start(ServedCall& served) {
-  if (served.row->replay == Replay::kCached && shared_.replies != nullptr && !served.cache_asked &&
+  if (shared_.replies != nullptr && !served.cache_asked && is_cached(served) &&
       !begin_cached(served)) {
     return;
   }
@@ -241,6 +254,8 @@ void ServedCall::on_superseded() {
 void ServedCall::on_buffers() {
   if (next == Next::kRun) {
     dispatcher.find_buffer(*this);
+  } else if (next == Next::kGrow) {
+    dispatcher.grow(*this);
   } else {
     dispatcher.start(*this);
   }
@@ -279,6 +294,8 @@ void Dispatcher::deliver(ServedCall& served) {
       return start(served);
     case ServedCall::Next::kRun:
       return find_buffer(served);
+    case ServedCall::Next::kGrow:
+      return grow(served);
     case ServedCall::Next::kConclude:
       served.request.may_block = false;
       if (served.row->placement == Placement::kMeasured) {
@@ -299,13 +316,15 @@ void Dispatcher::conclude(ServedCall& served, Outcome outcome) {
     case Outcome::kReply:
       return send(served, true);
     case Outcome::kWouldBlock:
-      served.encoder.rewind(served.results_mark);
+      if (served.request.progress == nullptr) served.encoder.rewind(served.results_mark);
       served.request.may_block = true;
       ++served.stats->on_workers;
       return shared_.workers->submit(served);
     case Outcome::kNeedBuffer:
-      served.encoder.rewind(served.results_mark);
+      if (served.request.progress == nullptr) served.encoder.rewind(served.results_mark);
       return lack_buffer(served);
+    case Outcome::kNeedRoom:
+      return grow(served);
     case Outcome::kReplyDurable:
       return commit(served);
     case Outcome::kGarbageArgs:
@@ -345,6 +364,22 @@ void Dispatcher::find_buffer(ServedCall& served) {
   start(served);
 }
 
+/// The procedure asked for request.room_wanted bytes of room for its result, which is not empty.
+void Dispatcher::grow(ServedCall& served) {
+  Call& call = *served.call;
+  const std::size_t wanted = served.encoder.size() + served.request.room_wanted;
+  if (wanted > BufferPool::kMaxBuffer) return reply_status(served, xdr::accept_stat::SYSTEM_ERR);
+  const ByteSpan written = served.encoder.bytes();
+  const std::vector<std::byte> kept(written.begin(), written.end());
+  if (!call.reserve_reply(wanted)) {
+    served.next = ServedCall::Next::kGrow;
+    return call.connection().buffers().wait_for_buffers(served, call.connection().buffer_share);
+  }
+  std::copy(kept.begin(), kept.end(), call.reply_room().begin());
+  served.encoder.move_to(call.reply_room());
+  start(served);
+}
+
 void Dispatcher::commit(ServedCall& served) {
   if (shared_.committer == nullptr) return send(served, true);
   served.fds = served.request.durable_fd;
@@ -353,7 +388,9 @@ void Dispatcher::commit(ServedCall& served) {
 }
 
 void Dispatcher::committed(ServedCall& served) {
-  if (served.commit_error != 0) {
+  if (served.request.progress != nullptr) {
+    // It knows best what its result becomes.
+  } else if (served.commit_error != 0) {
     xdr::Encoder& encoder = served.encoder;
     encoder.rewind(served.request.status_mark);
     encoder.u32(commit_status(served.commit_error));
@@ -372,12 +409,16 @@ void Dispatcher::committed(ServedCall& served) {
 void Dispatcher::reply_status(ServedCall& served, xdr::accept_stat stat) {
   begin_reply(served, stat);
   served.request.payload = Buffer();
+  release_progress(served.request);
   ++rejected_;
   send(served, false);
 }
 
 void Dispatcher::send(ServedCall& served, bool remember) {
   xdr::Encoder& encoder = served.encoder;
+  if (served.request.progress != nullptr && !encoder.overflowed()) {
+    served.request.progress->finish(encoder, std::exchange(served.commit_error, 0));
+  }
   if (encoder.overflowed()) {
     if (trouble_.allow()) {
       log_error("{} {}: the result does not fit into {} bytes", served.stats->program,
@@ -388,7 +429,7 @@ void Dispatcher::send(ServedCall& served, bool remember) {
   if (served.entry != nullptr) {
     NFSRDMA_CHECK(shared_.replies != nullptr);
     ReplyCache::Entry* entry = std::exchange(served.entry, nullptr);
-    if (remember && encoder.payloads().empty()) {
+    if (remember && served.request.remember && encoder.payloads().empty()) {
       shared_.replies->finish(entry, encoder.bytes().subspan(served.results_mark));
     } else {
       shared_.replies->abandon(entry);
@@ -421,6 +462,7 @@ ServedCall& Dispatcher::take(Call& call) {
 }
 
 void Dispatcher::recycle(ServedCall& served) {
+  release_progress(served.request);
   if (served.request.release != nullptr) served.request.release(served.request);
   served.request = Request();
   served.call = nullptr;

@@ -82,6 +82,7 @@ class Dispatcher final : public CallHandler {
   void committed(ServedCall& served);
   void lack_buffer(ServedCall& served);
   void find_buffer(ServedCall& served);
+  void grow(ServedCall& served);
   void reply_status(ServedCall& served, xdr::accept_stat stat);
   void send(ServedCall& served, bool remember);
   void drop(ServedCall& served);

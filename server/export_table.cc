@@ -112,6 +112,7 @@ Result<std::unique_ptr<Export>> open_export(const ExportEntry& entry, SchemeChoi
   out->real_path = real_path_of(entry.path);
   const std::string fsid = fsid_option(entry);
   out->id = fsid.empty() ? hash64("path:", entry.path) : hash64("fsid:", fsid);
+  out->is_root = fsid == "0";
   if (!fsid.empty()) {
     std::uint64_t number = 0;
     auto [end, error] = std::from_chars(fsid.data(), fsid.data() + fsid.size(), number);

@@ -62,6 +62,7 @@ class Export {
   std::uint64_t id = 0;
   std::string path;                   // as exported
   std::vector<ExportClient> clients;  // most specific first
+  bool is_root = false;               // fsid=0: what NFSv4 clients get as their root
   bool crossmnt = false;
   bool subtree_check = false;
   std::string real_path;  // of the directory when it was opened, symbolic links resolved

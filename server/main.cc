@@ -23,6 +23,7 @@
 #include "server/daemonize.h"
 #include "server/mount/mount_program.h"
 #include "server/nfs3/procedures.h"
+#include "server/nfs4/program.h"
 #include "server/nfs_server.h"
 
 namespace nfsrdma {
@@ -177,7 +178,7 @@ int Daemon::start() {
   options.config = settings_.config;
   options.listen = settings_.listen;
   options.fabrics = make_fabrics(settings_.config);
-  options.programs = {nfs3::program_table(), mount3_program()};
+  options.programs = {nfs3::program_table(), nfs4::program_table(), mount3_program()};
   std::string why;
   auto server = NfsServer::start(*loop_, std::move(options), &why);
   if (!server.ok()) return fail(why.empty() ? server.error().message() : why);

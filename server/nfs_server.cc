@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "rpcrdma/base/log.h"
+#include "server/nfs4/server_state.h"
 #include "server/port_holder.h"
 #include "server/status_report.h"
 
@@ -82,6 +83,13 @@ Result<void> NfsServer::make_parts(std::string* why) {
     return context.error();
   }
   context_ = std::move(*context);
+  nfs4::ServerState::Options state;
+  state.state_dir = config.state_dir;
+  state.rtmax = context_->rtmax();
+  state.wtmax = context_->wtmax();
+  state.domain = nfs4::system_idmap_domain();
+  context_->nfs4 = nfs4::ServerState::create(state, why);
+  if (context_->nfs4 == nullptr) return Error{Errc::kInvalid, 0, "NFSv4 client records"};
   replies_ = std::make_unique<ReplyCache>(config.drc_bytes, clock_);
   workers_ = std::make_unique<WorkerPool>(static_cast<unsigned>(config.workers),
                                           &MeasuredPlacement::hand_over_ns());

@@ -35,10 +35,26 @@ struct RpcCredentials {
   bool may_reduce = true;
 };
 
+/// What a procedure with several steps keeps while it waits between them (NFSv4's COMPOUND). Such a
+/// procedure goes on where it stopped when it is run again; its result so far stays in the encoder.
+class Progress {
+ public:
+  /// On the loop's thread, once the reply is all that is left to do: everything that it had to wait
+  /// for has come. `commit_error`: errno of the fsync that the reply waited for, 0 without one. May
+  /// change the result.
+  virtual void finish(xdr::Encoder& result, int commit_error) = 0;
+  /// The call is over, answered or not. On the loop's thread; the object is not used after it.
+  virtual void release() = 0;
+
+ protected:
+  ~Progress() = default;
+};
+
 enum class Outcome : std::uint8_t {
   kReply,         // the result is encoded: send it
   kWouldBlock,    // nothing was done: run again on a worker thread with may_block set
   kNeedBuffer,    // nothing was done: run again when the pool has `buffer_wanted` bytes
+  kNeedRoom,      // the same, when the result has room for `room_wanted` bytes. Only with Progress
   kReplyDurable,  // encoded; send it once `durable_fd`'s changes are on stable storage
   kGarbageArgs,   // the arguments do not decode: RPC GARBAGE_ARGS
   kSystemError,   // RPC SYSTEM_ERR
@@ -58,6 +74,13 @@ struct Request {
   /// while !may_block; kept across a kWouldBlock.
   Buffer payload;
   std::size_t buffer_wanted = 0;
+  std::size_t room_wanted = 0;
+
+  /// Set by procedures that have one, until it is released.
+  Progress* progress = nullptr;
+
+  /// Of what goes through the duplicate request cache: false when it turned out to be harmless.
+  bool remember = true;
 
   /// kReplyDurable: descriptors (owned by the vfs' fd cache or by the request, see close_fds) whose
   /// fsync makes the change durable; and where in the reply a status is to be patched should that
@@ -86,7 +109,7 @@ using ProcedureFn = Outcome (*)(ServerContext& server, Request& request, xdr::De
                                 xdr::Encoder& result);
 
 enum class Replay : std::uint8_t {
-  kIdempotent,  // running twice does no harm: not cached
+  kIdempotent,  // running twice does no harm, or the procedure sees to it itself: not cached
   kCached,      // goes into the duplicate request cache
 };
 
@@ -104,6 +127,8 @@ struct ProcedureRow {
   /// Room that the result needs besides payload, when it is more than Call::kInlineReply:
   /// computed from the arguments. nullptr: fits.
   std::size_t (*reply_bytes)(xdr::Decoder args) = nullptr;
+  /// Decides in place of `replay`, from the arguments. nullptr: `replay` decides.
+  Replay (*replay_of)(xdr::Decoder args) = nullptr;
 };
 
 struct ProgramTable {

@@ -20,6 +20,7 @@ class ServedCall final : public ListNode<ServedCall>,
   enum class Next : std::uint8_t {
     kStart,      // from the beginning (the cache, the reply's room)
     kRun,        // the procedure, once its buffer is there
+    kGrow,       // the procedure, once its result has more room
     kConclude,   // a worker ran it: look at `outcome`
     kCommitted,  // its changes are on disk, or `commit_error`
     kDrop,       // no answer

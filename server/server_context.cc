@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "server/group_source.h"
+#include "server/nfs4/server_state.h"
 
 namespace nfsrdma {
 

@@ -12,6 +12,7 @@
 #include "server/export_table.h"
 #include "server/filehandle.h"
 #include "server/mount/mount_list.h"
+#include "server/vfs/change_counter.h"
 #include "server/vfs/change_witness.h"
 #include "server/vfs/committer.h"
 #include "server/vfs/fd_cache.h"
@@ -20,6 +21,10 @@
 #include "server/vfs/write_verifier.h"
 
 namespace nfsrdma {
+
+namespace nfs4 {
+class ServerState;  // server/nfs4/server_state.h
+}
 
 struct ServerOptions {
   std::string state_dir;           // exists or is made, 0700
@@ -45,12 +50,14 @@ class ServerContext {
   HandleCodec handles;
   PathTable paths;
   ChangeWitness changes;
+  ChangeCounter change_counter;
   WriteVerifier verifier;
   FdCache files;
   Resolver resolver;
   Committer committer;
   MountList mounts;
-  std::unique_ptr<GroupSource> groups;  // null without manage-gids
+  std::unique_ptr<GroupSource> groups;      // null without manage-gids
+  std::unique_ptr<nfs4::ServerState> nfs4;  // null without version 4; set before calls are served
 
  private:
   ServerContext(ServerOptions& options, const HandleCodec::Key& key);

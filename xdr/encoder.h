@@ -85,6 +85,21 @@ class Encoder {
     v = __builtin_bswap32(v);
     std::memcpy(begin_ + mark, &v, 4);
   }
+  /// Goes on in `room`, which begins with a copy of bytes() and may be larger.
+  void move_to(std::span<std::byte> room) {
+    const std::size_t used = size();
+    begin_ = room.data();
+    cursor_ = begin_ + used;
+    end_ = begin_ + room.size();
+  }
+  /// What payload references have in `from` is at `to` now.
+  void move_payloads(std::span<const std::byte> from, const std::byte* to) {
+    for (std::size_t i = 0; i < payload_count_; ++i) {
+      const std::span<const std::byte> bytes = payloads_[i].bytes;
+      if (bytes.data() < from.data() || bytes.data() >= from.data() + from.size()) continue;
+      payloads_[i].bytes = {to + (bytes.data() - from.data()), bytes.size()};
+    }
+  }
   /// Forgets everything written since `mark`, also an overflow that came after it.
   void rewind(std::size_t mark) {
     if (mark > size()) return;

@@ -71,24 +71,14 @@ xdr::fattr3 fattr3_of(const struct stat& st, std::uint64_t fsid) {
   return out;
 }
 
-WccScope::WccScope(ChangeWitness& witness, Resolved& object)
-    : watch_(witness, object.file->device(), object.file->inode()), object_(object) {
-  if (object.seen && watch_.nothing_between(*object.seen)) {
-    before_ = object.attributes;
-    looked_ = true;
-  } else {
-    looked_ = ::fstat(object.file->path_fd(), &before_) == 0;
-  }
-}
-
 xdr::wcc_data WccScope::finish() {
   xdr::wcc_data wcc;
-  const bool again = ::fstat(object_.file->path_fd(), &object_.attributes) == 0;
-  if (again) wcc.after = post_op(object_);
-  if (watch_.undisturbed() && looked_) {
+  if (scope_.finish()) wcc.after = post_op(object_);
+  if (scope_.alone()) {
+    const struct stat& before = scope_.before();
     wcc.before.attributes_follow = true;
-    wcc.before.attributes = {static_cast<std::uint64_t>(before_.st_size), time_of(before_.st_mtim),
-                             time_of(before_.st_ctim)};
+    wcc.before.attributes = {static_cast<std::uint64_t>(before.st_size), time_of(before.st_mtim),
+                             time_of(before.st_ctim)};
   }
   return wcc;
 }

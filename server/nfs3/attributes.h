@@ -4,8 +4,8 @@
 
 #include <sys/stat.h>
 
+#include "server/files/change_scope.h"
 #include "server/files/new_attributes.h"
-#include "server/vfs/change_witness.h"
 #include "server/vfs/resolver.h"
 #include "xdr/nfs3_types.h"
 
@@ -28,16 +28,13 @@ inline xdr::post_op_attr post_op(const Resolved& object) {
 /// One change of one object, for wcc_data: construct before the change, ask after it.
 class WccScope {
  public:
-  /// Looks at the attributes afresh, unless those of `object` are still good.
-  WccScope(ChangeWitness& witness, Resolved& object);
+  WccScope(ServerContext& server, Resolved& object) : scope_(server, object), object_(object) {}
   /// Looks again. `before` is there only when nothing else changed the object meanwhile.
   xdr::wcc_data finish();
 
  private:
-  ChangeWitness::Watch watch_;
+  ChangeScope scope_;
   Resolved& object_;
-  struct stat before_;
-  bool looked_;
 };
 
 }  // namespace nfsrdma::nfs3

@@ -35,7 +35,7 @@ Outcome make_object(ServerContext& server, Request& request, const xdr::diroparg
     xdr::encode(result, res);
     return Outcome::kReply;
   }
-  WccScope wcc(server.changes, directory);
+  WccScope wcc(server, directory);
   int error = check_new_name(where.name, EEXIST);
   if (error == 0) error = make(call, directory, object);
   res.status = status_of_errno(error);

@@ -27,7 +27,7 @@ Outcome link(ServerContext& server, Request& request, xdr::Decoder& decoder, xdr
     xdr::encode(result, res);
     return Outcome::kReply;
   }
-  WccScope wcc(server.changes, directory);
+  WccScope wcc(server, directory);
   const int error = link_entry(file, directory, args.link.name);
   res.status = status_of_errno(error);
   if (::fstat(file.file->path_fd(), &file.attributes) == 0) {

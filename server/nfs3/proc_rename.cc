@@ -44,9 +44,9 @@ Outcome rename(ServerContext& server, Request& request, xdr::Decoder& decoder,
     return Outcome::kReply;
   }
   const bool same_directory = from.file->inode() == to.file->inode();
-  WccScope from_wcc(server.changes, from);
+  WccScope from_wcc(server, from);
   std::optional<WccScope> to_wcc;  // one watch per inode: two would disturb each other
-  if (!same_directory) to_wcc.emplace(server.changes, to);
+  if (!same_directory) to_wcc.emplace(server, to);
   const int error = rename_entry(call, from, args.from.name, to, args.to.name);
   res.status = status_of_errno(error);
   res.resok.fromdir_wcc = res.resfail.fromdir_wcc = from_wcc.finish();

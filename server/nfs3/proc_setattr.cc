@@ -27,7 +27,7 @@ Outcome setattr(ServerContext& server, Request& request, xdr::Decoder& decoder,
     xdr::encode(result, res);
     return Outcome::kReply;
   }
-  WccScope wcc(server.changes, object);
+  WccScope wcc(server, object);
   const bool may = guard_holds(args.guard, object.attributes);
   NewAttributes values;
   if (!may) {

@@ -31,7 +31,7 @@ Outcome write(ServerContext& server, Request& request, xdr::Decoder& decoder,
     xdr::encode(result, res);
     return Outcome::kReply;
   }
-  WccScope wcc(server.changes, file);
+  WccScope wcc(server, file);
   const struct stat before = file.attributes;
   // Before the write: should an fsync fail from here on, the client must see a difference.
   res.resok.verf = write_verf(server.verifier);

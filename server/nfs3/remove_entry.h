@@ -24,7 +24,7 @@ Outcome run_removal(ServerContext& server, Request& request, const xdr::diroparg
     xdr::encode(result, res);
     return Outcome::kReply;
   }
-  WccScope wcc(server.changes, directory);
+  WccScope wcc(server, directory);
   int error = check_new_name(object.name, object.name == "." ? dot : dot_dot);
   if (error == 0) error = remove_entry(call, directory, EntryName(object.name).c_str(), flags);
   res.status = status_of_errno(error);

@@ -111,6 +111,11 @@ class FilePin {
   void reset() {
     if (FileEntry* entry = std::exchange(entry_, nullptr)) entry->drop();
   }
+  /// A further reference to what somebody else pins.
+  static FilePin another(FileEntry& entry) {
+    entry.references_.fetch_add(1, std::memory_order_relaxed);
+    return FilePin(&entry);
+  }
   /// Gives the reference away, to be taken back by FilePin(entry).
   FileEntry* release() { return std::exchange(entry_, nullptr); }
 

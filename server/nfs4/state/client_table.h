@@ -44,6 +44,8 @@ struct Client {
   TimePoint renewed;
   /// What the caller counts: sessions, opens, locks, delegations. 0: nothing is lost with it.
   std::size_t holds = 0;
+  /// The caller's: it is on stable storage.
+  bool recorded = false;
   /// Exactly-once for CREATE_SESSION, on a slot of its own.
   SlotTable create_session{1};
   // Of minor version 0:

@@ -38,6 +38,7 @@ class GracePeriod {
   /// RECLAIM_COMPLETE for all file systems, also of a client that had nothing to reclaim. False:
   /// NFS4ERR_COMPLETE_ALREADY.
   bool complete(const std::string& owner);
+  bool has_completed(const std::string& owner) const { return completed_.contains(owner); }
   /// The client, or its record, is gone: nobody waits for it any more. A later life of it may
   /// complete again.
   void forget(const std::string& owner);

@@ -69,6 +69,15 @@ OpenStates::Found OpenStates::find(const Asker& asker, const Stateid& stateid) c
   return {Status::kBadStateid};
 }
 
+ClientId OpenStates::client_of(const Stateid& stateid) const {
+  if (boot_of(stateid) != boot_) return 0;
+  if (const auto open = opens_.find(number_of(stateid)); open != opens_.end()) {
+    return open->second->owner->client;
+  }
+  const auto lock = locks_.find(number_of(stateid));
+  return lock == locks_.end() ? 0 : lock->second->owner->client;
+}
+
 StateOwner& OpenStates::owner(Owners& owners, ClientId client, const std::string& name) {
   std::unique_ptr<StateOwner>& slot = owners[{client, name}];
   if (slot == nullptr) {

@@ -88,6 +88,8 @@ class OpenStates {
   /// (kShareRead, kShareWrite) to `file`? A write-only open may read, since clients fill pages.
   Status may_access(const Asker& asker, const Stateid& stateid, const FileKey& file,
                     std::uint8_t access) const;
+  /// In minor version 0 a stateid says whose it is. 0: nobody's.
+  ClientId client_of(const Stateid& stateid) const;
   /// TEST_STATEID.
   Status test(const Asker& asker, const Stateid& stateid) const;
   /// FREE_STATEID: only lock stateids without locks are free to go.
@@ -97,6 +99,8 @@ class OpenStates {
   void end_client(ClientId client);
   /// Opens and lock states of a client: Client::holds, with what others count.
   std::size_t holds(ClientId client) const;
+  /// Has anybody the file open?
+  bool is_open(const FileKey& file) const { return files_.contains(file); }
   bool empty() const { return opens_.empty() && locks_.empty() && files_.empty(); }
 
  private:

@@ -35,7 +35,7 @@ struct ChannelAttributes {
 };
 
 /// Less than this for a message and nothing could be done over the channel.
-inline constexpr std::uint32_t kSmallestMessage = 512;
+inline constexpr std::uint32_t kSmallestMessage = 256;
 
 /// What the server grants of what a client asks for; false: NFS4ERR_TOOSMALL.
 bool negotiate(const ChannelAttributes& most, ChannelAttributes* asked);
@@ -81,6 +81,10 @@ class SessionTable {
   /// The connection is gone; what runs in its slots goes on.
   void connection_lost(ConnectionId connection);
   std::size_t size() const { return sessions_.size(); }
+  std::size_t sessions_of(ClientId client) const {
+    const auto its = by_client_.find(client);
+    return its == by_client_.end() ? 0 : its->second.size();
+  }
 
  private:
   void end(Session& session);

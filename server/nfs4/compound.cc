@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs4/compound.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "server/files/file_data.h"
+#include "server/nfs4/operations.h"
+#include "server/nfs4/status.h"
+#include "server/placement.h"
+
+namespace nfsrdma::nfs4 {
+
+namespace {
+
+using xdr::nfsstat4;
+using enum xdr::nfsstat4;
+
+/// The result of an operation that changes something is not longer than this, its number included.
+std::size_t longest_change(std::uint32_t number) {
+  switch (static_cast<xdr::nfs_opnum4>(number)) {
+    case xdr::nfs_opnum4::OP_OPEN:  // a delegation with its ACE
+      return 1024 + 512;
+    case xdr::nfs_opnum4::OP_LOCK:  // the owner that stands against it
+    case xdr::nfs_opnum4::OP_EXCHANGE_ID:
+    case xdr::nfs_opnum4::OP_SETCLIENTID:
+      return 1024 + 128;
+    case xdr::nfs_opnum4::OP_CREATE_SESSION:
+      return 128;
+    default:  // two change_info4 or an attribute mask
+      return 64;
+  }
+}
+/// Room to go on with when a result did not fit.
+constexpr std::size_t kNextRoom = 16u << 10;
+constexpr std::size_t kMostRoom = std::size_t{1} << 20;
+constexpr std::size_t kFingerprinted = 512;
+
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+/// Where each operation runs (server/placement.h), as this thread has seen them.
+MeasuredPlacement& placement_of(std::uint32_t number) {
+  thread_local std::array<MeasuredPlacement, xdr::kNfs4LastOperation + 1> placements;
+  return placements[std::min<std::size_t>(number, placements.size() - 1)];
+}
+
+std::vector<std::unique_ptr<Compound>>& stock() {
+  thread_local std::vector<std::unique_ptr<Compound>> compounds;
+  return compounds;
+}
+
+/// Of what is asked and by whom: equal for a retry, hardly ever for anything else.
+std::uint64_t fingerprint_of(const Request& request, const xdr::Decoder& args) {
+  constexpr unsigned char kKey[crypto_shorthash_KEYBYTES] = {};
+  const ByteSpan bytes = args.rest().first(std::min(args.rest().size(), kFingerprinted));
+  std::uint64_t out = 0;
+  crypto_shorthash(reinterpret_cast<unsigned char*>(&out),
+                   reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), kKey);
+  return out ^ request.call->request_bytes() ^
+         (std::uint64_t{request.credentials.uid} << 32 | request.credentials.gid);
+}
+
+std::size_t payload_bytes(const xdr::Encoder& result) {
+  std::size_t bytes = 0;
+  for (const xdr::PayloadReference& payload : result.payloads())
+    bytes += (payload.bytes.size() + 3) & ~std::size_t{3};
+  return bytes;
+}
+
+}  // namespace
+
+// --- from the dispatcher
+// --------------------------------------------------------------------------
+
+Compound& Compound::take(ServerContext& server, Request& request) {
+  auto& compounds = stock();
+  std::unique_ptr<Compound> taken;
+  if (compounds.empty()) {
+    taken = std::make_unique<Compound>();
+  } else {
+    taken = std::move(compounds.back());
+    compounds.pop_back();
+  }
+  taken->server_ = &server;
+  taken->request_ = &request;
+  request.progress = taken.get();
+  return *taken.release();
+}
+
+Outcome Compound::serve(ServerContext& server, Request& request, xdr::Decoder& args,
+                        xdr::Encoder& result) {
+  if (request.progress != nullptr) return static_cast<Compound*>(request.progress)->run(result);
+  return take(server, request).begin(args, result);
+}
+
+Outcome Compound::begin(xdr::Decoder& args, xdr::Encoder& result) {
+  fingerprint_ = fingerprint_of(*request_, args);
+  xdr::COMPOUND4args head;
+  if (!xdr::decode(args, head)) return Outcome::kGarbageArgs;
+  decoder_ = args;
+  tag_ = head.tag;
+  minor_version_ = head.minorversion;
+  count_ = head.argarray_len;
+  head_mark_ = result.mark();
+  xdr::encode(result, xdr::COMPOUND4res{NFS4_OK, tag_, 0});
+  count_mark_ = result.mark() - 4;
+  if (minor_version_ > kLastMinorVersion) {
+    status_ = NFS4ERR_MINOR_VERS_MISMATCH;
+    count_ = 0;
+  }
+  return run(result);
+}
+
+Outcome Compound::run(xdr::Encoder& result) {
+  result_ = &result;
+  while (index_ < count_ && status_ == NFS4_OK && !replayed_) {
+    if (!step()) return std::exchange(retry_, Outcome::kReply);
+  }
+  if (!replayed_) write_head(status_);
+  request_->remember = changed_;
+  return awaited_ && request_->durable_fd[0] != -1 ? Outcome::kReplyDurable : Outcome::kReply;
+}
+
+void Compound::write_head(nfsstat4 status) {
+  result_->patch_u32(head_mark_, static_cast<std::uint32_t>(status));
+  result_->patch_u32(count_mark_, results_);
+}
+
+// --- one operation
+// --------------------------------------------------------------------------------
+
+bool Compound::step() {
+  const xdr::Decoder before = decoder_;
+  operation_mark_ = result_->mark();
+  number_ = decoder_.u32();
+  if (!decoder_.ok()) {
+    // There is not even a number that a result could name.
+    status_ = NFS4ERR_BADXDR;
+    return true;
+  }
+  const Operation* operation = find_operation(number_);
+  nfsstat4 status = check_place(number_, minor_version_, index_, count_, in_session_);
+  if (status == NFS4_OK && uncached_retry_) status = NFS4ERR_RETRY_UNCACHED_REP;
+  if (status == NFS4_OK) status = prepare(*operation);
+  if (status == NFS4_OK) {
+    result_->u32(number_);
+    status = run_measured(number_);
+    if (replayed_) return true;
+    const bool overflowed = result_->overflowed();
+    if (!is_retry() && overflowed && !operation->changes && request_->room_wanted < kMostRoom) {
+      request_->room_wanted = std::max(kNextRoom, request_->room_wanted * 4);
+      retry(Outcome::kNeedRoom);
+    }
+    if (!is_retry() && (overflowed || reply_bytes() > max_response_)) {
+      status = minor_version_ == 0 ? NFS4ERR_RESOURCE : NFS4ERR_REP_TOO_BIG;
+      write_error(number_, status);
+    } else if (!is_retry() && cache_this_ && reply_bytes() > max_response_cached_) {
+      status = NFS4ERR_REP_TOO_BIG_TO_CACHE;
+      write_error(number_, status);
+    } else if (!is_retry() && status == NFS4_OK) {
+      changed_ |= operation->changes;
+      if (verifier_noted_ && verifiers_ < kMostVerifiers) {
+        verifier_marks_[verifiers_++] = result_->mark() - xdr::kNfs4VerifierBytes;
+      }
+    }
+    verifier_noted_ = false;
+  } else if (!is_retry()) {
+    write_error(number_, status);
+  }
+  if (is_retry()) {
+    decoder_ = before;
+    result_->rewind(operation_mark_);
+    return false;
+  }
+  request_->room_wanted = 0;
+  status_ = status;
+  ++results_;
+  ++index_;
+  return true;
+}
+
+/// What can be said before the arguments are looked at.
+nfsstat4 Compound::prepare(const Operation& operation) {
+  if (operation.needs_handle && !current.is_set()) return NFS4ERR_NOFILEHANDLE;
+  if (operation.needs_saved_handle && !saved.is_set()) return NFS4ERR_NOFILEHANDLE;
+  if (!operation.changes) return NFS4_OK;
+  const std::size_t longest = longest_change(number_);
+  if (index_ > 0 || minor_version_ == 0) {
+    // Found out now, since afterwards it could not be undone.
+    if (reply_bytes() + longest > max_response_) {
+      return minor_version_ == 0 ? NFS4ERR_RESOURCE : NFS4ERR_REP_TOO_BIG;
+    }
+    if (cache_this_ && reply_bytes() + longest > max_response_cached_) {
+      return NFS4ERR_REP_TOO_BIG_TO_CACHE;
+    }
+  }
+  if (result_->room() < longest) {
+    request_->room_wanted = kNextRoom;
+    return retry(Outcome::kNeedRoom);
+  }
+  // An operation waits for two objects at most.
+  if (request_->durable_fd[Request::kMaxDurable - 2] != -1) {
+    if (!may_block()) return retry(Outcome::kWouldBlock);
+    if (const int error = server_->committer.commit_now(request_->durable_fd, false)) {
+      return status_of_errno(error);
+    }
+    request_->durable_fd.fill(-1);
+    if (request_->release != nullptr) request_->release(*request_);
+    awaited_.reset();
+  }
+  return NFS4_OK;
+}
+
+nfsstat4 Compound::run_measured(std::uint32_t number) {
+  const Runner runner = runner_of(number);
+  if (runner == nullptr) {
+    write_error(number, NFS4ERR_NOTSUPP);
+    return NFS4ERR_NOTSUPP;
+  }
+  // READ knows for itself whether it would block.
+  if (number == static_cast<std::uint32_t>(xdr::nfs_opnum4::OP_READ)) {
+    return runner(*this, decoder_, *result_);
+  }
+  if (!may_block() && placement_of(number).on_workers()) return retry(Outcome::kWouldBlock);
+  const std::uint64_t begun = now_ns();
+  const nfsstat4 status = runner(*this, decoder_, *result_);
+  if (is_retry()) return status;
+  const std::uint64_t ns = (now_ns() - begun) / std::max(1u, request_->work_units);
+  request_->work_units = 1;
+  if (!may_block()) {
+    placement_of(number).add(ns);
+  } else if (elapsed_count_ < kMostElapsed) {
+    elapsed_[elapsed_count_++] = {number, ns};
+  }
+  return status;
+}
+
+/// In place of whatever the operation at hand wrote.
+void Compound::write_error(std::uint32_t number, nfsstat4 status) {
+  result_->rewind(operation_mark_);
+  const bool known = find_operation(number) != nullptr && status != NFS4ERR_OP_ILLEGAL;
+  const auto written = known ? static_cast<xdr::nfs_opnum4>(number) : xdr::nfs_opnum4::OP_ILLEGAL;
+  result_->u32(static_cast<std::uint32_t>(written));
+  xdr::with_operation(written, [&](auto row) {
+    typename decltype(row)::Res res{};
+    res.status = status;
+    xdr::encode(*result_, res);
+  });
+}
+
+nfsstat4 Compound::retry(Outcome where) {
+  retry_ = where;
+  return NFS4ERR_DELAY;
+}
+
+std::size_t Compound::reply_bytes() const {
+  return result_->size() + payload_bytes(*result_);
+}
+
+std::size_t Compound::room_left() const {
+  const std::size_t used = reply_bytes();
+  std::size_t left = max_response_ > used ? max_response_ - used : 0;
+  if (cache_this_) {
+    left = std::min(left, max_response_cached_ > used ? max_response_cached_ - used : 0);
+  }
+  return left;
+}
+
+bool Compound::have_room(std::size_t bytes) {
+  const std::size_t wanted = std::min({bytes, room_left(), kMostRoom});
+  if (result_->room() >= wanted) return true;
+  request_->room_wanted = wanted;
+  return false;
+}
+
+// --- the end
+// --------------------------------------------------------------------------------------
+
+void Compound::finish(xdr::Encoder& result, int commit_error) {
+  result_ = &result;
+  for (std::size_t i = 0; i < elapsed_count_; ++i)
+    placement_of(elapsed_[i].number).add(elapsed_[i].ns);
+  if (commit_error != 0) {
+    fail_awaited(result, commit_error);
+  } else {
+    const std::uint64_t verifier = server_->verifier.value();
+    for (std::size_t i = 0; i < verifiers_; ++i) {
+      result.patch_u32(verifier_marks_[i], static_cast<std::uint32_t>(verifier >> 32));
+      result.patch_u32(verifier_marks_[i] + 4, static_cast<std::uint32_t>(verifier));
+    }
+  }
+  end_slot(result);
+}
+
+void Compound::fail_awaited(xdr::Encoder& result, int error) {
+  if (!awaited_) return;
+  result.rewind(awaited_->mark);
+  operation_mark_ = awaited_->mark;
+  const nfsstat4 status = status_of_errno(error);
+  write_error(awaited_->number, status);
+  results_ = awaited_->index + 1;
+  write_head(status);
+}
+
+/// The reply is as it will be sent: the slot keeps it, or knows that it did not.
+void Compound::end_slot(const xdr::Encoder& result) {
+  if (!runs_in_slot_) return;
+  runs_in_slot_ = false;
+  std::lock_guard lock(state().mutex);
+  Session* session = state().sessions.find(session_);
+  if (session == nullptr) return;  // it ended meanwhile, perhaps by this very request
+  if (!cache_this_) return session->slots.finish_uncached(slot_);
+  if (result.payloads().empty()) {
+    return session->slots.finish(slot_, result.bytes().subspan(head_mark_));
+  }
+  // With the payload in line, as it was sent over TCP.
+  std::vector<std::byte> kept;
+  kept.reserve(reply_bytes());
+  std::size_t done = head_mark_;
+  for (const xdr::PayloadReference& payload : result.payloads()) {
+    const ByteSpan head = result.bytes().subspan(done, payload.head_bytes - done);
+    kept.insert(kept.end(), head.begin(), head.end());
+    kept.insert(kept.end(), payload.bytes.begin(), payload.bytes.end());
+    kept.resize(kept.size() + pad4(payload.bytes.size()));
+    done = payload.head_bytes;
+  }
+  const ByteSpan tail = result.bytes().subspan(done);
+  kept.insert(kept.end(), tail.begin(), tail.end());
+  session->slots.finish(slot_, kept);
+}
+
+/// Also of calls that never got an answer: the slot must not stay busy.
+void Compound::release() {
+  if (runs_in_slot_) {
+    std::lock_guard lock(state().mutex);
+    if (Session* session = state().sessions.find(session_)) session->slots.finish_uncached(slot_);
+  }
+  clear();
+  stock().emplace_back(this);
+}
+
+void Compound::clear() {
+  current = CurrentHandle();
+  saved = CurrentHandle();
+  current_stateid = saved_stateid = Stateid();
+  server_ = nullptr;
+  request_ = nullptr;
+  result_ = nullptr;
+  count_ = index_ = results_ = 0;
+  status_ = NFS4_OK;
+  retry_ = Outcome::kReply;
+  changed_ = false;
+  awaited_.reset();
+  verifiers_ = elapsed_count_ = payload_used_ = 0;
+  in_session_ = runs_in_slot_ = cache_this_ = uncached_retry_ = replayed_ = false;
+  max_response_ = BufferPool::kMaxBuffer;
+  max_response_cached_ = 0;
+  client_id_ = 0;
+}
+
+// --- for operations
+// -------------------------------------------------------------------------------
+
+ServerState& Compound::state() {
+  return *server_->nfs4;
+}
+
+std::string Compound::principal() const {
+  const RpcCredentials& who = request_->credentials;
+  return who.flavor == RpcCredentials::Flavor::kSys ? "sys:" + std::to_string(who.uid) : "none";
+}
+
+nfsstat4 Compound::payload_room(std::size_t wanted, MutableByteSpan* room) {
+  Buffer& payload = request_->payload;
+  if (payload_used_ == 0) {
+    if (!have_buffer(*request_, wanted)) return retry(Outcome::kNeedBuffer);
+  } else if (payload.size() - payload_used_ < wanted) {
+    // A further READ of the same COMPOUND: all payload has to lie in one buffer. Getting one is for
+    // the loop's thread, where more room for the result leads as well.
+    if (may_block()) return retry(Outcome::kNeedRoom);
+    Buffer larger = request_->call->connection().buffers().acquire(payload_used_ + wanted);
+    if (!larger) return NFS4ERR_DELAY;
+    std::copy_n(payload.data(), payload_used_, larger.data());
+    result_->move_payloads(payload.bytes(), larger.data());
+    payload = std::move(larger);
+  }
+  *room = payload.bytes().subspan(payload_used_, wanted);
+  return NFS4_OK;
+}
+
+nfsstat4 Compound::enter(FileCall& call, CurrentHandle& handle, Use use) {
+  const int error = call.admit(handle.parts, use);
+  if (call.would_block()) return retry(Outcome::kWouldBlock);
+  if (error != 0) return status_of_errno(error);
+  if (!handle.object.file) {
+    if (const int gone =
+            server_->resolver.open(call.exported(), handle.handle, handle.parts, &handle.object)) {
+      return status_of_errno(gone);
+    }
+  } else if (!handle.fresh &&
+             ::fstat(handle.object.file->path_fd(), &handle.object.attributes) != 0) {
+    return status_of_errno(errno);
+  }
+  handle.fresh = true;
+  return NFS4_OK;
+}
+
+nfsstat4 Compound::enter_directory(FileCall& call, CurrentHandle& handle, Use use) {
+  if (handle.kind == CurrentHandle::Kind::kPseudo) return NFS4ERR_ROFS;
+  const nfsstat4 status = enter(call, handle, use);
+  if (status != NFS4_OK) return status;
+  if (S_ISLNK(handle.object.attributes.st_mode)) return NFS4ERR_SYMLINK;
+  return handle.object.file->is_directory() ? NFS4_OK : NFS4ERR_NOTDIR;
+}
+
+void Compound::wait_for(FileCall& call, const Resolved& object, bool data_only) {
+  Resolved awaited;
+  awaited.file = FilePin::another(*object.file);
+  if (!call.wait_for(awaited)) return;  // prepare() has seen to it that there is a place
+  request_->durable_data_only = data_only && !awaited_;
+  if (!awaited_) awaited_ = Awaited{operation_mark_, index_, number_};
+}
+
+void Compound::wait_for_metadata(FileCall& call, const Resolved& object) {
+  if (call.access().sync) wait_for(call, object);
+}
+
+nfsstat4 Compound::may_access(const xdr::stateid4& wire, std::uint8_t access) {
+  const Stateid stateid = real(wire);
+  const StateidKind kind = kind_of(stateid, minor_version_);
+  ServerState& all = state();
+  std::lock_guard lock(all.mutex);
+  // Without an open it might get in the way of what is yet to be reclaimed.
+  if (kind != StateidKind::kOrdinary && !all.grace.over(all.now())) return NFS4ERR_GRACE;
+  OpenStates::Asker who = asker();
+  if (minor_version_ == 0 && kind == StateidKind::kOrdinary) {
+    who.client = all.opens.client_of(stateid);
+    if (Client* its = all.clients.find(who.client)) all.clients.renew(*its, all.now());
+  }
+  return status_of(all.opens.may_access(who, stateid, file_key(*current.object.file), access),
+                   minor_version_);
+}
+
+Stateid Compound::real(const xdr::stateid4& stateid) const {
+  const Stateid given{stateid.seqid, stateid.other};
+  const bool is_current = kind_of(given, minor_version_) == StateidKind::kCurrent;
+  return is_current ? current_stateid : given;
+}
+
+void Compound::runs_in(const Session& session, SlotId slot, bool cache_this) {
+  goes_by(session);
+  runs_in_slot_ = true;
+  slot_ = slot;
+  cache_this_ = cache_this;
+}
+
+void Compound::goes_by(const Session& session) {
+  in_session_ = true;
+  session_ = session.id;
+  client_id_ = session.client->id;
+  max_response_ = session.fore.max_response;
+  max_response_cached_ = session.fore.max_response_cached;
+}
+
+bool Compound::reply_with(std::span<const std::byte> kept) {
+  if (head_mark_ + kept.size() > result_->size() + result_->room()) {
+    request_->room_wanted = kept.size();
+    return false;
+  }
+  result_->rewind(head_mark_);
+  result_->fixed_opaque(kept);
+  replayed_ = true;
+  return true;
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compound: one COMPOUND being served (RFC 8881 15.2, RFC 7530 15.2). It decodes one operation,
+// runs it, encodes its result, and goes on until one fails, so that a bad operation spoils nothing
+// that came before it.
+//
+// Waiting: an operation that would block says so before it did anything (retry()). The COMPOUND
+// then stops at it, and goes on from it on a worker, with a buffer, or with more room for its
+// result; what was done before is not done again. Everything that has to reach stable storage is
+// waited for once, at the end; when that fails, the first operation that wanted it gets the error
+// and those behind it lose their results.
+//
+// Lifetimes: taken from a thread's own stock at the first run, given back when the call is over
+// (Progress::release, on the loop's thread). FileCalls live on the stack of one operation.
+// Threads: one at a time; operations find out on which by request().may_block.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "server/files/file_call.h"
+#include "server/nfs4/current_handle.h"
+#include "server/nfs4/op_table.h"
+#include "server/nfs4/server_state.h"
+#include "xdr/nfs4_compound.h"
+#include "xdr/nfs4_session.h"
+
+namespace nfsrdma::nfs4 {
+
+class Compound final : public Progress {
+ public:
+  /// The procedure COMPOUND.
+  static Outcome serve(ServerContext& server, Request& request, xdr::Decoder& args,
+                       xdr::Encoder& result);
+
+  void finish(xdr::Encoder& result, int commit_error) override;
+  void release() override;
+
+  // --- for operations ---
+
+  ServerContext& server() { return *server_; }
+  ServerState& state();
+  Request& request() { return *request_; }
+  bool may_block() const { return request_->may_block; }
+  std::uint32_t minor_version() const { return minor_version_; }
+  ConnectionId connection() const { return request_->call->connection().id; }
+  /// Who calls, for tables that compare: flavor and uid.
+  std::string principal() const;
+
+  /// The operation at hand: its place, and whether it is the last.
+  std::uint32_t index() const { return index_; }
+  std::uint32_t count() const { return count_; }
+  /// Of the results: what is written so far, for those that write theirs themselves.
+  xdr::Encoder& result() { return *result_; }
+  /// How many bytes the result of the operation at hand may have, its number and status included.
+  std::size_t room_left() const;
+  /// For results that can be long: the encoder shall have room for `bytes` more, less when the
+  /// reply may not be so long. False: return retry(kNeedRoom), with request().room_wanted set.
+  bool have_room(std::size_t bytes);
+
+  /// The operation is to be run again, from its start, as `where` says; nothing was done. To be
+  /// returned: `return compound.retry(Outcome::kWouldBlock)`.
+  xdr::nfsstat4 retry(Outcome where);
+  /// Has an earlier part of the operation asked for that?
+  bool is_retry() const { return retry_ != Outcome::kReply; }
+
+  /// Room for data that the result refers to, of `wanted` bytes. What operations before have used
+  /// stays where it is.
+  xdr::nfsstat4 payload_room(std::size_t wanted, MutableByteSpan* room);
+  /// The result refers to the first `size` bytes of that room.
+  void use_payload(std::size_t size) { payload_used_ += round_up4(size); }
+
+  /// Memory for what the result refers to until it is encoded; one piece per operation.
+  MutableByteSpan scratch(std::size_t size) {
+    scratch_.resize(std::max(scratch_.size(), size));
+    return MutableByteSpan(scratch_).first(size);
+  }
+
+  CurrentHandle current, saved;
+  /// From minor version 1 on: what the special stateid "current" stands for.
+  Stateid current_stateid, saved_stateid;
+
+  /// Makes `call` one for the object of `handle` (current or saved, not a pseudo directory) and the
+  /// thread act as the caller; attributes are as fresh as this COMPOUND needs them.
+  xdr::nfsstat4 enter(FileCall& call, CurrentHandle& handle, Use use);
+  xdr::nfsstat4 enter(FileCall& call, Use use) { return enter(call, current, use); }
+  /// The same for a directory, else NFS4ERR_NOTDIR.
+  xdr::nfsstat4 enter_directory(FileCall& call, CurrentHandle& handle, Use use);
+
+  /// The reply waits until the object's changes are on stable storage, and until names and
+  /// attributes are where the export is `sync`.
+  void wait_for(FileCall& call, const Resolved& object, bool data_only = false);
+  void wait_for_metadata(FileCall& call, const Resolved& object);
+  /// The result of the operation ends with the write verifier, which is to be the one in force
+  /// after the sync.
+  void note_verifier() { verifier_noted_ = true; }
+
+  /// Whose session it is, from minor version 1 on; else whom the operation's client id named. 0:
+  /// nobody's.
+  ClientId client_id() const { return client_id_; }
+  void set_client(ClientId client) { client_id_ = client; }
+  OpenStates::Asker asker() const { return {client_id_, minor_version_}; }
+  /// READ, WRITE, SETATTR of the size: may the stateid do `access` (kShareRead, kShareWrite) to the
+  /// current file? Takes the state's lock.
+  xdr::nfsstat4 may_access(const xdr::stateid4& stateid, std::uint8_t access);
+  /// Replaces the special stateid "current".
+  Stateid real(const xdr::stateid4& stateid) const;
+
+  // --- for SEQUENCE and its kin ---
+
+  /// The request runs in that slot from now on: finish() keeps the reply there.
+  void runs_in(const Session& session, SlotId slot, bool cache_this);
+  /// It goes by that session, but in no slot: a retry whose reply was not kept.
+  void goes_by(const Session& session);
+  /// The whole reply is a kept one; nothing more is run. False: not before retry(kNeedRoom).
+  bool reply_with(std::span<const std::byte> kept);
+  /// The next operation gets NFS4ERR_RETRY_UNCACHED_REP.
+  void reply_uncached() { uncached_retry_ = true; }
+  std::uint64_t fingerprint() const { return fingerprint_; }
+  bool in_session() const { return in_session_; }
+  const SessionId& session() const { return session_; }
+
+ private:
+  static Compound& take(ServerContext& server, Request& request);
+  Outcome begin(xdr::Decoder& args, xdr::Encoder& result);
+  Outcome run(xdr::Encoder& result);
+  /// One operation. False: stop here.
+  bool step();
+  xdr::nfsstat4 run_measured(std::uint32_t number);
+  xdr::nfsstat4 prepare(const Operation& operation);
+  void write_error(std::uint32_t number, xdr::nfsstat4 status);
+  void write_head(xdr::nfsstat4 status);
+  void end_slot(const xdr::Encoder& result);
+  void fail_awaited(xdr::Encoder& result, int error);
+  std::size_t reply_bytes() const;
+  void clear();
+
+  ServerContext* server_ = nullptr;
+  Request* request_ = nullptr;
+  xdr::Encoder* result_ = nullptr;  // while it runs
+  xdr::Decoder decoder_{{}};
+  std::string_view tag_;
+  std::uint32_t minor_version_ = 0;
+  std::uint32_t count_ = 0;
+  std::uint32_t index_ = 0;
+  xdr::nfsstat4 status_ = xdr::nfsstat4::NFS4_OK;
+  Outcome retry_ = Outcome::kReply;
+  std::size_t head_mark_ = 0;       // of COMPOUND4res
+  std::size_t count_mark_ = 0;      // of resarray_len
+  std::size_t operation_mark_ = 0;  // of the result of the operation at hand
+  std::uint32_t results_ = 0;
+  bool changed_ = false;  // something that must not be done twice was done
+
+  /// The first operation whose change the reply waits for.
+  struct Awaited {
+    std::size_t mark = 0;
+    std::uint32_t index = 0;
+    std::uint32_t number = 0;
+  };
+  std::optional<Awaited> awaited_;
+  std::uint32_t number_ = 0;  // of the operation at hand
+  /// How long operations took on a worker, for the loop's thread to learn from.
+  struct Elapsed {
+    std::uint32_t number = 0;
+    std::uint64_t ns = 0;
+  };
+  static constexpr std::size_t kMostElapsed = 8;
+  std::array<Elapsed, kMostElapsed> elapsed_{};
+  std::size_t elapsed_count_ = 0;
+  static constexpr std::size_t kMostVerifiers = 4;
+  std::array<std::size_t, kMostVerifiers> verifier_marks_{};
+  std::size_t verifiers_ = 0;
+  bool verifier_noted_ = false;
+  std::size_t payload_used_ = 0;
+  std::vector<std::byte> scratch_;
+
+  bool in_session_ = false;
+  bool runs_in_slot_ = false;
+  bool cache_this_ = false;
+  bool uncached_retry_ = false;
+  bool replayed_ = false;
+  SessionId session_{};
+  SlotId slot_ = 0;
+  std::size_t max_response_ = BufferPool::kMaxBuffer;  // of the channel, payload included
+  std::size_t max_response_cached_ = 0;
+  std::uint64_t fingerprint_ = 0;
+  ClientId client_id_ = 0;
+};
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// GETATTR, SETATTR, VERIFY, NVERIFY and ACCESS (RFC 8881 18.7, 18.30, 18.31, 18.15, 18.1).
+#include <cerrno>
+
+#include "server/files/access_rights.h"
+#include "server/files/change_scope.h"
+#include "server/files/set_attributes.h"
+#include "server/nfs4/object_facts.h"
+#include "server/nfs4/operations.h"
+#include "server/nfs4/places.h"
+#include "server/nfs4/status.h"
+
+namespace nfsrdma::nfs4 {
+
+using xdr::nfsstat4;
+using enum xdr::nfsstat4;
+
+// --- facts
+// ----------------------------------------------------------------------------------------
+
+AttributeFacts common_facts(Compound& compound) {
+  AttributeFacts facts;
+  facts.minor_version = compound.minor_version();
+  facts.lease_seconds = compound.state().lease_seconds();
+  facts.rtmax = compound.server().rtmax();
+  facts.wtmax = compound.server().wtmax();
+  return facts;
+}
+
+AttributeFacts pseudo_facts(Compound& compound, const CurrentHandle& handle) {
+  const View view(compound);
+  AttributeFacts facts = common_facts(compound);
+  facts.attributes = view.fs().attributes(handle.node);
+  facts.change = view.fs().change();
+  facts.handle = handle.handle.bytes();
+  return facts;
+}
+
+nfsstat4 facts_of(Compound& compound, FileCall& call, CurrentHandle& handle,
+                  const xdr::bitmap4& mask, AttributeFacts* out) {
+  *out = common_facts(compound);
+  const FileEntry& file = *handle.object.file;
+  if (mask.has(xdr::fattr4_number::FATTR4_CHANGE)) {
+    if (const int error = compound.server().change_counter.look(
+            file.path_fd(), file.device(), file.inode(), &handle.object.attributes, &out->change)) {
+      return status_of_errno(error);
+    }
+  }
+  out->attributes = handle.object.attributes;
+  out->fsid = file.fsid();
+  out->handle = handle.handle.bytes();
+  out->path_fd = file.path_fd();
+  const MountPoint& top = *call.exported().top;
+  if (mask.has(xdr::fattr4_number::FATTR4_MOUNTED_ON_FILEID) && file.inode() == top.root_inode &&
+      file.device() == top.device) {
+    const View view(compound);
+    out->mounted_on_fileid = view.fs().mounted_on_fileid(call.exported().id, view.allow());
+  }
+  return NFS4_OK;
+}
+
+namespace {
+
+/// Of the current handle, whatever it is.
+nfsstat4 current_facts(Compound& compound, FileCall& call, const xdr::bitmap4& mask,
+                       AttributeFacts* out) {
+  if (compound.current.kind == CurrentHandle::Kind::kPseudo) {
+    *out = pseudo_facts(compound, compound.current);
+    return NFS4_OK;
+  }
+  const nfsstat4 status = compound.enter(call, Use::kLook);
+  return status == NFS4_OK ? facts_of(compound, call, compound.current, mask, out) : status;
+}
+
+/// NFS4ERR_SAME, NFS4ERR_NOT_SAME or what kept it from comparing.
+nfsstat4 compare(Compound& compound, const xdr::fattr4& theirs) {
+  FileCall call(compound.server(), compound.request());
+  AttributeFacts facts;
+  if (const nfsstat4 status = current_facts(compound, call, theirs.attrmask, &facts);
+      status != NFS4_OK) {
+    return status;
+  }
+  const nfsstat4 status =
+      compare_attributes(theirs, facts, compound.state().owner_names(), compound.may_block());
+  return status == NFS4ERR_DELAY && !compound.may_block() ? compound.retry(Outcome::kWouldBlock)
+                                                          : status;
+}
+
+/// A change of the size is a write: the stateid has to allow it.
+nfsstat4 check_size_change(Compound& compound, const xdr::stateid4& stateid) {
+  const CurrentHandle& handle = compound.current;
+  if (handle.object.file->is_directory()) return NFS4ERR_ISDIR;
+  if (!handle.object.file->is_regular()) {
+    return compound.minor_version() == 0 ? NFS4ERR_INVAL : NFS4ERR_WRONG_TYPE;
+  }
+  return compound.may_access(stateid, kShareWrite);
+}
+
+}  // namespace
+
+// --- the operations
+// -------------------------------------------------------------------------------
+
+nfsstat4 getattr(Compound& compound, const xdr::GETATTR4args& args, xdr::Encoder& result) {
+  if (const nfsstat4 bad = check_requested(args.attr_request, compound.minor_version());
+      bad != NFS4_OK) {
+    return bad;
+  }
+  FileCall call(compound.server(), compound.request());
+  AttributeFacts facts;
+  if (const nfsstat4 status = current_facts(compound, call, args.attr_request, &facts);
+      status != NFS4_OK) {
+    return status;
+  }
+  AttributeScratch scratch;
+  xdr::FileAttributes4 attributes;
+  const int error = fill_attributes(facts, args.attr_request, compound.state().owner_names(),
+                                    compound.may_block(), scratch, &attributes);
+  if (error == EAGAIN && !compound.may_block()) return compound.retry(Outcome::kWouldBlock);
+  if (error != 0) return status_of_errno(error);
+  result.u32(static_cast<std::uint32_t>(NFS4_OK));
+  xdr::encode(result, attributes);
+  return NFS4_OK;
+}
+
+nfsstat4 setattr(Compound& compound, const xdr::SETATTR4args& args, xdr::SETATTR4res& res) {
+  if (compound.current.kind == CurrentHandle::Kind::kPseudo) return NFS4ERR_ROFS;
+  WantedAttributes wanted;
+  if (const nfsstat4 bad =
+          decode_wanted(args.obj_attributes, Setting::kSetattr, compound.minor_version(),
+                        compound.state().owner_names(), compound.may_block(), &wanted);
+      bad != NFS4_OK) {
+    return bad == NFS4ERR_DELAY && !compound.may_block() ? compound.retry(Outcome::kWouldBlock)
+                                                         : bad;
+  }
+  FileCall call(compound.server(), compound.request());
+  if (const nfsstat4 status = compound.enter(call, Use::kChange); status != NFS4_OK) return status;
+  if (wanted.values.size) {
+    if (const nfsstat4 bad = check_size_change(compound, args.stateid); bad != NFS4_OK) return bad;
+  }
+  Resolved& object = compound.current.object;
+  ChangeScope scope(compound.server(), object);
+  wanted.resolve_mode(scope.before().st_mode);
+  const int error = set_attributes(call, object, wanted.values);
+  scope.finish();
+  if (error != 0) return status_of_errno(error);
+  res.attrsset = wanted.requested;
+  compound.wait_for_metadata(call, object);
+  return NFS4_OK;
+}
+
+nfsstat4 verify(Compound& compound, const xdr::VERIFY4args& args, xdr::VERIFY4res&) {
+  const nfsstat4 verdict = compare(compound, args.obj_attributes);
+  return verdict == NFS4ERR_SAME ? NFS4_OK : verdict;
+}
+
+nfsstat4 nverify(Compound& compound, const xdr::NVERIFY4args& args, xdr::NVERIFY4res&) {
+  const nfsstat4 verdict = compare(compound, args.obj_attributes);
+  return verdict == NFS4ERR_NOT_SAME ? NFS4_OK : verdict;
+}
+
+nfsstat4 access(Compound& compound, const xdr::ACCESS4args& args, xdr::ACCESS4res& res) {
+  constexpr std::uint32_t kOld = xdr::ACCESS4_READ | xdr::ACCESS4_LOOKUP | xdr::ACCESS4_MODIFY |
+                                 xdr::ACCESS4_EXTEND | xdr::ACCESS4_DELETE | xdr::ACCESS4_EXECUTE;
+  constexpr std::uint32_t kXattr = xdr::ACCESS4_XAREAD | xdr::ACCESS4_XAWRITE | xdr::ACCESS4_XALIST;
+  const std::uint32_t known = compound.minor_version() < 2 ? kOld : kOld | kXattr;
+  if ((args.access & ~known) != 0) return NFS4ERR_INVAL;
+  if (compound.current.kind == CurrentHandle::Kind::kPseudo) {
+    res.resok4.supported = args.access & kOld & ~xdr::ACCESS4_EXECUTE;
+    res.resok4.access = args.access & (xdr::ACCESS4_READ | xdr::ACCESS4_LOOKUP);
+    return NFS4_OK;
+  }
+  FileCall call(compound.server(), compound.request());
+  if (const nfsstat4 status = compound.enter(call, Use::kLook); status != NFS4_OK) return status;
+  const FileEntry& file = *compound.current.object.file;
+  res.resok4.supported = args.access & access_supported(file);
+  res.resok4.access = access_granted(file, args.access, call.access().read_only);
+  return NFS4_OK;
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// READ, WRITE, COMMIT and READLINK (RFC 8881 18.22, 18.32, 18.3, 18.24). How the data travels, and
+// what waits for the disk, is as in version 3 (server/nfs3/proc_read.cc, proc_write.cc).
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include "server/files/change_scope.h"
+#include "server/files/file_data.h"
+#include "server/nfs4/operations.h"
+#include "server/nfs4/status.h"
+
+namespace nfsrdma::nfs4 {
+
+using xdr::nfsstat4;
+using enum xdr::nfsstat4;
+
+namespace {
+
+/// What READ, WRITE and COMMIT say of what is no regular file.
+nfsstat4 check_regular(const Compound& compound, const CurrentHandle& handle) {
+  if (handle.kind == CurrentHandle::Kind::kPseudo) return NFS4ERR_ISDIR;
+  if (handle.object.file->is_regular()) return NFS4_OK;
+  if (handle.object.file->is_directory()) return NFS4ERR_ISDIR;
+  if (compound.minor_version() == 0) return NFS4ERR_INVAL;
+  return S_ISLNK(handle.object.attributes.st_mode) ? NFS4ERR_SYMLINK : NFS4ERR_WRONG_TYPE;
+}
+
+xdr::verifier4 verifier_of(Compound& compound) {
+  xdr::verifier4 bytes;
+  store_be64(bytes.data(), compound.server().verifier.value());
+  return bytes;
+}
+
+}  // namespace
+
+nfsstat4 read(Compound& compound, const xdr::READ4args& args, xdr::READ4res& res) {
+  if (compound.current.kind == CurrentHandle::Kind::kPseudo) return NFS4ERR_ISDIR;
+  FileCall call(compound.server(), compound.request());
+  if (const nfsstat4 status = compound.enter(call, Use::kLook); status != NFS4_OK) return status;
+  CurrentHandle& handle = compound.current;
+  if (const nfsstat4 bad = check_regular(compound, handle); bad != NFS4_OK) return bad;
+  if (const nfsstat4 bad = compound.may_access(args.stateid, kShareRead); bad != NFS4_OK) {
+    return bad;
+  }
+  int fd = -1;
+  if (const int error = call.server().files.data_fd(*handle.object.file, call.caller(), kRightRead,
+                                                    handle.object.attributes, &fd)) {
+    return status_of_errno(error);
+  }
+  const auto file_size = static_cast<std::uint64_t>(handle.object.attributes.st_size);
+  const std::uint64_t left = args.offset < file_size ? file_size - args.offset : 0;
+  const std::size_t want = std::min<std::uint64_t>({args.count, compound.server().rtmax(), left});
+  if (want == 0) {
+    res.resok4.eof = left == 0;
+    return NFS4_OK;
+  }
+  MutableByteSpan room;
+  if (const nfsstat4 status = compound.payload_room(want, &room); status != NFS4_OK) return status;
+  std::size_t size = 0;
+  int error = 0;
+  switch (read_data(fd, compound.may_block(), room, args.offset, &size, &error)) {
+    case Got::kWouldBlock:
+      return compound.retry(Outcome::kWouldBlock);
+    case Got::kError:
+      return status_of_errno(error);
+    case Got::kData:
+      break;
+  }
+  res.resok4.eof = size < room.size() || size == left;
+  res.resok4.data.bytes = room.first(size);
+  compound.use_payload(size);
+  return NFS4_OK;
+}
+
+nfsstat4 write(Compound& compound, const xdr::WRITE4args& args, xdr::WRITE4res& res) {
+  if (compound.current.kind == CurrentHandle::Kind::kPseudo) return NFS4ERR_ISDIR;
+  if (!xdr::is_known(args.stable)) return NFS4ERR_INVAL;
+  FileCall call(compound.server(), compound.request());
+  if (const nfsstat4 status = compound.enter(call, Use::kChange); status != NFS4_OK) return status;
+  Resolved& file = compound.current.object;
+  if (const nfsstat4 bad = check_regular(compound, compound.current); bad != NFS4_OK) return bad;
+  if (const nfsstat4 bad = compound.may_access(args.stateid, kShareWrite); bad != NFS4_OK) {
+    return bad;
+  }
+  ChangeScope scope(compound.server(), file);
+  const struct stat before = file.attributes;
+  // Before the write: should an fsync fail from here on, the client must see a difference.
+  res.resok4.writeverf = verifier_of(compound);
+  int fd = -1;
+  std::size_t written = 0;
+  int error = call.server().files.data_fd(*file.file, call.caller(), kRightWrite, before, &fd);
+  if (error == 0) {
+    file.file->unstable.store(true, std::memory_order_release);
+    error = write_data(fd, args.data.bytes, args.offset, &written);
+  }
+  scope.finish();
+  call.server().files.note_own_change(*file.file, before, file.attributes);
+  if (error != 0) return status_of_errno(error);
+  res.resok4.count = static_cast<std::uint32_t>(written);
+  res.resok4.committed = args.stable;
+  if (args.stable != xdr::stable_how4::UNSTABLE4) {
+    compound.wait_for(call, file, args.stable == xdr::stable_how4::DATA_SYNC4);
+    compound.note_verifier();
+  }
+  return NFS4_OK;
+}
+
+nfsstat4 commit(Compound& compound, const xdr::COMMIT4args&, xdr::COMMIT4res& res) {
+  if (compound.current.kind == CurrentHandle::Kind::kPseudo) return NFS4ERR_ISDIR;
+  FileCall call(compound.server(), compound.request());
+  if (const nfsstat4 status = compound.enter(call, Use::kChange); status != NFS4_OK) return status;
+  Resolved& file = compound.current.object;
+  if (const nfsstat4 bad = check_regular(compound, compound.current); bad != NFS4_OK) return bad;
+  res.resok4.writeverf = verifier_of(compound);
+  if (call.server().files.sync_fd(*file.file) < 0) return status_of_errno(errno);
+  // Whatever comes later sets it again.
+  file.file->unstable.store(false, std::memory_order_release);
+  compound.wait_for(call, file);
+  compound.note_verifier();
+  return NFS4_OK;
+}
+
+nfsstat4 readlink(Compound& compound, const xdr::Void&, xdr::READLINK4res& res) {
+  const nfsstat4 kNoLink = compound.minor_version() == 0 ? NFS4ERR_INVAL : NFS4ERR_WRONG_TYPE;
+  if (compound.current.kind == CurrentHandle::Kind::kPseudo) return kNoLink;
+  FileCall call(compound.server(), compound.request());
+  if (const nfsstat4 status = compound.enter(call, Use::kLook); status != NFS4_OK) return status;
+  const Resolved& object = compound.current.object;
+  if (!S_ISLNK(object.attributes.st_mode)) return kNoLink;
+  MutableByteSpan room;
+  if (const nfsstat4 status = compound.payload_room(PATH_MAX, &room); status != NFS4_OK) {
+    return status;
+  }
+  const ssize_t n =
+      ::readlinkat(object.file->path_fd(), "", reinterpret_cast<char*>(room.data()), room.size());
+  if (n < 0) return status_of_errno(errno);
+  res.resok4.link.bytes = room.first(static_cast<std::size_t>(n));
+  compound.use_payload(static_cast<std::size_t>(n));
+  return NFS4_OK;
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// OPEN (RFC 8881 18.16, RFC 7530 16.16): find or make the file, ask the kernel whether the caller
+// may, enter the open into the state, cut the file when that was asked for. In this order: nothing
+// is cut that somebody else has denied writing to, and nobody holds an open that he may not have.
+//
+// No delegations are given yet; a 4.1 client that said what it wants hears why it gets none.
+#include <cerrno>
+
+#include "server/files/change_scope.h"
+#include "server/files/create_file.h"
+#include "server/files/default_acl.h"
+#include "server/files/set_attributes.h"
+#include "server/nfs4/attributes.h"
+#include "server/nfs4/change_info.h"
+#include "server/nfs4/operations.h"
+#include "server/nfs4/places.h"
+#include "server/nfs4/status.h"
+
+namespace nfsrdma::nfs4 {
+
+using xdr::nfsstat4;
+using enum xdr::nfsstat4;
+using xdr::createmode4;
+using xdr::open_claim_type4;
+
+namespace {
+
+constexpr std::uint32_t kWants = xdr::OPEN4_SHARE_ACCESS_WANT_DELEG_MASK |
+                                 xdr::OPEN4_SHARE_ACCESS_WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL |
+                                 xdr::OPEN4_SHARE_ACCESS_WANT_PUSH_DELEG_WHEN_UNCONTENDED;
+
+/// One OPEN on its way.
+struct Opening {
+  Opening(Compound& its_compound, const xdr::OPEN4args& its_args, xdr::OPEN4resok& its_res)
+      : compound(its_compound), args(its_args), res(its_res) {
+    owner.assign(reinterpret_cast<const char*>(args.owner.owner.data()), args.owner.owner.size());
+  }
+
+  Compound& compound;
+  const xdr::OPEN4args& args;
+  xdr::OPEN4resok& res;
+  std::string owner;
+  Share share;
+  bool made = false;
+  bool ours = false;                  // made now, or by an earlier try of the same exclusive OPEN
+  bool truncate = false;              // an existing file is to be cut to no bytes
+  std::optional<std::uint64_t> size;  // asked for with the creation
+  CurrentHandle file;
+};
+
+nfsstat4 check_arguments(Opening& opening) {
+  const xdr::OPEN4args& args = opening.args;
+  const bool old = opening.compound.minor_version() == 0;
+  const std::uint32_t wants = args.share_access & ~xdr::OPEN4_SHARE_ACCESS_BOTH;
+  if ((wants & ~(old ? 0 : kWants)) != 0) return NFS4ERR_INVAL;
+  opening.share = {static_cast<std::uint8_t>(args.share_access & xdr::OPEN4_SHARE_ACCESS_BOTH),
+                   static_cast<std::uint8_t>(std::min(args.share_deny, 255u))};
+  if (!valid(opening.share)) return NFS4ERR_INVAL;
+  const bool creates = args.openhow.opentype == xdr::opentype4::OPEN4_CREATE;
+  switch (args.claim.claim) {
+    case open_claim_type4::CLAIM_NULL:
+      return NFS4_OK;
+    case open_claim_type4::CLAIM_PREVIOUS:
+      return creates ? NFS4ERR_INVAL : NFS4_OK;
+    case open_claim_type4::CLAIM_FH:
+      if (old) return NFS4ERR_BADXDR;
+      return creates ? NFS4ERR_INVAL : NFS4_OK;
+    case open_claim_type4::CLAIM_DELEGATE_CUR:
+    case open_claim_type4::CLAIM_DELEG_CUR_FH:
+      return NFS4ERR_BAD_STATEID;  // nobody has a delegation
+    case open_claim_type4::CLAIM_DELEGATE_PREV:
+    case open_claim_type4::CLAIM_DELEG_PREV_FH:
+      return NFS4ERR_NOTSUPP;
+  }
+  return NFS4ERR_INVAL;
+}
+
+/// May the client have new state, or reclaim some?
+nfsstat4 check_grace(Opening& opening) {
+  Compound& compound = opening.compound;
+  ServerState& state = compound.state();
+  {
+    std::lock_guard lock(state.mutex);
+    const Client* client = state.clients.find(compound.client_id());
+    if (client == nullptr) {
+      return compound.minor_version() == 0 ? NFS4ERR_STALE_CLIENTID : NFS4ERR_BADSESSION;
+    }
+    const bool reclaims = opening.args.claim.claim == open_claim_type4::CLAIM_PREVIOUS;
+    const auto verdict =
+        reclaims ? state.grace.reclaim(client->owner.id, state.now())
+                 : state.grace.make_new(client->owner.id, client->has_sessions, state.now());
+    if (verdict != GracePeriod::Verdict::kGo || reclaims) return status_of(verdict);
+  }
+  if (!state.must_settle()) return NFS4_OK;
+  if (!compound.may_block()) return compound.retry(Outcome::kWouldBlock);
+  return state.settle().ok() ? NFS4_OK : NFS4ERR_DELAY;
+}
+
+nfsstat4 to_new_file(Opening& opening, const Resolved& directory, NewFile* wanted,
+                     WantedAttributes* attributes) {
+  Compound& compound = opening.compound;
+  const xdr::createhow4& how = opening.args.openhow.how;
+  const xdr::fattr4* given = &how.createattrs;
+  Setting setting = Setting::kCreate;
+  switch (how.mode) {
+    case createmode4::UNCHECKED4:
+      wanted->how = NewFile::How::kUnchecked;
+      break;
+    case createmode4::GUARDED4:
+      wanted->how = NewFile::How::kGuarded;
+      break;
+    case createmode4::EXCLUSIVE4:
+      wanted->how = NewFile::How::kExclusive;
+      wanted->verifier = how.createverf;
+      return NFS4_OK;
+    case createmode4::EXCLUSIVE4_1:
+      if (compound.minor_version() == 0) return NFS4ERR_BADXDR;
+      wanted->how = NewFile::How::kExclusive;
+      wanted->verifier = how.ch_createboth.cva_verf;
+      given = &how.ch_createboth.cva_attrs;
+      setting = Setting::kExclusiveCreate;
+      break;
+  }
+  const nfsstat4 bad =
+      decode_wanted(*given, setting, compound.minor_version(), compound.state().owner_names(),
+                    compound.may_block(), attributes);
+  if (bad == NFS4ERR_DELAY && !compound.may_block()) return compound.retry(Outcome::kWouldBlock);
+  if (bad != NFS4_OK) return bad;
+  if (attributes->umask) attributes->apply_umask(has_default_acl(*directory.file));
+  wanted->attributes = attributes->values;
+  // An existing file is cut only once the open stands.
+  opening.size = std::exchange(wanted->attributes.size, std::nullopt);
+  return NFS4_OK;
+}
+
+/// What can be opened is a regular file.
+nfsstat4 check_type(const Compound& compound, const CurrentHandle& handle) {
+  if (handle.kind == CurrentHandle::Kind::kPseudo) return NFS4ERR_ISDIR;
+  const mode_t mode = handle.object.attributes.st_mode;
+  if (S_ISREG(mode)) return NFS4_OK;
+  if (S_ISDIR(mode)) return NFS4ERR_ISDIR;
+  if (S_ISLNK(mode) || compound.minor_version() == 0) return NFS4ERR_SYMLINK;
+  return NFS4ERR_WRONG_TYPE;
+}
+
+/// CLAIM_NULL without creation.
+nfsstat4 find_file(Opening& opening, FileCall& call, Resolved& directory) {
+  Resolved found;
+  const int error = call.server().resolver.lookup(call.exported(), *directory.file,
+                                                  opening.args.claim.file, &found);
+  if (error == EXDEV) return NFS4ERR_ACCESS;
+  if (error != 0) return status_of_errno(error);
+  opening.file = CurrentHandle::of(std::move(found));
+  return NFS4_OK;
+}
+
+nfsstat4 make_file(Opening& opening, FileCall& call, Resolved& directory) {
+  NewFile wanted;
+  WantedAttributes attributes;
+  if (const nfsstat4 bad = to_new_file(opening, directory, &wanted, &attributes); bad != NFS4_OK) {
+    return bad;
+  }
+  Resolved object;
+  if (const int error =
+          create_file(call, directory, opening.args.claim.file, wanted, &object, &opening.made)) {
+    // What is there and is no file says so.
+    if (error != EEXIST || wanted.how != NewFile::How::kUnchecked) return status_of_errno(error);
+    return find_file(opening, call, directory);
+  }
+  opening.file = CurrentHandle::of(std::move(object));
+  opening.ours = opening.made || wanted.how == NewFile::How::kExclusive;
+  if (opening.made) {
+    opening.res.attrset = attributes.requested;
+    if (opening.size.value_or(0) == 0) opening.size.reset();
+  } else {
+    // Of the attributes, an existing file takes only the size, and only to become empty.
+    opening.truncate = opening.size == 0u;
+    opening.size.reset();
+    if (opening.truncate) opening.res.attrset.set(xdr::fattr4_number::FATTR4_SIZE);
+  }
+  // Times that hold a verifier were set as well (RFC 8881 18.16.3).
+  if (wanted.how == NewFile::How::kExclusive && opening.made) {
+    opening.res.attrset.set(xdr::fattr4_number::FATTR4_TIME_ACCESS_SET);
+    opening.res.attrset.set(xdr::fattr4_number::FATTR4_TIME_MODIFY_SET);
+  }
+  return NFS4_OK;
+}
+
+/// The kernel's word on what the open is for. Whoever made the file may use it whatever its mode.
+nfsstat4 check_rights(const Opening& opening) {
+  if (opening.ours) return NFS4_OK;
+  std::uint8_t wanted = 0;
+  if ((opening.share.access & kShareRead) != 0) wanted |= kRightRead;
+  if ((opening.share.access & kShareWrite) != 0 || opening.truncate) wanted |= kRightWrite;
+  const FileEntry& file = *opening.file.object.file;
+  const std::uint8_t have = FdCache::rights(file, wanted);
+  if (have == wanted) return NFS4_OK;
+  // Who may execute may read (decisions.md 2): the client has to, to execute it.
+  const bool executes = wanted == kRightRead && FdCache::rights(file, kRightExecute) != 0;
+  return executes ? NFS4_OK : NFS4ERR_ACCESS;
+}
+
+/// Enters the open. Expired clients whose opens are in the way lose them.
+nfsstat4 enter_state(Opening& opening) {
+  Compound& compound = opening.compound;
+  ServerState& state = compound.state();
+  const FileEntry& file = *opening.file.object.file;
+  const FileKey key = file_key(file);
+  std::lock_guard lock(state.mutex);
+  Client* client = state.clients.find(compound.client_id());
+  if (client == nullptr) return NFS4ERR_EXPIRED;
+  auto answer = state.opens.open(compound.asker(), opening.owner, key, opening.share);
+  if (answer.status == OpenStates::Status::kShareDenied &&
+      state.end_expired(state.opens.in_the_way(compound.asker(), key, opening.share))) {
+    answer = state.opens.open(compound.asker(), opening.owner, key, opening.share);
+  }
+  if (answer.status != OpenStates::Status::kOk) {
+    return status_of(answer.status, compound.minor_version());
+  }
+  state.hold_file(FilePin::another(*opening.file.object.file));
+  state.count_holds(*client);
+  opening.res.stateid = {answer.stateid.seqid, answer.stateid.other};
+  compound.current_stateid = answer.stateid;
+  return NFS4_OK;
+}
+
+/// What was asked of the file's size, now that the open stands. As the caller.
+nfsstat4 set_size(Opening& opening, FileCall& call) {
+  if (!opening.truncate && !opening.size) return NFS4_OK;
+  NewAttributes only_size;
+  only_size.size = opening.size.value_or(0);
+  Resolved& object = opening.file.object;
+  ChangeScope scope(call.server(), object);
+  const int error = set_attributes(call, object, only_size);
+  scope.finish();
+  if (error != 0) return status_of_errno(error);
+  opening.compound.wait_for_metadata(call, object);
+  return NFS4_OK;
+}
+
+void say_no_delegation(Opening& opening) {
+  if (opening.compound.minor_version() == 0) return;
+  const std::uint32_t want = opening.args.share_access & xdr::OPEN4_SHARE_ACCESS_WANT_DELEG_MASK;
+  if (want == xdr::OPEN4_SHARE_ACCESS_WANT_NO_PREFERENCE) return;
+  opening.res.delegation.delegation_type = xdr::open_delegation_type4::OPEN_DELEGATE_NONE_EXT;
+  opening.res.delegation.od_whynone.ond_why =
+      want == xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG ? xdr::why_no_delegation4::WND4_NOT_WANTED
+      : want == xdr::OPEN4_SHARE_ACCESS_WANT_CANCEL ? xdr::why_no_delegation4::WND4_CANCELLED
+                                                    : xdr::why_no_delegation4::WND4_RESOURCE;
+}
+
+/// CLAIM_NULL: the current handle is the directory.
+nfsstat4 open_by_name(Opening& opening) {
+  Compound& compound = opening.compound;
+  if (const nfsstat4 bad = check_component(opening.args.claim.file); bad != NFS4_OK) return bad;
+  const bool creates = opening.args.openhow.opentype == xdr::opentype4::OPEN4_CREATE;
+  if (compound.current.kind == CurrentHandle::Kind::kPseudo) {
+    if (creates) return NFS4ERR_ROFS;
+    View view(compound);
+    const auto place =
+        view.fs().lookup(compound.current.node, opening.args.claim.file, view.allow());
+    CurrentHandle found;
+    const nfsstat4 status = view.go_to(place, NFS4ERR_NOENT, &found);
+    return status == NFS4_OK ? NFS4ERR_ISDIR : status;
+  }
+  FileCall call(compound.server(), compound.request());
+  const bool writes = (opening.share.access & kShareWrite) != 0;
+  nfsstat4 status = compound.enter_directory(call, compound.current,
+                                             creates || writes ? Use::kChange : Use::kLook);
+  if (status != NFS4_OK) return status;
+  Resolved& directory = compound.current.object;
+  if (creates) {
+    ChangeScope scope(compound.server(), directory);
+    status = make_file(opening, call, directory);
+    scope.finish();
+    opening.res.cinfo = change_info(scope);
+  } else {
+    status = find_file(opening, call, directory);
+    const std::uint64_t change = change_of_time(directory.attributes.st_ctim);
+    opening.res.cinfo = {false, change, change};
+  }
+  if (status != NFS4_OK) return status;
+  status = check_type(compound, opening.file);
+  if (status == NFS4_OK) status = check_rights(opening);
+  if (status == NFS4_OK) status = enter_state(opening);
+  if (status != NFS4_OK) return status;
+  if (opening.made) {
+    compound.wait_for_metadata(call, directory);
+    compound.wait_for_metadata(call, opening.file.object);
+  }
+  return set_size(opening, call);
+}
+
+/// CLAIM_FH and CLAIM_PREVIOUS: the current handle is the file.
+nfsstat4 open_by_handle(Opening& opening) {
+  Compound& compound = opening.compound;
+  if (compound.current.kind == CurrentHandle::Kind::kPseudo) return NFS4ERR_ISDIR;
+  FileCall call(compound.server(), compound.request());
+  const bool writes = (opening.share.access & kShareWrite) != 0;
+  nfsstat4 status = compound.enter(call, writes ? Use::kChange : Use::kLook);
+  if (status != NFS4_OK) return status;
+  opening.file = compound.current.copy();
+  status = check_type(compound, opening.file);
+  // Whoever reclaims has had the open.
+  const bool reclaims = opening.args.claim.claim == open_claim_type4::CLAIM_PREVIOUS;
+  if (status == NFS4_OK && !reclaims) status = check_rights(opening);
+  if (status == NFS4_OK) status = enter_state(opening);
+  if (status == NFS4ERR_SHARE_DENIED && reclaims) return NFS4ERR_RECLAIM_CONFLICT;
+  return status;
+}
+
+}  // namespace
+
+nfsstat4 open(Compound& compound, const xdr::OPEN4args& args, xdr::OPEN4res& res) {
+  Opening opening(compound, args, res.resok4);
+  nfsstat4 status = check_arguments(opening);
+  if (status == NFS4_OK) status = check_grace(opening);
+  if (status != NFS4_OK) return status;
+  status = args.claim.claim == open_claim_type4::CLAIM_NULL ? open_by_name(opening)
+                                                            : open_by_handle(opening);
+  if (status != NFS4_OK) return status;
+  res.resok4.rflags = xdr::OPEN4_RESULT_LOCKTYPE_POSIX;
+  if (compound.minor_version() != 0) res.resok4.rflags |= xdr::OPEN4_RESULT_PRESERVE_UNLINKED;
+  say_no_delegation(opening);
+  const Stateid stateid = compound.current_stateid;
+  compound.current = std::move(opening.file);
+  compound.current.fresh = true;
+  compound.current_stateid = stateid;
+  return NFS4_OK;
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// CLOSE, OPEN_DOWNGRADE, TEST_STATEID, FREE_STATEID (RFC 8881 18.2, 18.18, 18.48, 18.38), and
+// DELEGRETURN, DELEGPURGE, for which there is nothing yet.
+#include "server/nfs4/operations.h"
+#include "server/nfs4/status.h"
+
+namespace nfsrdma::nfs4 {
+
+using xdr::nfsstat4;
+using enum xdr::nfsstat4;
+
+namespace {
+
+xdr::stateid4 to_wire(const Stateid& stateid) {
+  return {stateid.seqid, stateid.other};
+}
+
+/// State is of regular files.
+nfsstat4 check_file(const Compound& compound) {
+  const CurrentHandle& handle = compound.current;
+  if (handle.kind != CurrentHandle::Kind::kObject || !handle.object.file)
+    return NFS4ERR_BAD_STATEID;
+  return NFS4_OK;
+}
+
+void count_holds(ServerState& state, ClientId id) {
+  if (Client* client = state.clients.find(id)) state.count_holds(*client);
+}
+
+}  // namespace
+
+nfsstat4 close(Compound& compound, const xdr::CLOSE4args& args, xdr::CLOSE4res& res) {
+  if (const nfsstat4 bad = check_file(compound); bad != NFS4_OK) return bad;
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  const auto answer = state.opens.close(compound.asker(), compound.real(args.open_stateid));
+  if (answer.status != OpenStates::Status::kOk) {
+    return status_of(answer.status, compound.minor_version());
+  }
+  state.let_go_of(file_key(*compound.current.object.file));
+  count_holds(state, compound.client_id());
+  res.resok4 = to_wire(answer.stateid);
+  compound.current_stateid = answer.stateid;
+  return NFS4_OK;
+}
+
+nfsstat4 open_downgrade(Compound& compound, const xdr::OPEN_DOWNGRADE4args& args,
+                        xdr::OPEN_DOWNGRADE4res& res) {
+  if (const nfsstat4 bad = check_file(compound); bad != NFS4_OK) return bad;
+  // What a 4.1 client wants of delegations may stand there too.
+  const std::uint32_t access = args.share_access & 0xff;
+  if (compound.minor_version() == 0 && access != args.share_access) return NFS4ERR_INVAL;
+  if (access > 255 || args.share_deny > 255) return NFS4ERR_INVAL;
+  const Share share{static_cast<std::uint8_t>(access), static_cast<std::uint8_t>(args.share_deny)};
+  if (!valid(share)) return NFS4ERR_INVAL;
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  const auto answer =
+      state.opens.open_downgrade(compound.asker(), compound.real(args.open_stateid), share);
+  if (answer.status != OpenStates::Status::kOk) {
+    return status_of(answer.status, compound.minor_version());
+  }
+  res.resok4.open_stateid = to_wire(answer.stateid);
+  compound.current_stateid = answer.stateid;
+  return NFS4_OK;
+}
+
+nfsstat4 test_stateid(Compound& compound, const xdr::TEST_STATEID4args& args,
+                      xdr::TEST_STATEID4res& res) {
+  ServerState& state = compound.state();
+  const MutableByteSpan scratch = compound.scratch(args.ts_stateids.count * sizeof(std::uint32_t));
+  xdr::Encoder encoder(scratch);
+  std::lock_guard lock(state.mutex);
+  for (const xdr::stateid4& stateid : args.ts_stateids) {
+    const auto status = state.opens.test(compound.asker(), {stateid.seqid, stateid.other});
+    encoder.u32(static_cast<std::uint32_t>(status_of(status, compound.minor_version())));
+  }
+  res.resok4.tsr_status_codes = {encoder.bytes(), args.ts_stateids.count};
+  return NFS4_OK;
+}
+
+nfsstat4 free_stateid(Compound& compound, const xdr::FREE_STATEID4args& args,
+                      xdr::FREE_STATEID4res&) {
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  const auto status = state.opens.free(compound.asker(), compound.real(args.fsa_stateid));
+  count_holds(state, compound.client_id());
+  return status_of(status, compound.minor_version());
+}
+
+nfsstat4 delegreturn(Compound&, const xdr::DELEGRETURN4args&, xdr::DELEGRETURN4res&) {
+  return NFS4ERR_BAD_STATEID;
+}
+
+nfsstat4 delegpurge(Compound&, const xdr::DELEGPURGE4args&, xdr::DELEGPURGE4res&) {
+  return NFS4ERR_NOTSUPP;  // CLAIM_DELEGATE_PREV is not, either
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// READDIR (RFC 8881 18.23). Cookies are the kernel's own (server/files/directory_reader.h), so
+// there is nothing that a cookie verifier could verify: it is always zero.
+#include <algorithm>
+#include <cerrno>
+
+#include "server/files/directory_reader.h"
+#include "server/nfs4/object_facts.h"
+#include "server/nfs4/operations.h"
+#include "server/nfs4/places.h"
+#include "server/nfs4/status.h"
+
+namespace nfsrdma::nfs4 {
+
+using xdr::nfsstat4;
+using enum xdr::nfsstat4;
+
+namespace {
+
+using Writer = xdr::DirectoryWriter<xdr::AttributedEntry4>;
+
+/// As long as other operations take, so many entries may take.
+constexpr std::uint32_t kEntriesPerUnit = 16;
+/// Longer listings of larger directories always run on a worker (as in server/nfs3).
+constexpr std::size_t kShortListing = 32 << 10;
+constexpr off_t kSmallDirectory = 8 << 10;
+constexpr std::size_t kMostListing = std::size_t{1} << 20;
+/// About how many times as long as the kernel's an entry with attributes is.
+constexpr std::size_t kGrowth = 5;
+
+/// One READDIR: what its entries have in common.
+struct Lister {
+  Compound& compound;
+  const xdr::READDIR4args& args;
+  AttributeScratch scratch;
+  nfsstat4 failed = NFS4_OK;
+
+  /// The entry's attributes, or why there are none. False: READDIR as a whole fails or waits.
+  bool describe(const AttributeFacts& facts, int error, std::uint64_t fileid,
+                xdr::FileAttributes4* out) {
+    if (error == 0) {
+      error = fill_attributes(facts, args.attr_request, compound.state().owner_names(),
+                              compound.may_block(), scratch, out);
+    }
+    if (error == 0) return true;
+    if (error == EAGAIN && !compound.may_block()) {
+      failed = compound.retry(Outcome::kWouldBlock);
+      return false;
+    }
+    const nfsstat4 status = error == EXDEV ? NFS4ERR_ACCESS : status_of_errno(error);
+    if (fill_entry_error(args.attr_request, status, fileid, out)) return true;
+    failed = status;
+    return false;
+  }
+};
+
+nfsstat4 list_pseudo(Lister& lister, Writer& writer, bool* eof) {
+  Compound& compound = lister.compound;
+  View view(compound);
+  bool full = false;
+  const auto listed = view.fs().list(
+      compound.current.node, lister.args.cookie, view.allow(), [&](const PseudoFs::Entry& found) {
+        xdr::AttributedEntry4 entry;
+        entry.cookie = found.cookie;
+        entry.name = found.name;
+        CurrentHandle handle;
+        AttributeFacts facts;
+        const nfsstat4 reached = view.go_to(found.place, NFS4ERR_NOENT, &handle);
+        if (compound.is_retry()) return false;
+        if (reached == NFS4_OK && handle.kind == CurrentHandle::Kind::kPseudo) {
+          facts = pseudo_facts(compound, handle);
+        } else if (reached == NFS4_OK) {
+          FileCall call(compound.server(), compound.request());
+          if (compound.enter(call, handle, Use::kLook) != NFS4_OK) return false;
+          lister.failed = facts_of(compound, call, handle, lister.args.attr_request, &facts);
+          if (lister.failed != NFS4_OK) return false;
+        }
+        if (!lister.describe(facts, reached == NFS4_OK ? 0 : ESTALE, found.fileid, &entry.attrs)) {
+          return false;
+        }
+        full = !writer.try_add(entry);
+        return !full;
+      });
+  if (listed == PseudoFs::Listing::kWouldBlock) return compound.retry(Outcome::kWouldBlock);
+  if (compound.is_retry()) return NFS4ERR_DELAY;
+  if (lister.failed != NFS4_OK) return lister.failed;
+  *eof = !full && listed == PseudoFs::Listing::kEnd;
+  return NFS4_OK;
+}
+
+nfsstat4 list_real(Lister& lister, FileCall& call, Writer& writer, bool* eof) {
+  Compound& compound = lister.compound;
+  Resolved& directory = compound.current.object;
+  DirectoryReader reader(call, directory);
+  const std::size_t chunk = lister.args.maxcount / kGrowth;
+  if (const int error = reader.open(lister.args.cookie, chunk)) {
+    return error == EINVAL ? NFS4ERR_BAD_COOKIE : status_of_errno(error);
+  }
+  AttributeFacts facts = common_facts(compound);
+  DirectoryEntry found;
+  int error = 0;
+  auto next = reader.next(&found, &error);
+  for (; next == DirectoryReader::Next::kEntry; next = reader.next(&found, &error)) {
+    xdr::AttributedEntry4 entry;
+    entry.cookie = found.cookie;
+    entry.name = found.name;
+    if (entry.name == "." || entry.name == "..") {
+      reader.take();
+      continue;
+    }
+    FileHandle handle;
+    ChangeCounter& changes = compound.server().change_counter;
+    const auto moment = changes.now(directory.file->device(), found.inode);
+    const int peeked =
+        call.server().resolver.peek(call.exported(), *directory.file, found.name, found.inode,
+                                    &handle, &facts.attributes, &facts.fsid);
+    if (peeked == ENOENT) {  // gone meanwhile
+      reader.take();
+      continue;
+    }
+    if (peeked == 0) facts.change = changes.value(facts.attributes, moment);
+    facts.handle = handle.bytes();
+    facts.mounted_on_fileid = found.inode;
+    if (!lister.describe(facts, peeked, found.inode, &entry.attrs)) return lister.failed;
+    if (!writer.try_add(entry)) break;
+    reader.take();
+  }
+  // An error behind some entries shows again when the client asks for the rest.
+  if (next == DirectoryReader::Next::kError && writer.count() == 0) return status_of_errno(error);
+  *eof = next == DirectoryReader::Next::kEnd;
+  return NFS4_OK;
+}
+
+nfsstat4 check(const xdr::READDIR4args& args, std::uint32_t minor_version) {
+  // 1 and 2 are kept for "." and "..", which have no entries.
+  if (args.cookie == 1 || args.cookie == 2) return NFS4ERR_BAD_COOKIE;
+  if (args.cookie != 0 && args.cookieverf != xdr::verifier4{}) return NFS4ERR_NOT_SAME;
+  return check_requested(args.attr_request, minor_version);
+}
+
+}  // namespace
+
+nfsstat4 readdir(Compound& compound, const xdr::READDIR4args& args, xdr::Encoder& result) {
+  if (const nfsstat4 bad = check(args, compound.minor_version()); bad != NFS4_OK) return bad;
+  FileCall call(compound.server(), compound.request());
+  const bool pseudo = compound.current.kind == CurrentHandle::Kind::kPseudo;
+  if (!pseudo) {
+    const nfsstat4 status = compound.enter_directory(call, compound.current, Use::kLook);
+    if (status == NFS4ERR_SYMLINK) return NFS4ERR_NOTDIR;
+    if (status != NFS4_OK) return status;
+    const bool is_long = args.maxcount > kShortListing &&
+                         compound.current.object.attributes.st_size > kSmallDirectory;
+    if (!compound.have_room(std::min<std::size_t>(args.maxcount, kMostListing) + 8)) {
+      return compound.retry(Outcome::kNeedRoom);
+    }
+    if (is_long && !compound.may_block()) return compound.retry(Outcome::kWouldBlock);
+  }
+  xdr::DirectoryLimits limits = xdr::directory_limits(args);
+  const std::size_t left = std::min(compound.room_left(), result.room());
+  limits.result_bytes = std::min(limits.result_bytes, left < 4 ? 0 : left - 4);
+  Writer writer(result, limits);
+  if (!writer.start({})) return NFS4ERR_TOOSMALL;
+  Lister lister{compound, args, {}};
+  bool eof = false;
+  const nfsstat4 status =
+      pseudo ? list_pseudo(lister, writer, &eof) : list_real(lister, call, writer, &eof);
+  if (status != NFS4_OK) return status;
+  if (writer.count() == 0 && !eof) return NFS4ERR_TOOSMALL;
+  compound.request().work_units = 1 + static_cast<std::uint32_t>(writer.count()) / kEntriesPerUnit;
+  writer.finish(eof);
+  return NFS4_OK;
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// SEQUENCE and what makes, binds and ends sessions (RFC 8881 18.33, 18.34, 18.36, 18.37, 18.46).
+#include <algorithm>
+#include <vector>
+
+#include "server/nfs4/operations.h"
+#include "server/nfs4/status.h"
+
+namespace nfsrdma::nfs4 {
+
+namespace {
+
+using xdr::nfsstat4;
+using enum xdr::nfsstat4;
+
+ChannelAttributes from_wire(const xdr::channel_attrs4& attrs) {
+  return {attrs.ca_headerpadsize,          attrs.ca_maxrequestsize, attrs.ca_maxresponsesize,
+          attrs.ca_maxresponsesize_cached, attrs.ca_maxoperations,  attrs.ca_maxrequests};
+}
+
+xdr::channel_attrs4 to_wire(const ChannelAttributes& attrs) {
+  return {attrs.header_pad,
+          attrs.max_request,
+          attrs.max_response,
+          attrs.max_response_cached,
+          attrs.max_operations,
+          attrs.max_requests,
+          {}};
+}
+
+constexpr std::uint32_t kSessionFlags = xdr::CREATE_SESSION4_FLAG_PERSIST |
+                                        xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN |
+                                        xdr::CREATE_SESSION4_FLAG_CONN_RDMA;
+
+/// Makes the session of a confirmed client; res.status says whether.
+void make_session(Compound& compound, Client& client, const xdr::CREATE_SESSION4args& args,
+                  const ChannelAttributes& fore, const ChannelAttributes& back,
+                  xdr::CREATE_SESSION4res& res) {
+  ServerState& state = compound.state();
+  const Session* session =
+      state.sessions.create(client, fore, back, compound.connection(), false, args.csa_cb_program);
+  if (session == nullptr) {
+    res.status = NFS4ERR_NOSPC;
+    return;
+  }
+  res.resok4.csr_sessionid = session->id;
+  res.resok4.csr_sequence = args.csa_sequence;
+  // Replies do not survive a restart, and a connection is in RDMA mode from its start or never.
+  res.resok4.csr_flags = 0;
+  res.resok4.csr_fore_chan_attrs = to_wire(fore);
+  res.resok4.csr_back_chan_attrs = to_wire(back);
+}
+
+/// Fills the SEQUENCE result of a request that is accepted.
+void accept(const Session& session, const xdr::SEQUENCE4args& args, xdr::SEQUENCE4resok& res) {
+  const std::uint32_t highest = session.slots.size() - 1;
+  res.sr_sessionid = args.sa_sessionid;
+  res.sr_sequenceid = args.sa_sequenceid;
+  res.sr_slotid = args.sa_slotid;
+  res.sr_highest_slotid = highest;
+  res.sr_target_highest_slotid = highest;
+}
+
+}  // namespace
+
+nfsstat4 create_session(Compound& compound, const xdr::CREATE_SESSION4args& args,
+                        xdr::Encoder& result) {
+  if ((args.csa_flags & ~kSessionFlags) != 0) return NFS4ERR_INVAL;
+  ServerState& state = compound.state();
+  // Before the sequence id is looked at, as in Linux's server: the client may ask for more under
+  // the same one.
+  ChannelAttributes fore = from_wire(args.csa_fore_chan_attrs);
+  ChannelAttributes back = from_wire(args.csa_back_chan_attrs);
+  if (!negotiate(state.most_fore(), &fore) || !negotiate(state.most_back(), &back)) {
+    return NFS4ERR_TOOSMALL;
+  }
+  std::lock_guard lock(state.mutex);
+  state.sweep_locked();
+  // A retry is known by its sequence id alone: it may come by another session, or by none.
+  ClientTable::Answer answer = state.clients.create_session(args.csa_clientid, args.csa_sequence, 0,
+                                                            compound.principal(), state.now());
+  state.end_clients(std::move(answer.ended));
+  if (answer.status == ClientTable::Status::kRetry) {
+    if (answer.verdict != SlotTable::Verdict::kReplay) {
+      // A retry while the first runs cannot be told from one out of order by the client.
+      return answer.verdict == SlotTable::Verdict::kInProgress ? NFS4ERR_DELAY
+                                                               : NFS4ERR_SEQ_MISORDERED;
+    }
+    const auto kept = answer.client->create_session.reply(0);
+    result.fixed_opaque(kept);
+    xdr::Decoder decoder(kept);
+    const auto status = static_cast<nfsstat4>(decoder.u32());
+    return status;
+  }
+  if (answer.status != ClientTable::Status::kOk) return status_of(answer.status);
+  xdr::CREATE_SESSION4res res;
+  make_session(compound, *answer.client, args, fore, back, res);
+  const std::size_t mark = result.mark();
+  xdr::encode(result, res);
+  answer.client->create_session.finish(0, result.bytes().subspan(mark));
+  return res.status;
+}
+
+nfsstat4 destroy_session(Compound& compound, const xdr::DESTROY_SESSION4args& args,
+                         xdr::DESTROY_SESSION4res&) {
+  const bool own = compound.in_session() && compound.session() == args.dsa_sessionid;
+  // Nothing can follow in a session that is no more (RFC 8881 18.37.3).
+  if (own && compound.index() + 1 != compound.count()) return NFS4ERR_NOT_ONLY_OP;
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  return status_of(state.sessions.destroy(args.dsa_sessionid, compound.connection(), own));
+}
+
+nfsstat4 sequence(Compound& compound, const xdr::SEQUENCE4args& args, xdr::SEQUENCE4res& res) {
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  Session* session = state.sessions.find(args.sa_sessionid);
+  if (session == nullptr) return NFS4ERR_BADSESSION;
+  if (args.sa_slotid >= session->slots.size()) return NFS4ERR_BADSLOT;
+  if (args.sa_highest_slotid < args.sa_slotid) return NFS4ERR_BAD_HIGH_SLOT;
+  if (compound.count() > session->fore.max_operations) return NFS4ERR_TOO_MANY_OPS;
+  if (compound.request().call->request_bytes() > session->fore.max_request) {
+    return NFS4ERR_REQ_TOO_BIG;
+  }
+  const SlotTable::Verdict verdict =
+      session->slots.begin(args.sa_slotid, args.sa_sequenceid, compound.fingerprint());
+  switch (verdict) {
+    case SlotTable::Verdict::kNew:
+      compound.runs_in(*session, args.sa_slotid, args.sa_cachethis);
+      break;
+    case SlotTable::Verdict::kReplay:
+      if (!compound.reply_with(session->slots.reply(args.sa_slotid))) {
+        return compound.retry(Outcome::kNeedRoom);
+      }
+      return NFS4_OK;
+    case SlotTable::Verdict::kUncached:
+      compound.goes_by(*session);
+      compound.reply_uncached();
+      break;
+    case SlotTable::Verdict::kInProgress:
+    case SlotTable::Verdict::kFalseRetry:
+    case SlotTable::Verdict::kMisordered:
+    case SlotTable::Verdict::kBadSlot:
+      return status_of(verdict);
+  }
+  state.clients.renew(*session->client, state.now());
+  if (!session->connections.contains(compound.connection())) {
+    state.sessions.bind(*session, compound.connection(), true, false);
+  }
+  accept(*session, args, res.resok4);
+  return NFS4_OK;
+}
+
+nfsstat4 bind_conn_to_session(Compound& compound, const xdr::BIND_CONN_TO_SESSION4args& args,
+                              xdr::BIND_CONN_TO_SESSION4res& res) {
+  using xdr::channel_dir_from_client4;
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  Session* session = state.sessions.find(args.bctsa_sessid);
+  if (session == nullptr) return NFS4ERR_BADSESSION;
+  switch (args.bctsa_dir) {
+    case channel_dir_from_client4::CDFC4_FORE:
+    case channel_dir_from_client4::CDFC4_FORE_OR_BOTH:
+    case channel_dir_from_client4::CDFC4_BACK_OR_BOTH:
+      break;
+    case channel_dir_from_client4::CDFC4_BACK:
+      return NFS4ERR_NOTSUPP;  // a connection for nothing but callbacks
+    default:
+      return NFS4ERR_INVAL;
+  }
+  state.sessions.bind(*session, compound.connection(), true, false);
+  state.clients.renew(*session->client, state.now());
+  res.resok4.bctsr_sessid = session->id;
+  res.resok4.bctsr_dir = xdr::channel_dir_from_server4::CDFS4_FORE;
+  return NFS4_OK;
+}
+
+nfsstat4 backchannel_ctl(Compound& compound, const xdr::BACKCHANNEL_CTL4args& args,
+                         xdr::BACKCHANNEL_CTL4res&) {
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  Session* session = state.sessions.find(compound.session());
+  if (session == nullptr) return NFS4ERR_BADSESSION;
+  session->callback_program = args.bca_cb_program;
+  return NFS4_OK;
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// From operation numbers to the functions behind them.
+#include <array>
+
+#include "server/nfs4/operations.h"
+
+namespace nfsrdma::nfs4 {
+
+namespace {
+
+using xdr::nfsstat4;
+
+template <typename Args>
+bool decode_args(xdr::Decoder& decoder, Args& args) {
+  if constexpr (std::is_same_v<Args, xdr::Void>) {
+    return true;
+  } else {
+    return xdr::decode(decoder, args);
+  }
+}
+
+/// A function with a result of the wire's type.
+template <typename Args, typename Res, nfsstat4 (*kRun)(Compound&, const Args&, Res&)>
+nfsstat4 typed(Compound& compound, xdr::Decoder& decoder, xdr::Encoder& result) {
+  Args args;
+  Res res;
+  res.status = decode_args(decoder, args) ? kRun(compound, args, res) : nfsstat4::NFS4ERR_BADXDR;
+  if (!compound.is_retry()) xdr::encode(result, res);
+  return res.status;
+}
+
+/// One that writes its result itself when it succeeds.
+template <typename Args, typename Res, nfsstat4 (*kRun)(Compound&, const Args&, xdr::Encoder&)>
+nfsstat4 streamed(Compound& compound, xdr::Decoder& decoder, xdr::Encoder& result) {
+  Args args;
+  Res res;
+  const std::size_t mark = result.mark();
+  res.status = decode_args(decoder, args) ? kRun(compound, args, result) : nfsstat4::NFS4ERR_BADXDR;
+  if (compound.is_retry() || res.status == nfsstat4::NFS4_OK) return res.status;
+  result.rewind(mark);
+  xdr::encode(result, res);
+  return res.status;
+}
+
+struct Row {
+  xdr::nfs_opnum4 number;
+  Runner run;
+};
+
+#define TYPED(NAME, function)                                                      \
+  Row {                                                                            \
+    xdr::nfs_opnum4::OP_##NAME, typed<xdr::NAME##4args, xdr::NAME##4res, function> \
+  }
+#define PLAIN(NAME, function)                                               \
+  Row {                                                                     \
+    xdr::nfs_opnum4::OP_##NAME, typed<xdr::Void, xdr::NAME##4res, function> \
+  }
+#define STREAMED(NAME, function)                                                      \
+  Row {                                                                               \
+    xdr::nfs_opnum4::OP_##NAME, streamed<xdr::NAME##4args, xdr::NAME##4res, function> \
+  }
+
+constexpr Row kRows[] = {
+    TYPED(ACCESS, access),
+    TYPED(CLOSE, close),
+    TYPED(COMMIT, commit),
+    TYPED(CREATE, create),
+    TYPED(DELEGPURGE, delegpurge),
+    TYPED(DELEGRETURN, delegreturn),
+    STREAMED(GETATTR, getattr),
+    PLAIN(GETFH, getfh),
+    TYPED(LINK, link),
+    TYPED(LOCK, lock),
+    TYPED(LOCKT, lockt),
+    TYPED(LOCKU, locku),
+    TYPED(LOOKUP, lookup),
+    PLAIN(LOOKUPP, lookupp),
+    TYPED(NVERIFY, nverify),
+    TYPED(OPEN, open),
+    TYPED(OPENATTR, openattr),
+    TYPED(OPEN_DOWNGRADE, open_downgrade),
+    TYPED(PUTFH, putfh),
+    PLAIN(PUTPUBFH, putrootfh),
+    PLAIN(PUTROOTFH, putrootfh),
+    TYPED(READ, read),
+    STREAMED(READDIR, readdir),
+    PLAIN(READLINK, readlink),
+    TYPED(REMOVE, remove),
+    TYPED(RENAME, rename),
+    PLAIN(RESTOREFH, restorefh),
+    PLAIN(SAVEFH, savefh),
+    TYPED(SECINFO, secinfo),
+    TYPED(SETATTR, setattr),
+    TYPED(VERIFY, verify),
+    TYPED(WRITE, write),
+    TYPED(BACKCHANNEL_CTL, backchannel_ctl),
+    TYPED(BIND_CONN_TO_SESSION, bind_conn_to_session),
+    TYPED(EXCHANGE_ID, exchange_id),
+    STREAMED(CREATE_SESSION, create_session),
+    TYPED(DESTROY_SESSION, destroy_session),
+    TYPED(FREE_STATEID, free_stateid),
+    TYPED(SECINFO_NO_NAME, secinfo_no_name),
+    TYPED(SEQUENCE, sequence),
+    TYPED(TEST_STATEID, test_stateid),
+    TYPED(DESTROY_CLIENTID, destroy_clientid),
+    TYPED(RECLAIM_COMPLETE, reclaim_complete),
+};
+#undef TYPED
+#undef PLAIN
+#undef STREAMED
+
+constexpr auto make_table() {
+  std::array<Runner, xdr::kNfs4LastOperation + 1> table{};
+  for (const Row& row : kRows)
+    table[static_cast<std::size_t>(row.number)] = row.run;
+  return table;
+}
+constexpr auto kTable = make_table();
+
+}  // namespace
+
+Runner runner_of(std::uint32_t number) {
+  return number < kTable.size() ? kTable[number] : nullptr;
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs4/server_state.h"
+
+#include <unistd.h>
+
+#include <ctime>
+#include <iterator>
+#include <utility>
+
+#include "server/vfs/change_counter.h"
+
+namespace nfsrdma::nfs4 {
+
+namespace {
+
+// What a session may be at most. Requests and replies carry as much beside their data.
+constexpr std::uint32_t kMessageOverhead = 4096;
+constexpr std::uint32_t kMostCached = 8192;
+constexpr std::uint32_t kMostOperations = 64;
+// The backchannel goes inside the inline threshold over RDMA.
+constexpr std::uint32_t kBackMessage = 4096;
+constexpr std::uint32_t kBackCached = 0;
+constexpr std::uint32_t kBackOperations = 2;
+constexpr std::uint32_t kBackSlots = 16;
+
+const SteadyClock kSteadyClock;
+
+/// Who this server is: made once, with the handle key, and kept in the state directory. Derived
+/// from the machine and the directory, so that two servers of one machine differ.
+std::string make_server_owner(const std::string& state_dir) {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return "nfs-rdmad:" + std::string(host) + ":" + state_dir;
+}
+
+std::string text_of(ByteSpan bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+OwnerNames::Options owner_name_options(const std::string& domain) {
+  OwnerNames::Options options;
+  options.domain = domain;
+  return options;
+}
+
+}  // namespace
+
+FileKey file_key(const FileEntry& file) {
+  const std::uint64_t parts[2] = {file.device(), file.inode()};
+  return FileKey(reinterpret_cast<const char*>(parts), sizeof parts);
+}
+
+std::unique_ptr<ServerState> ServerState::create(const Options& options, std::string* why) {
+  auto records =
+      ClientRecords::open(options.state_dir, static_cast<std::uint64_t>(std::time(nullptr)), why);
+  if (records == nullptr) return nullptr;
+  // With nobody to wait for, there is no grace period.
+  if (records->before().empty()) {
+    if (const auto ended = records->end_grace(); !ended.ok()) {
+      *why = options.state_dir + ": " + ended.error().message();
+      return nullptr;
+    }
+  }
+  return std::unique_ptr<ServerState>(
+      new ServerState(options, std::move(records), make_server_owner(options.state_dir)));
+}
+
+ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> records,
+                         std::string server_owner)
+    : clients(records->boot(), {.lease = options.lease}),
+      sessions(records->boot(), {}),
+      opens(records->boot(), {}),
+      grace(records->before(), (options.clock != nullptr ? options.clock : &kSteadyClock)->now(),
+            options.grace),
+      clock_(options.clock != nullptr ? *options.clock : kSteadyClock),
+      lease_(options.lease),
+      server_owner_(std::move(server_owner)),
+      owner_names_(owner_name_options(options.domain)),
+      records_(std::move(records)) {
+  most_fore_.max_request = options.wtmax + kMessageOverhead;
+  most_fore_.max_response = options.rtmax + kMessageOverhead;
+  most_fore_.max_response_cached = kMostCached;
+  most_fore_.max_operations = kMostOperations;
+  most_fore_.max_requests = options.slots;
+  most_back_.max_request = most_back_.max_response = kBackMessage;
+  most_back_.max_response_cached = kBackCached;
+  most_back_.max_operations = kBackOperations;
+  most_back_.max_requests = kBackSlots;
+  grace_written_.store(grace.over(now()), std::memory_order_release);
+}
+
+std::uint32_t ServerState::lease_seconds() const {
+  return static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(lease_).count());
+}
+
+void ServerState::end_clients(std::vector<std::unique_ptr<Client>> ended) {
+  for (const std::unique_ptr<Client>& client : ended) {
+    sessions.end_client(*client);
+    opens.end_client(client->id);
+    grace.forget(client->owner.id);
+    if (!client->recorded) continue;
+    ended_owners_.push_back(client->owner.id);
+    ended_count_.fetch_add(1, std::memory_order_release);
+  }
+  if (ended.empty()) return;
+  for (auto held = held_.begin(); held != held_.end();) {
+    const auto next = std::next(held);
+    let_go_of(FileKey(held->first));
+    held = next;
+  }
+}
+
+bool ServerState::end_expired(const std::set<ClientId>& owners) {
+  std::vector<std::unique_ptr<Client>> ended;
+  for (const ClientId id : owners) {
+    Client* client = clients.find(id);
+    if (client != nullptr && clients.expired(*client, now())) ended.push_back(clients.end(*client));
+  }
+  const bool any = !ended.empty();
+  end_clients(std::move(ended));
+  return any;
+}
+
+void ServerState::hold_file(FilePin file) {
+  FileKey key = file_key(*file);
+  if (held_.contains(key)) return;
+  held_by_handle_[text_of(file->handle().bytes())] = &*file;
+  held_.emplace(std::move(key), std::move(file));
+}
+
+void ServerState::let_go_of(const FileKey& key) {
+  const auto held = held_.find(key);
+  if (held == held_.end() || opens.is_open(key)) return;
+  held_by_handle_.erase(text_of(held->second->handle().bytes()));
+  held_.erase(held);
+}
+
+FilePin ServerState::held_file(ByteSpan handle) const {
+  const auto found = held_by_handle_.find(text_of(handle));
+  return found == held_by_handle_.end() ? FilePin() : FilePin::another(*found->second);
+}
+
+void ServerState::count_holds(Client& client) const {
+  client.holds = sessions.sessions_of(client.id) + opens.holds(client.id);
+}
+
+Result<void> ServerState::settle() {
+  std::lock_guard storage(storage_mutex_);
+  return settle_locked();
+}
+
+Result<void> ServerState::settle_locked() {
+  std::vector<std::string> ended;
+  bool over = false;
+  {
+    std::lock_guard lock(mutex);
+    ended = std::exchange(ended_owners_, {});
+    over = grace.over(now());
+  }
+  while (!ended.empty()) {
+    if (const auto removed = records_->remove(ended.back()); !removed.ok()) {
+      std::lock_guard lock(mutex);
+      ended_owners_.insert(ended_owners_.end(), ended.begin(), ended.end());
+      return removed.error();
+    }
+    ended.pop_back();
+    ended_count_.fetch_sub(1, std::memory_order_release);
+  }
+  if (over && !grace_written_.load(std::memory_order_acquire)) {
+    NFSRDMA_CHECK_OK(records_->end_grace());
+    grace_written_.store(true, std::memory_order_release);
+  }
+  return {};
+}
+
+Result<void> ServerState::record(const std::string& owner) {
+  std::lock_guard storage(storage_mutex_);
+  // What an earlier life of the same client lost goes first.
+  NFSRDMA_CHECK_OK(settle_locked());
+  return records_->add(owner);
+}
+
+bool ServerState::must_settle() const {
+  return ended_count_.load(std::memory_order_acquire) != 0 ||
+         !grace_written_.load(std::memory_order_acquire);
+}
+
+std::shared_ptr<const PseudoFs> ServerState::pseudo_fs(const ExportSnapshot& exports) {
+  std::lock_guard lock(mutex);
+  if (pseudo_fs_ != nullptr && pseudo_generation_ == exports.generation) return pseudo_fs_;
+  std::vector<PseudoExport> list;
+  for (const auto& entry : exports.exports)
+    list.push_back({entry->id, entry->path, entry->is_root});
+  timespec wall{};
+  ::clock_gettime(CLOCK_REALTIME, &wall);
+  pseudo_fs_ = std::make_shared<PseudoFs>(list, change_of_time(wall));
+  pseudo_generation_ = exports.generation;
+  return pseudo_fs_;
+}
+
+void ServerState::connection_lost(ConnectionId connection) {
+  std::lock_guard lock(mutex);
+  sessions.connection_lost(connection);
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// ServerState: all that clients of NFSv4 hold, shared by all shards: the pure tables of state/, one
+// lock around them, and what the tables leave to others: time, the records on stable storage, the
+// files behind the opens.
+//
+// Locking: `mutex` guards every table. It is held for a table's few steps and never across a system
+// call; who needs storage (records) has to be on a worker and does it without the lock.
+//
+// Lifetimes: made by main (or a test) after the exports' directory of state exists; lives as long
+// as ServerContext, which owns it.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "rpcrdma/base/clock.h"
+#include "server/export_table.h"
+#include "server/nfs4/client_records.h"
+#include "server/nfs4/owner_names.h"
+#include "server/nfs4/pseudo_fs.h"
+#include "server/nfs4/state/grace_period.h"
+#include "server/nfs4/state/open_states.h"
+#include "server/nfs4/state/session_table.h"
+#include "server/vfs/file_entry.h"
+#include "xdr/nfs4_types.h"
+
+namespace nfsrdma::nfs4 {
+
+/// What two names of an object that is held open have in common. While it is open nothing else can
+/// get its inode number.
+FileKey file_key(const FileEntry& file);
+
+class ServerState {
+ public:
+  struct Options {
+    std::string state_dir;
+    Duration lease = std::chrono::seconds(90);
+    Duration grace = std::chrono::seconds(90);
+    /// The largest READ and WRITE, for what a session's channel takes.
+    std::uint32_t rtmax = 1u << 20;
+    std::uint32_t wtmax = 1u << 20;
+    std::uint32_t slots = 64;  // most that a session gets
+    std::string domain;        // of owner names, without "@"
+    /// null: the steady clock. Has to outlive the state.
+    const Clock* clock = nullptr;
+  };
+  /// Null with *why for the administrator.
+  static std::unique_ptr<ServerState> create(const Options& options, std::string* why);
+
+  TimePoint now() const { return clock_.now(); }
+  std::uint32_t lease_seconds() const;
+  const ChannelAttributes& most_fore() const { return most_fore_; }
+  const ChannelAttributes& most_back() const { return most_back_; }
+  /// so_major_id and the scope of EXCHANGE_ID: the same over restarts, of this state directory
+  /// alone.
+  const std::string& server_owner() const { return server_owner_; }
+
+  std::mutex mutex;
+  ClientTable clients;
+  SessionTable sessions;
+  OpenStates opens;
+  GracePeriod grace;
+
+  // --- with `mutex` held ---
+
+  /// What is left of clients that a table ended: their sessions, opens and files.
+  void end_clients(std::vector<std::unique_ptr<Client>> ended);
+  /// Ends those of `owners` whose leases are over; true: at least one.
+  bool end_expired(const std::set<ClientId>& owners);
+  /// A file that has an open stays open, whatever becomes of its name.
+  void hold_file(FilePin file);
+  /// The file may have lost its last open.
+  void let_go_of(const FileKey& key);
+  /// The held object of that handle: another pin, or none.
+  FilePin held_file(ByteSpan handle) const;
+  /// Ends clients whose leases are over and that hold nothing; to be called now and then.
+  void sweep_locked() { end_clients(clients.sweep(now())); }
+  /// Brings Client::holds up to date.
+  void count_holds(Client& client) const;
+
+  // --- without it ---
+
+  /// Something has to be on stable storage before anybody is given new state: settle().
+  bool must_settle() const;
+  /// Writes down who must not reclaim any more, and that the grace period is over. Blocks.
+  Result<void> settle();
+  /// `owner` is about to hold state: written down when this returns. Blocks.
+  Result<void> record(const std::string& owner);
+
+  /// That of the exports in force, made when they have changed.
+  std::shared_ptr<const PseudoFs> pseudo_fs(const ExportSnapshot& exports);
+  OwnerNames& owner_names() { return owner_names_; }
+
+  void connection_lost(ConnectionId connection);
+
+ private:
+  ServerState(const Options& options, std::unique_ptr<ClientRecords> records,
+              std::string server_owner);
+
+  Result<void> settle_locked();
+
+  const Clock& clock_;
+  const Duration lease_;
+  ChannelAttributes most_fore_, most_back_;
+  std::string server_owner_;
+  OwnerNames owner_names_;
+
+  // Guarded by `mutex`:
+  std::map<FileKey, FilePin> held_;
+  std::map<std::string, FileEntry*> held_by_handle_;
+  std::vector<std::string> ended_owners_;
+  std::shared_ptr<const PseudoFs> pseudo_fs_;
+  std::uint64_t pseudo_generation_ = 0;
+  std::atomic<std::size_t> ended_count_{0};
+  std::atomic<bool> grace_written_{false};
+
+  /// One change of the records at a time, in the order in which they were decided. Taken before
+  /// `mutex`, never behind it.
+  std::mutex storage_mutex_;
+  std::unique_ptr<ClientRecords> records_;
+};
+
+}  // namespace nfsrdma::nfs4
