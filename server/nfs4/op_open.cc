@@ -320,7 +320,8 @@ nfsstat4 open(Compound& compound, const xdr::OPEN4args& args, xdr::OPEN4res& res
                                                             : open_by_handle(opening);
   if (status != NFS4_OK) return status;
   res.resok4.rflags = xdr::OPEN4_RESULT_LOCKTYPE_POSIX;
-  if (compound.minor_version() != 0) res.resok4.rflags |= xdr::OPEN4_RESULT_PRESERVE_UNLINKED;
+  // Not PRESERVE_UNLINKED: it promises that an open file without a name outlives a restart of the
+  // server. Without it, clients rename what is open instead of removing it.
   say_no_delegation(opening);
   const Stateid stateid = compound.current_stateid;
   compound.current = std::move(opening.file);
