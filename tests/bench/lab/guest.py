@@ -28,6 +28,7 @@ HOST = "/host"
 MOUNT = "/mnt/a"
 TROUBLE = re.compile(r"BUG:|Oops|WARNING:|general protection|blocked for more than|refcount_t")
 OURS, KNFSD = "nfs-rdmad", "knfsd"
+CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 CELLS = {"rxe": "2-rxe-kernel", "siw": "3-siw-kernel"}  # of the interop matrix: their networks
 
 
@@ -139,6 +140,15 @@ class Guest:
         loads.fio(f"{sides.EXPORT}/{loads.DATA}", "rand-read-4k-qd1", 1, number=1)
         tell("fio", guest_cpu=Snapshot().since(before, "nfsd")["guest_cpu"])
 
+    @staticmethod
+    def note_clock():
+        """On a busy host Linux cannot calibrate the emulated processor's counter now and then."""
+        with open(CLOCK, encoding="ascii") as source:
+            clock = source.read().strip()
+        if clock != "tsc":
+            tell("note", text=f"the guest's clock is {clock}: programs read it by a system call, "
+                 "which costs nfs-rdmad more than knfsd; another run may have tsc")
+
     def run(self):
         self.set_up()
         self.warm_up()
@@ -150,6 +160,7 @@ class Guest:
                 for name in (OURS, KNFSD):
                     profile_guest.profile(self, name, job, step, tell)
         self.servers[OURS].stop()
+        self.note_clock()
         trouble = TROUBLE.search(sides.run("dmesg"))
         if trouble:
             tell("note", text=f"the guest's kernel complains ({trouble.group(0)}); see dmesg")
