@@ -14,8 +14,10 @@
 #include <cstdint>
 #include <span>
 
+#include "rpcrdma/backward_call.h"
 #include "rpcrdma/base/bytes.h"
 #include "rpcrdma/base/intrusive_list.h"
+#include "rpcrdma/base/result.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/connection_info.h"
 #include "xdr/decoder.h"
@@ -34,9 +36,20 @@ class ServerConnection {
   virtual EventLoop& loop() = 0;
   virtual BufferPool& buffers() = 0;
   virtual ConnectionInfo describe() const = 0;
+  /// Calls the client, in the backward direction (backward_call.h). On the loop's thread. When this
+  /// gives an error `call` is not taken: kClosed, kInvalid (longer than max_backward_call()),
+  /// kExhausted (too many are waiting). Otherwise its on_complete() follows, no later than
+  /// on_connection_closed(). A call beyond what the client grants waits.
+  virtual Result<void> send_backward(BackwardCall& call);
+  /// The longest RPC message that send_backward() takes. Replies are limited by the client.
+  virtual std::size_t max_backward_call() const { return 0; }
   std::uint64_t id = 0;
   BufferShare buffer_share;  // those of its calls that wait for buffers()
 };
+
+inline Result<void> ServerConnection::send_backward(BackwardCall&) {
+  return Error{Errc::kUnsupported, 0, "calls in the backward direction"};
+}
 
 class Call : public ListNode<Call> {
  public:

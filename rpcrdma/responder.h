@@ -5,6 +5,7 @@
 //                        buffers
 //   ResponderConnection  one queue pair: its calls, its Reads, its send queue
 //   ResponderCall        one message, from the receive to the completion of its reply
+//   ResponderBackward    the connection's calls in the other direction, once there are any
 //
 // A call's way: arrive -> (wait for buffers) -> (pull Read chunks) -> with the handler ->
 // (wait for the send queue) -> sending -> free. Each state's owner is named below. When the
@@ -27,6 +28,7 @@
 #include "rpcrdma/rdma_endpoint.h"
 #include "rpcrdma/rdma_server.h"
 #include "rpcrdma/reply_chain.h"
+#include "rpcrdma/responder_backward.h"
 
 namespace nfsrdma {
 
@@ -128,6 +130,8 @@ class ResponderConnection final : public ServerConnection,
   EventLoop& loop() override;
   BufferPool& buffers() override;
   ConnectionInfo describe() const override;
+  Result<void> send_backward(BackwardCall& call) override;
+  std::size_t max_backward_call() const override;
 
   // --- QueuePairHandler ---
   void on_disconnected(Error why) override;
@@ -141,11 +145,16 @@ class ResponderConnection final : public ServerConnection,
   void tear_down();
 
  private:
+  friend class ResponderBackward;
   friend class ResponderCall;
   friend class ResponderShard;
   friend class RdmaServer;
 
   void run_deferred() override { tear_down(); }
+  /// An RPC message that is no call; `header` is that of the Send. False: nothing that we wait for.
+  bool take_backward_reply(const TransportHeader& header, ByteSpan rpc);
+  /// RDMA_ERROR. False: not about a call of ours.
+  bool take_backward_error(const TransportHeader& header);
   void pump_reads();
   bool add_read(ResponderCall& call);
   void submit_send(ResponderCall& call);
@@ -170,6 +179,7 @@ class ResponderConnection final : public ServerConnection,
   std::uint32_t open_count_ = 0;
   IntrusiveList<ResponderCall, WaitingTag> readers_;
   IntrusiveList<ResponderCall, WaitingTag> senders_;
+  std::unique_ptr<ResponderBackward> backward_;  // null until it is used
   bool disconnected_ = false;
   bool torn_down_ = false;
   bool draining_ = false;

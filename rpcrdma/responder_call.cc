@@ -47,11 +47,12 @@ void ResponderCall::on_buffers() {
 /// Decodes the header and decides whether and how the message is answered; false: not at all.
 bool ResponderCall::judge(const ReceivedMessage& message) {
   ResponderConnection& connection = responder();
+  const HeaderVerdict verdict = decode_header(message.bytes, header_);
   if (message.bytes.size() < kMinCallHeaderBytes) {
-    ++connection.stats_.errors;
+    const bool error = verdict == HeaderVerdict::kOk && header_.proc == RDMA_ERROR;
+    if (!error || !connection.take_backward_error(header_)) ++connection.stats_.errors;
     return false;
   }
-  const HeaderVerdict verdict = decode_header(message.bytes, header_);
   xid_ = header_.xid;
   if (verdict == HeaderVerdict::kTooShort) return false;
   if (verdict == HeaderVerdict::kWrongVersion) {
@@ -64,22 +65,26 @@ bool ResponderCall::judge(const ReceivedMessage& message) {
     return header_.proc != RDMA_ERROR;  // an error is never answered with an error
   }
   if (header_.proc == RDMA_DONE || header_.proc == RDMA_ERROR) {
-    ++connection.stats_.errors;
+    const bool error = header_.proc == RDMA_ERROR;
+    if (!error || !connection.take_backward_error(header_)) ++connection.stats_.errors;
     return false;
   }
   inline_message_ = message.bytes.subspan(header_.header_bytes);
+  if (header_.proc == RDMA_MSG && inline_message_.size() >= 8 &&
+      load_be32(inline_message_.data()) == xid_ &&
+      load_be32(inline_message_.data() + 4) != kRpcCall) {
+    // A reply to a call of ours (RFC 8167; chunks have no place in it), or to none.
+    if (!header_.chunks.empty() || !connection.take_backward_reply(header_, inline_message_)) {
+      ++connection.stats_.errors;
+    }
+    return false;
+  }
   const bool readable = header_.chunks.read_chunk_count == 0 || connection.outbound_reads_ > 0;
   if (!readable || !chunks_affordable() ||
       !call_chunks_sane(header_, inline_message_.size(), shard_.server_.limits_.max_call) ||
       shard_.server_.poison_.poisoned(connection.peer_, xid_)) {
     refusal_ = Refusal::kErrChunk;
     return true;
-  }
-  if (header_.proc == RDMA_MSG && inline_message_.size() >= 8 &&
-      load_be32(inline_message_.data()) == xid_ &&
-      load_be32(inline_message_.data() + 4) != kRpcCall) {
-    ++connection.stats_.errors;  // a reply, but we make no calls in this direction
-    return false;
   }
   return true;
 }

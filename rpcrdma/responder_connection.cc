@@ -88,6 +88,29 @@ ConnectionInfo ResponderConnection::describe() const {
   return out;
 }
 
+Result<void> ResponderConnection::send_backward(BackwardCall& call) {
+  if (!usable() || draining_) return Error{Errc::kClosed, 0, "backward call"};
+  if (call.message.size() > max_backward_call()) {
+    return Error{Errc::kInvalid, EMSGSIZE, "backward call: longer than the inline threshold"};
+  }
+  if (backward_ == nullptr) backward_ = std::make_unique<ResponderBackward>(*this);
+  return backward_->calls().submit(call);
+}
+
+std::size_t ResponderConnection::max_backward_call() const {
+  return std::min(inline_.send, ResponderBackward::kMaxMessage) - kMinCallHeaderBytes;
+}
+
+bool ResponderConnection::take_backward_reply(const TransportHeader& header, ByteSpan rpc) {
+  if (backward_ == nullptr) return false;
+  backward_->calls().on_grant(header.credits);
+  return backward_->calls().on_reply(rpc);
+}
+
+bool ResponderConnection::take_backward_error(const TransportHeader& header) {
+  return backward_ != nullptr && backward_->calls().on_refused(header.xid);
+}
+
 void ResponderConnection::on_message(const ReceivedMessage& message) {
   stats_.inline_bytes += message.bytes.size();
   if (disconnected_ || draining_) {
@@ -183,13 +206,14 @@ void ResponderConnection::submit_send(ResponderCall& call) {
 void ResponderConnection::pump_sends() {
   while (usable()) {
     ResponderCall* call = senders_.front();
-    if (call == nullptr) return;
+    if (call == nullptr) break;
     call->ListNode<WaitingTag>::unlink();
     if (!try_send(*call)) {
       senders_.push_front(*call);
       return;
     }
   }
+  if (backward_ != nullptr && usable()) backward_->calls().pump();
 }
 
 bool ResponderConnection::try_send(ResponderCall& call) {
@@ -269,6 +293,7 @@ void ResponderConnection::tear_down() {
     call.give_back_request();
     call_finished(call);
   });
+  if (backward_ != nullptr) backward_->tear_down();
   shard_.server().handler_.on_connection_closed(*this);
   if (--open_count_ == 0) shard_.server().connection_gone(*this);
 }

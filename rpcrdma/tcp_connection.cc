@@ -308,7 +308,8 @@ void TcpServerConnection::deliver(TcpCall& call, ByteSpan record) {
   call.connection_ = this;
   ++open_calls_;
   if (record.size() < 8 || load_be32(record.data() + 4) != kRpcCall) {
-    ++stats_.errors;  // not a call: nothing that could be answered
+    // A reply to a call of ours, or nothing that could be answered.
+    if (backward_ == nullptr || !backward_->on_reply(record)) ++stats_.errors;
     call_finished(call);
     return;
   }
@@ -373,9 +374,48 @@ void TcpServerConnection::submit(TcpCall& call) {
     return;
   }
   ++stats_.replies;
+  enqueue(call);
+}
+
+void TcpServerConnection::enqueue(TcpCall& call) {
   out_.push_back(call);
   out_bytes_ += call.record_bytes_;
   server_.loop_.defer(*this);
+}
+
+Result<void> TcpServerConnection::send_backward(BackwardCall& call) {
+  if (closing_ || draining_) return Error{Errc::kClosed, 0, "backward call"};
+  if (call.message.size() > kMaxBackward) {
+    return Error{Errc::kInvalid, EMSGSIZE, "backward call: too long"};
+  }
+  if (backward_ == nullptr) {
+    BackwardLink& link = *this;
+    backward_ =
+        std::make_unique<BackwardCalls>(server_.loop_, link, static_cast<std::uint32_t>(id) << 16,
+                                        BackwardCalls::Flow::kFree, kMostBackward);
+  }
+  return backward_->submit(call);
+}
+
+/// As the reply of a call that nobody made: a TcpCall carries it.
+bool TcpServerConnection::transmit(std::uint32_t xid, ByteSpan message) {
+  if (closing_ || draining_) return false;
+  TcpCall* carrier = server_.take_call();
+  if (carrier == nullptr) return false;
+  if (!carrier->reserve_reply(message.size())) {
+    server_.recycle(*carrier);
+    return false;
+  }
+  carrier->connection_ = this;
+  std::memcpy(carrier->reply_room().data(), message.data(), message.size());
+  store_be32(carrier->reply_room().data(), xid);
+  carrier->encoded_bytes_ = message.size();
+  carrier->payload_count_ = 0;
+  store_be32(carrier->mark_.data(), kLastFragment | static_cast<std::uint32_t>(message.size()));
+  carrier->record_bytes_ = message.size() + kRecordMarkBytes;
+  ++open_calls_;
+  enqueue(*carrier);
+  return true;
 }
 
 void TcpServerConnection::run_deferred() {
@@ -472,6 +512,7 @@ void TcpServerConnection::tear_down() {
   ++open_calls_;  // keeps the connection while its calls go
   while (TcpCall* call = out_.pop_front())
     call_finished(*call);
+  if (backward_ != nullptr) backward_->close();
   server_.handler_.on_connection_closed(*this);
   if (--open_calls_ == 0) server_.connection_gone(*this);
 }

@@ -14,6 +14,7 @@
 #include <array>
 #include <vector>
 
+#include "rpcrdma/backward_calls.h"
 #include "rpcrdma/record_mark.h"
 #include "rpcrdma/tcp_server.h"
 
@@ -61,7 +62,8 @@ class TcpServerConnection final : public ServerConnection,
                                   public ListNode<TcpServerConnection>,
                                   private FdWatcher,
                                   private Deferred,
-                                  private BufferWaiter {
+                                  private BufferWaiter,
+                                  private BackwardLink {
  public:
   TcpServerConnection(TcpServer& server, UniqueFd socket);
   ~TcpServerConnection() override;
@@ -72,6 +74,8 @@ class TcpServerConnection final : public ServerConnection,
   EventLoop& loop() override;
   BufferPool& buffers() override;
   ConnectionInfo describe() const override;
+  Result<void> send_backward(BackwardCall& call) override;
+  std::size_t max_backward_call() const override { return kMaxBackward; }
 
   void drain();
   /// Closes as soon as the loop comes round.
@@ -84,6 +88,9 @@ class TcpServerConnection final : public ServerConnection,
   friend class TcpCall;
   friend class TcpServer;
 
+  // The longest call in the backward direction, and how many may be without a reply.
+  static constexpr std::size_t kMaxBackward = 64 << 10;
+  static constexpr std::uint32_t kMostBackward = 64;
   // What a connection may hold of an incomplete record before it gets a buffer of the full size.
   static constexpr std::size_t kStageBytes = 4096;
   // Whole records up to this size are copied out of the scratch buffer: 4 KiB WRITEs come many at a
@@ -116,6 +123,8 @@ class TcpServerConnection final : public ServerConnection,
   void resume();
 
   void submit(TcpCall& call);
+  bool transmit(std::uint32_t xid, ByteSpan message) override;
+  void enqueue(TcpCall& call);
   void flush();
   void sent(std::size_t bytes);
   void call_finished(TcpCall& call);
@@ -141,9 +150,10 @@ class TcpServerConnection final : public ServerConnection,
   bool blocked_ = false;  // the socket took not all of out_
 
   IntrusiveList<TcpCall, TcpOutTag> out_;
-  std::size_t out_bytes_ = 0;   // of all of out_
-  std::size_t out_offset_ = 0;  // sent of the first
-  std::size_t open_calls_ = 0;  // with the handler or in out_
+  std::size_t out_bytes_ = 0;                // of all of out_
+  std::size_t out_offset_ = 0;               // sent of the first
+  std::size_t open_calls_ = 0;               // with the handler or in out_
+  std::unique_ptr<BackwardCalls> backward_;  // null until it is used
   bool closing_ = false;
   bool torn_down_ = false;
   bool draining_ = false;

@@ -41,7 +41,12 @@ class ToyHandler : public CallHandler {
   std::deque<Call*> held;
   std::vector<std::uint32_t> xids;
 
-  void on_connection_opened(ServerConnection&) override { ++opened; }
+  ServerConnection* newest = nullptr;  // connection; may be gone
+
+  void on_connection_opened(ServerConnection& connection) override {
+    ++opened;
+    newest = &connection;
+  }
   void on_connection_closed(ServerConnection&) override { ++closed; }
   void on_call(Call& call) override {
     ++calls;
