@@ -10,7 +10,11 @@ namespace nfsrdma {
 
 Fabrics default_fabrics(bool require_crc) {
   // Never destroyed: mounts in other static objects may outlive us.
-  static Fabric* const verbs = verbs::make_fabric({}).release();
+  static Fabric* const verbs = [] {
+    verbs::VerbsOptions options;
+    options.windows = verbs::WindowUse::kSafe;
+    return verbs::make_fabric(options).release();
+  }();
   static Fabric* const iwarp = iwarp::make_fabric({}).release();
   if (!require_crc) return {verbs, iwarp, "", ""};
   static Fabric* const with_crc = [] {

@@ -14,6 +14,7 @@
 
 #include "client/path_tree.h"
 #include "client/rpc_client.h"
+#include "rpcrdma/base/lasting_memory.h"
 
 namespace nfsrdma::tool {
 namespace {
@@ -65,6 +66,7 @@ struct Run {
 
 Task<void> read_worker(Run& run, AsyncMount& mount) {
   std::vector<std::byte> buffer(run.options.block_bytes);
+  const LastingMemory lasting(buffer);
   while (!run.over()) {
     const auto began = SteadyTime::now();
     auto read = co_await mount.read(run.op, run.file, run.next_offset(), buffer);
@@ -80,6 +82,7 @@ Task<void> read_worker(Run& run, AsyncMount& mount) {
 
 Task<void> write_worker(Run& run, AsyncMount& mount) {
   std::vector<std::byte> buffer(run.options.block_bytes, std::byte{0x5a});
+  const LastingMemory lasting(buffer);
   const Stability how = run.options.stable ? Stability::kFileSync : Stability::kUnstable;
   while (!run.over()) {
     const auto began = SteadyTime::now();

@@ -7,6 +7,7 @@
 #include "client/tool/arguments.h"
 #include "client/tool/commands.h"
 #include "client/tool/side.h"
+#include "rpcrdma/base/lasting_memory.h"
 
 namespace nfsrdma::tool {
 namespace {
@@ -28,6 +29,7 @@ Task<Result<void>> cat_place(Place place) {
   if (S_ISDIR(st.st_mode)) co_return Error{Errc::kSystem, EISDIR, "cat"};
   NFSRDMA_CO_TRY(std::unique_ptr<SideFile> file, co_await place.side->open(place.path));
   std::vector<std::byte> buffer(kBlock);
+  const LastingMemory lasting(buffer);
   for (std::uint64_t offset = 0;;) {
     NFSRDMA_CO_TRY(std::size_t count, co_await file->read(buffer, offset));
     if (count == 0) break;

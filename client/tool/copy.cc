@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "client/tool/arguments.h"
+#include "rpcrdma/base/lasting_memory.h"
 
 namespace nfsrdma::tool {
 namespace {
@@ -153,6 +154,7 @@ Task<void> Copier::file_worker(Side& from, Side& to) {
 
 Task<void> Copier::block_worker(Blocks& blocks) {
   std::vector<std::byte> buffer(kBlock);
+  const LastingMemory lasting(buffer);
   while (!blocks.end && !blocks.error) {
     const std::uint64_t offset = blocks.next;
     blocks.next += kBlock;

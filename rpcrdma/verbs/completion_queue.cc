@@ -275,9 +275,10 @@ void VerbsCompletionQueue::translate_receive(const ibv_wc& wc, const WorkId& id)
   completion.opcode = WorkOpcode::kReceive;
   completion.byte_count = wc.byte_len;
   completion.queue_pair = queue_pair;
-  if ((wc.wc_flags & IBV_WC_WITH_INV) != 0) {
+  if ((wc.wc_flags & device_.traits().invalidated_flag) != 0) {
     completion.invalidated = true;
     completion.invalidated_handle = wc.invalidated_rkey;
+    queue_pair->invalidated(wc.invalidated_rkey);
   }
   queue_pair->message_arrived();
   ready_.push_back({completion, id});

@@ -40,7 +40,17 @@ DeviceTraits traits_of(const ibv_context& context, const ibv_device_attr& attr,
   traits.accept_room = traits.iwarp ? 252 : 196;
   traits.reject_room = traits.iwarp ? 252 : 148;
   traits.sink_needs_remote_write = traits.iwarp && !traits.siw;
+  traits.invalidated_flag = IBV_WC_WITH_INV;
+  // rxe gives programs the kernel's flags, where libibverbs has the one that never comes on a
+  // connection.
+  if (attr.vendor_id == kRxeVendor) traits.invalidated_flag |= IBV_WC_IP_CSUM_OK;
   return traits;
+}
+
+bool wants_windows(const ibv_device_attr& attr, WindowUse use) {
+  const unsigned promises = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+  if ((attr.device_cap_flags & promises) == 0 || attr.max_mw <= 0) return false;
+  return use == WindowUse::kAlways || (use == WindowUse::kSafe && windows_are_safe(attr.vendor_id));
 }
 
 }  // namespace
@@ -146,18 +156,38 @@ Result<void> VerbsDevice::probe() {
   info_.max_outbound_reads = reads(attr.max_qp_init_rd_atom);
   info_.max_send_depth = static_cast<std::uint32_t>(std::max(attr.max_qp_wr, 1));
   info_.send_with_invalidate = (attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0;
-  // Regions here are plain memory regions. Invalidating those from afar makes some providers lose
-  // them without a report (siw), so peers are not offered it.
-  info_.remote_invalidation = false;
+  traits_.memory_windows = wants_windows(attr, options_.windows) && try_memory_window();
+  // Without windows regions here are plain memory regions. Invalidating those from afar makes some
+  // providers lose them without a report (siw), so peers are not offered it.
+  info_.remote_invalidation = traits_.memory_windows;
   info_.read_sink_needs_handle = traits_.sink_needs_remote_write;
-  log_info("verbs: {} ({}): {} SGEs, {} for Reads, IRD {}, ORD {}, {}", info_.name,
+  log_info("verbs: {} ({}): {} SGEs, {} for Reads, IRD {}, ORD {}, {}{}", info_.name,
            traits_.siw     ? "siw"
            : traits_.iwarp ? "iWARP"
                            : "IB/RoCE",
            info_.max_send_sge, info_.max_read_sge, info_.max_inbound_reads,
            info_.max_outbound_reads,
-           traits_.shared_receive_queue ? "shared receive queues" : "receives per queue pair");
+           traits_.shared_receive_queue ? "shared receive queues" : "receives per queue pair",
+           traits_.memory_windows ? ", memory windows" : "");
   return {};
+}
+
+/// Not every device that promises windows can make one.
+bool VerbsDevice::try_memory_window() {
+  return commands_.run([this] {
+    ibv_pd* domain = ::ibv_alloc_pd(context_);
+    if (domain == nullptr) return false;
+    ibv_mw* window = ::ibv_alloc_mw(domain, IBV_MW_TYPE_2);
+    if (window != nullptr) ::ibv_dealloc_mw(window);
+    ::ibv_dealloc_pd(domain);
+    return window != nullptr;
+  });
+}
+
+void VerbsDevice::forget_memory_windows() {
+  if (!traits_.memory_windows) return;
+  traits_.memory_windows = info_.remote_invalidation = false;
+  log_notice("verbs: {} cannot bind memory windows: registration from now on", info_.name);
 }
 
 void VerbsDevice::forget_send_with_invalidate() {

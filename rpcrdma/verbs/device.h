@@ -39,6 +39,8 @@ struct DeviceTraits {
   std::uint32_t accept_room = 0;
   std::uint32_t reject_room = 0;
   bool sink_needs_remote_write = false;  // hardware iWARP: target of an RDMA Read
+  bool memory_windows = false;           // of type 2, and wanted (VerbsOptions)
+  unsigned invalidated_flag = 0;         // wc_flags of a message that came with an invalidation
 };
 
 class VerbsDevice final : public Device,
@@ -87,6 +89,8 @@ class VerbsDevice final : public Device,
   void remove_completion_queue(CompletionHandler& handler);
   /// The provider refused a Send with Invalidate although the device promised it.
   void forget_send_with_invalidate();
+  /// The same of binding a window: connections made from now on expose by registration.
+  void forget_memory_windows();
 
   void add_receive_queue(std::uint32_t id, ReceiveQueue& queue) { receive_queues_[id] = &queue; }
   void remove_receive_queue(std::uint32_t id) { receive_queues_.erase(id); }
@@ -101,6 +105,7 @@ class VerbsDevice final : public Device,
               const VerbsOptions& options)
       : loop_(loop), context_(context), async_(async), commands_(commands), options_(options) {}
   Result<void> probe();
+  bool try_memory_window();
   void hold(CmChannel& channel, const SocketAddress& local);
   void stop_watching();
   void lose(const char* why);

@@ -43,9 +43,11 @@ DeviceFeature feature(std::string key, std::string title, int trial, bool used, 
 DeviceFeature windows(const ibv_device_attr& attr, int trial) {
   const bool a = (attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2A) != 0;
   const bool b = (attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0;
+  const bool safe = windows_are_safe(attr.vendor_id);
   DeviceFeature made =
-      feature("memory_windows_type_2", "memory windows type 2", a || b ? trial : EOPNOTSUPP, false,
-              "exposure is by registration (ARCHITECTURE.md)");
+      feature("memory_windows_type_2", "memory windows type 2", a || b ? trial : EOPNOTSUPP, safe,
+              safe ? "clients expose memory by them; without, by registration"
+                   : "this driver lets peers go beyond them: exposure is by registration");
   if (made.there == Probed::kYes)
     made.note = fmt::format("type {}; {}", b ? "2B" : "2A", made.note);
   return made;

@@ -39,6 +39,10 @@ void MemlockAccount::give_back(ByteSpan bytes) {
   pinned_.fetch_sub(pages_of(bytes), std::memory_order_relaxed);
 }
 
+bool MemlockAccount::has_plenty_for(ByteSpan bytes, const MemlockLimit& limit) const {
+  return !limit.binds() || pinned() + pages_of(bytes) <= limit.bytes / 2;
+}
+
 Error MemlockAccount::refusal(std::uint64_t wanted, const MemlockLimit& limit) {
   if (limit.unlimited) {
     return Error{Errc::kExhausted, ENOMEM,

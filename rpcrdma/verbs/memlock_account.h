@@ -23,6 +23,8 @@ class MemlockAccount {
   /// Any thread.
   Result<void> take(ByteSpan bytes, const MemlockLimit& limit);
   void give_back(ByteSpan bytes);
+  /// Would they leave half of what the limit allows to others?
+  bool has_plenty_for(ByteSpan bytes, const MemlockLimit& limit) const;
   std::uint64_t pinned() const { return pinned_.load(std::memory_order_relaxed); }
 
   /// The error of a registration that the limit forbids, by our count or by the kernel's (ENOMEM).

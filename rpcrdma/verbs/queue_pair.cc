@@ -21,6 +21,17 @@ constexpr std::chrono::milliseconds kUnsignaledGrace{100};
 // (siw_activate_tx() keeps the old sge[0]), which ends the connection.
 constexpr std::chrono::seconds kNudges[] = {std::chrono::seconds(2), std::chrono::seconds(8)};
 
+std::uint32_t send_places(const VerbsDevice& device, const QueuePairOptions& options) {
+  const std::uint32_t nudge = device.traits().siw ? 1 : 0;
+  return std::clamp(options.send_depth + nudge, 1U, device.info().max_send_depth);
+}
+
+/// A call has one exposure, seldom two; the longest calls have five.
+std::uint32_t bind_places(const VerbsDevice& device, const QueuePairOptions& options) {
+  const std::uint32_t sends = send_places(device, options);
+  return std::min(2 * sends + 8, device.info().max_send_depth - sends);
+}
+
 }  // namespace
 
 VerbsQueuePair::VerbsQueuePair(VerbsDevice& device, const QueuePairOptions& options,
@@ -32,8 +43,8 @@ VerbsQueuePair::VerbsQueuePair(VerbsDevice& device, const QueuePairOptions& opti
       completions_(static_cast<VerbsCompletionQueue&>(*options.completions)),
       receives_(static_cast<ReceiveQueue&>(*options.receives)),
       handler_(*options.handler),
-      ring_(std::clamp(options.send_depth + (device.traits().siw ? 1 : 0), 1U,
-                       device.info().max_send_depth)),  // siw: room for a nudge
+      exposes_by_window_(role == Role::kClient && device.traits().memory_windows),
+      ring_(send_places(device, options), exposes_by_window_ ? bind_places(device, options) : 0),
       timer_([this] { drain_timed_out(); }),
       nudge_timer_([this] { nudge(); }) {}
 
@@ -51,13 +62,13 @@ Result<std::unique_ptr<VerbsQueuePair>> VerbsQueuePair::create(rdma_cm_id* id, V
 }
 
 Result<void> VerbsQueuePair::create_qp(rdma_cm_id* id, const QueuePairOptions& options) {
-  NFSRDMA_CHECK_OK(completions_.reserve(ring_.room(), receives_));
-  reserved_ = ring_.room();
+  NFSRDMA_CHECK_OK(completions_.reserve(ring_.places(), receives_));
+  reserved_ = ring_.places();
   ibv_qp_init_attr attr{};
   attr.send_cq = attr.recv_cq = completions_.get();
   attr.srq = receives_.srq();
   attr.qp_type = IBV_QPT_RC;
-  attr.cap.max_send_wr = ring_.room();
+  attr.cap.max_send_wr = ring_.places();
   attr.cap.max_send_sge = device_.info().max_send_sge;
   attr.cap.max_recv_wr = receives_.share();
   attr.cap.max_recv_sge = 1;
@@ -96,10 +107,23 @@ int VerbsQueuePair::cm_disconnect() {
 void VerbsQueuePair::destroy_qp() {
   if (qp_ == nullptr) return;
   async_.reset();
+  end_windows();
   device_.commands().run([this] { ::rdma_destroy_qp(id_); });
   completions_.discard_receives(number_);
   receives_.detach(qp_);
   qp_ = nullptr;
+}
+
+/// Before the ibv_qp goes, which rxe does not let go while windows are bound to it.
+void VerbsQueuePair::end_windows() {
+  const std::vector<Window*> windows = windows_.take();
+  device_.commands().run([&] {
+    for (Window* window : windows) {
+      if (window->state == Window::State::kBound)
+        ::ibv_dealloc_mw(std::exchange(window->mw, nullptr));
+      window->state = Window::State::kEnded;
+    }
+  });
 }
 
 void VerbsQueuePair::take_id(CmIdHandle id) {
@@ -210,6 +234,11 @@ void VerbsQueuePair::drain_timed_out() {
 }
 
 void VerbsQueuePair::run_deferred() {
+  if (state_ < State::kClosing) {
+    // A failure drains, and is told then.
+    if (!windows_.waiting().empty()) static_cast<void>(post_binds());
+    return;
+  }
   if (state_ != State::kDraining) return;
   // What arrived before the end is delivered before the end is told.
   if (!completions_.run_handler()) {

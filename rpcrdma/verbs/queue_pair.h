@@ -18,6 +18,7 @@
 #include "rpcrdma/verbs/device.h"
 #include "rpcrdma/verbs/receive_queue.h"
 #include "rpcrdma/verbs/send_ring.h"
+#include "rpcrdma/verbs/window.h"
 
 namespace nfsrdma::verbs {
 
@@ -50,7 +51,17 @@ class VerbsQueuePair final : public QueuePair,
 
   void on_cm_event(const CmEvent& event) override;
 
+  // For VerbsProtectionDomain.
+  /// Is memory exposed to this peer by windows, and only by them?
+  bool exposes_by_window() const { return exposes_by_window_; }
+  /// Will bind `window` before whatever is posted next, at the latest when the loop comes round.
+  Result<void> bind(Window& window);
+  /// As WindowList::forget().
+  bool unbind(Window& window);
+
   // For VerbsCompletionQueue.
+  /// The peer's message came with the invalidation of `handle`.
+  void invalidated(std::uint32_t handle) { windows_.ended(handle); }
   bool closed() const { return state_ == State::kClosed; }
   void send_ended(std::uint32_t sequence, ibv_wc_status status);
   void receive_failed(ibv_wc_status status);
@@ -65,6 +76,9 @@ class VerbsQueuePair final : public QueuePair,
                  const VerbsOptions& verbs_options, Role role);
   Result<void> create_qp(rdma_cm_id* id, const QueuePairOptions& options);
   Result<void> post_chain(std::span<const WorkRequest> requests, std::size_t* posted);
+  Result<void> post_binds();
+  void windows_bound(std::size_t count);
+  void end_windows();
   void on_async_event(ibv_event_type type) override;
   void run_deferred() override;
   void establish();
@@ -91,7 +105,10 @@ class VerbsQueuePair final : public QueuePair,
   ReceiveQueue& receives_;
   QueuePairHandler& handler_;
   QueuePairInfo info_;
+  bool exposes_by_window_;
   SendRing ring_;
+  bool unbound_early_ = false;  // perhaps before the adapter came to the bind, which fails then
+  WindowList windows_;
   std::uint32_t owner_ = 0;
   std::uint32_t number_ = 0;
   std::uint32_t reserved_ = 0;  // places of the send queue that completions_ has room for

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kChain = 32;
 constexpr std::size_t kMaxSges = 16;  // VerbsDevice caps max_send_sge at this
+constexpr std::size_t kBinds = 8;     // of a chain, in front of the requests
 
 ibv_wr_opcode opcode_of(const WorkRequest& request, bool with_invalidate) {
   switch (request.opcode) {
@@ -68,6 +69,21 @@ struct Chain {
     }
     if (index > 0) requests[index - 1].next = &to;
   }
+
+  /// Not signalled: the bind is done before what follows it in the queue starts.
+  void bind(std::size_t index, const Window& window, std::uint64_t wr_id) {
+    ibv_send_wr& to = requests[index];
+    to = {};
+    to.wr_id = wr_id;
+    to.opcode = IBV_WR_BIND_MW;
+    to.bind_mw.mw = window.mw;
+    to.bind_mw.rkey = window.handle;
+    to.bind_mw.bind_info.mr = window.parent != nullptr ? window.parent->region : window.own_region;
+    to.bind_mw.bind_info.addr = reinterpret_cast<std::uintptr_t>(window.bytes.data());
+    to.bind_mw.bind_info.length = window.bytes.size();
+    to.bind_mw.bind_info.mw_access_flags = static_cast<unsigned>(window.access);
+    if (index > 0) requests[index - 1].next = &to;
+  }
 };
 
 }  // namespace
@@ -82,11 +98,12 @@ Result<void> VerbsQueuePair::post(std::span<const WorkRequest> requests, std::si
       return Error{Errc::kInvalid, 0, "work request"};
     }
   }
+  if (windows_.waiting().size() > kBinds) NFSRDMA_CHECK_OK(post_binds());
   while (*posted < requests.size()) {
     if (ring_.room() == 0) return Error{Errc::kExhausted, 0, "send queue full"};
     std::size_t done = 0;
     const std::size_t count =
-        std::min({kChain, requests.size() - *posted, std::size_t{ring_.room()}});
+        std::min({kChain - kBinds, requests.size() - *posted, std::size_t{ring_.room()}});
     auto part = requests.subspan(*posted, count);
     auto result = post_chain(part, &done);
     *posted += done;
@@ -99,15 +116,26 @@ Result<void> VerbsQueuePair::post(std::span<const WorkRequest> requests, std::si
   return {};
 }
 
+/// The first windows that wait to be bound, and all of `requests`.
 Result<void> VerbsQueuePair::post_chain(std::span<const WorkRequest> requests,
                                         std::size_t* posted) {
   Chain chain;
+  const auto next_id = [this] {
+    return WorkId{WorkKind::kSendQueue, owner_, ring_.next()}.encode();
+  };
+  const std::size_t binds = std::min(kBinds, windows_.waiting().size());
+  for (std::size_t i = 0; i < binds; ++i) {
+    Window& window = *windows_.waiting()[i];
+    window.sequence = ring_.next();
+    chain.bind(i, window, next_id());
+    ring_.push_bind();
+  }
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const WorkRequest& request = requests[i];
-    chain.fill(i, request, WorkId{WorkKind::kSendQueue, owner_, ring_.next()}.encode(),
-               device_.info(), max_inline_);
+    chain.fill(binds + i, request, next_id(), device_.info(), max_inline_);
     ring_.push(request.wr_id, request.opcode, request.signaled);
   }
+  const std::size_t size = binds + requests.size();
   ibv_send_wr* bad = nullptr;
   const auto post_from = [&](ibv_send_wr* first) {
     return post_errno(device_.data_call([&] { return ::ibv_post_send(qp_, first, &bad); }));
@@ -121,13 +149,49 @@ Result<void> VerbsQueuePair::post_chain(std::span<const WorkRequest> requests,
     }
     err = post_from(bad);
   }
-  if (err == 0) {
-    *posted = requests.size();
-    return {};
-  }
-  *posted = bad == nullptr ? 0 : static_cast<std::size_t>(bad - chain.requests.data());
-  ring_.unpush(static_cast<std::uint32_t>(requests.size() - *posted));
+  std::size_t done = size;
+  if (err != 0) done = bad == nullptr ? 0 : static_cast<std::size_t>(bad - chain.requests.data());
+  windows_bound(std::min(done, binds));
+  *posted = done - std::min(done, binds);
+  if (err == 0) return {};
+  if (bad != nullptr && bad->opcode == IBV_WR_BIND_MW) device_.forget_memory_windows();
+  ring_.unpush(static_cast<std::uint32_t>(size - done));
   return system_error("ibv_post_send", err);
+}
+
+void VerbsQueuePair::windows_bound(std::size_t count) {
+  // libibverbs leaves it to us to note the new key.
+  for (Window* window : windows_.waiting().first(count))
+    window->mw->rkey = window->handle;
+  windows_.bound(count);
+}
+
+Result<void> VerbsQueuePair::post_binds() {
+  while (!windows_.waiting().empty()) {
+    std::size_t none = 0;
+    if (auto result = post_chain({}, &none); !result.ok()) {
+      drain(result.error());
+      return result;
+    }
+  }
+  return {};
+}
+
+Result<void> VerbsQueuePair::bind(Window& window) {
+  if (state_ >= State::kClosing || qp_ == nullptr) return Error{Errc::kClosed, 0, "expose"};
+  if (ring_.bind_room() <= windows_.waiting().size()) {
+    return Error{Errc::kExhausted, ENOMEM, "send queue full of binds"};
+  }
+  window.queue_pair = this;
+  windows_.wait(window);
+  loop_.defer(*this);
+  return {};
+}
+
+bool VerbsQueuePair::unbind(Window& window) {
+  const bool out_of_reach = windows_.forget(window);
+  if (!out_of_reach && ring_.is_outstanding(window.sequence)) unbound_early_ = true;
+  return out_of_reach;
 }
 
 void VerbsQueuePair::post_empty_read() {
@@ -154,6 +218,7 @@ void VerbsQueuePair::send_ended(std::uint32_t sequence, ibv_wc_status status) {
                             : flushed                ? WorkStatus::kFlushed
                                                      : WorkStatus::kFailed;
   if (!ring_.complete(sequence, result)) return;
+  if (status == IBV_WC_MW_BIND_ERR && !unbound_early_) device_.forget_memory_windows();
   if (status != IBV_WC_SUCCESS) {
     failed_ = true;
     drain({flushed ? Errc::kClosed : Errc::kProtocol, 0, ::ibv_wc_status_str(status)});

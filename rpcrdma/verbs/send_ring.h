@@ -20,6 +20,7 @@ class SendRing {
     WorkOpcode opcode = WorkOpcode::kSend;
     bool signaled = true;   // as the user wants it
     bool internal = false;  // the queue pair's own: nobody hears of it
+    bool bind = false;      // of a memory window, internal as well
     // Filled in by complete().
     bool done = false;
     WorkStatus status = WorkStatus::kSuccess;
@@ -29,21 +30,36 @@ class SendRing {
     bool adapter_reports() const { return signaled || opcode == WorkOpcode::kRead; }
   };
 
-  explicit SendRing(std::uint32_t depth) : depth_(depth), entries_(std::bit_ceil(depth)) {}
+  /// Binds of memory windows have `binds` places of their own.
+  explicit SendRing(std::uint32_t depth, std::uint32_t binds = 0)
+      : depth_(depth), bind_depth_(binds), entries_(std::bit_ceil(depth + binds)) {}
 
+  std::uint32_t places() const { return depth_ + bind_depth_; }
   std::uint32_t outstanding() const { return next_ - oldest_; }
-  std::uint32_t room() const { return depth_ - outstanding(); }
+  std::uint32_t room() const { return depth_ - (outstanding() - binds_); }
+  std::uint32_t bind_room() const { return bind_depth_ - binds_; }
+  /// Was it posted, and is not known to have ended?
+  bool is_outstanding(std::uint32_t sequence) const { return sequence - oldest_ < outstanding(); }
   /// The number that the next entry gets.
   std::uint32_t next() const { return next_; }
   /// room() must be there.
   void push(std::uint64_t wr_id, WorkOpcode opcode, bool signaled) {
-    at(next_++) = {wr_id, opcode, signaled, false, false, WorkStatus::kSuccess};
+    at(next_++) = {wr_id, opcode, signaled, false, false, false, WorkStatus::kSuccess};
   }
   void push_internal(WorkOpcode opcode) {
-    at(next_++) = {0, opcode, true, true, false, WorkStatus::kSuccess};
+    at(next_++) = {0, opcode, true, true, false, false, WorkStatus::kSuccess};
+  }
+  /// bind_room() must be there. Its success shows by that of later work.
+  void push_bind() {
+    at(next_++) = {0, WorkOpcode::kSend, false, true, true, false, WorkStatus::kSuccess};
+    ++binds_;
   }
   /// Takes back what the adapter refused, newest first.
-  void unpush(std::uint32_t count) { next_ -= count; }
+  void unpush(std::uint32_t count) {
+    for (; count > 0; --count) {
+      if (at(--next_).bind) --binds_;
+    }
+  }
 
   /// The adapter reports `sequence`. False for late and repeated reports, which change nothing.
   bool complete(std::uint32_t sequence, WorkStatus status) {
@@ -61,12 +77,15 @@ class SendRing {
     const Entry& oldest = at(oldest_);
     const bool something_later_ended = known_ - oldest_ - 1 < outstanding();
     if (!oldest.done && (oldest.adapter_reports() || !something_later_ended)) return false;
-    *entry = oldest;
-    ++oldest_;
+    *entry = pop();
     return true;
   }
   /// The oldest entry, ended or not; outstanding() must be above 0.
-  Entry pop() { return at(oldest_++); }
+  Entry pop() {
+    const Entry& oldest = at(oldest_++);
+    if (oldest.bind) --binds_;
+    return oldest;
+  }
   /// Will the newest entry report its success?
   bool newest_is_signaled() const { return outstanding() == 0 || at(next_ - 1).adapter_reports(); }
 
@@ -77,6 +96,8 @@ class SendRing {
   }
 
   std::uint32_t depth_;
+  std::uint32_t bind_depth_;
+  std::uint32_t binds_ = 0;  // outstanding
   std::vector<Entry> entries_;
   std::uint32_t next_ = 0;
   std::uint32_t oldest_ = 0;

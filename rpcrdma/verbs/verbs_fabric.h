@@ -10,6 +10,13 @@
 
 namespace nfsrdma::verbs {
 
+/// How a client exposes memory on devices with memory windows of type 2.
+enum class WindowUse : std::uint8_t {
+  kNever,   // by registration
+  kSafe,    // by windows, where the device keeps the peer within them
+  kAlways,  // by windows (for tests)
+};
+
 struct VerbsOptions {
   /// A connection attempt of ours in all: address, route, handshake.
   std::chrono::milliseconds connect_timeout{10000};
@@ -20,6 +27,8 @@ struct VerbsOptions {
   std::uint8_t type_of_service = 0;
   /// Use receive queues per queue pair even where the device has shared ones (for tests).
   bool per_queue_pair_receives = false;
+  /// With windows servers may end an exposure by their replies. Servers expose nothing.
+  WindowUse windows = WindowUse::kNever;
 };
 
 /// Never fails: what this host lacks is told by available().

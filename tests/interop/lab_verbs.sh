@@ -68,10 +68,11 @@ echo "status --devices: as it should be"
 # run DRIVER OPTIONS LOG
 run() {
     # 10.0.2.15 is the guest's eth0; lo has no RDMA device.
-    in_guest "${LAB_LIMIT:-120}" "
+    in_guest "${LAB_LIMIT:-180}" "
 rig $1 eth0
 rdma link
 ulimit -l unlimited
+if [[ $1 == rxe ]]; then export NFSRDMA_VERBS_WINDOWS=1; fi
 NFSRDMA_VERBS_ADDR=10.0.2.15 ./verbs_contract_test --gtest_brief=1 $2" >"$3" 2>&1
 }
 

@@ -32,6 +32,8 @@ class ContractWorld {
   virtual SocketAddress listen_address() = 0;
   /// Lets something happen; false when nothing did for a while.
   virtual bool step() = 0;
+  /// Memory was exposed: makes sure that the peer reaches it without hearing of it by a Send.
+  virtual void exposed() {}
 };
 
 struct ContractFabric {
@@ -53,6 +55,7 @@ class FabricContract : public testing::TestWithParam<ContractFabric>,
   void SetUp() override {
     world_ = GetParam().make();
     if (world_ == nullptr) GTEST_SKIP() << GetParam().name << " is not usable on this host";
+    client_.on_exposed = [this] { world_->exposed(); };
   }
   void TearDown() override {
     if (world_ == nullptr) return;
@@ -228,10 +231,9 @@ TEST_P(FabricContract, WriteIsCompleteBeforeALaterSendIsSeen) {
   std::vector<std::byte> target(data.size() + 10, std::byte{0xee});
   // Bytes of the region that the peer does not write may change (iwarp guesses where data will
   // go); those in front of what it wrote and those outside may not.
-  auto region = client_.domain->register_memory({target.data(), data.size() + 8},
-                                                Access::kRemoteWrite, client_.queue_pair.get());
-  ASSERT_TRUE(region.ok());
-  ASSERT_TRUE(server_.write(1, server_.text(as_string(data)), *region, 5, false).ok());
+  const MemoryRegion region =
+      client_.expose({target.data(), data.size() + 8}, Access::kRemoteWrite);
+  ASSERT_TRUE(server_.write(1, server_.text(as_string(data)), region, 5, false).ok());
   ASSERT_TRUE(server_.send(2, server_.text("done")).ok());
   ASSERT_TRUE(until([&] { return client_.messages.size() == 1; }));
   EXPECT_TRUE(std::equal(data.begin(), data.end(), target.begin() + 5));
@@ -330,10 +332,8 @@ TEST_P(FabricContract, SendWithInvalidateWithdrawsTheRegion) {
 TEST_P(FabricContract, WriteBeyondTheRegionBreaksTheConnectionAndTouchesNothing) {
   establish();
   std::vector<std::byte> target(200, std::byte{0x11});
-  auto region = client_.domain->register_memory({target.data(), 100}, Access::kRemoteWrite,
-                                                client_.queue_pair.get());
-  ASSERT_TRUE(region.ok());
-  ASSERT_TRUE(server_.write(1, server_.text(std::string(101, 'x')), *region).ok());
+  const MemoryRegion region = client_.expose({target.data(), 100}, Access::kRemoteWrite);
+  ASSERT_TRUE(server_.write(1, server_.text(std::string(101, 'x')), region).ok());
   ASSERT_TRUE(until([&] { return client_.disconnected == 1 && server_.disconnected == 1; }));
   EXPECT_EQ(target, std::vector<std::byte>(200, std::byte{0x11}));
 }

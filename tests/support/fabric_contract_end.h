@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,6 +60,9 @@ class ContractEnd final : public CompletionHandler, public QueuePairHandler {
     completions_at_disconnect = done.size();
   }
 
+  /// The peer may be told of what was exposed without a Send.
+  std::function<void()> on_exposed;
+
   void post_receives(std::size_t count, std::size_t size = 4096) {
     for (std::size_t i = 0; i < count; ++i) {
       buffers.push_back(std::make_unique<std::vector<std::byte>>(size));
@@ -82,9 +86,10 @@ class ContractEnd final : public CompletionHandler, public QueuePairHandler {
     regions.push_back(std::move(region).value());
     return {bytes.data(), static_cast<std::uint32_t>(bytes.size()), regions.back().lkey()};
   }
-  MemoryRegion expose(std::vector<std::byte>& bytes, Access access) {
+  MemoryRegion expose(MutableByteSpan bytes, Access access) {
     auto region = domain->register_memory(bytes, access, queue_pair.get());
     EXPECT_TRUE(region.ok());
+    if (on_exposed) on_exposed();
     return region.ok() ? std::move(region).value() : MemoryRegion();
   }
   Result<void> post(const WorkRequest& request) {

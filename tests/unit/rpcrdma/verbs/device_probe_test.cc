@@ -44,6 +44,16 @@ ibv_device_attr_ex adapter() {
   return attr;
 }
 
+TEST(DeviceProbe, WindowsThatPeersLeaveAreNotUsed) {
+  ibv_device_attr_ex attr = adapter();
+  attr.orig_attr.vendor_id = kRxeVendor;
+  const DeviceReport report = describe_device("rxe0", IBV_TRANSPORT_IB, attr, everything_works());
+  const DeviceFeature& windows = feature_of(report, "memory_windows_type_2");
+  EXPECT_EQ(windows.there, Probed::kYes);
+  EXPECT_FALSE(windows.used);
+  EXPECT_NE(windows.note.find("lets peers go beyond"), std::string::npos) << windows.note;
+}
+
 TEST(DeviceProbe, TellsWhatAnAdapterHas) {
   const DeviceReport report =
       describe_device("mlx5_0", IBV_TRANSPORT_IB, adapter(), everything_works());
@@ -57,6 +67,7 @@ TEST(DeviceProbe, TellsWhatAnAdapterHas) {
     EXPECT_EQ(feature.there, Probed::kYes) << feature.key;
   EXPECT_EQ(feature_of(report, "memory_windows_type_2").note.substr(0, 7), "type 2B");
   EXPECT_NE(feature_of(report, "odp").note.find("RC: Send, Read; implicit"), std::string::npos);
+  EXPECT_TRUE(feature_of(report, "memory_windows_type_2").used);
   EXPECT_TRUE(feature_of(report, "inline_send").used);
   EXPECT_TRUE(feature_of(report, "srq").used);
   EXPECT_FALSE(feature_of(report, "extended_qp").used);

@@ -164,5 +164,46 @@ TEST(WorkId, KeepsTheOwnerInItsBits) {
   EXPECT_EQ(id.owner, WorkId::kOwnerMask);
 }
 
+TEST(SendRing, BindsHavePlacesOfTheirOwn) {
+  SendRing ring(2, 3);
+  EXPECT_EQ(ring.places(), 5U);
+  ring.push_bind();
+  ring.push_bind();
+  push(ring, 1);
+  EXPECT_EQ(ring.room(), 1U);
+  EXPECT_EQ(ring.bind_room(), 1U);
+  ring.push_bind();
+  push(ring, 2);
+  EXPECT_EQ(ring.room(), 0U);
+  EXPECT_EQ(ring.bind_room(), 0U);
+  EXPECT_TRUE(ring.complete(2, WorkStatus::kSuccess));
+  EXPECT_EQ(ended(ring), "(0) (0) 1");
+  EXPECT_EQ(ring.room(), 1U);
+  EXPECT_EQ(ring.bind_room(), 2U);
+  EXPECT_TRUE(ring.is_outstanding(3));
+  EXPECT_FALSE(ring.is_outstanding(1));
+}
+
+TEST(SendRing, RefusedBindsGiveTheirPlacesBack) {
+  SendRing ring(2, 2);
+  ring.push_bind();
+  ring.push_bind();
+  push(ring, 1);
+  ring.unpush(2);
+  EXPECT_EQ(ring.bind_room(), 1U);
+  EXPECT_EQ(ring.room(), 2U);
+  EXPECT_EQ(ring.pop().bind, true);
+  EXPECT_EQ(ring.bind_room(), 2U);
+}
+
+TEST(SendRing, ABindThatFailsIsNotReported) {
+  SendRing ring(2, 2);
+  ring.push_bind();
+  push(ring, 7);
+  EXPECT_TRUE(ring.complete(0, WorkStatus::kFailed));
+  EXPECT_TRUE(ring.complete(1, WorkStatus::kFlushed));
+  EXPECT_EQ(ended(ring), "(0) 7");
+}
+
 }  // namespace
 }  // namespace nfsrdma::verbs
