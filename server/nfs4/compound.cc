@@ -432,6 +432,13 @@ void Compound::wait_for_metadata(FileCall& call, const Resolved& object) {
   if (call.access().sync) wait_for(call, object);
 }
 
+void Compound::act_for(const Stateid& stateid) {
+  if (minor_version_ != 0) return;
+  ServerState& all = state();
+  client_id_ = all.opens.client_of(stateid);
+  if (Client* its = all.clients.find(client_id_)) all.clients.renew(*its, all.now());
+}
+
 nfsstat4 Compound::may_access(const xdr::stateid4& wire, std::uint8_t access) {
   const Stateid stateid = real(wire);
   const StateidKind kind = kind_of(stateid, minor_version_);
@@ -439,12 +446,17 @@ nfsstat4 Compound::may_access(const xdr::stateid4& wire, std::uint8_t access) {
   std::lock_guard lock(all.mutex);
   // Without an open it might get in the way of what is yet to be reclaimed.
   if (kind != StateidKind::kOrdinary && !all.grace.over(all.now())) return NFS4ERR_GRACE;
-  OpenStates::Asker who = asker();
-  if (minor_version_ == 0 && kind == StateidKind::kOrdinary) {
-    who.client = all.opens.client_of(stateid);
-    if (Client* its = all.clients.find(who.client)) all.clients.renew(*its, all.now());
+  if (kind == StateidKind::kOrdinary) act_for(stateid);
+  if (minor_version_ == 0) {
+    // What was not confirmed is not open yet.
+    const auto owner = all.opens.owner_of(stateid);
+    const SequencedOwner* sequenced =
+        owner && !owner->locks
+            ? all.owner_sequences.find({owner->client, OwnerKind::kOpen, owner->name})
+            : nullptr;
+    if (sequenced != nullptr && !sequenced->confirmed) return NFS4ERR_BAD_STATEID;
   }
-  return status_of(all.opens.may_access(who, stateid, file_key(*current.object.file), access),
+  return status_of(all.opens.may_access(asker(), stateid, file_key(*current.object.file), access),
                    minor_version_);
 }
 

@@ -101,6 +101,9 @@ class Compound final : public Progress {
   /// nobody's.
   ClientId client_id() const { return client_id_; }
   void set_client(ClientId client) { client_id_ = client; }
+  /// In minor version 0, with the state's mutex: the client whose stateid it is, and its lease is
+  /// renewed. Nothing in later ones.
+  void act_for(const Stateid& stateid);
   OpenStates::Asker asker() const { return {client_id_, minor_version_}; }
   /// READ, WRITE, SETATTR of the size: may the stateid do `access` (kShareRead, kShareWrite) to the
   /// current file? Takes the state's lock.

@@ -69,6 +69,14 @@ nfsstat4 check_grace(Compound& compound, bool reclaim) {
                        : state.grace.make_new(client->owner.id, client->has_sessions, state.now()));
 }
 
+/// Of a LOCK whose stateid is nobody's.
+nfsstat4 check_stateid(Compound& compound, const xdr::LOCK4args& args) {
+  const xdr::stateid4& stateid = args.locker.new_lock_owner ? args.locker.open_owner.open_stateid
+                                                            : args.locker.lock_owner.lock_stateid;
+  return status_of(compound.state().opens.test(compound.asker(), compound.real(stateid)),
+                   compound.minor_version());
+}
+
 OpenStates::Answer try_lock(Compound& compound, const xdr::LOCK4args& args, LockKind kind,
                             const ByteRange& range, std::optional<OpenStates::Holder>* holder) {
   OpenStates& opens = compound.state().opens;
@@ -91,6 +99,10 @@ nfsstat4 lock(Compound& compound, const xdr::LOCK4args& args, xdr::LOCK4res& res
   if (const nfsstat4 bad = check_file(compound); bad != NFS4_OK) return bad;
   ServerState& state = compound.state();
   std::lock_guard guard(state.mutex);
+  compound.act_for(compound.real(args.locker.new_lock_owner
+                                     ? args.locker.open_owner.open_stateid
+                                     : args.locker.lock_owner.lock_stateid));
+  if (compound.client_id() == 0) return check_stateid(compound, args);
   if (const nfsstat4 bad = check_grace(compound, args.reclaim); bad != NFS4_OK) return bad;
   std::optional<OpenStates::Holder> holder;
   auto answer = try_lock(compound, args, kind, *range, &holder);
@@ -115,6 +127,12 @@ nfsstat4 lockt(Compound& compound, const xdr::LOCKT4args& args, xdr::LOCKT4res& 
   if (const nfsstat4 bad = check_file(compound); bad != NFS4_OK) return bad;
   ServerState& state = compound.state();
   std::lock_guard guard(state.mutex);
+  if (compound.minor_version() == 0) {
+    Client* client = state.clients.find(args.owner.clientid);
+    if (client == nullptr) return NFS4ERR_STALE_CLIENTID;
+    compound.set_client(client->id);
+    state.clients.renew(*client, state.now());
+  }
   if (!state.grace.over(state.now())) return NFS4ERR_GRACE;
   const FileKey key = file_key(*compound.current.object.file);
   const std::string owner = text_of(args.owner.owner);
@@ -133,8 +151,9 @@ nfsstat4 locku(Compound& compound, const xdr::LOCKU4args& args, xdr::LOCKU4res& 
   if (!range) return NFS4ERR_INVAL;
   ServerState& state = compound.state();
   std::lock_guard guard(state.mutex);
-  const auto answer =
-      state.opens.unlock(compound.asker(), compound.real(args.lock_stateid), *range);
+  const Stateid stateid = compound.real(args.lock_stateid);
+  compound.act_for(stateid);
+  const auto answer = state.opens.unlock(compound.asker(), stateid, *range);
   if (answer.status != OpenStates::Status::kOk) {
     return status_of(answer.status, compound.minor_version());
   }

@@ -79,17 +79,29 @@ nfsstat4 check_arguments(Opening& opening) {
 nfsstat4 check_grace(Opening& opening) {
   Compound& compound = opening.compound;
   ServerState& state = compound.state();
+  std::string unrecorded;
   {
     std::lock_guard lock(state.mutex);
-    const Client* client = state.clients.find(compound.client_id());
+    if (compound.minor_version() == 0) compound.set_client(opening.args.owner.clientid);
+    Client* client = state.clients.find(compound.client_id());
     if (client == nullptr) {
       return compound.minor_version() == 0 ? NFS4ERR_STALE_CLIENTID : NFS4ERR_BADSESSION;
     }
+    if (compound.minor_version() == 0) state.clients.renew(*client, state.now());
     const bool reclaims = opening.args.claim.claim == open_claim_type4::CLAIM_PREVIOUS;
     const auto verdict =
         reclaims ? state.grace.reclaim(client->owner.id, state.now())
                  : state.grace.make_new(client->owner.id, client->has_sessions, state.now());
-    if (verdict != GracePeriod::Verdict::kGo || reclaims) return status_of(verdict);
+    if (verdict != GracePeriod::Verdict::kGo) return status_of(verdict);
+    // Later minor versions do that with RECLAIM_COMPLETE.
+    if (compound.minor_version() == 0 && !client->recorded) unrecorded = client->owner.id;
+    if (reclaims && unrecorded.empty()) return NFS4_OK;
+  }
+  if (!unrecorded.empty()) {
+    if (!compound.may_block()) return compound.retry(Outcome::kWouldBlock);
+    if (!state.record(unrecorded).ok()) return NFS4ERR_DELAY;
+    std::lock_guard lock(state.mutex);
+    if (Client* client = state.clients.find(compound.client_id())) client->recorded = true;
   }
   if (!state.must_settle()) return NFS4_OK;
   if (!compound.may_block()) return compound.retry(Outcome::kWouldBlock);
@@ -309,6 +321,20 @@ nfsstat4 open_by_handle(Opening& opening) {
   return status;
 }
 
+/// An open-owner of minor version 0 that the server has not heard of before has to say that it was
+/// no old request (RFC 7530 16.18).
+bool needs_confirmation(Opening& opening) {
+  if (opening.compound.minor_version() != 0) return false;
+  ServerState& state = opening.compound.state();
+  std::lock_guard lock(state.mutex);
+  SequencedOwner* owner = state.owner_sequences.find(
+      {opening.compound.client_id(), OwnerKind::kOpen, opening.owner});
+  if (owner == nullptr) return false;
+  // Who reclaims was confirmed before the restart.
+  if (opening.args.claim.claim == open_claim_type4::CLAIM_PREVIOUS) owner->confirmed = true;
+  return !owner->confirmed;
+}
+
 }  // namespace
 
 nfsstat4 open(Compound& compound, const xdr::OPEN4args& args, xdr::OPEN4res& res) {
@@ -322,6 +348,7 @@ nfsstat4 open(Compound& compound, const xdr::OPEN4args& args, xdr::OPEN4res& res
   res.resok4.rflags = xdr::OPEN4_RESULT_LOCKTYPE_POSIX;
   // Not PRESERVE_UNLINKED: it promises that an open file without a name outlives a restart of the
   // server. Without it, clients rename what is open instead of removing it.
+  if (needs_confirmation(opening)) res.resok4.rflags |= xdr::OPEN4_RESULT_CONFIRM;
   say_no_delegation(opening);
   const Stateid stateid = compound.current_stateid;
   compound.current = std::move(opening.file);

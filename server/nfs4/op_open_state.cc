@@ -33,9 +33,15 @@ nfsstat4 close(Compound& compound, const xdr::CLOSE4args& args, xdr::CLOSE4res& 
   if (const nfsstat4 bad = check_file(compound); bad != NFS4_OK) return bad;
   ServerState& state = compound.state();
   std::lock_guard lock(state.mutex);
-  const auto answer = state.opens.close(compound.asker(), compound.real(args.open_stateid));
+  const Stateid stateid = compound.real(args.open_stateid);
+  compound.act_for(stateid);
+  const auto owner = state.opens.owner_of(stateid);
+  const auto answer = state.opens.close(compound.asker(), stateid);
   if (answer.status != OpenStates::Status::kOk) {
     return status_of(answer.status, compound.minor_version());
+  }
+  if (compound.minor_version() == 0 && owner) {
+    state.owner_sequences.note_closed({owner->client, OwnerKind::kOpen, owner->name}, stateid);
   }
   state.let_go_of(file_key(*compound.current.object.file));
   count_holds(state, compound.client_id());
@@ -55,8 +61,9 @@ nfsstat4 open_downgrade(Compound& compound, const xdr::OPEN_DOWNGRADE4args& args
   if (!valid(share)) return NFS4ERR_INVAL;
   ServerState& state = compound.state();
   std::lock_guard lock(state.mutex);
-  const auto answer =
-      state.opens.open_downgrade(compound.asker(), compound.real(args.open_stateid), share);
+  const Stateid stateid = compound.real(args.open_stateid);
+  compound.act_for(stateid);
+  const auto answer = state.opens.open_downgrade(compound.asker(), stateid, share);
   if (answer.status != OpenStates::Status::kOk) {
     return status_of(answer.status, compound.minor_version());
   }

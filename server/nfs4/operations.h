@@ -68,6 +68,12 @@ NFSRDMA_NFS4_OPERATION(locku, LOCKU)
 NFSRDMA_NFS4_OPERATION(exchange_id, EXCHANGE_ID)
 NFSRDMA_NFS4_OPERATION(destroy_clientid, DESTROY_CLIENTID)
 NFSRDMA_NFS4_OPERATION(reclaim_complete, RECLAIM_COMPLETE)
+// op_setclientid.cc
+NFSRDMA_NFS4_OPERATION(setclientid, SETCLIENTID)
+NFSRDMA_NFS4_OPERATION(setclientid_confirm, SETCLIENTID_CONFIRM)
+NFSRDMA_NFS4_OPERATION(renew, RENEW)
+NFSRDMA_NFS4_OPERATION(open_confirm, OPEN_CONFIRM)
+NFSRDMA_NFS4_OPERATION(release_lockowner, RELEASE_LOCKOWNER)
 // op_session.cc
 xdr::nfsstat4 create_session(Compound& compound, const xdr::CREATE_SESSION4args& args,
                              xdr::Encoder& result);

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "server/nfs4/operations.h"
+#include "server/nfs4/owner_turn.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -29,6 +30,32 @@ nfsstat4 typed(Compound& compound, xdr::Decoder& decoder, xdr::Encoder& result) 
   return res.status;
 }
 
+/// The same for requests that minor version 0 puts into a sequence.
+template <xdr::nfs_opnum4 kNumber, typename Args, typename Res,
+          nfsstat4 (*kRun)(Compound&, const Args&, Res&)>
+nfsstat4 sequenced(Compound& compound, xdr::Decoder& decoder, xdr::Encoder& result) {
+  if (compound.minor_version() != 0) return typed<Args, Res, kRun>(compound, decoder, result);
+  Args args;
+  Res res;
+  if (!decode_args(decoder, args)) {
+    res.status = nfsstat4::NFS4ERR_BADXDR;
+    xdr::encode(result, res);
+    return res.status;
+  }
+  OwnerTurn turn(compound, turn_of(compound, args), static_cast<std::uint32_t>(kNumber));
+  if (turn.what() == OwnerTurn::What::kReplay) {
+    result.fixed_opaque(turn.reply());
+    return turn.status();
+  }
+  const bool runs = turn.what() == OwnerTurn::What::kRun;
+  res.status = runs ? kRun(compound, args, res) : turn.status();
+  if (compound.is_retry()) return res.status;
+  const std::size_t mark = result.mark();
+  xdr::encode(result, res);
+  if (runs && !result.overflowed()) turn.finish(res.status, result.bytes().subspan(mark));
+  return res.status;
+}
+
 /// One that writes its result itself when it succeeds.
 template <typename Args, typename Res, nfsstat4 (*kRun)(Compound&, const Args&, xdr::Encoder&)>
 nfsstat4 streamed(Compound& compound, xdr::Decoder& decoder, xdr::Encoder& result) {
@@ -51,6 +78,11 @@ struct Row {
   Row {                                                                            \
     xdr::nfs_opnum4::OP_##NAME, typed<xdr::NAME##4args, xdr::NAME##4res, function> \
   }
+#define SEQUENCED(NAME, function)                                                        \
+  Row {                                                                                  \
+    xdr::nfs_opnum4::OP_##NAME,                                                          \
+        sequenced<xdr::nfs_opnum4::OP_##NAME, xdr::NAME##4args, xdr::NAME##4res, function> \
+  }
 #define PLAIN(NAME, function)                                               \
   Row {                                                                     \
     xdr::nfs_opnum4::OP_##NAME, typed<xdr::Void, xdr::NAME##4res, function> \
@@ -62,7 +94,7 @@ struct Row {
 
 constexpr Row kRows[] = {
     TYPED(ACCESS, access),
-    TYPED(CLOSE, close),
+    SEQUENCED(CLOSE, close),
     TYPED(COMMIT, commit),
     TYPED(CREATE, create),
     TYPED(DELEGPURGE, delegpurge),
@@ -70,15 +102,15 @@ constexpr Row kRows[] = {
     STREAMED(GETATTR, getattr),
     PLAIN(GETFH, getfh),
     TYPED(LINK, link),
-    TYPED(LOCK, lock),
+    SEQUENCED(LOCK, lock),
     TYPED(LOCKT, lockt),
-    TYPED(LOCKU, locku),
+    SEQUENCED(LOCKU, locku),
     TYPED(LOOKUP, lookup),
     PLAIN(LOOKUPP, lookupp),
     TYPED(NVERIFY, nverify),
-    TYPED(OPEN, open),
+    SEQUENCED(OPEN, open),
     TYPED(OPENATTR, openattr),
-    TYPED(OPEN_DOWNGRADE, open_downgrade),
+    SEQUENCED(OPEN_DOWNGRADE, open_downgrade),
     TYPED(PUTFH, putfh),
     PLAIN(PUTPUBFH, putrootfh),
     PLAIN(PUTROOTFH, putrootfh),
@@ -93,6 +125,11 @@ constexpr Row kRows[] = {
     TYPED(SETATTR, setattr),
     TYPED(VERIFY, verify),
     TYPED(WRITE, write),
+    TYPED(RENEW, renew),
+    TYPED(SETCLIENTID, setclientid),
+    TYPED(SETCLIENTID_CONFIRM, setclientid_confirm),
+    SEQUENCED(OPEN_CONFIRM, open_confirm),
+    TYPED(RELEASE_LOCKOWNER, release_lockowner),
     TYPED(BACKCHANNEL_CTL, backchannel_ctl),
     TYPED(BIND_CONN_TO_SESSION, bind_conn_to_session),
     TYPED(EXCHANGE_ID, exchange_id),
@@ -106,6 +143,7 @@ constexpr Row kRows[] = {
     TYPED(RECLAIM_COMPLETE, reclaim_complete),
 };
 #undef TYPED
+#undef SEQUENCED
 #undef PLAIN
 #undef STREAMED
 

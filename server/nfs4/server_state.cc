@@ -98,6 +98,7 @@ void ServerState::end_clients(std::vector<std::unique_ptr<Client>> ended) {
   for (const std::unique_ptr<Client>& client : ended) {
     sessions.end_client(*client);
     opens.end_client(client->id);
+    owner_sequences.end_client(client->id);
     grace.forget(client->owner.id);
     if (!client->recorded) continue;
     ended_owners_.push_back(client->owner.id);

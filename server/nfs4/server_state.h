@@ -21,6 +21,7 @@
 #include "server/export_table.h"
 #include "server/nfs4/client_records.h"
 #include "server/nfs4/owner_names.h"
+#include "server/nfs4/owner_sequences.h"
 #include "server/nfs4/pseudo_fs.h"
 #include "server/nfs4/state/grace_period.h"
 #include "server/nfs4/state/open_states.h"
@@ -64,6 +65,7 @@ class ServerState {
   SessionTable sessions;
   OpenStates opens;
   GracePeriod grace;
+  OwnerSequences owner_sequences;  // of minor version 0
 
   // --- with `mutex` held ---
 

@@ -70,12 +70,36 @@ OpenStates::Found OpenStates::find(const Asker& asker, const Stateid& stateid) c
 }
 
 ClientId OpenStates::client_of(const Stateid& stateid) const {
-  if (boot_of(stateid) != boot_) return 0;
+  const std::optional<OwnerOf> owner = owner_of(stateid);
+  return owner ? owner->client : 0;
+}
+
+std::optional<OpenStates::OwnerOf> OpenStates::owner_of(const Stateid& stateid) const {
+  if (boot_of(stateid) != boot_) return std::nullopt;
   if (const auto open = opens_.find(number_of(stateid)); open != opens_.end()) {
-    return open->second->owner->client;
+    const StateOwner& its = *open->second->owner;
+    return OwnerOf{its.client, its.name, false};
   }
   const auto lock = locks_.find(number_of(stateid));
-  return lock == locks_.end() ? 0 : lock->second->owner->client;
+  if (lock == locks_.end()) return std::nullopt;
+  const StateOwner& its = *lock->second->owner;
+  return OwnerOf{its.client, its.name, true};
+}
+
+OpenStates::Answer OpenStates::open_confirm(const Asker& asker, const Stateid& stateid) {
+  const Found found = find(asker, stateid);
+  if (found.status != Status::kOk) return {found.status};
+  if (found.open == nullptr) return {Status::kBadStateid};
+  found.open->seqid = next_seqid(found.open->seqid);
+  return answer(found.open->number, found.open->seqid);
+}
+
+void OpenStates::end_open_owner(ClientId client, const std::string& name) {
+  const auto its = open_owners_.find({client, name});
+  if (its == open_owners_.end()) return;
+  const std::set<std::uint64_t> states = its->second->states;
+  for (const std::uint64_t number : states)
+    end(*opens_.at(number));
 }
 
 StateOwner& OpenStates::owner(Owners& owners, ClientId client, const std::string& name) {

@@ -90,6 +90,17 @@ class OpenStates {
                     std::uint8_t access) const;
   /// In minor version 0 a stateid says whose it is. 0: nobody's.
   ClientId client_of(const Stateid& stateid) const;
+  /// An open-owner's, or a lock-owner's.
+  struct OwnerOf {
+    ClientId client = 0;
+    std::string name;
+    bool locks = false;
+  };
+  std::optional<OwnerOf> owner_of(const Stateid& stateid) const;
+  /// OPEN_CONFIRM, of minor version 0.
+  Answer open_confirm(const Asker& asker, const Stateid& open);
+  /// All that an open-owner has open, and the locks that came by it.
+  void end_open_owner(ClientId client, const std::string& name);
   /// TEST_STATEID.
   Status test(const Asker& asker, const Stateid& stateid) const;
   /// FREE_STATEID: only lock stateids without locks are free to go.

@@ -36,6 +36,11 @@ class OwnerSequence {
     asked_ = {seqid, operation};
     return Verdict::kNew;
   }
+  bool used() const { return used_; }
+  /// Would begin() say kReplay?
+  bool is_retry(std::uint32_t seqid, std::uint32_t operation) const {
+    return used_ && seqid == last_ && operation == operation_ && !reply_.empty();
+  }
   /// The result as it was encoded. `counts`: false for the errors that leave the id unused
   /// (counts_in_sequence()): the client asks the next one under the same id.
   void finish(bool counts, std::span<const std::byte> reply) {

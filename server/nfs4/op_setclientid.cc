@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What only minor version 0 has: SETCLIENTID, SETCLIENTID_CONFIRM, RENEW, OPEN_CONFIRM,
+// RELEASE_LOCKOWNER (RFC 7530 16.33, 16.34, 16.28, 16.18, 16.37).
+#include "server/nfs4/operations.h"
+#include "server/nfs4/status.h"
+
+namespace nfsrdma::nfs4 {
+
+using xdr::nfsstat4;
+using enum xdr::nfsstat4;
+
+namespace {
+
+std::string text_of(ByteSpan bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Where the client wants to be called.
+std::string callback_text(const xdr::SETCLIENTID4args& args) {
+  const xdr::netaddr4& where = args.callback.cb_location;
+  return std::string(where.na_r_netid) + ' ' + std::string(where.na_r_addr) + ' ' +
+         std::to_string(args.callback.cb_program) + ' ' + std::to_string(args.callback_ident);
+}
+
+}  // namespace
+
+nfsstat4 setclientid(Compound& compound, const xdr::SETCLIENTID4args& args,
+                     xdr::SETCLIENTID4res& res) {
+  const ClientOwner owner{text_of(args.client.id), args.client.verifier};
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  state.sweep_locked();
+  ClientTable::Answer answer = state.clients.set_client_id(owner, compound.principal(),
+                                                           callback_text(args), state.now());
+  state.end_clients(std::move(answer.ended));
+  if (answer.status != ClientTable::Status::kOk) return status_of(answer.status);
+  res.resok4.clientid = answer.client->id;
+  res.resok4.setclientid_confirm = answer.client->confirm;
+  return NFS4_OK;
+}
+
+nfsstat4 setclientid_confirm(Compound& compound, const xdr::SETCLIENTID_CONFIRM4args& args,
+                             xdr::SETCLIENTID_CONFIRM4res&) {
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  ClientTable::Answer answer = state.clients.set_client_id_confirm(
+      args.clientid, args.setclientid_confirm, compound.principal(), state.now());
+  state.end_clients(std::move(answer.ended));
+  return status_of(answer.status);
+}
+
+nfsstat4 renew(Compound& compound, const xdr::RENEW4args& args, xdr::RENEW4res&) {
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  Client* client = state.clients.find(args.clientid);
+  if (client == nullptr || client->has_sessions) return NFS4ERR_STALE_CLIENTID;
+  state.clients.renew(*client, state.now());
+  return NFS4_OK;
+}
+
+nfsstat4 open_confirm(Compound& compound, const xdr::OPEN_CONFIRM4args& args,
+                      xdr::OPEN_CONFIRM4res& res) {
+  if (compound.current.kind != CurrentHandle::Kind::kObject) return NFS4ERR_ISDIR;
+  ServerState& state = compound.state();
+  const Stateid stateid{args.open_stateid.seqid, args.open_stateid.other};
+  std::lock_guard lock(state.mutex);
+  compound.act_for(stateid);
+  const auto owner = state.opens.owner_of(stateid);
+  if (!owner || owner->locks) {
+    return status_of(state.opens.test(compound.asker(), stateid), 0) == NFS4ERR_STALE_STATEID
+               ? NFS4ERR_STALE_STATEID
+               : NFS4ERR_BAD_STATEID;
+  }
+  SequencedOwner* sequenced =
+      state.owner_sequences.find({owner->client, OwnerKind::kOpen, owner->name});
+  if (sequenced == nullptr || sequenced->confirmed) return NFS4ERR_BAD_STATEID;
+  const auto answer = state.opens.open_confirm(compound.asker(), stateid);
+  if (answer.status != OpenStates::Status::kOk) return status_of(answer.status, 0);
+  sequenced->confirmed = true;
+  res.resok4.open_stateid = {answer.stateid.seqid, answer.stateid.other};
+  return NFS4_OK;
+}
+
+nfsstat4 release_lockowner(Compound& compound, const xdr::RELEASE_LOCKOWNER4args& args,
+                           xdr::RELEASE_LOCKOWNER4res&) {
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  Client* client = state.clients.find(args.lock_owner.clientid);
+  if (client == nullptr) return NFS4ERR_STALE_CLIENTID;
+  compound.set_client(client->id);
+  state.clients.renew(*client, state.now());
+  const std::string name = text_of(args.lock_owner.owner);
+  const auto status = state.opens.release_lock_owner(compound.asker(), name);
+  if (status == OpenStates::Status::kOk) {
+    state.owner_sequences.forget({client->id, OwnerKind::kLock, name});
+    state.count_holds(*client);
+  }
+  return status_of(status, 0);
+}
+
+}  // namespace nfsrdma::nfs4

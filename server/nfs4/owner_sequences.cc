@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs4/owner_sequences.h"
+
+namespace nfsrdma::nfs4 {
+
+SequencedOwner* OwnerSequences::get(const OwnerKey& key) {
+  if (SequencedOwner* known = find(key)) return known;
+  std::size_t& count = counts_[key.client];
+  if (count >= kMostPerClient) return nullptr;
+  ++count;
+  return &owners_[key];
+}
+
+SequencedOwner* OwnerSequences::find(const OwnerKey& key) {
+  const auto found = owners_.find(key);
+  return found == owners_.end() ? nullptr : &found->second;
+}
+
+const OwnerKey* OwnerSequences::closed_by(const Stateid& stateid) const {
+  const auto found = closed_.find(stateid.other);
+  return found == closed_.end() ? nullptr : &found->second;
+}
+
+void OwnerSequences::note_closed(const OwnerKey& key, const Stateid& stateid) {
+  SequencedOwner* owner = find(key);
+  if (owner == nullptr) return;
+  closed_.erase(owner->closed);
+  owner->closed = stateid.other;
+  closed_[stateid.other] = key;
+}
+
+void OwnerSequences::forget(const OwnerKey& key) {
+  const auto found = owners_.find(key);
+  if (found == owners_.end()) return;
+  closed_.erase(found->second.closed);
+  owners_.erase(found);
+  const auto count = counts_.find(key.client);
+  if (--count->second == 0) counts_.erase(count);
+}
+
+void OwnerSequences::end_client(ClientId client) {
+  for (auto its = owners_.lower_bound({client, OwnerKind::kOpen, {}});
+       its != owners_.end() && its->first.client == client;) {
+    closed_.erase(its->second.closed);
+    its = owners_.erase(its);
+  }
+  counts_.erase(client);
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// OwnerSequences: the open-owners and lock-owners of minor version 0 with their sequence ids (RFC
+// 7530 9.1.7, 9.1.11). An owner is known from its first request on, for longer than its state: the
+// retry of its last CLOSE has to be told from a new request.
+//
+// Pure but for the handles that OPEN's replays bring back. The caller serialises (ServerState's
+// mutex).
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "server/nfs4/current_handle.h"
+#include "server/nfs4/state/client_table.h"
+#include "server/nfs4/state/owner_sequence.h"
+#include "server/nfs4/state/stateid_rules.h"
+
+namespace nfsrdma::nfs4 {
+
+enum class OwnerKind : std::uint8_t { kOpen, kLock };
+
+struct OwnerKey {
+  ClientId client = 0;
+  OwnerKind kind = OwnerKind::kOpen;
+  std::string name;
+
+  auto operator<=>(const OwnerKey&) const = default;
+};
+
+struct SequencedOwner {
+  OwnerSequence sequence;
+  bool running = false;
+  /// Open-owners: OPEN_CONFIRM has come. Until then a new OPEN starts over.
+  bool confirmed = false;
+  /// What the current handle was after the last OPEN, for its replay.
+  FileHandle opened;
+  /// The stateid that its last CLOSE ended: a retry of that names an owner by nothing else.
+  std::array<std::byte, 12> closed{};
+};
+
+class OwnerSequences {
+ public:
+  static constexpr std::size_t kMostPerClient = 100000;
+
+  /// Null: the client has too many (NFS4ERR_RESOURCE).
+  SequencedOwner* get(const OwnerKey& key);
+  SequencedOwner* find(const OwnerKey& key);
+  /// Whose CLOSE ended the state of that stateid last? Null: nobody's that is known.
+  const OwnerKey* closed_by(const Stateid& stateid) const;
+  void note_closed(const OwnerKey& key, const Stateid& stateid);
+  void forget(const OwnerKey& key);
+  void end_client(ClientId client);
+
+ private:
+  std::map<OwnerKey, SequencedOwner> owners_;
+  std::map<std::array<std::byte, 12>, OwnerKey> closed_;
+  std::map<ClientId, std::size_t> counts_;
+};
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs4/owner_turn.h"
+
+#include <cstring>
+
+#include "server/nfs4/status.h"
+
+namespace nfsrdma::nfs4 {
+
+using xdr::nfsstat4;
+using enum xdr::nfsstat4;
+
+namespace {
+
+constexpr auto kOpenNumber = static_cast<std::uint32_t>(xdr::nfs_opnum4::OP_OPEN);
+
+Stateid from_wire(const xdr::stateid4& stateid) {
+  return {stateid.seqid, stateid.other};
+}
+
+/// The owner of a stateid, as far as it is known; else who closed it last.
+std::optional<TurnOf> by_stateid(Compound& compound, const xdr::stateid4& wire, OwnerKind kind,
+                                 std::uint32_t seqid) {
+  const Stateid stateid = from_wire(wire);
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  if (const auto owner = state.opens.owner_of(stateid)) {
+    if (owner->locks != (kind == OwnerKind::kLock)) return std::nullopt;
+    return TurnOf{{owner->client, kind, owner->name}, seqid};
+  }
+  if (kind == OwnerKind::kLock) return std::nullopt;
+  const OwnerKey* closed = state.owner_sequences.closed_by(stateid);
+  if (closed == nullptr) return std::nullopt;
+  return TurnOf{*closed, seqid};
+}
+
+std::string text_of(ByteSpan bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+std::optional<TurnOf> turn_of(Compound& compound, const xdr::OPEN4args& args) {
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  if (state.clients.find(args.owner.clientid) == nullptr) return std::nullopt;
+  return TurnOf{{args.owner.clientid, OwnerKind::kOpen, text_of(args.owner.owner)}, args.seqid};
+}
+std::optional<TurnOf> turn_of(Compound& compound, const xdr::OPEN_CONFIRM4args& args) {
+  return by_stateid(compound, args.open_stateid, OwnerKind::kOpen, args.seqid);
+}
+std::optional<TurnOf> turn_of(Compound& compound, const xdr::OPEN_DOWNGRADE4args& args) {
+  return by_stateid(compound, args.open_stateid, OwnerKind::kOpen, args.seqid);
+}
+std::optional<TurnOf> turn_of(Compound& compound, const xdr::CLOSE4args& args) {
+  return by_stateid(compound, args.open_stateid, OwnerKind::kOpen, args.seqid);
+}
+std::optional<TurnOf> turn_of(Compound& compound, const xdr::LOCK4args& args) {
+  const xdr::locker4& locker = args.locker;
+  if (locker.new_lock_owner) {
+    return by_stateid(compound, locker.open_owner.open_stateid, OwnerKind::kOpen,
+                      locker.open_owner.open_seqid);
+  }
+  return by_stateid(compound, locker.lock_owner.lock_stateid, OwnerKind::kLock,
+                    locker.lock_owner.lock_seqid);
+}
+std::optional<TurnOf> turn_of(Compound& compound, const xdr::LOCKU4args& args) {
+  return by_stateid(compound, args.lock_stateid, OwnerKind::kLock, args.seqid);
+}
+
+OwnerTurn::OwnerTurn(Compound& compound, const std::optional<TurnOf>& turn, std::uint32_t operation)
+    : compound_(compound), operation_(operation) {
+  if (turn) begin(*turn);
+}
+
+void OwnerTurn::begin(const TurnOf& turn) {
+  ServerState& state = compound_.state();
+  std::lock_guard lock(state.mutex);
+  SequencedOwner* owner = state.owner_sequences.get(turn.owner);
+  what_ = What::kRefuse;
+  if (owner == nullptr) {
+    status_ = NFS4ERR_RESOURCE;
+    return;
+  }
+  if (owner->running) {  // over another connection; no client has two requests of one owner
+    status_ = NFS4ERR_DELAY;
+    return;
+  }
+  // An owner that was never confirmed starts over, and what it opened is gone (RFC 7530 16.18.5).
+  if (operation_ == kOpenNumber && !owner->confirmed && owner->sequence.used() &&
+      !owner->sequence.is_retry(turn.seqid, operation_)) {
+    state.opens.end_open_owner(turn.owner.client, turn.owner.name);
+    *owner = SequencedOwner();
+  }
+  switch (owner->sequence.begin(turn.seqid, operation_)) {
+    case OwnerSequence::Verdict::kNew:
+      what_ = What::kRun;
+      owner->running = true;
+      key_ = turn.owner;
+      return;
+    case OwnerSequence::Verdict::kBad:
+      status_ = NFS4ERR_BAD_SEQID;
+      return;
+    case OwnerSequence::Verdict::kReplay:
+      break;
+  }
+  what_ = What::kReplay;
+  const auto kept = owner->sequence.reply();
+  reply_.assign(kept.begin(), kept.end());
+  status_ = static_cast<nfsstat4>(xdr::Decoder(reply_).u32());
+  if (operation_ != kOpenNumber || status_ != NFS4_OK) return;
+  CurrentHandle handle;
+  if (!compound_.server().handles.open(owner->opened.bytes(), &handle.parts)) return;
+  handle.kind = CurrentHandle::Kind::kObject;
+  handle.handle = owner->opened;
+  compound_.current = std::move(handle);
+}
+
+/// With the mutex; null when its client has ended meanwhile.
+SequencedOwner* OwnerTurn::owner() {
+  return key_ ? compound_.state().owner_sequences.find(*key_) : nullptr;
+}
+
+OwnerTurn::~OwnerTurn() {
+  if (!key_) return;
+  std::lock_guard lock(compound_.state().mutex);
+  if (SequencedOwner* its = owner()) {
+    its->running = false;
+    its->sequence.finish(false, {});
+  }
+}
+
+void OwnerTurn::finish(nfsstat4 status, std::span<const std::byte> reply) {
+  if (!key_) return;
+  std::lock_guard lock(compound_.state().mutex);
+  if (SequencedOwner* its = owner()) {
+    its->running = false;
+    its->sequence.finish(counts_in_sequence(static_cast<std::uint32_t>(status)), reply);
+    if (operation_ == kOpenNumber && status == NFS4_OK) its->opened = compound_.current.handle;
+  }
+  key_.reset();
+}
+
+}  // namespace nfsrdma::nfs4
