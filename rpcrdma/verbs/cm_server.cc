@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server's half of cm.h.
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "rpcrdma/base/log.h"
+#include "rpcrdma/base/unique_fd.h"
 #include "rpcrdma/verbs/addresses.h"
 #include "rpcrdma/verbs/cm.h"
 
@@ -31,6 +35,19 @@ const char* bind_and_listen(rdma_cm_id* id, SocketAddress address, int backlog) 
   return ::rdma_listen(id, backlog) == 0 ? nullptr : "rdma_listen";
 }
 
+bool host_has(SocketAddress address) {
+  address.set_port(0);
+  UniqueFd socket(::socket(address.data()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return socket && ::bind(socket.get(), address.data(), address.length()) == 0;
+}
+
+/// Of a port that is taken the kernel says EADDRNOTAVAIL, too, when one of the two listens on all
+/// addresses (cma_check_port() in its cma.c).
+Error listen_error(const char* step, const SocketAddress& address) {
+  const int err = errno;
+  return system_error(step, err == EADDRNOTAVAIL && host_has(address) ? EADDRINUSE : err);
+}
+
 }  // namespace
 
 VerbsListener::VerbsListener(LoopResources& resources, EventLoop& loop,
@@ -53,7 +70,7 @@ Result<void> VerbsListener::open() {
   rdma_cm_id* id = made.get();
   const char* failed = resources_.commands().run(
       [&] { return bind_and_listen(id, address_, resources_.options().backlog); });
-  if (failed != nullptr) return system_error(failed);
+  if (failed != nullptr) return listen_error(failed, address_);
   address_.set_port(ntohs(::rdma_get_src_port(id)));
   id_ = std::move(made);
   return {};

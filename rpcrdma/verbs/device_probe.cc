@@ -25,8 +25,6 @@ namespace {
 
 constexpr std::uint32_t kWantedInline = 64;  // queue_pair.cc asks for as much
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-// A mount exposes up to this much at once with default settings.
-constexpr std::uint64_t kComfortableMemlock = std::uint64_t{64} << 20;
 
 // --- from what was found to what is told ---
 
@@ -315,7 +313,7 @@ void probe(VerbsHostReport* host) {
   host->memlock_limit = limit.bytes;
   host->memlock_unlimited = limit.unlimited;
   host->memlock_exempt = limit.exempt;
-  if (limit.binds() && limit.bytes < kComfortableMemlock) host->memlock_remedy = memlock_remedy();
+  if (limit.is_little()) host->memlock_remedy = memlock_remedy();
   int count = 0;
   ibv_device** list = ::ibv_get_device_list(&count);
   for (int i = 0; list != nullptr && i < count; ++i)

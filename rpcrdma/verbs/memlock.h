@@ -9,6 +9,9 @@
 
 namespace nfsrdma::verbs {
 
+/// A mount exposes up to this much at once with default settings.
+constexpr std::uint64_t kComfortableMemlock = std::uint64_t{64} << 20;
+
 struct MemlockLimit {
   std::uint64_t bytes = 0;
   bool unlimited = false;
@@ -16,6 +19,7 @@ struct MemlockLimit {
 
   /// For tests and messages: does the limit bind us?
   bool binds() const { return !unlimited && !exempt; }
+  bool is_little() const { return binds() && bytes < kComfortableMemlock; }
 };
 
 /// Of this process, with the capabilities of the calling thread.

@@ -9,8 +9,10 @@
 #include <mutex>
 #include <vector>
 
+#include "rpcrdma/base/log.h"
 #include "rpcrdma/verbs/addresses.h"
 #include "rpcrdma/verbs/cm.h"
+#include "rpcrdma/verbs/memlock.h"
 
 namespace nfsrdma::verbs {
 
@@ -40,6 +42,7 @@ class VerbsFabric final : public Fabric, private LoopResources {
   Result<std::unique_ptr<Listener>> listen(EventLoop& loop, const SocketAddress& address,
                                            IncomingHandler& handler) override {
     NFSRDMA_CHECK_OK(available());
+    std::call_once(memlock_told_, [this] { tell_of_memlock(); });
     return VerbsListener::create(*this, loop, address, handler);
   }
 
@@ -61,6 +64,14 @@ class VerbsFabric final : public Fabric, private LoopResources {
   }
 
  private:
+  /// Or the administrator would hear of it with the first client that finds no room.
+  void tell_of_memlock() {
+    const MemlockLimit limit = commands_.run([] { return memlock_limit(); });
+    if (!limit.is_little()) return;
+    log_warning("verbs: {} bytes of memory may be locked, which is little for a server; {}",
+                limit.bytes, memlock_remedy());
+  }
+
   // Made and used on its loop's thread; only the map is shared.
   struct LoopState {
     std::unique_ptr<CmChannel> channel;
@@ -105,6 +116,7 @@ class VerbsFabric final : public Fabric, private LoopResources {
   VerbsOptions options_;
   CommandThread& commands_ = CommandThread::of_process();
   AsyncEvents async_;
+  std::once_flag memlock_told_;
   std::mutex mutex_;
   std::map<EventLoop*, std::unique_ptr<LoopState>> loops_;  // guarded by mutex_
 };
