@@ -5,15 +5,12 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "server/nfs3/procedures.h"
 #include "server/server_context.h"
+#include "tests/support/exported_directory.h"
 #include "tests/support/fake_call.h"
 #include "tests/support/serving_thread.h"
 #include "xdr/nfs3.h"
@@ -33,48 +30,6 @@ struct Reply {
   bool waited_for_disk = false;
   bool ran_on_worker = false;
   nfsstat3 status() const { return res.status; }
-};
-
-inline RpcCredentials user(std::uint32_t uid, std::uint32_t gid,
-                           std::vector<std::uint32_t> groups = {}) {
-  RpcCredentials out;
-  out.flavor = RpcCredentials::Flavor::kSys;
-  out.uid = uid;
-  out.gid = gid;
-  out.group_count = static_cast<std::uint32_t>(groups.size());
-  std::copy(groups.begin(), groups.end(), out.groups.begin());
-  return out;
-}
-
-/// A directory that is gone with the object.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    char name[] = "/tmp/nfsrdma-test-XXXXXX";
-    path_ = ::mkdtemp(name);
-    ::chmod(path_.c_str(), 0777);
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-struct HarnessOptions {
-  ExportOptions exported = writable();
-  SchemeChoice scheme = SchemeChoice::kBest;
-  std::string directory;  // to be exported; empty: a fresh one
-
-  static ExportOptions writable() {
-    ExportOptions out;
-    out.read_only = false;
-    out.root_squash = false;
-    return out;
-  }
 };
 
 class Nfs3Harness {
@@ -225,13 +180,6 @@ class Nfs3Harness {
   RpcCredentials caller_ = user(0, 0);
 };
 
-inline FileHandle to_handle(ByteSpan bytes) {
-  FileHandle out;
-  out.size = static_cast<std::uint8_t>(bytes.size());
-  std::copy(bytes.begin(), bytes.end(), out.data.begin());
-  return out;
-}
-
 inline FileHandle Nfs3Harness::lookup(const FileHandle& dir, std::string_view name) {
   auto reply = call<nfsproc3::NFSPROC3_LOOKUP>({{fh(dir), name}});
   EXPECT_EQ(reply.status(), NFS3_OK) << "LOOKUP " << name;
@@ -296,26 +244,5 @@ inline std::uint32_t Nfs3Harness::access(const FileHandle& object, std::uint32_t
   EXPECT_EQ(reply.status(), NFS3_OK);
   return reply.res.resok.access;
 }
-
-/// Content of a local file.
-inline std::string content_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
-inline void put_file(const std::string& path, std::string_view content, mode_t mode = 0644) {
-  std::ofstream(path, std::ios::binary) << content;
-  ::chmod(path.c_str(), mode);
-}
-inline struct stat stat_of(const std::string& path) {
-  struct stat st {};
-  EXPECT_EQ(::lstat(path.c_str(), &st), 0) << path;
-  return st;
-}
-
-/// Tests of other users' rights need root.
-#define NFSRDMA_NEEDS_ROOT()                                                       \
-  if (!::nfsrdma::can_switch_identity()) {                                         \
-    GTEST_SKIP() << "an ordinary user cannot act as others; run as root for this"; \
-  }
 
 }  // namespace nfsrdma::test

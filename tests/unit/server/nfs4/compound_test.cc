@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs4/compound.h"
+
+#include "tests/support/nfs4_harness.h"
+
+namespace nfsrdma::test {
+namespace {
+
+class Compounds : public ::testing::Test {
+ protected:
+  Nfs4Harness nfs;
+};
+
+TEST_F(Compounds, WhatWasWrittenIsRead) {
+  const Open4 file = nfs.open(nfs.root(), "f");
+  ASSERT_EQ(file.status, NFS4_OK);
+  EXPECT_EQ(nfs.write(file, 0, "hello world"), NFS4_OK);
+  EXPECT_EQ(nfs.read(file, 6, 100), "world");
+  EXPECT_EQ(content_of(nfs.path("f")), "hello world");
+  EXPECT_EQ(nfs.close(file), NFS4_OK);
+  EXPECT_EQ(nfs.read(file, 0, 1), "error 10025");  // NFS4ERR_BAD_STATEID
+}
+
+TEST_F(Compounds, TheFirstErrorEndsIt) {
+  const Reply4 reply =
+      nfs.run(Operations4().putfh(nfs.root()).add<OP_LOOKUP>({"nothing"}).add<OP_GETFH>());
+  EXPECT_EQ(reply.status, NFS4ERR_NOENT);
+  ASSERT_EQ(reply.results.size(), 3u);
+  EXPECT_EQ(reply.results[2].number, OP_LOOKUP);
+}
+
+TEST_F(Compounds, AFailedSyncIsTheErrorOfWhoWantedIt) {
+  const Open4 file = nfs.open(nfs.root(), "f");
+  nfs.during_commit = [] { return EIO; };
+  const Reply4 reply =
+      nfs.run(Operations4()
+                  .putfh(file.handle)
+                  .add<OP_WRITE>({file.stateid, 0, xdr::stable_how4::FILE_SYNC4, {as_bytes("x")}})
+                  .add<OP_GETFH>());
+  EXPECT_EQ(reply.status, NFS4ERR_IO);
+  ASSERT_EQ(reply.results.size(), 3u);
+  EXPECT_EQ(reply.results[2].number, OP_WRITE);
+}
+
+TEST_F(Compounds, ManyReadsOfOneCompoundKeepTheirData) {
+  const Open4 file = nfs.open(nfs.root(), "f");
+  ASSERT_EQ(nfs.write(file, 0, "0123456789"), NFS4_OK);
+  Operations4 operations;
+  operations.putfh(file.handle);
+  for (std::uint64_t i = 0; i < 10; ++i)
+    operations.add<OP_READ>({file.stateid, i, 1});
+  const Reply4 reply = nfs.run(operations);
+  ASSERT_EQ(reply.status, NFS4_OK);
+  for (std::size_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(as_text(reply.get<OP_READ>(i).resok4.data.bytes), std::to_string(i));
+  }
+}
+
+}  // namespace
+}  // namespace nfsrdma::test
