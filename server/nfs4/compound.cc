@@ -152,7 +152,10 @@ bool Compound::step() {
   if (status == NFS4_OK) {
     result_->u32(number_);
     status = run_measured(number_);
-    if (replayed_) return true;
+    if (replayed_) {
+      result_->rewind(operation_mark_);  // its own result has no place in it
+      return true;
+    }
     const bool overflowed = result_->overflowed();
     if (!is_retry() && overflowed && !operation->changes && request_->room_wanted < kMostRoom) {
       request_->room_wanted = std::max(kNextRoom, request_->room_wanted * 4);
@@ -488,6 +491,7 @@ bool Compound::reply_with(std::span<const std::byte> kept) {
   }
   result_->rewind(head_mark_);
   result_->fixed_opaque(kept);
+  operation_mark_ = result_->mark();
   replayed_ = true;
   return true;
 }

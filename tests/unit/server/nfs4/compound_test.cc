@@ -29,6 +29,18 @@ TEST_F(Compounds, TheFirstErrorEndsIt) {
   EXPECT_EQ(reply.results[2].number, OP_LOOKUP);
 }
 
+TEST_F(Compounds, ARetryGetsTheReplyThatWasKept) {
+  nfs.session.cache_this = true;
+  xdr::REMOVE4args what{"f"};
+  put_file(nfs.path("f"), "");
+  const Reply4 first = nfs.on<OP_REMOVE>(nfs.root(), what);
+  EXPECT_EQ(first.status, NFS4_OK);
+  --nfs.session.sequence;
+  const Reply4 second = nfs.on<OP_REMOVE>(nfs.root(), what);
+  EXPECT_EQ(second.bytes, first.bytes);
+  EXPECT_EQ(nfs.on<OP_REMOVE>(nfs.root(), what).status, NFS4ERR_NOENT);
+}
+
 TEST_F(Compounds, AFailedSyncIsTheErrorOfWhoWantedIt) {
   const Open4 file = nfs.open(nfs.root(), "f");
   nfs.during_commit = [] { return EIO; };
