@@ -7,6 +7,7 @@ Meanwhile the server is measured every ten seconds. The first third lets caches 
 the middle third is compared with the last. At the end the load stops, and what belongs to
 connections must be gone.
 """
+import contextlib
 import json
 import os
 import random
@@ -14,7 +15,6 @@ import statistics
 import time
 
 import host
-import sides
 from bench import SECOND_MOUNT, MOUNT
 from case import case, expect, expect_equal
 from sides import wait_for
@@ -58,9 +58,13 @@ def churning(folder, seed):
     return Worker(churn)
 
 
+# The one that mounts is asked to end: a mount or umount that it had begun would outlive it.
+ENDING = "/run/soak-ends"
+
+
 def mounting(t):
     def come_and_go(worker):
-        while True:
+        while not os.path.exists(ENDING):
             t.client.mount(t, SECOND_MOUNT)
             os.listdir(SECOND_MOUNT)
             t.client.unmount(SECOND_MOUNT)
@@ -114,16 +118,15 @@ def measured(seconds, watch=lambda: None):
 def judge(done, samples, report, long_enough):
     """After the load: writes the report down, and fails when something grew or was left."""
     rows = judged(samples)
-    print(json.dumps(done, indent=1), table(rows), sep="\n")
+    print(json.dumps(done, indent=1), table(rows), sep="\n", flush=True)
 
     def gone():
         last = host.ask("sample")
+        with open(report, "w", encoding="utf-8") as out:
+            json.dump({"done": done, "rows": rows, "after": last, "samples": samples}, out)
         return all(last[what] <= most for what, most in AT_THE_END)
     wait_for(gone, 120, f"nothing left of the load ({host.ask('sample')})")
-    last = host.ask("sample")
-    print(f"after the load: {last}", flush=True)
-    with open(report, "w", encoding="utf-8") as out:
-        json.dump({"done": done, "rows": rows, "after": last, "samples": samples}, out)
+    print(f"after the load: {host.ask('sample')}", flush=True)
     expect_equal(done.pop("errors", 0), 0, "errors of our client")
     for name, number in done.items():
         expect(number > 0, f"never done: {name}")
@@ -133,9 +136,12 @@ def judge(done, samples, report, long_enough):
 
 def soak(t, seconds, long_enough=True):
     t.mount()
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(ENDING)
     workers = {"rounds in a directory, Linux": churning(f"{MOUNT}/guest-one", 1),
-               "rounds beside it, Linux": churning(f"{MOUNT}/guest-two", 2),
-               "mounts, Linux": mounting(t)}
+               "rounds beside it, Linux": churning(f"{MOUNT}/guest-two", 2)}
+    mounts = mounting(t)
+    workers["mounts, Linux"] = mounts
 
     def watch():
         for name, worker in workers.items():
@@ -143,14 +149,14 @@ def soak(t, seconds, long_enough=True):
                 worker.finish(1)
             expect(not worker.ended(), f"ended: {name}")
     done, samples = measured(seconds, watch)
+    with open(ENDING, "w", encoding="ascii"):
+        pass
+    mounts.finish(150)
     for name, worker in workers.items():
         done[name] = worker.progress
         worker.kill()
-    for name, worker in workers.items():
         wait_for(worker.ended, 60, f"{name} ended")
-    for where in (SECOND_MOUNT, MOUNT):
-        if sides.mounted(where):
-            t.client.unmount(where)
+    t.client.unmount(MOUNT)
     judge(done, samples, "/host/logs/soak.json", long_enough)
 
 
