@@ -279,7 +279,8 @@ std::size_t Compound::room_left() const {
 bool Compound::have_room(std::size_t bytes) {
   const std::size_t wanted = std::min({bytes, room_left(), kMostRoom});
   if (result_->room() >= wanted) return true;
-  request_->room_wanted = wanted;
+  // Beside what is written anew then, the operation's number.
+  request_->room_wanted = wanted + (result_->size() - operation_mark_);
   return false;
 }
 
@@ -442,8 +443,9 @@ void Compound::act_for(const Stateid& stateid) {
   if (Client* its = all.clients.find(client_id_)) all.clients.renew(*its, all.now());
 }
 
-nfsstat4 Compound::may_access(const xdr::stateid4& wire, std::uint8_t access) {
-  const Stateid stateid = real(wire);
+nfsstat4 Compound::may_access(const xdr::stateid4& wire, std::uint8_t access,
+                              const CurrentHandle& handle) {
+  const Stateid stateid = real(wire, &handle == &saved ? saved_stateid : current_stateid);
   const StateidKind kind = kind_of(stateid, minor_version_);
   ServerState& all = state();
   std::lock_guard lock(all.mutex);
@@ -459,14 +461,22 @@ nfsstat4 Compound::may_access(const xdr::stateid4& wire, std::uint8_t access) {
             : nullptr;
     if (sequenced != nullptr && !sequenced->confirmed) return NFS4ERR_BAD_STATEID;
   }
-  return status_of(all.opens.may_access(asker(), stateid, file_key(*current.object.file), access),
+  return status_of(all.opens.may_access(asker(), stateid, file_key(*handle.object.file), access),
                    minor_version_);
 }
 
+nfsstat4 Compound::may_access(const xdr::stateid4& stateid, std::uint8_t access) {
+  return may_access(stateid, access, current);
+}
+
 Stateid Compound::real(const xdr::stateid4& stateid) const {
+  return real(stateid, current_stateid);
+}
+
+Stateid Compound::real(const xdr::stateid4& stateid, const Stateid& current_one) const {
   const Stateid given{stateid.seqid, stateid.other};
   const bool is_current = kind_of(given, minor_version_) == StateidKind::kCurrent;
-  return is_current ? current_stateid : given;
+  return is_current ? current_one : given;
 }
 
 void Compound::runs_in(const Session& session, SlotId slot, bool cache_this) {

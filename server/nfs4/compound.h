@@ -106,9 +106,11 @@ class Compound final : public Progress {
   void act_for(const Stateid& stateid);
   OpenStates::Asker asker() const { return {client_id_, minor_version_}; }
   /// READ, WRITE, SETATTR of the size: may the stateid do `access` (kShareRead, kShareWrite) to the
-  /// current file? Takes the state's lock.
+  /// file of `handle` (current or saved)? Takes the state's lock.
+  xdr::nfsstat4 may_access(const xdr::stateid4& stateid, std::uint8_t access,
+                           const CurrentHandle& handle);
   xdr::nfsstat4 may_access(const xdr::stateid4& stateid, std::uint8_t access);
-  /// Replaces the special stateid "current".
+  /// Replaces the special stateid "current" by what it stands for.
   Stateid real(const xdr::stateid4& stateid) const;
 
   // --- for SEQUENCE and its kin ---
@@ -127,6 +129,7 @@ class Compound final : public Progress {
 
  private:
   static Compound& take(ServerContext& server, Request& request);
+  Stateid real(const xdr::stateid4& stateid, const Stateid& current_one) const;
   Outcome begin(xdr::Decoder& args, xdr::Encoder& result);
   Outcome run(xdr::Encoder& result);
   /// One operation. False: stop here.

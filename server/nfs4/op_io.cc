@@ -9,6 +9,7 @@
 
 #include "server/files/change_scope.h"
 #include "server/files/file_data.h"
+#include "server/nfs4/data_file.h"
 #include "server/nfs4/operations.h"
 #include "server/nfs4/status.h"
 
@@ -17,38 +18,13 @@ namespace nfsrdma::nfs4 {
 using xdr::nfsstat4;
 using enum xdr::nfsstat4;
 
-namespace {
-
-/// What READ, WRITE and COMMIT say of what is no regular file.
-nfsstat4 check_regular(const Compound& compound, const CurrentHandle& handle) {
-  if (handle.kind == CurrentHandle::Kind::kPseudo) return NFS4ERR_ISDIR;
-  if (handle.object.file->is_regular()) return NFS4_OK;
-  if (handle.object.file->is_directory()) return NFS4ERR_ISDIR;
-  if (compound.minor_version() == 0) return NFS4ERR_INVAL;
-  return S_ISLNK(handle.object.attributes.st_mode) ? NFS4ERR_SYMLINK : NFS4ERR_WRONG_TYPE;
-}
-
-xdr::verifier4 verifier_of(Compound& compound) {
-  xdr::verifier4 bytes;
-  store_be64(bytes.data(), compound.server().verifier.value());
-  return bytes;
-}
-
-}  // namespace
-
 nfsstat4 read(Compound& compound, const xdr::READ4args& args, xdr::READ4res& res) {
-  if (compound.current.kind == CurrentHandle::Kind::kPseudo) return NFS4ERR_ISDIR;
   FileCall call(compound.server(), compound.request());
-  if (const nfsstat4 status = compound.enter(call, Use::kLook); status != NFS4_OK) return status;
   CurrentHandle& handle = compound.current;
-  if (const nfsstat4 bad = check_regular(compound, handle); bad != NFS4_OK) return bad;
-  if (const nfsstat4 bad = compound.may_access(args.stateid, kShareRead); bad != NFS4_OK) {
-    return bad;
-  }
   int fd = -1;
-  if (const int error = call.server().files.data_fd(*handle.object.file, call.caller(), kRightRead,
-                                                    handle.object.attributes, &fd)) {
-    return status_of_errno(error);
+  if (const nfsstat4 status = enter_data(compound, call, handle, args.stateid, kShareRead, &fd);
+      status != NFS4_OK) {
+    return status;
   }
   const auto file_size = static_cast<std::uint64_t>(handle.object.attributes.st_size);
   const std::uint64_t left = args.offset < file_size ? file_size - args.offset : 0;
