@@ -141,6 +141,18 @@ constexpr Row kRows[] = {
     TYPED(TEST_STATEID, test_stateid),
     TYPED(DESTROY_CLIENTID, destroy_clientid),
     TYPED(RECLAIM_COMPLETE, reclaim_complete),
+    TYPED(ALLOCATE, allocate),
+    TYPED(COPY, copy),
+    TYPED(DEALLOCATE, deallocate),
+    TYPED(IO_ADVISE, io_advise),
+    TYPED(OFFLOAD_CANCEL, offload_cancel),
+    TYPED(OFFLOAD_STATUS, offload_status),
+    TYPED(SEEK, seek),
+    TYPED(CLONE, clone),
+    TYPED(GETXATTR, getxattr),
+    TYPED(SETXATTR, setxattr),
+    TYPED(LISTXATTRS, listxattrs),
+    TYPED(REMOVEXATTR, removexattr),
 };
 #undef TYPED
 #undef SEQUENCED
