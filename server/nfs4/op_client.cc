@@ -67,13 +67,21 @@ nfsstat4 exchange_id(Compound& compound, const xdr::EXCHANGE_ID4args& args,
 
 nfsstat4 destroy_clientid(Compound& compound, const xdr::DESTROY_CLIENTID4args& args,
                           xdr::DESTROY_CLIENTID4res&) {
+  if (!compound.may_block()) return compound.retry(Outcome::kWouldBlock);
   ServerState& state = compound.state();
-  std::lock_guard lock(state.mutex);
-  // By way of a session of its own the client is busy by that very session.
-  if (Client* client = state.clients.find(args.dca_clientid)) state.count_holds(*client);
-  ClientTable::Answer answer = state.clients.destroy_client_id(args.dca_clientid);
-  state.end_clients(std::move(answer.ended));
-  return status_of(answer.status);
+  nfsstat4 status = NFS4_OK;
+  {
+    std::lock_guard lock(state.mutex);
+    // By way of a session of its own the client is busy by that very session.
+    if (Client* client = state.clients.find(args.dca_clientid)) state.count_holds(*client);
+    ClientTable::Answer answer = state.clients.destroy_client_id(args.dca_clientid);
+    state.end_clients(std::move(answer.ended));
+    status = status_of(answer.status);
+  }
+  // With its record still there, a restart would hold up everybody for a grace period in which
+  // nobody comes. What could not be written is tried again with the next OPEN.
+  if (state.must_settle()) (void)state.settle();
+  return status;
 }
 
 nfsstat4 reclaim_complete(Compound& compound, const xdr::RECLAIM_COMPLETE4args& args,
