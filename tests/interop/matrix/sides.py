@@ -168,6 +168,8 @@ class OurServer(Folder):
 
     def start(self, settings):
         os.makedirs(self.near, exist_ok=True)
+        # NFSv4 clients of the case before that did not say goodbye would be waited for: 90 s of grace.
+        shutil.rmtree(f"{self.near}/state", ignore_errors=True)
         keys = list(self.keys)
         if settings.credits is not None:
             keys.append(f"NFSoRDMA_CREDITS={settings.credits}")
@@ -281,14 +283,16 @@ class Knfsd(Folder):
 
 
 class KernelClient:
-    """Linux's own client."""
+    """Linux's own client, with the NFS version "3", "4.1" or "4.2", or with the one (None) that mount
+    agrees on with the server."""
     ours = False
 
-    def __init__(self, rdma=True):
+    def __init__(self, rdma=True, version="3"):
         self.rdma = rdma
+        self.version = version
 
     def prepare(self, settings):
-        run("modprobe", "-a", "rpcrdma", "nfsv3")
+        run("modprobe", "-a", "rpcrdma", "nfsv3", "nfsv4")
         # Linux's client takes no fewer than 4 slots; below that the server's grant is what counts.
         if settings.credits is not None and settings.credits >= 4:
             write("/proc/sys/sunrpc/rdma_slot_table_entries", settings.credits)
@@ -297,13 +301,15 @@ class KernelClient:
             write("/proc/sys/sunrpc/rdma_max_inline_write", settings.inline)
 
     def mount(self, bench, where):
-        options = ["vers=3", "nolock", "mountproto=tcp"]
+        options = [] if self.version is None else [f"vers={self.version}"]
         if self.rdma:
             options += ["rdma", f"port={bench.server.rdma_port}"]
         else:
             options += ["proto=tcp", f"port={bench.server.tcp_port}"]
-        if bench.server.ours:
-            options.append(f"mountport={bench.server.tcp_port}")
+        if self.version == "3":
+            options += ["nolock", "mountproto=tcp"]
+            if bench.server.ours:
+                options.append(f"mountport={bench.server.tcp_port}")
         options += getattr(bench.network, "kernel_options", ())
         if bench.settings.transfer:
             options += [f"rsize={bench.settings.transfer}", f"wsize={bench.settings.transfer}"]
@@ -311,8 +317,9 @@ class KernelClient:
         run("mount", "-t", "nfs", "-o", ",".join(options),
             f"{bench.network.server_address}:{bench.server.exported}", where, limit=60)
         line = mounted(where) or ""
-        wanted = "proto=rdma" if self.rdma else "proto=tcp"
-        expect(wanted in line, f"mounted otherwise than by {wanted}: {line}")
+        # Without a version, mount begins at the newest that it knows and goes down from there.
+        for wanted in ("proto=rdma" if self.rdma else "proto=tcp", f"vers={self.version or '4.2'}"):
+            expect(wanted in line.replace(" ", ",").split(","), f"mounted without {wanted}: {line}")
 
     def unmount(self, where):
         run("umount", where, limit=45)
@@ -320,6 +327,23 @@ class KernelClient:
     def abandon(self, where):
         """The client goes away without a word, as far as that can be had."""
         run("umount", "-f", "-l", where, limit=45)
+
+
+class NeighbourClient(KernelClient):
+    """A second client of the same kernel, in the server's namespace and over TCP: with a name of its
+    own it is another NFSv4 client, and its locks are another's."""
+
+    def __init__(self, version):
+        super().__init__(rdma=False, version=version)
+
+    def mount(self, bench, where):
+        name = "/sys/fs/nfs/net/nfs_client/identifier"
+        run("ip", "netns", "exec", "srv", "sh", "-c", f"echo neighbour >{name}")
+        os.makedirs(where, exist_ok=True)
+        # Not `ip netns exec`, where the mount would be seen by nobody else.
+        run("nsenter", "--net=/run/netns/srv", "mount", "-t", "nfs", "-o",
+            f"vers={self.version},proto=tcp,port={bench.server.tcp_port}",
+            f"{bench.network.server_address}:{bench.server.exported}", where, limit=60)
 
 
 class OurClient:

@@ -55,6 +55,30 @@ def server_restart(t):
     t.check_same("file", content)
 
 
+@case("restart-unlinked", limit=240)
+def restart_unlinked(t):
+    """A removed file that is still open lives on when the server starts anew."""
+    content = data(100_000)
+    put(t.path("gone"), content, sync=True)
+
+    def use(worker):
+        with open(t.path("gone"), "r+b", buffering=0) as file:
+            os.unlink(t.path("gone"))
+            worker.progress = 1
+            wait_for(lambda: worker.progress == 2, 60, "the server is back")
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # not from the cache
+            expect(file.read() == content, "the removed open file reads otherwise")
+            file.write(b"and more")
+            os.fsync(file.fileno())
+            expect_equal(os.fstat(file.fileno()).st_size, 100_008, "its size after a write")
+    worker = Worker(use)
+    worker.wait_until(1)
+    t.server.crash_and_restart()
+    worker.progress = 2
+    worker.finish(150)
+    expect_equal(os.listdir(t.there), [], "names in the end")
+
+
 @case("client-kill", limit=200)
 def client_kill(t):
     put(t.path("safe"), data(MIB), sync=True)

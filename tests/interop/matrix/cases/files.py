@@ -2,7 +2,8 @@
 """Files: content of every size, appending, truncating, holes, renaming and removing open ones."""
 import os
 
-from bench import data, digest, expect_digest, get, put
+import sides
+from bench import SECOND_MOUNT, data, digest, expect_digest, get, put
 from case import case, expect, expect_equal
 
 KIB = 1024
@@ -15,6 +16,22 @@ def mount(t):
     expect(os.path.isdir(t.there), "the export's directory is not there")
     t.remount()
     expect_equal(os.listdir(t.there), [], "names in an empty directory")
+
+
+@case("versions", limit=180)
+def versions(t):
+    """Linux's client with every version, and with the one that it agrees on when none is asked for:
+    the mounts see each other's files."""
+    for version in (None, "4.2", "4.1", "4.0", "3"):
+        client = sides.KernelClient(rdma=t.client.rdma, version=version)
+        client.mount(t, SECOND_MOUNT)
+        name = f"by-{version}"
+        there = os.path.join(SECOND_MOUNT, t.case.name)
+        put(os.path.join(there, name), data(70_000))
+        expect_equal(get(os.path.join(there, name)), data(70_000), "content just written")
+        expect(name in os.listdir(there), f"{name} is not listed")
+        client.unmount(SECOND_MOUNT)
+        t.check_same(name, data(70_000))
 
 
 @case("sizes", limit=120)
