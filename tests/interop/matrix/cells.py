@@ -41,6 +41,8 @@ CELLS = [
          host.Tap(), host.HostServer("iwarp"), sides.KernelClient(), SERVER),
     Cell("2-rxe-kernel", "nfs-rdmad, verbs on rxe <- Linux client on rxe",
          sides.Wire("rxe"), sides.OurServer("verbs"), sides.KernelClient(), SERVER),
+    Cell("2-rxe-kernel-4.2", "nfs-rdmad, verbs on rxe <- Linux client on rxe, NFS version 4.2",
+         sides.Wire("rxe"), sides.OurServer("verbs"), sides.KernelClient(version="4.2"), SERVER),
     Cell("3-siw-kernel", "nfs-rdmad, verbs on siw <- Linux client on siw",
          sides.Pair(client="siw", server="siw"), sides.OurServer("verbs"), sides.KernelClient(),
          SERVER),
