@@ -178,7 +178,8 @@ int Daemon::start() {
   options.config = settings_.config;
   options.listen = settings_.listen;
   options.fabrics = make_fabrics(settings_.config);
-  options.programs = {nfs3::program_table(), nfs4::program_table(), mount3_program()};
+  options.programs = {nfs3::program_table(), mount3_program()};
+  if (settings_.config.nfs4) options.programs.push_back(nfs4::program_table());
   std::string why;
   auto server = NfsServer::start(*loop_, std::move(options), &why);
   if (!server.ok()) return fail(why.empty() ? server.error().message() : why);

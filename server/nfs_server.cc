@@ -83,13 +83,15 @@ Result<void> NfsServer::make_parts(std::string* why) {
     return context.error();
   }
   context_ = std::move(*context);
-  nfs4::ServerState::Options state;
-  state.state_dir = config.state_dir;
-  state.rtmax = context_->rtmax();
-  state.wtmax = context_->wtmax();
-  state.domain = nfs4::system_idmap_domain();
-  context_->nfs4 = nfs4::ServerState::create(state, why);
-  if (context_->nfs4 == nullptr) return Error{Errc::kInvalid, 0, "NFSv4 client records"};
+  if (config.nfs4) {
+    nfs4::ServerState::Options state;
+    state.state_dir = config.state_dir;
+    state.rtmax = context_->rtmax();
+    state.wtmax = context_->wtmax();
+    state.domain = nfs4::system_idmap_domain();
+    context_->nfs4 = nfs4::ServerState::create(state, why);
+    if (context_->nfs4 == nullptr) return Error{Errc::kInvalid, 0, "NFSv4 client records"};
+  }
   replies_ = std::make_unique<ReplyCache>(config.drc_bytes, clock_);
   workers_ = std::make_unique<WorkerPool>(static_cast<unsigned>(config.workers),
                                           &MeasuredPlacement::hand_over_ns());

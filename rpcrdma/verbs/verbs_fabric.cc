@@ -7,6 +7,7 @@
 
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "rpcrdma/base/log.h"
@@ -100,7 +101,7 @@ class VerbsFabric final : public Fabric, private LoopResources {
     NFSRDMA_TRY(CmChannel * own_channel, channel(loop));
     LoopState& mine = state(loop);
     std::unique_ptr<VerbsDevice>& device = mine.devices[context];
-    if (device && device->released()) mine.gone.push_back(std::move(device));
+    if (device && device->released()) mine.gone.push_back(std::exchange(device, nullptr));
     if (!device) {
       NFSRDMA_TRY(device, VerbsDevice::create(loop, *own_channel, context,
                                               address_of(::rdma_get_local_addr(id)), async_,

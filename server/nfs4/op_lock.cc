@@ -99,9 +99,8 @@ nfsstat4 lock(Compound& compound, const xdr::LOCK4args& args, xdr::LOCK4res& res
   if (const nfsstat4 bad = check_file(compound); bad != NFS4_OK) return bad;
   ServerState& state = compound.state();
   std::lock_guard guard(state.mutex);
-  compound.act_for(compound.real(args.locker.new_lock_owner
-                                     ? args.locker.open_owner.open_stateid
-                                     : args.locker.lock_owner.lock_stateid));
+  compound.act_for(compound.real(args.locker.new_lock_owner ? args.locker.open_owner.open_stateid
+                                                            : args.locker.lock_owner.lock_stateid));
   if (compound.client_id() == 0) return check_stateid(compound, args);
   if (const nfsstat4 bad = check_grace(compound, args.reclaim); bad != NFS4_OK) return bad;
   std::optional<OpenStates::Holder> holder;

@@ -327,8 +327,8 @@ bool needs_confirmation(Opening& opening) {
   if (opening.compound.minor_version() != 0) return false;
   ServerState& state = opening.compound.state();
   std::lock_guard lock(state.mutex);
-  SequencedOwner* owner = state.owner_sequences.find(
-      {opening.compound.client_id(), OwnerKind::kOpen, opening.owner});
+  SequencedOwner* owner =
+      state.owner_sequences.find({opening.compound.client_id(), OwnerKind::kOpen, opening.owner});
   if (owner == nullptr) return false;
   // Who reclaims was confirmed before the restart.
   if (opening.args.claim.claim == open_claim_type4::CLAIM_PREVIOUS) owner->confirmed = true;

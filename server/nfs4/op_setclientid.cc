@@ -30,8 +30,8 @@ nfsstat4 setclientid(Compound& compound, const xdr::SETCLIENTID4args& args,
   ServerState& state = compound.state();
   std::lock_guard lock(state.mutex);
   state.sweep_locked();
-  ClientTable::Answer answer = state.clients.set_client_id(owner, compound.principal(),
-                                                           callback_text(args), state.now());
+  ClientTable::Answer answer =
+      state.clients.set_client_id(owner, compound.principal(), callback_text(args), state.now());
   state.end_clients(std::move(answer.ended));
   if (answer.status != ClientTable::Status::kOk) return status_of(answer.status);
   res.resok4.clientid = answer.client->id;

@@ -46,7 +46,8 @@ std::unique_ptr<FileRecordStorage> FileRecordStorage::open(const std::string& di
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return failed("lock");
     *why = fmt::format(
-        "{}: in use by another server; give each server a state directory of its own", directory);
+        "{}: in use by another server; give each server a state directory of its own (--state-dir)",
+        directory);
     return nullptr;
   }
   // The directory's own name must last as well.

@@ -78,9 +78,9 @@ struct Row {
   Row {                                                                            \
     xdr::nfs_opnum4::OP_##NAME, typed<xdr::NAME##4args, xdr::NAME##4res, function> \
   }
-#define SEQUENCED(NAME, function)                                                        \
-  Row {                                                                                  \
-    xdr::nfs_opnum4::OP_##NAME,                                                          \
+#define SEQUENCED(NAME, function)                                                          \
+  Row {                                                                                    \
+    xdr::nfs_opnum4::OP_##NAME,                                                            \
         sequenced<xdr::nfs_opnum4::OP_##NAME, xdr::NAME##4args, xdr::NAME##4res, function> \
   }
 #define PLAIN(NAME, function)                                               \

@@ -337,6 +337,7 @@ TEST_F(DaemonTest, ATakenPortIsNamed) {
   Child first(arguments({"--fabric", "none", "-e", export_argument()}));
   ASSERT_THAT(first.out_line(), StartsWith("ready"));
   auto args = arguments({"--fabric", "none", "-e", export_argument()});
+  args[4] = directory_ + "/other-state";
   args[6] = directory_ + "/other.sock";
   Child second(args);
   EXPECT_EQ(second.exit_status(), 1);
@@ -349,9 +350,22 @@ TEST_F(DaemonTest, ASecondServerDoesNotTakeTheControlSocket) {
   Child first(arguments({"--fabric", "none", "-e", export_argument()}));
   ASSERT_THAT(first.out_line(), StartsWith("ready"));
   port_ = free_port();
-  Child second(arguments({"--fabric", "none", "-e", export_argument()}));
+  auto args = arguments({"--fabric", "none", "-e", export_argument()});
+  args[4] = directory_ + "/other-state";
+  Child second(args);
   EXPECT_EQ(second.exit_status(), 1);
   EXPECT_THAT(second.err_all(), HasSubstr("another server answers there"));
+}
+
+TEST_F(DaemonTest, TwoServersDoNotShareAStateDirectory) {
+  Child first(arguments({"--fabric", "none", "-e", export_argument()}));
+  ASSERT_THAT(first.out_line(), StartsWith("ready"));
+  port_ = free_port();
+  auto args = arguments({"--fabric", "none", "-e", export_argument()});
+  args[6] = directory_ + "/other.sock";
+  Child second(args);
+  EXPECT_EQ(second.exit_status(), 1);
+  EXPECT_THAT(second.err_all(), AllOf(HasSubstr(directory_ + "/state"), HasSubstr("--state-dir")));
 }
 
 TEST_F(DaemonTest, AStaleControlSocketIsReplaced) {

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests run once: by slots from minor version 1 on (RFC 8881 2.10.6), by the sequences of owners
+// before (RFC 7530 9.1.7).
+#include <gtest/gtest.h>
+
+#include "tests/support/nfs4_harness.h"
+
+namespace nfsrdma::test {
+namespace {
+
+class ExactlyOnce : public ::testing::Test {
+ protected:
+  /// The request that was sent last, once more.
+  Reply4 again(const Operations4& operations) {
+    --harness_.session.sequence;
+    return harness_.run(operations);
+  }
+  Operations4 removal(std::string_view name) {
+    return Operations4().putfh(harness_.root()).add<OP_REMOVE>({name});
+  }
+  Nfs4Harness harness_;
+};
+
+TEST_F(ExactlyOnce, ARetryIsAnsweredFromTheSlotAndRunsNothing) {
+  harness_.session.cache_this = true;
+  ASSERT_EQ(harness_.close(harness_.open(harness_.root(), "file")), NFS4_OK);
+  const Reply4 first = harness_.run(removal("file"));
+  EXPECT_EQ(first.status, NFS4_OK);
+  const Reply4 second = again(removal("file"));
+  EXPECT_EQ(second.bytes, first.bytes);
+  // A new request finds nothing to remove.
+  EXPECT_EQ(harness_.run(removal("file")).status, NFS4ERR_NOENT);
+}
+
+TEST_F(ExactlyOnce, ARetryOfWhatWasNotKeptHearsSo) {
+  ASSERT_EQ(harness_.close(harness_.open(harness_.root(), "file")), NFS4_OK);
+  EXPECT_EQ(harness_.run(removal("file")).status, NFS4_OK);
+  const Reply4 retry = again(removal("file"));
+  EXPECT_EQ(retry.get<OP_SEQUENCE>().status, NFS4_OK);
+  EXPECT_EQ(retry.status, NFS4ERR_RETRY_UNCACHED_REP);
+  ASSERT_EQ(retry.results.size(), 2u);
+}
+
+TEST_F(ExactlyOnce, SequenceIdsOutOfOrderAndForeignSlotsAreRefused) {
+  harness_.session.sequence += 5;
+  EXPECT_EQ(harness_.run(Operations4()).status, NFS4ERR_SEQ_MISORDERED);
+  harness_.session.sequence -= 6;
+  xdr::SEQUENCE4args args{harness_.session.id, harness_.session.sequence + 1, 1000, 1000, false};
+  EXPECT_EQ(harness_.run_bare(Operations4().add<OP_SEQUENCE>(args)).status, NFS4ERR_BADSLOT);
+  args.sa_sessionid[3] = ~args.sa_sessionid[3];
+  EXPECT_EQ(harness_.run_bare(Operations4().add<OP_SEQUENCE>(args)).status, NFS4ERR_BADSESSION);
+}
+
+TEST_F(ExactlyOnce, AnotherRequestUnderTheLastSequenceIdIsAFalseRetry) {
+  harness_.session.cache_this = true;
+  EXPECT_EQ(harness_.run(removal("one")).status, NFS4ERR_NOENT);
+  EXPECT_EQ(again(removal("another")).status, NFS4ERR_SEQ_FALSE_RETRY);
+}
+
+TEST_F(ExactlyOnce, AReplyTooLongToBeKeptIsFoundOutBeforeAnythingChanges) {
+  harness_.session.cache_this = true;
+  Operations4 operations;
+  operations.putfh(harness_.root());
+  // Handles fill the reply up to what the session keeps.
+  for (int i = 0; i < 60; ++i)
+    operations.add<OP_GETFH>();
+  const Open4 file = harness_.open(harness_.root(), "file");
+  ASSERT_EQ(harness_.close(file), NFS4_OK);
+  xdr::GETATTR4args attributes;
+  attributes.attr_request.set(xdr::fattr4_number::FATTR4_SUPPORTED_ATTRS);
+  Operations4 longer;
+  longer.putfh(file.handle);
+  const Open4 large = harness_.open(harness_.root(), "large");
+  ASSERT_EQ(harness_.write(large, 0, std::string(9000, 'x')), NFS4_OK);
+  longer.add<OP_READ>({xdr::stateid4{}, 0, 9000}).putfh(harness_.root()).add<OP_REMOVE>({"file"});
+  Operations4 reads;
+  reads.putfh(large.handle).add<OP_READ>({large.stateid, 0, 9000});
+  EXPECT_EQ(harness_.run(reads).status, NFS4ERR_REP_TOO_BIG_TO_CACHE);
+  EXPECT_EQ(harness_.run(operations).status, NFS4_OK);
+}
+
+// --- minor version 0
+// ------------------------------------------------------------------------------
+
+class OwnerSequences4 : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    xdr::SETCLIENTID4args who;
+    who.client.id = as_bytes(std::string_view("old client"));
+    const auto known =
+        harness_.run_bare(Operations4().add<OP_SETCLIENTID>(who), 0).get<OP_SETCLIENTID>();
+    ASSERT_EQ(known.status, NFS4_OK);
+    client_ = known.resok4.clientid;
+    ASSERT_EQ(harness_
+                  .run_bare(Operations4().add<OP_SETCLIENTID_CONFIRM>(
+                                {client_, known.resok4.setclientid_confirm}),
+                            0)
+                  .status,
+              NFS4_OK);
+  }
+  Operations4 opening(std::string_view name, std::uint32_t seqid) {
+    xdr::OPEN4args args;
+    args.seqid = seqid;
+    args.share_access = xdr::OPEN4_SHARE_ACCESS_BOTH;
+    args.owner = {client_, as_bytes(std::string_view("owner"))};
+    args.openhow.opentype = xdr::opentype4::OPEN4_CREATE;
+    args.claim.file = name;
+    return Operations4().putfh(harness_.root()).add<OP_OPEN>(args).add<OP_GETFH>();
+  }
+  Reply4 run(const Operations4& operations) { return harness_.run_bare(operations, 0); }
+
+  Nfs4Harness harness_;
+  std::uint64_t client_ = 0;
+};
+
+TEST_F(OwnerSequences4, ANewOwnerConfirmsAndGoesOnInSequence) {
+  const Reply4 opened = run(opening("file", 7));
+  ASSERT_EQ(opened.status, NFS4_OK);
+  const auto open = opened.get<OP_OPEN>().resok4;
+  EXPECT_NE(open.rflags & xdr::OPEN4_RESULT_CONFIRM, 0u);
+  const FileHandle file = to_handle(opened.get<OP_GETFH>().resok4.object.data);
+  // Not before it is confirmed.
+  EXPECT_EQ(run(Operations4().putfh(file).add<OP_READ>({open.stateid, 0, 1})).status,
+            NFS4ERR_BAD_STATEID);
+  const Reply4 confirmed = run(Operations4().putfh(file).add<OP_OPEN_CONFIRM>({open.stateid, 8}));
+  ASSERT_EQ(confirmed.status, NFS4_OK);
+  const xdr::stateid4 stateid = confirmed.get<OP_OPEN_CONFIRM>().resok4.open_stateid;
+  EXPECT_EQ(run(Operations4().putfh(file).add<OP_READ>({stateid, 0, 1})).status, NFS4_OK);
+  // A second file of the same owner needs no confirmation.
+  const Reply4 second = run(opening("second", 9));
+  ASSERT_EQ(second.status, NFS4_OK);
+  EXPECT_EQ(second.get<OP_OPEN>().resok4.rflags & xdr::OPEN4_RESULT_CONFIRM, 0u);
+  // Out of order.
+  EXPECT_EQ(run(opening("third", 12)).status, NFS4ERR_BAD_SEQID);
+  // A retry, with the handle behind it.
+  EXPECT_EQ(run(opening("second", 9)).bytes, second.bytes);
+}
+
+TEST_F(OwnerSequences4, ARetriedCloseIsAnsweredAlthoughTheStateIsGone) {
+  const Reply4 opened = run(opening("file", 1));
+  ASSERT_EQ(opened.status, NFS4_OK);
+  const FileHandle file = to_handle(opened.get<OP_GETFH>().resok4.object.data);
+  const Reply4 confirmed = run(
+      Operations4().putfh(file).add<OP_OPEN_CONFIRM>({opened.get<OP_OPEN>().resok4.stateid, 2}));
+  ASSERT_EQ(confirmed.status, NFS4_OK);
+  const xdr::stateid4 stateid = confirmed.get<OP_OPEN_CONFIRM>().resok4.open_stateid;
+  const Operations4 closing = Operations4().putfh(file).add<OP_CLOSE>({3, stateid});
+  const Reply4 closed = run(closing);
+  ASSERT_EQ(closed.status, NFS4_OK);
+  EXPECT_EQ(run(closing).bytes, closed.bytes);
+  EXPECT_EQ(run(Operations4().putfh(file).add<OP_CLOSE>({4, stateid})).status, NFS4ERR_BAD_STATEID);
+}
+
+}  // namespace
+}  // namespace nfsrdma::test
