@@ -20,7 +20,7 @@ TEST(Negotiate, GrantsTheLesser) {
 }
 
 TEST(Negotiate, RefusesWhatIsOfNoUse) {
-  const ChannelAttributes good{0, 512, 512, 0, 1, 1};
+  const ChannelAttributes good{0, kSmallestMessage, kSmallestMessage, 0, 1, 1};
   ChannelAttributes asked = good;
   EXPECT_TRUE(negotiate(kMost, &asked));
   EXPECT_EQ(asked, good);
