@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// After a restart (RFC 8881 8.4.2): those who had state claim it again, everybody else waits, and
+// who had none claims none.
+#include <gtest/gtest.h>
+
+#include "tests/support/nfs4_harness.h"
+
+namespace nfsrdma::test {
+namespace {
+
+class Reclaim : public ::testing::Test {
+ protected:
+  /// A client as it comes back after a restart, before it says that it has reclaimed all.
+  Session4 come_back(std::string_view name) {
+    Session4 out;
+    xdr::EXCHANGE_ID4args who;
+    who.eia_clientowner.co_ownerid = as_bytes(name);
+    const auto id = nfs_.run_bare(Operations4().add<OP_EXCHANGE_ID>(who)).get<OP_EXCHANGE_ID>();
+    out.client = id.resok4.eir_clientid;
+    xdr::CREATE_SESSION4args wanted;
+    wanted.csa_clientid = out.client;
+    wanted.csa_sequence = id.resok4.eir_sequenceid;
+    for (xdr::channel_attrs4* channel :
+         {&wanted.csa_fore_chan_attrs, &wanted.csa_back_chan_attrs}) {
+      *channel = {0, 65536, 65536, 4096, 16, 4, {}};
+    }
+    const auto made =
+        nfs_.run_bare(Operations4().add<OP_CREATE_SESSION>(wanted)).get<OP_CREATE_SESSION>();
+    EXPECT_EQ(made.status, NFS4_OK);
+    out.id = made.resok4.csr_sessionid;
+    return out;
+  }
+  Reply4 claim(Session4& session, const FileHandle& file) {
+    xdr::OPEN4args args;
+    args.share_access = xdr::OPEN4_SHARE_ACCESS_BOTH;
+    args.owner = {session.client, as_bytes(std::string_view("owner"))};
+    args.claim.claim = xdr::open_claim_type4::CLAIM_PREVIOUS;
+    return nfs_.run(session, Operations4().putfh(file).add<OP_OPEN>(args));
+  }
+  Reply4 lock(Session4& session, const FileHandle& file, const xdr::stateid4& open, bool reclaim) {
+    xdr::LOCK4args args;
+    args.locktype = xdr::nfs_lock_type4::WRITE_LT;
+    args.reclaim = reclaim;
+    args.offset = 10;
+    args.length = 5;
+    args.locker.new_lock_owner = true;
+    args.locker.open_owner.open_stateid = open;
+    args.locker.open_owner.lock_owner = {session.client, as_bytes(std::string_view("locker"))};
+    return nfs_.run(session, Operations4().putfh(file).add<OP_LOCK>(args));
+  }
+  Nfs4Harness nfs_;
+};
+
+TEST_F(Reclaim, OpensAndLocksAreClaimedAgain) {
+  const Open4 file = nfs_.open(nfs_.root(), "file");
+  ASSERT_EQ(file.status, NFS4_OK);
+  ASSERT_EQ(lock(nfs_.session, file.handle, file.stateid, false).status, NFS4_OK);
+  nfs_.restart();
+
+  Session4 first = come_back("first");
+  const Reply4 opened = claim(first, file.handle);
+  ASSERT_EQ(opened.status, NFS4_OK);
+  const xdr::stateid4 stateid = opened.get<OP_OPEN>().resok4.stateid;
+  EXPECT_EQ(lock(first, file.handle, stateid, false).status, NFS4ERR_GRACE);
+  EXPECT_EQ(lock(first, file.handle, stateid, true).status, NFS4_OK);
+
+  // Somebody new has to wait, for new state as well as for I/O without any.
+  Session4 second = come_back("second");
+  EXPECT_EQ(claim(second, file.handle).status, NFS4ERR_RECLAIM_BAD);
+  EXPECT_EQ(nfs_.run(second, Operations4().add<OP_RECLAIM_COMPLETE>()).status, NFS4_OK);
+  const Operations4 read = Operations4().putfh(file.handle).add<OP_READ>({{}, 0, 1});
+  EXPECT_EQ(nfs_.run(second, read).status, NFS4ERR_GRACE);
+
+  // Nobody is waited for any more.
+  EXPECT_EQ(nfs_.run(first, Operations4().add<OP_RECLAIM_COMPLETE>()).status, NFS4_OK);
+  EXPECT_EQ(nfs_.run(second, read).status, NFS4_OK);
+  EXPECT_EQ(claim(first, file.handle).status, NFS4ERR_NO_GRACE);
+  // What was reclaimed holds: the bytes are locked.
+  xdr::LOCKT4args test;
+  test.locktype = xdr::nfs_lock_type4::READ_LT;
+  test.offset = 12;
+  test.length = 1;
+  test.owner = {second.client, as_bytes(std::string_view("other"))};
+  EXPECT_EQ(nfs_.run(second, Operations4().putfh(file.handle).add<OP_LOCKT>(test)).status,
+            NFS4ERR_DENIED);
+}
+
+TEST_F(Reclaim, WhoDoesNotComeBackIsWaitedForNoLongerThanTheGracePeriod) {
+  ASSERT_EQ(nfs_.open(nfs_.root(), "file").status, NFS4_OK);
+  nfs_.restart();
+  nfs_.session = come_back("second");
+  EXPECT_EQ(nfs_.run(Operations4().add<OP_RECLAIM_COMPLETE>()).status, NFS4_OK);
+  EXPECT_EQ(nfs_.open(nfs_.root(), "new").status, NFS4ERR_GRACE);
+  nfs_.clock.move(std::chrono::seconds(91));
+  nfs_.session = come_back("third");
+  EXPECT_EQ(nfs_.run(Operations4().add<OP_RECLAIM_COMPLETE>()).status, NFS4_OK);
+  EXPECT_EQ(nfs_.open(nfs_.root(), "new").status, NFS4_OK);
+  // After another restart it has lost the right to reclaim for good.
+  nfs_.restart();
+  Session4 first = come_back("first");
+  const FileHandle file = nfs_.root();
+  EXPECT_EQ(claim(first, file).status, NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(Reclaim, AnExpiredClientGivesWayAndMayNotReclaim) {
+  const Open4 file = nfs_.open(nfs_.root(), "file");
+  ASSERT_EQ(lock(nfs_.session, file.handle, file.stateid, false).status, NFS4_OK);
+  nfs_.clock.move(std::chrono::seconds(100));
+  nfs_.session = nfs_.connect("second");
+  const Open4 mine = nfs_.open(nfs_.root(), "file");
+  ASSERT_EQ(mine.status, NFS4_OK);
+  // Courteous until now: the lock went only because it is in somebody's way.
+  EXPECT_EQ(lock(nfs_.session, mine.handle, mine.stateid, false).status, NFS4_OK);
+  EXPECT_EQ(nfs_.close(nfs_.open(nfs_.root(), "another")), NFS4_OK);
+  nfs_.restart();
+  Session4 first = come_back("first");
+  EXPECT_EQ(claim(first, file.handle).status, NFS4ERR_RECLAIM_BAD);
+}
+
+}  // namespace
+}  // namespace nfsrdma::test
