@@ -40,6 +40,8 @@ std::size_t longest_change(std::uint32_t number) {
 constexpr std::size_t kNextRoom = 16u << 10;
 constexpr std::size_t kMostRoom = std::size_t{1} << 20;
 constexpr std::size_t kFingerprinted = 512;
+/// Of a COMPOUND without a session to bound it: others wait while it runs.
+constexpr std::uint32_t kMostOldOperations = 256;
 
 std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
@@ -113,6 +115,9 @@ Outcome Compound::begin(xdr::Decoder& args, xdr::Encoder& result) {
   count_mark_ = result.mark() - 4;
   if (minor_version_ > kLastMinorVersion) {
     status_ = NFS4ERR_MINOR_VERS_MISMATCH;
+    count_ = 0;
+  } else if (minor_version_ == 0 && count_ > kMostOldOperations) {
+    status_ = NFS4ERR_RESOURCE;
     count_ = 0;
   }
   return run(result);

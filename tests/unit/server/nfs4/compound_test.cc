@@ -29,6 +29,16 @@ TEST_F(Compounds, TheFirstErrorEndsIt) {
   EXPECT_EQ(reply.results[2].number, OP_LOOKUP);
 }
 
+TEST_F(Compounds, WithoutASessionItsLengthIsBoundedAsWell) {
+  Operations4 operations;
+  for (int i = 0; i < 256; ++i)
+    operations.add<OP_PUTROOTFH>();
+  EXPECT_EQ(nfs.run_bare(operations, 0).status, NFS4_OK);
+  const Reply4 longer = nfs.run_bare(operations.add<OP_PUTROOTFH>(), 0);
+  EXPECT_EQ(longer.status, NFS4ERR_RESOURCE);
+  EXPECT_TRUE(longer.results.empty());
+}
+
 TEST_F(Compounds, ARetryGetsTheReplyThatWasKept) {
   nfs.session.cache_this = true;
   xdr::REMOVE4args what{"f"};
