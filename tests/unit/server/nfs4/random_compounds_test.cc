@@ -10,7 +10,7 @@
 namespace nfsrdma::test {
 namespace {
 
-constexpr int kCompounds = 1500;
+constexpr int kCompounds = 600;
 
 /// One operation, its number and arguments encoded.
 std::vector<std::byte> random_operation(xdr::RandomSource& source) {
