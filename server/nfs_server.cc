@@ -64,8 +64,16 @@ NfsServer::~NfsServer() {
   tcp_listeners_.clear();
   for (NfsServer::FabricUse& use : options_.fabrics)
     use.fabric->forget(acceptor_);
-  shards_.clear();
+  // Work that is under way elsewhere is handed back to the shards before they end; the thread that
+  // did it may still be about to wake the shard's loop. So the loops go after those threads.
+  for (const auto& shard : shards_)
+    shard->shutdown(std::chrono::milliseconds::zero());
+  for (const auto& shard : shards_)
+    shard->join();
   workers_.reset();
+  replies_.reset();
+  context_.reset();
+  shards_.clear();
 }
 
 Result<void> NfsServer::make_parts(std::string* why) {

@@ -2,8 +2,9 @@
 // Shard: one thread with its loop, its buffers, its dispatcher and its connections of every
 // transport. Connections never move between shards.
 //
-// Lifetimes: what Options name outlives the shard. start(), then shutdown() and join(); the
-// objects that belong to the loop are made and destroyed on the shard's own thread.
+// Lifetimes: start(), then shutdown() and join(). What Options name outlives the thread, and the
+// Shard outlives every thread that hands work back to it. The objects that belong to the loop are
+// made and destroyed on the shard's own thread.
 #pragma once
 
 #include <atomic>
@@ -47,7 +48,7 @@ class Shard {
   };
 
   static Result<std::unique_ptr<Shard>> start(unsigned index, const Options& options);
-  /// After join(), or without a start().
+  /// Ends the thread if it still runs.
   ~Shard();
 
   // --- any thread ---
