@@ -36,9 +36,9 @@ bool ShareReservations::open(OpenId id, const Share& share) {
   NFSRDMA_CHECK(valid(share));
   Open* own = nullptr;
   for (Open& other : opens_) {
-    if (other.id == id) {
-      own = &other;
-    } else if ((share.access & other.share.deny) != 0 || (share.deny & other.share.access) != 0) {
+    if (other.id == id) own = &other;
+    // Also what this very owner has denied (the pseudo code of RFC 8881 9.7 knows no owners).
+    if ((share.access & other.share.deny) != 0 || (share.deny & other.share.access) != 0) {
       return false;
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ShareReservations: what the opens of one file let their owners do, and deny to others (RFC 8881
-// 9.7 to 9.10, 18.16.3, 18.18.3; RFC 7530 9.9 to 9.11). One entry per open-owner that has the file
-// open, however often: further OPENs add to it, OPEN_DOWNGRADE takes away, CLOSE ends it.
+// ShareReservations: what the opens of one file let their owners do, and deny to later opens (RFC
+// 8881 9.7 to 9.10, 18.16.3, 18.18.3; RFC 7530 9.9 to 9.11). One entry per open-owner that has the
+// file open, however often: further OPENs add to it, OPEN_DOWNGRADE takes away, CLOSE ends it.
 //
 // Pure: no I/O, no clock. The caller serialises; an object lives as long as its file has state.
 #pragma once
@@ -33,7 +33,8 @@ using OpenId = std::uint64_t;
 
 class ShareReservations {
  public:
-  /// OPEN. False: somebody else's open stands against it (NFS4ERR_SHARE_DENIED), nothing changed.
+  /// OPEN. False: an open stands against it, of whomever (NFS4ERR_SHARE_DENIED), and nothing
+  /// changed.
   /// `share` is valid().
   bool open(OpenId id, const Share& share);
 
