@@ -12,6 +12,7 @@
 #include "server/files/file_data.h"
 #include "server/nfs4/operations.h"
 #include "server/nfs4/status.h"
+#include "server/nfs4/wire_values.h"
 #include "server/placement.h"
 
 namespace nfsrdma::nfs4 {
@@ -479,7 +480,7 @@ Stateid Compound::real(const xdr::stateid4& stateid) const {
 }
 
 Stateid Compound::real(const xdr::stateid4& stateid, const Stateid& current_one) const {
-  const Stateid given{stateid.seqid, stateid.other};
+  const Stateid given = from_wire(stateid);
   const bool is_current = kind_of(given, minor_version_) == StateidKind::kCurrent;
   return is_current ? current_one : given;
 }

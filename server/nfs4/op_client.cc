@@ -2,6 +2,7 @@
 // EXCHANGE_ID, DESTROY_CLIENTID and RECLAIM_COMPLETE (RFC 8881 18.35, 18.50, 18.51).
 #include "server/nfs4/operations.h"
 #include "server/nfs4/status.h"
+#include "server/nfs4/wire_values.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -17,10 +18,6 @@ std::uint32_t flags_from_clients(std::uint32_t minor_version) {
       xdr::EXCHGID4_FLAG_BIND_PRINC_STATEID | xdr::EXCHGID4_FLAG_MASK_PNFS |
       xdr::EXCHGID4_FLAG_UPD_CONFIRMED_REC_A;
   return minor_version < 2 ? k41 : k41 | xdr::EXCHGID4_FLAG_SUPP_FENCE_OPS;
-}
-
-std::string text_of(ByteSpan bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 /// Both other kinds bind state to RPCSEC_GSS, which this server does not have yet.

@@ -3,8 +3,10 @@
 // ask again (the -W kinds of locks say that they will).
 #include <cstring>
 
+#include "server/nfs4/data_file.h"
 #include "server/nfs4/operations.h"
 #include "server/nfs4/status.h"
+#include "server/nfs4/wire_values.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -29,10 +31,6 @@ bool kind_of_lock(nfs_lock_type4 type, LockKind* kind) {
   return false;
 }
 
-std::string text_of(ByteSpan bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 /// Whose lock it is, for the client. The owner's name is kept in the COMPOUND's scratch memory.
 xdr::LOCK4denied denied(Compound& compound, const OpenStates::Holder& holder) {
   xdr::LOCK4denied out;
@@ -47,16 +45,26 @@ xdr::LOCK4denied denied(Compound& compound, const OpenStates::Holder& holder) {
   return out;
 }
 
-/// Locks are of regular files. As in OPEN, what else there is has errors of its own.
-nfsstat4 check_file(Compound& compound) {
-  const CurrentHandle& handle = compound.current;
-  if (handle.kind == CurrentHandle::Kind::kPseudo) return NFS4ERR_ISDIR;
+/// What a request for a lock names, and that the current handle can be locked.
+struct Wanted {
+  LockKind kind{};
+  ByteRange range;
+};
+nfsstat4 check(Compound& compound, nfs_lock_type4 type, std::uint64_t offset, std::uint64_t length,
+               Wanted* wanted) {
+  const std::optional<ByteRange> range = byte_range(offset, length);
+  if (!kind_of_lock(type, &wanted->kind) || !range) return NFS4ERR_INVAL;
+  wanted->range = *range;
+  if (compound.current.kind == CurrentHandle::Kind::kPseudo) return NFS4ERR_ISDIR;
   FileCall call(compound.server(), compound.request());
-  if (const nfsstat4 status = compound.enter(call, Use::kLook); status != NFS4_OK) return status;
-  if (handle.object.file->is_regular()) return NFS4_OK;
-  if (handle.object.file->is_directory()) return NFS4ERR_ISDIR;
-  if (compound.minor_version() == 0) return NFS4ERR_INVAL;
-  return S_ISLNK(handle.object.attributes.st_mode) ? NFS4ERR_SYMLINK : NFS4ERR_WRONG_TYPE;
+  const nfsstat4 status = compound.enter(call, Use::kLook);
+  return status == NFS4_OK ? check_regular(compound, compound.current) : status;
+}
+
+/// By way of which state a LOCK is asked for.
+const xdr::stateid4& stateid_of(const xdr::LOCK4args& args) {
+  return args.locker.new_lock_owner ? args.locker.open_owner.open_stateid
+                                    : args.locker.lock_owner.lock_stateid;
 }
 
 /// May the client lock now? With the state's mutex.
@@ -69,61 +77,75 @@ nfsstat4 check_grace(Compound& compound, bool reclaim) {
                        : state.grace.make_new(client->owner.id, client->has_sessions, state.now()));
 }
 
-/// Of a LOCK whose stateid is nobody's.
-nfsstat4 check_stateid(Compound& compound, const xdr::LOCK4args& args) {
-  const xdr::stateid4& stateid = args.locker.new_lock_owner ? args.locker.open_owner.open_stateid
-                                                            : args.locker.lock_owner.lock_stateid;
-  return status_of(compound.state().opens.test(compound.asker(), compound.real(stateid)),
-                   compound.minor_version());
+OpenStates::Answer try_lock(Compound& compound, const xdr::LOCK4args& args, const Wanted& wanted,
+                            std::optional<OpenStates::Holder>* holder) {
+  OpenStates& opens = compound.state().opens;
+  const Stateid stateid = compound.real(stateid_of(args));
+  if (!args.locker.new_lock_owner) {
+    return opens.lock(compound.asker(), stateid, wanted.kind, wanted.range, holder);
+  }
+  return opens.lock(compound.asker(), stateid, text_of(args.locker.open_owner.lock_owner.owner),
+                    wanted.kind, wanted.range, holder);
 }
 
-OpenStates::Answer try_lock(Compound& compound, const xdr::LOCK4args& args, LockKind kind,
-                            const ByteRange& range, std::optional<OpenStates::Holder>* holder) {
-  OpenStates& opens = compound.state().opens;
-  if (!args.locker.new_lock_owner) {
-    return opens.lock(compound.asker(), compound.real(args.locker.lock_owner.lock_stateid), kind,
-                      range, holder);
+/// Of a first lock in minor version 0: the lock-owner is of that client, and its sequence begins
+/// where the request says.
+nfsstat4 check_new_owner(Compound& compound, const xdr::open_to_lock_owner4& first) {
+  if (compound.minor_version() != 0 || first.lock_owner.clientid == compound.client_id()) {
+    return NFS4_OK;
   }
-  const xdr::open_to_lock_owner4& first = args.locker.open_owner;
-  return opens.lock(compound.asker(), compound.real(first.open_stateid),
-                    text_of(first.lock_owner.owner), kind, range, holder);
+  const bool known = compound.state().clients.find(first.lock_owner.clientid) != nullptr;
+  return known ? NFS4ERR_BAD_STATEID : NFS4ERR_STALE_CLIENTID;
+}
+void begin_sequence(Compound& compound, const xdr::open_to_lock_owner4& first) {
+  if (compound.minor_version() != 0) return;
+  SequencedOwner* owner = compound.state().owner_sequences.get(
+      {compound.client_id(), OwnerKind::kLock, text_of(first.lock_owner.owner)});
+  if (owner != nullptr && !owner->running) owner->sequence.start(first.lock_seqid);
 }
 
 }  // namespace
 
 nfsstat4 lock(Compound& compound, const xdr::LOCK4args& args, xdr::LOCK4res& res) {
-  LockKind kind{};
-  if (!kind_of_lock(args.locktype, &kind)) return NFS4ERR_INVAL;
-  const std::optional<ByteRange> range = byte_range(args.offset, args.length);
-  if (!range) return NFS4ERR_INVAL;
-  if (const nfsstat4 bad = check_file(compound); bad != NFS4_OK) return bad;
+  Wanted wanted;
+  if (const nfsstat4 bad = check(compound, args.locktype, args.offset, args.length, &wanted);
+      bad != NFS4_OK) {
+    return bad;
+  }
   ServerState& state = compound.state();
   std::lock_guard guard(state.mutex);
-  compound.act_for(compound.real(args.locker.new_lock_owner ? args.locker.open_owner.open_stateid
-                                                            : args.locker.lock_owner.lock_stateid));
-  if (compound.client_id() == 0) return check_stateid(compound, args);
+  const Stateid stateid = compound.real(stateid_of(args));
+  compound.act_for(stateid);
+  if (compound.client_id() == 0) {  // a stateid that is nobody's
+    return status_of(state.opens.test(compound.asker(), stateid), compound.minor_version());
+  }
+  if (args.locker.new_lock_owner) {
+    const nfsstat4 bad = check_new_owner(compound, args.locker.open_owner);
+    if (bad != NFS4_OK) return bad;
+  }
   if (const nfsstat4 bad = check_grace(compound, args.reclaim); bad != NFS4_OK) return bad;
   std::optional<OpenStates::Holder> holder;
-  auto answer = try_lock(compound, args, kind, *range, &holder);
+  auto answer = try_lock(compound, args, wanted, &holder);
   // A client that is gone does not keep others out.
   while (answer.status == OpenStates::Status::kDenied && state.end_expired({holder->client}))
-    answer = try_lock(compound, args, kind, *range, &holder);
+    answer = try_lock(compound, args, wanted, &holder);
   if (answer.status == OpenStates::Status::kDenied) res.denied = denied(compound, *holder);
   if (answer.status != OpenStates::Status::kOk) {
     return status_of(answer.status, compound.minor_version());
   }
+  if (args.locker.new_lock_owner) begin_sequence(compound, args.locker.open_owner);
   state.count_holds(*state.clients.find(compound.client_id()));
-  res.resok4.lock_stateid = {answer.stateid.seqid, answer.stateid.other};
+  res.resok4.lock_stateid = to_wire(answer.stateid);
   compound.current_stateid = answer.stateid;
   return NFS4_OK;
 }
 
 nfsstat4 lockt(Compound& compound, const xdr::LOCKT4args& args, xdr::LOCKT4res& res) {
-  LockKind kind{};
-  if (!kind_of_lock(args.locktype, &kind)) return NFS4ERR_INVAL;
-  const std::optional<ByteRange> range = byte_range(args.offset, args.length);
-  if (!range) return NFS4ERR_INVAL;
-  if (const nfsstat4 bad = check_file(compound); bad != NFS4_OK) return bad;
+  Wanted wanted;
+  if (const nfsstat4 bad = check(compound, args.locktype, args.offset, args.length, &wanted);
+      bad != NFS4_OK) {
+    return bad;
+  }
   ServerState& state = compound.state();
   std::lock_guard guard(state.mutex);
   if (compound.minor_version() == 0) {
@@ -135,28 +157,29 @@ nfsstat4 lockt(Compound& compound, const xdr::LOCKT4args& args, xdr::LOCKT4res& 
   if (!state.grace.over(state.now())) return NFS4ERR_GRACE;
   const FileKey key = file_key(*compound.current.object.file);
   const std::string owner = text_of(args.owner.owner);
-  auto holder = state.opens.test_lock(compound.asker(), owner, key, kind, *range);
+  auto holder = state.opens.test_lock(compound.asker(), owner, key, wanted.kind, wanted.range);
   while (holder && state.end_expired({holder->client}))
-    holder = state.opens.test_lock(compound.asker(), owner, key, kind, *range);
+    holder = state.opens.test_lock(compound.asker(), owner, key, wanted.kind, wanted.range);
   if (!holder) return NFS4_OK;
   res.denied = denied(compound, *holder);
   return NFS4ERR_DENIED;
 }
 
 nfsstat4 locku(Compound& compound, const xdr::LOCKU4args& args, xdr::LOCKU4res& res) {
-  LockKind ignored{};
-  if (!kind_of_lock(args.locktype, &ignored)) return NFS4ERR_INVAL;
-  const std::optional<ByteRange> range = byte_range(args.offset, args.length);
-  if (!range) return NFS4ERR_INVAL;
+  Wanted wanted;
+  if (const nfsstat4 bad = check(compound, args.locktype, args.offset, args.length, &wanted);
+      bad != NFS4_OK) {
+    return bad;
+  }
   ServerState& state = compound.state();
   std::lock_guard guard(state.mutex);
   const Stateid stateid = compound.real(args.lock_stateid);
   compound.act_for(stateid);
-  const auto answer = state.opens.unlock(compound.asker(), stateid, *range);
+  const auto answer = state.opens.unlock(compound.asker(), stateid, wanted.range);
   if (answer.status != OpenStates::Status::kOk) {
     return status_of(answer.status, compound.minor_version());
   }
-  res.resok4 = {answer.stateid.seqid, answer.stateid.other};
+  res.resok4 = to_wire(answer.stateid);
   compound.current_stateid = answer.stateid;
   return NFS4_OK;
 }

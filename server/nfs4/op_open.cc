@@ -15,6 +15,7 @@
 #include "server/nfs4/operations.h"
 #include "server/nfs4/places.h"
 #include "server/nfs4/status.h"
+#include "server/nfs4/wire_values.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -33,7 +34,7 @@ constexpr std::uint32_t kWants = xdr::OPEN4_SHARE_ACCESS_WANT_DELEG_MASK |
 struct Opening {
   Opening(Compound& its_compound, const xdr::OPEN4args& its_args, xdr::OPEN4resok& its_res)
       : compound(its_compound), args(its_args), res(its_res) {
-    owner.assign(reinterpret_cast<const char*>(args.owner.owner.data()), args.owner.owner.size());
+    owner = text_of(args.owner.owner);
   }
 
   Compound& compound;
@@ -231,7 +232,7 @@ nfsstat4 enter_state(Opening& opening) {
   }
   state.hold_file(FilePin::another(*opening.file.object.file));
   state.count_holds(*client);
-  opening.res.stateid = {answer.stateid.seqid, answer.stateid.other};
+  opening.res.stateid = to_wire(answer.stateid);
   compound.current_stateid = answer.stateid;
   return NFS4_OK;
 }

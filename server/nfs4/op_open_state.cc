@@ -3,6 +3,7 @@
 // DELEGRETURN, DELEGPURGE, for which there is nothing yet.
 #include "server/nfs4/operations.h"
 #include "server/nfs4/status.h"
+#include "server/nfs4/wire_values.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -10,10 +11,6 @@ using xdr::nfsstat4;
 using enum xdr::nfsstat4;
 
 namespace {
-
-xdr::stateid4 to_wire(const Stateid& stateid) {
-  return {stateid.seqid, stateid.other};
-}
 
 /// State is of regular files.
 nfsstat4 check_file(const Compound& compound) {
@@ -79,7 +76,7 @@ nfsstat4 test_stateid(Compound& compound, const xdr::TEST_STATEID4args& args,
   xdr::Encoder encoder(scratch);
   std::lock_guard lock(state.mutex);
   for (const xdr::stateid4& stateid : args.ts_stateids) {
-    const auto status = state.opens.test(compound.asker(), {stateid.seqid, stateid.other});
+    const auto status = state.opens.test(compound.asker(), from_wire(stateid));
     encoder.u32(static_cast<std::uint32_t>(status_of(status, compound.minor_version())));
   }
   res.resok4.tsr_status_codes = {encoder.bytes(), args.ts_stateids.count};

@@ -3,6 +3,7 @@
 // RELEASE_LOCKOWNER (RFC 7530 16.33, 16.34, 16.28, 16.18, 16.37).
 #include "server/nfs4/operations.h"
 #include "server/nfs4/status.h"
+#include "server/nfs4/wire_values.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -10,10 +11,6 @@ using xdr::nfsstat4;
 using enum xdr::nfsstat4;
 
 namespace {
-
-std::string text_of(ByteSpan bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 /// Where the client wants to be called.
 std::string callback_text(const xdr::SETCLIENTID4args& args) {
@@ -62,7 +59,7 @@ nfsstat4 open_confirm(Compound& compound, const xdr::OPEN_CONFIRM4args& args,
                       xdr::OPEN_CONFIRM4res& res) {
   if (compound.current.kind != CurrentHandle::Kind::kObject) return NFS4ERR_ISDIR;
   ServerState& state = compound.state();
-  const Stateid stateid{args.open_stateid.seqid, args.open_stateid.other};
+  const Stateid stateid = from_wire(args.open_stateid);
   std::lock_guard lock(state.mutex);
   compound.act_for(stateid);
   const auto owner = state.opens.owner_of(stateid);
@@ -77,7 +74,7 @@ nfsstat4 open_confirm(Compound& compound, const xdr::OPEN_CONFIRM4args& args,
   const auto answer = state.opens.open_confirm(compound.asker(), stateid);
   if (answer.status != OpenStates::Status::kOk) return status_of(answer.status, 0);
   sequenced->confirmed = true;
-  res.resok4.open_stateid = {answer.stateid.seqid, answer.stateid.other};
+  res.resok4.open_stateid = to_wire(answer.stateid);
   return NFS4_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "server/nfs4/status.h"
+#include "server/nfs4/wire_values.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -13,10 +14,6 @@ using enum xdr::nfsstat4;
 namespace {
 
 constexpr auto kOpenNumber = static_cast<std::uint32_t>(xdr::nfs_opnum4::OP_OPEN);
-
-Stateid from_wire(const xdr::stateid4& stateid) {
-  return {stateid.seqid, stateid.other};
-}
 
 /// The owner of a stateid, as far as it is known; else who closed it last.
 std::optional<TurnOf> by_stateid(Compound& compound, const xdr::stateid4& wire, OwnerKind kind,
@@ -32,10 +29,6 @@ std::optional<TurnOf> by_stateid(Compound& compound, const xdr::stateid4& wire, 
   const OwnerKey* closed = state.owner_sequences.closed_by(stateid);
   if (closed == nullptr) return std::nullopt;
   return TurnOf{*closed, seqid};
-}
-
-std::string text_of(ByteSpan bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace

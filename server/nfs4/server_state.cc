@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "server/nfs4/wire_values.h"
 #include "server/vfs/change_counter.h"
 
 namespace nfsrdma::nfs4 {
@@ -31,10 +32,6 @@ std::string make_server_owner(const std::string& state_dir) {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   return "nfs-rdmad:" + std::string(host) + ":" + state_dir;
-}
-
-std::string text_of(ByteSpan bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 OwnerNames::Options owner_name_options(const std::string& domain) {

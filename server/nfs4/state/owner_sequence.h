@@ -36,6 +36,13 @@ class OwnerSequence {
     asked_ = {seqid, operation};
     return Verdict::kNew;
   }
+  /// A lock-owner's first lock came in its open-owner's sequence, and brought along where its own
+  /// begins.
+  void start(std::uint32_t seqid) {
+    used_ = true;
+    last_ = seqid;
+    reply_.clear();
+  }
   bool used() const { return used_; }
   /// Would begin() say kReplay?
   bool is_retry(std::uint32_t seqid, std::uint32_t operation) const {

@@ -151,5 +151,71 @@ TEST_F(OwnerSequences4, ARetriedCloseIsAnsweredAlthoughTheStateIsGone) {
   EXPECT_EQ(run(Operations4().putfh(file).add<OP_CLOSE>({4, stateid})).status, NFS4ERR_BAD_STATEID);
 }
 
+/// A file that is open and confirmed, and locks of it.
+class LockOwners4 : public OwnerSequences4 {
+ protected:
+  void SetUp() override {
+    OwnerSequences4::SetUp();
+    const Reply4 opened = run(opening("file", 1));
+    ASSERT_EQ(opened.status, NFS4_OK);
+    file_ = to_handle(opened.get<OP_GETFH>().resok4.object.data);
+    const Reply4 confirmed = run(
+        Operations4().putfh(file_).add<OP_OPEN_CONFIRM>({opened.get<OP_OPEN>().resok4.stateid, 2}));
+    ASSERT_EQ(confirmed.status, NFS4_OK);
+    open_ = confirmed.get<OP_OPEN_CONFIRM>().resok4.open_stateid;
+  }
+  Operations4 first_lock(std::uint32_t open_seqid, std::uint32_t lock_seqid,
+                         std::uint64_t lock_client) {
+    xdr::LOCK4args args;
+    args.locktype = xdr::nfs_lock_type4::WRITE_LT;
+    args.length = 10;
+    args.locker.new_lock_owner = true;
+    args.locker.open_owner = {
+        open_seqid, open_, lock_seqid, {lock_client, as_bytes(std::string_view("locker"))}};
+    return Operations4().putfh(file_).add<OP_LOCK>(args);
+  }
+  Operations4 further_lock(const xdr::stateid4& lock, std::uint32_t seqid) {
+    xdr::LOCK4args args;
+    args.locktype = xdr::nfs_lock_type4::WRITE_LT;
+    args.offset = 100;
+    args.length = 10;
+    args.locker.lock_owner = {lock, seqid};
+    return Operations4().putfh(file_).add<OP_LOCK>(args);
+  }
+  Operations4 unlock(const xdr::stateid4& lock, std::uint32_t seqid) {
+    xdr::LOCKU4args args;
+    args.seqid = seqid;
+    args.lock_stateid = lock;
+    args.length = 10;
+    return Operations4().putfh(file_).add<OP_LOCKU>(args);
+  }
+
+  FileHandle file_;
+  xdr::stateid4 open_;
+};
+
+TEST_F(LockOwners4, ALockOwnersSequenceBeginsWhereItsFirstLockSays) {
+  const Reply4 first = run(first_lock(3, 40, client_));
+  ASSERT_EQ(first.status, NFS4_OK);
+  const xdr::stateid4 lock = first.get<OP_LOCK>().resok4.lock_stateid;
+  EXPECT_EQ(run(first_lock(3, 40, client_)).bytes, first.bytes) << "the open-owner's last request";
+  for (const std::uint32_t wrong : {39u, 40u, 42u}) {
+    EXPECT_EQ(run(unlock(lock, wrong)).status, NFS4ERR_BAD_SEQID) << wrong;
+    EXPECT_EQ(run(further_lock(lock, wrong)).status, NFS4ERR_BAD_SEQID) << wrong;
+  }
+  const Reply4 further = run(further_lock(lock, 41));
+  ASSERT_EQ(further.status, NFS4_OK);
+  EXPECT_EQ(run(further_lock(lock, 41)).bytes, further.bytes);
+  const xdr::stateid4 both = further.get<OP_LOCK>().resok4.lock_stateid;
+  const Reply4 unlocked = run(unlock(both, 42));
+  ASSERT_EQ(unlocked.status, NFS4_OK);
+  EXPECT_EQ(run(unlock(both, 42)).bytes, unlocked.bytes);
+}
+
+TEST_F(LockOwners4, ALockOwnerIsOfTheClientWhoseOpenItIs) {
+  EXPECT_EQ(run(first_lock(3, 1, client_ + 12345)).status, NFS4ERR_STALE_CLIENTID);
+  EXPECT_EQ(run(first_lock(3, 1, client_)).status, NFS4_OK) << "the error used no number up";
+}
+
 }  // namespace
 }  // namespace nfsrdma::test
