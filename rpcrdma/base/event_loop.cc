@@ -106,15 +106,21 @@ Duration EventLoop::until_next_timer(Duration max_wait) const {
 }
 
 int EventLoop::wait(Duration max_wait, epoll_event* events, int capacity) {
-  int n = 0;
-  if (spin_ > Duration::zero() || max_wait == Duration::zero()) {
-    n = ::epoll_wait(epoll_.get(), events, capacity, 0);
-    if (n != 0 || max_wait == Duration::zero()) return std::max(n, 0);
+  const auto poll_once = [&] {
+    return std::max(::epoll_wait(epoll_.get(), events, capacity, 0), 0);
+  };
+  if (max_wait == Duration::zero()) {
+    looked_ = look(false);
+    return poll_once();
   }
   const TimePoint start = now_;
-  while (now_ - last_event_ < spin_ && (max_wait < Duration::zero() || now_ - start < max_wait)) {
-    n = ::epoll_wait(epoll_.get(), events, capacity, 0);
-    if (n != 0) return std::max(n, 0);
+  for (;;) {
+    const Duration spent = now_ - start;
+    const bool last = spent >= spin_.length() || (max_wait > Duration::zero() && spent >= max_wait);
+    looked_ = look(last);
+    if (looked_) return poll_once();
+    if (last) break;
+    if (const int n = poll_once(); n != 0) return n;
     refresh_now();
   }
   // Round up: waking early would only spin through empty turns.
@@ -123,8 +129,24 @@ int EventLoop::wait(Duration max_wait, epoll_event* events, int capacity) {
           ? -1
           : static_cast<int>(std::min<std::int64_t>(
                 std::chrono::ceil<std::chrono::milliseconds>(max_wait).count(), 3'600'000));
-  n = ::epoll_wait(epoll_.get(), events, capacity, timeout_ms);
-  return std::max(n, 0);
+  return std::max(::epoll_wait(epoll_.get(), events, capacity, timeout_ms), 0);
+}
+
+bool EventLoop::look(bool last) {
+  if (polled_.empty()) return false;
+  IntrusiveList<Polled, Polled> batch;
+  batch.splice_back(polled_);
+  bool worked = false;
+  while (Polled* item = batch.pop_front())
+    worked |= item->look(last && !worked);
+  return worked;
+}
+
+/// Something came that was waited for.
+void EventLoop::note_event() {
+  if (spin_.limit() == Duration::zero() || idle_since_ == TimePoint::max()) return;
+  spin_.event_after(now_ - idle_since_);
+  idle_since_ = TimePoint::max();  // until the end of the turn
 }
 
 bool EventLoop::turn(Duration max_wait) {
@@ -132,13 +154,14 @@ bool EventLoop::turn(Duration max_wait) {
   if (!deferred_.empty()) max_wait = Duration::zero();
   event_count_ = wait(until_next_timer(max_wait), events_, kMaxEvents);
   refresh_now();
-  bool worked = false;
+  bool worked = looked_;
+  if (worked) note_event();
   for (event_next_ = 0; event_next_ < event_count_;) {
     epoll_event event = events_[event_next_++];
     if (event.data.ptr == nullptr) {
       worked = true;
     } else if (event.events != 0) {
-      last_event_ = now_;
+      note_event();
       static_cast<FdWatcher*>(event.data.ptr)->on_fd_ready(event.events);
       worked = true;
     }
@@ -147,6 +170,9 @@ bool EventLoop::turn(Duration max_wait) {
   worked |= run_posted();
   worked |= fire_timers();
   worked |= run_deferred();
+  if (idle_since_ == TimePoint::max() && spin_.limit() > Duration::zero()) {
+    idle_since_ = refresh_now();
+  }
   return worked;
 }
 
@@ -161,7 +187,7 @@ bool EventLoop::run_posted() {
     work();
   bool worked = !posted_running_.empty();
   posted_running_.clear();
-  if (worked) last_event_ = now_;
+  if (worked) note_event();
   return worked;
 }
 

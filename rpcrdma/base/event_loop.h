@@ -6,9 +6,10 @@
 // loop by address; each unlinks itself when destroyed. An fd must be removed from the loop before
 // it is closed.
 //
-// Waiting: turn() blocks in epoll_wait. With set_spin() it first polls for a short while after
-// the last event, because a wake-up across cores costs more than a whole small operation
-// (decisions.md 5); an idle loop never spins.
+// Waiting: turn() blocks in epoll_wait. With set_spin() it first polls for a short while, as long
+// as events come soon after each other (adaptive_spin.h), because a wake-up across cores costs more
+// than a whole small operation (decisions.md 5); an idle loop never spins. Who would have to ask
+// for an event may be polled instead meanwhile (Polled).
 #pragma once
 
 #include <sys/epoll.h>
@@ -22,6 +23,7 @@
 #include <set>
 #include <vector>
 
+#include "rpcrdma/base/adaptive_spin.h"
 #include "rpcrdma/base/clock.h"
 #include "rpcrdma/base/intrusive_list.h"
 #include "rpcrdma/base/result.h"
@@ -44,6 +46,16 @@ class Deferred : public ListNode<Deferred> {
  public:
   virtual ~Deferred() = default;
   virtual void run_deferred() = 0;
+};
+
+/// Something to look at while the loop polls, and once before it blocks. Enlisted for one look, as
+/// with Deferred, but nothing is kept from blocking by it.
+class Polled : public ListNode<Polled> {
+ public:
+  virtual ~Polled() = default;
+  /// Does what there is to do; false when there was nothing, then enlist again to be looked at
+  /// again. `last`: the loop blocks next, so see to it that an event comes.
+  virtual bool look(bool last) = 0;
 };
 
 /// One-shot timer. Rearming moves it; destruction cancels it.
@@ -81,6 +93,13 @@ class EventLoop : public Clock {
     if (!item.linked()) deferred_.push_back(item);
   }
 
+  /// Will look at `item` while it polls, or before it blocks.
+  void look_at(Polled& item) {
+    if (!item.linked()) polled_.push_back(item);
+  }
+  /// Does the loop poll these days?
+  bool polls() const { return spin_.length() > Duration::zero(); }
+
   /// Any thread: runs `work` on the loop's thread soon. Allocates (std::function): not for the
   /// fast path.
   void post(std::function<void()> work);
@@ -95,8 +114,8 @@ class EventLoop : public Clock {
   /// does all of it. Returns true when it did anything.
   bool turn(Duration max_wait);
 
-  /// Poll this long after the last event before blocking; 0 (the default) never polls. Loop thread.
-  void set_spin(Duration spin) { spin_ = spin; }
+  /// Poll at most this long before blocking; 0 (the default) never polls. Loop thread.
+  void set_spin(Duration spin) { spin_.set_limit(spin); }
 
   /// Takes the time from `clock` (virtual, for the simulator) instead of the system. Timers then
   /// fire in the turn that finds them due; turn() itself never waits for virtual time.
@@ -121,6 +140,8 @@ class EventLoop : public Clock {
 
   EventLoop() = default;
   int wait(Duration max_wait, epoll_event* events, int capacity);
+  bool look(bool last);
+  void note_event();
   bool run_posted();
   bool run_deferred();
   bool fire_timers();
@@ -130,9 +151,11 @@ class EventLoop : public Clock {
   UniqueFd wake_fd_;
   const Clock* clock_ = nullptr;
   TimePoint now_{};
-  TimePoint last_event_{};
-  Duration spin_{0};
+  TimePoint idle_since_ = TimePoint::max();  // max(): in a turn that had an event
+  AdaptiveSpin spin_;
+  bool looked_ = false;  // wait() ended because of something polled
   IntrusiveList<Deferred, Deferred> deferred_;
+  IntrusiveList<Polled, Polled> polled_;
   std::set<Timer*, LaterFirst> timers_;
   // Events fetched in this turn; remove() blanks what it removes.
   static constexpr int kMaxEvents = 64;

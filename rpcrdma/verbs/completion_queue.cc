@@ -169,13 +169,34 @@ void VerbsCompletionQueue::drive() {
     emptied_ = false;
     handler_.on_completions();
     if (gone) return;
-    // A handler that leaves something comes back by itself. Armed before the last look: what comes
-    // later raises an event, what came before is seen.
-    more = emptied_ && (fetch() || (!armed_ && arm() && fetch()));
+    // A handler that leaves something comes back by itself.
+    more = emptied_ && (fetch() || wait_for_more());
   }
   driving_ = false;
   gone_ = nullptr;
   if (more) loop_.defer(*this);
+}
+
+/// Armed before the last look: what comes later raises an event, what came before is seen. True: it
+/// came before.
+bool VerbsCompletionQueue::wait_for_more() {
+  if (armed_) return false;
+  if (!loop_.polls()) return arm() && fetch();
+  loop_.look_at(*this);
+  return false;
+}
+
+bool VerbsCompletionQueue::look(bool last) {
+  if (armed_) return false;
+  if (!fetch()) {
+    if (!last) {
+      loop_.look_at(*this);
+      return false;
+    }
+    if (!arm() || !fetch()) return false;
+  }
+  drive();
+  return true;
 }
 
 void VerbsCompletionQueue::run_deferred() {

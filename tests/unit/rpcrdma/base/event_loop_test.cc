@@ -177,5 +177,105 @@ TEST_F(EventLoopTest, TimerMayRearmItselfWhileFiring) {
   EXPECT_EQ(fired, 3);
 }
 
+// --- polling ---
+
+/// Every look at it takes a microsecond.
+class TickingClock final : public Clock {
+ public:
+  mutable TimePoint time{std::chrono::hours(1)};
+  TimePoint now() const override { return time += std::chrono::microseconds(1); }
+};
+
+struct CountingPolled final : Polled {
+  EventLoop* again = nullptr;  // enlist there again
+  int work_at = 0;             // the look that finds something
+  int looks = 0;
+  int last_looks = 0;
+  bool look(bool last) override {
+    ++looks;
+    if (last) ++last_looks;
+    if (looks == work_at) return true;
+    if (again != nullptr && !last) again->look_at(*this);
+    return false;
+  }
+};
+
+class EventLoopPollingTest : public ::testing::Test {
+ protected:
+  EventLoopPollingTest() { loop_->set_clock(&clock_); }
+  void event() {
+    loop_->post([] {});
+    EXPECT_TRUE(loop_->turn(Duration::zero()));
+  }
+
+  TickingClock clock_;
+  std::unique_ptr<EventLoop> loop_ = std::move(EventLoop::create()).value();
+};
+
+TEST_F(EventLoopPollingTest, WithoutPollingThereIsOneLookBeforeItBlocks) {
+  CountingPolled polled;
+  polled.again = loop_.get();
+  loop_->look_at(polled);
+  event();
+  event();
+  EXPECT_FALSE(loop_->polls());
+  polled.looks = polled.last_looks = 0;
+  EXPECT_FALSE(loop_->turn(std::chrono::milliseconds(1)));
+  EXPECT_EQ(polled.looks, 1);
+  EXPECT_EQ(polled.last_looks, 1);
+  EXPECT_FALSE(loop_->turn(std::chrono::milliseconds(1)));
+  EXPECT_EQ(polled.looks, 1) << "it was not enlisted again";
+}
+
+TEST_F(EventLoopPollingTest, WhatTheLastLookFindsKeepsItFromBlocking) {
+  CountingPolled polled;
+  polled.work_at = 1;
+  loop_->look_at(polled);
+  EXPECT_TRUE(loop_->turn(std::chrono::hours(1)));
+  EXPECT_EQ(polled.last_looks, 1);
+}
+
+TEST_F(EventLoopPollingTest, ItPollsWhileEventsComeFastAndNeverForLong) {
+  loop_->set_spin(std::chrono::microseconds(40));
+  EXPECT_FALSE(loop_->polls());
+  for (int i = 0; i < 4; ++i)
+    event();
+  ASSERT_TRUE(loop_->polls());
+  CountingPolled polled;
+  polled.again = loop_.get();
+  loop_->look_at(polled);
+  EXPECT_FALSE(loop_->turn(std::chrono::milliseconds(1)));
+  EXPECT_GT(polled.looks, 1);
+  EXPECT_LE(polled.looks, 42);
+  EXPECT_EQ(polled.last_looks, 1);
+  clock_.time += std::chrono::seconds(1);
+  event();
+  EXPECT_FALSE(loop_->polls()) << "the next event came too late for polling";
+}
+
+TEST_F(EventLoopPollingTest, WhatAPolledOneFindsIsAnEvent) {
+  loop_->set_spin(std::chrono::microseconds(40));
+  for (int i = 0; i < 4; ++i)
+    event();
+  CountingPolled polled;
+  polled.again = loop_.get();
+  polled.work_at = 2;
+  loop_->look_at(polled);
+  EXPECT_TRUE(loop_->turn(std::chrono::hours(1)));
+  EXPECT_EQ(polled.looks, 2);
+  EXPECT_EQ(polled.last_looks, 0);
+  EXPECT_TRUE(loop_->polls());
+}
+
+TEST_F(EventLoopPollingTest, ABusyLoopLooksAsWell) {
+  CountingPolled polled;
+  polled.again = loop_.get();
+  loop_->look_at(polled);
+  event();
+  event();
+  EXPECT_EQ(polled.looks, 2);
+  EXPECT_EQ(polled.last_looks, 0);
+}
+
 }  // namespace
 }  // namespace nfsrdma

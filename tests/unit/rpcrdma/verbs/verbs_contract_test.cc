@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract of the seam on verbs, on the device of NFSRDMA_VERBS_ADDR: with a shared receive
-// queue, with receives dealt out to the queue pairs, and with exposure by memory windows, where the
-// device has them (NFSRDMA_VERBS_WINDOWS=1 says that it must).
+// queue, with receives dealt out to the queue pairs, in a loop that polls, and with exposure by
+// memory windows, where the device has them (NFSRDMA_VERBS_WINDOWS=1 says that it must).
 #include <chrono>
 #include <cstdlib>
 #include <set>
@@ -18,10 +18,12 @@ using namespace std::chrono_literals;
 
 class VerbsWorld final : public ContractWorld {
  public:
-  VerbsWorld(SocketAddress address, const verbs::VerbsOptions& options)
+  VerbsWorld(SocketAddress address, const verbs::VerbsOptions& options, Duration spin)
       : address_(address),
         loop_(std::move(EventLoop::create()).value()),
-        fabric_(verbs::make_fabric(options)) {}
+        fabric_(verbs::make_fabric(options)) {
+    loop_->set_spin(spin);
+  }
   EventLoop& loop() override { return *loop_; }
   Fabric& fabric() override { return *fabric_; }
   SocketAddress listen_address() override { return address_; }
@@ -45,13 +47,14 @@ class VerbsWorld final : public ContractWorld {
   std::unique_ptr<Fabric> fabric_;
 };
 
-ContractFabric fabric_with(const char* name, const verbs::VerbsOptions& options) {
-  return {name, [options]() -> std::unique_ptr<ContractWorld> {
+ContractFabric fabric_with(const char* name, const verbs::VerbsOptions& options,
+                           Duration spin = {}) {
+  return {name, [options, spin]() -> std::unique_ptr<ContractWorld> {
             const char* address = std::getenv("NFSRDMA_VERBS_ADDR");
             if (address == nullptr) return nullptr;
             auto parsed = SocketAddress::parse(address, 0);
             if (!parsed.ok()) return nullptr;
-            return std::make_unique<VerbsWorld>(*parsed, options);
+            return std::make_unique<VerbsWorld>(*parsed, options, spin);
           }};
 }
 
@@ -69,6 +72,7 @@ verbs::VerbsOptions with_windows() {
 INSTANTIATE_TEST_SUITE_P(Verbs, FabricContract,
                          testing::Values(fabric_with("shared", {}),
                                          fabric_with("per_queue_pair", per_queue_pair()),
+                                         fabric_with("polled", {}, 10ms),
                                          fabric_with("windows", with_windows())),
                          contract_name);
 
