@@ -117,12 +117,14 @@ int EventLoop::wait(Duration max_wait, epoll_event* events, int capacity) {
   for (;;) {
     const Duration spent = now_ - start;
     const bool last = spent >= spin_.length() || (max_wait > Duration::zero() && spent >= max_wait);
-    looked_ = look(last);
+    // Who found nothing to tell may have put off what it found all the same.
+    looked_ = look(last) || !deferred_.empty();
     if (looked_) return poll_once();
     if (last) break;
     if (const int n = poll_once(); n != 0) return n;
     refresh_now();
   }
+  max_wait = until_next_timer(max_wait);  // a look may have armed one
   // Round up: waking early would only spin through empty turns.
   int timeout_ms =
       max_wait < Duration::zero()

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <functional>
 #include <thread>
 
 namespace nfsrdma {
@@ -265,6 +266,36 @@ TEST_F(EventLoopPollingTest, WhatAPolledOneFindsIsAnEvent) {
   EXPECT_EQ(polled.looks, 2);
   EXPECT_EQ(polled.last_looks, 0);
   EXPECT_TRUE(loop_->polls());
+}
+
+/// Finds nothing to tell, but leaves something to be done, as a completion queue does that finds
+/// nothing but flushed receives.
+struct LeavingPolled final : Polled {
+  std::function<void()> leave;
+  bool look(bool) override {
+    leave();
+    return false;
+  }
+};
+
+TEST_F(EventLoopPollingTest, WhatTheLastLookPutOffIsNotBlockedFor) {
+  CountingDeferred deferred;
+  LeavingPolled polled;
+  polled.leave = [&] { loop_->defer(deferred); };
+  loop_->look_at(polled);
+  EXPECT_TRUE(loop_->turn(std::chrono::hours(1)));
+  EXPECT_EQ(deferred.count, 1);
+}
+
+TEST(EventLoopPolling, ATimerOfTheLastLookIsOnTime) {
+  auto loop = std::move(EventLoop::create()).value();
+  bool fired = false;
+  Timer timer([&] { fired = true; });
+  LeavingPolled polled;
+  polled.leave = [&] { timer.arm_after(*loop, std::chrono::milliseconds(1)); };
+  loop->look_at(polled);
+  EXPECT_TRUE(loop->turn(std::chrono::hours(1)));
+  EXPECT_TRUE(fired);
 }
 
 TEST_F(EventLoopPollingTest, ABusyLoopLooksAsWell) {
