@@ -97,7 +97,7 @@ Result<void> NfsServer::make_parts(std::string* why) {
     state.rtmax = context_->rtmax();
     state.wtmax = context_->wtmax();
     state.domain = nfs4::system_idmap_domain();
-    context_->nfs4 = nfs4::ServerState::create(state, why);
+    context_->serve_nfs4(nfs4::ServerState::create(state, why));
     if (context_->nfs4 == nullptr) return Error{Errc::kInvalid, 0, "NFSv4 client records"};
   }
   replies_ = std::make_unique<ReplyCache>(config.drc_bytes, clock_);

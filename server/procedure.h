@@ -99,6 +99,9 @@ struct Request {
   void (*release)(Request&) = nullptr;
   void* pinned[4] = {};
 
+  /// NFSv4: the client (its clientid4) whose session it is. 0: nobody that is known.
+  std::uint64_t nfs4_client = 0;
+
   /// 50,000 ns is a normal metadata call; the dispatcher measures and decides where the next one of
   /// this kind runs. A procedure that did the work of several says so, each time it runs.
   std::uint64_t started_ns = 0;

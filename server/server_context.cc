@@ -38,6 +38,11 @@ ServerContext::ServerContext(ServerOptions& options, const HandleCodec::Key& key
       rtmax_(options.rtmax),
       wtmax_(options.wtmax) {}
 
+void ServerContext::serve_nfs4(std::unique_ptr<nfs4::ServerState> state) {
+  nfs4 = std::move(state);
+  delegations = nfs4 != nullptr ? &nfs4->delegations : nullptr;
+}
+
 ServerContext::~ServerContext() = default;
 
 Result<std::unique_ptr<ServerContext>> ServerContext::create(ServerOptions options) {

@@ -15,6 +15,7 @@
 #include "server/vfs/change_counter.h"
 #include "server/vfs/change_witness.h"
 #include "server/vfs/committer.h"
+#include "server/vfs/delegation_guard.h"
 #include "server/vfs/fd_cache.h"
 #include "server/vfs/path_table.h"
 #include "server/vfs/resolver.h"
@@ -43,6 +44,9 @@ class ServerContext {
   static Result<std::unique_ptr<ServerContext>> create(ServerOptions options);
   ~ServerContext();
 
+  /// Before calls are served.
+  void serve_nfs4(std::unique_ptr<nfs4::ServerState> state);
+
   std::uint32_t rtmax() const { return rtmax_; }
   std::uint32_t wtmax() const { return wtmax_; }
 
@@ -57,7 +61,8 @@ class ServerContext {
   Committer committer;
   MountList mounts;
   std::unique_ptr<GroupSource> groups;      // null without manage-gids
-  std::unique_ptr<nfs4::ServerState> nfs4;  // null without version 4; set before calls are served
+  std::unique_ptr<nfs4::ServerState> nfs4;  // null without version 4
+  DelegationGuard* delegations = nullptr;   // the state's, null as well
 
  private:
   ServerContext(ServerOptions& options, const HandleCodec::Key& key);

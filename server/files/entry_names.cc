@@ -30,6 +30,7 @@ EntryName::EntryName(std::string_view name) {
 }
 
 int remove_entry(FileCall& call, Resolved& directory, const char* name, int flags) {
+  if (const int error = call.may_change(directory, name)) return error;
   Victim victim(call, directory, name);
   if (::unlinkat(directory.file->path_fd(), name, flags) != 0) return errno;
   victim.removed();
@@ -43,6 +44,8 @@ int rename_entry(FileCall& call, Resolved& from, std::string_view old_name, Reso
   if (!from.file->is_directory() || !to.file->is_directory()) return ENOTDIR;
   const EntryName old_text(old_name);
   const EntryName new_text(new_name);
+  if (const int error = call.may_change(from, old_text.c_str())) return error;
+  if (const int error = call.may_change(to, new_text.c_str())) return error;
   Victim target(call, to, new_text.c_str());
   if (::renameat(from.file->path_fd(), old_text.c_str(), to.file->path_fd(), new_text.c_str()) !=
       0) {
@@ -55,10 +58,12 @@ int rename_entry(FileCall& call, Resolved& from, std::string_view old_name, Reso
 
 // Through /proc/self/fd: AT_EMPTY_PATH would need CAP_DAC_READ_SEARCH, which the caller does not
 // have.
-int link_entry(const Resolved& file, const Resolved& directory, std::string_view name) {
+int link_entry(FileCall& call, const Resolved& file, const Resolved& directory,
+               std::string_view name) {
   if (const int error = check_new_name(name, EEXIST)) return error;
   if (!directory.file->is_directory()) return ENOTDIR;
   if (file.file->is_directory()) return EPERM;
+  if (const int error = call.may_change(*file.file)) return error;
   char path[32];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", file.file->path_fd());
   return ::linkat(AT_FDCWD, path, directory.file->path_fd(), EntryName(name).c_str(),

@@ -32,7 +32,8 @@ int remove_entry(FileCall& call, Resolved& directory, const char* name, int flag
 int rename_entry(FileCall& call, Resolved& from, std::string_view old_name, Resolved& to,
                  std::string_view new_name);
 /// A symbolic link is linked itself, not what it points to.
-int link_entry(const Resolved& file, const Resolved& directory, std::string_view name);
+int link_entry(FileCall& call, const Resolved& file, const Resolved& directory,
+               std::string_view name);
 /// `text` is kept as it came and never followed here.
 int make_symlink(const Resolved& directory, std::string_view name, ByteSpan text);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/files/file_call.h"
 
+#include <fcntl.h>
+
 #include <cerrno>
 #include <cstring>
 
@@ -83,6 +85,21 @@ int FileCall::resolve(ByteSpan handle, Use use, Resolved* object) {
   bytes.size = static_cast<std::uint8_t>(handle.size());
   std::memcpy(bytes.data.data(), handle.data(), handle.size());
   return server_.resolver.open(*export_, bytes, parts, object);
+}
+
+int FileCall::may_change(dev_t device, ino_t inode) {
+  DelegationGuard* guard = server_.delegations;
+  return guard != nullptr && guard->stops(device, inode, request_.nfs4_client) ? EAGAIN : 0;
+}
+
+int FileCall::may_change(const Resolved& directory, const char* name) {
+  DelegationGuard* guard = server_.delegations;
+  struct stat st;
+  if (guard == nullptr || !guard->any() ||
+      ::fstatat(directory.file->path_fd(), name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    return 0;
+  }
+  return S_ISREG(st.st_mode) ? may_change(st.st_dev, st.st_ino) : 0;
 }
 
 bool FileCall::wait_for(Resolved& object) {

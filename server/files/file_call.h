@@ -34,6 +34,13 @@ class FileCall {
   int resolve(ByteSpan handle, Use use, Resolved* object);
   bool would_block() const { return would_block_; }
 
+  /// Before names or attributes of a regular file are changed: 0, or EAGAIN while a client of NFSv4
+  /// holds the promise that they stay as they are. It is asked to give that up.
+  int may_change(dev_t device, ino_t inode);
+  int may_change(const FileEntry& file) { return may_change(file.device(), file.inode()); }
+  /// The same for what `name` is, if anything.
+  int may_change(const Resolved& directory, const char* name);
+
   /// After admit():
   const Export& exported() const { return *export_; }
   const ExportAccess& access() const { return access_; }

@@ -64,6 +64,7 @@ std::uint32_t mode_after_chown(std::uint32_t mode, bool is_directory) {
 
 int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values) {
   const bool is_link = S_ISLNK(object.attributes.st_mode);
+  if (const int error = call.may_change(*object.file)) return error;
   if (values.size) {
     if (const int error = set_size(call, object, *values.size)) return error;
   }

@@ -28,7 +28,7 @@ Outcome link(ServerContext& server, Request& request, xdr::Decoder& decoder, xdr
     return Outcome::kReply;
   }
   WccScope wcc(server, directory);
-  const int error = link_entry(file, directory, args.link.name);
+  const int error = link_entry(call, file, directory, args.link.name);
   res.status = status_of_errno(error);
   if (::fstat(file.file->path_fd(), &file.attributes) == 0) {
     res.resok.file_attributes = res.resfail.file_attributes = post_op(file);

@@ -9,24 +9,13 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "rpcrdma/base/bytes.h"
-#include "server/nfs4/state/callback_slots.h"
+#include "server/nfs4/state/back_channel.h"
 #include "xdr/nfs4_callback.h"
 #include "xdr/nfs4_session.h"
-#include "xdr/rpc.h"
 
 namespace nfsrdma::nfs4 {
-
-/// How a client wants to be called.
-struct CallbackTarget {
-  std::uint32_t program = 0;
-  std::uint32_t minor_version = 0;
-  std::uint32_t ident = 0;  // SETCLIENTID's callback_ident; 0 from minor version 1 on
-  xdr::auth_flavor flavor = xdr::auth_flavor::AUTH_NONE;
-  std::vector<std::byte> credential;  // body of the opaque_auth
-};
 
 /// AUTH_SYS as root of `machine`: for minor version 0, whose clients do not say how they want to be
 /// called. (Linux takes AUTH_NONE for CB_NULL alone.)

@@ -467,8 +467,12 @@ nfsstat4 Compound::may_access(const xdr::stateid4& wire, std::uint8_t access,
             : nullptr;
     if (sequenced != nullptr && !sequenced->confirmed) return NFS4ERR_BAD_STATEID;
   }
-  return status_of(all.opens.may_access(asker(), stateid, file_key(*handle.object.file), access),
-                   minor_version_);
+  const FileKey file = file_key(*handle.object.file);
+  if (DelegationTable::is_one(stateid)) {
+    return status_of(all.delegations.table().may_access(client_id_, stateid, file, access),
+                     minor_version_);
+  }
+  return status_of(all.opens.may_access(asker(), stateid, file, access), minor_version_);
 }
 
 nfsstat4 Compound::may_access(const xdr::stateid4& stateid, std::uint8_t access) {
@@ -495,7 +499,7 @@ void Compound::runs_in(const Session& session, SlotId slot, bool cache_this) {
 void Compound::goes_by(const Session& session) {
   in_session_ = true;
   session_ = session.id;
-  client_id_ = session.client->id;
+  client_id_ = request_->nfs4_client = session.client->id;
   max_response_ = session.fore.max_response;
   max_response_cached_ = session.fore.max_response_cached;
 }

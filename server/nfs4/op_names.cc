@@ -191,7 +191,7 @@ nfsstat4 link(Compound& compound, const xdr::LINK4args& args, xdr::LINK4res& res
   Resolved& directory = compound.current.object;
   ChangeScope file_scope(compound.server(), file);
   ChangeScope scope(compound.server(), directory);
-  const int error = link_entry(file, directory, args.newname);
+  const int error = link_entry(call, file, directory, args.newname);
   file_scope.finish();
   scope.finish();
   if (error != 0) return status_of_errno(error);

@@ -2,8 +2,8 @@
 // OPEN (RFC 8881 18.16, RFC 7530 16.16): find or make the file, ask the kernel whether the caller
 // may, enter the open into the state, cut the file when that was asked for. In this order: nothing
 // is cut that somebody else has denied writing to, and nobody holds an open that he may not have.
-//
-// No delegations are given yet; a 4.1 client that said what it wants hears why it gets none.
+// Delegations that stand against the open are recalled before anything else is done to the file,
+// and the client asks again (NFS4ERR_DELAY).
 #include <cerrno>
 
 #include "server/files/change_scope.h"
@@ -12,6 +12,7 @@
 #include "server/files/set_attributes.h"
 #include "server/nfs4/attributes.h"
 #include "server/nfs4/change_info.h"
+#include "server/nfs4/open_delegation.h"
 #include "server/nfs4/operations.h"
 #include "server/nfs4/places.h"
 #include "server/nfs4/status.h"
@@ -35,6 +36,16 @@ struct Opening {
   Opening(Compound& its_compound, const xdr::OPEN4args& its_args, xdr::OPEN4resok& its_res)
       : compound(its_compound), args(its_args), res(its_res) {
     owner = text_of(args.owner.owner);
+    if (args.claim.claim == open_claim_type4::CLAIM_DELEGATE_CUR) {
+      delegation = compound.real(args.claim.delegate_cur_info.delegate_stateid);
+    } else if (args.claim.claim == open_claim_type4::CLAIM_DELEG_CUR_FH) {
+      delegation = compound.real(args.claim.oc_delegate_stateid);
+    }
+  }
+  /// Of CLAIM_NULL and CLAIM_DELEGATE_CUR.
+  std::string_view name() const {
+    return args.claim.claim == open_claim_type4::CLAIM_NULL ? args.claim.file
+                                                            : args.claim.delegate_cur_info.file;
   }
 
   Compound& compound;
@@ -42,6 +53,8 @@ struct Opening {
   xdr::OPEN4resok& res;
   std::string owner;
   Share share;
+  /// What the delegation that the client opens by allows already is not asked for again.
+  std::optional<Stateid> delegation;
   bool made = false;
   bool ours = false;                  // made now, or by an earlier try of the same exclusive OPEN
   bool truncate = false;              // an existing file is to be cut to no bytes
@@ -67,8 +80,11 @@ nfsstat4 check_arguments(Opening& opening) {
       if (old) return NFS4ERR_BADXDR;
       return creates ? NFS4ERR_INVAL : NFS4_OK;
     case open_claim_type4::CLAIM_DELEGATE_CUR:
+      if (old) return NFS4ERR_BAD_STATEID;  // in which nobody has a delegation
+      return creates ? NFS4ERR_INVAL : NFS4_OK;
     case open_claim_type4::CLAIM_DELEG_CUR_FH:
-      return NFS4ERR_BAD_STATEID;  // nobody has a delegation
+      if (old) return NFS4ERR_BADXDR;
+      return creates ? NFS4ERR_INVAL : NFS4_OK;
     case open_claim_type4::CLAIM_DELEGATE_PREV:
     case open_claim_type4::CLAIM_DELEG_PREV_FH:
       return NFS4ERR_NOTSUPP;
@@ -159,8 +175,8 @@ nfsstat4 check_type(const Compound& compound, const CurrentHandle& handle) {
 /// CLAIM_NULL without creation.
 nfsstat4 find_file(Opening& opening, FileCall& call, Resolved& directory) {
   Resolved found;
-  const int error = call.server().resolver.lookup(call.exported(), *directory.file,
-                                                  opening.args.claim.file, &found);
+  const int error =
+      call.server().resolver.lookup(call.exported(), *directory.file, opening.name(), &found);
   if (error == EXDEV) return NFS4ERR_ACCESS;
   if (error != 0) return status_of_errno(error);
   opening.file = CurrentHandle::of(std::move(found));
@@ -175,7 +191,7 @@ nfsstat4 make_file(Opening& opening, FileCall& call, Resolved& directory) {
   }
   Resolved object;
   if (const int error =
-          create_file(call, directory, opening.args.claim.file, wanted, &object, &opening.made)) {
+          create_file(call, directory, opening.name(), wanted, &object, &opening.made)) {
     // What is there and is no file says so.
     if (error != EEXIST || wanted.how != NewFile::How::kUnchecked) return status_of_errno(error);
     return find_file(opening, call, directory);
@@ -201,7 +217,7 @@ nfsstat4 make_file(Opening& opening, FileCall& call, Resolved& directory) {
 
 /// The kernel's word on what the open is for. Whoever made the file may use it whatever its mode.
 nfsstat4 check_rights(const Opening& opening) {
-  if (opening.ours) return NFS4_OK;
+  if (opening.ours || opening.delegation) return NFS4_OK;
   std::uint8_t wanted = 0;
   if ((opening.share.access & kShareRead) != 0) wanted |= kRightRead;
   if ((opening.share.access & kShareWrite) != 0 || opening.truncate) wanted |= kRightWrite;
@@ -222,6 +238,14 @@ nfsstat4 enter_state(Opening& opening) {
   std::lock_guard lock(state.mutex);
   Client* client = state.clients.find(compound.client_id());
   if (client == nullptr) return NFS4ERR_EXPIRED;
+  if (opening.delegation) {
+    const auto good = state.delegations.table().may_access(client->id, *opening.delegation, key,
+                                                           opening.share.access);
+    if (good != OpenStates::Status::kOk) return status_of(good, compound.minor_version());
+  }
+  const bool disturbs = (opening.share.access & kShareWrite) != 0 ||
+                        (opening.share.deny & kShareRead) != 0 || opening.truncate;
+  if (disturbs && state.delegations.recall(key, client->id)) return NFS4ERR_DELAY;
   auto answer = state.opens.open(compound.asker(), opening.owner, key, opening.share);
   if (answer.status == OpenStates::Status::kShareDenied &&
       state.end_expired(state.opens.in_the_way(compound.asker(), key, opening.share))) {
@@ -251,27 +275,15 @@ nfsstat4 set_size(Opening& opening, FileCall& call) {
   return NFS4_OK;
 }
 
-void say_no_delegation(Opening& opening) {
-  if (opening.compound.minor_version() == 0) return;
-  const std::uint32_t want = opening.args.share_access & xdr::OPEN4_SHARE_ACCESS_WANT_DELEG_MASK;
-  if (want == xdr::OPEN4_SHARE_ACCESS_WANT_NO_PREFERENCE) return;
-  opening.res.delegation.delegation_type = xdr::open_delegation_type4::OPEN_DELEGATE_NONE_EXT;
-  opening.res.delegation.od_whynone.ond_why =
-      want == xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG ? xdr::why_no_delegation4::WND4_NOT_WANTED
-      : want == xdr::OPEN4_SHARE_ACCESS_WANT_CANCEL ? xdr::why_no_delegation4::WND4_CANCELLED
-                                                    : xdr::why_no_delegation4::WND4_RESOURCE;
-}
-
-/// CLAIM_NULL: the current handle is the directory.
+/// CLAIM_NULL and CLAIM_DELEGATE_CUR: the current handle is the directory.
 nfsstat4 open_by_name(Opening& opening) {
   Compound& compound = opening.compound;
-  if (const nfsstat4 bad = check_component(opening.args.claim.file); bad != NFS4_OK) return bad;
+  if (const nfsstat4 bad = check_component(opening.name()); bad != NFS4_OK) return bad;
   const bool creates = opening.args.openhow.opentype == xdr::opentype4::OPEN4_CREATE;
   if (compound.current.kind == CurrentHandle::Kind::kPseudo) {
     if (creates) return NFS4ERR_ROFS;
     View view(compound);
-    const auto place =
-        view.fs().lookup(compound.current.node, opening.args.claim.file, view.allow());
+    const auto place = view.fs().lookup(compound.current.node, opening.name(), view.allow());
     CurrentHandle found;
     const nfsstat4 status = view.go_to(place, NFS4ERR_NOENT, &found);
     return status == NFS4_OK ? NFS4ERR_ISDIR : status;
@@ -304,7 +316,7 @@ nfsstat4 open_by_name(Opening& opening) {
   return set_size(opening, call);
 }
 
-/// CLAIM_FH and CLAIM_PREVIOUS: the current handle is the file.
+/// All others: the current handle is the file.
 nfsstat4 open_by_handle(Opening& opening) {
   Compound& compound = opening.compound;
   if (compound.current.kind == CurrentHandle::Kind::kPseudo) return NFS4ERR_ISDIR;
@@ -343,17 +355,18 @@ nfsstat4 open(Compound& compound, const xdr::OPEN4args& args, xdr::OPEN4res& res
   nfsstat4 status = check_arguments(opening);
   if (status == NFS4_OK) status = check_grace(opening);
   if (status != NFS4_OK) return status;
-  status = args.claim.claim == open_claim_type4::CLAIM_NULL ? open_by_name(opening)
-                                                            : open_by_handle(opening);
+  const bool by_name = args.claim.claim == open_claim_type4::CLAIM_NULL ||
+                       args.claim.claim == open_claim_type4::CLAIM_DELEGATE_CUR;
+  status = by_name ? open_by_name(opening) : open_by_handle(opening);
   if (status != NFS4_OK) return status;
   res.resok4.rflags = xdr::OPEN4_RESULT_LOCKTYPE_POSIX;
   // Not PRESERVE_UNLINKED: it promises that an open file without a name outlives a restart of the
   // server. Without it, clients rename what is open instead of removing it.
   if (needs_confirmation(opening)) res.resok4.rflags |= xdr::OPEN4_RESULT_CONFIRM;
-  say_no_delegation(opening);
+  const bool stale = offer_delegation(compound, args, opening.file, res.resok4);
   const Stateid stateid = compound.current_stateid;
   compound.current = std::move(opening.file);
-  compound.current.fresh = true;
+  compound.current.fresh = !stale;
   compound.current_stateid = stateid;
   return NFS4_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CLOSE, OPEN_DOWNGRADE, TEST_STATEID, FREE_STATEID (RFC 8881 18.2, 18.18, 18.48, 18.38), and
-// DELEGRETURN, DELEGPURGE, for which there is nothing yet.
+// CLOSE, OPEN_DOWNGRADE, TEST_STATEID, FREE_STATEID, DELEGRETURN (RFC 8881 18.2, 18.18, 18.48,
+// 18.38, 18.6), and DELEGPURGE, for which there is nothing.
 #include "server/nfs4/operations.h"
 #include "server/nfs4/status.h"
 #include "server/nfs4/wire_values.h"
@@ -76,7 +76,7 @@ nfsstat4 test_stateid(Compound& compound, const xdr::TEST_STATEID4args& args,
   xdr::Encoder encoder(scratch);
   std::lock_guard lock(state.mutex);
   for (const xdr::stateid4& stateid : args.ts_stateids) {
-    const auto status = state.opens.test(compound.asker(), from_wire(stateid));
+    const auto status = state.test(compound.asker(), from_wire(stateid));
     encoder.u32(static_cast<std::uint32_t>(status_of(status, compound.minor_version())));
   }
   res.resok4.tsr_status_codes = {encoder.bytes(), args.ts_stateids.count};
@@ -87,13 +87,24 @@ nfsstat4 free_stateid(Compound& compound, const xdr::FREE_STATEID4args& args,
                       xdr::FREE_STATEID4res&) {
   ServerState& state = compound.state();
   std::lock_guard lock(state.mutex);
-  const auto status = state.opens.free(compound.asker(), compound.real(args.fsa_stateid));
+  const Stateid stateid = compound.real(args.fsa_stateid);
+  const auto status = DelegationTable::is_one(stateid)
+                          ? state.delegations.table().free(compound.client_id(), stateid)
+                          : state.opens.free(compound.asker(), stateid);
   count_holds(state, compound.client_id());
   return status_of(status, compound.minor_version());
 }
 
-nfsstat4 delegreturn(Compound&, const xdr::DELEGRETURN4args&, xdr::DELEGRETURN4res&) {
-  return NFS4ERR_BAD_STATEID;
+nfsstat4 delegreturn(Compound& compound, const xdr::DELEGRETURN4args& args, xdr::DELEGRETURN4res&) {
+  if (const nfsstat4 bad = check_file(compound); bad != NFS4_OK) return bad;
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  const Stateid stateid = compound.real(args.deleg_stateid);
+  if (!DelegationTable::is_one(stateid)) return NFS4ERR_BAD_STATEID;
+  const auto status = state.delegations.give_back(compound.client_id(), stateid,
+                                                  file_key(*compound.current.object.file));
+  count_holds(state, compound.client_id());
+  return status_of(status, compound.minor_version());
 }
 
 nfsstat4 delegpurge(Compound&, const xdr::DELEGPURGE4args&, xdr::DELEGPURGE4res&) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "server/nfs4/callback.h"
 #include "server/nfs4/operations.h"
 #include "server/nfs4/status.h"
 
@@ -32,13 +33,32 @@ constexpr std::uint32_t kSessionFlags = xdr::CREATE_SESSION4_FLAG_PERSIST |
                                         xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN |
                                         xdr::CREATE_SESSION4_FLAG_CONN_RDMA;
 
+/// Nothing when the client offers no security for callbacks that we have.
+std::optional<BackChannel> make_back_channel(
+    const Compound& compound, std::uint32_t program,
+    const xdr::EncodedArray<xdr::callback_sec_parms4>& security, std::uint32_t slots) {
+  BackChannel out{{}, CallbackSlots(slots)};
+  out.target.program = program;
+  out.target.minor_version = compound.minor_version();
+  if (!choose_callback_security(security, &out.target)) return std::nullopt;
+  return out;
+}
+
+bool can_call_back(Compound& compound) {
+  return compound.request().call->connection().max_backward_call() >= kSmallestMessage;
+}
+
 /// Makes the session of a confirmed client; res.status says whether.
 void make_session(Compound& compound, Client& client, const xdr::CREATE_SESSION4args& args,
                   const ChannelAttributes& fore, const ChannelAttributes& back,
                   xdr::CREATE_SESSION4res& res) {
   ServerState& state = compound.state();
-  const Session* session =
-      state.sessions.create(client, fore, back, compound.connection(), false, args.csa_cb_program);
+  std::optional<BackChannel> back_channel =
+      make_back_channel(compound, args.csa_cb_program, args.csa_sec_parms, back.max_requests);
+  const bool call_back_here = (args.csa_flags & xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN) != 0 &&
+                              back_channel && can_call_back(compound);
+  const Session* session = state.sessions.create(client, fore, back, compound.connection(),
+                                                 call_back_here, std::move(back_channel));
   if (session == nullptr) {
     res.status = NFS4ERR_NOSPC;
     return;
@@ -47,18 +67,33 @@ void make_session(Compound& compound, Client& client, const xdr::CREATE_SESSION4
   res.resok4.csr_sequence = args.csa_sequence;
   // Replies do not survive a restart, and a connection is in RDMA mode from its start or never.
   res.resok4.csr_flags = 0;
+  if (call_back_here) {
+    res.resok4.csr_flags = xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
+    state.delegations.recaller().connection_bound(compound.request().call->connection());
+  }
   res.resok4.csr_fore_chan_attrs = to_wire(fore);
   res.resok4.csr_back_chan_attrs = to_wire(back);
 }
 
 /// Fills the SEQUENCE result of a request that is accepted.
-void accept(const Session& session, const xdr::SEQUENCE4args& args, xdr::SEQUENCE4resok& res) {
+void accept(ServerState& state, const Session& session, const xdr::SEQUENCE4args& args,
+            xdr::SEQUENCE4resok& res) {
   const std::uint32_t highest = session.slots.size() - 1;
   res.sr_sessionid = args.sa_sessionid;
   res.sr_sequenceid = args.sa_sequenceid;
   res.sr_slotid = args.sa_slotid;
   res.sr_highest_slotid = highest;
   res.sr_target_highest_slotid = highest;
+  // Not to clients that never wanted to be called.
+  if (session.was_called_back && (session.backchannel.empty() || session.back_channel->failed)) {
+    res.sr_status_flags |= xdr::SEQ4_STATUS_CB_PATH_DOWN_SESSION;
+    if (state.sessions.to_call_back(session.client->id) == nullptr) {
+      res.sr_status_flags |= xdr::SEQ4_STATUS_CB_PATH_DOWN;
+    }
+  }
+  if (state.delegations.table().has_revoked(session.client->id)) {
+    res.sr_status_flags |= xdr::SEQ4_STATUS_RECALLABLE_STATE_REVOKED;
+  }
 }
 
 }  // namespace
@@ -147,7 +182,7 @@ nfsstat4 sequence(Compound& compound, const xdr::SEQUENCE4args& args, xdr::SEQUE
   if (!session->connections.contains(compound.connection())) {
     state.sessions.bind(*session, compound.connection(), true, false);
   }
-  accept(*session, args, res.resok4);
+  accept(state, *session, args, res.resok4);
   return NFS4_OK;
 }
 
@@ -158,20 +193,31 @@ nfsstat4 bind_conn_to_session(Compound& compound, const xdr::BIND_CONN_TO_SESSIO
   std::lock_guard lock(state.mutex);
   Session* session = state.sessions.find(args.bctsa_sessid);
   if (session == nullptr) return NFS4ERR_BADSESSION;
+  const bool fore = args.bctsa_dir != channel_dir_from_client4::CDFC4_BACK;
+  bool back = session->back_channel && can_call_back(compound);
   switch (args.bctsa_dir) {
     case channel_dir_from_client4::CDFC4_FORE:
+      back = false;
+      break;
     case channel_dir_from_client4::CDFC4_FORE_OR_BOTH:
-    case channel_dir_from_client4::CDFC4_BACK_OR_BOTH:
       break;
     case channel_dir_from_client4::CDFC4_BACK:
-      return NFS4ERR_NOTSUPP;  // a connection for nothing but callbacks
+    case channel_dir_from_client4::CDFC4_BACK_OR_BOTH:
+      // No security for callbacks in this session, or no callbacks over such a connection.
+      if (!back) return NFS4ERR_INVAL;
+      break;
     default:
       return NFS4ERR_INVAL;
   }
-  state.sessions.bind(*session, compound.connection(), true, false);
+  state.sessions.bind(*session, compound.connection(), fore, back);
+  if (back) {
+    state.delegations.recaller().connection_bound(compound.request().call->connection());
+  }
   state.clients.renew(*session->client, state.now());
   res.resok4.bctsr_sessid = session->id;
-  res.resok4.bctsr_dir = xdr::channel_dir_from_server4::CDFS4_FORE;
+  res.resok4.bctsr_dir = !back  ? xdr::channel_dir_from_server4::CDFS4_FORE
+                         : fore ? xdr::channel_dir_from_server4::CDFS4_BOTH
+                                : xdr::channel_dir_from_server4::CDFS4_BACK;
   return NFS4_OK;
 }
 
@@ -181,7 +227,14 @@ nfsstat4 backchannel_ctl(Compound& compound, const xdr::BACKCHANNEL_CTL4args& ar
   std::lock_guard lock(state.mutex);
   Session* session = state.sessions.find(compound.session());
   if (session == nullptr) return NFS4ERR_BADSESSION;
-  session->callback_program = args.bca_cb_program;
+  std::optional<BackChannel> wanted = make_back_channel(
+      compound, args.bca_cb_program, args.bca_sec_parms, session->back.max_requests);
+  if (!wanted) return NFS4ERR_INVAL;
+  if (session->back_channel) {
+    session->back_channel->target = std::move(wanted->target);
+  } else {
+    session->back_channel = std::move(wanted);
+  }
   return NFS4_OK;
 }
 

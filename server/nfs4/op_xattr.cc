@@ -30,6 +30,7 @@ nfsstat4 change_xattr(Compound& compound, std::string_view name, Change change,
   FileCall call(compound.server(), compound.request());
   if (const nfsstat4 status = compound.enter(call, Use::kChange); status != NFS4_OK) return status;
   Resolved& object = compound.current.object;
+  if (const int busy = call.may_change(*object.file)) return status_of_errno(busy);
   const struct stat before = object.attributes;
   ChangeScope scope(compound.server(), object);
   const int error = change(*object.file);

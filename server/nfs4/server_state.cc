@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "rpcrdma/base/log.h"
 #include "server/nfs4/wire_values.h"
 #include "server/vfs/change_counter.h"
 
@@ -42,9 +43,12 @@ OwnerNames::Options owner_name_options(const std::string& domain) {
 
 }  // namespace
 
-FileKey file_key(const FileEntry& file) {
-  const std::uint64_t parts[2] = {file.device(), file.inode()};
+FileKey file_key(dev_t device, ino_t inode) {
+  const std::uint64_t parts[2] = {device, inode};
   return FileKey(reinterpret_cast<const char*>(parts), sizeof parts);
+}
+FileKey file_key(const FileEntry& file) {
+  return file_key(file.device(), file.inode());
 }
 
 std::unique_ptr<ServerState> ServerState::create(const Options& options, std::string* why) {
@@ -58,8 +62,12 @@ std::unique_ptr<ServerState> ServerState::create(const Options& options, std::st
       return nullptr;
     }
   }
-  return std::unique_ptr<ServerState>(
+  std::unique_ptr<ServerState> state(
       new ServerState(options, std::move(records), make_server_owner(options.state_dir)));
+  if (const auto started = state->delegations.start(); !started.ok()) {
+    log_warning("no delegations are given: {}", started.error().message());
+  }
+  return state;
 }
 
 ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> records,
@@ -69,6 +77,7 @@ ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> 
       opens(records->boot(), {}),
       grace(records->before(), (options.clock != nullptr ? options.clock : &kSteadyClock)->now(),
             options.grace),
+      delegations(*this, records->boot()),
       clock_(options.clock != nullptr ? *options.clock : kSteadyClock),
       lease_(options.lease),
       server_owner_(std::move(server_owner)),
@@ -86,6 +95,10 @@ ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> 
   grace_written_.store(grace.over(now()), std::memory_order_release);
 }
 
+ServerState::~ServerState() {
+  delegations.stop();  // its thread uses all else
+}
+
 std::uint32_t ServerState::lease_seconds() const {
   return static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::seconds>(lease_).count());
@@ -95,6 +108,7 @@ void ServerState::end_clients(std::vector<std::unique_ptr<Client>> ended) {
   for (const std::unique_ptr<Client>& client : ended) {
     sessions.end_client(*client);
     opens.end_client(client->id);
+    delegations.end_client(client->id);
     owner_sequences.end_client(client->id);
     grace.forget(client->owner.id);
     if (!client->recorded) continue;
@@ -127,9 +141,14 @@ void ServerState::hold_file(FilePin file) {
   held_.emplace(std::move(key), std::move(file));
 }
 
+OpenStates::Status ServerState::test(const OpenStates::Asker& asker, const Stateid& stateid) const {
+  return DelegationTable::is_one(stateid) ? delegations.table().test(asker.client, stateid)
+                                          : opens.test(asker, stateid);
+}
+
 void ServerState::let_go_of(const FileKey& key) {
   const auto held = held_.find(key);
-  if (held == held_.end() || opens.is_open(key)) return;
+  if (held == held_.end() || opens.is_open(key) || delegations.table().has_file(key)) return;
   held_by_handle_.erase(text_of(held->second->handle().bytes()));
   held_.erase(held);
 }
@@ -140,7 +159,8 @@ FilePin ServerState::held_file(ByteSpan handle) const {
 }
 
 void ServerState::count_holds(Client& client) const {
-  client.holds = sessions.sessions_of(client.id) + opens.holds(client.id);
+  client.holds = sessions.sessions_of(client.id) + opens.holds(client.id) +
+                 delegations.table().holds(client.id);
 }
 
 Result<void> ServerState::settle() {
@@ -200,6 +220,7 @@ std::shared_ptr<const PseudoFs> ServerState::pseudo_fs(const ExportSnapshot& exp
 void ServerState::connection_lost(ConnectionId connection) {
   std::lock_guard lock(mutex);
   sessions.connection_lost(connection);
+  delegations.recaller().connection_lost(connection);
 }
 
 }  // namespace nfsrdma::nfs4

@@ -20,6 +20,7 @@
 #include "rpcrdma/base/clock.h"
 #include "server/export_table.h"
 #include "server/nfs4/client_records.h"
+#include "server/nfs4/delegations.h"
 #include "server/nfs4/owner_names.h"
 #include "server/nfs4/owner_sequences.h"
 #include "server/nfs4/pseudo_fs.h"
@@ -33,6 +34,7 @@ namespace nfsrdma::nfs4 {
 
 /// What two names of an object that is held open have in common. While it is open nothing else can
 /// get its inode number.
+FileKey file_key(dev_t device, ino_t inode);
 FileKey file_key(const FileEntry& file);
 
 class ServerState {
@@ -51,8 +53,10 @@ class ServerState {
   };
   /// Null with *why for the administrator.
   static std::unique_ptr<ServerState> create(const Options& options, std::string* why);
+  ~ServerState();
 
   TimePoint now() const { return clock_.now(); }
+  Duration lease() const { return lease_; }
   std::uint32_t lease_seconds() const;
   const ChannelAttributes& most_fore() const { return most_fore_; }
   const ChannelAttributes& most_back() const { return most_back_; }
@@ -66,6 +70,7 @@ class ServerState {
   OpenStates opens;
   GracePeriod grace;
   OwnerSequences owner_sequences;  // of minor version 0
+  Delegations delegations;
 
   // --- with `mutex` held ---
 
@@ -75,7 +80,9 @@ class ServerState {
   bool end_expired(const std::set<ClientId>& owners);
   /// A file that has an open stays open, whatever becomes of its name.
   void hold_file(FilePin file);
-  /// The file may have lost its last open.
+  /// Of an open or a delegation: is it good?
+  OpenStates::Status test(const OpenStates::Asker& asker, const Stateid& stateid) const;
+  /// The file may have lost its last open or delegation.
   void let_go_of(const FileKey& key);
   /// The held object of that handle: another pin, or none.
   FilePin held_file(ByteSpan handle) const;

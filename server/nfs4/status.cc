@@ -93,6 +93,8 @@ nfsstat4 status_of(OpenStates::Status status, std::uint32_t minor_version) {
       return NFS4ERR_LOCKS_HELD;
     case OpenStates::Status::kResource:
       return old ? NFS4ERR_RESOURCE : NFS4ERR_DELAY;
+    case OpenStates::Status::kRevoked:
+      return old ? NFS4ERR_BAD_STATEID : NFS4ERR_DELEG_REVOKED;
   }
   return NFS4ERR_SERVERFAULT;
 }

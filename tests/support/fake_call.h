@@ -42,6 +42,17 @@ class StubConnection final : public ServerConnection {
   EventLoop& loop() override { return *loop_; }
   BufferPool& buffers() override { return *pool_; }
   ConnectionInfo describe() const override { return {}; }
+  Result<void> send_backward(BackwardCall& call) override {
+    if (call.message.size() > max_backward) return Error{Errc::kInvalid, 0, "backward call"};
+    backward.push_back(&call);
+    return {};
+  }
+  std::size_t max_backward_call() const override { return max_backward; }
+
+  /// 0: the client cannot be called.
+  std::size_t max_backward = 0;
+  /// Calls to the client, in their order. Whoever completes one takes it out before.
+  std::vector<BackwardCall*> backward;
 
  private:
   SocketAddress peer_;

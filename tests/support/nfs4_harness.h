@@ -131,7 +131,7 @@ inline void Nfs4Harness::start() {
   state.domain = "example.org";
   state.clock = &clock;
   std::string why;
-  server_->nfs4 = nfs4::ServerState::create(state, &why);
+  server_->serve_nfs4(nfs4::ServerState::create(state, &why));
   ASSERT_NE(server_->nfs4, nullptr) << why;
   load_exports();
 }
@@ -170,6 +170,12 @@ inline Session4 Nfs4Harness::connect(std::string_view name, std::uint32_t minor_
   xdr::CREATE_SESSION4args wanted;
   wanted.csa_clientid = out.client;
   wanted.csa_sequence = id.resok4.eir_sequenceid;
+  std::array<std::byte, 4> no_security{};  // callback_sec_parms4 of AUTH_NONE
+  if (connection_.max_backward != 0) {
+    wanted.csa_flags = xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
+    wanted.csa_cb_program = 0x40000000;
+    wanted.csa_sec_parms = {no_security, 1};
+  }
   for (xdr::channel_attrs4* channel : {&wanted.csa_fore_chan_attrs, &wanted.csa_back_chan_attrs}) {
     channel->ca_maxrequestsize = channel->ca_maxresponsesize = 2u << 20;
     channel->ca_maxresponsesize_cached = 8192;

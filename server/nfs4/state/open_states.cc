@@ -230,6 +230,16 @@ std::set<ClientId> OpenStates::in_the_way(const Asker& asker, const FileKey& key
   return clients;
 }
 
+bool OpenStates::is_written(const FileKey& key) const {
+  const auto file = files_.find(key);
+  if (file == files_.end()) return false;
+  for (const auto& [owner_id, open] : file->second->opens) {
+    const Share share = file->second->shares.share(open->number);
+    if ((share.access & kShareWrite) != 0 || (share.deny & kShareRead) != 0) return true;
+  }
+  return false;
+}
+
 // --- locks
 // ----------------------------------------------------------------------------------------
 

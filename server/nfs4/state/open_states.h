@@ -38,6 +38,7 @@ class OpenStates {
     kInvalid,       // NFS4ERR_INVAL
     kLocksHeld,     // NFS4ERR_LOCKS_HELD
     kResource,      // NFS4ERR_RESOURCE; to minor version 1 NFS4ERR_DELAY
+    kRevoked,       // NFS4ERR_DELEG_REVOKED; to minor version 0 NFS4ERR_BAD_STATEID
   };
   struct Answer {
     Status status = Status::kOk;
@@ -110,6 +111,8 @@ class OpenStates {
   void end_client(ClientId client);
   /// Opens and lock states of a client: Client::holds, with what others count.
   std::size_t holds(ClientId client) const;
+  /// Has anybody the file open for writing, or denied reading it?
+  bool is_written(const FileKey& file) const;
   /// Has anybody the file open?
   bool is_open(const FileKey& file) const { return files_.contains(file); }
   bool empty() const { return opens_.empty() && locks_.empty() && files_.empty(); }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace nfsrdma::nfs4 {
 
@@ -24,7 +25,7 @@ bool negotiate(const ChannelAttributes& most, ChannelAttributes* asked) {
 
 Session* SessionTable::create(Client& client, const ChannelAttributes& fore,
                               const ChannelAttributes& back, ConnectionId connection,
-                              bool call_back_on_it, std::uint32_t callback_program) {
+                              bool call_back_on_it, std::optional<BackChannel> back_channel) {
   std::set<Session*>& its = by_client_[client.id];
   if (its.size() >= limits_.sessions_per_client) return nullptr;
   SessionId id{};
@@ -36,7 +37,8 @@ Session* SessionTable::create(Client& client, const ChannelAttributes& fore,
   std::memcpy(id.data() + 12, &boot_, sizeof boot_);
   std::unique_ptr<Session>& slot = sessions_[id];
   slot = std::make_unique<Session>(
-      Session{id, &client, fore, back, SlotTable(fore.max_requests), {}, {}, callback_program});
+      Session{id, &client, fore, back, SlotTable(fore.max_requests), {}, {}, false, {}});
+  slot->back_channel = std::move(back_channel);
   its.insert(slot.get());
   ++client.holds;
   bind(*slot, connection, true, call_back_on_it);
@@ -48,11 +50,25 @@ Session* SessionTable::find(const SessionId& id) {
   return found == sessions_.end() ? nullptr : found->second.get();
 }
 
+Session* SessionTable::to_call_back(ClientId client) const {
+  const auto its = by_client_.find(client);
+  if (its == by_client_.end()) return nullptr;
+  for (Session* session : its->second) {
+    const bool works = session->back_channel && !session->back_channel->failed;
+    if (works && !session->backchannel.empty()) return session;
+  }
+  return nullptr;
+}
+
 void SessionTable::bind(Session& session, ConnectionId connection, bool fore, bool back) {
   if (!fore && !back) return;
   if (fore) session.connections.insert(connection);
   std::erase(session.backchannel, connection);
-  if (back) session.backchannel.push_back(connection);
+  if (back) {
+    session.backchannel.push_back(connection);
+    session.was_called_back = true;
+    if (session.back_channel) session.back_channel->failed = false;
+  }
   by_connection_[connection].insert(&session);
 }
 

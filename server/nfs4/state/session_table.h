@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
+#include "server/nfs4/state/back_channel.h"
 #include "server/nfs4/state/client_table.h"
 #include "server/nfs4/state/slot_table.h"
 
@@ -48,9 +50,11 @@ struct Session {
   /// Those that SEQUENCE may come by. One that is not here is taken up by its first SEQUENCE
   /// (RFC 8881 2.10.3.1: no state protection is asked for).
   std::set<ConnectionId> connections;
-  /// Those on which the server may call back, the one used last at the end.
+  /// Those on which the server may call back, the one bound last at the end.
   std::vector<ConnectionId> backchannel;
-  std::uint32_t callback_program = 0;
+  bool was_called_back = false;  // there has been a connection for that
+  /// None: in no way that we can.
+  std::optional<BackChannel> back_channel;
 };
 
 class SessionTable {
@@ -69,9 +73,12 @@ class SessionTable {
   };
   /// Null when the client has as many as it may have. `client` counts it in Client::holds.
   Session* create(Client& client, const ChannelAttributes& fore, const ChannelAttributes& back,
-                  ConnectionId connection, bool call_back_on_it, std::uint32_t callback_program);
+                  ConnectionId connection, bool call_back_on_it,
+                  std::optional<BackChannel> back_channel);
   Session* find(const SessionId& id);
-  /// BIND_CONN_TO_SESSION.
+  /// One of the client's by which it can be called back now; null when there is none.
+  Session* to_call_back(ClientId client) const;
+  /// BIND_CONN_TO_SESSION. With `back`, a back channel that failed is tried again.
   void bind(Session& session, ConnectionId connection, bool fore, bool back);
   /// DESTROY_SESSION, asked by way of `connection`, which has to be one of its own. `own_request`:
   /// it comes in a SEQUENCE of this very session, which is the only request that may run.

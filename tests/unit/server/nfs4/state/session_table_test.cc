@@ -37,9 +37,10 @@ class SessionTableTest : public testing::Test {
  protected:
   SessionTableTest() { client_.id = 5; }
   Session* create(ConnectionId connection, bool back = true) {
-    return table_.create(client_, kMost, kMost, connection, back, 0x40000000);
+    return table_.create(client_, kMost, kMost, connection, back, back_channel());
   }
 
+  static BackChannel back_channel() { return {{}, CallbackSlots(2)}; }
   Client client_;
   SessionTable table_{7, {3}};
 };
@@ -53,13 +54,12 @@ TEST_F(SessionTableTest, SessionsAreFoundByTheirIds) {
   EXPECT_EQ(table_.find({}), nullptr);
   EXPECT_EQ(client_.holds, 2u);
   EXPECT_EQ(first->slots.size(), 128u);
-  EXPECT_EQ(first->callback_program, 0x40000000u);
   // After a restart none of them is known, nor made again.
   SessionTable later(8, {3});
   Client again;
   again.id = 5;
   EXPECT_EQ(later.find(first->id), nullptr);
-  EXPECT_NE(later.create(again, kMost, kMost, 1, true, 0)->id, first->id);
+  EXPECT_NE(later.create(again, kMost, kMost, 1, true, {})->id, first->id);
 }
 
 TEST_F(SessionTableTest, AClientHasNoMoreThanItMay) {
@@ -68,7 +68,7 @@ TEST_F(SessionTableTest, AClientHasNoMoreThanItMay) {
   EXPECT_EQ(create(1), nullptr);
   Client other;
   other.id = 6;
-  EXPECT_NE(table_.create(other, kMost, kMost, 1, true, 0), nullptr) << "another one's own limit";
+  EXPECT_NE(table_.create(other, kMost, kMost, 1, true, {}), nullptr) << "another one's own limit";
   table_.end_client(client_);
   EXPECT_EQ(client_.holds, 0u);
   EXPECT_EQ(table_.size(), 1u);

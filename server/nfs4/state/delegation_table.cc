@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs4/state/delegation_table.h"
+
+#include <cstring>
+#include <utility>
+
+#include "rpcrdma/base/check.h"
+
+namespace nfsrdma::nfs4 {
+
+namespace {
+
+/// In the numbers of delegations, and in none of OpenStates.
+constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
+constexpr std::uint32_t kSeqid = 1;  // a delegation never changes
+constexpr std::size_t kMostWanted = 1024;
+
+std::uint64_t number_in(const Stateid& stateid) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, stateid.other.data() + sizeof(std::uint32_t), sizeof number);
+  return number;
+}
+
+}  // namespace
+
+bool DelegationTable::is_one(const Stateid& stateid) {
+  // The special stateids of all ones have that bit too.
+  return (number_in(stateid) & kMark) != 0 && kind_of(stateid, 1) == StateidKind::kOrdinary;
+}
+
+Stateid DelegationTable::stateid_of(const Delegation& delegation) const {
+  Stateid out{kSeqid, {}};
+  std::memcpy(out.other.data(), &boot_, sizeof boot_);
+  std::memcpy(out.other.data() + sizeof boot_, &delegation.number, sizeof delegation.number);
+  return out;
+}
+
+bool DelegationTable::may_grant(ClientId client, const FileKey& file, TimePoint now) const {
+  if (live_ >= limits_.all) return false;
+  if (const auto its = by_client_.find(client); its != by_client_.end()) {
+    if (its->second.live.size() >= limits_.per_client ||
+        its->second.revoked.size() >= limits_.revoked_per_client) {
+      return false;
+    }
+  }
+  const auto wanted = wanted_by_others_.find(file);
+  if (wanted != wanted_by_others_.end() && now < wanted->second) return false;
+  const auto held = by_file_.find(file);
+  if (held == by_file_.end()) return true;
+  for (const DelegationNumber number : held->second) {
+    const Delegation& other = all_.at(number);
+    if (other.client == client || other.phase != Delegation::Phase::kHeld) return false;
+  }
+  return true;
+}
+
+const Delegation& DelegationTable::grant(ClientId client, const FileKey& file,
+                                         std::vector<std::byte> handle) {
+  const DelegationNumber number = ++last_number_ | kMark;
+  Delegation& made = all_[number];
+  made.number = number;
+  made.client = client;
+  made.file = file;
+  made.handle = std::move(handle);
+  by_file_[file].insert(number);
+  by_client_[client].live.insert(number);
+  ++live_;
+  return made;
+}
+
+void DelegationTable::begin_recall(Delegation& delegation, TimePoint deadline) {
+  NFSRDMA_CHECK(delegation.phase == Delegation::Phase::kHeld);
+  delegation.phase = Delegation::Phase::kRecalled;
+  delegation.deadline = deadline;
+  ++recalled_;
+  // Too many to remember: the worst is that one is given and recalled again.
+  if (wanted_by_others_.size() >= kMostWanted) wanted_by_others_.clear();
+  wanted_by_others_[delegation.file] = deadline;
+}
+
+bool DelegationTable::recall(const FileKey& file, ClientId by, TimePoint deadline,
+                             std::vector<DelegationNumber>* fresh) {
+  const auto held = by_file_.find(file);
+  if (held == by_file_.end()) return false;
+  bool any = false;
+  for (const DelegationNumber number : held->second) {
+    Delegation& delegation = all_.at(number);
+    if (delegation.client == by) continue;
+    any = true;
+    if (delegation.phase != Delegation::Phase::kHeld) continue;
+    begin_recall(delegation, deadline);
+    fresh->push_back(number);
+  }
+  return any;
+}
+
+bool DelegationTable::recall_one(DelegationNumber number, TimePoint deadline) {
+  const auto found = all_.find(number);
+  if (found == all_.end() || found->second.phase != Delegation::Phase::kHeld) return false;
+  begin_recall(found->second, deadline);
+  return true;
+}
+
+/// Nothing is promised any more; who wants the file may have it.
+void DelegationTable::leave_file(Delegation& delegation) {
+  if (delegation.phase == Delegation::Phase::kRecalled) --recalled_;
+  --live_;
+  const auto its = by_file_.find(delegation.file);
+  its->second.erase(delegation.number);
+  if (its->second.empty()) by_file_.erase(its);
+  by_client_.at(delegation.client).live.erase(delegation.number);
+}
+
+void DelegationTable::revoke(Delegation& delegation) {
+  leave_file(delegation);
+  delegation.phase = Delegation::Phase::kRevoked;
+  by_client_.at(delegation.client).revoked.insert(delegation.number);
+}
+
+std::vector<DelegationNumber> DelegationTable::revoke_due(TimePoint now) {
+  std::vector<DelegationNumber> out;
+  if (recalled_ == 0) return out;
+  for (auto& [number, delegation] : all_) {
+    if (delegation.phase != Delegation::Phase::kRecalled || now < delegation.deadline) continue;
+    revoke(delegation);
+    out.push_back(number);
+  }
+  return out;
+}
+
+std::vector<DelegationNumber> DelegationTable::revoke_all_of(ClientId client) {
+  const auto its = by_client_.find(client);
+  if (its == by_client_.end()) return {};
+  const std::vector<DelegationNumber> out(its->second.live.begin(), its->second.live.end());
+  for (const DelegationNumber number : out)
+    revoke(all_.at(number));
+  return out;
+}
+
+void DelegationTable::erase(Delegation& delegation) {
+  const ClientId client = delegation.client;
+  PerClient& its = by_client_.at(client);
+  if (delegation.phase == Delegation::Phase::kRevoked) {
+    its.revoked.erase(delegation.number);
+  } else {
+    leave_file(delegation);
+  }
+  all_.erase(DelegationNumber(delegation.number));
+  if (its.live.empty() && its.revoked.empty()) by_client_.erase(client);
+}
+
+const Delegation* DelegationTable::find(DelegationNumber number) const {
+  const auto found = all_.find(number);
+  return found == all_.end() ? nullptr : &found->second;
+}
+
+Delegation* DelegationTable::find(ClientId client, const Stateid& stateid, Status* status) {
+  *status = test(client, stateid);
+  const auto found = all_.find(number_in(stateid));
+  return found == all_.end() || found->second.client != client ? nullptr : &found->second;
+}
+
+DelegationTable::Status DelegationTable::test(ClientId client, const Stateid& stateid) const {
+  std::uint32_t boot = 0;
+  std::memcpy(&boot, stateid.other.data(), sizeof boot);
+  if (boot != boot_) return Status::kStaleStateid;
+  const Delegation* delegation = find(number_in(stateid));
+  if (delegation == nullptr || delegation->client != client) return Status::kBadStateid;
+  switch (judge_seqid(stateid.seqid, kSeqid, 1)) {
+    case SeqidVerdict::kOld:
+      return Status::kOldStateid;
+    case SeqidVerdict::kFuture:
+      return Status::kBadStateid;
+    case SeqidVerdict::kCurrent:
+      break;
+  }
+  return delegation->phase == Delegation::Phase::kRevoked ? Status::kRevoked : Status::kOk;
+}
+
+DelegationTable::Status DelegationTable::give_back(ClientId client, const Stateid& stateid,
+                                                   const FileKey& file, DelegationNumber* number) {
+  Status status{};
+  Delegation* delegation = find(client, stateid, &status);
+  if (status != Status::kOk) return status;
+  if (delegation->file != file) return Status::kBadStateid;
+  *number = delegation->number;
+  erase(*delegation);
+  return Status::kOk;
+}
+
+DelegationTable::Status DelegationTable::free(ClientId client, const Stateid& stateid) {
+  Status status{};
+  Delegation* delegation = find(client, stateid, &status);
+  if (status == Status::kOk) return Status::kLocksHeld;  // it is in use
+  if (status != Status::kRevoked) return status;
+  erase(*delegation);
+  return Status::kOk;
+}
+
+DelegationTable::Status DelegationTable::may_access(ClientId client, const Stateid& stateid,
+                                                    const FileKey& file,
+                                                    std::uint8_t access) const {
+  if (const Status status = test(client, stateid); status != Status::kOk) return status;
+  if (all_.at(number_in(stateid)).file != file) return Status::kBadStateid;
+  return (access & kShareWrite) != 0 ? Status::kOpenMode : Status::kOk;
+}
+
+std::vector<DelegationNumber> DelegationTable::end_client(ClientId client) {
+  std::vector<DelegationNumber> out = revoke_all_of(client);
+  const auto its = by_client_.find(client);
+  if (its == by_client_.end()) return out;
+  const std::set<DelegationNumber> revoked = its->second.revoked;
+  for (const DelegationNumber number : revoked)
+    erase(all_.at(number));
+  return out;
+}
+
+bool DelegationTable::has_revoked(ClientId client) const {
+  const auto its = by_client_.find(client);
+  return its != by_client_.end() && !its->second.revoked.empty();
+}
+
+std::set<ClientId> DelegationTable::holders(const FileKey& file, ClientId by) const {
+  std::set<ClientId> out;
+  const auto held = by_file_.find(file);
+  if (held == by_file_.end()) return out;
+  for (const DelegationNumber number : held->second) {
+    if (const ClientId client = all_.at(number).client; client != by) out.insert(client);
+  }
+  return out;
+}
+
+std::size_t DelegationTable::holds(ClientId client) const {
+  const auto its = by_client_.find(client);
+  return its == by_client_.end() ? 0 : its->second.live.size() + its->second.revoked.size();
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// DelegationTable: which client has been promised that a file stays as it is, by stateid (RFC 8881
+// 10.4, 8.2, 18.6, 18.38, 18.48). The promise of a read delegation: nobody opens the file for
+// writing, and nobody changes its attributes or names, before the client has given it back, or was
+// given long enough for that.
+//
+// How clients are asked (CB_RECALL) and how local processes are kept out (leases of the kernel) is
+// for the caller; so are grace periods. Stateids share their form with those of OpenStates and
+// have numbers of their own.
+//
+// Pure: no I/O; time comes with the calls. The caller serialises. A Delegation* holds until the
+// next call that may end it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "rpcrdma/base/clock.h"
+#include "server/nfs4/state/open_states.h"
+
+namespace nfsrdma::nfs4 {
+
+using DelegationNumber = std::uint64_t;
+
+struct Delegation {
+  DelegationNumber number = 0;
+  ClientId client = 0;
+  FileKey file;
+  /// As the client knows the file: what CB_RECALL names.
+  std::vector<std::byte> handle;
+  enum class Phase : std::uint8_t {
+    kHeld,
+    kRecalled,  // to be given back before `deadline`
+    kRevoked,   // not given back in time: known until FREE_STATEID, and good for nothing
+  };
+  Phase phase = Phase::kHeld;
+  TimePoint deadline{};
+};
+
+class DelegationTable {
+ public:
+  struct Limits {
+    std::size_t all = 4096;  // each costs a descriptor
+    std::size_t per_client = 2048;
+    std::size_t revoked_per_client = 4096;
+  };
+  DelegationTable(std::uint32_t boot, const Limits& limits) : boot_(boot), limits_(limits) {}
+
+  using Status = OpenStates::Status;
+
+  /// Does the number of such a stateid belong here?
+  static bool is_one(const Stateid& stateid);
+
+  /// Would grant() give one? Not to a client that has one of the file, and not before the deadline
+  /// that the last recall of one of the file had, since others want it.
+  bool may_grant(ClientId client, const FileKey& file, TimePoint now) const;
+  /// After may_grant().
+  const Delegation& grant(ClientId client, const FileKey& file, std::vector<std::byte> handle);
+  Stateid stateid_of(const Delegation& delegation) const;
+
+  /// Somebody is about to change the file: `by` is its client, 0 for anybody else. True: others
+  /// were promised that nobody does. They are recalled, with `deadline`, and named in *fresh unless
+  /// they were before.
+  bool recall(const FileKey& file, ClientId by, TimePoint deadline,
+              std::vector<DelegationNumber>* fresh);
+  /// The kernel's lease behind that one is being broken. False: there is nothing to be recalled any
+  /// more.
+  bool recall_one(DelegationNumber number, TimePoint deadline);
+  /// Those whose time is over are revoked, and named.
+  std::vector<DelegationNumber> revoke_due(TimePoint now);
+  /// All of a client that were not given back are revoked.
+  std::vector<DelegationNumber> revoke_all_of(ClientId client);
+
+  /// Null when it is no more.
+  const Delegation* find(DelegationNumber number) const;
+  /// DELEGRETURN: ends it. `number` is set when the status is kOk.
+  Status give_back(ClientId client, const Stateid& stateid, const FileKey& file,
+                   DelegationNumber* number);
+  /// TEST_STATEID.
+  Status test(ClientId client, const Stateid& stateid) const;
+  /// FREE_STATEID: of revoked ones alone.
+  Status free(ClientId client, const Stateid& stateid);
+  /// READ and the like.
+  Status may_access(ClientId client, const Stateid& stateid, const FileKey& file,
+                    std::uint8_t access) const;
+  /// The client is gone: those that it still held, which are no more.
+  std::vector<DelegationNumber> end_client(ClientId client);
+
+  /// SEQ4_STATUS_RECALLABLE_STATE_REVOKED.
+  bool has_revoked(ClientId client) const;
+  /// Clients other than `by` that were promised something of the file.
+  std::set<ClientId> holders(const FileKey& file, ClientId by) const;
+  bool has_file(const FileKey& file) const { return by_file_.contains(file); }
+  std::size_t holds(ClientId client) const;
+  /// Held or recalled.
+  std::size_t size() const { return live_; }
+  std::size_t recalled() const { return recalled_; }
+
+ private:
+  struct PerClient {
+    std::set<DelegationNumber> live, revoked;
+  };
+  Delegation* find(ClientId client, const Stateid& stateid, Status* status);
+  void begin_recall(Delegation& delegation, TimePoint deadline);
+  void leave_file(Delegation& delegation);
+  void revoke(Delegation& delegation);
+  void erase(Delegation& delegation);
+
+  const std::uint32_t boot_;
+  const Limits limits_;
+  std::uint64_t last_number_ = 0;
+  std::size_t live_ = 0;
+  std::size_t recalled_ = 0;
+  std::map<DelegationNumber, Delegation> all_;
+  std::map<FileKey, std::set<DelegationNumber>> by_file_;  // held or recalled
+  std::map<ClientId, PerClient> by_client_;
+  /// No more of the file are given before that; cut down as it grows.
+  std::map<FileKey, TimePoint> wanted_by_others_;
+};
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+// Delegations from both sides: what a client gets and how it is asked to give it back, and that
+// everybody else waits until then: other clients, other NFS versions, processes of this machine.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "tests/support/nfs4_harness.h"
+#include "tests/support/xdr_bytes.h"
+#include "xdr/nfs4_callback.h"
+
+namespace nfsrdma::test {
+namespace {
+
+using nfsrdma::testing::words;
+using xdr::open_delegation_type4;
+
+/// A CB_RECALL as the client sees it.
+struct Recalled {
+  xdr::CB_SEQUENCE4args sequence;
+  xdr::CB_RECALL4args recall;
+};
+
+class DelegationsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // Sessions made from now on have a back channel.
+    harness_.connection().max_backward = 1000;
+    holder_ = harness_.connect("holder");
+    other_ = harness_.connect("other");
+    harness_.session = other_;
+    const Open4 made = harness_.open(harness_.root(), "file");
+    ASSERT_EQ(made.status, NFS4_OK);
+    ASSERT_EQ(harness_.write(made, 0, "as it was"), NFS4_OK);
+    ASSERT_EQ(harness_.close(made), NFS4_OK);
+    other_ = harness_.session;
+    file_ = made.handle;
+    // The server must not have the file open for writing itself: as if it had been idle.
+    for (int i = 0; i < 12; ++i)
+      harness_.server().files.sweep();
+  }
+
+  Reply4 open(Session4& session, std::uint32_t access, std::string_view name = "file") {
+    xdr::OPEN4args args;
+    args.share_access = access;
+    args.owner = {session.client, as_bytes(std::string_view("owner"))};
+    args.claim.file = name;
+    return harness_.run(session,
+                        Operations4().putfh(harness_.root()).add<OP_OPEN>(args).add<OP_GETFH>());
+  }
+  /// The holder opens the file for reading and is promised that it stays.
+  void take_delegation() {
+    const Reply4 reply = open(holder_, xdr::OPEN4_SHARE_ACCESS_READ);
+    ASSERT_EQ(reply.status, NFS4_OK);
+    const auto& result = reply.get<OP_OPEN>().resok4;
+    ASSERT_EQ(result.delegation.delegation_type, open_delegation_type4::OPEN_DELEGATE_READ);
+    EXPECT_EQ(result.delegation.read.permissions.access_mask, 0u);
+    delegation_ = result.delegation.read.stateid;
+    open_ = result.stateid;
+  }
+  nfsstat4 give_back() {
+    return harness_.run(holder_, Operations4().putfh(file_).add<OP_DELEGRETURN>({delegation_}))
+        .status;
+  }
+  nfsstat4 open_for_writing() { return open(other_, xdr::OPEN4_SHARE_ACCESS_WRITE).status; }
+
+  /// The calls to clients that have come; waits a while for the first, which the kernel may have
+  /// caused.
+  std::vector<BackwardCall*>& calls() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    auto& calls = harness_.connection().backward;
+    while (calls.empty() && std::chrono::steady_clock::now() < end)
+      harness_.connection().loop().turn(std::chrono::milliseconds(10));
+    return calls;
+  }
+  bool is_quiet() {
+    harness_.connection().loop().turn(Duration::zero());
+    return harness_.connection().backward.empty();
+  }
+  static Recalled read(const BackwardCall& call) {
+    Recalled out;
+    xdr::Decoder decoder(call.message);
+    xdr::rpc_msg header;
+    xdr::CB_COMPOUND4args head;
+    EXPECT_TRUE(xdr::decode(decoder, header) && xdr::decode(decoder, head));
+    EXPECT_EQ(header.cbody.prog, 0x40000000u);
+    EXPECT_EQ(head.argarray_len, 2u);
+    EXPECT_EQ(decoder.u32(), static_cast<std::uint32_t>(xdr::nfs_cb_opnum4::OP_CB_SEQUENCE));
+    EXPECT_TRUE(xdr::decode(decoder, out.sequence));
+    EXPECT_EQ(decoder.u32(), static_cast<std::uint32_t>(xdr::nfs_cb_opnum4::OP_CB_RECALL));
+    EXPECT_TRUE(xdr::decode(decoder, out.recall) && decoder.at_end());
+    return out;
+  }
+  /// The client answers the oldest call: CB_SEQUENCE, and CB_RECALL with `status`.
+  void answer(nfsstat4 status = NFS4_OK) {
+    BackwardCall& call = *calls().at(0);
+    const xdr::CB_SEQUENCE4args sequence = read(call).sequence;
+    std::vector<std::byte> reply = words({5, 1, 0, 0, 0, 0});
+    const auto add = [&reply](const std::vector<std::byte>& more) {
+      reply.insert(reply.end(), more.begin(), more.end());
+    };
+    add(words({static_cast<std::uint32_t>(status), 0, 2, 11, 0}));
+    add({sequence.csa_sessionid.begin(), sequence.csa_sessionid.end()});
+    add(words({sequence.csa_sequenceid, sequence.csa_slotid, 3, 3}));
+    add(words({4, static_cast<std::uint32_t>(status)}));
+    complete(call, reply);
+  }
+  void complete(BackwardCall& call, const std::vector<std::byte>& reply) {
+    harness_.connection().backward.erase(harness_.connection().backward.begin());
+    call.ok = true;
+    call.reply = reply;
+    call.on_complete();
+  }
+  void fail(Errc code) {
+    BackwardCall& call = *calls().at(0);
+    harness_.connection().backward.erase(harness_.connection().backward.begin());
+    call.ok = false;
+    call.error = Error{code, 0, "the test"};
+    call.on_complete();
+  }
+  std::uint32_t sequence_flags(Session4& session) {
+    return harness_.run(session, Operations4()).get<OP_SEQUENCE>().resok4.sr_status_flags;
+  }
+  /// As the state's own thread does each second.
+  void tick() {
+    std::lock_guard lock(harness_.state().mutex);
+    harness_.state().delegations.tick();
+  }
+
+  Nfs4Harness harness_;
+  Session4 holder_, other_;
+  FileHandle file_;
+  xdr::stateid4 delegation_, open_;
+};
+
+TEST_F(DelegationsTest, AReaderGetsOneAndGivesItBack) {
+  take_delegation();
+  // It outlives the open, and reads.
+  EXPECT_EQ(harness_.run(holder_, Operations4().putfh(file_).add<OP_CLOSE>({0, open_})).status,
+            NFS4_OK);
+  const Reply4 read =
+      harness_.run(holder_, Operations4().putfh(file_).add<OP_READ>({delegation_, 0, 100}));
+  ASSERT_EQ(read.status, NFS4_OK);
+  EXPECT_EQ(as_text(read.get<OP_READ>().resok4.data.bytes), "as it was");
+  EXPECT_EQ(harness_
+                .run(holder_, Operations4().putfh(file_).add<OP_WRITE>(
+                                  {delegation_, 0, xdr::stable_how4::UNSTABLE4, {}}))
+                .status,
+            NFS4ERR_OPENMODE);
+  EXPECT_EQ(give_back(), NFS4_OK);
+  EXPECT_EQ(give_back(), NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(open_for_writing(), NFS4_OK);
+  EXPECT_TRUE(is_quiet());
+}
+
+TEST_F(DelegationsTest, NoneForThoseWhoCannotHaveIt) {
+  const auto type = [this](Session4& session, std::uint32_t access) {
+    const Reply4 reply = open(session, access);
+    EXPECT_EQ(reply.status, NFS4_OK);
+    return reply.get<OP_OPEN>().resok4.delegation;
+  };
+  EXPECT_EQ(type(holder_, xdr::OPEN4_SHARE_ACCESS_READ | xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG)
+                .od_whynone.ond_why,
+            xdr::why_no_delegation4::WND4_NOT_WANTED);
+  // A client that cannot be called.
+  harness_.connection().max_backward = 0;
+  Session4 deaf = harness_.connect("deaf");
+  EXPECT_EQ(type(deaf, xdr::OPEN4_SHARE_ACCESS_READ).delegation_type,
+            open_delegation_type4::OPEN_DELEGATE_NONE);
+  harness_.connection().max_backward = 1000;
+  // While somebody has the file open for writing, also by this client.
+  EXPECT_EQ(type(other_, xdr::OPEN4_SHARE_ACCESS_BOTH).delegation_type,
+            open_delegation_type4::OPEN_DELEGATE_NONE);
+  EXPECT_EQ(type(holder_, xdr::OPEN4_SHARE_ACCESS_READ).delegation_type,
+            open_delegation_type4::OPEN_DELEGATE_NONE);
+}
+
+TEST_F(DelegationsTest, NoneWhileAProcessOfThisMachineWrites) {
+  const UniqueFd writer(::open(harness_.path("file").c_str(), O_WRONLY | O_CLOEXEC));
+  ASSERT_TRUE(writer);
+  const Reply4 reply =
+      open(holder_, xdr::OPEN4_SHARE_ACCESS_READ | xdr::OPEN4_SHARE_ACCESS_WANT_READ_DELEG);
+  ASSERT_EQ(reply.status, NFS4_OK);
+  EXPECT_EQ(reply.get<OP_OPEN>().resok4.delegation.od_whynone.ond_why,
+            xdr::why_no_delegation4::WND4_RESOURCE);
+}
+
+TEST_F(DelegationsTest, AnotherClientsWriterWaitsForTheRecall) {
+  take_delegation();
+  EXPECT_EQ(open(other_, xdr::OPEN4_SHARE_ACCESS_READ).status, NFS4_OK) << "readers do not";
+  EXPECT_TRUE(is_quiet());
+  EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
+  const Recalled asked = read(*calls().at(0));
+  EXPECT_EQ(asked.sequence.csa_sessionid, holder_.id);
+  EXPECT_EQ(asked.recall.stateid.other, delegation_.other);
+  EXPECT_EQ(to_handle(asked.recall.fh.data).bytes().size(), file_.bytes().size());
+  EXPECT_TRUE(
+      std::equal(asked.recall.fh.data.begin(), asked.recall.fh.data.end(), file_.bytes().begin()));
+  answer();
+  EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY) << "understood, and not given back";
+  tick();
+  EXPECT_TRUE(is_quiet()) << "asked once";
+  EXPECT_EQ(give_back(), NFS4_OK);
+  EXPECT_EQ(open_for_writing(), NFS4_OK);
+}
+
+TEST_F(DelegationsTest, WhatTheClientDidNotUnderstandIsAskedAgain) {
+  take_delegation();
+  EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
+  answer(NFS4ERR_BAD_STATEID);  // the OPEN's reply has not come yet
+  tick();
+  EXPECT_TRUE(is_quiet()) << "not at once";
+  harness_.clock.move(std::chrono::seconds(2));
+  tick();
+  EXPECT_EQ(read(*calls().at(0)).sequence.csa_sequenceid, 2u);
+  answer();
+  // The next recall of the same client goes on in the slot.
+  EXPECT_EQ(give_back(), NFS4_OK);
+}
+
+TEST_F(DelegationsTest, NamesAndAttributesWaitAsWell) {
+  take_delegation();
+  xdr::SETATTR4args mode;
+  std::array<std::byte, 4> value{};
+  store_be32(value.data(), 0600);
+  mode.obj_attributes.attrmask.set(xdr::fattr4_number::FATTR4_MODE);
+  mode.obj_attributes.attr_vals = value;
+  const auto root = [this] { return Operations4().putfh(harness_.root()); };
+  const Operations4 changes[] = {
+      Operations4().putfh(file_).add<OP_SETATTR>(mode),
+      root().add<OP_REMOVE>({"file"}),
+      root().add<OP_SAVEFH>().add<OP_RENAME>({"file", "moved"}),
+      Operations4().putfh(file_).add<OP_SAVEFH>().putfh(harness_.root()).add<OP_LINK>({"second"}),
+      Operations4().putfh(file_).add<OP_SETXATTR>(
+          {xdr::setxattr_option4::SETXATTR4_EITHER, "name", {}}),
+  };
+  for (const Operations4& change : changes)
+    EXPECT_EQ(harness_.run(other_, change).status, NFS4ERR_DELAY);
+  EXPECT_EQ(calls().size(), 1u);
+  answer();
+  // Nothing of it happened. The holder itself may.
+  EXPECT_EQ(harness_.run(holder_, changes[0]).status, NFS4_OK);
+  EXPECT_EQ(give_back(), NFS4_OK);
+  for (const Operations4& change : {changes[0], changes[3], changes[1]})
+    EXPECT_EQ(harness_.run(other_, change).status, NFS4_OK);
+}
+
+TEST_F(DelegationsTest, AReplacedFileWaitsToo) {
+  take_delegation();
+  harness_.session = other_;
+  const Open4 made = harness_.open(harness_.root(), "newer");
+  ASSERT_EQ(made.status, NFS4_OK);
+  other_ = harness_.session;
+  const Operations4 replace =
+      Operations4().putfh(harness_.root()).add<OP_SAVEFH>().add<OP_RENAME>({"newer", "file"});
+  EXPECT_EQ(harness_.run(other_, replace).status, NFS4ERR_DELAY);
+  answer();
+  EXPECT_EQ(give_back(), NFS4_OK);
+  EXPECT_EQ(harness_.run(other_, replace).status, NFS4_OK);
+}
+
+TEST_F(DelegationsTest, AProcessOfThisMachineWaitsToo) {
+  take_delegation();
+  const std::string path = harness_.path("file");
+  EXPECT_EQ(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC), -1);
+  EXPECT_EQ(errno, EWOULDBLOCK);
+  EXPECT_EQ(read(*calls().at(0)).recall.stateid.other, delegation_.other);
+  answer();
+  EXPECT_EQ(give_back(), NFS4_OK);
+  const UniqueFd writer(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  EXPECT_TRUE(writer);
+}
+
+TEST_F(DelegationsTest, TheHoldersOwnWriteWaitsForItToo) {
+  take_delegation();
+  const Reply4 opened = open(holder_, xdr::OPEN4_SHARE_ACCESS_BOTH);
+  ASSERT_EQ(opened.status, NFS4_OK);
+  const xdr::stateid4 stateid = opened.get<OP_OPEN>().resok4.stateid;
+  const Operations4 write = Operations4().putfh(file_).add<OP_WRITE>(
+      {stateid, 0, xdr::stable_how4::UNSTABLE4, {as_bytes(std::string_view("new"))}});
+  EXPECT_EQ(harness_.run(holder_, write).status, NFS4ERR_DELAY);
+  answer();
+  EXPECT_EQ(give_back(), NFS4_OK);
+  EXPECT_EQ(harness_.run(holder_, write).status, NFS4_OK);
+}
+
+TEST_F(DelegationsTest, WhatIsNotGivenBackInTimeIsRevoked) {
+  take_delegation();
+  EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
+  answer();
+  harness_.clock.move(std::chrono::seconds(60));  // less than a lease, more than a recall
+  EXPECT_EQ(sequence_flags(holder_), 0u);
+  tick();
+  EXPECT_EQ(sequence_flags(holder_), xdr::SEQ4_STATUS_RECALLABLE_STATE_REVOKED);
+  EXPECT_EQ(sequence_flags(other_), 0u);
+  EXPECT_EQ(open_for_writing(), NFS4_OK);
+  EXPECT_EQ(
+      harness_.run(holder_, Operations4().putfh(file_).add<OP_READ>({delegation_, 0, 1})).status,
+      NFS4ERR_DELEG_REVOKED);
+  std::vector<std::byte> room(64);
+  xdr::Encoder scratch(room);
+  const Reply4 tested = harness_.run(
+      holder_, Operations4().add<OP_TEST_STATEID>(
+                   {xdr::encode_array(scratch, std::span<const xdr::stateid4>(&delegation_, 1))}));
+  ASSERT_EQ(tested.status, NFS4_OK);
+  const auto codes = tested.get<OP_TEST_STATEID>().resok4.tsr_status_codes;
+  EXPECT_EQ(std::vector<std::byte>(codes.encoded.begin(), codes.encoded.end()),
+            words({static_cast<std::uint32_t>(NFS4ERR_DELEG_REVOKED)}));
+  EXPECT_EQ(harness_.run(holder_, Operations4().add<OP_FREE_STATEID>({delegation_})).status,
+            NFS4_OK);
+  EXPECT_EQ(sequence_flags(holder_), 0u);
+}
+
+TEST_F(DelegationsTest, AClientThatIsGoneIsNotWaitedFor) {
+  take_delegation();
+  harness_.clock.move(std::chrono::seconds(80));
+  EXPECT_EQ(sequence_flags(other_), 0u);
+  harness_.clock.move(std::chrono::seconds(80));
+  EXPECT_EQ(open_for_writing(), NFS4_OK);
+  EXPECT_TRUE(is_quiet());
+}
+
+TEST_F(DelegationsTest, WhatWasOpenedLocallyIsClaimedByTheDelegation) {
+  take_delegation();
+  EXPECT_EQ(harness_.run(holder_, Operations4().putfh(file_).add<OP_CLOSE>({0, open_})).status,
+            NFS4_OK);
+  EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
+  answer();
+  xdr::OPEN4args args;
+  args.share_access = xdr::OPEN4_SHARE_ACCESS_READ;
+  args.owner = {holder_.client, as_bytes(std::string_view("local"))};
+  args.claim.claim = xdr::open_claim_type4::CLAIM_DELEG_CUR_FH;
+  args.claim.oc_delegate_stateid = delegation_;
+  const Reply4 by_handle = harness_.run(holder_, Operations4().putfh(file_).add<OP_OPEN>(args));
+  EXPECT_EQ(by_handle.status, NFS4_OK);
+  EXPECT_EQ(by_handle.get<OP_OPEN>().resok4.delegation.delegation_type,
+            open_delegation_type4::OPEN_DELEGATE_NONE);
+  args.owner.owner = as_bytes(std::string_view("another"));
+  args.claim.claim = xdr::open_claim_type4::CLAIM_DELEGATE_CUR;
+  args.claim.delegate_cur_info = {delegation_, "file"};
+  EXPECT_EQ(harness_.run(holder_, Operations4().putfh(harness_.root()).add<OP_OPEN>(args)).status,
+            NFS4_OK);
+  args.share_access = xdr::OPEN4_SHARE_ACCESS_BOTH;
+  EXPECT_EQ(harness_.run(holder_, Operations4().putfh(harness_.root()).add<OP_OPEN>(args)).status,
+            NFS4ERR_OPENMODE);
+  EXPECT_EQ(give_back(), NFS4_OK);
+  args.share_access = xdr::OPEN4_SHARE_ACCESS_READ;
+  EXPECT_EQ(harness_.run(holder_, Operations4().putfh(harness_.root()).add<OP_OPEN>(args)).status,
+            NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(open_for_writing(), NFS4_OK);
+}
+
+TEST_F(DelegationsTest, ABackChannelThatFailsIsToldAndBoundAnew) {
+  take_delegation();
+  EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
+  (void)calls();
+  fail(Errc::kTimedOut);
+  EXPECT_EQ(sequence_flags(holder_),
+            xdr::SEQ4_STATUS_CB_PATH_DOWN | xdr::SEQ4_STATUS_CB_PATH_DOWN_SESSION);
+  harness_.clock.move(std::chrono::seconds(2));
+  tick();
+  EXPECT_TRUE(is_quiet()) << "there is no way to the client";
+  EXPECT_EQ(
+      open(holder_, xdr::OPEN4_SHARE_ACCESS_READ).get<OP_OPEN>().resok4.delegation.delegation_type,
+      open_delegation_type4::OPEN_DELEGATE_NONE);
+  const auto bound =
+      harness_
+          .run_bare(Operations4().add<OP_BIND_CONN_TO_SESSION>(
+              {holder_.id, xdr::channel_dir_from_client4::CDFC4_BACK_OR_BOTH, false}))
+          .get<OP_BIND_CONN_TO_SESSION>();
+  ASSERT_EQ(bound.status, NFS4_OK);
+  EXPECT_EQ(bound.resok4.bctsr_dir, xdr::channel_dir_from_server4::CDFS4_BOTH);
+  EXPECT_EQ(sequence_flags(holder_), 0u);
+  harness_.clock.move(std::chrono::seconds(2));
+  tick();
+  answer();
+  EXPECT_EQ(give_back(), NFS4_OK);
+}
+
+TEST_F(DelegationsTest, ARefusedSequenceIsMended) {
+  take_delegation();
+  EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
+  (void)calls();
+  fail(Errc::kClosed);  // the client may have seen it, or not
+  harness_.clock.move(std::chrono::seconds(2));
+  tick();
+  BackwardCall& call = *calls().at(0);
+  EXPECT_EQ(read(call).sequence.csa_sequenceid, 2u);
+  std::vector<std::byte> refused = words({5, 1, 0, 0, 0, 0});
+  const auto more = words({static_cast<std::uint32_t>(NFS4ERR_SEQ_MISORDERED), 0, 1, 11,
+                           static_cast<std::uint32_t>(NFS4ERR_SEQ_MISORDERED)});
+  refused.insert(refused.end(), more.begin(), more.end());
+  complete(call, refused);
+  EXPECT_EQ(read(*calls().at(0)).sequence.csa_sequenceid, 1u) << "it had not seen it";
+  answer();
+  EXPECT_EQ(give_back(), NFS4_OK);
+}
+
+TEST_F(DelegationsTest, WhichWayAConnectionIsBound) {
+  using Asked = xdr::channel_dir_from_client4;
+  using Got = xdr::channel_dir_from_server4;
+  const auto bind = [this](Asked way) {
+    return harness_.run_bare(Operations4().add<OP_BIND_CONN_TO_SESSION>({holder_.id, way, false}))
+        .get<OP_BIND_CONN_TO_SESSION>();
+  };
+  EXPECT_EQ(bind(Asked::CDFC4_FORE).resok4.bctsr_dir, Got::CDFS4_FORE);
+  EXPECT_EQ(bind(Asked::CDFC4_BACK).resok4.bctsr_dir, Got::CDFS4_BACK);
+  EXPECT_EQ(bind(Asked::CDFC4_FORE_OR_BOTH).resok4.bctsr_dir, Got::CDFS4_BOTH);
+  EXPECT_EQ(bind(Asked::CDFC4_BACK_OR_BOTH).resok4.bctsr_dir, Got::CDFS4_BOTH);
+  harness_.connection().max_backward = 0;
+  EXPECT_EQ(bind(Asked::CDFC4_FORE_OR_BOTH).resok4.bctsr_dir, Got::CDFS4_FORE);
+  EXPECT_EQ(bind(Asked::CDFC4_BACK_OR_BOTH).status, NFS4ERR_INVAL);
+  EXPECT_EQ(bind(Asked::CDFC4_BACK).status, NFS4ERR_INVAL);
+  EXPECT_EQ(bind(static_cast<Asked>(5)).status, NFS4ERR_INVAL);
+}
+
+}  // namespace
+}  // namespace nfsrdma::test
