@@ -47,3 +47,25 @@ in_guest() {
     printf 'set -euo pipefail\nexport LD_LIBRARY_PATH=/host/lib\n%s\n' "$script" >"$stage/guest.sh"
     "$lab/lab" run -d "$stage" -t "$limit" "$@" -- bash guest.sh
 }
+
+# check_wire CAPTURE: chunks both ways, no Terminate and nothing malformed in what a case captured; the
+# case has a function `failed`.
+check_wire() {
+    # Without its NFS dissector: that gives up on a READ reply whose data is in a chunk, and with the
+    # rest of such a TCP segment tshark loses where the next FPDU begins.
+    decode() {
+        tshark --disable-protocol nfs -o tcp.reassemble_out_of_order:TRUE -r "$capture" "$@" 2>/dev/null
+    }
+    count() { decode -Y "$1" -T fields -e frame.number | wc -l; }
+    local capture=$1 writes reads rdma_writes read_responses terminates malformed
+    writes=$(count 'rpcordma.writes_count > 0') reads=$(count 'rpcordma.reads_count > 0')
+    rdma_writes=$(count 'iwarp_rdma.opcode == 0') read_responses=$(count 'iwarp_rdma.opcode == 2')
+    terminates=$(count 'iwarp_rdma.opcode == 7')
+    malformed=$(decode -Y _ws.malformed | wc -l)
+    note "calls with Write chunks $writes, with Read chunks $reads; frames with RDMA Write" \
+        "$rdma_writes, with Read Response $read_responses, Terminate $terminates, malformed $malformed"
+    ((writes > 0 && reads > 0)) || failed "no chunks on the wire"
+    ((rdma_writes > 0 && read_responses > 0)) || failed "no RDMA Writes or Read Responses on the wire"
+    ((terminates == 0)) || failed "$terminates Terminates on the wire"
+    ((malformed == 0)) || failed "tshark calls $malformed frames malformed"
+}

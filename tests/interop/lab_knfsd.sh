@@ -47,9 +47,7 @@ rm /tmp/tree/deep/er/still/hard
 url="nfs://192.0.2.2:20049/export?fabric=iwarp&vers=3"
 of() { echo "${url/\/export\?//export/$1?}"; }
 contents() { (cd "$1" && find . -type f -print0 | sort -z | xargs -0 sha256sum; find . -type l -printf "%p -> %l\n" | sort; find . -type d | sort); }
-tcpdump -i vc -s 0 -U -w capture.pcap "tcp port 20049" 2>tcpdump.log &
-dump=$!
-until [[ -s capture.pcap ]]; do sleep 0.1; done
+begin_capture vc
 echo "tree: $(find /tmp/tree | wc -l) objects, $(du -sk /tmp/tree | cut -f1) KiB"
 timeout 20 ./nfs-rdma ping "$url"
 timeout 60 ./nfs-rdma cp -r /tmp/tree "$(of in)"
@@ -62,8 +60,7 @@ echo "out: the same came back"
 timeout 20 ./nfs-rdma ls "$(of in/deep/er)" | wc -l
 timeout 20 ./nfs-rdma cat "$(of in/size-3000001)" | cmp - /tmp/tree/size-3000001
 echo "cat: same"
-kill $dump
-wait $dump 2>/dev/null || :
+end_capture
 # siw misses the first message of a connection now and then (wire.md 8.2): the nudge must save all.
 for i in $(seq "${CONNECTS:-40}"); do
     timeout 10 ./nfs-rdma stat "$url" >/dev/null || { echo "connection $i failed"; exit 1; }
@@ -73,18 +70,6 @@ echo "connects: all answered"
 in_guest "${LAB_LIMIT:-150}" "$script" >"$stage/guest.log" 2>&1 || failed "the guest's part failed ($?)"
 grep -E '^(tree|in|out|cat|connects):' "$stage/guest.log" | while read -r line; do note "$line"; done
 
-capture=$stage/capture.pcap
-count() { tshark -r "$capture" -Y "$1" -T fields -e frame.number 2>/dev/null | wc -l; }
-writes=$(count 'rpcordma.writes_count > 0') reads=$(count 'rpcordma.reads_count > 0')
-rdma_writes=$(count 'iwarp_rdma.opcode == 0') read_responses=$(count 'iwarp_rdma.opcode == 2')
-terminates=$(count 'iwarp_rdma.opcode == 7')
-malformed=$(tshark -r "$capture" -Y _ws.malformed -V 2>/dev/null |
-    grep -cE 'Malformed Packet: (MPA|IWARP|DDP|RDMAP|RPCoRDMA)' || :)
-note "calls with Write chunks $writes, with Read chunks $reads; frames with RDMA Write $rdma_writes," \
-    "with Read Response $read_responses, Terminate $terminates, malformed $malformed"
-((writes > 0 && reads > 0)) || failed "no chunks on the wire"
-((rdma_writes > 0 && read_responses > 0)) || failed "no RDMA Writes or Read Responses on the wire"
-((terminates == 0)) || failed "$terminates Terminates on the wire"
-((malformed == 0)) || failed "tshark calls $malformed frames malformed"
+check_wire "$stage/capture.pcap"
 keep_logs
 good "our client against knfsd: ok"

@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 # lab_tree.sh: runs in the guest. make_tree DIR: files of every size at which the transport changes
 # its way (inline, chunk, several operations), names and links; tree_sums DIR: one line per object,
-# to be compared; await_ready LOG PID: until the server PID has said in LOG that it is ready.
+# to be compared; await_ready LOG PID: until the server PID has said in LOG that it is ready;
+# begin_capture DEVICE, end_capture: all packets of port 20049 in between, as capture.pcap.
 make_tree() {
     local size
     mkdir -p "$1/deep/er/still" "$1/empty"
@@ -40,4 +41,27 @@ await_ready() {
     done
     echo "the server was not ready within 10 s"
     return 1
+}
+# Into memory and with room for all of it: /host is so slow that half of the packets were lost, and what
+# tshark makes of a stream with holes looks like malformed frames and Terminates.
+begin_capture() {
+    tcpdump -i "$1" -s 0 -B 131072 -w /tmp/capture.pcap "tcp port 20049" 2>tcpdump.log &
+    capturing=$!
+    until grep -q "listening on" tcpdump.log; do sleep 0.1; done
+}
+end_capture() {
+    local size=-1 now
+    # What it has not taken yet when it is told to end is lost; it looks once a second.
+    until now=$(stat -c %s /tmp/capture.pcap) && [[ $now == "$size" ]]; do
+        size=$now
+        sleep 3
+    done
+    kill "$capturing"
+    wait "$capturing" 2>/dev/null || :
+    cp /tmp/capture.pcap .
+    grep -q "^0 packets dropped by kernel" tcpdump.log || {
+        cat tcpdump.log
+        echo "tcpdump dropped packets: nothing can be said of the wire"
+        return 1
+    }
 }
