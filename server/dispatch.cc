@@ -336,6 +336,15 @@ void Dispatcher::conclude(ServedCall& served, Outcome outcome) {
   }
 }
 
+/// Calls that wait for buffers while they hold much of them would wait for each other.
+bool Dispatcher::must_not_wait(const ServedCall& served) {
+  constexpr std::size_t kLittle = 64u << 10;
+  const Request& request = served.request;
+  return request.progress != nullptr &&
+         (request.payload || served.encoder.size() > Call::kInlineReply ||
+          served.call->request_bytes() > kLittle);
+}
+
 /// The procedure asked for request.buffer_wanted bytes (0: for whatever it did not get).
 void Dispatcher::lack_buffer(ServedCall& served) {
   Request& request = served.request;
@@ -358,8 +367,11 @@ void Dispatcher::find_buffer(ServedCall& served) {
   BufferPool& pool = served.call->connection().buffers();
   if (request.buffer_wanted > 0) {
     request.payload = pool.acquire(request.buffer_wanted);
-    if (!request.payload)
-      return pool.wait_for_buffers(served, served.call->connection().buffer_share);
+    if (!request.payload) {
+      if (!must_not_wait(served))
+        return pool.wait_for_buffers(served, served.call->connection().buffer_share);
+      request.no_memory = true;
+    }
   }
   start(served);
 }
@@ -372,6 +384,10 @@ void Dispatcher::grow(ServedCall& served) {
   const ByteSpan written = served.encoder.bytes();
   const std::vector<std::byte> kept(written.begin(), written.end());
   if (!call.reserve_reply(wanted)) {
+    if (must_not_wait(served)) {
+      served.request.no_memory = true;
+      return start(served);
+    }
     served.next = ServedCall::Next::kGrow;
     return call.connection().buffers().wait_for_buffers(served, call.connection().buffer_share);
   }

@@ -83,6 +83,7 @@ class Dispatcher final : public CallHandler {
   void lack_buffer(ServedCall& served);
   void find_buffer(ServedCall& served);
   void grow(ServedCall& served);
+  static bool must_not_wait(const ServedCall& served);
   void reply_status(ServedCall& served, xdr::accept_stat stat);
   void send(ServedCall& served, bool remember);
   void drop(ServedCall& served);

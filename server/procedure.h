@@ -78,6 +78,9 @@ struct Request {
 
   /// Set by procedures that have one, until it is released.
   Progress* progress = nullptr;
+  /// There is no memory to be had now, and the call holds too much to wait for it: a procedure with
+  /// Progress does with what it has, and does not ask again.
+  bool no_memory = false;
 
   /// Of what goes through the duplicate request cache: false when it turned out to be harmless.
   bool remember = true;

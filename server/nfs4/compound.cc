@@ -155,6 +155,7 @@ bool Compound::step() {
   nfsstat4 status = check_place(number_, minor_version_, index_, count_, in_session_);
   if (status == NFS4_OK && uncached_retry_) status = NFS4ERR_RETRY_UNCACHED_REP;
   if (status == NFS4_OK) status = prepare(*operation);
+  if (status_ != NFS4_OK) return true;  // prepare() found that what came before has failed
   if (status == NFS4_OK) {
     result_->u32(number_);
     status = run_measured(number_);
@@ -167,7 +168,10 @@ bool Compound::step() {
       request_->room_wanted = std::max(kNextRoom, request_->room_wanted * 4);
       retry(Outcome::kNeedRoom);
     }
-    if (!is_retry() && (overflowed || reply_bytes() > max_response_)) {
+    if (!is_retry() && overflowed && request_->no_memory) {
+      status = NFS4ERR_DELAY;
+      write_error(number_, status);
+    } else if (!is_retry() && (overflowed || reply_bytes() > max_response_)) {
       status = minor_version_ == 0 ? NFS4ERR_RESOURCE : NFS4ERR_REP_TOO_BIG;
       write_error(number_, status);
     } else if (!is_retry() && cache_this_ && reply_bytes() > max_response_cached_) {
@@ -175,6 +179,8 @@ bool Compound::step() {
       write_error(number_, status);
     } else if (!is_retry() && status == NFS4_OK) {
       changed_ |= operation->changes;
+      // It may have been the same object, or the directory that it was in.
+      if (operation->changes) saved.fresh = false;
       if (verifier_noted_ && verifiers_ < kMostVerifiers) {
         verifier_marks_[verifiers_++] = result_->mark() - xdr::kNfs4VerifierBytes;
       }
@@ -199,6 +205,9 @@ bool Compound::step() {
 nfsstat4 Compound::prepare(const Operation& operation) {
   if (operation.needs_handle && !current.is_set()) return NFS4ERR_NOFILEHANDLE;
   if (operation.needs_saved_handle && !saved.is_set()) return NFS4ERR_NOFILEHANDLE;
+  const bool waits =
+      operation.changes || operation.number == xdr::nfs_opnum4::OP_COMMIT;  // for the disk
+  if (waits && !make_place_to_wait()) return may_block() ? status_ : retry(Outcome::kWouldBlock);
   if (!operation.changes) return NFS4_OK;
   const std::size_t longest = longest_change(number_);
   if (index_ > 0 || minor_version_ == 0) {
@@ -214,17 +223,21 @@ nfsstat4 Compound::prepare(const Operation& operation) {
     request_->room_wanted = kNextRoom;
     return retry(Outcome::kNeedRoom);
   }
-  // An operation waits for two objects at most.
-  if (request_->durable_fd[Request::kMaxDurable - 2] != -1) {
-    if (!may_block()) return retry(Outcome::kWouldBlock);
-    if (const int error = server_->committer.commit_now(request_->durable_fd, false)) {
-      return status_of_errno(error);
-    }
-    request_->durable_fd.fill(-1);
-    if (request_->release != nullptr) request_->release(*request_);
-    awaited_.reset();
-  }
   return NFS4_OK;
+}
+
+/// An operation waits for two objects at most. Where there is no place for them, what has to reach
+/// the disk so far does so now. False: not here; or it failed, and the COMPOUND ends where the
+/// first operation is whose change was lost.
+bool Compound::make_place_to_wait() {
+  if (request_->durable_fd[Request::kMaxDurable - 2] == -1) return true;
+  if (!may_block()) return false;
+  const int error = server_->committer.commit_now(request_->durable_fd, false);
+  request_->durable_fd.fill(-1);
+  if (request_->release != nullptr) request_->release(*request_);
+  if (error != 0) fail_awaited(*result_, error);
+  awaited_.reset();
+  return error == 0;
 }
 
 nfsstat4 Compound::run_measured(std::uint32_t number) {
@@ -265,7 +278,9 @@ void Compound::write_error(std::uint32_t number, nfsstat4 status) {
 }
 
 nfsstat4 Compound::retry(Outcome where) {
-  retry_ = where;
+  // Without memory the operation fails with just that.
+  const bool refused = request_->no_memory && where != Outcome::kWouldBlock;
+  retry_ = refused ? Outcome::kReply : where;
   return NFS4ERR_DELAY;
 }
 
@@ -316,6 +331,9 @@ void Compound::fail_awaited(xdr::Encoder& result, int error) {
   const nfsstat4 status = status_of_errno(error);
   write_error(awaited_->number, status);
   results_ = awaited_->index + 1;
+  while (verifiers_ > 0 && verifier_marks_[verifiers_ - 1] >= awaited_->mark)
+    --verifiers_;
+  status_ = status;
   write_head(status);
 }
 
@@ -485,8 +503,9 @@ Stateid Compound::real(const xdr::stateid4& stateid) const {
 
 Stateid Compound::real(const xdr::stateid4& stateid, const Stateid& current_one) const {
   const Stateid given = from_wire(stateid);
+  // Without one it stays what it is, and is good for nothing (RFC 8881 16.2.3.1.2).
   const bool is_current = kind_of(given, minor_version_) == StateidKind::kCurrent;
-  return is_current ? current_one : given;
+  return is_current && current_one != Stateid() ? current_one : given;
 }
 
 void Compound::runs_in(const Session& session, SlotId slot, bool cache_this) {

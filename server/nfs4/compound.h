@@ -136,6 +136,7 @@ class Compound final : public Progress {
   bool step();
   xdr::nfsstat4 run_measured(std::uint32_t number);
   xdr::nfsstat4 prepare(const Operation& operation);
+  bool make_place_to_wait();
   void write_error(std::uint32_t number, xdr::nfsstat4 status);
   void write_head(xdr::nfsstat4 status);
   void end_slot(const xdr::Encoder& result);

@@ -53,8 +53,9 @@ nfsstat4 facts_of(Compound& compound, FileCall& call, CurrentHandle& handle,
   const MountPoint& top = *call.exported().top;
   if (mask.has(xdr::fattr4_number::FATTR4_MOUNTED_ON_FILEID) && file.inode() == top.root_inode &&
       file.device() == top.device) {
+    const std::uint32_t id = call.exported().id;  // a view may be of later exports
     const View view(compound);
-    out->mounted_on_fileid = view.fs().mounted_on_fileid(call.exported().id, view.allow());
+    out->mounted_on_fileid = view.fs().mounted_on_fileid(id, view.allow());
   }
   return NFS4_OK;
 }

@@ -119,6 +119,8 @@ nfsstat4 lock(Compound& compound, const xdr::LOCK4args& args, xdr::LOCK4res& res
   if (compound.client_id() == 0) {  // a stateid that is nobody's
     return status_of(state.opens.test(compound.asker(), stateid), compound.minor_version());
   }
+  const FileKey file = file_key(*compound.current.object.file);
+  if (state.opens.is_of_another(stateid, file)) return NFS4ERR_BAD_STATEID;
   if (args.locker.new_lock_owner) {
     const nfsstat4 bad = check_new_owner(compound, args.locker.open_owner);
     if (bad != NFS4_OK) return bad;
@@ -175,6 +177,8 @@ nfsstat4 locku(Compound& compound, const xdr::LOCKU4args& args, xdr::LOCKU4res& 
   std::lock_guard guard(state.mutex);
   const Stateid stateid = compound.real(args.lock_stateid);
   compound.act_for(stateid);
+  const FileKey file = file_key(*compound.current.object.file);
+  if (state.opens.is_of_another(stateid, file)) return NFS4ERR_BAD_STATEID;
   const auto answer = state.opens.unlock(compound.asker(), stateid, wanted.range);
   if (answer.status != OpenStates::Status::kOk) {
     return status_of(answer.status, compound.minor_version());

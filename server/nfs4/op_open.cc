@@ -59,6 +59,7 @@ struct Opening {
   bool ours = false;                  // made now, or by an earlier try of the same exclusive OPEN
   bool truncate = false;              // an existing file is to be cut to no bytes
   std::optional<std::uint64_t> size;  // asked for with the creation
+  OpenStates::Answer answer;
   CurrentHandle file;
 };
 
@@ -208,7 +209,7 @@ nfsstat4 make_file(Opening& opening, FileCall& call, Resolved& directory) {
     if (opening.truncate) opening.res.attrset.set(xdr::fattr4_number::FATTR4_SIZE);
   }
   // Times that hold a verifier were set as well (RFC 8881 18.16.3).
-  if (wanted.how == NewFile::How::kExclusive && opening.made) {
+  if (wanted.how == NewFile::How::kExclusive) {
     opening.res.attrset.set(xdr::fattr4_number::FATTR4_TIME_ACCESS_SET);
     opening.res.attrset.set(xdr::fattr4_number::FATTR4_TIME_MODIFY_SET);
   }
@@ -257,6 +258,7 @@ nfsstat4 enter_state(Opening& opening) {
   state.hold_file(FilePin::another(*opening.file.object.file));
   state.count_holds(*client);
   opening.res.stateid = to_wire(answer.stateid);
+  opening.answer = answer;
   compound.current_stateid = answer.stateid;
   return NFS4_OK;
 }
@@ -273,6 +275,15 @@ nfsstat4 set_size(Opening& opening, FileCall& call) {
   if (error != 0) return status_of_errno(error);
   opening.compound.wait_for_metadata(call, object);
   return NFS4_OK;
+}
+
+/// The file could not be cut: then it is not open either.
+void undo(Opening& opening) {
+  ServerState& state = opening.compound.state();
+  std::lock_guard lock(state.mutex);
+  state.opens.undo(opening.answer);
+  state.let_go_of(file_key(*opening.file.object.file));
+  if (Client* client = state.clients.find(opening.compound.client_id())) state.count_holds(*client);
 }
 
 /// CLAIM_NULL and CLAIM_DELEGATE_CUR: the current handle is the directory.
@@ -313,7 +324,9 @@ nfsstat4 open_by_name(Opening& opening) {
     compound.wait_for_metadata(call, directory);
     compound.wait_for_metadata(call, opening.file.object);
   }
-  return set_size(opening, call);
+  status = set_size(opening, call);
+  if (status != NFS4_OK) undo(opening);
+  return status;
 }
 
 /// All others: the current handle is the file.

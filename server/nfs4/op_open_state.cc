@@ -20,6 +20,11 @@ nfsstat4 check_file(const Compound& compound) {
   return NFS4_OK;
 }
 
+/// Than the current one. With the state's mutex.
+bool is_of_another(Compound& compound, const Stateid& stateid) {
+  return compound.state().opens.is_of_another(stateid, file_key(*compound.current.object.file));
+}
+
 void count_holds(ServerState& state, ClientId id) {
   if (Client* client = state.clients.find(id)) state.count_holds(*client);
 }
@@ -32,6 +37,7 @@ nfsstat4 close(Compound& compound, const xdr::CLOSE4args& args, xdr::CLOSE4res& 
   std::lock_guard lock(state.mutex);
   const Stateid stateid = compound.real(args.open_stateid);
   compound.act_for(stateid);
+  if (is_of_another(compound, stateid)) return NFS4ERR_BAD_STATEID;
   const auto owner = state.opens.owner_of(stateid);
   const auto answer = state.opens.close(compound.asker(), stateid);
   if (answer.status != OpenStates::Status::kOk) {
@@ -60,6 +66,7 @@ nfsstat4 open_downgrade(Compound& compound, const xdr::OPEN_DOWNGRADE4args& args
   std::lock_guard lock(state.mutex);
   const Stateid stateid = compound.real(args.open_stateid);
   compound.act_for(stateid);
+  if (is_of_another(compound, stateid)) return NFS4ERR_BAD_STATEID;
   const auto answer = state.opens.open_downgrade(compound.asker(), stateid, share);
   if (answer.status != OpenStates::Status::kOk) {
     return status_of(answer.status, compound.minor_version());

@@ -111,6 +111,7 @@ nfsstat4 create_session(Compound& compound, const xdr::CREATE_SESSION4args& args
   }
   std::lock_guard lock(state.mutex);
   state.sweep_locked();
+  fore.max_requests = std::max(1u, state.sessions.slots_for(fore.max_requests));
   // A retry is known by its sequence id alone: it may come by another session, or by none.
   ClientTable::Answer answer = state.clients.create_session(args.csa_clientid, args.csa_sequence, 0,
                                                             compound.principal(), state.now());

@@ -63,6 +63,10 @@ nfsstat4 open_confirm(Compound& compound, const xdr::OPEN_CONFIRM4args& args,
   std::lock_guard lock(state.mutex);
   compound.act_for(stateid);
   const auto owner = state.opens.owner_of(stateid);
+  if (compound.current.object.file &&
+      state.opens.is_of_another(stateid, file_key(*compound.current.object.file))) {
+    return NFS4ERR_BAD_STATEID;
+  }
   if (!owner || owner->locks) {
     return status_of(state.opens.test(compound.asker(), stateid), 0) == NFS4ERR_STALE_STATEID
                ? NFS4ERR_STALE_STATEID
@@ -87,6 +91,9 @@ nfsstat4 release_lockowner(Compound& compound, const xdr::RELEASE_LOCKOWNER4args
   compound.set_client(client->id);
   state.clients.renew(*client, state.now());
   const std::string name = text_of(args.lock_owner.owner);
+  const SequencedOwner* sequenced =
+      state.owner_sequences.find({client->id, OwnerKind::kLock, name});
+  if (sequenced != nullptr && sequenced->running) return NFS4ERR_DELAY;
   const auto status = state.opens.release_lock_owner(compound.asker(), name);
   if (status == OpenStates::Status::kOk) {
     state.owner_sequences.forget({client->id, OwnerKind::kLock, name});

@@ -31,6 +31,7 @@ nfsstat4 change_space(Compound& compound, const xdr::stateid4& stateid, std::uin
       status != NFS4_OK) {
     return status;
   }
+  if (!compound.may_block()) return compound.retry(Outcome::kWouldBlock);  // it can take seconds
   if (length == 0) return NFS4ERR_INVAL;
   if (offset > kMostOffset || length > kMostOffset - offset) return NFS4ERR_FBIG;
   Resolved& file = compound.current.object;

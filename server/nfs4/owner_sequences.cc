@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/owner_sequences.h"
 
+#include <vector>
+
 namespace nfsrdma::nfs4 {
 
 SequencedOwner* OwnerSequences::get(const OwnerKey& key) {
@@ -8,7 +10,31 @@ SequencedOwner* OwnerSequences::get(const OwnerKey& key) {
   std::size_t& count = counts_[key.client];
   if (count >= kMostPerClient) return nullptr;
   ++count;
-  return &owners_[key];
+  SequencedOwner& made = owners_[key];
+  made.generation = ++last_generation_;
+  return &made;
+}
+
+void OwnerSequences::start_over(SequencedOwner& owner) {
+  closed_.erase(owner.closed);
+  owner = SequencedOwner();
+  owner.generation = ++last_generation_;
+}
+
+bool OwnerSequences::is_full(ClientId client) const {
+  const auto count = counts_.find(client);
+  return count != counts_.end() && count->second >= kMostPerClient;
+}
+
+void OwnerSequences::forget_idle(ClientId client,
+                                 const std::function<bool(const OwnerKey&)>& in_use) {
+  std::vector<OwnerKey> idle;
+  for (auto its = owners_.lower_bound({client, OwnerKind::kOpen, {}});
+       its != owners_.end() && its->first.client == client; ++its) {
+    if (!its->second.running && !in_use(its->first)) idle.push_back(its->first);
+  }
+  for (const OwnerKey& key : idle)
+    forget(key);
 }
 
 SequencedOwner* OwnerSequences::find(const OwnerKey& key) {

@@ -7,6 +7,7 @@
 // mutex).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -29,6 +30,8 @@ struct OwnerKey {
 };
 
 struct SequencedOwner {
+  /// Of two owners of one name, the later one has a greater one.
+  std::uint64_t generation = 0;
   OwnerSequence sequence;
   bool running = false;
   /// Open-owners: OPEN_CONFIRM has come. Until then a new OPEN starts over.
@@ -41,10 +44,16 @@ struct SequencedOwner {
 
 class OwnerSequences {
  public:
-  static constexpr std::size_t kMostPerClient = 100000;
+  static constexpr std::size_t kMostPerClient = 10000;
 
   /// Null: the client has too many (NFS4ERR_RESOURCE).
   SequencedOwner* get(const OwnerKey& key);
+  /// As if the owner had not been heard of before.
+  void start_over(SequencedOwner& owner);
+  /// Owners of the client that run nothing and have no state, for which `in_use` is false, are
+  /// forgotten: the server may (RFC 7530 9.1.11), and the next request begins a new sequence.
+  void forget_idle(ClientId client, const std::function<bool(const OwnerKey&)>& in_use);
+  bool is_full(ClientId client) const;
   SequencedOwner* find(const OwnerKey& key);
   /// Whose CLOSE ended the state of that stateid last? Null: nobody's that is known.
   const OwnerKey* closed_by(const Stateid& stateid) const;
@@ -56,6 +65,7 @@ class OwnerSequences {
   std::map<OwnerKey, SequencedOwner> owners_;
   std::map<std::array<std::byte, 12>, OwnerKey> closed_;
   std::map<ClientId, std::size_t> counts_;
+  std::uint64_t last_generation_ = 0;
 };
 
 }  // namespace nfsrdma::nfs4

@@ -69,6 +69,11 @@ OwnerTurn::OwnerTurn(Compound& compound, const std::optional<TurnOf>& turn, std:
 void OwnerTurn::begin(const TurnOf& turn) {
   ServerState& state = compound_.state();
   std::lock_guard lock(state.mutex);
+  if (state.owner_sequences.is_full(turn.owner.client)) {
+    state.owner_sequences.forget_idle(turn.owner.client, [&state](const OwnerKey& key) {
+      return state.opens.has_owner(key.client, key.name, key.kind == OwnerKind::kLock);
+    });
+  }
   SequencedOwner* owner = state.owner_sequences.get(turn.owner);
   what_ = What::kRefuse;
   if (owner == nullptr) {
@@ -82,14 +87,17 @@ void OwnerTurn::begin(const TurnOf& turn) {
   // An owner that was never confirmed starts over, and what it opened is gone (RFC 7530 16.18.5).
   if (operation_ == kOpenNumber && !owner->confirmed && owner->sequence.used() &&
       !owner->sequence.is_retry(turn.seqid, operation_)) {
-    state.opens.end_open_owner(turn.owner.client, turn.owner.name);
-    *owner = SequencedOwner();
+    for (const FileKey& file : state.opens.end_open_owner(turn.owner.client, turn.owner.name))
+      state.let_go_of(file);
+    if (Client* client = state.clients.find(turn.owner.client)) state.count_holds(*client);
+    state.owner_sequences.start_over(*owner);
   }
   switch (owner->sequence.begin(turn.seqid, operation_)) {
     case OwnerSequence::Verdict::kNew:
       what_ = What::kRun;
       owner->running = true;
       key_ = turn.owner;
+      generation_ = owner->generation;
       return;
     case OwnerSequence::Verdict::kBad:
       status_ = NFS4ERR_BAD_SEQID;
@@ -109,9 +117,11 @@ void OwnerTurn::begin(const TurnOf& turn) {
   compound_.current = std::move(handle);
 }
 
-/// With the mutex; null when its client has ended meanwhile.
+/// With the mutex; null when it has been forgotten meanwhile, with its client or alone, and be it
+/// that there is another of the name.
 SequencedOwner* OwnerTurn::owner() {
-  return key_ ? compound_.state().owner_sequences.find(*key_) : nullptr;
+  SequencedOwner* its = key_ ? compound_.state().owner_sequences.find(*key_) : nullptr;
+  return its != nullptr && its->generation == generation_ ? its : nullptr;
 }
 
 OwnerTurn::~OwnerTurn() {

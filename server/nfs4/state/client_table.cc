@@ -48,7 +48,8 @@ void ClientTable::drop_unconfirmed_of(const std::string& owner) {
 std::vector<std::unique_ptr<Client>> ClientTable::sweep(TimePoint now) {
   std::vector<Client*> over;
   for (const auto& [id, client] : confirmed_) {
-    if (client->holds == 0 && expired(*client, now)) over.push_back(client.get());
+    const bool forgotten = now - client->renewed > limits_.lease + limits_.courtesy;
+    if (forgotten || (client->holds == 0 && expired(*client, now))) over.push_back(client.get());
   }
   std::vector<std::unique_ptr<Client>> ended;
   ended.reserve(over.size());
@@ -63,7 +64,8 @@ std::vector<std::unique_ptr<Client>> ClientTable::sweep(TimePoint now) {
   return ended;
 }
 
-/// For one more client. Those that are expired give way, with what they hold.
+/// For one more client. Those that are expired give way, with what they hold; then those that are
+/// not confirmed, the oldest first: nobody can keep others out by names alone.
 bool ClientTable::make_room(Answer& answer, TimePoint now) {
   if (size() < limits_.clients) return true;
   answer.ended = sweep(now);
@@ -71,6 +73,14 @@ bool ClientTable::make_room(Answer& answer, TimePoint now) {
   for (const auto& [id, client] : confirmed_) {
     if (!expired(*client, now)) continue;
     answer.ended.push_back(end(*client));
+    return true;
+  }
+  Client* oldest = nullptr;
+  for (const auto& [id, client] : unconfirmed_) {
+    if (oldest == nullptr || client->id < oldest->id) oldest = client.get();
+  }
+  if (oldest != nullptr) {
+    take(unconfirmed_, unconfirmed_by_owner_, *oldest);
     return true;
   }
   answer.status = Status::kFull;

@@ -58,6 +58,8 @@ class ClientTable {
   struct Limits {
     std::size_t clients = 10000;  // confirmed or not
     Duration lease = std::chrono::seconds(90);
+    /// How long what an expired client holds is kept for it while nobody wants it.
+    Duration courtesy = std::chrono::hours(24);
   };
   /// `boot` differs each time the server starts: ids from before are stale.
   ClientTable(std::uint32_t boot, const Limits& limits) : limits_(limits), boot_(boot) {}
@@ -107,7 +109,8 @@ class ClientTable {
   }
   /// Ends a confirmed client, such as an expired one that is in somebody's way.
   std::unique_ptr<Client> end(Client& client);
-  /// Ends what is expired and holds nothing, and what nobody confirmed within a lease.
+  /// Ends what is expired and holds nothing, or has been for too long, and what nobody confirmed
+  /// within a lease.
   std::vector<std::unique_ptr<Client>> sweep(TimePoint now);
   std::size_t size() const { return confirmed_.size() + unconfirmed_.size(); }
 

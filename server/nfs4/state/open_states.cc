@@ -37,7 +37,7 @@ std::uint8_t access_for(LockKind kind) {
 // -----------------------------------------------------------------------
 
 OpenStates::Answer OpenStates::answer(std::uint64_t number, std::uint32_t seqid) const {
-  return {Status::kOk, make_stateid(boot_, number, seqid)};
+  return {Status::kOk, make_stateid(boot_, number, seqid), false};
 }
 
 OpenStates::Found OpenStates::find(const Asker& asker, const Stateid& stateid) const {
@@ -94,12 +94,35 @@ OpenStates::Answer OpenStates::open_confirm(const Asker& asker, const Stateid& s
   return answer(found.open->number, found.open->seqid);
 }
 
-void OpenStates::end_open_owner(ClientId client, const std::string& name) {
+std::vector<FileKey> OpenStates::end_open_owner(ClientId client, const std::string& name) {
+  std::vector<FileKey> files;
   const auto its = open_owners_.find({client, name});
-  if (its == open_owners_.end()) return;
+  if (its == open_owners_.end()) return files;
   const std::set<std::uint64_t> states = its->second->states;
-  for (const std::uint64_t number : states)
-    end(*opens_.at(number));
+  for (const std::uint64_t number : states) {
+    OpenState& open = *opens_.at(number);
+    files.push_back(open.file->key);
+    end(open);
+  }
+  return files;
+}
+
+bool OpenStates::has_owner(ClientId client, const std::string& name, bool locks) const {
+  return (locks ? lock_owners_ : open_owners_).contains({client, name});
+}
+
+bool OpenStates::is_of_another(const Stateid& stateid, const FileKey& file) const {
+  if (boot_of(stateid) != boot_) return false;
+  if (const auto open = opens_.find(number_of(stateid)); open != opens_.end()) {
+    return open->second->file->key != file;
+  }
+  const auto lock = locks_.find(number_of(stateid));
+  return lock != locks_.end() && lock->second->open->file->key != file;
+}
+
+void OpenStates::undo(const Answer& opened) {
+  const auto open = opens_.find(number_of(opened.stateid));
+  if (opened.fresh && open != opens_.end()) end(*open->second);
 }
 
 StateOwner& OpenStates::owner(Owners& owners, ClientId client, const std::string& name) {
@@ -177,7 +200,8 @@ OpenStates::Answer OpenStates::open(const Asker& asker, const std::string& name,
     forget_if_unused(open_owners_, its_owner);
     return {Status::kShareDenied};  // so somebody has it open, and it stays
   }
-  if (open == nullptr) {
+  const bool fresh = open == nullptr;
+  if (fresh) {
     last_number_ = number;
     auto made = std::make_unique<OpenState>();
     made->number = number;
@@ -190,7 +214,9 @@ OpenStates::Answer OpenStates::open(const Asker& asker, const std::string& name,
     ++holds_[asker.client];
   }
   open->seqid = next_seqid(open->seqid);
-  return answer(open->number, open->seqid);
+  Answer out = answer(open->number, open->seqid);
+  out.fresh = fresh;
+  return out;
 }
 
 OpenStates::Answer OpenStates::open_downgrade(const Asker& asker, const Stateid& stateid,
@@ -214,7 +240,7 @@ OpenStates::Answer OpenStates::close(const Asker& asker, const Stateid& stateid)
   const std::uint32_t seqid = next_seqid(found.open->seqid);
   end(*found.open);
   if (asker.minor_version == 0) return answer(number, seqid);
-  return {Status::kOk, Stateid{UINT32_MAX, {}}};
+  return {Status::kOk, Stateid{UINT32_MAX, {}}, false};
 }
 
 std::set<ClientId> OpenStates::in_the_way(const Asker& asker, const FileKey& key,
@@ -272,6 +298,7 @@ OpenStates::Answer OpenStates::lock(const Asker& asker, const Stateid& stateid,
   const Found found = find(asker, stateid);
   if (found.status != Status::kOk) return {found.status};
   if (found.open == nullptr) return {Status::kBadStateid};
+  if (holds(asker.client) >= limits_.opens_per_client) return {Status::kResource};
   LockState& state = lock_state(*found.open, owner(lock_owners_, asker.client, name));
   const Answer locked = lock(state, kind, range, denied);
   // What never had a lock leaves nothing behind.

@@ -12,6 +12,7 @@
 #include <set>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "server/nfs4/state/file_state.h"
 
@@ -42,7 +43,8 @@ class OpenStates {
   };
   struct Answer {
     Status status = Status::kOk;
-    Stateid stateid{};  // when kOk
+    Stateid stateid{};   // when kOk
+    bool fresh = false;  // open(): it was not open before
   };
   /// Who asks: the client whose session or lease it is, and in which minor version.
   struct Asker {
@@ -59,6 +61,8 @@ class OpenStates {
   /// Ends the open and all locks that came by it. The stateid in the answer is none to be used: the
   /// next one of the open in minor version 0, the invalid one later (RFC 8881 18.2.4).
   Answer close(const Asker& asker, const Stateid& open);
+  /// Takes back an open() that answered `fresh`.
+  void undo(const Answer& opened);
   /// Clients, other than the one that asks, whose opens stand against `share` on `file`: if their
   /// leases are over the caller ends them and asks again.
   std::set<ClientId> in_the_way(const Asker& asker, const FileKey& file, const Share& share) const;
@@ -100,8 +104,12 @@ class OpenStates {
   std::optional<OwnerOf> owner_of(const Stateid& stateid) const;
   /// OPEN_CONFIRM, of minor version 0.
   Answer open_confirm(const Asker& asker, const Stateid& open);
-  /// All that an open-owner has open, and the locks that came by it.
-  void end_open_owner(ClientId client, const std::string& name);
+  /// All that an open-owner has open, and the locks that came by it. The files that it had open.
+  std::vector<FileKey> end_open_owner(ClientId client, const std::string& name);
+  /// Has that lock-owner (or open-owner) any state?
+  bool has_owner(ClientId client, const std::string& name, bool locks) const;
+  /// Is it a stateid of another file than that? False as well for those that are nobody's.
+  bool is_of_another(const Stateid& stateid, const FileKey& file) const;
   /// TEST_STATEID.
   Status test(const Asker& asker, const Stateid& stateid) const;
   /// FREE_STATEID: only lock stateids without locks are free to go.

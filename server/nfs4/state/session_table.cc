@@ -27,7 +27,11 @@ Session* SessionTable::create(Client& client, const ChannelAttributes& fore,
                               const ChannelAttributes& back, ConnectionId connection,
                               bool call_back_on_it, std::optional<BackChannel> back_channel) {
   std::set<Session*>& its = by_client_[client.id];
-  if (its.size() >= limits_.sessions_per_client) return nullptr;
+  if (its.size() >= limits_.sessions_per_client || slots_ + fore.max_requests > limits_.slots) {
+    if (its.empty()) by_client_.erase(client.id);
+    return nullptr;
+  }
+  slots_ += fore.max_requests;
   SessionId id{};
   // Client, number, boot: nobody who sees one can take it for another server life's.
   const std::uint64_t number = ++last_number_;
@@ -48,6 +52,12 @@ Session* SessionTable::create(Client& client, const ChannelAttributes& fore,
 Session* SessionTable::find(const SessionId& id) {
   const auto found = sessions_.find(id);
   return found == sessions_.end() ? nullptr : found->second.get();
+}
+
+/// As it gets tight, later ones get less: half of what is left at most.
+std::uint32_t SessionTable::slots_for(std::uint32_t asked) const {
+  const std::size_t left = limits_.slots - slots_;
+  return static_cast<std::uint32_t>(std::min<std::size_t>(asked, (left + 1) / 2));
 }
 
 Session* SessionTable::to_call_back(ClientId client) const {
@@ -97,6 +107,7 @@ void SessionTable::end(Session& session) {
   its->second.erase(&session);
   if (its->second.empty()) by_client_.erase(its);
   --session.client->holds;
+  slots_ -= session.slots.size();
   sessions_.erase(SessionId(session.id));
 }
 

@@ -61,6 +61,8 @@ class SessionTable {
  public:
   struct Limits {
     std::size_t sessions_per_client = 64;
+    /// Of all clients together: each may keep a reply of ca_maxresponsesize_cached bytes.
+    std::size_t slots = 32768;
   };
   SessionTable(std::uint32_t boot, const Limits& limits) : boot_(boot), limits_(limits) {}
 
@@ -88,6 +90,8 @@ class SessionTable {
   /// The connection is gone; what runs in its slots goes on.
   void connection_lost(ConnectionId connection);
   std::size_t size() const { return sessions_.size(); }
+  /// How many of `asked` slots a further session gets; 0: none are left.
+  std::uint32_t slots_for(std::uint32_t asked) const;
   std::size_t sessions_of(ClientId client) const {
     const auto its = by_client_.find(client);
     return its == by_client_.end() ? 0 : its->second.size();
@@ -99,6 +103,7 @@ class SessionTable {
   const std::uint32_t boot_;
   const Limits limits_;
   std::uint64_t last_number_ = 0;
+  std::size_t slots_ = 0;
   std::map<SessionId, std::unique_ptr<Session>> sessions_;
   std::map<ClientId, std::set<Session*>> by_client_;
   std::map<ConnectionId, std::set<Session*>> by_connection_;
