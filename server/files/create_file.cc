@@ -110,6 +110,8 @@ int make_file(Resolved& directory, std::string_view name_text, const NewFile& wa
 int create_file(FileCall& call, Resolved& directory, std::string_view name, const NewFile& wanted,
                 Resolved* object, bool* made) {
   *made = false;
+  const int parent = directory.file->path_fd();
+  if (const int error = check_acls(wanted.attributes, parent, S_IFREG)) return error;
   NewAttributes left;
   UniqueFd fd;
   if (const int error = make_file(directory, name, wanted, call.caller().is_root(), &left, &fd)) {

@@ -19,7 +19,8 @@ enum class Use : std::uint8_t {
 };
 
 // Beside the errnos, from numbers that the kernel keeps to itself:
-inline constexpr int kBadHandle = 521;   // no handle of ours: NFS3ERR_BADHANDLE, NFS4ERR_BADHANDLE
+inline constexpr int kBadHandle = 521;  // no handle of ours: NFS3ERR_BADHANDLE, NFS4ERR_BADHANDLE
+inline constexpr int kNoSuchAttribute = 524;  // the file system has none: NFS4ERR_ATTRNOTSUPP
 inline constexpr int kNoIdentity = 526;  // the kernel refused the caller's identity: SERVERFAULT
 
 class FileCall {

@@ -6,7 +6,10 @@
 
 #include <cstdint>
 #include <ctime>
+#include <memory>
 #include <optional>
+
+#include "server/files/posix_acl.h"
 
 namespace nfsrdma {
 
@@ -17,6 +20,17 @@ struct NewTime {
   bool is_set() const { return value.tv_nsec != UTIME_OMIT; }
 };
 
+/// What an ACL of NFSv4 comes to, by what gets it: only directories have a default ACL. None: such
+/// objects cannot have it.
+struct NewAcls {
+  std::optional<PosixAcls> directory;
+  std::optional<PosixAcls> other;
+
+  const std::optional<PosixAcls>& of(mode_t mode) const {
+    return S_ISDIR(mode) ? directory : other;
+  }
+};
+
 struct NewAttributes {
   std::optional<std::uint32_t>
       mode;  // permission, set-id and sticky bits; others are not looked at
@@ -24,6 +38,8 @@ struct NewAttributes {
   std::optional<std::uint32_t> gid;
   std::optional<std::uint64_t> size;
   NewTime atime, mtime;
+  /// Set after the mode, whose permission bits they then are.
+  std::shared_ptr<const NewAcls> acls;
 
   bool sets_owner() const { return uid.has_value() || gid.has_value(); }
   bool sets_times() const { return atime.is_set() || mtime.is_set(); }

@@ -52,6 +52,14 @@ int set_times(const Resolved& object, const NewAttributes& values) {
   return ::utimensat(object.file->path_fd(), "", times, AT_EMPTY_PATH) == 0 ? 0 : errno;
 }
 
+int set_acls(const Resolved& object, const NewAcls& acls) {
+  const mode_t mode = object.attributes.st_mode;
+  const std::optional<PosixAcls>& wanted = acls.of(mode);
+  if (!wanted) return kNoSuchAttribute;
+  WithFsetid raised;  // a root caller's ACL leaves the set-group-id bit as it is
+  return write_posix_acls(object.file->path_fd(), mode, *wanted);
+}
+
 /// A change of owner takes the set-id bits away, also from a mode that comes with it.
 std::uint32_t mode_after_chown(std::uint32_t mode, bool is_directory) {
   if (is_directory) return mode;
@@ -62,8 +70,16 @@ std::uint32_t mode_after_chown(std::uint32_t mode, bool is_directory) {
 
 }  // namespace
 
+int check_acls(const NewAttributes& values, int path_fd, mode_t mode) {
+  if (!values.acls) return 0;
+  const bool can = !S_ISLNK(mode) && values.acls->of(mode) && has_posix_acls(path_fd, mode);
+  return can ? 0 : kNoSuchAttribute;
+}
+
 int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values) {
-  const bool is_link = S_ISLNK(object.attributes.st_mode);
+  const mode_t kind = object.attributes.st_mode;
+  const bool is_link = S_ISLNK(kind);
+  if (const int error = check_acls(values, object.file->path_fd(), kind)) return error;
   if (const int error = call.may_change(*object.file)) return error;
   if (values.size) {
     if (const int error = set_size(call, object, *values.size)) return error;
@@ -75,6 +91,9 @@ int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values
     std::uint32_t mode = *values.mode & 07777;
     if (values.sets_owner()) mode = mode_after_chown(mode, object.file->is_directory());
     if (const int error = set_mode(object, mode)) return error;
+  }
+  if (values.acls) {
+    if (const int error = set_acls(object, *values.acls)) return error;
   }
   return values.sets_times() ? set_times(object, values) : 0;
 }
@@ -97,6 +116,10 @@ int set_initial_attributes(FileCall& call, Resolved& object, const NewAttributes
   if ((missing != 0 || (moves && (mode & kSpecial) != 0)) && !S_ISLNK(object.attributes.st_mode)) {
     const std::uint32_t now = object.attributes.st_mode & 07777;
     if (const int error = set_mode(object, now | (mode & kSpecial))) return error;
+    changed = true;
+  }
+  if (values.acls) {
+    if (const int error = set_acls(object, *values.acls)) return error;
     changed = true;
   }
   if (values.sets_times()) {

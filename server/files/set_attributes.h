@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // New attributes onto an object, as the caller: the kernel decides what is allowed and which set-id
-// bits fall. Order as in Linux's server: size, then owner and group, mode, times.
+// bits fall. Order as in Linux's server: size, then owner and group, mode, ACLs, times.
 #pragma once
 
 #include "server/files/file_call.h"
@@ -8,13 +8,18 @@
 
 namespace nfsrdma {
 
+/// Can objects of that kind on the file system of `path_fd` have the ACLs that `values` may have? 0
+/// or kNoSuchAttribute.
+int check_acls(const NewAttributes& values, int path_fd, mode_t mode);
+
 /// SETATTR. 0 or an errno; what came before a failure stays done. Reads and refreshes
 /// object.attributes.
 int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values);
 
-/// What is left to do for an object that was just made with `mode`: owner, times, size, and the
-/// set-id and sticky bits where the making call dropped them. Permission bits are left alone: a
-/// default ACL may have shaped them. `object` comes with fresh attributes and is left with such.
+/// What is left to do for an object that was just made with `mode`: owner, times, size, ACLs, and
+/// the set-id and sticky bits where the making call dropped them. Permission bits are left alone
+/// without ACLs: a default ACL may have shaped them. `object` comes with fresh attributes and is
+/// left with such.
 int set_initial_attributes(FileCall& call, Resolved& object, const NewAttributes& values,
                            std::uint32_t mode);
 

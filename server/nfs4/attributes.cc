@@ -12,6 +12,9 @@
 #include <cstdio>
 #include <limits>
 
+#include "server/files/posix_acl.h"
+#include "server/nfs4/acl_attribute.h"
+
 namespace nfsrdma::nfs4 {
 
 namespace {
@@ -39,6 +42,7 @@ constexpr bitmap4 kSupported0 = bitmap4::of({
     FATTR4_LEASE_TIME,
     FATTR4_RDATTR_ERROR,
     FATTR4_FILEHANDLE,  // those up to here are REQUIRED
+    FATTR4_ACL,
     FATTR4_ACLSUPPORT,
     FATTR4_CANSETTIME,
     FATTR4_CASE_INSENSITIVE,
@@ -85,19 +89,24 @@ constexpr bitmap4 kSetOnly = bitmap4::of(
     {FATTR4_TIME_ACCESS_SET, FATTR4_TIME_MODIFY_SET, FATTR4_MODE_SET_MASKED, FATTR4_MODE_UMASK});
 
 constexpr bitmap4 kExclusive =
-    bitmap4::of({FATTR4_MODE, FATTR4_OWNER, FATTR4_OWNER_GROUP, FATTR4_MODE_UMASK});
+    bitmap4::of({FATTR4_ACL, FATTR4_MODE, FATTR4_OWNER, FATTR4_OWNER_GROUP, FATTR4_MODE_UMASK});
 constexpr bitmap4 kCreate =
     kExclusive | bitmap4::of({FATTR4_SIZE, FATTR4_TIME_ACCESS_SET, FATTR4_TIME_MODIFY_SET});
 // mode_umask is for making objects (RFC 8275 6), mode_set_masked for SETATTR (RFC 8881 6.2.5).
 constexpr bitmap4 kSetattr =
-    bitmap4::of({FATTR4_SIZE, FATTR4_MODE, FATTR4_OWNER, FATTR4_OWNER_GROUP, FATTR4_TIME_ACCESS_SET,
-                 FATTR4_TIME_MODIFY_SET, FATTR4_MODE_SET_MASKED});
+    bitmap4::of({FATTR4_SIZE, FATTR4_ACL, FATTR4_MODE, FATTR4_OWNER, FATTR4_OWNER_GROUP,
+                 FATTR4_TIME_ACCESS_SET, FATTR4_TIME_MODIFY_SET, FATTR4_MODE_SET_MASKED});
 
 constexpr bitmap4 kFromStatvfs =
     bitmap4::of({FATTR4_FILES_AVAIL, FATTR4_FILES_FREE, FATTR4_FILES_TOTAL, FATTR4_MAXNAME,
                  FATTR4_SPACE_AVAIL, FATTR4_SPACE_FREE, FATTR4_SPACE_TOTAL, FATTR4_CLONE_BLKSIZE});
 // supported_attrs says whether there is a time of birth.
 constexpr bitmap4 kFromStatx = bitmap4::of({FATTR4_TIME_CREATE, FATTR4_SUPPORTED_ATTRS});
+// Those that say whether there are ACLs.
+constexpr bitmap4 kAclSupport =
+    bitmap4::of({FATTR4_SUPPORTED_ATTRS, FATTR4_ACLSUPPORT, FATTR4_SUPPATTR_EXCLCREAT});
+constexpr bitmap4 kNeedDescriptor =
+    kFromStatvfs | kFromStatx | kAclSupport | bitmap4::of({FATTR4_ACL, FATTR4_XATTR_SUPPORT});
 
 xdr::nfs_ftype4 type_of(mode_t mode) {
   using enum xdr::nfs_ftype4;
@@ -212,6 +221,39 @@ int fill_from_statx(const AttributeFacts& facts, FileAttributes4* out) {
   return 0;
 }
 
+void fill_acl_support(const AttributeFacts& facts, FileAttributes4* out) {
+  if (has_posix_acls(facts.path_fd, facts.attributes.st_mode)) {
+    out->aclsupport = xdr::ACL4_SUPPORT_ALLOW_ACL | xdr::ACL4_SUPPORT_DENY_ACL;
+    return;
+  }
+  out->supported_attrs.clear(FATTR4_ACL);
+  out->suppattr_exclcreat.clear(FATTR4_ACL);
+}
+
+/// The object's ACL. EOPNOTSUPP where there are none.
+int read_aces(const AttributeFacts& facts, std::vector<Ace>* aces) {
+  const mode_t mode = facts.attributes.st_mode;
+  PosixAcls acls;
+  if (facts.path_fd < 0) return EOPNOTSUPP;
+  if (const int error = read_posix_acls(facts.path_fd, mode, &acls)) return error;
+  *aces = to_aces(acls, S_ISDIR(mode));
+  return 0;
+}
+
+int fill_acl(const AttributeFacts& facts, OwnerNames& names, bool may_block,
+             AttributeScratch& scratch, FileAttributes4* out) {
+  if (!may_block) return EAGAIN;
+  std::vector<Ace> aces;
+  const int error = read_aces(facts, &aces);
+  if (error == EOPNOTSUPP) {
+    out->attrmask.clear(FATTR4_ACL);
+    return 0;
+  }
+  if (error != 0) return error;
+  encode_aces(aces, names, may_block, scratch.acl, &out->acl);
+  return 0;
+}
+
 bool intersect(const bitmap4& a, const bitmap4& b) {
   return !(a & b).empty();
 }
@@ -279,6 +321,10 @@ nfsstat4 take_times(const FileAttributes4& from, WantedAttributes* out) {
 nfsstat4 take_owners(const FileAttributes4& from, OwnerNames& names, bool may_block,
                      WantedAttributes* out) {
   std::uint32_t id;
+  if ((from.attrmask.has(FATTR4_OWNER) && from.owner.empty()) ||
+      (from.attrmask.has(FATTR4_OWNER_GROUP) && from.owner_group.empty())) {
+    return NFS4ERR_INVAL;
+  }
   if (from.attrmask.has(FATTR4_OWNER)) {
     const nfsstat4 status = to_status(names.uid_of(from.owner, may_block, &id));
     if (status != NFS4_OK) return status;
@@ -292,6 +338,39 @@ nfsstat4 take_owners(const FileAttributes4& from, OwnerNames& names, bool may_bl
   return NFS4_OK;
 }
 
+nfsstat4 take_acl(const FileAttributes4& from, OwnerNames& names, bool may_block,
+                  WantedAttributes* out) {
+  if (!from.attrmask.has(FATTR4_ACL)) return NFS4_OK;
+  if (!may_block) return NFS4ERR_DELAY;
+  std::vector<Ace> aces;
+  const nfsstat4 bad = decode_aces(from.acl, names, may_block, &aces);
+  if (bad != NFS4_OK) return bad;
+  auto acls = std::make_shared<NewAcls>();
+  const auto map = [&](bool is_directory, std::optional<PosixAcls>& to) {
+    const nfsstat4 status = from_aces(aces, is_directory, &to.emplace());
+    if (status != NFS4_OK) to.reset();
+    return status;
+  };
+  // What files can have, directories can.
+  (void)map(false, acls->other);
+  const nfsstat4 status = map(true, acls->directory);
+  out->values.acls = std::move(acls);
+  return status;
+}
+
+/// Is that the object's ACL? NFS4ERR_SAME, NFS4ERR_NOT_SAME, NFS4ERR_DELAY when !may_block, or what
+/// kept it from comparing.
+nfsstat4 compare_acl(const xdr::fattr4_acl& theirs, const AttributeFacts& facts, OwnerNames& names,
+                     bool may_block) {
+  if (!may_block) return NFS4ERR_DELAY;
+  std::vector<Ace> ours, given;
+  const int error = read_aces(facts, &ours);
+  if (error == EOPNOTSUPP) return NFS4ERR_ATTRNOTSUPP;
+  if (error != 0) return NFS4ERR_SERVERFAULT;
+  const nfsstat4 status = decode_aces(theirs, names, may_block, &given);
+  return status == NFS4_OK && ours == given ? NFS4ERR_SAME : NFS4ERR_NOT_SAME;
+}
+
 /// Puts our string in place of theirs where it means the same. kWouldBlock, or kKnown.
 OwnerNames::Answer unify(OwnerNames::Answer answer, bool same, std::string_view ours,
                          std::string_view* theirs) {
@@ -300,7 +379,7 @@ OwnerNames::Answer unify(OwnerNames::Answer answer, bool same, std::string_view 
   return OwnerNames::Answer::kKnown;
 }
 
-// All that are supported, at their longest.
+// All that are supported, at their longest; but for acl, which is compared by itself.
 constexpr std::size_t kEncodedRoom = 4096;
 static_assert(kEncodedRoom > 2 * xdr::kNfs4MaxOwner + xdr::kNfs4MaxHandle + 1024);
 
@@ -338,6 +417,10 @@ xdr::nfsstat4 check_requested(const xdr::bitmap4& requested, std::uint32_t minor
   return intersect(requested, set_only_attributes(minor_version)) ? NFS4ERR_INVAL : NFS4_OK;
 }
 
+bool need_descriptor(const xdr::bitmap4& requested) {
+  return intersect(requested, kNeedDescriptor);
+}
+
 int fill_attributes(const AttributeFacts& facts, const xdr::bitmap4& requested, OwnerNames& names,
                     bool may_block, AttributeScratch& scratch, xdr::FileAttributes4* out) {
   *out = {};
@@ -361,8 +444,9 @@ int fill_attributes(const AttributeFacts& facts, const xdr::bitmap4& requested, 
   if (intersect(mask, kFromStatx)) {
     if (const int error = fill_from_statx(facts, out)) return error;
   }
+  if (intersect(mask, kAclSupport)) fill_acl_support(facts, out);
   if (mask.has(FATTR4_XATTR_SUPPORT)) out->xattr_support = has_user_xattrs(facts.path_fd);
-  return 0;
+  return mask.has(FATTR4_ACL) ? fill_acl(facts, names, may_block, scratch, out) : 0;
 }
 
 bool fill_entry_error(const xdr::bitmap4& requested, xdr::nfsstat4 error,
@@ -383,6 +467,7 @@ xdr::bitmap4 WantedAttributes::attributes_set(const NewAttributes& done) const {
   if (done.mode) {
     set = set | bitmap4::of({FATTR4_MODE, FATTR4_MODE_SET_MASKED, FATTR4_MODE_UMASK});
   }
+  if (done.acls) set.set(FATTR4_ACL);
   if (done.atime.is_set()) set.set(FATTR4_TIME_ACCESS_SET);
   if (done.mtime.is_set()) set.set(FATTR4_TIME_MODIFY_SET);
   return set & requested;
@@ -394,9 +479,9 @@ xdr::nfsstat4 decode_wanted(const xdr::fattr4& from, Setting setting, std::uint3
   if (!from.attrmask.without(supported_attributes(minor_version)).empty()) {
     return NFS4ERR_ATTRNOTSUPP;
   }
-  const bitmap4& writable = setting == Setting::kSetattr  ? kSetattr
-                            : setting == Setting::kCreate ? kCreate
-                                                          : kExclusive;
+  const bitmap4& writable = setting == Setting::kSetattr           ? kSetattr
+                            : setting == Setting::kExclusiveCreate ? kExclusive
+                                                                   : kCreate;
   if (!from.attrmask.without(writable).empty()) return NFS4ERR_INVAL;
   FileAttributes4 values;
   if (xdr::decode_attributes(from, values).outcome != xdr::AttributeDecoding::kOk) {
@@ -407,6 +492,7 @@ xdr::nfsstat4 decode_wanted(const xdr::fattr4& from, Setting setting, std::uint3
   nfsstat4 status = take_mode(values, out);
   if (status == NFS4_OK) status = take_times(values, out);
   if (status == NFS4_OK) status = take_owners(values, names, may_block, out);
+  if (status == NFS4_OK) status = take_acl(values, names, may_block, out);
   return status;
 }
 
@@ -420,12 +506,20 @@ xdr::nfsstat4 compare_attributes(const xdr::fattr4& theirs, const AttributeFacts
     return NFS4ERR_BADXDR;
   }
   if ((given.mode & ~kModeBits) != 0) return NFS4ERR_INVAL;
+  bool same_acl = true;
+  if (mask.has(FATTR4_ACL)) {
+    const nfsstat4 verdict = compare_acl(given.acl, facts, names, may_block);
+    if (verdict != NFS4ERR_SAME && verdict != NFS4ERR_NOT_SAME) return verdict;
+    same_acl = verdict == NFS4ERR_SAME;
+    given.attrmask.clear(FATTR4_ACL);
+  }
   AttributeScratch scratch;
   FileAttributes4 actual;
-  if (const int error = fill_attributes(facts, mask, names, may_block, scratch, &actual)) {
+  if (const int error =
+          fill_attributes(facts, given.attrmask, names, may_block, scratch, &actual)) {
     return error == EAGAIN ? NFS4ERR_DELAY : NFS4ERR_SERVERFAULT;
   }
-  if (actual.attrmask != mask) return NFS4ERR_ATTRNOTSUPP;
+  if (actual.attrmask != given.attrmask) return NFS4ERR_ATTRNOTSUPP;
   using Answer = OwnerNames::Answer;
   std::uint32_t id = 0;
   if (mask.has(FATTR4_OWNER)) {
@@ -445,7 +539,7 @@ xdr::nfsstat4 compare_attributes(const xdr::fattr4& theirs, const AttributeFacts
   std::array<std::byte, kEncodedRoom> our_room, their_room;
   const ByteSpan our_bytes = encode_values(actual, our_room);
   const ByteSpan their_bytes = encode_values(given, their_room);
-  return std::ranges::equal(our_bytes, their_bytes) ? NFS4ERR_SAME : NFS4ERR_NOT_SAME;
+  return same_acl && std::ranges::equal(our_bytes, their_bytes) ? NFS4ERR_SAME : NFS4ERR_NOT_SAME;
 }
 
 }  // namespace nfsrdma::nfs4

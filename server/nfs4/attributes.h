@@ -2,11 +2,12 @@
 // Attributes of NFSv4 (RFC 7530 5, RFC 8881 5, RFC 7862 12, RFC 8275, RFC 8276): which there are,
 // filling them from what is known of an object, reading those that a client wants set, comparing.
 //
-// Nothing here allocates, and nothing but what a mask asks for is looked up: fill_attributes() runs
-// once per GETATTR and per entry of READDIR.
+// Nothing here allocates but for the attribute acl, and nothing but what a mask asks for is looked
+// up: fill_attributes() runs once per GETATTR and per entry of READDIR.
 //
 // Functions that may have to ask a name service for an owner take `may_block`; where it is false
-// and they would have to, nothing was done and the operation is run again where it may block.
+// and they would have to, nothing was done and the operation is run again where it may block. acl
+// always is for where it may block: an ACL has many names, and is long to go through.
 #pragma once
 
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "rpcrdma/base/bytes.h"
 #include "server/files/new_attributes.h"
@@ -22,8 +24,8 @@
 
 namespace nfsrdma::nfs4 {
 
-/// supported_attrs: all that the minor version has and we do. Bits of later versions are not known
-/// in an earlier one.
+/// supported_attrs: all that the minor version has and we do, on file systems that have all of it.
+/// Bits of later versions are not known in an earlier one.
 xdr::bitmap4 supported_attributes(std::uint32_t minor_version);
 /// Those of them that GETATTR may not ask for (RFC 8881 5.5): time_access_set and its kind.
 xdr::bitmap4 set_only_attributes(std::uint32_t minor_version);
@@ -59,12 +61,16 @@ struct AttributeFacts {
 struct AttributeScratch {
   std::array<char, OwnerNames::kTextBytes> owner;
   std::array<char, OwnerNames::kTextBytes> group;
+  std::vector<std::byte> acl;
 };
 
+/// Do they need AttributeFacts::path_fd? Without it, the answer is that of a pseudo directory.
+bool need_descriptor(const xdr::bitmap4& requested);
+
 /// Fills *out with what of `requested` is supported. What the object's file system does not have
-/// (time_create) is left out of the mask, and then of supported_attrs as well. 0; EAGAIN: an
-/// owner's name would block; else an errno of asking the file system, and then no attribute may be
-/// returned. *out refers to `facts.handle` and `scratch`.
+/// (time_create, acl) is left out of the mask, and then of supported_attrs as well. 0; EAGAIN: it
+/// would block; else an errno of asking the file system, and then no attribute may be returned.
+/// *out refers to `facts.handle` and `scratch`.
 int fill_attributes(const AttributeFacts& facts, const xdr::bitmap4& requested, OwnerNames& names,
                     bool may_block, AttributeScratch& scratch, xdr::FileAttributes4* out);
 
@@ -111,10 +117,12 @@ struct WantedAttributes {
 /// Reads what a client wants set. NFS4_OK, or
 ///   NFS4ERR_ATTRNOTSUPP  not supported in the minor version, or not known at all
 ///   NFS4ERR_INVAL        get-only; not for this operation; undefined bits of a mode; mode together
-///                        with mode_set_masked or mode_umask; a time with 10^9 nanoseconds or more
+///                        with mode_set_masked or mode_umask; a time with 10^9 nanoseconds or more;
+///                        no name where an owner's should be
 ///   NFS4ERR_BADXDR       values that cannot be read
 ///   NFS4ERR_BADOWNER     no such user or group
-/// in this order. NFS4ERR_DELAY only when !may_block: to be run again where it may block.
+///   NFS4ERR_ATTRNOTSUPP  an ACL that nothing can have (nfs4/acl_mapping.h)
+/// NFS4ERR_DELAY only when !may_block: to be run again where it may block.
 xdr::nfsstat4 decode_wanted(const xdr::fattr4& from, Setting setting, std::uint32_t minor_version,
                             OwnerNames& names, bool may_block, WantedAttributes* out);
 
@@ -124,8 +132,8 @@ xdr::nfsstat4 decode_wanted(const xdr::fattr4& from, Setting setting, std::uint3
 ///   NFS4ERR_INVAL        rdattr_error and set-only ones; undefined bits of a mode
 ///   NFS4ERR_BADXDR       values that cannot be read
 ///   NFS4ERR_SERVERFAULT  the file system did not answer
-/// NFS4ERR_DELAY only when !may_block: to be run again where it may block. Owners are compared by
-/// what they mean; a name that nobody has is not the same as any.
+/// NFS4ERR_DELAY only when !may_block: to be run again where it may block. Owners, also those in an
+/// ACL, are compared by what they mean; a name that nobody has is not the same as any.
 xdr::nfsstat4 compare_attributes(const xdr::fattr4& theirs, const AttributeFacts& facts,
                                  OwnerNames& names, bool may_block);
 

@@ -102,6 +102,9 @@ nfsstat4 create(Compound& compound, const xdr::CREATE4args& args, xdr::CREATE4re
     return status == NFS4ERR_SYMLINK ? NFS4ERR_NOTDIR : status;
   }
   Resolved& directory = compound.current.object;
+  if (const int bad = check_acls(wanted.values, directory.file->path_fd(), format)) {
+    return status_of_errno(bad);
+  }
   if (wanted.umask) wanted.apply_umask(has_default_acl(*directory.file));
   const std::uint32_t mode = initial_mode(wanted.values);
   Resolved object;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // READDIR (RFC 8881 18.23). Cookies are the kernel's own (server/files/directory_reader.h), so
 // there is nothing that a cookie verifier could verify: it is always zero.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 
+#include "rpcrdma/base/unique_fd.h"
 #include "server/files/directory_reader.h"
 #include "server/nfs4/object_facts.h"
 #include "server/nfs4/operations.h"
@@ -88,6 +91,14 @@ nfsstat4 list_pseudo(Lister& lister, Writer& writer, bool* eof) {
   return NFS4_OK;
 }
 
+/// None when another object has that name by now.
+UniqueFd descriptor_of(const Resolved& directory, const DirectoryEntry& entry) {
+  UniqueFd fd(::openat(directory.file->path_fd(), entry.name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat st;
+  if (fd && (::fstat(fd.get(), &st) != 0 || st.st_ino != entry.inode)) fd.reset();
+  return fd;
+}
+
 nfsstat4 list_real(Lister& lister, FileCall& call, Writer& writer, bool* eof) {
   Compound& compound = lister.compound;
   Resolved& directory = compound.current.object;
@@ -97,6 +108,7 @@ nfsstat4 list_real(Lister& lister, FileCall& call, Writer& writer, bool* eof) {
     return error == EINVAL ? NFS4ERR_BAD_COOKIE : status_of_errno(error);
   }
   AttributeFacts facts = common_facts(compound);
+  const bool by_descriptor = need_descriptor(lister.args.attr_request);
   DirectoryEntry found;
   int error = 0;
   auto next = reader.next(&found, &error);
@@ -119,6 +131,9 @@ nfsstat4 list_real(Lister& lister, FileCall& call, Writer& writer, bool* eof) {
       continue;
     }
     if (peeked == 0) facts.change = changes.value(facts.attributes, moment);
+    UniqueFd path_fd;
+    if (by_descriptor && peeked == 0) path_fd = descriptor_of(directory, found);
+    facts.path_fd = path_fd.get();
     facts.handle = handle.bytes();
     facts.mounted_on_fileid = found.inode;
     if (!lister.describe(facts, peeked, found.inode, &entry.attrs)) return lister.failed;

@@ -40,6 +40,7 @@ constexpr Row kTable[] = {
     {ESTALE, NFS4ERR_STALE},
     {kBadHandle, NFS4ERR_BADHANDLE},
     {kNoIdentity, NFS4ERR_SERVERFAULT},
+    {kNoSuchAttribute, NFS4ERR_ATTRNOTSUPP},
     {EOPNOTSUPP, NFS4ERR_NOTSUPP},
     {ENOSYS, NFS4ERR_NOTSUPP},
     {ENOTTY, NFS4ERR_NOTSUPP},

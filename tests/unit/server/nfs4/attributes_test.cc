@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rpcrdma/base/unique_fd.h"
+#include "server/files/set_attributes.h"
 
 namespace nfsrdma::nfs4 {
 namespace {
@@ -135,7 +136,8 @@ TEST(SupportedAttributes, AreOnlyThoseOfTheMinorVersion) {
   }
   EXPECT_TRUE(supported_attributes(2).has(FATTR4_XATTR_SUPPORT));
   EXPECT_TRUE(supported_attributes(2).has(FATTR4_CHANGE_ATTR_TYPE));
-  EXPECT_FALSE(supported_attributes(2).has(FATTR4_ACL));
+  EXPECT_TRUE(supported_attributes(0).has(FATTR4_ACL));
+  EXPECT_FALSE(supported_attributes(2).has(FATTR4_DACL));
 }
 
 TEST(SupportedAttributes, SetOnlyOnesCannotBeAskedFor) {
@@ -147,7 +149,7 @@ TEST(SupportedAttributes, SetOnlyOnesCannotBeAskedFor) {
   EXPECT_EQ(check_requested(supported_attributes(2).without(set_only_attributes(2)), 2), NFS4_OK);
   // An attribute that 4.0 does not have is not returned, and no error.
   EXPECT_EQ(check_requested(bitmap4::of({FATTR4_MODE_UMASK}), 0), NFS4_OK);
-  EXPECT_EQ(check_requested(bitmap4::of({FATTR4_ACL, FATTR4_QUOTA_USED}), 1), NFS4_OK);
+  EXPECT_EQ(check_requested(bitmap4::of({FATTR4_DACL, FATTR4_QUOTA_USED}), 1), NFS4_OK);
 }
 
 TEST(SupportedAttributes, ExclusiveCreateLeavesTheVerifierItsPlace) {
@@ -219,7 +221,7 @@ TEST_F(AttributesTest, ValuesAreThoseOfTheServer) {
   EXPECT_EQ(out.maxread, 1u << 20);
   EXPECT_EQ(out.maxwrite, 1u << 19);
   EXPECT_EQ(out.fh_expire_type, 0u);
-  EXPECT_EQ(out.aclsupport, 0u);
+  EXPECT_EQ(out.aclsupport, xdr::ACL4_SUPPORT_ALLOW_ACL | xdr::ACL4_SUPPORT_DENY_ACL);
   EXPECT_TRUE(out.link_support && out.symlink_support && out.unique_handles && out.cansettime);
   EXPECT_TRUE(out.case_preserving && out.chown_restricted && out.homogeneous && out.no_trunc);
   EXPECT_FALSE(out.case_insensitive || out.named_attr);
@@ -250,6 +252,32 @@ TEST_F(AttributesTest, ValuesAreThoseOfTheFileSystem) {
   }
 }
 
+TEST_F(AttributesTest, AFileSystemWithoutAclsSaysSo) {
+  UniqueFd none(::open("/proc/self/status", O_PATH | O_CLOEXEC));
+  ASSERT_EQ(::fstat(none.get(), &facts.attributes), 0);
+  for (int path_fd : {none.get(), -1}) {  // and a pseudo directory
+    facts.path_fd = path_fd;
+    const FileAttributes4 out = fill_all();
+    EXPECT_EQ(out.aclsupport, 0u);
+    EXPECT_FALSE(out.attrmask.has(FATTR4_ACL));
+    EXPECT_FALSE(out.supported_attrs.has(FATTR4_ACL));
+    EXPECT_FALSE(out.suppattr_exclcreat.has(FATTR4_ACL));
+    const Sent acl(bitmap4::of({FATTR4_ACL}), {0});
+    EXPECT_EQ(compare(acl), NFS4ERR_ATTRNOTSUPP);
+    ASSERT_EQ(decode(acl), NFS4_OK);
+    EXPECT_EQ(check_acls(wanted.values, path_fd, S_IFREG | 0644), kNoSuchAttribute);
+  }
+}
+
+TEST_F(AttributesTest, AnAclIsForWhereItMayBlock) {
+  FileAttributes4 out;
+  EXPECT_EQ(
+      fill_attributes(facts, bitmap4::of({FATTR4_ACL}), names, /*may_block=*/false, scratch, &out),
+      EAGAIN);
+  EXPECT_EQ(decode(Sent(bitmap4::of({FATTR4_ACL}), {0}), Setting::kSetattr, false), NFS4ERR_DELAY);
+  EXPECT_EQ(compare(Sent(bitmap4::of({FATTR4_ACL}), {0}), false), NFS4ERR_DELAY);
+}
+
 TEST_F(AttributesTest, TypesAreTranslatedAndTypeBitsAreNotInTheMode) {
   using enum xdr::nfs_ftype4;
   const std::pair<mode_t, xdr::nfs_ftype4> kTypes[] = {
@@ -270,12 +298,13 @@ TEST_F(AttributesTest, ARootOfAFileSystemIsMountedOnAnotherFileid) {
   EXPECT_EQ(out.mounted_on_fileid, 12u);
 }
 
-TEST_F(AttributesTest, APseudoNodeHasAllThatIsAskedFor) {
+TEST_F(AttributesTest, APseudoNodeHasAllThatIsAskedForButAcls) {
   facts.path_fd = -1;
   facts.fsid = 0;
   const FileAttributes4 out = fill_all();
-  EXPECT_EQ(out.attrmask, supported_attributes(2).without(set_only_attributes(2)));
-  EXPECT_EQ(out.supported_attrs, supported_attributes(2));
+  const bitmap4 all = supported_attributes(2).without(bitmap4::of({FATTR4_ACL}));
+  EXPECT_EQ(out.attrmask, all.without(set_only_attributes(2)));
+  EXPECT_EQ(out.supported_attrs, all);
   EXPECT_EQ(out.space_total, 0u);
   EXPECT_EQ(out.maxname, 255u);
   EXPECT_FALSE(out.xattr_support);
@@ -359,8 +388,8 @@ TEST_F(AttributesTest, EveryAttributeIsSettableOrRefusedAsTheRfcSays) {
       // Values that cannot be read: what is refused for its number is so before them.
       const Sent sent(mask, {7, 7, 7, 7});
       const bool supported = supported_attributes(minor).has(number);
-      const bool settable = number == 4 || number == 33 || number == 36 || number == 37 ||
-                            number == 48 || number == 54 || number == 74;
+      const bool settable = number == 4 || number == 12 || number == 33 || number == 36 ||
+                            number == 37 || number == 48 || number == 54 || number == 74;
       EXPECT_EQ(decode(sent), !supported ? NFS4ERR_ATTRNOTSUPP
                               : settable ? NFS4ERR_BADXDR
                                          : NFS4ERR_INVAL)
@@ -463,8 +492,15 @@ TEST_F(AttributesTest, ExclusiveCreateTakesWhatItSaysItTakes) {
   });
 }
 
+TEST_F(AttributesTest, NoNameIsNoOwner) {
+  for (fattr4_number number : {FATTR4_OWNER, FATTR4_OWNER_GROUP}) {
+    EXPECT_EQ(decode(Sent(bitmap4::of({number}), {0})), NFS4ERR_INVAL);
+    EXPECT_EQ(decode(Sent(bitmap4::of({number}), {0}), Setting::kCreate), NFS4ERR_INVAL);
+  }
+}
+
 TEST_F(AttributesTest, OwnersThatNobodyKnowsAreBad) {
-  for (std::string_view bad : {"", "carol@example.org", "alice@elsewhere", "alice"}) {
+  for (std::string_view bad : {"carol@example.org", "alice@elsewhere", "alice"}) {
     FileAttributes4 values = with({FATTR4_OWNER});
     values.owner = bad;
     EXPECT_EQ(decode(Sent(values)), NFS4ERR_BADOWNER) << bad;
@@ -539,7 +575,7 @@ TEST_F(AttributesTest, EveryDifferenceIsSeen) {
   other.time_modify.nseconds ^= 1;
   EXPECT_EQ(compare(Sent(other)), NFS4ERR_NOT_SAME);
   other = values;
-  other.supported_attrs.set(FATTR4_ACL);
+  other.supported_attrs.set(FATTR4_DACL);
   EXPECT_EQ(compare(Sent(other)), NFS4ERR_NOT_SAME);
 }
 
