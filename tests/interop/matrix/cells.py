@@ -32,6 +32,9 @@ CELLS = [
          sides.Pair(client="siw", server="siw"), sides.Knfsd(), sides.KernelClient(), control=True),
     Cell("0-knfsd-kernel-rxe", "knfsd on rxe <- Linux client on rxe",
          sides.Wire("rxe"), sides.Knfsd(), sides.KernelClient(), control=True),
+    Cell("0-knfsd-kernel-4.2", "knfsd on siw <- Linux client on siw, NFS version 4.2",
+         sides.Pair(client="siw", server="siw"), sides.Knfsd(exported="/"),
+         sides.KernelClient(version="4.2"), control=True),
     Cell("1-iwarp-kernel", "nfs-rdmad, iwarp engine <- Linux client on siw",
          sides.Pair(client="siw"), sides.OurServer("iwarp"), sides.KernelClient(), SERVER),
     Cell("1-iwarp-kernel-4.2", "nfs-rdmad, iwarp engine <- Linux client on siw, NFS version 4.2",
@@ -93,6 +96,8 @@ EXCEPTIONS = [
     ("[045]-knfsd-*", "credits-[12]", "knfsd's sysctl max_requests takes no fewer than 4"),
     ("[045]-knfsd-*", "inline-1024", "knfsd's sysctl max_req_size takes no less than 4096"),
     ("*-kernel-4.*", "locks", None),
+    ("*-kernel-4.*", "acl", None),
+    ("*", "acl", "version 3 has no ACLs but by the side protocol NFSACL, which nfs-rdmad does not speak"),
     ("*", "locks", "version 3 has locks by NLM only, which nfs-rdmad does not speak; mounts are nolock"),
 ]
 

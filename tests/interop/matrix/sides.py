@@ -244,12 +244,14 @@ class OurServer(Folder):
 class Knfsd(Folder):
     """Linux's own server; runs for as long as the guest."""
     ours = False
-    folder = exported = EXPORT
+    folder = EXPORT
     rdma_port = RDMA_PORT
     tcp_port = 2049
 
-    def __init__(self):
+    def __init__(self, exported=EXPORT):
+        """Version 4 knows the export as "/": it is the root (fsid=0)."""
         self.network = None
+        self.exported = exported
 
     def set_up_cell(self, network):
         self.network = network

@@ -3,6 +3,8 @@
 import errno
 import os
 import stat
+import struct
+import subprocess
 import traceback
 
 from bench import get, put
@@ -136,3 +138,109 @@ def read_only(t):
     expect_error(errno.EROFS, "making a file", put, t.path("new"), b"x")
     expect_error(errno.EROFS, "removing it", os.unlink, t.path("file"))
     expect_error(errno.EROFS, "making a directory", os.mkdir, t.path("dir"))
+
+
+# ACLs of NFSv4 as Linux's client hands them to programs: the attribute's own XDR (RFC 8881 6.2.1).
+ALLOW, DENY = 0, 1
+FILE_INHERIT, DIRECTORY_INHERIT, INHERIT_ONLY, GROUP = 1, 2, 8, 0x40
+READ, WRITE, EXECUTE, DELETE_CHILD = 0x1, 0x2 | 0x4, 0x20, 0x40
+INHERITED = FILE_INHERIT | DIRECTORY_INHERIT
+
+
+def set_acl(path, *aces):
+    value = struct.pack(">I", len(aces))
+    for kind, flags, mask, who in aces:
+        name = who.encode()
+        value += struct.pack(">IIII", kind, flags, mask, len(name)) + name + bytes(-len(name) % 4)
+    os.setxattr(path, "system.nfs4_acl", value)
+
+
+def get_acl(path):
+    """Every ACE without what a mode does not say: attributes, ACL, SYNCHRONIZE."""
+    value = os.getxattr(path, "system.nfs4_acl")
+    aces, at = [], 4
+    for _ in range(struct.unpack_from(">I", value)[0]):
+        kind, flags, mask, size = struct.unpack_from(">IIII", value, at)
+        who = value[at + 16:at + 16 + size].decode()
+        aces.append((kind, flags, mask & (READ | WRITE | EXECUTE | DELETE_CHILD), who))
+        at += 16 + (size + 3) // 4 * 4
+    expect_equal(at, len(value), "bytes of the ACL")
+    return aces
+
+
+def posix_acl(path):
+    """As getfacl on the server shows it, the entries with commas between them."""
+    text = subprocess.run(["getfacl", "-cpnE", path], check=True, capture_output=True, text=True,
+                          timeout=20).stdout
+    return ",".join(text.split())
+
+
+@case("acl")
+def acl(t):
+    make(t, "file", ALICE, 0o640)
+    expect_equal(get_acl(t.path("file")),
+                 [(ALLOW, 0, READ | WRITE, "OWNER@"), (ALLOW, 0, READ, "GROUP@"),
+                  (ALLOW, 0, 0, "EVERYONE@")], "the ACL of mode 0640")
+
+    # The owner gives it to another user and a group, and its group loses it.
+    def alice():
+        set_acl(t.path("file"), (ALLOW, 0, READ | WRITE, "OWNER@"), (ALLOW, 0, READ, str(BOB)),
+                (DENY, GROUP, WRITE, str(STAFF)), (ALLOW, GROUP, READ | WRITE, str(STAFF)),
+                (ALLOW, 0, 0, "EVERYONE@"))
+    as_user(ALICE, [ALICE], alice)
+    expect_equal(posix_acl(t.server_path("file")),
+                 f"user::rw-,user:{BOB}:r--,group::---,group:{STAFF}:r--,mask::r--,other::---",
+                 "getfacl of the file")
+    expect_equal(stat.S_IMODE(os.stat(t.path("file")).st_mode), 0o640, "the mode beside it")
+    expect_equal([ace for ace in get_acl(t.path("file")) if ace[3] == str(BOB)],
+                 [(ALLOW, 0, READ, str(BOB))], "what the client reads of it")
+    as_user(BOB, [BOB], lambda: expect_equal(get(t.path("file")), b"content", "by name"))
+    as_user(BOB, [BOB], lambda: expect_error(errno.EACCES, "writing it", put, t.path("file"), b"x"))
+    as_user(BOB, [BOB], lambda: expect_error(
+        errno.EPERM, "another's ACL", set_acl, t.path("file"), (ALLOW, 0, READ, "EVERYONE@")))
+    as_user(BOB + 1, [STAFF], lambda: expect_equal(get(t.path("file")), b"content", "by group"))
+    as_user(BOB + 1, [BOB + 1], lambda: expect_error(errno.EACCES, "a stranger", get,
+                                                     t.path("file")))
+    os.chmod(t.path("file"), 0o600)  # takes the mask away
+    as_user(BOB, [BOB], lambda: expect_error(errno.EACCES, "after chmod", get, t.path("file")))
+
+    # What is made in a directory inherits from it, whatever the umask: from 4.2 on, where the client
+    # tells it to the server and does not apply it itself (RFC 8275).
+    umask = 0 if t.client.version in ("4.0", "4.1") else 0o077
+    everything = READ | WRITE | EXECUTE | DELETE_CHILD
+    os.mkdir(t.path("team"))
+    os.chown(t.path("team"), ALICE, ALICE)
+    set_acl(t.path("team"), (ALLOW, INHERITED, everything, "OWNER@"),
+            (ALLOW, INHERITED, READ | EXECUTE, str(BOB)), (ALLOW, 0, EXECUTE, "EVERYONE@"),
+            (ALLOW, INHERITED | INHERIT_ONLY, 0, "EVERYONE@"))
+    access = f"user::rwx,user:{BOB}:r-x,group::{{}},mask::r-x,other::{{}}"
+    default = ",".join("default:" + entry for entry in access.format("---", "---").split(","))
+    expect_equal(posix_acl(t.server_path("team")), access.format("--x", "--x") + "," + default,
+                 "getfacl of the directory")
+
+    def make_inside():
+        os.umask(umask)
+        put(t.path("team/file"), b"inherited")
+        os.mkdir(t.path("team/sub"))
+    as_user(ALICE, [ALICE], make_inside)
+    expect_equal(posix_acl(t.server_path("team/file")),
+                 f"user::rw-,user:{BOB}:r-x,group::---,mask::r--,other::---", "what a file inherits")
+    expect_equal(posix_acl(t.server_path("team/sub")), access.format("---", "---") + "," + default,
+                 "what a directory inherits")
+    as_user(BOB, [BOB], lambda: expect_equal(get(t.path("team/file")), b"inherited", "by heritage"))
+
+    # The same ACL again changes nothing, and a refusal neither.
+    before = posix_acl(t.server_path("team"))
+    os.setxattr(t.path("team"), "system.nfs4_acl", os.getxattr(t.path("team"), "system.nfs4_acl"))
+    expect_equal(posix_acl(t.server_path("team")), before, "the same ACL again")
+    expect_error(errno.EINVAL, "an unknown user", set_acl, t.path("team"),
+                 (ALLOW, 0, READ, "nobody-of-that-name@nowhere"))
+    # NFS4ERR_ATTRNOTSUPP has no errno of its own in the client.
+    expect_error((errno.EIO, errno.EOPNOTSUPP), "an AUDIT ACE", set_acl, t.path("team"),
+                 (2, 0, READ, "EVERYONE@"))
+    expect_equal(posix_acl(t.server_path("team")), before, "after refusals")
+
+    # Many entries: the reply does not fit into one message of RPC-over-RDMA.
+    users = [(ALLOW, 0, READ, str(100000 + number)) for number in range(200)]
+    set_acl(t.path("file"), (ALLOW, 0, READ | WRITE, "OWNER@"), *users, (ALLOW, 0, 0, "EVERYONE@"))
+    expect_equal([ace for ace in get_acl(t.path("file")) if ace[3].isdigit()], users, "a long ACL")
