@@ -34,6 +34,7 @@ struct ServerOptions {
   bool manage_gids = false;
   std::size_t max_cached_files = 0;  // 0: a third of RLIMIT_NOFILE, at most 16384
   unsigned committer_threads = 2;
+  Committer::Calls committer_calls = Committer::system_calls();  // tests replace them
   SchemeChoice handle_scheme = SchemeChoice::kBest;
   std::unique_ptr<HostNames> host_names;  // null: the system's
 };

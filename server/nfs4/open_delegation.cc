@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/open_delegation.h"
 
+#include <cerrno>
 #include <utility>
 
 #include "server/nfs4/wire_values.h"
@@ -38,19 +39,45 @@ bool is_wanted(const Compound& compound, const xdr::OPEN4args& args) {
   }
 }
 
-bool give(Compound& compound, const FileEntry& file, ByteSpan handle, xdr::OPEN4resok& res) {
+/// There is no lease while we have the file open for writing ourselves, as the cache has a file
+/// that was just made or written. So it is let go of, and opened anew. False: that cannot be.
+bool reopen_unwritten(Compound& compound, CurrentHandle& file) {
   ServerState& state = compound.state();
-  const FileKey key = file_key(file);
+  if (file.object.file->unstable.load(std::memory_order_acquire)) return false;
+  const FileKey key = file_key(*file.object.file);
+  compound.server().files.forget(file.handle);
+  CurrentHandle again;
+  again.kind = file.kind;
+  again.handle = file.handle;
+  again.parts = file.parts;
+  FileCall call(compound.server(), compound.request());
+  if (compound.enter(call, again, Use::kLook) != xdr::nfsstat4::NFS4_OK) return false;
+  if (compound.current.object.file && file_key(*compound.current.object.file) == key) {
+    compound.current = again.copy();
+  }
+  file = std::move(again);
+  std::lock_guard lock(state.mutex);
+  state.hold_instead(FilePin::another(*file.object.file));
+  return true;
+}
+
+bool give(Compound& compound, CurrentHandle& file, xdr::OPEN4resok& res) {
+  ServerState& state = compound.state();
+  const FileKey key = file_key(*file.object.file);
   {
     std::lock_guard lock(state.mutex);
     if (!state.delegations.may_give(compound.client_id(), key)) return false;
   }
-  UniqueFd lease = state.delegations.take_lease(file.path_fd());
+  UniqueFd lease = state.delegations.take_lease(file.object.file->path_fd());
+  if (!lease && errno == EAGAIN && reopen_unwritten(compound, file)) {
+    lease = state.delegations.take_lease(file.object.file->path_fd());
+  }
   if (!lease) return false;
   std::lock_guard lock(state.mutex);
   Client* client = state.clients.find(compound.client_id());
   if (client == nullptr || !state.delegations.may_give(client->id, key)) return false;
-  const Stateid stateid = state.delegations.give(client->id, key, handle, std::move(lease));
+  const Stateid stateid =
+      state.delegations.give(client->id, key, file.handle.bytes(), std::move(lease));
   state.count_holds(*client);
   res.delegation.delegation_type = xdr::open_delegation_type4::OPEN_DELEGATE_READ;
   xdr::open_read_delegation4& read = res.delegation.read;
@@ -76,9 +103,7 @@ void say_why_not(const Compound& compound, const xdr::OPEN4args& args, xdr::OPEN
 
 bool offer_delegation(Compound& compound, const xdr::OPEN4args& args, CurrentHandle& file,
                       xdr::OPEN4resok& res) {
-  if (is_wanted(compound, args) && give(compound, *file.object.file, file.handle.bytes(), res)) {
-    return true;
-  }
+  if (is_wanted(compound, args) && give(compound, file, res)) return true;
   say_why_not(compound, args, res);
   return false;
 }

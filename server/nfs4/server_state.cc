@@ -141,6 +141,14 @@ void ServerState::hold_file(FilePin file) {
   held_.emplace(std::move(key), std::move(file));
 }
 
+void ServerState::hold_instead(FilePin file) {
+  const auto held = held_.find(file_key(*file));
+  if (held == held_.end()) return;
+  held_by_handle_.erase(text_of(held->second->handle().bytes()));
+  held_by_handle_[text_of(file->handle().bytes())] = &*file;
+  held->second = std::move(file);
+}
+
 OpenStates::Status ServerState::test(const OpenStates::Asker& asker, const Stateid& stateid) const {
   return DelegationTable::is_one(stateid) ? delegations.table().test(asker.client, stateid)
                                           : opens.test(asker, stateid);

@@ -80,6 +80,8 @@ class ServerState {
   bool end_expired(const std::set<ClientId>& owners);
   /// A file that has an open stays open, whatever becomes of its name.
   void hold_file(FilePin file);
+  /// By that entry from now on, if it is held at all.
+  void hold_instead(FilePin file);
   /// Of an open or a delegation: is it good?
   OpenStates::Status test(const OpenStates::Asker& asker, const Stateid& stateid) const;
   /// The file may have lost its last open or delegation.

@@ -50,6 +50,7 @@ struct HarnessOptions {
   ExportOptions exported = writable();
   SchemeChoice scheme = SchemeChoice::kBest;
   std::string directory;  // to be exported; empty: a fresh one
+  Committer::Calls committer_calls = Committer::system_calls();
 
   static ExportOptions writable() {
     ExportOptions out;

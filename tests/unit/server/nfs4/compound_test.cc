@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/compound.h"
 
+#include <atomic>
+#include <cerrno>
+
 #include "tests/support/nfs4_harness.h"
 
 namespace nfsrdma::test {
@@ -62,6 +65,89 @@ TEST_F(Compounds, AFailedSyncIsTheErrorOfWhoWantedIt) {
   EXPECT_EQ(reply.status, NFS4ERR_IO);
   ASSERT_EQ(reply.results.size(), 3u);
   EXPECT_EQ(reply.results[2].number, OP_WRITE);
+}
+
+TEST_F(Compounds, EveryCommitOfOneSyncs) {
+  std::vector<Open4> files;
+  for (int i = 0; i < 6; ++i) {
+    files.push_back(nfs.open(nfs.root(), "f" + std::to_string(i)));
+    ASSERT_EQ(nfs.write(files.back(), 0, "x"), NFS4_OK);
+  }
+  const auto before = nfs.server().committer.stats().syncs;
+  Operations4 operations;
+  for (const Open4& file : files)
+    operations.putfh(file.handle).add<OP_COMMIT>();
+  EXPECT_EQ(nfs.run(operations).status, NFS4_OK);
+  EXPECT_EQ(nfs.server().committer.stats().syncs - before, 6u);
+}
+
+/// The kernel tells of a lost write once per descriptor: the next fsync says that all is well.
+TEST(CompoundsOnABadDisk, ASyncThatFailsOnTheWayIsNotForgotten) {
+  static std::atomic<int> to_fail{0};
+  HarnessOptions options;
+  options.committer_calls = {[](int, bool) {
+    if (to_fail.fetch_sub(1) <= 0) return 0;
+    errno = EIO;
+    return -1;
+  }};
+  Nfs4Harness nfs(options);
+  std::vector<Open4> files;
+  for (int i = 0; i < 4; ++i)
+    files.push_back(nfs.open(nfs.root(), "f" + std::to_string(i)));
+  Operations4 operations;
+  operations.putfh(nfs.root()).add<OP_GETFH>();
+  for (const Open4& file : files) {
+    operations.putfh(file.handle)
+        .add<OP_WRITE>({file.stateid, 0, xdr::stable_how4::FILE_SYNC4, {as_bytes("x")}});
+  }
+  to_fail = 1;
+  const Reply4 reply = nfs.run(operations);
+  EXPECT_EQ(reply.status, NFS4ERR_IO);
+  ASSERT_EQ(reply.results.size(), 5u) << "SEQUENCE, PUTFH, GETFH, PUTFH and the first WRITE";
+  EXPECT_EQ(reply.results.back().number, OP_WRITE);
+  EXPECT_FALSE(reply.waited_for_disk);
+  to_fail = 0;
+  EXPECT_EQ(nfs.run(operations).status, NFS4_OK);
+}
+
+TEST_F(Compounds, ASavedHandleKnowsWhatChangedMeanwhile) {
+  const Open4 file = nfs.open(nfs.root(), "f");
+  const Reply4 reply =
+      nfs.run(Operations4()
+                  .putfh(file.handle)
+                  .add<OP_SAVEFH>()
+                  .add<OP_WRITE>({file.stateid, 0, xdr::stable_how4::UNSTABLE4, {as_bytes("new")}})
+                  .add<OP_RESTOREFH>()
+                  .add<OP_READ>({file.stateid, 0, 10}));
+  ASSERT_EQ(reply.status, NFS4_OK);
+  EXPECT_EQ(as_text(reply.get<OP_READ>().resok4.data.bytes), "new");
+}
+
+TEST_F(Compounds, ACurrentStateidThatNobodyMadeIsNone) {
+  const Open4 file = nfs.open(nfs.root(), "f");
+  ASSERT_EQ(nfs.close(file), NFS4_OK);
+  xdr::stateid4 current{};
+  current.seqid = 1;
+  EXPECT_EQ(
+      nfs.on<OP_WRITE>(file.handle, {current, 0, xdr::stable_how4::UNSTABLE4, {as_bytes("x")}})
+          .status,
+      NFS4ERR_BAD_STATEID);
+}
+
+TEST_F(Compounds, AnExclusiveCreateSaysEachTimeWhereItsVerifierIs) {
+  xdr::OPEN4args args;
+  args.share_access = xdr::OPEN4_SHARE_ACCESS_BOTH | xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+  args.owner = {nfs.session.client, as_bytes("owner")};
+  args.claim.file = "x";
+  args.openhow.opentype = xdr::opentype4::OPEN4_CREATE;
+  args.openhow.how.mode = xdr::createmode4::EXCLUSIVE4_1;
+  args.openhow.how.ch_createboth.cva_verf.fill(std::byte{0x11});
+  for (int i = 0; i < 2; ++i) {
+    const Reply4 reply = nfs.run(Operations4().putfh(nfs.root()).add<OP_OPEN>(args));
+    ASSERT_EQ(reply.status, NFS4_OK);
+    EXPECT_TRUE(
+        reply.get<OP_OPEN>().resok4.attrset.has(xdr::fattr4_number::FATTR4_TIME_MODIFY_SET));
+  }
 }
 
 TEST_F(Compounds, ManyReadsOfOneCompoundKeepTheirData) {

@@ -212,6 +212,33 @@ TEST_F(LockOwners4, ALockOwnersSequenceBeginsWhereItsFirstLockSays) {
   EXPECT_EQ(run(unlock(both, 42)).bytes, unlocked.bytes);
 }
 
+TEST_F(LockOwners4, WhoIsForgottenWhileARequestRunsIsSomebodyElseAfter) {
+  nfs4::OwnerSequences all;
+  const nfs4::OwnerKey key{1, nfs4::OwnerKind::kLock, "owner"};
+  const std::uint64_t first = all.get(key)->generation;
+  EXPECT_EQ(all.get(key)->generation, first);
+  all.forget(key);
+  EXPECT_GT(all.get(key)->generation, first);
+  const std::uint64_t second = all.get(key)->generation;
+  all.start_over(*all.get(key));
+  EXPECT_GT(all.get(key)->generation, second);
+}
+
+TEST_F(LockOwners4, IdleOwnersMakeRoom) {
+  nfs4::OwnerSequences all;
+  for (std::size_t i = 0; i < nfs4::OwnerSequences::kMostPerClient; ++i)
+    ASSERT_NE(all.get({1, nfs4::OwnerKind::kOpen, std::to_string(i)}), nullptr);
+  EXPECT_TRUE(all.is_full(1));
+  EXPECT_EQ(all.get({1, nfs4::OwnerKind::kOpen, "more"}), nullptr);
+  EXPECT_NE(all.get({2, nfs4::OwnerKind::kOpen, "another client's"}), nullptr);
+  all.get({1, nfs4::OwnerKind::kOpen, "7"})->running = true;
+  all.forget_idle(1, [](const nfs4::OwnerKey& owner) { return owner.name == "8"; });
+  for (const char* kept : {"7", "8"})
+    EXPECT_NE(all.find({1, nfs4::OwnerKind::kOpen, kept}), nullptr);
+  EXPECT_EQ(all.find({1, nfs4::OwnerKind::kOpen, "9"}), nullptr);
+  EXPECT_FALSE(all.is_full(1));
+}
+
 TEST_F(LockOwners4, ALockOwnerIsOfTheClientWhoseOpenItIs) {
   EXPECT_EQ(run(first_lock(3, 1, client_ + 12345)).status, NFS4ERR_STALE_CLIENTID);
   EXPECT_EQ(run(first_lock(3, 1, client_)).status, NFS4_OK) << "the error used no number up";

@@ -75,6 +75,22 @@ TEST_F(SessionTableTest, AClientHasNoMoreThanItMay) {
   EXPECT_NE(create(1), nullptr);
 }
 
+TEST_F(SessionTableTest, AllSlotsTogetherAreBounded) {
+  SessionTable table(7, {.sessions_per_client = 1000, .slots = 100});
+  std::size_t sum = 0;
+  for (std::uint32_t granted = 0; (granted = table.slots_for(64)) != 0; sum += granted) {
+    ChannelAttributes fore = kMost;
+    fore.max_requests = granted;
+    ASSERT_NE(table.create(client_, fore, kMost, 1, false, {}), nullptr);
+  }
+  EXPECT_EQ(sum, 100u);
+  ChannelAttributes one = kMost;
+  one.max_requests = 1;
+  EXPECT_EQ(table.create(client_, one, kMost, 1, false, {}), nullptr);
+  table.end_client(client_);
+  EXPECT_EQ(table.slots_for(64), 50u);
+}
+
 TEST_F(SessionTableTest, ConnectionsComeAndGo) {
   Session* session = create(1);
   EXPECT_THAT(session->connections, ElementsAre(1u));
