@@ -69,7 +69,10 @@ nfsstat4 write(Compound& compound, const xdr::WRITE4args& args, xdr::WRITE4res& 
   std::size_t written = 0;
   int error = call.server().files.data_fd(*file.file, call.caller(), kRightWrite, before, &fd);
   if (error == 0) {
-    file.file->unstable.store(true, std::memory_order_release);
+    // Otherwise the reply waits for the sync, and holds the descriptor until then.
+    if (args.stable == xdr::stable_how4::UNSTABLE4) {
+      file.file->unstable.store(true, std::memory_order_release);
+    }
     error = write_data(fd, args.data.bytes, args.offset, &written);
   }
   scope.finish();

@@ -97,6 +97,8 @@ EXCEPTIONS = [
     ("[045]-knfsd-*", "inline-1024", "knfsd's sysctl max_req_size takes no less than 4096"),
     ("*-kernel-4.*", "locks", None),
     ("*-kernel-4.*", "acl", None),
+    ("*-kernel-4.*", "delegations", None),
+    ("*", "delegations", "version 3 has no delegations"),
     ("*", "acl", "version 3 has no ACLs but by the side protocol NFSACL, which nfs-rdmad does not speak"),
     ("*", "locks", "version 3 has locks by NLM only, which nfs-rdmad does not speak; mounts are nolock"),
 ]

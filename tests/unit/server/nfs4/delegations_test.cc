@@ -176,6 +176,28 @@ TEST_F(DelegationsTest, NoneForThoseWhoCannotHaveIt) {
             open_delegation_type4::OPEN_DELEGATE_NONE);
 }
 
+TEST_F(DelegationsTest, AFileThatWasJustWrittenIsGivenOnceItIsOnTheDisk) {
+  harness_.session = other_;
+  const Open4 made = harness_.open(harness_.root(), "new");
+  ASSERT_EQ(made.status, NFS4_OK);
+  ASSERT_EQ(harness_.write(made, 0, "x", xdr::stable_how4::FILE_SYNC4), NFS4_OK);
+  ASSERT_EQ(harness_.close(made), NFS4_OK);
+  const auto type_of = [](const Reply4& reply) {
+    return reply.get<OP_OPEN>().resok4.delegation.delegation_type;
+  };
+  EXPECT_EQ(type_of(open(holder_, xdr::OPEN4_SHARE_ACCESS_READ, "new")),
+            open_delegation_type4::OPEN_DELEGATE_READ);
+  const Open4 dirty = harness_.open(harness_.root(), "dirty");
+  ASSERT_EQ(harness_.write(dirty, 0, "x"), NFS4_OK);
+  ASSERT_EQ(harness_.close(dirty), NFS4_OK);
+  EXPECT_EQ(type_of(open(holder_, xdr::OPEN4_SHARE_ACCESS_READ, "dirty")),
+            open_delegation_type4::OPEN_DELEGATE_NONE);
+  EXPECT_EQ(harness_.on<OP_COMMIT>(dirty.handle).status, NFS4_OK);
+  EXPECT_EQ(type_of(open(holder_, xdr::OPEN4_SHARE_ACCESS_READ, "dirty")),
+            open_delegation_type4::OPEN_DELEGATE_READ);
+  other_ = harness_.session;
+}
+
 TEST_F(DelegationsTest, NoneWhileAProcessOfThisMachineWrites) {
   const UniqueFd writer(::open(harness_.path("file").c_str(), O_WRONLY | O_CLOEXEC));
   ASSERT_TRUE(writer);
