@@ -126,10 +126,10 @@ void for_all_lists(const std::vector<Ace>& kinds, std::size_t length,
   extend();
 }
 
-std::vector<Ace> kinds(const std::vector<Ace>& whos, const std::vector<std::uint32_t>& masks,
+std::vector<Ace> kinds(const std::vector<Ace>& names, const std::vector<std::uint32_t>& masks,
                        const std::vector<std::uint32_t>& flags = {0}) {
   std::vector<Ace> out;
-  for (const Ace& who : whos) {
+  for (const Ace& who : names) {
     for (std::uint32_t mask : masks) {
       for (std::uint32_t flag : flags) {
         out.push_back({kAllow, flag, mask, who.who, who.id});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What clients hold on the server ends when it should: descriptors of files, opens, clients.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 
@@ -83,6 +84,28 @@ TEST_F(HeldFiles, AnOpenWhoseFileCannotBeCutIsNone) {
   EXPECT_EQ(harness_.run(Operations4().putfh(harness_.root()).add<OP_OPEN>(args)).status,
             NFS4ERR_FBIG);
   EXPECT_EQ(opens_of(harness_.session.client), 0u);
+}
+
+/// What cannot be synced for want of a descriptor is not acknowledged.
+TEST_F(HeldFiles, WithoutDescriptorsNothingIsSaidToBeDurable) {
+  const Open4 file = harness_.open(harness_.root(), "file");
+  ASSERT_EQ(harness_.close(file), NFS4_OK);
+  // In the cache again, and without a descriptor that fsync takes.
+  harness_.server().files.forget(file.handle);
+  EXPECT_EQ(harness_.run(Operations4().putfh(file.handle)).status, NFS4_OK);
+  xdr::SETATTR4args mode;
+  std::array<std::byte, 4> value{};
+  store_be32(value.data(), 0600);
+  mode.obj_attributes.attrmask.set(xdr::fattr4_number::FATTR4_MODE);
+  mode.obj_attributes.attr_vals = value;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const nfsstat4 status = harness_.on<OP_SETATTR>(file.handle, mode).status;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_NE(status, NFS4_OK);
+  EXPECT_EQ(harness_.on<OP_SETATTR>(file.handle, mode).status, NFS4_OK);
 }
 
 TEST_F(HeldFiles, AClientThatNobodyMissesIsForgottenAfterADay) {
