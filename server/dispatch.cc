@@ -62,8 +62,11 @@ Dispatcher::~Dispatcher() {
   NFSRDMA_CHECK(outstanding_ == 0);
 }
 
-void Dispatcher::on_connection_opened(ServerConnection&) {
+void Dispatcher::on_connection_opened(ServerConnection& connection) {
   ++connections_;
+  if (shared_.server != nullptr && shared_.server->nfs4 != nullptr) {
+    shared_.server->nfs4->connection_opened(connection);
+  }
 }
 void Dispatcher::on_connection_closed(ServerConnection& connection) {
   --connections_;

@@ -76,11 +76,10 @@ int check_acls(const NewAttributes& values, int path_fd, mode_t mode) {
   return can ? 0 : kNoSuchAttribute;
 }
 
-int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values) {
-  const mode_t kind = object.attributes.st_mode;
-  const bool is_link = S_ISLNK(kind);
-  if (const int error = check_acls(values, object.file->path_fd(), kind)) return error;
-  if (const int error = call.may_change(*object.file)) return error;
+namespace {
+
+int change_attributes(FileCall& call, Resolved& object, const NewAttributes& values) {
+  const bool is_link = S_ISLNK(object.attributes.st_mode);
   if (values.size) {
     if (const int error = set_size(call, object, *values.size)) return error;
   }
@@ -96,6 +95,19 @@ int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values
     if (const int error = set_acls(object, *values.acls)) return error;
   }
   return values.sets_times() ? set_times(object, values) : 0;
+}
+
+}  // namespace
+
+int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values) {
+  const mode_t kind = object.attributes.st_mode;
+  if (const int error = check_acls(values, object.file->path_fd(), kind)) return error;
+  if (const int error = call.may_change(*object.file)) return error;
+  const int error = change_attributes(call, object, values);
+  // Who was promised meanwhile that nothing changes may have seen what was before, and is asked to
+  // give that up; who comes later sees the change.
+  (void)call.may_change(*object.file);
+  return error;
 }
 
 int set_initial_attributes(FileCall& call, Resolved& object, const NewAttributes& values,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/delegations.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -11,13 +13,20 @@ namespace nfsrdma::nfs4 {
 namespace {
 
 constexpr Duration kTick = std::chrono::seconds(1);
-/// Before the kernel takes a lease away by itself the delegation has to be revoked.
-constexpr Duration kMargin = std::chrono::seconds(5);
+/// Each delegation costs a descriptor, of those that the descriptor cache leaves.
+DelegationTable::Limits limits() {
+  DelegationTable::Limits out;
+  rlimit descriptors{};
+  if (::getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
+    out.all = std::min<std::size_t>(out.all, descriptors.rlim_cur / 16);
+  }
+  return out;
+}
 
 }  // namespace
 
 Delegations::Delegations(ServerState& state, std::uint32_t boot)
-    : state_(state), table_(boot, {}), recaller_(state) {}
+    : state_(state), table_(boot, limits()), recaller_(state) {}
 
 Result<void> Delegations::start() {
   NFSRDMA_TRY(leases_, KernelLeases::create([this](std::uint64_t key) { on_break(key); }));
@@ -53,9 +62,9 @@ Stateid Delegations::give(ClientId client, const FileKey& file, ByteSpan handle,
   return table_.stateid_of(made);
 }
 
+/// The delegation has to be revoked before the kernel takes its lease away by itself.
 TimePoint Delegations::deadline() const {
-  const Duration patience =
-      std::max<Duration>(KernelLeases::break_time() - kMargin, std::chrono::seconds(1));
+  const Duration patience = KernelLeases::break_time() * 2 / 3;
   return state_.now() + std::min<Duration>(patience, state_.lease());
 }
 

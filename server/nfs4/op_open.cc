@@ -246,7 +246,9 @@ nfsstat4 enter_state(Opening& opening) {
   }
   const bool disturbs = (opening.share.access & kShareWrite) != 0 ||
                         (opening.share.deny & kShareRead) != 0 || opening.truncate;
-  if (disturbs && state.delegations.recall(key, client->id)) return NFS4ERR_DELAY;
+  // The client's own as well when the file is to be cut: its lease would stand against that.
+  const ClientId own = opening.truncate ? 0 : client->id;
+  if (disturbs && state.delegations.recall(key, own)) return NFS4ERR_DELAY;
   auto answer = state.opens.open(compound.asker(), opening.owner, key, opening.share);
   if (answer.status == OpenStates::Status::kShareDenied &&
       state.end_expired(state.opens.in_the_way(compound.asker(), key, opening.share))) {

@@ -33,11 +33,15 @@ constexpr std::uint32_t kSessionFlags = xdr::CREATE_SESSION4_FLAG_PERSIST |
                                         xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN |
                                         xdr::CREATE_SESSION4_FLAG_CONN_RDMA;
 
-/// Nothing when the client offers no security for callbacks that we have.
+/// A recall with a handle of 128 bytes and a credential of usual length.
+constexpr std::uint32_t kSmallestCallback = 512;
+
+/// Nothing when the client takes no messages of that length, or offers no security that we have.
 std::optional<BackChannel> make_back_channel(
     const Compound& compound, std::uint32_t program,
-    const xdr::EncodedArray<xdr::callback_sec_parms4>& security, std::uint32_t slots) {
-  BackChannel out{{}, CallbackSlots(slots)};
+    const xdr::EncodedArray<xdr::callback_sec_parms4>& security, const ChannelAttributes& back) {
+  if (back.max_request < kSmallestCallback) return std::nullopt;
+  BackChannel out{{}, CallbackSlots(back.max_requests)};
   out.target.program = program;
   out.target.minor_version = compound.minor_version();
   if (!choose_callback_security(security, &out.target)) return std::nullopt;
@@ -45,7 +49,7 @@ std::optional<BackChannel> make_back_channel(
 }
 
 bool can_call_back(Compound& compound) {
-  return compound.request().call->connection().max_backward_call() >= kSmallestMessage;
+  return compound.request().call->connection().max_backward_call() >= kSmallestCallback;
 }
 
 /// Makes the session of a confirmed client; res.status says whether.
@@ -54,7 +58,7 @@ void make_session(Compound& compound, Client& client, const xdr::CREATE_SESSION4
                   xdr::CREATE_SESSION4res& res) {
   ServerState& state = compound.state();
   std::optional<BackChannel> back_channel =
-      make_back_channel(compound, args.csa_cb_program, args.csa_sec_parms, back.max_requests);
+      make_back_channel(compound, args.csa_cb_program, args.csa_sec_parms, back);
   const bool call_back_here = (args.csa_flags & xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN) != 0 &&
                               back_channel && can_call_back(compound);
   const Session* session = state.sessions.create(client, fore, back, compound.connection(),
@@ -69,7 +73,6 @@ void make_session(Compound& compound, Client& client, const xdr::CREATE_SESSION4
   res.resok4.csr_flags = 0;
   if (call_back_here) {
     res.resok4.csr_flags = xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
-    state.delegations.recaller().connection_bound(compound.request().call->connection());
   }
   res.resok4.csr_fore_chan_attrs = to_wire(fore);
   res.resok4.csr_back_chan_attrs = to_wire(back);
@@ -91,7 +94,7 @@ void accept(ServerState& state, const Session& session, const xdr::SEQUENCE4args
       res.sr_status_flags |= xdr::SEQ4_STATUS_CB_PATH_DOWN;
     }
   }
-  if (state.delegations.table().has_revoked(session.client->id)) {
+  if (state.delegations.table().has_revoked(session.client->id, state.now())) {
     res.sr_status_flags |= xdr::SEQ4_STATUS_RECALLABLE_STATE_REVOKED;
   }
 }
@@ -110,6 +113,8 @@ nfsstat4 create_session(Compound& compound, const xdr::CREATE_SESSION4args& args
     return NFS4ERR_TOOSMALL;
   }
   std::lock_guard lock(state.mutex);
+  // A session must not begin on a connection that is gone; nobody hears this.
+  if (!state.delegations.recaller().is_open(compound.connection())) return NFS4ERR_DELAY;
   state.sweep_locked();
   fore.max_requests = std::max(1u, state.sessions.slots_for(fore.max_requests));
   // A retry is known by its sequence id alone: it may come by another session, or by none.
@@ -180,8 +185,9 @@ nfsstat4 sequence(Compound& compound, const xdr::SEQUENCE4args& args, xdr::SEQUE
       return status_of(verdict);
   }
   state.clients.renew(*session->client, state.now());
-  if (!session->connections.contains(compound.connection())) {
-    state.sessions.bind(*session, compound.connection(), true, false);
+  if (!session->connections.contains(compound.connection()) &&
+      state.delegations.recaller().is_open(compound.connection())) {
+    state.sessions.use(*session, compound.connection());
   }
   accept(state, *session, args, res.resok4);
   return NFS4_OK;
@@ -194,6 +200,7 @@ nfsstat4 bind_conn_to_session(Compound& compound, const xdr::BIND_CONN_TO_SESSIO
   std::lock_guard lock(state.mutex);
   Session* session = state.sessions.find(args.bctsa_sessid);
   if (session == nullptr) return NFS4ERR_BADSESSION;
+  if (!state.delegations.recaller().is_open(compound.connection())) return NFS4ERR_DELAY;
   const bool fore = args.bctsa_dir != channel_dir_from_client4::CDFC4_BACK;
   bool back = session->back_channel && can_call_back(compound);
   switch (args.bctsa_dir) {
@@ -211,9 +218,6 @@ nfsstat4 bind_conn_to_session(Compound& compound, const xdr::BIND_CONN_TO_SESSIO
       return NFS4ERR_INVAL;
   }
   state.sessions.bind(*session, compound.connection(), fore, back);
-  if (back) {
-    state.delegations.recaller().connection_bound(compound.request().call->connection());
-  }
   state.clients.renew(*session->client, state.now());
   res.resok4.bctsr_sessid = session->id;
   res.resok4.bctsr_dir = !back  ? xdr::channel_dir_from_server4::CDFS4_FORE
@@ -228,8 +232,8 @@ nfsstat4 backchannel_ctl(Compound& compound, const xdr::BACKCHANNEL_CTL4args& ar
   std::lock_guard lock(state.mutex);
   Session* session = state.sessions.find(compound.session());
   if (session == nullptr) return NFS4ERR_BADSESSION;
-  std::optional<BackChannel> wanted = make_back_channel(
-      compound, args.bca_cb_program, args.bca_sec_parms, session->back.max_requests);
+  std::optional<BackChannel> wanted =
+      make_back_channel(compound, args.bca_cb_program, args.bca_sec_parms, session->back);
   if (!wanted) return NFS4ERR_INVAL;
   if (session->back_channel) {
     session->back_channel->target = std::move(wanted->target);

@@ -35,6 +35,7 @@ nfsstat4 change_xattr(Compound& compound, std::string_view name, Change change,
   ChangeScope scope(compound.server(), object);
   const int error = change(*object.file);
   scope.finish();
+  (void)call.may_change(*object.file);  // as in set_attributes()
   call.server().files.note_own_change(*object.file, before, object.attributes);
   if (error != 0) return status_of_errno(error);
   *info = change_info(scope);

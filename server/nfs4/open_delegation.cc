@@ -51,7 +51,12 @@ bool reopen_unwritten(Compound& compound, CurrentHandle& file) {
   again.handle = file.handle;
   again.parts = file.parts;
   FileCall call(compound.server(), compound.request());
-  if (compound.enter(call, again, Use::kLook) != xdr::nfsstat4::NFS4_OK) return false;
+  // Not by compound.enter(): the OPEN is done and must not be run again.
+  if (call.admit(again.parts, Use::kLook) != 0 ||
+      compound.server().resolver.open(call.exported(), again.handle, again.parts, &again.object) !=
+          0) {
+    return false;
+  }
   if (compound.current.object.file && file_key(*compound.current.object.file) == key) {
     compound.current = again.copy();
   }

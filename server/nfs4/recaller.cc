@@ -39,6 +39,7 @@ class Recaller::Sent final : public BackwardCall {
   Recaller& recaller;
   const std::uint64_t key;
   DelegationNumber number = 0;
+  ClientId client = 0;
   Stateid stateid;
   std::vector<std::byte> handle;
   ConnectionId connection = 0;
@@ -51,7 +52,7 @@ class Recaller::Sent final : public BackwardCall {
 Recaller::Recaller(ServerState& state) : state_(state) {}
 Recaller::~Recaller() = default;
 
-void Recaller::connection_bound(ServerConnection& connection) {
+void Recaller::connection_opened(ServerConnection& connection) {
   connections_[connection.id] = &connection;
 }
 
@@ -61,6 +62,7 @@ void Recaller::begin(DelegationNumber number) {
 
 void Recaller::tick() {
   const TimePoint now = state_.now();
+  waiting_.clear();  // all that is due is tried again now
   for (auto next = recalls_.begin(); next != recalls_.end();) {
     auto& [number, recall] = *next;
     const Delegation* delegation = state_.delegations.table().find(number);
@@ -82,9 +84,13 @@ void Recaller::send(DelegationNumber number, Recall& recall) {
   const auto connection = connections_.find(session->backchannel.back());
   if (connection == connections_.end()) return;
   const auto ticket = session->back_channel->slots.take();
-  if (!ticket) return;
+  if (!ticket) {
+    waiting_[delegation->client].push_back(number);
+    return;
+  }
   auto sent = std::make_unique<Sent>(*this, ++last_key_);
   sent->number = number;
+  sent->client = delegation->client;
   sent->stateid = state_.delegations.table().stateid_of(*delegation);
   sent->handle = delegation->handle;
   sent->connection = connection->first;
@@ -101,6 +107,21 @@ void Recaller::send(DelegationNumber number, Recall& recall) {
   // While it is in connections_ its loop has not ended.
   connection->second->loop().post([this, key = sent->key] { transmit(key); });
   sent_.emplace(sent->key, std::move(sent));
+}
+
+/// A slot of the client's has become free.
+void Recaller::send_waiting(ClientId client) {
+  const auto its = waiting_.find(client);
+  if (its == waiting_.end()) return;
+  while (!its->second.empty()) {
+    const DelegationNumber number = its->second.front();
+    its->second.pop_front();
+    const auto recall = recalls_.find(number);
+    if (recall == recalls_.end() || recall->second.under_way || recall->second.understood) continue;
+    send(number, recall->second);
+    break;
+  }
+  if (its->second.empty()) waiting_.erase(its);
 }
 
 void Recaller::transmit(std::uint64_t key) {
@@ -178,6 +199,7 @@ void Recaller::completed(Sent& sent) {
       done = std::move(sent_.at(sent.key));
       sent_.erase(sent.key);
       if (recall != recalls_.end()) recall->second.under_way = false;
+      send_waiting(done->client);
     }
   }
   if (again) transmit(sent.key);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 
@@ -25,9 +26,11 @@ class Recaller {
   explicit Recaller(ServerState& state);
   ~Recaller();
 
-  /// The client of `connection` may be called back there.
-  void connection_bound(ServerConnection& connection);
+  /// All connections, from their first moment to their last: a call may outlive its connection, and
+  /// must not bind what is gone.
+  void connection_opened(ServerConnection& connection);
   void connection_lost(ConnectionId connection) { connections_.erase(connection); }
+  bool is_open(ConnectionId connection) const { return connections_.contains(connection); }
 
   /// The delegation was recalled.
   void begin(DelegationNumber number);
@@ -43,6 +46,7 @@ class Recaller {
     TimePoint next{};
   };
   void send(DelegationNumber number, Recall& recall);
+  void send_waiting(ClientId client);
   // Without the mutex, on the loop of the call's connection:
   void transmit(std::uint64_t key);
   void completed(Sent& sent);
@@ -52,6 +56,8 @@ class Recaller {
   ServerState& state_;
   std::map<ConnectionId, ServerConnection*> connections_;
   std::map<DelegationNumber, Recall> recalls_;
+  /// Those that no slot was free for, by client.
+  std::map<ClientId, std::deque<DelegationNumber>> waiting_;
   std::uint64_t last_key_ = 0;
   std::map<std::uint64_t, std::unique_ptr<Sent>> sent_;
 };

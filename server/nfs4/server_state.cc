@@ -225,6 +225,11 @@ std::shared_ptr<const PseudoFs> ServerState::pseudo_fs(const ExportSnapshot& exp
   return pseudo_fs_;
 }
 
+void ServerState::connection_opened(ServerConnection& connection) {
+  std::lock_guard lock(mutex);
+  delegations.recaller().connection_opened(connection);
+}
+
 void ServerState::connection_lost(ConnectionId connection) {
   std::lock_guard lock(mutex);
   sessions.connection_lost(connection);

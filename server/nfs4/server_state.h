@@ -106,6 +106,7 @@ class ServerState {
   std::shared_ptr<const PseudoFs> pseudo_fs(const ExportSnapshot& exports);
   OwnerNames& owner_names() { return owner_names_; }
 
+  void connection_opened(ServerConnection& connection);
   void connection_lost(ConnectionId connection);
 
  private:

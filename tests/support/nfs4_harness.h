@@ -134,6 +134,7 @@ inline void Nfs4Harness::start() {
   std::string why;
   server_->serve_nfs4(nfs4::ServerState::create(state, &why));
   ASSERT_NE(server_->nfs4, nullptr) << why;
+  server_->nfs4->connection_opened(connection_);
   load_exports();
 }
 

@@ -14,6 +14,7 @@ namespace {
 constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 constexpr std::uint32_t kSeqid = 1;  // a delegation never changes
 constexpr std::size_t kMostWanted = 1024;
+constexpr Duration kToldOfRevoked = std::chrono::minutes(10);
 
 std::uint64_t number_in(const Stateid& stateid) {
   std::uint64_t number = 0;
@@ -36,7 +37,7 @@ Stateid DelegationTable::stateid_of(const Delegation& delegation) const {
 }
 
 bool DelegationTable::may_grant(ClientId client, const FileKey& file, TimePoint now) const {
-  if (live_ >= limits_.all) return false;
+  if (all_.size() >= limits_.all) return false;
   if (const auto its = by_client_.find(client); its != by_client_.end()) {
     if (its->second.live.size() >= limits_.per_client ||
         its->second.revoked.size() >= limits_.revoked_per_client) {
@@ -72,7 +73,7 @@ void DelegationTable::begin_recall(Delegation& delegation, TimePoint deadline) {
   NFSRDMA_CHECK(delegation.phase == Delegation::Phase::kHeld);
   delegation.phase = Delegation::Phase::kRecalled;
   delegation.deadline = deadline;
-  ++recalled_;
+  recalled_.insert(delegation.number);
   // Too many to remember: the worst is that one is given and recalled again.
   if (wanted_by_others_.size() >= kMostWanted) wanted_by_others_.clear();
   wanted_by_others_[delegation.file] = deadline;
@@ -103,7 +104,7 @@ bool DelegationTable::recall_one(DelegationNumber number, TimePoint deadline) {
 
 /// Nothing is promised any more; who wants the file may have it.
 void DelegationTable::leave_file(Delegation& delegation) {
-  if (delegation.phase == Delegation::Phase::kRecalled) --recalled_;
+  recalled_.erase(delegation.number);
   --live_;
   const auto its = by_file_.find(delegation.file);
   its->second.erase(delegation.number);
@@ -111,29 +112,21 @@ void DelegationTable::leave_file(Delegation& delegation) {
   by_client_.at(delegation.client).live.erase(delegation.number);
 }
 
-void DelegationTable::revoke(Delegation& delegation) {
+void DelegationTable::revoke(Delegation& delegation, TimePoint now) {
   leave_file(delegation);
   delegation.phase = Delegation::Phase::kRevoked;
-  by_client_.at(delegation.client).revoked.insert(delegation.number);
+  PerClient& its = by_client_.at(delegation.client);
+  its.revoked.insert(delegation.number);
+  its.last_revoked = now;
 }
 
 std::vector<DelegationNumber> DelegationTable::revoke_due(TimePoint now) {
   std::vector<DelegationNumber> out;
-  if (recalled_ == 0) return out;
-  for (auto& [number, delegation] : all_) {
-    if (delegation.phase != Delegation::Phase::kRecalled || now < delegation.deadline) continue;
-    revoke(delegation);
-    out.push_back(number);
+  for (const DelegationNumber number : recalled_) {
+    if (now >= all_.at(number).deadline) out.push_back(number);
   }
-  return out;
-}
-
-std::vector<DelegationNumber> DelegationTable::revoke_all_of(ClientId client) {
-  const auto its = by_client_.find(client);
-  if (its == by_client_.end()) return {};
-  const std::vector<DelegationNumber> out(its->second.live.begin(), its->second.live.end());
   for (const DelegationNumber number : out)
-    revoke(all_.at(number));
+    revoke(all_.at(number), now);
   return out;
 }
 
@@ -206,18 +199,20 @@ DelegationTable::Status DelegationTable::may_access(ClientId client, const State
 }
 
 std::vector<DelegationNumber> DelegationTable::end_client(ClientId client) {
-  std::vector<DelegationNumber> out = revoke_all_of(client);
   const auto its = by_client_.find(client);
-  if (its == by_client_.end()) return out;
-  const std::set<DelegationNumber> revoked = its->second.revoked;
-  for (const DelegationNumber number : revoked)
+  if (its == by_client_.end()) return {};
+  const std::vector<DelegationNumber> live(its->second.live.begin(), its->second.live.end());
+  std::vector<DelegationNumber> all(its->second.revoked.begin(), its->second.revoked.end());
+  all.insert(all.end(), live.begin(), live.end());
+  for (const DelegationNumber number : all)
     erase(all_.at(number));
-  return out;
+  return live;
 }
 
-bool DelegationTable::has_revoked(ClientId client) const {
+bool DelegationTable::has_revoked(ClientId client, TimePoint now) const {
   const auto its = by_client_.find(client);
-  return its != by_client_.end() && !its->second.revoked.empty();
+  return its != by_client_.end() && !its->second.revoked.empty() &&
+         now - its->second.last_revoked < kToldOfRevoked;
 }
 
 std::set<ClientId> DelegationTable::holders(const FileKey& file, ClientId by) const {

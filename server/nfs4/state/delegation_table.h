@@ -43,7 +43,7 @@ struct Delegation {
 class DelegationTable {
  public:
   struct Limits {
-    std::size_t all = 4096;  // each costs a descriptor
+    std::size_t all = 4096;  // each costs a descriptor; those that are revoked count as well
     std::size_t per_client = 2048;
     std::size_t revoked_per_client = 4096;
   };
@@ -71,8 +71,6 @@ class DelegationTable {
   bool recall_one(DelegationNumber number, TimePoint deadline);
   /// Those whose time is over are revoked, and named.
   std::vector<DelegationNumber> revoke_due(TimePoint now);
-  /// All of a client that were not given back are revoked.
-  std::vector<DelegationNumber> revoke_all_of(ClientId client);
 
   /// Null when it is no more.
   const Delegation* find(DelegationNumber number) const;
@@ -89,31 +87,33 @@ class DelegationTable {
   /// The client is gone: those that it still held, which are no more.
   std::vector<DelegationNumber> end_client(ClientId client);
 
-  /// SEQ4_STATUS_RECALLABLE_STATE_REVOKED.
-  bool has_revoked(ClientId client) const;
+  /// SEQ4_STATUS_RECALLABLE_STATE_REVOKED. Not for ever: a client that never knew of one, since the
+  /// OPEN's reply was lost, will not free it.
+  bool has_revoked(ClientId client, TimePoint now) const;
   /// Clients other than `by` that were promised something of the file.
   std::set<ClientId> holders(const FileKey& file, ClientId by) const;
   bool has_file(const FileKey& file) const { return by_file_.contains(file); }
   std::size_t holds(ClientId client) const;
   /// Held or recalled.
   std::size_t size() const { return live_; }
-  std::size_t recalled() const { return recalled_; }
+  std::size_t recalled() const { return recalled_.size(); }
 
  private:
   struct PerClient {
     std::set<DelegationNumber> live, revoked;
+    TimePoint last_revoked{};
   };
   Delegation* find(ClientId client, const Stateid& stateid, Status* status);
   void begin_recall(Delegation& delegation, TimePoint deadline);
   void leave_file(Delegation& delegation);
-  void revoke(Delegation& delegation);
+  void revoke(Delegation& delegation, TimePoint now);
   void erase(Delegation& delegation);
 
   const std::uint32_t boot_;
   const Limits limits_;
   std::uint64_t last_number_ = 0;
   std::size_t live_ = 0;
-  std::size_t recalled_ = 0;
+  std::set<DelegationNumber> recalled_;
   std::map<DelegationNumber, Delegation> all_;
   std::map<FileKey, std::set<DelegationNumber>> by_file_;  // held or recalled
   std::map<ClientId, PerClient> by_client_;

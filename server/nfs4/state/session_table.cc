@@ -82,6 +82,11 @@ void SessionTable::bind(Session& session, ConnectionId connection, bool fore, bo
   by_connection_[connection].insert(&session);
 }
 
+void SessionTable::use(Session& session, ConnectionId connection) {
+  session.connections.insert(connection);
+  by_connection_[connection].insert(&session);
+}
+
 SessionTable::Status SessionTable::destroy(const SessionId& id, ConnectionId connection,
                                            bool own_request) {
   Session* session = find(id);

@@ -82,6 +82,8 @@ class SessionTable {
   Session* to_call_back(ClientId client) const;
   /// BIND_CONN_TO_SESSION. With `back`, a back channel that failed is tried again.
   void bind(Session& session, ConnectionId connection, bool fore, bool back);
+  /// SEQUENCE came by a connection that is not in session.connections yet.
+  void use(Session& session, ConnectionId connection);
   /// DESTROY_SESSION, asked by way of `connection`, which has to be one of its own. `own_request`:
   /// it comes in a SEQUENCE of this very session, which is the only request that may run.
   Status destroy(const SessionId& id, ConnectionId connection, bool own_request);

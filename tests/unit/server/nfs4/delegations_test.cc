@@ -419,6 +419,69 @@ TEST_F(DelegationsTest, ARefusedSequenceIsMended) {
   EXPECT_EQ(give_back(), NFS4_OK);
 }
 
+/// A call can outlive its connection: nothing of that is bound any more.
+TEST_F(DelegationsTest, WhatIsGoneIsNotBound) {
+  take_delegation();
+  const std::uint64_t id = harness_.connection().id;
+  harness_.state().connection_lost(id);
+  const auto bound = harness_.run_bare(Operations4().add<OP_BIND_CONN_TO_SESSION>(
+      {holder_.id, xdr::channel_dir_from_client4::CDFC4_BACK_OR_BOTH, false}));
+  EXPECT_EQ(bound.status, NFS4ERR_DELAY);
+  EXPECT_EQ(sequence_flags(holder_),
+            xdr::SEQ4_STATUS_CB_PATH_DOWN | xdr::SEQ4_STATUS_CB_PATH_DOWN_SESSION);
+  EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
+  EXPECT_TRUE(is_quiet());
+  {
+    std::lock_guard lock(harness_.state().mutex);
+    EXPECT_TRUE(harness_.state().sessions.find(holder_.id)->connections.empty());
+  }
+  harness_.state().connection_opened(harness_.connection());
+  EXPECT_EQ(give_back(), NFS4_OK);
+}
+
+/// More recalls than the client has slots for go out as slots become free.
+TEST_F(DelegationsTest, RecallsWaitForSlotsAndForNothingElse) {
+  harness_.session = other_;
+  std::vector<Open4> files;
+  for (int i = 0; i < 10; ++i) {
+    const std::string name = "file " + std::to_string(i);
+    files.push_back(harness_.open(harness_.root(), name));
+    ASSERT_EQ(harness_.close(files.back()), NFS4_OK);
+    ASSERT_EQ(open(holder_, xdr::OPEN4_SHARE_ACCESS_READ, name)
+                  .get<OP_OPEN>()
+                  .resok4.delegation.delegation_type,
+              open_delegation_type4::OPEN_DELEGATE_READ);
+  }
+  other_ = harness_.session;
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(open(other_, xdr::OPEN4_SHARE_ACCESS_WRITE, "file " + std::to_string(i)).status,
+              NFS4ERR_DELAY);
+  }
+  EXPECT_EQ(calls().size(), 4u) << "as many as the client has slots";
+  for (int i = 0; i < 10; ++i)
+    answer();
+  EXPECT_TRUE(is_quiet());
+}
+
+TEST_F(DelegationsTest, ADelegationOfOnesOwnIsRecalledBeforeTheFileIsCut) {
+  take_delegation();
+  std::array<std::byte, 8> size{};
+  xdr::OPEN4args args;
+  args.share_access = xdr::OPEN4_SHARE_ACCESS_WRITE;
+  args.owner = {holder_.client, as_bytes(std::string_view("owner"))};
+  args.claim.file = "file";
+  args.openhow.opentype = xdr::opentype4::OPEN4_CREATE;
+  args.openhow.how.createattrs.attrmask.set(xdr::fattr4_number::FATTR4_SIZE);
+  args.openhow.how.createattrs.attr_vals = size;
+  const Operations4 cut = Operations4().putfh(harness_.root()).add<OP_OPEN>(args);
+  EXPECT_EQ(harness_.run(holder_, cut).status, NFS4ERR_DELAY);
+  answer();
+  EXPECT_EQ(give_back(), NFS4_OK);
+  const Reply4 reply = harness_.run(holder_, cut);
+  ASSERT_EQ(reply.status, NFS4_OK);
+  EXPECT_EQ(reply.get<OP_OPEN>().resok4.stateid.seqid, 2u) << "the refused one left nothing";
+}
+
 TEST_F(DelegationsTest, WhichWayAConnectionIsBound) {
   using Asked = xdr::channel_dir_from_client4;
   using Got = xdr::channel_dir_from_server4;

@@ -106,7 +106,8 @@ TEST_F(DelegationTableTest, WhatIsNotGivenBackIsRevoked) {
   EXPECT_THAT(table_.revoke_due(now_ + seconds(99)), IsEmpty());
   recall(kB);
   EXPECT_FALSE(in_the_way_);
-  EXPECT_TRUE(table_.has_revoked(kA));
+  EXPECT_TRUE(table_.has_revoked(kA, now_ + seconds(50)));
+  EXPECT_FALSE(table_.has_revoked(kA, now_ + seconds(7000))) << "told long enough";
   EXPECT_EQ(table_.test(kA, a), Status::kRevoked);
   EXPECT_EQ(table_.may_access(kA, a, "file", kShareRead), Status::kRevoked);
   EXPECT_EQ(give_back(kA, a), Status::kRevoked);
@@ -114,7 +115,7 @@ TEST_F(DelegationTableTest, WhatIsNotGivenBackIsRevoked) {
   EXPECT_EQ(table_.free(kA, kept), Status::kLocksHeld) << "not revoked";
   EXPECT_EQ(table_.free(kA, a), Status::kOk);
   EXPECT_EQ(table_.free(kA, a), Status::kBadStateid);
-  EXPECT_FALSE(table_.has_revoked(kA));
+  EXPECT_FALSE(table_.has_revoked(kA, now_ + seconds(50)));
   EXPECT_EQ(table_.holds(kA), 1u);
 }
 
@@ -154,6 +155,8 @@ TEST_F(DelegationTableTest, NoMoreThanThereMayBe) {
   recall(0, "2");
   table_.revoke_due(now_ + seconds(40));
   EXPECT_FALSE(table_.may_grant(kA, "4", now_));
+  EXPECT_FALSE(table_.may_grant(kC, "4", now_)) << "what is revoked counts until it is freed";
+  table_.end_client(kA);
   EXPECT_TRUE(table_.may_grant(kC, "4", now_));
 }
 
