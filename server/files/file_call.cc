@@ -105,10 +105,13 @@ int FileCall::may_change(const Resolved& directory, const char* name) {
 
 bool FileCall::wait_for(Resolved& object) {
   int fd = server_.files.sync_fd(*object.file);
-  if (fd < 0 && errno == EINVAL) return true;
-  // There is a descriptor that could be synced, but none to be had now (EMFILE): what cannot be
-  // made durable must not be acknowledged as if it were. The sync of that number fails.
-  if (fd < 0) fd = std::numeric_limits<int>::max();
+  if (fd < 0) {
+    // There is a descriptor that could be synced, but none to be had now: what cannot be made
+    // durable must not be acknowledged as if it were. The sync of that number fails.
+    const bool for_want_of_one = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+    if (!for_want_of_one) return true;
+    fd = std::numeric_limits<int>::max();
+  }
   for (std::size_t i = 0; i < Request::kMaxDurable; ++i) {
     if (request_.durable_fd[i] == fd) return true;
     if (request_.durable_fd[i] != -1) continue;
