@@ -88,6 +88,7 @@ std::vector<std::byte> message(std::uint32_t xid, const Operations4& operations)
 TEST(CompoundMemory, ThoseThatHoldSomeDoNotWaitForMore) {
   Nfs4Harness nfs;
   std::vector<Session4> sessions;
+  sessions.reserve(5);
   for (int i = 0; i < 5; ++i)
     sessions.push_back(nfs.connect("client " + std::to_string(i)));
   const Open4 file = nfs.open(nfs.root(), "file");
