@@ -26,7 +26,8 @@ struct OwnerKey {
   OwnerKind kind = OwnerKind::kOpen;
   std::string name;
 
-  auto operator<=>(const OwnerKey&) const = default;
+  // clang-tidy takes the 0 that the compiler writes for a pointer.
+  auto operator<=>(const OwnerKey&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct SequencedOwner {

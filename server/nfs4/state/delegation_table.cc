@@ -201,7 +201,7 @@ DelegationTable::Status DelegationTable::may_access(ClientId client, const State
 std::vector<DelegationNumber> DelegationTable::end_client(ClientId client) {
   const auto its = by_client_.find(client);
   if (its == by_client_.end()) return {};
-  const std::vector<DelegationNumber> live(its->second.live.begin(), its->second.live.end());
+  std::vector<DelegationNumber> live(its->second.live.begin(), its->second.live.end());
   std::vector<DelegationNumber> all(its->second.revoked.begin(), its->second.revoked.end());
   all.insert(all.end(), live.begin(), live.end());
   for (const DelegationNumber number : all)

@@ -69,6 +69,7 @@ TEST_F(Compounds, AFailedSyncIsTheErrorOfWhoWantedIt) {
 
 TEST_F(Compounds, EveryCommitOfOneSyncs) {
   std::vector<Open4> files;
+  files.reserve(6);
   for (int i = 0; i < 6; ++i) {
     files.push_back(nfs.open(nfs.root(), "f" + std::to_string(i)));
     ASSERT_EQ(nfs.write(files.back(), 0, "x"), NFS4_OK);
@@ -92,6 +93,7 @@ TEST(CompoundsOnABadDisk, ASyncThatFailsOnTheWayIsNotForgotten) {
   }};
   Nfs4Harness nfs(options);
   std::vector<Open4> files;
+  files.reserve(4);
   for (int i = 0; i < 4; ++i)
     files.push_back(nfs.open(nfs.root(), "f" + std::to_string(i)));
   Operations4 operations;
