@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -89,6 +90,8 @@ struct Request {
   /// fsync makes the change durable; and where in the reply a status is to be patched should that
   /// fail.
   static constexpr std::size_t kMaxDurable = 3;
+  /// Among them: there was no descriptor to be had for one. Its sync fails.
+  static constexpr int kNotToBeSynced = std::numeric_limits<int>::max();
   std::array<int, kMaxDurable> durable_fd{-1, -1, -1};
   bool durable_data_only = false;  // fdatasync is enough
   std::size_t status_mark = 0;     // Encoder mark of the nfsstat3 word

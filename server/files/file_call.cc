@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <limits>
 
 #include "server/group_source.h"
 
@@ -107,10 +106,10 @@ bool FileCall::wait_for(Resolved& object) {
   int fd = server_.files.sync_fd(*object.file);
   if (fd < 0) {
     // There is a descriptor that could be synced, but none to be had now: what cannot be made
-    // durable must not be acknowledged as if it were. The sync of that number fails.
+    // durable must not be acknowledged as if it were.
     const bool for_want_of_one = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
     if (!for_want_of_one) return true;
-    fd = std::numeric_limits<int>::max();
+    fd = Request::kNotToBeSynced;
   }
   for (std::size_t i = 0; i < Request::kMaxDurable; ++i) {
     if (request_.durable_fd[i] == fd) return true;
