@@ -18,6 +18,7 @@
 #include "rpcrdma/base/mountinfo.h"
 #include "server/export_table.h"
 #include "server/vfs/fd_cache.h"
+#include "server/vfs/proc_path.h"
 
 namespace nfsrdma {
 
@@ -59,10 +60,8 @@ std::uint64_t fsid_of(int fd, dev_t device) {
 }
 
 std::string path_of(int fd) {
-  char link[32];
-  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   char target[4097];
-  const ssize_t n = ::readlink(link, target, sizeof target - 1);
+  const ssize_t n = ::readlink(ProcPath(fd).c_str(), target, sizeof target - 1);
   return n < 0 ? std::string() : std::string(target, static_cast<std::size_t>(n));
 }
 

@@ -12,6 +12,7 @@
 
 #include "config/default_paths.h"
 #include "rpcrdma/base/unique_fd.h"
+#include "server/vfs/proc_path.h"
 
 namespace nfsrdma {
 
@@ -86,9 +87,9 @@ Result<HandleCodec::Key> HandleCodec::load_or_create_key(const std::string& stat
     if (fd) return read_key(fd.get());
     if (errno != ENOENT) return system_error("open handle-key");
     NFSRDMA_TRY(UniqueFd fresh, make_key_file(directory.get()));
-    const std::string path = "/proc/self/fd/" + std::to_string(fresh.get());
     // Whoever links first wins; the other reads the winner's in the second round.
-    if (::linkat(AT_FDCWD, path.c_str(), directory.get(), "handle-key", AT_SYMLINK_FOLLOW) != 0 &&
+    if (::linkat(AT_FDCWD, ProcPath(fresh.get()).c_str(), directory.get(), "handle-key",
+                 AT_SYMLINK_FOLLOW) != 0 &&
         errno != EEXIST) {
       return system_error("name handle-key");
     }

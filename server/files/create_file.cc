@@ -9,6 +9,7 @@
 
 #include "server/files/entry_names.h"
 #include "server/files/set_attributes.h"
+#include "server/vfs/proc_path.h"
 
 namespace nfsrdma {
 
@@ -58,8 +59,7 @@ int use_existing(FileCall& call, Resolved& directory, std::string_view name, con
 bool give_name(int fd, int directory, const char* name, bool by_root) {
   if (by_root && ::linkat(fd, "", directory, name, AT_EMPTY_PATH) == 0) return true;
   if (by_root && errno != ENOENT) return false;
-  const std::string path = "/proc/self/fd/" + std::to_string(fd);
-  return ::linkat(AT_FDCWD, path.c_str(), directory, name, AT_SYMLINK_FOLLOW) == 0;
+  return ::linkat(AT_FDCWD, ProcPath(fd).c_str(), directory, name, AT_SYMLINK_FOLLOW) == 0;
 }
 
 /// O_EXCL, with `verifier` as its times from the first moment on. 0 or an errno: EEXIST;

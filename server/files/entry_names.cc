@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "server/files/victim.h"
+#include "server/vfs/proc_path.h"
 
 namespace nfsrdma {
 
@@ -64,10 +65,8 @@ int link_entry(FileCall& call, const Resolved& file, const Resolved& directory,
   if (!directory.file->is_directory()) return ENOTDIR;
   if (file.file->is_directory()) return EPERM;
   if (const int error = call.may_change(*file.file)) return error;
-  char path[32];
-  std::snprintf(path, sizeof path, "/proc/self/fd/%d", file.file->path_fd());
-  return ::linkat(AT_FDCWD, path, directory.file->path_fd(), EntryName(name).c_str(),
-                  AT_SYMLINK_FOLLOW) == 0
+  return ::linkat(AT_FDCWD, ProcPath(file.file->path_fd()).c_str(), directory.file->path_fd(),
+                  EntryName(name).c_str(), AT_SYMLINK_FOLLOW) == 0
              ? 0
              : errno;
 }

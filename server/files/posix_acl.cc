@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/files/posix_acl.h"
+#include "server/vfs/proc_path.h"
 
 #include <sys/xattr.h>
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 
 namespace nfsrdma {
 
@@ -28,17 +28,6 @@ enum Tag : std::uint16_t {
   kGroup = 0x08,
   kMask = 0x10,
   kOther = 0x20,
-};
-
-/// The kernel takes no O_PATH descriptor for these calls. The path is a link that leads to the
-/// object itself, a symbolic link not excepted.
-class ProcPath {
- public:
-  explicit ProcPath(int fd) { std::snprintf(text_, sizeof text_, "/proc/self/fd/%d", fd); }
-  const char* c_str() const { return text_; }
-
- private:
-  char text_[32];
 };
 
 void put(std::vector<std::byte>& to, std::uint32_t value, int bytes) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/files/set_attributes.h"
+#include "server/vfs/proc_path.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <limits>
 
 namespace nfsrdma {
@@ -36,9 +36,7 @@ int set_owner(const Resolved& object, const NewAttributes& values) {
 int change_mode(int fd, std::uint32_t mode) {
   if (::fchmod(fd, mode) == 0) return 0;
   if (errno != EBADF) return errno;
-  char path[32];
-  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-  return ::chmod(path, mode) == 0 ? 0 : errno;
+  return ::chmod(ProcPath(fd).c_str(), mode) == 0 ? 0 : errno;
 }
 
 int set_mode(const Resolved& object, std::uint32_t mode) {

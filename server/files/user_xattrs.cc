@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/files/user_xattrs.h"
+#include "server/vfs/proc_path.h"
 
 #include <linux/limits.h>
 #include <sys/xattr.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 namespace nfsrdma {
@@ -14,19 +14,6 @@ namespace nfsrdma {
 namespace {
 
 constexpr std::string_view kPrefix = "user.";
-
-/// The kernel takes no O_PATH descriptor for these calls. The path is a link that leads to the
-/// object itself, a symbolic link not excepted.
-class ProcPath {
- public:
-  explicit ProcPath(const FileEntry& object) {
-    std::snprintf(text_, sizeof text_, "/proc/self/fd/%d", object.path_fd());
-  }
-  const char* c_str() const { return text_; }
-
- private:
-  char text_[32];
-};
 
 class FullName {
  public:
@@ -50,8 +37,8 @@ int check_xattr_name(std::string_view name) {
 
 int get_user_xattr(const FileEntry& object, std::string_view name, MutableByteSpan room,
                    std::size_t* size) {
-  const ssize_t n =
-      ::getxattr(ProcPath(object).c_str(), FullName(name).c_str(), room.data(), room.size());
+  const ssize_t n = ::getxattr(ProcPath(object.path_fd()).c_str(), FullName(name).c_str(),
+                               room.data(), room.size());
   if (n < 0) return errno == ERANGE ? E2BIG : errno;
   *size = static_cast<std::size_t>(n);
   return 0;
@@ -62,20 +49,20 @@ int set_user_xattr(const FileEntry& object, std::string_view name, ByteSpan valu
   const int flags = setting == XattrSetting::kCreate    ? XATTR_CREATE
                     : setting == XattrSetting::kReplace ? XATTR_REPLACE
                                                         : 0;
-  return ::setxattr(ProcPath(object).c_str(), FullName(name).c_str(), value.data(), value.size(),
-                    flags) == 0
+  return ::setxattr(ProcPath(object.path_fd()).c_str(), FullName(name).c_str(), value.data(),
+                    value.size(), flags) == 0
              ? 0
              : errno;
 }
 
 int remove_user_xattr(const FileEntry& object, std::string_view name) {
-  return ::removexattr(ProcPath(object).c_str(), FullName(name).c_str()) == 0 ? 0 : errno;
+  return ::removexattr(ProcPath(object.path_fd()).c_str(), FullName(name).c_str()) == 0 ? 0 : errno;
 }
 
 int list_user_xattrs(const FileEntry& object, MutableByteSpan room,
                      const std::function<bool(std::string_view name)>& take) {
   char* const names = reinterpret_cast<char*>(room.data());
-  const ssize_t n = ::listxattr(ProcPath(object).c_str(), names, room.size());
+  const ssize_t n = ::listxattr(ProcPath(object.path_fd()).c_str(), names, room.size());
   if (n < 0) return errno == ERANGE ? E2BIG : errno;
   // Names with a NUL behind each.
   std::string_view rest(names, static_cast<std::size_t>(n));

@@ -9,11 +9,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <limits>
 
 #include "server/files/posix_acl.h"
 #include "server/nfs4/acl_attribute.h"
+#include "server/vfs/proc_path.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -135,10 +135,9 @@ xdr::nfstime4 time_of(const timespec& time) {
 /// RFC 8276 8.2.1: does the file system take user extended attributes?
 bool has_user_xattrs(int path_fd) {
   if (path_fd < 0) return false;
-  char path[32];
-  std::snprintf(path, sizeof path, "/proc/self/fd/%d", path_fd);
+  const ProcPath path(path_fd);
   // Any answer about one that is not there but "no such thing here". (It need not be readable.)
-  return ::getxattr(path, "user.nfs-rdma.probe", nullptr, 0) >= 0 || errno != EOPNOTSUPP;
+  return ::getxattr(path.c_str(), "user.nfs-rdma.probe", nullptr, 0) >= 0 || errno != EOPNOTSUPP;
 }
 
 /// What is constant, or comes from the server's configuration.

@@ -8,23 +8,16 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
-#include <cstring>
 
 #include "rpcrdma/base/timestamp.h"
 #include "server/vfs/fd_cache.h"
+#include "server/vfs/proc_path.h"
 
 namespace nfsrdma {
 
 namespace {
 
 constexpr int kReopenFlags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-
-void proc_path(int fd, char (&path)[32]) {
-  std::memcpy(path, "/proc/self/fd/", 14);
-  char* end = std::to_chars(path + 14, path + sizeof path - 1, fd).ptr;
-  *end = '\0';
-}
 
 /// access(2) as the thread's file system identity sees it: 0 or an errno.
 int check_access(int path_fd, int mode) {
@@ -46,13 +39,12 @@ bool overridden(const FileEntry& file, const CallerIdentity& who, Right right,
 
 /// Without privilege the owner's override takes a detour: for a moment the mode lets the owner in.
 int open_as_owner(const FileEntry& file, int flags, const struct stat& attributes) {
-  char path[32];
-  proc_path(file.path_fd(), path);
+  const ProcPath path(file.path_fd());
   const mode_t mode = attributes.st_mode & 07777;
-  if (::chmod(path, mode | S_IRUSR | S_IWUSR) != 0) return -1;
+  if (::chmod(path.c_str(), mode | S_IRUSR | S_IWUSR) != 0) return -1;
   const int fd = reopen(file.path_fd(), flags);
   const int saved = errno;
-  ::chmod(path, mode);
+  ::chmod(path.c_str(), mode);
   errno = saved;
   return fd;
 }
@@ -60,9 +52,7 @@ int open_as_owner(const FileEntry& file, int flags, const struct stat& attribute
 }  // namespace
 
 int reopen(int path_fd, int flags) {
-  char path[32];
-  proc_path(path_fd, path);
-  return ::open(path, flags | kReopenFlags);
+  return ::open(ProcPath(path_fd).c_str(), flags | kReopenFlags);
 }
 
 bool FdCache::granted_locked(const FileEntry& file, const CallerIdentity& who, std::uint8_t rights,
