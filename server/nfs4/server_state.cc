@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/server_state.h"
 
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <ctime>
 #include <iterator>
 #include <utility>
@@ -44,8 +46,14 @@ OwnerNames::Options owner_name_options(const std::string& domain) {
 }  // namespace
 
 FileKey file_key(dev_t device, ino_t inode) {
-  const std::uint64_t parts[2] = {device, inode};
-  return FileKey(reinterpret_cast<const char*>(parts), sizeof parts);
+  // The kernel's numbers of devices have 32 bits (12 and 20). So the key fits into the string
+  // itself: this runs for each READ.
+  const std::uint64_t inode_part = inode;
+  const std::uint32_t device_part = ::major(device) << 20 | ::minor(device);
+  char bytes[sizeof inode_part + sizeof device_part];
+  std::memcpy(bytes, &inode_part, sizeof inode_part);
+  std::memcpy(bytes + sizeof inode_part, &device_part, sizeof device_part);
+  return FileKey(bytes, sizeof bytes);
 }
 FileKey file_key(const FileEntry& file) {
   return file_key(file.device(), file.inode());
