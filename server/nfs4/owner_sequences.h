@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "server/nfs4/current_handle.h"
@@ -26,8 +27,9 @@ struct OwnerKey {
   OwnerKind kind = OwnerKind::kOpen;
   std::string name;
 
-  // clang-tidy takes the 0 that the compiler writes for a pointer.
-  auto operator<=>(const OwnerKey&) const = default;  // NOLINT(modernize-use-nullptr)
+  bool operator<(const OwnerKey& other) const {
+    return std::tie(client, kind, name) < std::tie(other.client, other.kind, other.name);
+  }
 };
 
 struct SequencedOwner {

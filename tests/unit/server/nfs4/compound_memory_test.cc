@@ -8,31 +8,17 @@
 #include "server/dispatch.h"
 #include "server/worker_pool.h"
 #include "tests/support/nfs4_harness.h"
+#include "tests/unit/server/fake_call.h"
 
 namespace nfsrdma::test {
 namespace {
 
 constexpr std::size_t kBudget = std::size_t{8} << 20;
 
-class PooledConnection final : public ServerConnection {
- public:
-  PooledConnection(EventLoop& loop, BufferPool& pool) : loop_(loop), pool_(pool) { id = 7777; }
-  const SocketAddress& peer() const override { return peer_; }
-  TransportKind transport() const override { return TransportKind::kTcp; }
-  EventLoop& loop() override { return loop_; }
-  BufferPool& buffers() override { return pool_; }
-  ConnectionInfo describe() const override { return {}; }
-
- private:
-  EventLoop& loop_;
-  BufferPool& pool_;
-  SocketAddress peer_ = SocketAddress::parse("192.0.2.7", 700).value();
-};
-
 /// Room for a longer reply comes from the pool, as TCP's calls have it.
 class PooledCall final : public Call {
  public:
-  PooledCall(PooledConnection& connection, std::vector<std::byte> bytes)
+  PooledCall(ServerConnection& connection, std::vector<std::byte> bytes)
       : bytes_(std::move(bytes)), room_(kInlineReply) {
     connection_ = &connection;
     message_ = bytes_;
@@ -106,7 +92,7 @@ TEST(CompoundMemory, ThoseThatHoldSomeDoNotWaitForMore) {
   shared.committer = &nfs.server().committer;
   shared.programs = tables;
   Dispatcher dispatcher(*loop, shared);
-  PooledConnection connection(*loop, pool);
+  FakeConnection connection(*loop, pool, "192.0.2.7", 700);
   // READs that together take the whole pool; then each wants room for a directory as well. COPY
   // sends them to a worker in between, so that all hold their buffers by then.
   const std::uint32_t sizes[] = {983040,   983040,   983040,   983040,   983040,   983040,  983040,
