@@ -66,6 +66,8 @@ class Nfs4Harness {
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
   const FileHandle& root() const { return root_; }
   StubConnection& connection() { return connection_; }
+  /// Runs `what` on the thread that serves the calls.
+  void on_its_thread(const std::function<void()>& what) { thread_.run(what); }
   void set_caller(RpcCredentials caller) { caller_ = caller; }
   HarnessClock clock;
   /// What happens while a call waits for the disk, and how that ends: 0 for as it does, or an
