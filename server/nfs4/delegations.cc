@@ -47,7 +47,7 @@ Delegations::~Delegations() {
 }
 
 bool Delegations::may_give(ClientId client, const FileKey& file) const {
-  return leases_ != nullptr && state_.sessions.to_call_back(client) != nullptr &&
+  return leases_ != nullptr && state_.caller.reaches(client) &&
          table_.may_grant(client, file, state_.now()) && !state_.opens.is_written(file);
 }
 

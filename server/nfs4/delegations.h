@@ -32,7 +32,6 @@ class Delegations final : public DelegationGuard {
 
   const DelegationTable& table() const { return table_; }
   DelegationTable& table() { return table_; }
-  Recaller& recaller() { return recaller_; }
 
   /// Would one be given? To be asked before a lease is taken.
   bool may_give(ClientId client, const FileKey& file) const;

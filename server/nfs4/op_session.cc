@@ -114,7 +114,7 @@ nfsstat4 create_session(Compound& compound, const xdr::CREATE_SESSION4args& args
   }
   std::lock_guard lock(state.mutex);
   // A session must not begin on a connection that is gone; nobody hears this.
-  if (!state.delegations.recaller().is_open(compound.connection())) return NFS4ERR_DELAY;
+  if (!state.caller.is_open(compound.connection())) return NFS4ERR_DELAY;
   state.sweep_locked();
   fore.max_requests = std::max(1u, state.sessions.slots_for(fore.max_requests));
   // A retry is known by its sequence id alone: it may come by another session, or by none.
@@ -186,7 +186,7 @@ nfsstat4 sequence(Compound& compound, const xdr::SEQUENCE4args& args, xdr::SEQUE
   }
   state.clients.renew(*session->client, state.now());
   if (!session->connections.contains(compound.connection()) &&
-      state.delegations.recaller().is_open(compound.connection())) {
+      state.caller.is_open(compound.connection())) {
     state.sessions.use(*session, compound.connection());
   }
   accept(state, *session, args, res.resok4);
@@ -200,7 +200,7 @@ nfsstat4 bind_conn_to_session(Compound& compound, const xdr::BIND_CONN_TO_SESSIO
   std::lock_guard lock(state.mutex);
   Session* session = state.sessions.find(args.bctsa_sessid);
   if (session == nullptr) return NFS4ERR_BADSESSION;
-  if (!state.delegations.recaller().is_open(compound.connection())) return NFS4ERR_DELAY;
+  if (!state.caller.is_open(compound.connection())) return NFS4ERR_DELAY;
   const bool fore = args.bctsa_dir != channel_dir_from_client4::CDFC4_BACK;
   bool back = session->back_channel && can_call_back(compound);
   switch (args.bctsa_dir) {

@@ -85,6 +85,7 @@ ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> 
       opens(records->boot(), {}),
       grace(records->before(), (options.clock != nullptr ? options.clock : &kSteadyClock)->now(),
             options.grace),
+      caller(*this),
       delegations(*this, records->boot()),
       clock_(options.clock != nullptr ? *options.clock : kSteadyClock),
       lease_(options.lease),
@@ -235,13 +236,13 @@ std::shared_ptr<const PseudoFs> ServerState::pseudo_fs(const ExportSnapshot& exp
 
 void ServerState::connection_opened(ServerConnection& connection) {
   std::lock_guard lock(mutex);
-  delegations.recaller().connection_opened(connection);
+  caller.connection_opened(connection);
 }
 
 void ServerState::connection_lost(ConnectionId connection) {
   std::lock_guard lock(mutex);
   sessions.connection_lost(connection);
-  delegations.recaller().connection_lost(connection);
+  caller.connection_lost(connection);
 }
 
 }  // namespace nfsrdma::nfs4

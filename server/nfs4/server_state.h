@@ -19,6 +19,7 @@
 
 #include "rpcrdma/base/clock.h"
 #include "server/export_table.h"
+#include "server/nfs4/caller.h"
 #include "server/nfs4/client_records.h"
 #include "server/nfs4/delegations.h"
 #include "server/nfs4/owner_names.h"
@@ -70,6 +71,7 @@ class ServerState {
   OpenStates opens;
   GracePeriod grace;
   OwnerSequences owner_sequences;  // of minor version 0
+  Caller caller;
   Delegations delegations;
 
   // --- with `mutex` held ---
