@@ -12,6 +12,11 @@
 
 namespace nfsrdma {
 
+/// Did a system call that changes one object and ended with `error` (0: none) perhaps change it?
+/// Not after errors by which the kernel says no; others may come from a disk or a network in the
+/// middle.
+bool may_have_changed(int error);
+
 class ChangeScope {
  public:
   /// Looks at the attributes afresh, unless those of `object` are still good.
@@ -20,8 +25,9 @@ class ChangeScope {
   /// The attributes from before; meaningless when !looked().
   const struct stat& before() const { return before_; }
   bool looked() const { return looked_; }
-  /// Looks again, into object.attributes; false when that failed.
-  bool finish();
+  /// Looks again, into object.attributes; false when that failed. Not `changed`: the attempt failed
+  /// or there was nothing to do, and the change attribute stays as it was.
+  bool finish(bool changed = true);
 
   // After finish():
 

@@ -110,10 +110,11 @@ nfsstat4 create(Compound& compound, const xdr::CREATE4args& args, xdr::CREATE4re
   Resolved object;
   ChangeScope scope(compound.server(), directory);
   int error = make(directory, args, format, mode);
+  const bool changed = may_have_changed(error);
   if (error == 0) {
     error = finish_object(call, directory, args.objname, wanted.values, mode, &object);
   }
-  scope.finish();
+  scope.finish(changed);
   if (error != 0) return status_of_errno(error);
   res.resok4.cinfo = change_info(scope);
   res.resok4.attrset = wanted.requested;
@@ -137,7 +138,7 @@ nfsstat4 remove(Compound& compound, const xdr::REMOVE4args& args, xdr::REMOVE4re
   // One operation for files and directories; most are files.
   int error = remove_entry(call, directory, name.c_str(), 0);
   if (error == EISDIR) error = remove_entry(call, directory, name.c_str(), AT_REMOVEDIR);
-  scope.finish();
+  scope.finish(may_have_changed(error));
   if (error != 0) return status_of_errno(error);
   res.resok4.cinfo = change_info(scope);
   compound.wait_for_metadata(call, directory);
@@ -167,8 +168,8 @@ nfsstat4 rename(Compound& compound, const xdr::RENAME4args& args, xdr::RENAME4re
   std::optional<ChangeScope> to_scope;  // one per inode: two would disturb each other
   if (!same) to_scope.emplace(compound.server(), to);
   const int error = rename_entry(call, from, args.oldname, to, args.newname);
-  from_scope.finish();
-  if (to_scope) to_scope->finish();
+  from_scope.finish(may_have_changed(error));
+  if (to_scope) to_scope->finish(may_have_changed(error));
   if (same) to.attributes = from.attributes;
   if (error != 0) return status_of_errno(error);
   res.resok4.source_cinfo = change_info(from_scope);
@@ -195,8 +196,8 @@ nfsstat4 link(Compound& compound, const xdr::LINK4args& args, xdr::LINK4res& res
   ChangeScope file_scope(compound.server(), file);
   ChangeScope scope(compound.server(), directory);
   const int error = link_entry(call, file, directory, args.newname);
-  file_scope.finish();
-  scope.finish();
+  file_scope.finish(may_have_changed(error));
+  scope.finish(may_have_changed(error));
   if (error != 0) return status_of_errno(error);
   res.resok4.cinfo = change_info(scope);
   compound.wait_for_metadata(call, directory);

@@ -111,6 +111,7 @@ std::uint64_t ChangeCounter::Change::before(const struct stat& attributes) {
     value = std::max(value, remembered->value);
   }
   told_ = std::max(told_, value);
+  before_ = value;
   told_before_ = true;
   return value;
 }
@@ -119,13 +120,36 @@ std::uint64_t ChangeCounter::Change::finish(const struct stat& after) {
   return end(change_of_time(after.st_ctim));
 }
 
-std::uint64_t ChangeCounter::Change::end(std::uint64_t after) {
-  std::lock_guard lock(stripe_.mutex);
-  const Inode inode{device_, inode_};
+void ChangeCounter::Change::unlink() {
   Change** link = &stripe_.active;
   while (*link != this)
     link = &(*link)->next_;
   *link = next_;
+}
+
+/// Others that are under way must end with yet another value: this one is about to be told.
+void ChangeCounter::Change::tell_others(std::uint64_t value) {
+  for (Change* other = stripe_.active; other != nullptr; other = other->next_) {
+    if (other->device_ == device_ && other->inode_ == inode_) {
+      other->told_ = std::max(other->told_, value);
+    }
+  }
+}
+
+std::uint64_t ChangeCounter::Change::give_up() {
+  std::lock_guard lock(stripe_.mutex);
+  unlink();
+  tell_others(before_);
+  // Attributes that were read meanwhile are as good as if this had never begun.
+  stripe_.busy.fetch_sub(1);
+  ended_ = true;
+  return before_;
+}
+
+std::uint64_t ChangeCounter::Change::end(std::uint64_t after) {
+  std::lock_guard lock(stripe_.mutex);
+  const Inode inode{device_, inode_};
+  unlink();
   if (!told_before_) told_ = std::max(told_, clock_value());
   const Remembered* remembered = stripe_.find(inode);
   std::uint64_t value = std::max(after, remembered == nullptr ? 0 : remembered->value);
@@ -133,12 +157,7 @@ std::uint64_t ChangeCounter::Change::end(std::uint64_t after) {
   // Once remembered, always: who has read attributes before this change and asks only now must not
   // be told less than others were before.
   if (value > after || remembered != nullptr) stripe_.remember(inode, value);
-  // Others that are under way must end with yet another one: this one is about to be told.
-  for (Change* other = stripe_.active; other != nullptr; other = other->next_) {
-    if (other->device_ == device_ && other->inode_ == inode_) {
-      other->told_ = std::max(other->told_, value);
-    }
-  }
+  tell_others(value);
   stripe_.ended[stripe_.ends.load() % kPerStripe] = inode;
   stripe_.ends.fetch_add(1);
   stripe_.busy.fetch_sub(1);  // last, see value()

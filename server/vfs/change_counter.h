@@ -79,6 +79,9 @@ class ChangeCounter {
     std::uint64_t before(const struct stat& attributes);
     /// Ends the change. Returns change_info4.after.
     std::uint64_t finish(const struct stat& after);
+    /// Ends what turned out to be no change: it failed, or there was nothing to do. The value
+    /// stays. Returns change_info4.before and .after.
+    std::uint64_t give_up();
     /// change_info4.atomic, after finish(): no other change of the inode through this server while
     /// this one was under way.
     bool alone() const { return alone_; }
@@ -86,12 +89,16 @@ class ChangeCounter {
    private:
     friend class ChangeCounter;
     std::uint64_t end(std::uint64_t after);
+    // With the stripe's mutex:
+    void unlink();
+    void tell_others(std::uint64_t value);
 
     Stripe& stripe_;
     const std::uint64_t device_;
     const std::uint64_t inode_;
     // What follows is guarded by the stripe's mutex.
     Change* next_ = nullptr;
+    std::uint64_t before_ = 0;
     std::uint64_t told_ = 0;  // the largest value that anybody got while or before this runs
     bool told_before_ = false;
     bool alone_ = true;

@@ -112,6 +112,29 @@ TEST_F(ChangeCounterTest, OverlappingChangesAreNotAloneAndEndWithValuesOfTheirOw
   EXPECT_TRUE(elsewhere.alone());
 }
 
+TEST_F(ChangeCounterTest, WhatWasGivenUpIsNoChange) {
+  const std::uint64_t last = change(100, 100);
+  {
+    ChangeCounter::Change attempt(counter, 1, 2);
+    EXPECT_EQ(attempt.before(attributes_at(100)), last);
+    EXPECT_EQ(look(100), last);
+    EXPECT_EQ(attempt.give_up(), last);
+    EXPECT_TRUE(attempt.alone());
+  }
+  EXPECT_EQ(look(100), last);
+  EXPECT_EQ(change(100, 100), last + 1);
+}
+
+TEST_F(ChangeCounterTest, WhatIsToldByAnAttemptCountsForChangesUnderWay) {
+  ChangeCounter::Change real(counter, 1, 2);
+  real.before(attributes_at(100));
+  ChangeCounter::Change attempt(counter, 1, 2);
+  EXPECT_EQ(attempt.before(attributes_at(200)), 200u);
+  EXPECT_EQ(attempt.give_up(), 200u);
+  EXPECT_FALSE(attempt.alone());
+  EXPECT_EQ(real.finish(attributes_at(200)), 201u);
+}
+
 TEST_F(ChangeCounterTest, AChangeThatNobodyFinishedCountsAsMade) {
   {
     ChangeCounter::Change lost(counter, 1, 2);
