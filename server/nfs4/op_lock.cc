@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // LOCK, LOCKT, LOCKU (RFC 8881 18.10 to 18.12, RFC 7530 16.10 to 16.12). Nobody waits here: clients
-// ask again (the -W kinds of locks say that they will).
+// ask again. The -W kinds of locks say that they will; those who can be called are told when it is
+// worth it (lock_notifier.h).
 #include <cstring>
 
 #include "server/nfs4/data_file.h"
@@ -88,6 +89,33 @@ OpenStates::Answer try_lock(Compound& compound, const xdr::LOCK4args& args, cons
                     wanted.kind, wanted.range, holder);
 }
 
+std::string lock_owner_of(Compound& compound, const xdr::LOCK4args& args) {
+  if (args.locker.new_lock_owner) return text_of(args.locker.open_owner.lock_owner.owner);
+  const auto owner = compound.state().opens.owner_of(compound.real(stateid_of(args)));
+  return owner ? owner->name : std::string();
+}
+
+/// It was refused, or is done: does its owner wait for it?
+void note_wait(Compound& compound, const xdr::LOCK4args& args, const Wanted& wanted, bool refused) {
+  ServerState& state = compound.state();
+  LockWaits& waits = state.lock_notifier.waits();
+  const bool waits_for_it =
+      refused && compound.minor_version() > 0 &&
+      (args.locktype == nfs_lock_type4::READW_LT || args.locktype == nfs_lock_type4::WRITEW_LT) &&
+      state.caller.reaches(compound.client_id());
+  if (!waits_for_it && waits.empty()) return;
+  const FileKey file = file_key(*compound.current.object.file);
+  const std::string owner = lock_owner_of(compound, args);
+  if (!waits_for_it) {
+    waits.remove(file, compound.client_id(), owner);
+    return;
+  }
+  const ByteSpan handle = compound.current.handle.bytes();
+  waits.add(
+      file,
+      {compound.client_id(), owner, wanted.kind, wanted.range, {handle.begin(), handle.end()}});
+}
+
 /// Of a first lock in minor version 0: the lock-owner is of that client, and its sequence begins
 /// where the request says.
 nfsstat4 check_new_owner(Compound& compound, const xdr::open_to_lock_owner4& first) {
@@ -131,11 +159,15 @@ nfsstat4 lock(Compound& compound, const xdr::LOCK4args& args, xdr::LOCK4res& res
   // A client that is gone does not keep others out.
   while (answer.status == OpenStates::Status::kDenied && state.end_expired({holder->client}))
     answer = try_lock(compound, args, wanted, &holder);
-  if (answer.status == OpenStates::Status::kDenied) res.denied = denied(compound, *holder);
+  const bool refused = answer.status == OpenStates::Status::kDenied;
+  if (refused) res.denied = denied(compound, *holder);
+  if (refused || answer.status == OpenStates::Status::kOk)
+    note_wait(compound, args, wanted, refused);
   if (answer.status != OpenStates::Status::kOk) {
     return status_of(answer.status, compound.minor_version());
   }
   if (args.locker.new_lock_owner) begin_sequence(compound, args.locker.open_owner);
+  state.lock_notifier.unlocked(file);  // a lock for writing may have become one for reading
   state.count_holds(*state.clients.find(compound.client_id()));
   res.resok4.lock_stateid = to_wire(answer.stateid);
   compound.current_stateid = answer.stateid;
@@ -183,6 +215,7 @@ nfsstat4 locku(Compound& compound, const xdr::LOCKU4args& args, xdr::LOCKU4res& 
   if (answer.status != OpenStates::Status::kOk) {
     return status_of(answer.status, compound.minor_version());
   }
+  state.lock_notifier.unlocked(file);
   res.resok4 = to_wire(answer.stateid);
   compound.current_stateid = answer.stateid;
   return NFS4_OK;

@@ -60,6 +60,7 @@ struct Opening {
   bool truncate = false;              // an existing file is to be cut to no bytes
   std::optional<std::uint64_t> size;  // asked for with the creation
   OpenStates::Answer answer;
+  bool may_notify = false;  // of locks that become free
   CurrentHandle file;
 };
 
@@ -261,6 +262,7 @@ nfsstat4 enter_state(Opening& opening) {
   state.count_holds(*client);
   opening.res.stateid = to_wire(answer.stateid);
   opening.answer = answer;
+  opening.may_notify = compound.minor_version() > 0 && state.caller.reaches(client->id);
   compound.current_stateid = answer.stateid;
   return NFS4_OK;
 }
@@ -378,6 +380,7 @@ nfsstat4 open(Compound& compound, const xdr::OPEN4args& args, xdr::OPEN4res& res
   // Not PRESERVE_UNLINKED: it promises that an open file without a name outlives a restart of the
   // server. Without it, clients rename what is open instead of removing it.
   if (needs_confirmation(opening)) res.resok4.rflags |= xdr::OPEN4_RESULT_CONFIRM;
+  if (opening.may_notify) res.resok4.rflags |= xdr::OPEN4_RESULT_MAY_NOTIFY_LOCK;
   const bool stale = offer_delegation(compound, args, opening.file, res.resok4);
   const Stateid stateid = compound.current_stateid;
   compound.current = std::move(opening.file);

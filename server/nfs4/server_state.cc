@@ -86,6 +86,7 @@ ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> 
       grace(records->before(), (options.clock != nullptr ? options.clock : &kSteadyClock)->now(),
             options.grace),
       caller(*this),
+      lock_notifier(*this),
       delegations(*this, records->boot()),
       clock_(options.clock != nullptr ? *options.clock : kSteadyClock),
       lease_(options.lease),
@@ -117,6 +118,7 @@ void ServerState::end_clients(std::vector<std::unique_ptr<Client>> ended) {
   for (const std::unique_ptr<Client>& client : ended) {
     sessions.end_client(*client);
     opens.end_client(client->id);
+    lock_notifier.waits().end_client(client->id);
     delegations.end_client(client->id);
     owner_sequences.end_client(client->id);
     grace.forget(client->owner.id);
@@ -164,6 +166,7 @@ OpenStates::Status ServerState::test(const OpenStates::Asker& asker, const State
 }
 
 void ServerState::let_go_of(const FileKey& key) {
+  lock_notifier.unlocked(key);  // an open that ended took its locks along
   const auto held = held_.find(key);
   if (held == held_.end() || opens.is_open(key) || delegations.table().has_file(key)) return;
   held_by_handle_.erase(text_of(held->second->handle().bytes()));

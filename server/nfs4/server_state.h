@@ -22,6 +22,7 @@
 #include "server/nfs4/caller.h"
 #include "server/nfs4/client_records.h"
 #include "server/nfs4/delegations.h"
+#include "server/nfs4/lock_notifier.h"
 #include "server/nfs4/owner_names.h"
 #include "server/nfs4/owner_sequences.h"
 #include "server/nfs4/pseudo_fs.h"
@@ -72,6 +73,7 @@ class ServerState {
   GracePeriod grace;
   OwnerSequences owner_sequences;  // of minor version 0
   Caller caller;
+  LockNotifier lock_notifier;
   Delegations delegations;
 
   // --- with `mutex` held ---

@@ -6,9 +6,7 @@
 
 #include <chrono>
 
-#include "tests/support/nfs4_harness.h"
-#include "tests/support/xdr_bytes.h"
-#include "xdr/nfs4_callback.h"
+#include "tests/support/callback_client.h"
 
 namespace nfsrdma::test {
 namespace {
@@ -16,11 +14,7 @@ namespace {
 using nfsrdma::testing::words;
 using xdr::open_delegation_type4;
 
-/// A CB_RECALL as the client sees it.
-struct Recalled {
-  xdr::CB_SEQUENCE4args sequence;
-  xdr::CB_RECALL4args recall;
-};
+using Recalled = CallbackSeen<xdr::CB_RECALL4args>;
 
 class DelegationsTest : public ::testing::Test {
  protected:
@@ -65,60 +59,16 @@ class DelegationsTest : public ::testing::Test {
   }
   nfsstat4 open_for_writing() { return open(other_, xdr::OPEN4_SHARE_ACCESS_WRITE).status; }
 
-  /// The calls to clients that have come; waits a while for the first, which the kernel may have
-  /// caused.
-  std::vector<BackwardCall*>& calls() {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    auto& calls = harness_.connection().backward;
-    while (calls.empty() && std::chrono::steady_clock::now() < end)
-      harness_.connection().loop().turn(std::chrono::milliseconds(10));
-    return calls;
-  }
-  bool is_quiet() {
-    harness_.connection().loop().turn(Duration::zero());
-    return harness_.connection().backward.empty();
-  }
+  std::vector<BackwardCall*>& calls() { return client_side_.calls(); }
+  bool is_quiet() { return client_side_.is_quiet(); }
   static Recalled read(const BackwardCall& call) {
-    Recalled out;
-    xdr::Decoder decoder(call.message);
-    xdr::rpc_msg header;
-    xdr::CB_COMPOUND4args head;
-    EXPECT_TRUE(xdr::decode(decoder, header) && xdr::decode(decoder, head));
-    EXPECT_EQ(header.cbody.prog, 0x40000000u);
-    EXPECT_EQ(head.argarray_len, 2u);
-    EXPECT_EQ(decoder.u32(), static_cast<std::uint32_t>(xdr::nfs_cb_opnum4::OP_CB_SEQUENCE));
-    EXPECT_TRUE(xdr::decode(decoder, out.sequence));
-    EXPECT_EQ(decoder.u32(), static_cast<std::uint32_t>(xdr::nfs_cb_opnum4::OP_CB_RECALL));
-    EXPECT_TRUE(xdr::decode(decoder, out.recall) && decoder.at_end());
-    return out;
+    return CallbackClient::read<xdr::CB_RECALL4args>(call);
   }
-  /// The client answers the oldest call: CB_SEQUENCE, and CB_RECALL with `status`.
-  void answer(nfsstat4 status = NFS4_OK) {
-    BackwardCall& call = *calls().at(0);
-    const xdr::CB_SEQUENCE4args sequence = read(call).sequence;
-    std::vector<std::byte> reply = words({5, 1, 0, 0, 0, 0});
-    const auto add = [&reply](const std::vector<std::byte>& more) {
-      reply.insert(reply.end(), more.begin(), more.end());
-    };
-    add(words({static_cast<std::uint32_t>(status), 0, 2, 11, 0}));
-    add({sequence.csa_sessionid.begin(), sequence.csa_sessionid.end()});
-    add(words({sequence.csa_sequenceid, sequence.csa_slotid, 3, 3}));
-    add(words({4, static_cast<std::uint32_t>(status)}));
-    complete(call, reply);
-  }
+  void answer(nfsstat4 status = NFS4_OK) { client_side_.answer(status); }
   void complete(BackwardCall& call, const std::vector<std::byte>& reply) {
-    harness_.connection().backward.erase(harness_.connection().backward.begin());
-    call.ok = true;
-    call.reply = reply;
-    call.on_complete();
+    client_side_.complete(call, reply);
   }
-  void fail(Errc code) {
-    BackwardCall& call = *calls().at(0);
-    harness_.connection().backward.erase(harness_.connection().backward.begin());
-    call.ok = false;
-    call.error = Error{code, 0, "the test"};
-    call.on_complete();
-  }
+  void fail(Errc code) { client_side_.fail(code); }
   std::uint32_t sequence_flags(Session4& session) {
     return harness_.run(session, Operations4()).get<OP_SEQUENCE>().resok4.sr_status_flags;
   }
@@ -129,6 +79,7 @@ class DelegationsTest : public ::testing::Test {
   }
 
   Nfs4Harness harness_;
+  CallbackClient client_side_{harness_};
   Session4 holder_, other_;
   FileHandle file_;
   xdr::stateid4 delegation_, open_;
@@ -215,10 +166,10 @@ TEST_F(DelegationsTest, AnotherClientsWriterWaitsForTheRecall) {
   EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
   const Recalled asked = read(*calls().at(0));
   EXPECT_EQ(asked.sequence.csa_sessionid, holder_.id);
-  EXPECT_EQ(asked.recall.stateid.other, delegation_.other);
-  EXPECT_EQ(to_handle(asked.recall.fh.data).bytes().size(), file_.bytes().size());
+  EXPECT_EQ(asked.args.stateid.other, delegation_.other);
+  EXPECT_EQ(to_handle(asked.args.fh.data).bytes().size(), file_.bytes().size());
   EXPECT_TRUE(
-      std::equal(asked.recall.fh.data.begin(), asked.recall.fh.data.end(), file_.bytes().begin()));
+      std::equal(asked.args.fh.data.begin(), asked.args.fh.data.end(), file_.bytes().begin()));
   answer();
   EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY) << "understood, and not given back";
   tick();
@@ -287,7 +238,7 @@ TEST_F(DelegationsTest, AProcessOfThisMachineWaitsToo) {
   const std::string path = harness_.path("file");
   EXPECT_EQ(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC), -1);
   EXPECT_EQ(errno, EWOULDBLOCK);
-  EXPECT_EQ(read(*calls().at(0)).recall.stateid.other, delegation_.other);
+  EXPECT_EQ(read(*calls().at(0)).args.stateid.other, delegation_.other);
   answer();
   EXPECT_EQ(give_back(), NFS4_OK);
   const UniqueFd writer(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs4/lock_notifier.h"
+
+#include <memory>
+#include <utility>
+
+#include "server/nfs4/server_state.h"
+#include "server/nfs4/wire_values.h"
+
+namespace nfsrdma::nfs4 {
+
+namespace {
+
+class NotifyLock final : public Callback {
+ public:
+  explicit NotifyLock(LockWait wait) : wait_(std::move(wait)) {}
+
+  xdr::nfs_cb_opnum4 operation() const override { return xdr::nfs_cb_opnum4::OP_CB_NOTIFY_LOCK; }
+  ByteSpan encode(MutableByteSpan room, const CallbackTarget& target,
+                  const xdr::CB_SEQUENCE4args* sequence) const override {
+    xdr::CB_NOTIFY_LOCK4args args;
+    args.cnla_fh.data = wait_.handle;
+    args.cnla_lock_owner = {wait_.client, as_bytes(wait_.owner)};
+    return encode_callback(room, target, sequence, args);
+  }
+  void finished(const CallbackReply*) override {}
+
+ private:
+  const LockWait wait_;
+};
+
+}  // namespace
+
+void LockNotifier::unlocked(const FileKey& file) {
+  if (waits_.empty()) return;
+  std::vector<LockWait> free = waits_.take(file, [&](const LockWait& wait) {
+    const OpenStates::Asker asker{wait.client, 1};
+    return !state_.opens.test_lock(asker, wait.owner, file, wait.kind, wait.range);
+  });
+  for (LockWait& wait : free) {
+    const ClientId client = wait.client;
+    state_.caller.call(client, std::make_unique<NotifyLock>(std::move(wait)));
+  }
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// LockNotifier: tells those who wait for a lock that they may ask again (CB_NOTIFY_LOCK, RFC 8881
+// 20.11). Once, and whether it was heard does not matter: they ask now and then anyway.
+//
+// Locking: everything with ServerState::mutex held.
+#pragma once
+
+#include "server/nfs4/state/lock_waits.h"
+
+namespace nfsrdma::nfs4 {
+
+class ServerState;
+
+class LockNotifier {
+ public:
+  explicit LockNotifier(ServerState& state) : state_(state), waits_(LockWaits::Limits{}) {}
+
+  LockWaits& waits() { return waits_; }
+  /// Of that file, a lock was let go of.
+  void unlocked(const FileKey& file);
+
+ private:
+  ServerState& state_;
+  LockWaits waits_;
+};
+
+}  // namespace nfsrdma::nfs4
