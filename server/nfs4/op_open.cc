@@ -185,15 +185,17 @@ nfsstat4 find_file(Opening& opening, FileCall& call, Resolved& directory) {
   return NFS4_OK;
 }
 
-nfsstat4 make_file(Opening& opening, FileCall& call, Resolved& directory) {
+/// *changed: the directory was, or may have been.
+nfsstat4 make_file(Opening& opening, FileCall& call, Resolved& directory, bool* changed) {
   NewFile wanted;
   WantedAttributes attributes;
   if (const nfsstat4 bad = to_new_file(opening, directory, &wanted, &attributes); bad != NFS4_OK) {
     return bad;
   }
   Resolved object;
-  if (const int error =
-          create_file(call, directory, opening.name(), wanted, &object, &opening.made)) {
+  const int error = create_file(call, directory, opening.name(), wanted, &object, &opening.made);
+  *changed = opening.made || (error != 0 && may_have_changed(error));
+  if (error != 0) {
     // What is there and is no file says so.
     if (error != EEXIST || wanted.how != NewFile::How::kUnchecked) return status_of_errno(error);
     return find_file(opening, call, directory);
@@ -281,11 +283,11 @@ nfsstat4 set_size(Opening& opening, FileCall& call) {
   return NFS4_OK;
 }
 
-/// The file could not be cut: then it is not open either.
+/// The file could not be cut: then it is not open either, or no more than it was before.
 void undo(Opening& opening) {
   ServerState& state = opening.compound.state();
   std::lock_guard lock(state.mutex);
-  state.opens.undo(opening.answer);
+  state.opens.undo(opening.answer, opening.share);
   state.let_go_of(file_key(*opening.file.object.file));
   if (Client* client = state.clients.find(opening.compound.client_id())) state.count_holds(*client);
 }
@@ -311,8 +313,9 @@ nfsstat4 open_by_name(Opening& opening) {
   Resolved& directory = compound.current.object;
   if (creates) {
     ChangeScope scope(compound.server(), directory);
-    status = make_file(opening, call, directory);
-    scope.finish();
+    bool changed = false;
+    status = make_file(opening, call, directory, &changed);
+    scope.finish(changed);
     opening.res.cinfo = change_info(scope);
   } else {
     status = find_file(opening, call, directory);

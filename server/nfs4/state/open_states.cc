@@ -37,7 +37,7 @@ std::uint8_t access_for(LockKind kind) {
 // -----------------------------------------------------------------------
 
 OpenStates::Answer OpenStates::answer(std::uint64_t number, std::uint32_t seqid) const {
-  return {Status::kOk, make_stateid(boot_, number, seqid), false};
+  return {Status::kOk, make_stateid(boot_, number, seqid)};
 }
 
 OpenStates::Found OpenStates::find(const Asker& asker, const Stateid& stateid) const {
@@ -120,9 +120,16 @@ bool OpenStates::is_of_another(const Stateid& stateid, const FileKey& file) cons
   return lock != locks_.end() && lock->second->open->file->key != file;
 }
 
-void OpenStates::undo(const Answer& opened) {
-  const auto open = opens_.find(number_of(opened.stateid));
-  if (opened.fresh && open != opens_.end()) end(*open->second);
+void OpenStates::undo(const Answer& opened, const Share& share) {
+  const auto found = opens_.find(number_of(opened.stateid));
+  if (found == opens_.end()) return;
+  OpenState& open = *found->second;
+  if (!open.file->shares.undo(open.number, share)) {
+    end(open);
+  } else if (open.seqid == opened.stateid.seqid) {
+    // Else somebody was told of a later one, in which this one is counted.
+    open.seqid = seqid_before(open.seqid);
+  }
 }
 
 StateOwner& OpenStates::owner(Owners& owners, ClientId client, const std::string& name) {
@@ -200,8 +207,7 @@ OpenStates::Answer OpenStates::open(const Asker& asker, const std::string& name,
     forget_if_unused(open_owners_, its_owner);
     return {Status::kShareDenied};  // so somebody has it open, and it stays
   }
-  const bool fresh = open == nullptr;
-  if (fresh) {
+  if (open == nullptr) {
     last_number_ = number;
     auto made = std::make_unique<OpenState>();
     made->number = number;
@@ -214,9 +220,7 @@ OpenStates::Answer OpenStates::open(const Asker& asker, const std::string& name,
     ++holds_[asker.client];
   }
   open->seqid = next_seqid(open->seqid);
-  Answer out = answer(open->number, open->seqid);
-  out.fresh = fresh;
-  return out;
+  return answer(open->number, open->seqid);
 }
 
 OpenStates::Answer OpenStates::open_downgrade(const Asker& asker, const Stateid& stateid,
@@ -240,7 +244,7 @@ OpenStates::Answer OpenStates::close(const Asker& asker, const Stateid& stateid)
   const std::uint32_t seqid = next_seqid(found.open->seqid);
   end(*found.open);
   if (asker.minor_version == 0) return answer(number, seqid);
-  return {Status::kOk, Stateid{UINT32_MAX, {}}, false};
+  return {Status::kOk, Stateid{UINT32_MAX, {}}};
 }
 
 std::set<ClientId> OpenStates::in_the_way(const Asker& asker, const FileKey& key,

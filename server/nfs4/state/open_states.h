@@ -43,8 +43,7 @@ class OpenStates {
   };
   struct Answer {
     Status status = Status::kOk;
-    Stateid stateid{};   // when kOk
-    bool fresh = false;  // open(): it was not open before
+    Stateid stateid{};  // when kOk
   };
   /// Who asks: the client whose session or lease it is, and in which minor version.
   struct Asker {
@@ -61,8 +60,9 @@ class OpenStates {
   /// Ends the open and all locks that came by it. The stateid in the answer is none to be used: the
   /// next one of the open in minor version 0, the invalid one later (RFC 8881 18.2.4).
   Answer close(const Asker& asker, const Stateid& open);
-  /// Takes back an open() that answered `fresh`.
-  void undo(const Answer& opened);
+  /// Takes back what an open() with that share added, which nobody has been told of: a further OPEN
+  /// leaves what the owner had open before, under the stateid that the client has.
+  void undo(const Answer& opened, const Share& share);
   /// Clients, other than the one that asks, whose opens stand against `share` on `file`: if their
   /// leases are over the caller ends them and asks again.
   std::set<ClientId> in_the_way(const Asker& asker, const FileKey& file, const Share& share) const;

@@ -2,13 +2,14 @@
 #include "server/nfs4/state/share_reservations.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "rpcrdma/base/check.h"
 
 namespace nfsrdma::nfs4 {
 namespace {
 
-constexpr unsigned kCombinations = 12;
+constexpr std::uint16_t kMost = std::numeric_limits<std::uint16_t>::max();
 
 constexpr unsigned number_of(const Share& share) {
   return share.access - 1u + 3u * share.deny;
@@ -42,10 +43,26 @@ bool ShareReservations::open(OpenId id, const Share& share) {
       return false;
     }
   }
-  if (own == nullptr) own = &opens_.emplace_back(Open{id, {}, 0});
+  if (own == nullptr) own = &opens_.emplace_back(Open{id, {}, {}});
   add(&own->share, share);
-  own->asked |= static_cast<std::uint16_t>(1u << number_of(share));
+  std::uint16_t& count = own->asked[number_of(share)];
+  if (count < kMost) ++count;
   return true;
+}
+
+bool ShareReservations::undo(OpenId id, const Share& share) {
+  auto* open = const_cast<Open*>(find(id));
+  if (open == nullptr) return false;
+  std::uint16_t& count = open->asked[number_of(share)];
+  if (count > 0 && count < kMost) --count;
+  Share sum;
+  for (unsigned i = 0; i < kCombinations; ++i) {
+    if (open->asked[i] > 0) add(&sum, combination(i));
+  }
+  open->share = sum;
+  if (sum.access != 0) return true;
+  close(id);
+  return false;
 }
 
 ShareReservations::Downgrade ShareReservations::downgrade(OpenId id, const Share& share) {
@@ -54,12 +71,11 @@ ShareReservations::Downgrade ShareReservations::downgrade(OpenId id, const Share
   if (!valid(share)) return Downgrade::kInvalid;
   // The OPENs that may stay are those within the new share; together they must make it up.
   Share sum;
-  std::uint16_t stay = 0;
+  std::array<std::uint16_t, kCombinations> stay{};
   for (unsigned i = 0; i < kCombinations; ++i) {
-    const auto bit = static_cast<std::uint16_t>(1u << i);
-    if ((open->asked & bit) == 0 || !within(combination(i), share)) continue;
+    if (open->asked[i] == 0 || !within(combination(i), share)) continue;
     add(&sum, combination(i));
-    stay |= bit;
+    stay[i] = open->asked[i];
   }
   if (sum != share) return Downgrade::kInvalid;
   open->share = share;

@@ -6,6 +6,7 @@
 // Pure: no I/O, no clock. The caller serialises; an object lives as long as its file has state.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -32,11 +33,16 @@ constexpr bool valid(const Share& share) {
 using OpenId = std::uint64_t;
 
 class ShareReservations {
+  static constexpr unsigned kCombinations = 12;
+
  public:
   /// OPEN. False: an open stands against it, of whomever (NFS4ERR_SHARE_DENIED), and nothing
   /// changed.
   /// `share` is valid().
   bool open(OpenId id, const Share& share);
+  /// Takes back one open() of `id` with that share; what other OPENs asked for stays, and what they
+  /// gave up meanwhile stays given up. False: nothing of `id` is left.
+  bool undo(OpenId id, const Share& share);
 
   enum class Downgrade : std::uint8_t { kDone, kInvalid };
   /// OPEN_DOWNGRADE to what a subset of this owner's OPENs asked for, taken together; kInvalid
@@ -55,8 +61,9 @@ class ShareReservations {
   struct Open {
     OpenId id;
     Share share;
-    /// Bit `access - 1 + 3 * deny` for each combination that an OPEN asked for.
-    std::uint16_t asked;
+    /// How many OPENs asked for each combination (`access - 1 + 3 * deny`). At its largest value a
+    /// count stays: so many are not counted back.
+    std::array<std::uint16_t, kCombinations> asked;
   };
   const Open* find(OpenId id) const;
 

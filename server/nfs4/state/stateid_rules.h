@@ -46,6 +46,10 @@ constexpr std::uint32_t next_seqid(std::uint32_t seqid) {
   return seqid == UINT32_MAX ? 1 : seqid + 1;
 }
 
+constexpr std::uint32_t seqid_before(std::uint32_t seqid) {
+  return seqid <= 1 ? UINT32_MAX : seqid - 1;
+}
+
 enum class SeqidVerdict : std::uint8_t {
   kCurrent,
   kOld,     // NFS4ERR_OLD_STATEID: a later one has been given out

@@ -45,6 +45,27 @@ TEST_F(OpenStatesTest, AnotherOpenOfTheSameOwnerAddsToTheFirst) {
   EXPECT_NE(open(kTwo, "o", "f", kRead).other, first.other) << "owners are a client's own";
 }
 
+TEST_F(OpenStatesTest, UndoLeavesWhatWasOpenBefore) {
+  const Stateid first = open(kOne, "o", "f", kRead);
+  const auto more = states_.open(kOne, "o", "f", {kShareWrite, kShareWrite});
+  ASSERT_EQ(more.status, Status::kOk);
+  states_.undo(more, {kShareWrite, kShareWrite});
+  EXPECT_EQ(states_.test(kOne, first), Status::kOk) << "the stateid that the client has";
+  EXPECT_EQ(states_.may_access(kOne, first, "f", kShareWrite), Status::kOpenMode);
+  open(kTwo, "o", "f", kWrite);  // denied to nobody
+  // Another OPEN of that owner in between: it was told of both, and stays.
+  const auto failed = states_.open(kOne, "o", "f", kBoth);
+  const Stateid last = open(kOne, "o", "f", kWrite);
+  states_.undo(failed, kBoth);
+  EXPECT_EQ(states_.test(kOne, last), Status::kOk);
+  EXPECT_EQ(states_.may_access(kOne, last, "f", kShareWrite), Status::kOk);
+  // A first one leaves nothing.
+  const auto alone = states_.open(kOne, "o", "g", kBoth);
+  states_.undo(alone, kBoth);
+  EXPECT_FALSE(states_.is_open("g"));
+  EXPECT_EQ(states_.holds(1), 1u);
+}
+
 TEST_F(OpenStatesTest, StateidsAreTheirClientsAndCurrent) {
   const Stateid old = open(kOne, "o", "f", kRead);
   const Stateid now = open(kOne, "o", "f", kWrite);

@@ -51,6 +51,38 @@ TEST(ShareReservations, DowngradeOnlyToWhatWasOpened) {
   EXPECT_EQ(file.downgrade(1, kReadWrite), Downgrade::kInvalid) << "no way back";
 }
 
+TEST(ShareReservations, UndoTakesBackOneOpenAndNoOther) {
+  ShareReservations file;
+  EXPECT_TRUE(file.open(1, kReadOnly));
+  EXPECT_TRUE(file.open(1, kReadWrite));
+  EXPECT_TRUE(file.undo(1, kReadWrite));
+  EXPECT_EQ(file.share(1), kReadOnly);
+  EXPECT_EQ(file.downgrade(1, kReadWrite), Downgrade::kInvalid) << "nobody has it open so";
+  // The same twice, of which one counts.
+  EXPECT_TRUE(file.open(1, kReadWrite));
+  EXPECT_TRUE(file.open(1, kReadWrite));
+  EXPECT_TRUE(file.undo(1, kReadWrite));
+  EXPECT_EQ(file.share(1), kReadWrite);
+  // What was given up meanwhile does not come back, nor does it go twice.
+  EXPECT_EQ(file.downgrade(1, kReadOnly), Downgrade::kDone);
+  EXPECT_TRUE(file.undo(1, kReadWrite));
+  EXPECT_EQ(file.share(1), kReadOnly);
+  EXPECT_FALSE(file.undo(1, kReadOnly));
+  EXPECT_TRUE(file.empty());
+  EXPECT_FALSE(file.undo(1, kReadOnly));
+}
+
+TEST(ShareReservations, MoreOpensThanAreCountedAreNotCountedBack) {
+  ShareReservations file;
+  for (int i = 0; i < 70000; ++i)
+    ASSERT_TRUE(file.open(1, kReadOnly));
+  for (int i = 0; i < 70000; ++i)
+    ASSERT_TRUE(file.undo(1, kReadOnly));
+  EXPECT_EQ(file.share(1), kReadOnly);
+  file.close(1);
+  EXPECT_TRUE(file.empty());
+}
+
 // Two owners, every sequence of opens, downgrades and closes as far as new states come of it,
 // against sets of opens.
 
