@@ -42,7 +42,7 @@ class Caller::Sent final : public BackwardCall {
   std::array<std::byte, kLongest> room;
 };
 
-Caller::Caller(ServerState& state) : state_(state) {}
+Caller::Caller(ServerState& state) : state_(state), lines_(state) {}
 Caller::~Caller() = default;
 
 void Caller::connection_opened(ServerConnection& connection) {
@@ -50,10 +50,14 @@ void Caller::connection_opened(ServerConnection& connection) {
 }
 
 bool Caller::reaches(ClientId client) const {
-  return state_.sessions.to_call_back(client) != nullptr;
+  return state_.sessions.to_call_back(client) != nullptr ||
+         lines_.state(client) == CallbackLines::State::kUp;
 }
 
 bool Caller::call(ClientId client, std::unique_ptr<Callback> callback) {
+  if (lines_.state(client) != CallbackLines::State::kNone) {
+    return lines_.call(client, std::move(callback));
+  }
   switch (start(client, callback)) {
     case Start::kSent:
       return true;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caller: brings callbacks to clients (RFC 8881 2.10.3.1, 20), over the back channels of their
-// sessions. One attempt each: who asks for a callback is told how it ended, and decides whether and
-// when it is made again.
+// Caller: brings callbacks to clients: over the back channels of their sessions (RFC 8881 2.10.3.1,
+// 20), or over a connection to the address that a client of minor version 0 names. One attempt
+// each: who asks for a callback is told how it ended, and decides whether and when it is made
+// again.
 //
 // Locking: everything with ServerState::mutex held, but what says otherwise.
 // Lifetimes: a call under way belongs to its connection's loop until on_complete(). The Caller
@@ -15,6 +16,7 @@
 
 #include "rpcrdma/call.h"
 #include "server/nfs4/callback.h"
+#include "server/nfs4/callback_lines.h"
 #include "server/nfs4/state/session_table.h"
 
 namespace nfsrdma::nfs4 {
@@ -46,6 +48,8 @@ class Caller {
   void connection_lost(ConnectionId connection) { connections_.erase(connection); }
   bool is_open(ConnectionId connection) const { return connections_.contains(connection); }
 
+  CallbackLines& lines() { return lines_; }
+  const CallbackLines& lines() const { return lines_; }
   /// Worked the client's callbacks so far?
   bool reaches(ClientId client) const;
   /// False: there is no way to that client now, or too much is waiting for one; finished() is not
@@ -66,6 +70,7 @@ class Caller {
   const CallbackReply* judge(Sent& sent, CallbackReply* reply, bool* again);
 
   ServerState& state_;
+  CallbackLines lines_;  // of minor version 0
   std::map<ConnectionId, ServerConnection*> connections_;
   /// Those that no slot was free for: another call to the client is under way, and starts them.
   std::map<ClientId, Waiting> waiting_;

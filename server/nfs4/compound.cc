@@ -463,7 +463,9 @@ void Compound::wait_for_metadata(FileCall& call, const Resolved& object) {
 void Compound::act_for(const Stateid& stateid) {
   if (minor_version_ != 0) return;
   ServerState& all = state();
-  client_id_ = all.opens.client_of(stateid);
+  client_id_ = request_->nfs4_client = DelegationTable::is_one(stateid)
+                                           ? all.delegations.table().client_of(stateid)
+                                           : all.opens.client_of(stateid);
   if (Client* its = all.clients.find(client_id_)) all.clients.renew(*its, all.now());
 }
 

@@ -30,6 +30,7 @@ Delegations::Delegations(ServerState& state, std::uint32_t boot)
 
 Result<void> Delegations::start() {
   NFSRDMA_TRY(leases_, KernelLeases::create([this](std::uint64_t key) { on_break(key); }));
+  state_.caller.lines().start(leases_->loop());
   timer_ = std::make_unique<Timer>([this] {
     std::lock_guard lock(state_.mutex);
     ticking_ = false;
@@ -114,8 +115,13 @@ void Delegations::tick() {
   const TimePoint now = state_.now();
   const std::vector<DelegationNumber> overdue = table_.revoke_due(now);
   drop(overdue);
-  for (const DelegationNumber number : overdue)
-    state_.let_go_of(table_.find(number)->file);
+  for (const DelegationNumber number : overdue) {
+    const Delegation& revoked = *table_.find(number);
+    const FileKey file = revoked.file;
+    const Client* client = state_.clients.find(revoked.client);
+    if (client == nullptr || !client->has_sessions) table_.forget(number);
+    state_.let_go_of(file);
+  }
   recaller_.tick();
   if (table_.recalled() != 0 || !recaller_.idle()) watch_time();
 }

@@ -2,8 +2,7 @@
 // Delegations: the promises of DelegationTable with what makes them true: a lease of the kernel on
 // each file, so that processes of this machine wait as well, and the recalls to the clients.
 //
-// Only read delegations are given, and only to clients of minor versions with sessions whose back
-// channel works.
+// Only read delegations are given, and only to clients that can be called.
 //
 // Locking: everything with ServerState::mutex held, but what says otherwise. The kernel's word
 // comes on the thread of KernelLeases, which takes the mutex.

@@ -82,7 +82,6 @@ nfsstat4 check_arguments(Opening& opening) {
       if (old) return NFS4ERR_BADXDR;
       return creates ? NFS4ERR_INVAL : NFS4_OK;
     case open_claim_type4::CLAIM_DELEGATE_CUR:
-      if (old) return NFS4ERR_BAD_STATEID;  // in which nobody has a delegation
       return creates ? NFS4ERR_INVAL : NFS4_OK;
     case open_claim_type4::CLAIM_DELEG_CUR_FH:
       if (old) return NFS4ERR_BADXDR;
@@ -384,7 +383,9 @@ nfsstat4 open(Compound& compound, const xdr::OPEN4args& args, xdr::OPEN4res& res
   // server. Without it, clients rename what is open instead of removing it.
   if (needs_confirmation(opening)) res.resok4.rflags |= xdr::OPEN4_RESULT_CONFIRM;
   if (opening.may_notify) res.resok4.rflags |= xdr::OPEN4_RESULT_MAY_NOTIFY_LOCK;
-  const bool stale = offer_delegation(compound, args, opening.file, res.resok4);
+  // Not before the owner is known (RFC 7530 16.18.5 has the client confirm it first).
+  const bool confirmed = (res.resok4.rflags & xdr::OPEN4_RESULT_CONFIRM) == 0;
+  const bool stale = confirmed && offer_delegation(compound, args, opening.file, res.resok4);
   const Stateid stateid = compound.current_stateid;
   compound.current = std::move(opening.file);
   compound.current.fresh = !stale;

@@ -107,6 +107,7 @@ nfsstat4 delegreturn(Compound& compound, const xdr::DELEGRETURN4args& args, xdr:
   ServerState& state = compound.state();
   std::lock_guard lock(state.mutex);
   const Stateid stateid = compound.real(args.deleg_stateid);
+  compound.act_for(stateid);
   if (!DelegationTable::is_one(stateid)) return NFS4ERR_BAD_STATEID;
   const auto status = state.delegations.give_back(compound.client_id(), stateid,
                                                   file_key(*compound.current.object.file));

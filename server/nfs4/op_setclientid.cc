@@ -15,8 +15,20 @@ namespace {
 /// Where the client wants to be called.
 std::string callback_text(const xdr::SETCLIENTID4args& args) {
   const xdr::netaddr4& where = args.callback.cb_location;
-  return std::string(where.na_r_netid) + ' ' + std::string(where.na_r_addr) + ' ' +
-         std::to_string(args.callback.cb_program) + ' ' + std::to_string(args.callback_ident);
+  return CallbackAddress::to_text(where.na_r_netid, where.na_r_addr, args.callback.cb_program,
+                                  args.callback_ident);
+}
+
+/// Only where the client itself is: it is not for us to make connections that somebody else wants
+/// to be made.
+void use_callback(Compound& compound, const Client& client) {
+  CallbackLines& lines = compound.state().caller.lines();
+  const auto address = CallbackAddress::parse(client.callback);
+  if (address && address->where.same_host(compound.request().call->connection().peer())) {
+    lines.set(client.id, *address);
+  } else {
+    lines.end_client(client.id);
+  }
 }
 
 }  // namespace
@@ -43,6 +55,7 @@ nfsstat4 setclientid_confirm(Compound& compound, const xdr::SETCLIENTID_CONFIRM4
   ClientTable::Answer answer = state.clients.set_client_id_confirm(
       args.clientid, args.setclientid_confirm, compound.principal(), state.now());
   state.end_clients(std::move(answer.ended));
+  if (answer.status == ClientTable::Status::kOk) use_callback(compound, *answer.client);
   return status_of(answer.status);
 }
 
@@ -52,7 +65,13 @@ nfsstat4 renew(Compound& compound, const xdr::RENEW4args& args, xdr::RENEW4res&)
   Client* client = state.clients.find(args.clientid);
   if (client == nullptr || client->has_sessions) return NFS4ERR_STALE_CLIENTID;
   state.clients.renew(*client, state.now());
-  return NFS4_OK;
+  // What it was promised could not be asked for back (RFC 7530 16.28.4): it is to name an address
+  // anew.
+  const CallbackLines::State line = state.caller.lines().state(client->id);
+  const bool unreachable =
+      line == CallbackLines::State::kNone || line == CallbackLines::State::kDown;
+  return unreachable && state.delegations.table().holds(client->id) != 0 ? NFS4ERR_CB_PATH_DOWN
+                                                                         : NFS4_OK;
 }
 
 nfsstat4 open_confirm(Compound& compound, const xdr::OPEN_CONFIRM4args& args,

@@ -14,8 +14,7 @@ using xdr::open_claim_type4;
 using xdr::why_no_delegation4;
 
 /// May the client want one? Read delegations are for those who read.
-bool is_wanted(const Compound& compound, const xdr::OPEN4args& args) {
-  if (compound.minor_version() == 0) return false;  // they are called back over connections of ours
+bool is_wanted(const xdr::OPEN4args& args) {
   if ((args.share_access & xdr::OPEN4_SHARE_ACCESS_BOTH) != xdr::OPEN4_SHARE_ACCESS_READ) {
     return false;
   }
@@ -108,7 +107,7 @@ void say_why_not(const Compound& compound, const xdr::OPEN4args& args, xdr::OPEN
 
 bool offer_delegation(Compound& compound, const xdr::OPEN4args& args, CurrentHandle& file,
                       xdr::OPEN4resok& res) {
-  if (is_wanted(compound, args) && give(compound, file, res)) return true;
+  if (is_wanted(args) && give(compound, file, res)) return true;
   say_why_not(compound, args, res);
   return false;
 }

@@ -107,6 +107,7 @@ ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> 
 
 ServerState::~ServerState() {
   delegations.stop();  // its thread uses all else
+  caller.lines().stop();
 }
 
 std::uint32_t ServerState::lease_seconds() const {
@@ -119,6 +120,7 @@ void ServerState::end_clients(std::vector<std::unique_ptr<Client>> ended) {
     sessions.end_client(*client);
     opens.end_client(client->id);
     lock_notifier.waits().end_client(client->id);
+    caller.lines().end_client(client->id);
     delegations.end_client(client->id);
     owner_sequences.end_client(client->id);
     grace.forget(client->owner.id);

@@ -51,6 +51,7 @@ struct HarnessOptions {
   SchemeChoice scheme = SchemeChoice::kBest;
   std::string directory;  // to be exported; empty: a fresh one
   Committer::Calls committer_calls = Committer::system_calls();
+  std::string peer = "192.0.2.7";  // whom the calls come from
 
   static ExportOptions writable() {
     ExportOptions out;

@@ -41,7 +41,8 @@ class HarnessClock final : public Clock {
 class Nfs4Harness {
  public:
   explicit Nfs4Harness(HarnessOptions options = {})
-      : options_(std::move(options)), connection_(SocketAddress::parse("192.0.2.7", 700).value()) {
+      : options_(std::move(options)),
+        connection_(SocketAddress::parse(options_.peer, 700).value()) {
     directory_ = options_.directory.empty() ? home_.path() + "/export" : options_.directory;
     std::filesystem::create_directories(directory_);
     if (options_.directory.empty()) ::chmod(directory_.c_str(), 0777);

@@ -153,6 +153,17 @@ Delegation* DelegationTable::find(ClientId client, const Stateid& stateid, Statu
   return found == all_.end() || found->second.client != client ? nullptr : &found->second;
 }
 
+ClientId DelegationTable::client_of(const Stateid& stateid) const {
+  std::uint32_t boot = 0;
+  std::memcpy(&boot, stateid.other.data(), sizeof boot);
+  const Delegation* delegation = boot == boot_ ? find(number_in(stateid)) : nullptr;
+  return delegation == nullptr ? 0 : delegation->client;
+}
+
+void DelegationTable::forget(DelegationNumber number) {
+  erase(all_.at(number));
+}
+
 DelegationTable::Status DelegationTable::test(ClientId client, const Stateid& stateid) const {
   std::uint32_t boot = 0;
   std::memcpy(&boot, stateid.other.data(), sizeof boot);

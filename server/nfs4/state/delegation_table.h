@@ -74,6 +74,8 @@ class DelegationTable {
 
   /// Null when it is no more.
   const Delegation* find(DelegationNumber number) const;
+  /// In minor version 0 a stateid says whose it is. 0: nobody's.
+  ClientId client_of(const Stateid& stateid) const;
   /// DELEGRETURN: ends it. `number` is set when the status is kOk.
   Status give_back(ClientId client, const Stateid& stateid, const FileKey& file,
                    DelegationNumber* number);
@@ -81,6 +83,8 @@ class DelegationTable {
   Status test(ClientId client, const Stateid& stateid) const;
   /// FREE_STATEID: of revoked ones alone.
   Status free(ClientId client, const Stateid& stateid);
+  /// Of clients that have no FREE_STATEID: a revoked one is no more.
+  void forget(DelegationNumber number);
   /// READ and the like.
   Status may_access(ClientId client, const Stateid& stateid, const FileKey& file,
                     std::uint8_t access) const;

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients of minor version 0 are called at the address that they name, over connections of the
+// server's own: delegations for them, and what happens when nobody answers there.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "server/nfs4/callback_lines.h"
+#include "tests/support/nfs4_harness.h"
+#include "tests/support/xdr_bytes.h"
+#include "xdr/nfs4_callback.h"
+#include "xdr/universal_address.h"
+
+namespace nfsrdma::test {
+namespace {
+
+using nfs4::CallbackAddress;
+using nfs4::CallbackLines;
+using testing::words;
+using xdr::open_delegation_type4;
+
+TEST(CallbackAddressTest, IsOfTcpAlone) {
+  const auto v4 = CallbackAddress::parse(CallbackAddress::to_text("tcp", "192.0.2.7.3.232", 7, 9));
+  ASSERT_TRUE(v4);
+  EXPECT_EQ(v4->where.text(), "192.0.2.7:1000");
+  EXPECT_EQ(v4->program, 7u);
+  EXPECT_EQ(v4->ident, 9u);
+  EXPECT_EQ(CallbackAddress::parse("tcp6 2001:db8::7.3.232 7 9")->where.text(),
+            "[2001:db8::7]:1000");
+  for (const char* text : {"", "tcp", "7 9", "rdma 192.0.2.7.3.232 7 9", "udp 192.0.2.7.3.232 7 9",
+                           "tcp 192.0.2.7.0.0 7 9", "tcp  7 9", "tcp6 192.0.2.7.3.232 7 9",
+                           "tcp 2001:db8::7.3.232 7 9", "tcp host.example.3.232 7 9",
+                           "tcp 192.0.2.7.3.232 7 x", "tcp 192.0.2.7.3.232 7 99999999999"}) {
+    EXPECT_FALSE(CallbackAddress::parse(text)) << text;
+  }
+}
+
+bool read_all(int fd, MutableByteSpan to) {
+  return ::recv(fd, to.data(), to.size(), MSG_WAITALL) == static_cast<ssize_t>(to.size());
+}
+
+/// A client's callback service: takes connections and calls, and answers what it is told to.
+class CallbackService {
+ public:
+  CallbackService() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const SocketAddress any = SocketAddress::parse("127.0.0.1", 0).value();
+    EXPECT_EQ(::bind(listener_.get(), any.data(), any.length()), 0);
+    EXPECT_EQ(::listen(listener_.get(), 4), 0);
+    port_ = SocketAddress::local_of(listener_.get()).value().port();
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~CallbackService() {
+    ending_ = true;
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    hang_up();
+    thread_.join();
+  }
+  std::uint16_t port() const { return port_; }
+  /// False: a call ends its connection instead.
+  std::atomic<bool> answers{true};
+  /// Ends the connection that it has.
+  void hang_up() {
+    const std::lock_guard lock(mutex_);
+    if (connection_) ::shutdown(connection_.get(), SHUT_RDWR);
+  }
+  int connections() const { return connections_.load(); }
+  /// The next CB_COMPOUND: its operation's arguments, behind the operation's number.
+  std::vector<std::byte> next() {
+    std::unique_lock lock(mutex_);
+    if (!came_.wait_for(lock, std::chrono::seconds(10), [&] { return !seen_.empty(); })) return {};
+    auto out = std::move(seen_.front());
+    seen_.pop_front();
+    return out;
+  }
+
+ private:
+  void serve() {
+    while (!ending_) {
+      UniqueFd accepted(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!accepted) return;
+      const int fd = accepted.get();
+      ++connections_;
+      {
+        const std::lock_guard lock(mutex_);
+        connection_ = std::move(accepted);
+      }
+      while (answer_one(fd)) {
+      }
+      const std::lock_guard lock(mutex_);
+      connection_.reset();
+    }
+  }
+  bool answer_one(int fd) {
+    std::array<std::byte, 4> mark;
+    if (!read_all(fd, mark)) return false;
+    std::vector<std::byte> call(load_be32(mark.data()) & 0x7fffffff);
+    if (!read_all(fd, call) || !answers) return false;
+    answer(fd, call);
+    return true;
+  }
+  void answer(int fd, const std::vector<std::byte>& call) {
+    xdr::Decoder in(call);
+    xdr::rpc_msg header;
+    ASSERT_TRUE(xdr::decode(in, header));
+    EXPECT_EQ(header.cbody.prog, 0x40000001u);
+    EXPECT_EQ(header.cbody.cred.flavor, xdr::auth_flavor::AUTH_SYS);
+    std::vector<std::byte> reply = words({header.xid, 1, 0, 0, 0, 0});
+    if (header.cbody.proc == xdr::CB_COMPOUND) {
+      xdr::CB_COMPOUND4args head;
+      ASSERT_TRUE(xdr::decode(in, head));
+      EXPECT_EQ(head.minorversion, 0u);
+      EXPECT_EQ(head.callback_ident, 77u);
+      ASSERT_EQ(head.argarray_len, 1u);
+      const std::uint32_t operation = in.u32();
+      const auto more = words({0, 0, 1, operation, 0});
+      reply.insert(reply.end(), more.begin(), more.end());
+      const std::lock_guard lock(mutex_);
+      seen_.emplace_back(call.end() - static_cast<std::ptrdiff_t>(in.remaining()), call.end());
+      came_.notify_all();
+    }
+    std::vector<std::byte> record(4);
+    store_be32(record.data(), 0x80000000u | static_cast<std::uint32_t>(reply.size()));
+    record.insert(record.end(), reply.begin(), reply.end());
+    EXPECT_EQ(::send(fd, record.data(), record.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(record.size()));
+  }
+
+  std::uint16_t port_ = 0;
+  UniqueFd listener_;
+  std::atomic<bool> ending_{false};
+  std::atomic<int> connections_{0};
+  std::mutex mutex_;
+  UniqueFd connection_;
+  std::condition_variable came_;
+  std::deque<std::vector<std::byte>> seen_;
+  std::thread thread_;
+};
+
+class CallbackLinesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"file", "second"}) {
+      const Open4 made = harness_.open(harness_.root(), name);
+      ASSERT_EQ(made.status, NFS4_OK);
+      ASSERT_EQ(harness_.close(made), NFS4_OK);
+      ASSERT_EQ(harness_.on<OP_COMMIT>(made.handle).status, NFS4_OK);
+      file_ = made.handle;
+    }
+    file_ = harness_.lookup(harness_.root(), "file");
+  }
+  static HarnessOptions on_loopback() {
+    HarnessOptions options;
+    options.peer = "127.0.0.1";
+    return options;
+  }
+
+  void set_client_id(std::string_view host, std::uint16_t port) {
+    const std::string address = xdr::format_universal_address(host, port);
+    xdr::SETCLIENTID4args who;
+    who.client.id = as_bytes(std::string_view("old client"));
+    who.callback.cb_program = 0x40000001;
+    who.callback.cb_location = {"tcp", address};
+    who.callback_ident = 77;
+    const auto known =
+        harness_.run_bare(Operations4().add<OP_SETCLIENTID>(who), 0).get<OP_SETCLIENTID>().resok4;
+    client_ = known.clientid;
+    ASSERT_EQ(harness_
+                  .run_bare(Operations4().add<OP_SETCLIENTID_CONFIRM>(
+                                {known.clientid, known.setclientid_confirm}),
+                            0)
+                  .status,
+              NFS4_OK);
+  }
+  /// Once it is known whether the client can be called.
+  CallbackLines::State state() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    for (;;) {
+      {
+        std::lock_guard lock(harness_.state().mutex);
+        const auto now = harness_.state().caller.lines().state(client_);
+        if (now != CallbackLines::State::kUnknown) return now;
+      }
+      if (std::chrono::steady_clock::now() >= end) return CallbackLines::State::kUnknown;
+      std::this_thread::yield();
+    }
+  }
+  Reply4 open_old(std::string_view name) {
+    xdr::OPEN4args args;
+    args.seqid = ++owner_seqid_;
+    args.share_access = xdr::OPEN4_SHARE_ACCESS_READ;
+    args.owner = {client_, as_bytes(std::string_view("owner"))};
+    args.claim.file = name;
+    return harness_.run_bare(Operations4().putfh(harness_.root()).add<OP_OPEN>(args), 0);
+  }
+  /// An owner that is known gets what there is to be had.
+  void confirm_owner() {
+    const Reply4 first = open_old("second");
+    ASSERT_EQ(first.status, NFS4_OK);
+    const auto& result = first.get<OP_OPEN>().resok4;
+    EXPECT_EQ(result.delegation.delegation_type, open_delegation_type4::OPEN_DELEGATE_NONE)
+        << "the owner may be an old request's";
+    ASSERT_NE(result.rflags & xdr::OPEN4_RESULT_CONFIRM, 0u);
+    ASSERT_EQ(harness_
+                  .run_bare(Operations4()
+                                .putfh(harness_.lookup(harness_.root(), "second"))
+                                .add<OP_OPEN_CONFIRM>({result.stateid, ++owner_seqid_}),
+                            0)
+                  .status,
+              NFS4_OK);
+  }
+  void take_delegation() {
+    confirm_owner();
+    const Reply4 reply = open_old("file");
+    ASSERT_EQ(reply.status, NFS4_OK);
+    const auto& given = reply.get<OP_OPEN>().resok4.delegation;
+    ASSERT_EQ(given.delegation_type, open_delegation_type4::OPEN_DELEGATE_READ);
+    delegation_ = given.read.stateid;
+  }
+  nfsstat4 open_for_writing() {
+    xdr::OPEN4args args;
+    args.share_access = xdr::OPEN4_SHARE_ACCESS_WRITE;
+    args.owner = {harness_.session.client, as_bytes(std::string_view("owner"))};
+    args.claim.file = "file";
+    return harness_.run(Operations4().putfh(harness_.root()).add<OP_OPEN>(args)).status;
+  }
+  nfsstat4 give_back() {
+    return harness_.run_bare(Operations4().putfh(file_).add<OP_DELEGRETURN>({delegation_}), 0)
+        .status;
+  }
+  nfsstat4 renew() { return harness_.run_bare(Operations4().add<OP_RENEW>({client_}), 0).status; }
+
+  CallbackService service_;
+  Nfs4Harness harness_{on_loopback()};
+  FileHandle file_;
+  std::uint64_t client_ = 0;
+  std::uint32_t owner_seqid_ = 0;
+  xdr::stateid4 delegation_;
+};
+
+TEST_F(CallbackLinesTest, ADelegationIsRecalledAndGivenBack) {
+  set_client_id("127.0.0.1", service_.port());
+  ASSERT_EQ(state(), CallbackLines::State::kUp);
+  take_delegation();
+  EXPECT_EQ(
+      harness_.run_bare(Operations4().putfh(file_).add<OP_READ>({delegation_, 0, 10}), 0).status,
+      NFS4_OK);
+  EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
+  const std::vector<std::byte> arguments = service_.next();
+  xdr::Decoder in(arguments);
+  xdr::CB_RECALL4args recall;
+  ASSERT_TRUE(xdr::decode(in, recall));
+  EXPECT_EQ(recall.stateid.other, delegation_.other);
+  EXPECT_EQ(to_handle(recall.fh.data), file_);
+  EXPECT_EQ(renew(), NFS4_OK);
+  EXPECT_EQ(give_back(), NFS4_OK);
+  EXPECT_EQ(give_back(), NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(open_for_writing(), NFS4_OK);
+  EXPECT_EQ(service_.connections(), 1);
+}
+
+TEST_F(CallbackLinesTest, AConnectionThatIsGoneIsMadeAnew) {
+  set_client_id("127.0.0.1", service_.port());
+  ASSERT_EQ(state(), CallbackLines::State::kUp);
+  take_delegation();
+  service_.hang_up();
+  EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
+  EXPECT_FALSE(service_.next().empty());
+  EXPECT_EQ(service_.connections(), 2);
+}
+
+TEST_F(CallbackLinesTest, WhoCannotBeCalledIsPromisedNothing) {
+  const auto type = [this](std::string_view name) {
+    return open_old(name).get<OP_OPEN>().resok4.delegation.delegation_type;
+  };
+  set_client_id("127.0.0.1", 1);  // nobody listens there
+  EXPECT_EQ(state(), CallbackLines::State::kDown);
+  confirm_owner();
+  EXPECT_EQ(type("file"), open_delegation_type4::OPEN_DELEGATE_NONE);
+  EXPECT_EQ(renew(), NFS4_OK) << "there is nothing that it would have to be called for";
+  // Of another host: no connection is made in that name.
+  set_client_id("127.0.0.2", service_.port());
+  EXPECT_EQ(state(), CallbackLines::State::kNone);
+  EXPECT_EQ(service_.connections(), 0);
+  // It moves to where it can be called.
+  set_client_id("127.0.0.1", service_.port());
+  EXPECT_EQ(state(), CallbackLines::State::kUp);
+  EXPECT_EQ(type("file"), open_delegation_type4::OPEN_DELEGATE_READ);
+}
+
+TEST_F(CallbackLinesTest, ASilentClientIsToldAndThenLosesIt) {
+  set_client_id("127.0.0.1", service_.port());
+  ASSERT_EQ(state(), CallbackLines::State::kUp);
+  take_delegation();
+  service_.answers = false;
+  service_.hang_up();
+  EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (state() == CallbackLines::State::kUp && std::chrono::steady_clock::now() < end)
+    std::this_thread::yield();
+  EXPECT_EQ(renew(), NFS4ERR_CB_PATH_DOWN);
+  harness_.clock.move(std::chrono::seconds(60));
+  {
+    std::lock_guard lock(harness_.state().mutex);
+    harness_.state().delegations.tick();
+    EXPECT_EQ(harness_.state().delegations.table().holds(client_), 0u) << "it cannot free it";
+  }
+  EXPECT_EQ(renew(), NFS4_OK);
+  EXPECT_EQ(give_back(), NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(open_for_writing(), NFS4_OK);
+}
+
+}  // namespace
+}  // namespace nfsrdma::test
