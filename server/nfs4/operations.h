@@ -45,6 +45,8 @@ NFSRDMA_NFS4_OPERATION(read, READ)
 NFSRDMA_NFS4_OPERATION(write, WRITE)
 NFSRDMA_NFS4_OPERATION(commit, COMMIT)
 NFSRDMA_NFS4_PLAIN_OPERATION(readlink, READLINK)
+// op_read_plus.cc
+xdr::nfsstat4 read_plus(Compound& compound, const xdr::READ_PLUS4args& args, xdr::Encoder& result);
 // op_names.cc
 NFSRDMA_NFS4_OPERATION(create, CREATE)
 NFSRDMA_NFS4_OPERATION(remove, REMOVE)

@@ -147,6 +147,7 @@ constexpr Row kRows[] = {
     TYPED(IO_ADVISE, io_advise),
     TYPED(OFFLOAD_CANCEL, offload_cancel),
     TYPED(OFFLOAD_STATUS, offload_status),
+    STREAMED(READ_PLUS, read_plus),
     TYPED(SEEK, seek),
     TYPED(CLONE, clone),
     TYPED(GETXATTR, getxattr),

@@ -39,6 +39,7 @@ class StubConnection final : public ServerConnection {
   }
   const SocketAddress& peer() const override { return peer_; }
   TransportKind transport() const override { return kind_; }
+  void set_transport(TransportKind kind) { kind_ = kind; }
   EventLoop& loop() override { return *loop_; }
   BufferPool& buffers() override { return *pool_; }
   ConnectionInfo describe() const override { return {}; }

@@ -145,7 +145,6 @@ TEST_F(Space, AdviceThatIsTakenIsNamed) {
 
 TEST_F(Space, WhatThisServerLeavesOut) {
   const Open4 file = file_with("x");
-  EXPECT_EQ(nfs.on<OP_READ_PLUS>(file.handle, {file.stateid, 0, 1}).status, NFS4ERR_NOTSUPP);
   EXPECT_EQ(nfs.on<OP_WRITE_SAME>(file.handle).status, NFS4ERR_NOTSUPP);
 }
 
