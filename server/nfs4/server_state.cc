@@ -88,6 +88,7 @@ ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> 
       caller(*this),
       lock_notifier(*this),
       delegations(*this, records->boot()),
+      offloads(*this, records->boot()),
       clock_(options.clock != nullptr ? *options.clock : kSteadyClock),
       lease_(options.lease),
       server_owner_(std::move(server_owner)),
@@ -106,7 +107,9 @@ ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> 
 }
 
 ServerState::~ServerState() {
-  delegations.stop();  // its thread uses all else
+  // Their threads use all else.
+  offloads.stop();
+  delegations.stop();
   caller.lines().stop();
 }
 
@@ -122,6 +125,7 @@ void ServerState::end_clients(std::vector<std::unique_ptr<Client>> ended) {
     lock_notifier.waits().end_client(client->id);
     caller.lines().end_client(client->id);
     delegations.end_client(client->id);
+    offloads.end_client(client->id);
     owner_sequences.end_client(client->id);
     grace.forget(client->owner.id);
     if (!client->recorded) continue;

@@ -23,6 +23,7 @@
 #include "server/nfs4/client_records.h"
 #include "server/nfs4/delegations.h"
 #include "server/nfs4/lock_notifier.h"
+#include "server/nfs4/offloads.h"
 #include "server/nfs4/owner_names.h"
 #include "server/nfs4/owner_sequences.h"
 #include "server/nfs4/pseudo_fs.h"
@@ -75,6 +76,7 @@ class ServerState {
   Caller caller;
   LockNotifier lock_notifier;
   Delegations delegations;
+  Offloads offloads;
 
   // --- with `mutex` held ---
 

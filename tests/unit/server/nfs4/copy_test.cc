@@ -159,11 +159,6 @@ TEST_F(Copies, OtherServersAreNotAsked) {
   EXPECT_EQ(nfs.on<OP_COPY_NOTIFY>(from.handle).status, NFS4ERR_NOTSUPP);
 }
 
-TEST_F(Copies, NoneGoesOnBehindItsReply) {
-  EXPECT_EQ(nfs.on<OP_OFFLOAD_STATUS>(to.handle, {to.stateid}).status, NFS4ERR_BAD_STATEID);
-  EXPECT_EQ(nfs.on<OP_OFFLOAD_CANCEL>(to.handle, {to.stateid}).status, NFS4ERR_BAD_STATEID);
-}
-
 TEST_F(Copies, AReadOnlyExportRefuses) {
   ExportOptions options = HarnessOptions::writable();
   options.read_only = true;

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs4/offloads.h"
+
+#include <pthread.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "rpcrdma/base/log.h"
+#include "server/files/file_call.h"
+#include "server/nfs4/server_state.h"
+
+namespace nfsrdma::nfs4 {
+
+namespace {
+
+/// Copying is the disk's work, or the memory's: more threads would make no copy faster.
+constexpr std::size_t kThreads = 2;
+constexpr auto kTick = std::chrono::seconds(1);
+
+/// May the client still use that export? 0 or an errno, as FileCall::admit() has them.
+int check_export(const Offloads::Copying& copying, const FileEntry& file, Use use) {
+  const ExportTable& exports = copying.server.exports;
+  const Export* exported = exports.current().find(file.parts().export_id);
+  if (exported == nullptr) return ESTALE;
+  ExportAccess access;
+  if (exports.access(*exported, copying.peer, true, &access) != ExportTable::Verdict::kKnown ||
+      !access.allowed) {
+    return EACCES;
+  }
+  return use == Use::kChange && access.read_only ? EROFS : 0;
+}
+
+int copy_piece(Offloads::Copying& copying, std::uint64_t done, std::uint64_t* copied) {
+  if (const int error = check_export(copying, *copying.from, Use::kLook)) return error;
+  if (const int error = check_export(copying, *copying.to.file, Use::kChange)) return error;
+  // The kernel clears set-id bits, and counts quota, by who writes.
+  const AsCaller acting(copying.caller);
+  if (!acting.ok()) return kNoIdentity;
+  return copy_some(copying.server, copying.range, done, kCopyPiece, copying.to, copied);
+}
+
+}  // namespace
+
+Offloads::Offloads(ServerState& state, std::uint32_t boot)
+    : state_(state), table_(boot, {}), callbacks_(state, table_) {}
+
+void Offloads::stop() {
+  {
+    std::lock_guard lock(state_.mutex);
+    stopping_ = true;
+  }
+  more_.notify_all();
+  for (std::thread& thread : threads_)
+    thread.join();
+  threads_.clear();
+}
+
+Offloads::~Offloads() {
+  stop();
+}
+
+bool Offloads::start() {
+  try {
+    while (threads_.size() < kThreads)
+      threads_.emplace_back([this] { serve(); });
+  } catch (const std::system_error& error) {
+    log_warning("no thread for asynchronous copies: {}", error.what());
+  }
+  return !threads_.empty();
+}
+
+bool Offloads::may_begin(ClientId client) {
+  return table_.may_begin(client) && state_.caller.reaches(client) && start();
+}
+
+Stateid Offloads::begin(ClientId client, ByteSpan handle, const Verifier& verifier,
+                        std::unique_ptr<Copying> copying) {
+  const Offload& made = table_.begin(client, handle, verifier);
+  ready_.emplace_back(made.number, std::move(copying));
+  more_.notify_one();
+  return table_.stateid_of(made);
+}
+
+bool Offloads::cancel(ClientId client, const Stateid& stateid, ByteSpan handle) {
+  std::unique_lock lock(state_.mutex);
+  const OffloadNumber number = table_.cancel(client, stateid, handle);
+  if (number == 0) return false;
+  piece_ended_.wait(lock, [&] { return !running_.contains(number); });
+  return true;
+}
+
+void Offloads::serve() {
+  ::pthread_setname_np(::pthread_self(), "offload");
+  prepare_serving_thread();
+  std::unique_lock lock(state_.mutex);
+  while (!stopping_) {
+    callbacks_.tick();
+    if (!ready_.empty()) {
+      run_piece(lock);
+    } else if (callbacks_.idle()) {
+      more_.wait(lock);
+    } else {
+      more_.wait_for(lock, kTick);
+    }
+  }
+}
+
+/// Of the copy that has waited the longest.
+void Offloads::run_piece(std::unique_lock<std::mutex>& lock) {
+  Entry entry = std::move(ready_.front());
+  ready_.pop_front();
+  const OffloadNumber number = entry.first;
+  if (const Offload* offload = table_.find(number)) {
+    const std::uint64_t done = offload->copied;
+    running_.insert(number);
+    lock.unlock();
+    if (before_piece) before_piece();
+    std::uint64_t copied = 0;
+    const int error = copy_piece(*entry.second, done, &copied);
+    lock.lock();
+    running_.erase(number);
+    piece_ended_.notify_all();
+    if (table_.advance(number, copied)) {
+      const bool is_over = error != 0 || copied == 0 || done + copied == entry.second->range.count;
+      if (!is_over) {
+        ready_.push_back(std::move(entry));
+        return;
+      }
+      table_.end(number, error);
+    }
+  }
+  // Closing files can take long.
+  lock.unlock();
+  entry.second.reset();
+  lock.lock();
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs4/state/offload_table.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "rpcrdma/base/check.h"
+
+namespace nfsrdma::nfs4 {
+
+namespace {
+
+/// In the numbers of copies, and neither in those of OpenStates nor of DelegationTable.
+constexpr std::uint64_t kMark = std::uint64_t{1} << 62;
+/// Never 0, which would stand for "the last one" (RFC 7862 4.8); a copy's stateid never changes.
+constexpr std::uint32_t kSeqid = 1;
+
+}  // namespace
+
+bool OffloadTable::may_begin(ClientId client) const {
+  if (all_.size() >= limits_.all) return false;
+  const auto its = by_client_.find(client);
+  return its == by_client_.end() || its->second.size() < limits_.per_client;
+}
+
+const Offload& OffloadTable::begin(ClientId client, ByteSpan handle, const Verifier& verifier) {
+  NFSRDMA_CHECK(may_begin(client));
+  const OffloadNumber number = ++last_number_ | kMark;
+  Offload& made = all_[number];
+  made.number = number;
+  made.client = client;
+  made.handle.assign(handle.begin(), handle.end());
+  made.verifier = verifier;
+  by_client_[client].insert(number);
+  return made;
+}
+
+Stateid OffloadTable::stateid_of(const Offload& offload) const {
+  Stateid out{kSeqid, {}};
+  std::memcpy(out.other.data(), &boot_, sizeof boot_);
+  std::memcpy(out.other.data() + sizeof boot_, &offload.number, sizeof offload.number);
+  return out;
+}
+
+const Offload* OffloadTable::find(OffloadNumber number) const {
+  const auto found = all_.find(number);
+  return found == all_.end() ? nullptr : &found->second;
+}
+
+const Offload* OffloadTable::find(ClientId client, const Stateid& stateid, ByteSpan handle) const {
+  OffloadNumber number = 0;
+  std::memcpy(&number, stateid.other.data() + sizeof boot_, sizeof number);
+  const Offload* found = find(number);
+  // What it would be tells of the boot and the sequence number as well.
+  if (found == nullptr || found->client != client || stateid_of(*found) != stateid) return nullptr;
+  return std::ranges::equal(found->handle, handle) ? found : nullptr;
+}
+
+OffloadNumber OffloadTable::cancel(ClientId client, const Stateid& stateid, ByteSpan handle) {
+  const Offload* found = find(client, stateid, handle);
+  if (found == nullptr) return 0;
+  const OffloadNumber number = found->number;
+  erase(number);
+  return number;
+}
+
+bool OffloadTable::advance(OffloadNumber number, std::uint64_t bytes) {
+  const auto found = all_.find(number);
+  if (found == all_.end()) return false;
+  NFSRDMA_CHECK(!found->second.ended);
+  found->second.copied += bytes;
+  return true;
+}
+
+void OffloadTable::end(OffloadNumber number, int error) {
+  const auto found = all_.find(number);
+  if (found == all_.end()) return;
+  found->second.ended = true;
+  found->second.error = error;
+  ended_.insert(number);
+}
+
+void OffloadTable::acknowledged(OffloadNumber number) {
+  if (ended_.contains(number)) erase(number);
+}
+
+void OffloadTable::end_client(ClientId client) {
+  const auto its = by_client_.find(client);
+  if (its == by_client_.end()) return;
+  const std::set<OffloadNumber> numbers = its->second;
+  for (const OffloadNumber number : numbers)
+    erase(number);
+}
+
+void OffloadTable::erase(OffloadNumber number) {
+  const auto found = all_.find(number);
+  NFSRDMA_CHECK(found != all_.end());
+  const auto its = by_client_.find(found->second.client);
+  its->second.erase(number);
+  if (its->second.empty()) by_client_.erase(its);
+  ended_.erase(number);
+  all_.erase(found);
+}
+
+}  // namespace nfsrdma::nfs4
