@@ -98,6 +98,8 @@ EXCEPTIONS = [
     ("*-kernel-4.*", "locks", None),
     ("*-kernel-4.*", "acl", None),
     ("*-kernel-4.*", "delegations", None),
+    ("*-kernel-4.2", "server-copy", None),
+    ("*", "server-copy", "COPY came with version 4.2"),
     ("*", "delegations", "version 3 has no delegations"),
     ("*", "acl", "version 3 has no ACLs but by the side protocol NFSACL, which nfs-rdmad does not speak"),
     ("*", "locks", "version 3 has locks by NLM only, which nfs-rdmad does not speak; mounts are nolock"),
