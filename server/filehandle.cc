@@ -2,17 +2,12 @@
 // Encoding, authentication and the key of file handles. See filehandle.h for the layout.
 #include "server/filehandle.h"
 
-#include <fcntl.h>
 #include <sodium.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <string_view>
 
-#include "config/default_paths.h"
-#include "rpcrdma/base/unique_fd.h"
-#include "server/vfs/proc_path.h"
+#include "server/kept_random.h"
 
 namespace nfsrdma {
 
@@ -24,41 +19,13 @@ constexpr std::size_t kMac = crypto_shorthash_siphashx24_BYTES;
 static_assert(kMac == 16);
 static_assert(kHeader + HandleParts::kMaxBody + kMac == FileHandle::kMaxBytes);
 
-constexpr std::string_view kKeyMagic = "nfs-rdma handle key 1\n";
-constexpr std::size_t kKeyFileBytes = kKeyMagic.size() + 16;
+constexpr KeptFile kKeyFile{"handle-key", "nfs-rdma handle key 1\n",
+                            "handle-key is not of a version that this server knows"};
 
 void compute_mac(const HandleCodec::Key& key, const std::byte* data, std::size_t size,
                  std::byte* mac) {
   crypto_shorthash_siphashx24(reinterpret_cast<unsigned char*>(mac),
                               reinterpret_cast<const unsigned char*>(data), size, key.data());
-}
-
-Result<HandleCodec::Key> read_key(int fd) {
-  std::array<char, kKeyFileBytes + 1> bytes;
-  const ssize_t n = ::pread(fd, bytes.data(), bytes.size(), 0);
-  if (n < 0) return system_error("read handle-key");
-  if (static_cast<std::size_t>(n) != kKeyFileBytes ||
-      std::string_view(bytes.data(), kKeyMagic.size()) != kKeyMagic) {
-    return Error{Errc::kInvalid, 0, "handle-key is not of a version that this server knows"};
-  }
-  HandleCodec::Key key;
-  std::copy_n(bytes.data() + kKeyMagic.size(), key.size(), reinterpret_cast<char*>(key.data()));
-  return key;
-}
-
-/// A complete key file without a name yet.
-Result<UniqueFd> make_key_file(int directory) {
-  UniqueFd fd(::openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (!fd) return system_error("create handle-key");
-  std::string content(kKeyMagic);
-  content.resize(kKeyFileBytes);
-  randombytes_buf(content.data() + kKeyMagic.size(), kKeyFileBytes - kKeyMagic.size());
-  if (::fchmod(fd.get(), 0600) != 0 ||
-      ::write(fd.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size()) ||
-      ::fsync(fd.get()) != 0) {
-    return system_error("write handle-key");
-  }
-  return fd;
 }
 
 bool known_scheme(HandleScheme scheme, std::size_t body_size) {
@@ -75,27 +42,7 @@ bool known_scheme(HandleScheme scheme, std::size_t body_size) {
 }  // namespace
 
 Result<HandleCodec::Key> HandleCodec::load_or_create_key(const std::string& state_dir) {
-  if (sodium_init() < 0) return Error{Errc::kUnsupported, 0, "libsodium does not start"};
-  // With its parents: a new user has no ~/.local/state.
-  if (!make_directories(state_dir, 0700)) {
-    return system_error("make the state directory");
-  }
-  UniqueFd directory(::open(state_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) return system_error("open the state directory");
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    UniqueFd fd(::openat(directory.get(), "handle-key", O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (fd) return read_key(fd.get());
-    if (errno != ENOENT) return system_error("open handle-key");
-    NFSRDMA_TRY(UniqueFd fresh, make_key_file(directory.get()));
-    // Whoever links first wins; the other reads the winner's in the second round.
-    if (::linkat(AT_FDCWD, ProcPath(fresh.get()).c_str(), directory.get(), "handle-key",
-                 AT_SYMLINK_FOLLOW) != 0 &&
-        errno != EEXIST) {
-      return system_error("name handle-key");
-    }
-    if (::fsync(directory.get()) != 0) return system_error("sync the state directory");
-  }
-  return Error{Errc::kSystem, ENOENT, "handle-key vanished"};
+  return load_or_draw(state_dir, kKeyFile);
 }
 
 FileHandle HandleCodec::seal(const HandleParts& parts) const {

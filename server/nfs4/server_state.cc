@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/server_state.h"
 
+#include <fmt/format.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <ctime>
@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "rpcrdma/base/log.h"
+#include "server/kept_random.h"
 #include "server/nfs4/wire_values.h"
 #include "server/vfs/change_counter.h"
 
@@ -29,12 +30,17 @@ constexpr std::uint32_t kBackSlots = 16;
 
 const SteadyClock kSteadyClock;
 
-/// Who this server is: made once, with the handle key, and kept in the state directory. Derived
-/// from the machine and the directory, so that two servers of one machine differ.
-std::string make_server_owner(const std::string& state_dir) {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  return "nfs-rdmad:" + std::string(host) + ":" + state_dir;
+constexpr KeptFile kOwnerFile{"server-owner", "nfs-rdma server owner 1\n",
+                              "server-owner is not of a version that this server knows"};
+
+/// Clients that hear of two servers of one owner, or one scope, take them for one (RFC 8881 2.10.4,
+/// 2.10.5). So it is drawn and kept: no name of a machine says which of its clones it is.
+Result<std::string> server_owner_of(const std::string& state_dir) {
+  NFSRDMA_TRY(const KeptRandom drawn, load_or_draw(state_dir, kOwnerFile));
+  std::string owner = "nfs-rdmad:";
+  for (const std::uint8_t byte : drawn)
+    owner += fmt::format("{:02x}", byte);
+  return owner;
 }
 
 OwnerNames::Options owner_name_options(const std::string& domain) {
@@ -70,8 +76,14 @@ std::unique_ptr<ServerState> ServerState::create(const Options& options, std::st
       return nullptr;
     }
   }
+  // The records' lock is held: no other server has this directory, nor this owner.
+  auto owner = server_owner_of(options.state_dir);
+  if (!owner.ok()) {
+    *why = options.state_dir + ": " + owner.error().message();
+    return nullptr;
+  }
   std::unique_ptr<ServerState> state(
-      new ServerState(options, std::move(records), make_server_owner(options.state_dir)));
+      new ServerState(options, std::move(records), std::move(owner).value()));
   if (const auto started = state->delegations.start(); !started.ok()) {
     log_warning("no delegations are given: {}", started.error().message());
   }

@@ -63,8 +63,8 @@ class ServerState {
   std::uint32_t lease_seconds() const;
   const ChannelAttributes& most_fore() const { return most_fore_; }
   const ChannelAttributes& most_back() const { return most_back_; }
-  /// so_major_id and the scope of EXCHANGE_ID: the same over restarts, of this state directory
-  /// alone.
+  /// so_major_id and the scope of EXCHANGE_ID (so_minor_id is 0): the same over restarts, of this
+  /// state directory alone, in which it is kept.
   const std::string& server_owner() const { return server_owner_; }
 
   std::mutex mutex;

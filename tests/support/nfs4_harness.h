@@ -64,6 +64,7 @@ class Nfs4Harness {
   ServerContext& server() { return *server_; }
   nfs4::ServerState& state() { return *server_->nfs4; }
   const std::string& directory() const { return directory_; }
+  std::string state_dir() const { return home_.path() + "/state"; }
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
   const FileHandle& root() const { return root_; }
   StubConnection& connection() { return connection_; }
