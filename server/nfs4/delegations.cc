@@ -30,6 +30,9 @@ Delegations::Delegations(ServerState& state, std::uint32_t boot)
 
 Result<void> Delegations::start() {
   NFSRDMA_TRY(leases_, KernelLeases::create([this](std::uint64_t key) { on_break(key); }));
+  auto watches =
+      NameWatches::create(leases_->loop(), [this](std::uint64_t key) { on_change(key); });
+  if (watches.ok()) watches_ = std::move(watches).value();
   state_.caller.lines().start(leases_->loop());
   timer_ = std::make_unique<Timer>([this] {
     std::lock_guard lock(state_.mutex);
@@ -56,17 +59,23 @@ UniqueFd Delegations::take_lease(int path_fd) const {
   return leases_->take_read(path_fd);
 }
 
-Stateid Delegations::give(ClientId client, const FileKey& file, ByteSpan handle, UniqueFd lease) {
+Stateid Delegations::give(ClientId client, const FileKey& file, ByteSpan handle, UniqueFd lease,
+                          int path_fd) {
   const Delegation& made = table_.grant(client, file, {handle.begin(), handle.end()});
   given_.store(table_.size(), std::memory_order_release);
   leases_->keep(made.number, std::move(lease));
+  if (watches_ != nullptr) watches_->watch(made.number, path_fd);
   return table_.stateid_of(made);
 }
 
-/// The delegation has to be revoked before the kernel takes its lease away by itself.
 TimePoint Delegations::deadline() const {
+  return state_.now() + state_.lease();
+}
+
+/// The delegation has to be revoked before the kernel takes its lease away by itself.
+TimePoint Delegations::deadline_of_lease() const {
   const Duration patience = KernelLeases::break_time() * 2 / 3;
-  return state_.now() + std::min<Duration>(patience, state_.lease());
+  return std::min(deadline(), state_.now() + patience);
 }
 
 bool Delegations::recall(const FileKey& file, ClientId by) {
@@ -85,7 +94,17 @@ void Delegations::on_break(DelegationNumber number) {
   const Delegation* delegation = table_.find(number);
   if (delegation == nullptr) return;
   if (state_.end_expired({delegation->client})) return;
-  if (!table_.recall_one(number, deadline())) return;
+  recall_one(number, deadline_of_lease());
+}
+
+/// A local process did what the holder was promised that nobody does; now it can only be told.
+void Delegations::on_change(DelegationNumber number) {
+  std::lock_guard lock(state_.mutex);
+  if (table_.find(number) != nullptr) recall_one(number, deadline());
+}
+
+void Delegations::recall_one(DelegationNumber number, TimePoint deadline) {
+  if (!table_.recall_one(number, deadline)) return;
   recaller_.begin(number);
   watch_time();
 }
@@ -107,8 +126,10 @@ void Delegations::end_client(ClientId client) {
 void Delegations::drop(const std::vector<DelegationNumber>& numbers) {
   given_.store(table_.size(), std::memory_order_release);
   if (leases_ == nullptr) return;
-  for (const DelegationNumber number : numbers)
+  for (const DelegationNumber number : numbers) {
     leases_->drop(number);
+    if (watches_ != nullptr) watches_->drop(number);
+  }
 }
 
 void Delegations::tick() {

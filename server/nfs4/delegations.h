@@ -15,6 +15,7 @@
 #include "server/nfs4/state/delegation_table.h"
 #include "server/vfs/delegation_guard.h"
 #include "server/vfs/kernel_leases.h"
+#include "server/vfs/name_watches.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -36,8 +37,8 @@ class Delegations final : public DelegationGuard {
   bool may_give(ClientId client, const FileKey& file) const;
   /// Without the mutex: the lease that a delegation of that file needs; empty when there is none.
   UniqueFd take_lease(int path_fd) const;
-  /// After may_give(), asked again.
-  Stateid give(ClientId client, const FileKey& file, ByteSpan handle, UniqueFd lease);
+  /// After may_give(), asked again. `path_fd`: the file, during the call.
+  Stateid give(ClientId client, const FileKey& file, ByteSpan handle, UniqueFd lease, int path_fd);
 
   /// Others than `by` who were promised something of the file are asked to give it back; those
   /// whose leases are over lose all that they have. True: somebody is in the way still.
@@ -55,15 +56,19 @@ class Delegations final : public DelegationGuard {
  private:
   void drop(const std::vector<DelegationNumber>& numbers);
   void on_break(DelegationNumber number);
+  void on_change(DelegationNumber number);
+  void recall_one(DelegationNumber number, TimePoint deadline);
   void watch_time();
   TimePoint deadline() const;
+  TimePoint deadline_of_lease() const;
 
   ServerState& state_;
   DelegationTable table_;
   Recaller recaller_;
   bool ticking_ = false;
   std::unique_ptr<KernelLeases> leases_;
-  std::unique_ptr<Timer> timer_;  // of leases_' thread
+  std::unique_ptr<NameWatches> watches_;  // on leases_' loop; null: local processes may rename
+  std::unique_ptr<Timer> timer_;          // of leases_' thread
 };
 
 }  // namespace nfsrdma::nfs4

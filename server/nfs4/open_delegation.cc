@@ -80,8 +80,8 @@ bool give(Compound& compound, CurrentHandle& file, xdr::OPEN4resok& res) {
   std::lock_guard lock(state.mutex);
   Client* client = state.clients.find(compound.client_id());
   if (client == nullptr || !state.delegations.may_give(client->id, key)) return false;
-  const Stateid stateid =
-      state.delegations.give(client->id, key, file.handle.bytes(), std::move(lease));
+  const Stateid stateid = state.delegations.give(client->id, key, file.handle.bytes(),
+                                                 std::move(lease), file.object.file->path_fd());
   state.count_holds(*client);
   res.delegation.delegation_type = xdr::open_delegation_type4::OPEN_DELEGATE_READ;
   xdr::open_read_delegation4& read = res.delegation.read;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/state/delegation_table.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -97,7 +98,11 @@ bool DelegationTable::recall(const FileKey& file, ClientId by, TimePoint deadlin
 
 bool DelegationTable::recall_one(DelegationNumber number, TimePoint deadline) {
   const auto found = all_.find(number);
-  if (found == all_.end() || found->second.phase != Delegation::Phase::kHeld) return false;
+  if (found == all_.end()) return false;
+  if (found->second.phase == Delegation::Phase::kRecalled) {
+    found->second.deadline = std::min(found->second.deadline, deadline);
+  }
+  if (found->second.phase != Delegation::Phase::kHeld) return false;
   begin_recall(found->second, deadline);
   return true;
 }

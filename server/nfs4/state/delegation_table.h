@@ -66,8 +66,8 @@ class DelegationTable {
   /// they were before.
   bool recall(const FileKey& file, ClientId by, TimePoint deadline,
               std::vector<DelegationNumber>* fresh);
-  /// The kernel's lease behind that one is being broken. False: there is nothing to be recalled any
-  /// more.
+  /// That one alone is. False: there is nothing to be recalled any more; what was recalled before
+  /// has no later deadline than this one.
   bool recall_one(DelegationNumber number, TimePoint deadline);
   /// Those whose time is over are revoked, and named.
   std::vector<DelegationNumber> revoke_due(TimePoint now);

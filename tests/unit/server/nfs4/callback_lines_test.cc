@@ -303,6 +303,8 @@ TEST_F(CallbackLinesTest, ASilentClientIsToldAndThenLosesIt) {
     std::this_thread::yield();
   EXPECT_EQ(renew(), NFS4ERR_CB_PATH_DOWN);
   harness_.clock.move(std::chrono::seconds(60));
+  EXPECT_EQ(renew(), NFS4ERR_CB_PATH_DOWN);
+  harness_.clock.move(std::chrono::seconds(35));
   {
     std::lock_guard lock(harness_.state().mutex);
     harness_.state().delegations.tick();

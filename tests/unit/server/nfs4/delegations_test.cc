@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
+#include <thread>
 
 #include "tests/support/callback_client.h"
 
@@ -51,6 +53,7 @@ class DelegationsTest : public ::testing::Test {
     ASSERT_EQ(result.delegation.delegation_type, open_delegation_type4::OPEN_DELEGATE_READ);
     EXPECT_EQ(result.delegation.read.permissions.access_mask, 0u);
     delegation_ = result.delegation.read.stateid;
+    std::memcpy(&number_, delegation_.other.data() + 4, sizeof number_);
     open_ = result.stateid;
   }
   nfsstat4 give_back() {
@@ -83,6 +86,7 @@ class DelegationsTest : public ::testing::Test {
   Session4 holder_, other_;
   FileHandle file_;
   xdr::stateid4 delegation_, open_;
+  nfs4::DelegationNumber number_ = 0;
 };
 
 TEST_F(DelegationsTest, AReaderGetsOneAndGivesItBack) {
@@ -245,6 +249,47 @@ TEST_F(DelegationsTest, AProcessOfThisMachineWaitsToo) {
   EXPECT_TRUE(writer);
 }
 
+TEST_F(DelegationsTest, TheKernelsPatienceIsLess) {
+  take_delegation();
+  EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
+  answer();
+  // A local process comes as well: the kernel lets it in after lease-break-time.
+  EXPECT_EQ(::open(harness_.path("file").c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC), -1);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto has_less_time = [this] {
+    std::lock_guard lock(harness_.state().mutex);
+    const auto& table = harness_.state().delegations.table();
+    return table.find(number_)->deadline - harness_.clock.now() < harness_.state().lease();
+  };
+  while (!has_less_time() && std::chrono::steady_clock::now() < end)
+    std::this_thread::yield();
+  EXPECT_TRUE(has_less_time());
+}
+
+/// User space cannot stop them.
+TEST_F(DelegationsTest, WhatAProcessOfThisMachineDoesToNamesIsToldAfterwards) {
+  const std::string path = harness_.path("file"), other = harness_.path("other");
+  const std::function<int()> changes[] = {
+      [&] { return ::chmod(path.c_str(), 0640); },
+      [&] { return ::link(path.c_str(), other.c_str()); },
+      [&] { return ::unlink(other.c_str()); },
+      [&] { return ::rename(path.c_str(), other.c_str()); },
+  };
+  for (const auto& change : changes) {
+    take_delegation();
+    EXPECT_TRUE(is_quiet());
+    ASSERT_EQ(change(), 0);
+    ASSERT_EQ(calls().size(), 1u);
+    EXPECT_EQ(read(*calls().at(0)).args.stateid.other, delegation_.other);
+    answer();
+    EXPECT_EQ(give_back(), NFS4_OK);
+    // None is given for a while after a recall.
+    harness_.clock.move(std::chrono::seconds(50));
+    EXPECT_EQ(sequence_flags(holder_), 0u);
+    harness_.clock.move(std::chrono::seconds(50));
+  }
+}
+
 TEST_F(DelegationsTest, TheHoldersOwnWriteWaitsForItToo) {
   take_delegation();
   const Reply4 opened = open(holder_, xdr::OPEN4_SHARE_ACCESS_BOTH);
@@ -262,8 +307,11 @@ TEST_F(DelegationsTest, WhatIsNotGivenBackInTimeIsRevoked) {
   take_delegation();
   EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
   answer();
-  harness_.clock.move(std::chrono::seconds(60));  // less than a lease, more than a recall
-  EXPECT_EQ(sequence_flags(holder_), 0u);
+  harness_.clock.move(std::chrono::seconds(60));
+  tick();
+  EXPECT_EQ(sequence_flags(holder_), 0u) << "it has a lease's time";
+  EXPECT_EQ(sequence_flags(other_), 0u);
+  harness_.clock.move(std::chrono::seconds(35));
   tick();
   EXPECT_EQ(sequence_flags(holder_), xdr::SEQ4_STATUS_RECALLABLE_STATE_REVOKED);
   EXPECT_EQ(sequence_flags(other_), 0u);
