@@ -344,6 +344,8 @@ void Compound::end_slot(const xdr::Encoder& result) {
   std::lock_guard lock(state().mutex);
   Session* session = state().sessions.find(session_);
   if (session == nullptr) return;  // it ended meanwhile, perhaps by this very request
+  // The lease counts from the end of the request (RFC 8881 8.3).
+  state().clients.renew(*session->client, state().now());
   if (!cache_this_) return session->slots.finish_uncached(slot_);
   if (result.payloads().empty()) {
     return session->slots.finish(slot_, result.bytes().subspan(head_mark_));

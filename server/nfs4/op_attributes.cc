@@ -90,9 +90,9 @@ nfsstat4 compare(Compound& compound, const xdr::fattr4& theirs) {
 /// A change of the size is a write: the stateid has to allow it.
 nfsstat4 check_size_change(Compound& compound, const xdr::stateid4& stateid) {
   const CurrentHandle& handle = compound.current;
-  if (handle.object.file->is_directory()) return NFS4ERR_ISDIR;
   if (!handle.object.file->is_regular()) {
-    return compound.minor_version() == 0 ? NFS4ERR_INVAL : NFS4ERR_WRONG_TYPE;
+    if (compound.minor_version() != 0) return NFS4ERR_WRONG_TYPE;
+    return handle.object.file->is_directory() ? NFS4ERR_ISDIR : NFS4ERR_INVAL;
   }
   return compound.may_access(stateid, kShareWrite);
 }

@@ -90,7 +90,8 @@ nfsstat4 write(Compound& compound, const xdr::WRITE4args& args, xdr::WRITE4res& 
 nfsstat4 commit(Compound& compound, const xdr::COMMIT4args&, xdr::COMMIT4res& res) {
   if (compound.current.kind == CurrentHandle::Kind::kPseudo) return NFS4ERR_ISDIR;
   FileCall call(compound.server(), compound.request());
-  if (const nfsstat4 status = compound.enter(call, Use::kChange); status != NFS4_OK) return status;
+  // On a read-only export too: it has no error for that, and there is nothing to refuse.
+  if (const nfsstat4 status = compound.enter(call, Use::kLook); status != NFS4_OK) return status;
   Resolved& file = compound.current.object;
   if (const nfsstat4 bad = check_regular(compound, compound.current); bad != NFS4_OK) return bad;
   res.resok4.writeverf = verifier_of(compound);

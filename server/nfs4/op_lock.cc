@@ -203,7 +203,10 @@ nfsstat4 locku(Compound& compound, const xdr::LOCKU4args& args, xdr::LOCKU4res& 
   Wanted wanted;
   if (const nfsstat4 bad = check(compound, args.locktype, args.offset, args.length, &wanted);
       bad != NFS4_OK) {
-    return bad;
+    // From minor version 1 on it has no errors for kinds of objects: nothing else can be locked.
+    const bool other_kind =
+        bad == NFS4ERR_ISDIR || bad == NFS4ERR_SYMLINK || bad == NFS4ERR_WRONG_TYPE;
+    return other_kind && compound.minor_version() != 0 ? NFS4ERR_BAD_STATEID : bad;
   }
   ServerState& state = compound.state();
   std::lock_guard guard(state.mutex);

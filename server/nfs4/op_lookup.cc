@@ -100,7 +100,7 @@ nfsstat4 lookupp(Compound& compound, const xdr::Void&, xdr::LOOKUPP4res&) {
 nfsstat4 secinfo(Compound& compound, const xdr::SECINFO4args& args, xdr::SECINFO4res& res) {
   CurrentHandle found;
   if (const nfsstat4 status = find_name(compound, args.name, &found); status != NFS4_OK) {
-    return status;
+    return status == NFS4ERR_SYMLINK ? NFS4ERR_NOTDIR : status;
   }
   list_flavors(&res.resok4);
   use_up(compound);
@@ -111,7 +111,9 @@ nfsstat4 secinfo_no_name(Compound& compound, const xdr::SECINFO_NO_NAME4args& ar
                          xdr::SECINFO_NO_NAME4res& res) {
   if (args.style == xdr::secinfo_style4::SECINFO_STYLE4_PARENT) {
     CurrentHandle found;
-    if (const nfsstat4 status = find_parent(compound, &found); status != NFS4_OK) return status;
+    if (const nfsstat4 status = find_parent(compound, &found); status != NFS4_OK) {
+      return status == NFS4ERR_SYMLINK ? NFS4ERR_NOTDIR : status;
+    }
   } else if (args.style != xdr::secinfo_style4::SECINFO_STYLE4_CURRENT_FH) {
     return NFS4ERR_INVAL;
   }

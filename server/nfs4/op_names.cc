@@ -74,6 +74,13 @@ bool is_same_object(const Resolved& from, std::string_view old_name, const Resol
          a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
+/// What loses its last name now could not be reclaimed any more (RFC 8881 8.4.2.1).
+bool is_in_grace(Compound& compound) {
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  return !state.grace.over(state.now());
+}
+
 xdr::change_info4 unchanged(Compound& compound, Resolved& directory) {
   ChangeCounter& changes = compound.server().change_counter;
   const FileEntry& file = *directory.file;
@@ -127,6 +134,7 @@ nfsstat4 create(Compound& compound, const xdr::CREATE4args& args, xdr::CREATE4re
 
 nfsstat4 remove(Compound& compound, const xdr::REMOVE4args& args, xdr::REMOVE4res& res) {
   if (const nfsstat4 bad = check_component(args.target); bad != NFS4_OK) return bad;
+  if (is_in_grace(compound)) return NFS4ERR_GRACE;
   FileCall call(compound.server(), compound.request());
   if (const nfsstat4 status = compound.enter_directory(call, compound.current, Use::kChange);
       status != NFS4_OK) {
@@ -148,6 +156,7 @@ nfsstat4 remove(Compound& compound, const xdr::REMOVE4args& args, xdr::REMOVE4re
 nfsstat4 rename(Compound& compound, const xdr::RENAME4args& args, xdr::RENAME4res& res) {
   if (const nfsstat4 bad = check_component(args.oldname); bad != NFS4_OK) return bad;
   if (const nfsstat4 bad = check_component(args.newname); bad != NFS4_OK) return bad;
+  if (is_in_grace(compound)) return NFS4ERR_GRACE;
   FileCall source_call(compound.server(), compound.request());
   FileCall call(compound.server(), compound.request());
   nfsstat4 status = compound.enter_directory(source_call, compound.saved, Use::kChange);

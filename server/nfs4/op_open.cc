@@ -88,7 +88,7 @@ nfsstat4 check_arguments(Opening& opening) {
       return creates ? NFS4ERR_INVAL : NFS4_OK;
     case open_claim_type4::CLAIM_DELEGATE_PREV:
     case open_claim_type4::CLAIM_DELEG_PREV_FH:
-      return NFS4ERR_NOTSUPP;
+      return old ? NFS4ERR_NOTSUPP : NFS4ERR_INVAL;  // OPEN of 4.1 has no other error for it
   }
   return NFS4ERR_INVAL;
 }
@@ -110,7 +110,8 @@ nfsstat4 check_grace(Opening& opening) {
     const auto verdict =
         reclaims ? state.grace.reclaim(client->owner.id, state.now())
                  : state.grace.make_new(client->owner.id, client->has_sessions, state.now());
-    if (verdict != GracePeriod::Verdict::kGo) return status_of(verdict);
+    // What the client's delegation allows stands in nobody's way (RFC 8881 10.2.1).
+    if (!opening.delegation && verdict != GracePeriod::Verdict::kGo) return status_of(verdict);
     // Later minor versions do that with RECLAIM_COMPLETE.
     if (compound.minor_version() == 0 && !client->recorded) unrecorded = client->owner.id;
     if (reclaims && unrecorded.empty()) return NFS4_OK;
@@ -345,9 +346,11 @@ nfsstat4 open_by_handle(Opening& opening) {
   if (status != NFS4_OK) return status;
   opening.file = compound.current.copy();
   status = check_type(compound, opening.file);
-  // Whoever reclaims has had the open.
+  // Nobody gets by reclaiming what a plain OPEN would not give (RFC 8881 8.4.2.1.1); but the owner
+  // may have made the file with a mode that would keep out himself.
   const bool reclaims = opening.args.claim.claim == open_claim_type4::CLAIM_PREVIOUS;
-  if (status == NFS4_OK && !reclaims) status = check_rights(opening);
+  const bool owns = opening.file.object.attributes.st_uid == call.caller().uid;
+  if (status == NFS4_OK && !(reclaims && owns)) status = check_rights(opening);
   if (status == NFS4_OK) status = enter_state(opening);
   if (status == NFS4ERR_SHARE_DENIED && reclaims) return NFS4ERR_RECLAIM_CONFLICT;
   return status;

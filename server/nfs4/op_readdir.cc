@@ -99,13 +99,18 @@ UniqueFd descriptor_of(const Resolved& directory, const DirectoryEntry& entry) {
   return fd;
 }
 
+/// The directory itself has been removed, when the kernel finds it no more.
+nfsstat4 status_of_listing(int error) {
+  return status_of_errno(error == ENOENT ? ESTALE : error);
+}
+
 nfsstat4 list_real(Lister& lister, FileCall& call, Writer& writer, bool* eof) {
   Compound& compound = lister.compound;
   Resolved& directory = compound.current.object;
   DirectoryReader reader(call, directory);
   const std::size_t chunk = lister.args.maxcount / kGrowth;
   if (const int error = reader.open(lister.args.cookie, chunk)) {
-    return error == EINVAL ? NFS4ERR_BAD_COOKIE : status_of_errno(error);
+    return error == EINVAL ? NFS4ERR_BAD_COOKIE : status_of_listing(error);
   }
   AttributeFacts facts = common_facts(compound);
   const bool by_descriptor = need_descriptor(lister.args.attr_request);
@@ -141,7 +146,7 @@ nfsstat4 list_real(Lister& lister, FileCall& call, Writer& writer, bool* eof) {
     reader.take();
   }
   // An error behind some entries shows again when the client asks for the rest.
-  if (next == DirectoryReader::Next::kError && writer.count() == 0) return status_of_errno(error);
+  if (next == DirectoryReader::Next::kError && writer.count() == 0) return status_of_listing(error);
   *eof = next == DirectoryReader::Next::kEnd;
   return NFS4_OK;
 }

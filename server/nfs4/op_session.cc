@@ -35,12 +35,16 @@ constexpr std::uint32_t kSessionFlags = xdr::CREATE_SESSION4_FLAG_PERSIST |
 
 /// A recall with a handle of 128 bytes and a credential of usual length.
 constexpr std::uint32_t kSmallestCallback = 512;
+/// CB_SEQUENCE and what is asked.
+constexpr std::uint32_t kCallbackOperations = 2;
 
 /// Nothing when the client takes no messages of that length, or offers no security that we have.
 std::optional<BackChannel> make_back_channel(
     const Compound& compound, std::uint32_t program,
     const xdr::EncodedArray<xdr::callback_sec_parms4>& security, const ChannelAttributes& back) {
-  if (back.max_request < kSmallestCallback) return std::nullopt;
+  if (back.max_request < kSmallestCallback || back.max_operations < kCallbackOperations) {
+    return std::nullopt;
+  }
   BackChannel out{{}, CallbackSlots(back.max_requests)};
   out.target.program = program;
   out.target.minor_version = compound.minor_version();
@@ -112,6 +116,9 @@ nfsstat4 create_session(Compound& compound, const xdr::CREATE_SESSION4args& args
   if (!negotiate(state.most_fore(), &fore) || !negotiate(state.most_back(), &back)) {
     return NFS4ERR_TOOSMALL;
   }
+  // How much the client takes at a time is for itself to say (RFC 8881 18.36.3); we ask for less.
+  back.max_operations = args.csa_back_chan_attrs.ca_maxoperations;
+  back.max_requests = args.csa_back_chan_attrs.ca_maxrequests;
   std::lock_guard lock(state.mutex);
   // A session must not begin on a connection that is gone; nobody hears this.
   if (!state.caller.is_open(compound.connection())) return NFS4ERR_DELAY;
@@ -170,6 +177,7 @@ nfsstat4 sequence(Compound& compound, const xdr::SEQUENCE4args& args, xdr::SEQUE
       compound.runs_in(*session, args.sa_slotid, args.sa_cachethis);
       break;
     case SlotTable::Verdict::kReplay:
+      state.clients.renew(*session->client, state.now());
       if (!compound.reply_with(session->slots.reply(args.sa_slotid))) {
         return compound.retry(Outcome::kNeedRoom);
       }

@@ -392,6 +392,9 @@ OpenStates::Status OpenStates::may_access(const Asker& asker, const Stateid& sta
   if (open.file->key != key) return Status::kBadStateid;
   const std::uint8_t may = open.file->shares.share(open.number).access;
   if ((access & kShareWrite) != 0 && (may & kShareWrite) == 0) return Status::kOpenMode;
+  // Who opened for writing may read, to fill a page, but not what others have denied reading.
+  if ((access & ~may) != 0 && !open.file->shares.allows(access, open.number))
+    return Status::kLocked;
   return Status::kOk;
 }
 

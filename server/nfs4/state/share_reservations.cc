@@ -87,9 +87,10 @@ void ShareReservations::close(OpenId id) {
   std::erase_if(opens_, [id](const Open& open) { return open.id == id; });
 }
 
-bool ShareReservations::allows(std::uint8_t access) const {
-  return std::none_of(opens_.begin(), opens_.end(),
-                      [access](const Open& open) { return (open.share.deny & access) != 0; });
+bool ShareReservations::allows(std::uint8_t access, OpenId own) const {
+  return std::none_of(opens_.begin(), opens_.end(), [access, own](const Open& open) {
+    return open.id != own && (open.share.deny & access) != 0;
+  });
 }
 
 Share ShareReservations::share(OpenId id) const {

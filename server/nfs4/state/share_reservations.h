@@ -31,6 +31,7 @@ constexpr bool valid(const Share& share) {
 
 /// The open state of one open-owner on the file, as its table numbers them.
 using OpenId = std::uint64_t;
+constexpr OpenId kNobody = UINT64_MAX;
 
 class ShareReservations {
   static constexpr unsigned kCombinations = 12;
@@ -52,7 +53,8 @@ class ShareReservations {
   void close(OpenId id);
 
   /// May somebody without an open (special stateids, NFSv3) do this? `access` as in Share.
-  bool allows(std::uint8_t access) const;
+  /// What `own` has denied does not count.
+  bool allows(std::uint8_t access, OpenId own = kNobody) const;
   /// What `id` may do: {0, 0} when it has the file not open.
   Share share(OpenId id) const;
   bool empty() const { return opens_.empty(); }

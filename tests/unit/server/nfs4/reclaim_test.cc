@@ -24,6 +24,10 @@ class Reclaim : public ::testing::Test {
          {&wanted.csa_fore_chan_attrs, &wanted.csa_back_chan_attrs}) {
       *channel = {0, 65536, 65536, 4096, 16, 4, {}};
     }
+    std::array<std::byte, 4> no_security{};  // callback_sec_parms4 of AUTH_NONE
+    wanted.csa_flags = xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
+    wanted.csa_cb_program = 0x40000000;
+    wanted.csa_sec_parms = {no_security, 1};
     const auto made =
         nfs_.run_bare(Operations4().add<OP_CREATE_SESSION>(wanted)).get<OP_CREATE_SESSION>();
     EXPECT_EQ(made.status, NFS4_OK);
@@ -70,6 +74,12 @@ TEST_F(Reclaim, OpensAndLocksAreClaimedAgain) {
   EXPECT_EQ(nfs_.run(second, Operations4().add<OP_RECLAIM_COMPLETE>()).status, NFS4_OK);
   const Operations4 read = Operations4().putfh(file.handle).add<OP_READ>({{}, 0, 1});
   EXPECT_EQ(nfs_.run(second, read).status, NFS4ERR_GRACE);
+  // Nor may it take away what is to be reclaimed.
+  const Operations4 root = Operations4().putfh(nfs_.root());
+  EXPECT_EQ(nfs_.run(second, Operations4(root).add<OP_REMOVE>({"file"})).status, NFS4ERR_GRACE);
+  EXPECT_EQ(
+      nfs_.run(second, Operations4(root).add<OP_SAVEFH>().add<OP_RENAME>({"a", "file"})).status,
+      NFS4ERR_GRACE);
 
   // Nobody is waited for any more.
   EXPECT_EQ(nfs_.run(first, Operations4().add<OP_RECLAIM_COMPLETE>()).status, NFS4_OK);
@@ -83,6 +93,41 @@ TEST_F(Reclaim, OpensAndLocksAreClaimedAgain) {
   test.owner = {second.client, as_bytes(std::string_view("other"))};
   EXPECT_EQ(nfs_.run(second, Operations4().putfh(file.handle).add<OP_LOCKT>(test)).status,
             NFS4ERR_DENIED);
+}
+
+TEST_F(Reclaim, NobodyReclaimsWhatHeCouldNotOpen) {
+  const Open4 file = nfs_.open(nfs_.root(), "file");
+  ASSERT_EQ(::chmod(nfs_.path("file").c_str(), 0600), 0);
+  nfs_.restart();
+  Session4 first = come_back("first");
+  nfs_.set_caller(user(1234, 1234));
+  EXPECT_EQ(claim(first, file.handle).status, NFS4ERR_ACCESS);
+  // Its owner can whatever the mode: he made it with that.
+  ASSERT_EQ(::chown(nfs_.path("file").c_str(), 1234, 1234), 0);
+  ASSERT_EQ(::chmod(nfs_.path("file").c_str(), 0), 0);
+  EXPECT_EQ(claim(first, file.handle).status, NFS4_OK);
+}
+
+TEST_F(Reclaim, AReclaimedDelegationIsUsedInTheGracePeriod) {
+  const Open4 file = nfs_.open(nfs_.root(), "file");
+  nfs_.connection().max_backward = 2000;
+  nfs_.restart();
+  Session4 first = come_back("first");
+  xdr::OPEN4args args;
+  args.share_access = xdr::OPEN4_SHARE_ACCESS_READ;
+  args.owner = {first.client, as_bytes(std::string_view("owner"))};
+  args.claim.claim = xdr::open_claim_type4::CLAIM_PREVIOUS;
+  args.claim.delegate_type = xdr::open_delegation_type4::OPEN_DELEGATE_READ;
+  const Reply4 reclaimed = nfs_.run(first, Operations4().putfh(file.handle).add<OP_OPEN>(args));
+  ASSERT_EQ(reclaimed.status, NFS4_OK);
+  const auto& delegation = reclaimed.get<OP_OPEN>().resok4.delegation;
+  ASSERT_EQ(delegation.delegation_type, xdr::open_delegation_type4::OPEN_DELEGATE_READ);
+  args.claim.claim = xdr::open_claim_type4::CLAIM_FH;
+  EXPECT_EQ(nfs_.run(first, Operations4().putfh(file.handle).add<OP_OPEN>(args)).status,
+            NFS4ERR_GRACE);
+  args.claim.claim = xdr::open_claim_type4::CLAIM_DELEG_CUR_FH;
+  args.claim.oc_delegate_stateid = delegation.read.stateid;
+  EXPECT_EQ(nfs_.run(first, Operations4().putfh(file.handle).add<OP_OPEN>(args)).status, NFS4_OK);
 }
 
 TEST_F(Reclaim, WhoDoesNotComeBackIsWaitedForNoLongerThanTheGracePeriod) {

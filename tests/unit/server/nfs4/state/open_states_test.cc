@@ -191,6 +191,11 @@ TEST_F(OpenStatesTest, AccessByStateid) {
   EXPECT_EQ(states_.may_access(kOne, reads, "g", kShareRead), Status::kBadStateid);
   const Stateid writes = open(kOne, "o", "g", kWrite);
   EXPECT_EQ(states_.may_access(kOne, writes, "g", kShareRead), Status::kOk) << "to fill a page";
+  const Stateid denies = open(kTwo, "p", "g", {kShareWrite, kShareRead});
+  EXPECT_EQ(states_.may_access(kOne, writes, "g", kShareRead), Status::kLocked)
+      << "denied by another";
+  EXPECT_EQ(states_.may_access(kOne, writes, "g", kShareWrite), Status::kOk);
+  EXPECT_EQ(states_.may_access(kTwo, denies, "g", kShareRead), Status::kOk) << "by nobody else";
   const auto locked = lock(kOne, reads, "l", LockKind::kRead, {0, 9});
   EXPECT_EQ(states_.may_access(kOne, locked.stateid, "f", kShareRead), Status::kOk);
   EXPECT_EQ(states_.may_access(kOne, locked.stateid, "f", kShareWrite), Status::kOpenMode);
