@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/edit_distance.h"
+#include "config/fs_locations.h"
 
 namespace nfsrdma {
 
@@ -73,6 +74,14 @@ std::string_view set_mountpoint(ExportOptions& o, std::string_view v) {
   o.mountpoint_path = v;
   return {};
 }
+std::string_view set_referral(ExportOptions& o, std::string_view v) {
+  o.referral = true;
+  return parse_fs_locations(v, &o.locations);
+}
+std::string_view set_replicas(ExportOptions& o, std::string_view v) {
+  o.referral = false;
+  return parse_fs_locations(v, &o.locations);
+}
 std::string_view ignore(ExportOptions&, std::string_view) {
   return {};
 }
@@ -106,6 +115,8 @@ const OptionWord kWords[] = {
     {"no_wdelay", Value::kNone, SETS(write_delay, false)},
     {"mountpoint", Value::kOptional, set_mountpoint},
     {"mp", Value::kOptional, set_mountpoint},
+    {"refer", Value::kNeeded, set_referral},
+    {"replicas", Value::kNeeded, set_replicas},
     {"sec", Value::kNeeded, set_security},
     {"xprtsec", Value::kNeeded, set_transport_security},
     {"secure_locks", Value::kNone, SETS(insecure_locks, false)},
@@ -114,7 +125,7 @@ const OptionWord kWords[] = {
     {"no_auth_nlm", Value::kNone, SETS(insecure_locks, true)},
     {"no_acl", Value::kNone, ignore, "has no effect: the NFSACL protocol is not served"},
     {"acl", Value::kNone, ignore, "has no effect: the NFSACL protocol is not served"},
-    {"no_pnfs", Value::kNone, ignore, "has no effect: pNFS belongs to NFSv4.1"},
+    {"no_pnfs", Value::kNone, ignore, "has no effect: pNFS is not served"},
 };
 #undef SETS
 
@@ -125,10 +136,8 @@ struct RefusedWord {
   std::string_view reason;
 };
 constexpr RefusedWord kRefused[] = {
-    {"refer", "referrals belong to NFSv4, which this version does not serve"},
-    {"replicas", "replicas belong to NFSv4, which this version does not serve"},
-    {"pnfs", "pNFS belongs to NFSv4.1, which this version does not serve"},
-    {"security_label", "labels belong to NFSv4.2, which this version does not serve"},
+    {"pnfs", "pNFS is not served"},
+    {"security_label", "security labels are not supported"},
     {"nordirplus", "READDIRPLUS cannot be switched off"},
 };
 

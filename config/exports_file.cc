@@ -251,6 +251,14 @@ class LineParser {
   std::size_t at_ = 0;
 };
 
+/// Where refer= or replicas=, whose values have colons, stands in an -e argument; npos: nowhere.
+std::size_t first_location_option(std::string_view argument) {
+  std::size_t first = std::string_view::npos;
+  for (std::string_view option : {":refer=", ",refer=", ":replicas=", ",replicas="})
+    first = std::min(first, argument.find(option));
+  return first;
+}
+
 }  // namespace
 
 ParsedExports parse_exports(std::string_view text, const std::string& file) {
@@ -271,7 +279,7 @@ ParsedExports read_exports_file(const std::string& file) {
 
 ParsedExports parse_export_argument(std::string_view argument) {
   ParsedExports out;
-  const std::size_t colon = argument.rfind(':');
+  const std::size_t colon = argument.rfind(':', first_location_option(argument));
   std::string_view path = argument.substr(0, colon);
   std::string_view options =
       colon == std::string_view::npos ? std::string_view() : argument.substr(colon + 1);

@@ -22,6 +22,14 @@
 
 namespace nfsrdma {
 
+/// Where a file system can be found: one PATH@HOST[+HOST] of refer= or replicas=.
+struct FsLocation {
+  std::string path;                  // absolute, without trailing slashes ("/" itself excepted)
+  std::vector<std::string> servers;  // names or addresses, IPv6 ones without brackets
+
+  bool operator==(const FsLocation&) const = default;
+};
+
 /// One option list, defaults as in exports(5).
 struct ExportOptions {
   bool read_only = true;
@@ -41,6 +49,10 @@ struct ExportOptions {
   std::string mountpoint_path;
   /// "", a number as text ("0" for fsid=root too), or a UUID (hex digits and dashes).
   std::string fsid;
+  /// Of refer= or replicas=, whichever came last; in order of preference.
+  std::vector<FsLocation> locations;
+  /// refer=: to NFSv4 clients the file system is not here, but at one of `locations`.
+  bool referral = false;
 
   bool operator==(const ExportOptions&) const = default;
 };
@@ -93,8 +105,9 @@ ParsedExports parse_exports(std::string_view text, const std::string& file);
 ParsedExports read_exports_file(const std::string& file);
 inline constexpr std::size_t kMaxExportsFile = 4u << 20;
 
-/// The command line's `-e DIR[:OPTIONS]`: what stands behind the last colon is an option list; the
-/// client is everyone. A directory with a colon in its name is written with a colon at the end.
+/// The command line's `-e DIR[:OPTIONS]`: what stands behind the last colon that is not part of
+/// refer= or replicas= is an option list; the client is everyone. A directory with a colon in its
+/// name is written with a colon at the end.
 /// Relative directories are taken as they are (the caller makes them absolute).
 ParsedExports parse_export_argument(std::string_view argument);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file systems of an export: describing one, and finding those mounted below (crossmnt).
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sodium.h>
@@ -13,6 +14,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <memory>
+#include <optional>
 #include <sstream>
 
 #include "rpcrdma/base/mountinfo.h"
@@ -86,6 +89,26 @@ std::uint32_t key_of(std::string_view relative) {
   return key == 0 ? 1 : key;  // 0 is the export's own file system
 }
 
+struct CloseListing {
+  void operator()(DIR* listing) const { ::closedir(listing); }
+};
+
+/// Of the directory on which the root of a mount is mounted. Nothing when `fd` is no such root, or
+/// the directory above it cannot be read. stat() shows the root in its place, but not the listing.
+std::optional<std::uint64_t> covered_inode(int fd) {
+  UniqueFd above(::openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!above || mount_id_of(above.get()) == mount_id_of(fd)) return std::nullopt;
+  const std::string path = path_of(fd);
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(above.get()));
+  if (!listing) return std::nullopt;
+  (void)above.release();  // the listing's
+  while (const dirent* entry = ::readdir(listing.get())) {
+    if (name == entry->d_name) return entry->d_ino;
+  }
+  return std::nullopt;
+}
+
 UniqueFd open_below(int root, const std::string& relative) {
   open_how how{};
   how.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -119,6 +142,15 @@ Result<std::shared_ptr<MountPoint>> open_mount(UniqueFd root, std::uint32_t key,
   return mount;
 }
 
+std::uint64_t MountPoint::mounted_on(bool may_block) const {
+  const std::uint64_t known = mounted_on_.load(std::memory_order_relaxed);
+  if (known != 0 || !may_block) return known;
+  AsServer privileged;
+  const std::uint64_t inode = covered_inode(root.get()).value_or(root_inode);
+  mounted_on_.store(inode, std::memory_order_relaxed);
+  return inode;
+}
+
 Result<std::shared_ptr<MountPoint>> Export::adopt_mount(int root) const {
   const std::string where = path_of(root);
   const std::string_view relative = relative_to(where, real_path);
@@ -135,6 +167,7 @@ Result<std::shared_ptr<MountPoint>> Export::adopt_mount(int root) const {
   UniqueFd own(::fcntl(root, F_DUPFD_CLOEXEC, 0));
   if (!own) return system_error("cross a mount point");
   NFSRDMA_TRY(std::shared_ptr<MountPoint> mount, open_mount(std::move(own), mount_key, choice_));
+  mount->below = relative;
   std::lock_guard lock(mutex_);
   return below_.emplace(mount_key, std::move(mount)).first->second;
 }

@@ -73,6 +73,8 @@ void fill_access(const ExportOptions& options, ExportAccess* access) {
   access->read_only = options.read_only;
   access->sync = options.sync;
   access->secure = options.secure;
+  access->referral = options.referral;
+  access->locations = options.locations.empty() ? nullptr : &options.locations;
   access->squash = {options.root_squash, options.all_squash, options.anon_uid, options.anon_gid};
 }
 
@@ -196,6 +198,15 @@ const Export* ExportSnapshot::find(std::uint64_t id) const {
   return nullptr;
 }
 
+const Export* ExportSnapshot::find_at(dev_t device, ino_t inode, std::size_t nth) const {
+  const auto found = by_inode_.find(inode);
+  if (found == by_inode_.end()) return nullptr;
+  for (const Export* entry : found->second) {
+    if (entry->top->device == device && nth-- == 0) return entry;
+  }
+  return nullptr;
+}
+
 const Export* ExportSnapshot::find_path(std::string_view path, std::string_view* rest) const {
   const Export* best = nullptr;
   for (const auto& entry : exports) {
@@ -236,6 +247,8 @@ void ExportTable::reload(const std::vector<ExportEntry>& entries, ConfigProblems
       continue;
     }
     (*opened)->choice_ = choice_;
+    (*opened)->snapshot = fresh.get();
+    fresh->by_inode_[(*opened)->top->root_inode].push_back(opened->get());
     fresh->exports.push_back(std::move(*opened));
   }
   std::lock_guard lock(mutex_);

@@ -14,6 +14,8 @@
 // and moves of the data to another disk as long as either stays the same.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -46,7 +48,19 @@ struct MountPoint {
   std::uint64_t fsid = 0;  // fattr3.fsid
   HandleScheme scheme = HandleScheme::kKernel;
   bool read_only = false;
+  std::string below;  // its path below the export, "a/b"; "": the export's own
+
+  /// mounted_on_fileid (RFC 8881 5.8.2.23) of its root: the inode number of the directory that
+  /// `root` is mounted on, as that directory's own file system lists it; that of `root` where
+  /// nothing is mounted there. Found out once, which reads the directory above: then may block. 0:
+  /// not known yet, and it may not block. Any thread.
+  std::uint64_t mounted_on(bool may_block) const;
+
+ private:
+  mutable std::atomic<std::uint64_t> mounted_on_{0};
 };
+
+class ExportSnapshot;
 
 /// What one client may do with one export.
 struct ExportAccess {
@@ -54,6 +68,10 @@ struct ExportAccess {
   bool read_only = true;
   bool sync = true;
   bool secure = true;  // refused when the call came over TCP from a port above 1023
+  /// refer=: to NFSv4 the file system is absent, and to be found at one of *locations.
+  bool referral = false;
+  /// refer= or replicas=; null: none. Valid as long as the export.
+  const std::vector<FsLocation>* locations = nullptr;
   SquashRule squash;
 };
 
@@ -67,6 +85,7 @@ class Export {
   bool subtree_check = false;
   std::string real_path;  // of the directory when it was opened, symbolic links resolved
   std::shared_ptr<MountPoint> top;
+  const ExportSnapshot* snapshot = nullptr;  // that it is part of
 
   /// The file system with that key; null when there is none (any more). Looks through the mounts
   /// below the export when the key is new. Any thread.
@@ -89,9 +108,15 @@ class ExportSnapshot {
   std::vector<std::unique_ptr<Export>> exports;  // in file order
 
   const Export* find(std::uint64_t id) const;
+  /// The export whose directory is that object; of several (bind mounts) the nth, in file order.
+  const Export* find_at(dev_t device, ino_t inode, std::size_t nth) const;
   /// The export that `path` (absolute, normalised) names or lies in, the longest one; for MOUNT.
   /// *rest: what of `path` goes beyond it, without leading slash.
   const Export* find_path(std::string_view path, std::string_view* rest) const;
+
+ private:
+  friend class ExportTable;
+  std::unordered_map<std::uint64_t, std::vector<const Export*>> by_inode_;
 };
 
 /// Asks the name service for the name of an address, and checks it forwards. Tests supply their

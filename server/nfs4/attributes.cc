@@ -13,6 +13,7 @@
 
 #include "server/files/posix_acl.h"
 #include "server/nfs4/acl_attribute.h"
+#include "server/nfs4/locations_attribute.h"
 #include "server/vfs/proc_path.h"
 
 namespace nfsrdma::nfs4 {
@@ -52,6 +53,7 @@ constexpr bitmap4 kSupported0 = bitmap4::of({
     FATTR4_FILES_AVAIL,
     FATTR4_FILES_FREE,
     FATTR4_FILES_TOTAL,
+    FATTR4_FS_LOCATIONS,
     FATTR4_HOMOGENEOUS,
     FATTR4_MAXFILESIZE,
     FATTR4_MAXLINK,
@@ -378,7 +380,7 @@ OwnerNames::Answer unify(OwnerNames::Answer answer, bool same, std::string_view 
   return OwnerNames::Answer::kKnown;
 }
 
-// All that are supported, at their longest; but for acl, which is compared by itself.
+// All that are supported, at their longest; but for acl and fs_locations, compared by themselves.
 constexpr std::size_t kEncodedRoom = 4096;
 static_assert(kEncodedRoom > 2 * xdr::kNfs4MaxOwner + xdr::kNfs4MaxHandle + 1024);
 
@@ -424,6 +426,7 @@ int fill_attributes(const AttributeFacts& facts, const xdr::bitmap4& requested, 
                     bool may_block, AttributeScratch& scratch, xdr::FileAttributes4* out) {
   *out = {};
   out->attrmask = (requested & supported_attributes(facts.minor_version)).without(kSetOnly);
+  if (facts.absent) out->attrmask = out->attrmask & kAbsentAttributes;
   const bitmap4 mask = out->attrmask;
   fill_constants(facts, out);
   fill_from_stat(facts, out);
@@ -445,6 +448,9 @@ int fill_attributes(const AttributeFacts& facts, const xdr::bitmap4& requested, 
   }
   if (intersect(mask, kAclSupport)) fill_acl_support(facts, out);
   if (mask.has(FATTR4_XATTR_SUPPORT)) out->xattr_support = has_user_xattrs(facts.path_fd);
+  if (mask.has(FATTR4_FS_LOCATIONS)) {
+    out->fs_locations = encode_locations(facts.fs_root, facts.locations, scratch.locations);
+  }
   return mask.has(FATTR4_ACL) ? fill_acl(facts, names, may_block, scratch, out) : 0;
 }
 
@@ -535,10 +541,18 @@ xdr::nfsstat4 compare_attributes(const xdr::fattr4& theirs, const AttributeFacts
       return NFS4ERR_DELAY;
     }
   }
+  bool same_locations = true;
+  if (mask.has(FATTR4_FS_LOCATIONS)) {
+    same_locations = equal_locations(actual.fs_locations, given.fs_locations);
+    actual.attrmask.clear(FATTR4_FS_LOCATIONS);
+    given.attrmask.clear(FATTR4_FS_LOCATIONS);
+  }
   std::array<std::byte, kEncodedRoom> our_room, their_room;
   const ByteSpan our_bytes = encode_values(actual, our_room);
   const ByteSpan their_bytes = encode_values(given, their_room);
-  return same_acl && std::ranges::equal(our_bytes, their_bytes) ? NFS4ERR_SAME : NFS4ERR_NOT_SAME;
+  return same_acl && same_locations && std::ranges::equal(our_bytes, their_bytes)
+             ? NFS4ERR_SAME
+             : NFS4ERR_NOT_SAME;
 }
 
 }  // namespace nfsrdma::nfs4

@@ -2,8 +2,8 @@
 // Attributes of NFSv4 (RFC 7530 5, RFC 8881 5, RFC 7862 12, RFC 8275, RFC 8276): which there are,
 // filling them from what is known of an object, reading those that a client wants set, comparing.
 //
-// Nothing here allocates but for the attribute acl, and nothing but what a mask asks for is looked
-// up: fill_attributes() runs once per GETATTR and per entry of READDIR.
+// Nothing here allocates but for acl and fs_locations, and nothing but what a mask asks for is
+// looked up: fill_attributes() runs once per GETATTR and per entry of READDIR.
 //
 // Functions that may have to ask a name service for an owner take `may_block`; where it is false
 // and they would have to, nothing was done and the operation is run again where it may block. acl
@@ -15,8 +15,10 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "config/exports_file.h"
 #include "rpcrdma/base/bytes.h"
 #include "server/files/new_attributes.h"
 #include "server/nfs4/owner_names.h"
@@ -55,13 +57,26 @@ struct AttributeFacts {
   /// file system). It has no room and no files, then, and was made at its ctime.
   int path_fd = -1;
   xdr::nfsstat4 rdattr_error = xdr::nfsstat4::NFS4_OK;
+  /// Of an absent file system, which has but kAbsentAttributes: others are not returned.
+  bool absent = false;
+  /// fs_locations: the root of the object's file system as the client finds it, absolute; and where
+  /// else it is. Only where that is asked for.
+  std::string fs_root;
+  std::vector<FsLocation> locations;
 };
+
+/// What there is to know of an object of an absent file system (RFC 8881 11.4.2, without
+/// fs_locations_info and fs_status, which are not supported).
+inline constexpr xdr::bitmap4 kAbsentAttributes = xdr::bitmap4::of(
+    {xdr::fattr4_number::FATTR4_FSID, xdr::fattr4_number::FATTR4_RDATTR_ERROR,
+     xdr::fattr4_number::FATTR4_FS_LOCATIONS, xdr::fattr4_number::FATTR4_MOUNTED_ON_FILEID});
 
 /// Where strings of FileAttributes4 are kept: in place until the attributes are encoded.
 struct AttributeScratch {
   std::array<char, OwnerNames::kTextBytes> owner;
   std::array<char, OwnerNames::kTextBytes> group;
   std::vector<std::byte> acl;
+  std::vector<std::byte> locations;
 };
 
 /// Do they need AttributeFacts::path_fd? Without it, the answer is that of a pseudo directory.

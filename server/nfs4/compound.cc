@@ -205,6 +205,9 @@ bool Compound::step() {
 nfsstat4 Compound::prepare(const Operation& operation) {
   if (operation.needs_handle && !current.is_set()) return NFS4ERR_NOFILEHANDLE;
   if (operation.needs_saved_handle && !saved.is_set()) return NFS4ERR_NOFILEHANDLE;
+  if (current.absent && operation.needs_handle && operation.number != xdr::nfs_opnum4::OP_GETATTR) {
+    return NFS4ERR_MOVED;
+  }
   const bool waits =
       operation.changes || operation.number == xdr::nfs_opnum4::OP_COMMIT;  // for the disk
   if (waits && !make_place_to_wait()) return may_block() ? status_ : retry(Outcome::kWouldBlock);

@@ -20,6 +20,9 @@ struct CurrentHandle {
   /// object.attributes are those of now, as far as this COMPOUND can know.
   bool fresh = false;
   std::uint64_t node = 0;  // kPseudo: which one
+  /// kObject of an absent file system (RFC 8881 11.4): GETATTR tells where it went, all else is
+  /// NFS4ERR_MOVED. `object` may be empty.
+  bool absent = false;
 
   bool is_set() const { return kind != Kind::kNone; }
   /// The same object once more, for SAVEFH and RESTOREFH.
@@ -33,6 +36,7 @@ struct CurrentHandle {
     out.object.seen = object.seen;
     out.fresh = fresh;
     out.node = node;
+    out.absent = absent;
     return out;
   }
   /// An object that was just looked up or made, its attributes fresh.

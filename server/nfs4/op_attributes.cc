@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GETATTR, SETATTR, VERIFY, NVERIFY and ACCESS (RFC 8881 18.7, 18.30, 18.31, 18.15, 18.1).
 #include <cerrno>
+#include <memory>
 
 #include "server/files/access_rights.h"
 #include "server/files/change_scope.h"
@@ -12,7 +13,9 @@
 
 namespace nfsrdma::nfs4 {
 
+using xdr::bitmap4;
 using xdr::nfsstat4;
+using enum xdr::fattr4_number;
 using enum xdr::nfsstat4;
 
 // --- facts
@@ -27,6 +30,25 @@ AttributeFacts common_facts(Compound& compound) {
   return facts;
 }
 
+nfsstat4 find_locations(Compound& compound, FileCall& call, const CurrentHandle& handle,
+                        AttributeFacts* out) {
+  const std::uint64_t id = call.exported().id;
+  const auto mount = call.exported().mount(handle.parts.mount_key);
+  // A file system below the export is not where the export's copies are.
+  if (call.access().locations != nullptr && handle.parts.mount_key == 0) {
+    out->locations = *call.access().locations;
+  }
+  const View view(compound);
+  if (view.fs().root(view.allow()).kind == PseudoFs::Place::Kind::kWouldBlock) {
+    return compound.retry(Outcome::kWouldBlock);
+  }
+  out->fs_root = view.fs().path_from_root(id, view.allow());
+  if (mount && !mount->below.empty()) out->fs_root.append("/").append(mount->below);
+  return NFS4_OK;
+}
+
+namespace {
+
 AttributeFacts pseudo_facts(Compound& compound, const CurrentHandle& handle) {
   const View view(compound);
   AttributeFacts facts = common_facts(compound);
@@ -36,11 +58,73 @@ AttributeFacts pseudo_facts(Compound& compound, const CurrentHandle& handle) {
   return facts;
 }
 
-nfsstat4 facts_of(Compound& compound, FileCall& call, CurrentHandle& handle,
-                  const xdr::bitmap4& mask, AttributeFacts* out) {
+/// mounted_on_fileid (RFC 8881 5.8.2.23) of the root of `mount`, a file system of that export.
+nfsstat4 find_mounted_on(Compound& compound, std::uint64_t export_id, const MountPoint& mount,
+                         AttributeFacts* out) {
+  if (mount.key == 0) {
+    const View view(compound);
+    switch (view.fs().above_export(export_id, view.allow()).kind) {
+      case PseudoFs::Place::Kind::kWouldBlock:
+        return compound.retry(Outcome::kWouldBlock);
+      case PseudoFs::Place::Kind::kNothing:
+        return NFS4_OK;
+      case PseudoFs::Place::Kind::kNode:
+        out->mounted_on_fileid = view.fs().mounted_on_fileid(export_id, view.allow());
+        return NFS4_OK;
+      case PseudoFs::Place::Kind::kExport:
+        break;
+    }
+  }
+  const std::uint64_t inode = mount.mounted_on(compound.may_block());
+  if (inode == 0) return compound.retry(Outcome::kWouldBlock);
+  out->mounted_on_fileid = inode;
+  return NFS4_OK;
+}
+
+bool is_root_of(const MountPoint& mount, const FileEntry& file) {
+  return file.inode() == mount.root_inode && file.device() == mount.device;
+}
+
+/// Of an object that went elsewhere (RFC 7530 8.3.1, RFC 8881 11.4.2), if there ever was one here.
+nfsstat4 absent_facts(Compound& compound, FileCall& call, const CurrentHandle& handle,
+                      const bitmap4& mask, AttributeFacts* out) {
+  if (!mask.without(kAbsentAttributes).empty()) {
+    if (!mask.has(FATTR4_RDATTR_ERROR) && !mask.has(FATTR4_FS_LOCATIONS)) return NFS4ERR_MOVED;
+    out->rdattr_error = NFS4ERR_MOVED;
+  }
+  const std::uint64_t id = call.exported().id;
+  const std::shared_ptr<MountPoint> top = call.exported().top;
+  const FileEntry* file = handle.object.file ? &*handle.object.file : nullptr;
+  const bool is_root = file == nullptr || is_root_of(*top, *file);
+  out->absent = true;
+  out->fsid = id;  // unlike that of any file system that is here
+  out->attributes.st_ino = is_root ? top->root_inode : file->inode();
+  if (mask.has(FATTR4_FS_LOCATIONS)) {
+    const nfsstat4 status = find_locations(compound, call, handle, out);
+    if (status != NFS4_OK) return status;
+  }
+  if (!is_root || !mask.has(FATTR4_MOUNTED_ON_FILEID)) return NFS4_OK;
+  return find_mounted_on(compound, id, *top, out);
+}
+
+}  // namespace
+
+nfsstat4 facts_of(Compound& compound, FileCall& call, CurrentHandle& handle, const bitmap4& mask,
+                  AttributeFacts* out) {
+  if (handle.kind == CurrentHandle::Kind::kPseudo) {
+    *out = pseudo_facts(compound, handle);
+    return NFS4_OK;
+  }
   *out = common_facts(compound);
+  if (handle.absent) {
+    const int error = call.admit(handle.parts, Use::kLook);
+    if (call.would_block()) return compound.retry(Outcome::kWouldBlock);
+    return error == 0 ? absent_facts(compound, call, handle, mask, out) : status_of_errno(error);
+  }
+  nfsstat4 status = compound.enter(call, handle, Use::kLook);
+  if (status != NFS4_OK) return status;
   const FileEntry& file = *handle.object.file;
-  if (mask.has(xdr::fattr4_number::FATTR4_CHANGE)) {
+  if (mask.has(FATTR4_CHANGE)) {
     if (const int error = compound.server().change_counter.look(
             file.path_fd(), file.device(), file.inode(), &handle.object.attributes, &out->change)) {
       return status_of_errno(error);
@@ -50,34 +134,31 @@ nfsstat4 facts_of(Compound& compound, FileCall& call, CurrentHandle& handle,
   out->fsid = file.fsid();
   out->handle = handle.handle.bytes();
   out->path_fd = file.path_fd();
-  const MountPoint& top = *call.exported().top;
-  if (mask.has(xdr::fattr4_number::FATTR4_MOUNTED_ON_FILEID) && file.inode() == top.root_inode &&
-      file.device() == top.device) {
-    const std::uint32_t id = call.exported().id;  // a view may be of later exports
-    const View view(compound);
-    out->mounted_on_fileid = view.fs().mounted_on_fileid(id, view.allow());
+  // What is asked of the export comes before a view, which may be of later ones.
+  std::shared_ptr<MountPoint> mount;
+  const std::uint64_t id = call.exported().id;
+  if (mask.has(FATTR4_MOUNTED_ON_FILEID)) {
+    const std::uint32_t key = file.parts().mount_key;
+    if (key != 0) {
+      mount = call.exported().mount(key);
+    } else if (is_root_of(*call.exported().top, file)) {
+      mount = call.exported().top;
+    }
   }
-  return NFS4_OK;
+  if (mask.has(FATTR4_FS_LOCATIONS)) status = find_locations(compound, call, handle, out);
+  if (status == NFS4_OK && mount && is_root_of(*mount, file)) {
+    status = find_mounted_on(compound, id, *mount, out);
+  }
+  return status;
 }
 
 namespace {
-
-/// Of the current handle, whatever it is.
-nfsstat4 current_facts(Compound& compound, FileCall& call, const xdr::bitmap4& mask,
-                       AttributeFacts* out) {
-  if (compound.current.kind == CurrentHandle::Kind::kPseudo) {
-    *out = pseudo_facts(compound, compound.current);
-    return NFS4_OK;
-  }
-  const nfsstat4 status = compound.enter(call, Use::kLook);
-  return status == NFS4_OK ? facts_of(compound, call, compound.current, mask, out) : status;
-}
 
 /// NFS4ERR_SAME, NFS4ERR_NOT_SAME or what kept it from comparing.
 nfsstat4 compare(Compound& compound, const xdr::fattr4& theirs) {
   FileCall call(compound.server(), compound.request());
   AttributeFacts facts;
-  if (const nfsstat4 status = current_facts(compound, call, theirs.attrmask, &facts);
+  if (const nfsstat4 status = facts_of(compound, call, compound.current, theirs.attrmask, &facts);
       status != NFS4_OK) {
     return status;
   }
@@ -109,7 +190,7 @@ nfsstat4 getattr(Compound& compound, const xdr::GETATTR4args& args, xdr::Encoder
   }
   FileCall call(compound.server(), compound.request());
   AttributeFacts facts;
-  if (const nfsstat4 status = current_facts(compound, call, args.attr_request, &facts);
+  if (const nfsstat4 status = facts_of(compound, call, compound.current, args.attr_request, &facts);
       status != NFS4_OK) {
     return status;
   }

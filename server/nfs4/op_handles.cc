@@ -45,6 +45,9 @@ nfsstat4 putfh(Compound& compound, const xdr::PUTFH4args& args, xdr::PUTFH4res&)
   FileCall call(compound.server(), compound.request());
   nfsstat4 status = compound.enter(call, handle, Use::kLook);
   if (compound.is_retry()) return status;
+  handle.absent = call.access().referral;
+  // What went elsewhere need not have left anything here.
+  if (handle.absent && status == NFS4ERR_STALE) status = NFS4_OK;
   if (status == NFS4ERR_STALE) status = put_held(compound, args, handle);
   if (status == NFS4_OK) compound.current = std::move(handle);
   return status;

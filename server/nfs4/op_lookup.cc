@@ -26,14 +26,7 @@ nfsstat4 find_name(Compound& compound, std::string_view name, CurrentHandle* out
       status != NFS4_OK) {
     return status;
   }
-  Resolved found;
-  const int error =
-      call.server().resolver.lookup(call.exported(), *compound.current.object.file, name, &found);
-  // What lies on or under a mount point without crossmnt is out of reach.
-  if (error == EXDEV) return NFS4ERR_ACCESS;
-  if (error != 0) return status_of_errno(error);
-  *out = CurrentHandle::of(std::move(found));
-  return view.cross(call.exported(), out);
+  return view.find(call, compound.current, name, out);
 }
 
 nfsstat4 find_parent(Compound& compound, CurrentHandle* out) {

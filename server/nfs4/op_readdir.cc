@@ -16,6 +16,7 @@
 namespace nfsrdma::nfs4 {
 
 using xdr::nfsstat4;
+using enum xdr::fattr4_number;
 using enum xdr::nfsstat4;
 
 namespace {
@@ -39,18 +40,22 @@ struct Lister {
   nfsstat4 failed = NFS4_OK;
 
   /// The entry's attributes, or why there are none. False: READDIR as a whole fails or waits.
-  bool describe(const AttributeFacts& facts, int error, std::uint64_t fileid,
+  bool describe(const AttributeFacts& facts, nfsstat4 status, std::uint64_t fileid,
                 xdr::FileAttributes4* out) {
-    if (error == 0) {
-      error = fill_attributes(facts, args.attr_request, compound.state().owner_names(),
-                              compound.may_block(), scratch, out);
-    }
-    if (error == 0) return true;
-    if (error == EAGAIN && !compound.may_block()) {
-      failed = compound.retry(Outcome::kWouldBlock);
+    if (compound.is_retry()) {
+      failed = NFS4ERR_DELAY;
       return false;
     }
-    const nfsstat4 status = error == EXDEV ? NFS4ERR_ACCESS : status_of_errno(error);
+    if (status == NFS4_OK) {
+      const int error = fill_attributes(facts, args.attr_request, compound.state().owner_names(),
+                                        compound.may_block(), scratch, out);
+      if (error == 0) return true;
+      if (error == EAGAIN && !compound.may_block()) {
+        failed = compound.retry(Outcome::kWouldBlock);
+        return false;
+      }
+      status = status_of_errno(error);
+    }
     if (fill_entry_error(args.attr_request, status, fileid, out)) return true;
     failed = status;
     return false;
@@ -68,19 +73,12 @@ nfsstat4 list_pseudo(Lister& lister, Writer& writer, bool* eof) {
         entry.name = found.name;
         CurrentHandle handle;
         AttributeFacts facts;
-        const nfsstat4 reached = view.go_to(found.place, NFS4ERR_NOENT, &handle);
-        if (compound.is_retry()) return false;
-        if (reached == NFS4_OK && handle.kind == CurrentHandle::Kind::kPseudo) {
-          facts = pseudo_facts(compound, handle);
-        } else if (reached == NFS4_OK) {
-          FileCall call(compound.server(), compound.request());
-          if (compound.enter(call, handle, Use::kLook) != NFS4_OK) return false;
-          lister.failed = facts_of(compound, call, handle, lister.args.attr_request, &facts);
-          if (lister.failed != NFS4_OK) return false;
+        nfsstat4 status = view.go_to(found.place, NFS4ERR_NOENT, &handle);
+        FileCall call(compound.server(), compound.request());
+        if (status == NFS4_OK) {
+          status = facts_of(compound, call, handle, lister.args.attr_request, &facts);
         }
-        if (!lister.describe(facts, reached == NFS4_OK ? 0 : ESTALE, found.fileid, &entry.attrs)) {
-          return false;
-        }
+        if (!lister.describe(facts, status, found.fileid, &entry.attrs)) return false;
         full = !writer.try_add(entry);
         return !full;
       });
@@ -104,6 +102,48 @@ nfsstat4 status_of_listing(int error) {
   return status_of_errno(error == ENOENT ? ESTALE : error);
 }
 
+/// Is what a client asks for that of the object behind a mount point? If not, the directory that it
+/// is mounted on answers, without going there.
+bool asks_beyond_mounts(const xdr::bitmap4& requested) {
+  return !requested
+              .without(xdr::bitmap4::of(
+                  {FATTR4_RDATTR_ERROR, FATTR4_LEASE_TIME, FATTR4_MOUNTED_ON_FILEID}))
+              .empty();
+}
+
+/// Is a directory of these attributes that of some export?
+bool is_exported(const Export& listed, const struct stat& attributes) {
+  return S_ISDIR(attributes.st_mode) &&
+         listed.snapshot->find_at(attributes.st_dev, attributes.st_ino, 0) != nullptr;
+}
+
+/// Back into the directory's export, as the caller: after what may have gone to another, or may
+/// have brought this thread newer exports.
+nfsstat4 go_back(Compound& compound, FileCall& call) {
+  const int error = call.admit(compound.current.parts, Use::kLook);
+  return call.would_block() ? compound.retry(Outcome::kWouldBlock) : status_of_errno(error);
+}
+
+/// An entry that is a mount point or another export's directory, as LOOKUP would find it. Its
+/// attributes refer to `handle`. *gone: it is not there any more. False: READDIR as a whole fails
+/// or waits.
+bool describe_crossed(Lister& lister, FileCall& call, const DirectoryEntry& found,
+                      CurrentHandle& handle, bool* gone, xdr::AttributedEntry4* entry) {
+  Compound& compound = lister.compound;
+  AttributeFacts facts;
+  FileCall inner(compound.server(), compound.request());
+  View view(compound);
+  nfsstat4 status = go_back(compound, call);
+  if (status == NFS4_OK) status = view.find(call, compound.current, entry->name, &handle);
+  if (status == NFS4_OK) {
+    status = facts_of(compound, inner, handle, lister.args.attr_request, &facts);
+  }
+  *gone = status == NFS4ERR_NOENT;
+  if (!*gone && !lister.describe(facts, status, found.inode, &entry->attrs)) return false;
+  lister.failed = go_back(compound, call);
+  return lister.failed == NFS4_OK;
+}
+
 nfsstat4 list_real(Lister& lister, FileCall& call, Writer& writer, bool* eof) {
   Compound& compound = lister.compound;
   Resolved& directory = compound.current.object;
@@ -113,7 +153,14 @@ nfsstat4 list_real(Lister& lister, FileCall& call, Writer& writer, bool* eof) {
     return error == EINVAL ? NFS4ERR_BAD_COOKIE : status_of_listing(error);
   }
   AttributeFacts facts = common_facts(compound);
+  if (lister.args.attr_request.has(FATTR4_FS_LOCATIONS)) {
+    nfsstat4 status = find_locations(compound, call, compound.current, &facts);
+    if (status == NFS4_OK) status = go_back(compound, call);
+    if (status != NFS4_OK) return status;
+  }
+  const bool beyond_mounts = asks_beyond_mounts(lister.args.attr_request);
   const bool by_descriptor = need_descriptor(lister.args.attr_request);
+  CurrentHandle elsewhere;
   DirectoryEntry found;
   int error = 0;
   auto next = reader.next(&found, &error);
@@ -141,7 +188,19 @@ nfsstat4 list_real(Lister& lister, FileCall& call, Writer& writer, bool* eof) {
     facts.path_fd = path_fd.get();
     facts.handle = handle.bytes();
     facts.mounted_on_fileid = found.inode;
-    if (!lister.describe(facts, peeked, found.inode, &entry.attrs)) return lister.failed;
+    const bool crossed =
+        peeked == EXDEV || (peeked == 0 && is_exported(call.exported(), facts.attributes));
+    bool gone = false;
+    if (crossed && beyond_mounts) {
+      if (!describe_crossed(lister, call, found, elsewhere, &gone, &entry)) return lister.failed;
+    } else if (!lister.describe(facts, crossed ? NFS4_OK : status_of_errno(peeked), found.inode,
+                                &entry.attrs)) {
+      return lister.failed;
+    }
+    if (gone) {
+      reader.take();
+      continue;
+    }
     if (!writer.try_add(entry)) break;
     reader.take();
   }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/places.h"
 
+#include <fcntl.h>
+
+#include <cerrno>
 #include <climits>
 
 #include "server/nfs4/status.h"
@@ -63,27 +66,63 @@ nfsstat4 View::go_to_export(std::uint64_t export_id, std::string_view path, Curr
     Resolved next;
     if (const int failed =
             call.server().resolver.lookup(call.exported(), *object.file, name, &next)) {
-      return status_of_errno(failed);
+      return failed == EXDEV ? NFS4ERR_ACCESS : status_of_errno(failed);
     }
     object = std::move(next);
   }
   *out = CurrentHandle::of(std::move(object));
+  out->absent = call.access().referral;
   return NFS4_OK;
+}
+
+nfsstat4 View::find(FileCall& call, const CurrentHandle& directory, std::string_view name,
+                    CurrentHandle* out) {
+  const FileEntry& above = *directory.object.file;
+  const std::uint64_t outer = call.exported().id;
+  Resolved found;
+  const int error =
+      call.server().resolver.lookup(call.exported(), *directory.object.file, name, &found);
+  if (error == 0) {
+    *out = CurrentHandle::of(std::move(found));
+    return cross(call.exported(), out);
+  }
+  if (error != EXDEV) return status_of_errno(error);
+  // A mount point that is no part of the export may be an export itself. Otherwise it is out of
+  // reach, and so is what lies under it.
+  struct stat st;
+  const std::string text(name);
+  std::uint64_t inner = 0;
+  if (::fstatat(above.path_fd(), text.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    return status_of_errno(errno);
+  }
+  const nfsstat4 status = find_inner(outer, st.st_dev, st.st_ino, &inner);
+  if (status != NFS4_OK) return status;
+  return inner != 0 ? go_to_export(inner, {}, out) : NFS4ERR_ACCESS;
 }
 
 nfsstat4 View::cross(const Export& outer, CurrentHandle* found) {
   if (!found->object.file->is_directory()) return NFS4_OK;
-  for (const PseudoFs::Inner& inner : fs_->inner_exports(outer.id)) {
-    const Export* entry = compound_.server().exports.current().find(inner.export_id);
-    if (entry == nullptr || entry->top->root_inode != found->object.file->inode() ||
-        entry->top->device != found->object.file->device()) {
-      continue;
-    }
-    const Allowed allowed = allow_(inner.export_id);
+  std::uint64_t inner = 0;
+  const nfsstat4 status =
+      find_inner(outer.id, found->object.file->device(), found->object.file->inode(), &inner);
+  return status == NFS4_OK && inner != 0 ? go_to_export(inner, {}, found) : status;
+}
+
+nfsstat4 View::find_inner(std::uint64_t outer, dev_t device, ino_t inode, std::uint64_t* inner) {
+  *inner = 0;
+  // allow_ may be where this thread gets to know of newer exports: no reference outlives it.
+  for (std::size_t nth = 0;; ++nth) {
+    const Export* entry = compound_.server().exports.current().find_at(device, inode, nth);
+    if (entry == nullptr) return NFS4_OK;
+    const std::uint64_t id = entry->id;
+    if (!fs_->is_inside(id, outer)) continue;
+    const Allowed allowed = allow_(id);
     if (allowed == Allowed::kWouldBlock) return compound_.retry(Outcome::kWouldBlock);
-    if (allowed == Allowed::kYes) return go_to_export(inner.export_id, {}, found);
+    if (allowed == Allowed::kYes) {
+      *inner = id;
+      return NFS4_OK;
+    }
   }
-  return NFS4_OK;
 }
 
 nfsstat4 check_component(std::string_view name) {

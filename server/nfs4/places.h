@@ -20,9 +20,17 @@ class View {
   xdr::nfsstat4 go_to(const PseudoFs::Place& place, xdr::nfsstat4 nothing, CurrentHandle* out);
   /// The export's own directory.
   xdr::nfsstat4 go_to_export(std::uint64_t export_id, std::string_view path, CurrentHandle* out);
+  /// LOOKUP of `name` in a directory of `call`'s export, the way that READDIR's entries go as well:
+  /// over mount points and into other exports, so that a directory has one handle whoever asks. As
+  /// the caller; afterwards the thread may act as another.
+  xdr::nfsstat4 find(FileCall& call, const CurrentHandle& directory, std::string_view name,
+                     CurrentHandle* out);
   /// If `found`, just looked up within `outer`, is the directory of another export that the client
-  /// may use, *out becomes the handle by way of that one.
+  /// may use, *found becomes the handle by way of that one.
   xdr::nfsstat4 cross(const Export& outer, CurrentHandle* found);
+  /// Is that the directory of an export inside that one, one that the client may use? *inner: its
+  /// id, 0 when not.
+  xdr::nfsstat4 find_inner(std::uint64_t outer, dev_t device, ino_t inode, std::uint64_t* inner);
 
  private:
   Compound& compound_;

@@ -65,22 +65,13 @@ PseudoFs::PseudoFs(std::span<const PseudoExport> exports, std::uint64_t change) 
     const std::size_t index = exports_.size();
     nodes_[node].exported = index;
     by_export_[entry.id] = index;
-    exports_.push_back({entry.id, node, {}});
+    exports_.push_back({entry.id, node});
     if (entry.is_root && !root_export_) root_export_ = index;
   }
   for (Node& node : nodes_) {
     std::sort(node.children.begin(), node.children.end(), [this](std::size_t a, std::size_t b) {
       return cookie_of(nodes_[a]) < cookie_of(nodes_[b]);
     });
-  }
-  for (ExportPlace& outer : exports_) {
-    for (const ExportPlace& other : exports_) {
-      std::string_view rest;
-      if (other.id != outer.id &&
-          relative_to(nodes_[outer.node].path, nodes_[other.node].path, &rest)) {
-        outer.inner.push_back({other.id, rest});
-      }
-    }
   }
 }
 
@@ -236,10 +227,24 @@ PseudoFs::Listing PseudoFs::list(NodeId id, std::uint64_t cookie, const Allow& a
   return Listing::kEnd;
 }
 
-std::span<const PseudoFs::Inner> PseudoFs::inner_exports(std::uint64_t export_id) const {
-  const ExportPlace* outer = export_of(export_id);
-  if (outer == nullptr) return {};
-  return outer->inner;
+bool PseudoFs::is_inside(std::uint64_t inner, std::uint64_t outer) const {
+  const ExportPlace* below = export_of(inner);
+  const ExportPlace* above = export_of(outer);
+  std::string_view rest;
+  return below != nullptr && above != nullptr && below != above &&
+         relative_to(nodes_[above->node].path, nodes_[below->node].path, &rest);
+}
+
+std::string_view PseudoFs::path_from_root(std::uint64_t export_id, const Allow& allow) const {
+  const ExportPlace* here = export_of(export_id);
+  if (here == nullptr) return "/";
+  const std::string_view path = nodes_[here->node].path;
+  const Place top = root(allow);
+  if (top.kind != Kind::kExport) return path;
+  const std::string_view top_path = nodes_[export_of(top.export_id)->node].path;
+  std::string_view rest;
+  if (top_path == "/" || !relative_to(top_path, path, &rest)) return path;
+  return rest.empty() ? "/" : path.substr(top_path.size());
 }
 
 std::optional<std::uint64_t> PseudoFs::mounted_on_fileid(std::uint64_t export_id,

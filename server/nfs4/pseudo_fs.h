@@ -16,7 +16,7 @@
 //
 // Exports inside exports are found by looking a name up in the file system of the outer one: where
 // that leads to the directory of an inner one that is allowed, the client goes over to it.
-// inner_exports() says which there are; LOOKUPP goes back with above_export().
+// is_inside() says which those are; LOOKUPP goes back with above_export().
 //
 // Ids of nodes, and cookies, are hashes of paths: the same after a restart and whatever else is
 // exported. Immutable; for any thread. Returned references and views last as long as the PseudoFs.
@@ -97,13 +97,12 @@ class PseudoFs {
   Listing list(NodeId node, std::uint64_t cookie, const Allow& allow,
                const std::function<bool(const Entry&)>& entry) const;
 
-  /// Another export below one.
-  struct Inner {
-    std::uint64_t export_id = 0;
-    std::string_view path;  // below the outer one, without slashes at the ends
-  };
-  /// All that lie below the export's directory, at any depth. Empty for unknown ids.
-  std::span<const Inner> inner_exports(std::uint64_t export_id) const;
+  /// Does the export `inner` lie below the directory of `outer`, at any depth? No for unknown ids.
+  bool is_inside(std::uint64_t inner, std::uint64_t outer) const;
+
+  /// The export's path as the client finds it below what root() gives, absolute; "/" for that
+  /// itself. Of exports elsewhere, and while kWouldBlock, their path on the server.
+  std::string_view path_from_root(std::uint64_t export_id, const Allow& allow) const;
 
   /// mounted_on_fileid of an export's own directory; nothing where it is the root (then it is its
   /// fileid) or not known.
@@ -129,7 +128,6 @@ class PseudoFs {
   struct ExportPlace {
     std::uint64_t id = 0;
     std::size_t node = 0;
-    std::vector<Inner> inner;
   };
 
   static std::uint64_t cookie_of(const Node& node) { return node.id; }

@@ -142,6 +142,51 @@ TEST(ExportsFile, HostNamesAreLowered) {
   EXPECT_EQ(good("/a Build.Example.ORG\n").entries[0].clients[0].text, "build.example.org");
 }
 
+TEST(ExportsFile, AReferralNamesPathsAndTheirHosts) {
+  const ExportOptions o =
+      good("/a *(rw,refer=/x//y/@one.example.org+192.0.2.1:/@[2001:db8::1]+[fe80::1%eth0],sync)\n")
+          .entries[0]
+          .clients[0]
+          .options;
+  EXPECT_TRUE(o.referral);
+  ASSERT_EQ(o.locations.size(), 2u);
+  EXPECT_EQ(o.locations[0], (FsLocation{"/x/y", {"one.example.org", "192.0.2.1"}}));
+  EXPECT_EQ(o.locations[1], (FsLocation{"/", {"2001:db8::1", "fe80::1%eth0"}}));
+}
+
+TEST(ExportsFile, ReplicasAreNoReferral) {
+  const ExportOptions o = good("/a *(replicas=/x@h)\n").entries[0].clients[0].options;
+  EXPECT_FALSE(o.referral);
+  ASSERT_EQ(o.locations.size(), 1u);
+  EXPECT_EQ(o.locations[0], (FsLocation{"/x", {"h"}}));
+}
+
+TEST(ExportsFile, OfReferralAndReplicasTheLaterCounts) {
+  const ExportOptions refer =
+      good("/a *(replicas=/x@h,refer=/y@i)\n").entries[0].clients[0].options;
+  EXPECT_TRUE(refer.referral);
+  ASSERT_EQ(refer.locations.size(), 1u);
+  EXPECT_EQ(refer.locations[0].path, "/y");
+  EXPECT_FALSE(good("/a *(refer=/y@i,replicas=/x@h)\n").entries[0].clients[0].options.referral);
+}
+
+TEST(ExportsFile, ReferralsAreOfOneClient) {
+  const auto clients = good("/a 192.0.2.0/24(refer=/x@h) *(rw)\n").entries[0].clients;
+  EXPECT_TRUE(clients[0].options.referral);
+  EXPECT_FALSE(clients[1].options.referral);
+  EXPECT_TRUE(clients[1].options.locations.empty());
+}
+
+TEST(ExportsFile, AReferralHasABoundedNumberOfHosts) {
+  std::string hosts = "/x@h";
+  for (int i = 1; i < 64; ++i)
+    hosts += "+h";
+  EXPECT_TRUE(parse_exports("/a *(refer=" + hosts + ")\n", "exports").ok());
+  const ParsedExports more = parse_exports("/a *(refer=" + hosts + ":/y@h)\n", "exports");
+  ASSERT_EQ(more.problems.size(), 1u);
+  EXPECT_THAT(more.problems[0].message, HasSubstr("expected at most 64 hosts"));
+}
+
 struct BadExport {
   const char* text;
   unsigned line;
@@ -171,7 +216,20 @@ INSTANTIATE_TEST_SUITE_P(
                     BadExport{"/a *(anongid=4294967296)\n", 1, 6, "expected a group id"},
                     BadExport{"/a *(fsid=zero)\n", 1, 6, "a number, root, or a UUID"},
                     BadExport{"/a *(sec=krb5)\n", 1, 6, "expected sys"},
-                    BadExport{"/a *(refer=/x@y)\n", 1, 6, "NFSv4"},
+                    BadExport{"/a *(refer)\n", 1, 6, "needs a value"},
+                    BadExport{"/a *(refer=/x)\n", 1, 6, "PATH@HOST"},
+                    BadExport{"/a *(refer=x@y)\n", 1, 6, "an absolute path"},
+                    BadExport{"/a *(refer=@y)\n", 1, 6, "an absolute path"},
+                    BadExport{"/a *(refer=/x/../y@z)\n", 1, 6, "without . and .."},
+                    BadExport{"/a *(refer=/x@)\n", 1, 6, "a host name or address"},
+                    BadExport{"/a *(refer=/x@y+)\n", 1, 6, "a host name or address"},
+                    BadExport{"/a *(refer=/x@y:)\n", 1, 6, "an absolute path"},
+                    BadExport{"/a *(refer=/x@y@z)\n", 1, 6, "a host name or address"},
+                    BadExport{"/a *(refer=/x@2001:db8::1)\n", 1, 6, "addresses in brackets"},
+                    BadExport{"/a *(refer=/x@[2001:db8::1)\n", 1, 6, "a ']'"},
+                    BadExport{"/a *(refer=/x@[y])\n", 1, 6, "an IPv6 address in the brackets"},
+                    BadExport{"/a *(replicas=/x@y z)\n", 1, 19, "a blank inside"},
+                    BadExport{"/a *(pnfs)\n", 1, 6, "pNFS is not served"},
                     BadExport{"/a *(rw\n", 1, 5, "no closing ')'"},
                     BadExport{"/a *(rw, sync)\n", 1, 9, "a blank inside of an option list"},
                     BadExport{"/a *(rw)sync\n", 1, 9, "after ')'"},
@@ -270,6 +328,18 @@ TEST(ExportArgument, ADirectoryWithAColonEndsInOne) {
   ParsedExports parsed = parse_export_argument("/a:b:");
   ASSERT_TRUE(parsed.ok());
   EXPECT_EQ(parsed.entries[0].path, "/a:b");
+}
+
+TEST(ExportArgument, AReferralHasColonsOfItsOwn) {
+  for (const char* text : {"/a:b:refer=/x@h:/y@[2001:db8::1],rw", "/a:b:rw,refer=/x@h:/y@i"}) {
+    const ParsedExports parsed = parse_export_argument(text);
+    ASSERT_TRUE(parsed.ok()) << parsed.problems[0].text();
+    EXPECT_EQ(parsed.entries[0].path, "/a:b");
+    const ExportOptions& options = parsed.entries[0].clients[0].options;
+    EXPECT_TRUE(options.referral);
+    EXPECT_FALSE(options.read_only);
+    EXPECT_EQ(options.locations.size(), 2u);
+  }
 }
 
 TEST(ExportArgument, WrongOptionsAreProblems) {

@@ -163,9 +163,8 @@ TEST(PseudoFs, AnExportOfTheRootDirectoryIsTheRoot) {
   EXPECT_EQ(text(fs.root(everything)), "export 2");
   EXPECT_EQ(text(fs.above_export(1, everything)), "export 2 at srv");
   EXPECT_EQ(text(fs.above_export(2, everything)), "nothing");
-  ASSERT_EQ(fs.inner_exports(2).size(), 1u);
-  EXPECT_EQ(fs.inner_exports(2)[0].export_id, 1u);
-  EXPECT_EQ(fs.inner_exports(2)[0].path, "srv/data");
+  EXPECT_TRUE(fs.is_inside(1, 2));
+  EXPECT_FALSE(fs.is_inside(2, 1));
   EXPECT_EQ(text(fs.root(only({1}))), "node");
   EXPECT_EQ(text(walk(fs, {"srv", "data"}, only({1}))), "export 1");
 }
@@ -190,13 +189,27 @@ TEST(PseudoFs, TheWayBackIsTheWayThere) {
 
 TEST(PseudoFs, InnerExportsAreThoseBelowAndNotThoseBeside) {
   const PseudoFs fs = make({"/srv", "/srv/a", "/srv/a/b", "/srvx", "/sr"});
-  std::map<std::uint64_t, std::string> inner;
-  for (const PseudoFs::Inner& one : fs.inner_exports(1))
-    inner[one.export_id] = one.path;
-  EXPECT_EQ(inner, (std::map<std::uint64_t, std::string>{{2, "a"}, {3, "a/b"}}));
-  EXPECT_EQ(fs.inner_exports(2).size(), 1u);
-  EXPECT_TRUE(fs.inner_exports(3).empty());
-  EXPECT_TRUE(fs.inner_exports(99).empty());
+  std::set<std::pair<std::uint64_t, std::uint64_t>> inside;
+  for (std::uint64_t inner = 0; inner < 7; ++inner) {
+    for (std::uint64_t outer = 0; outer < 7; ++outer) {
+      if (fs.is_inside(inner, outer)) inside.insert({inner, outer});
+    }
+  }
+  EXPECT_EQ(inside, (std::set<std::pair<std::uint64_t, std::uint64_t>>{{2, 1}, {3, 1}, {3, 2}}));
+}
+
+TEST(PseudoFs, PathsAreThoseThatTheClientFinds) {
+  const PseudoFs plain = make({"/srv", "/srv/a"});
+  EXPECT_EQ(plain.path_from_root(2, everything), "/srv/a");
+  EXPECT_EQ(plain.path_from_root(99, everything), "/");
+  const PseudoFs top = make({"0/srv", "/srv/a/b", "/home"});
+  EXPECT_EQ(top.path_from_root(1, everything), "/");
+  EXPECT_EQ(top.path_from_root(2, everything), "/a/b");
+  EXPECT_EQ(top.path_from_root(2, only({2})), "/srv/a/b");
+  EXPECT_EQ(top.path_from_root(3, everything), "/home");
+  const PseudoFs all = make({"/", "/srv/a"});
+  EXPECT_EQ(all.path_from_root(1, everything), "/");
+  EXPECT_EQ(all.path_from_root(2, everything), "/srv/a");
 }
 
 TEST(PseudoFs, IdsAreTheSameWhateverElseIsExported) {
