@@ -54,7 +54,8 @@ nfsstat4 exchange_id(Compound& compound, const xdr::EXCHANGE_ID4args& args,
   res.resok4.eir_clientid = client.id;
   res.resok4.eir_sequenceid = client.create_session.next(0);
   // No pNFS: this is an ordinary server.
-  res.resok4.eir_flags = xdr::EXCHGID4_FLAG_USE_NON_PNFS;
+  // refer= of exports may come at any time.
+  res.resok4.eir_flags = xdr::EXCHGID4_FLAG_USE_NON_PNFS | xdr::EXCHGID4_FLAG_SUPP_MOVED_REFER;
   if (client.confirmed) res.resok4.eir_flags |= xdr::EXCHGID4_FLAG_CONFIRMED_R;
   const std::span<const char> name(state.server_owner());
   res.resok4.eir_server_owner.so_major_id = std::as_bytes(name);

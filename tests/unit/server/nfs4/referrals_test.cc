@@ -208,6 +208,14 @@ TEST_F(Referrals, LongLocationsFindRoom) {
   EXPECT_EQ(got.values.fs_locations.locations.count, 64u);
 }
 
+TEST_F(Referrals, ExchangeIdSaysThatThereMayBeSome) {
+  xdr::EXCHANGE_ID4args who;
+  who.eia_clientowner.co_ownerid = as_bytes("another");
+  const Reply4 reply = nfs.run_bare(Operations4().add<OP_EXCHANGE_ID>(who));
+  ASSERT_EQ(reply.status, NFS4_OK);
+  EXPECT_NE(reply.get<OP_EXCHANGE_ID>().resok4.eir_flags & xdr::EXCHGID4_FLAG_SUPP_MOVED_REFER, 0u);
+}
+
 TEST_F(Referrals, LocationsInfoIsNotSupported) {
   const Attributes4 got =
       attributes(way_to("here"), bitmap4::of({FATTR4_FS_LOCATIONS_INFO, FATTR4_SUPPORTED_ATTRS}));
