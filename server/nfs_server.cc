@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::uint32_t kNfsProgram = 100003;
 constexpr std::uint32_t kMountProgram = 100005;
+/// Clients of NFSv4 that the status document has one by one.
+constexpr std::size_t kClientsShown = 100;
 
 bool host_has_v6() {
   UniqueFd fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -96,6 +98,7 @@ Result<void> NfsServer::make_parts(std::string* why) {
     state.state_dir = config.state_dir;
     state.rtmax = context_->rtmax();
     state.wtmax = context_->wtmax();
+    state.limits = nfs4::Limits::of(config, nfs4::descriptor_limit());
     state.domain = nfs4::system_idmap_domain();
     context_->serve_nfs4(nfs4::ServerState::create(state, why));
     if (context_->nfs4 == nullptr) return Error{Errc::kInvalid, 0, "NFSv4 client records"};
@@ -286,6 +289,11 @@ std::string NfsServer::status_document(const std::vector<ShardReport>& reports) 
   inputs.replies = replies_->stats();
   inputs.commits = context_->committer.stats();
   inputs.cached_files = context_->files.size();
+  nfs4::StateReport state;
+  if (context_->nfs4 != nullptr) {
+    state = nfs4::report_state(*context_->nfs4, kClientsShown);
+    inputs.state = &state;
+  }
   for (const ListenerInfo& info : listener_infos_) {
     inputs.listeners.emplace_back(info.transport, info.address.text());
   }

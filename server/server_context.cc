@@ -12,12 +12,13 @@ namespace nfsrdma {
 
 namespace {
 
-/// An entry holds up to three descriptors; connections need some as well.
+/// An entry holds up to three descriptors; connections and what clients of NFSv4 hold
+/// (server/nfs4/limits.cc) need some as well.
 std::size_t default_cached_files() {
   constexpr std::size_t kMost = 16384;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kMost;
-  return std::clamp<std::size_t>(limit.rlim_cur / 4, 64, kMost);
+  return std::clamp<std::size_t>(limit.rlim_cur / 8, 64, kMost);
 }
 
 std::unique_ptr<HostNames> names_or_system(std::unique_ptr<HostNames>& names) {

@@ -166,6 +166,10 @@ std::string make_status_document(const StatusInputs& inputs) {
   write_caches(json, inputs);
   json.key("procedures");
   write_procedures(json, *inputs.shards);
+  if (inputs.state != nullptr) {
+    json.key("nfs4");
+    nfs4::write_state(json, *inputs.state);
+  }
   json.end_object();
   return json.take();
 }

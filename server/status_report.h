@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/exports_file.h"
+#include "server/nfs4/state_report.h"
 #include "server/reply_cache.h"
 #include "server/shard.h"
 #include "server/vfs/committer.h"
@@ -22,6 +23,7 @@ struct StatusInputs {
   ReplyCache::Stats replies;
   Committer::Stats commits;
   std::size_t cached_files = 0;
+  const nfs4::StateReport* state = nullptr;  // without NFSv4: null
 };
 
 /// Version of the document's form; it grows by new members without a new version.

@@ -12,6 +12,7 @@
 #include "client/tool/device_text.h"
 #include "client/tool/format.h"
 #include "client/tool/json_value.h"
+#include "client/tool/nfs4_text.h"
 #include "client/tool/status_verdict.h"
 #include "config/default_paths.h"
 
@@ -57,6 +58,7 @@ void print_connection(const JsonValue& c, std::uint64_t threads) {
 void print_document(const JsonValue& document, int verdict) {
   for (const JsonValue& connection : document["connections"].items())
     print_connection(connection, document["shards"].items().size());
+  std::fputs(nfs4_text(document["nfs4"]).c_str(), stdout);
   switch (verdict) {
     case kAllRdma:
       std::puts("Every connection uses RDMA.");
@@ -102,8 +104,10 @@ int show_devices(bool as_json) {
 int run_status(const Words& words) {
   Arguments arguments(
       "status", "[--server SOCKET | --mount DIR | --devices] [--json]",
-      "Shows the connections of a server (the one of this machine unless told otherwise) or of a\n"
-      "mount. Exit code: 0 every connection uses RDMA, 2 some do, 3 only TCP, 4 none, 1 error.\n"
+      "Shows the connections of a server (the one of this machine unless told otherwise), and "
+      "what\n"
+      "clients of NFSv4 hold there, or the connections of a mount. Exit code: 0 every connection "
+      "uses RDMA, 2 some do, 3 only TCP, 4 none, 1 error.\n"
       "With --devices the RDMA devices of this machine instead, and what each of them can do.\n"
       "Exit code: 0 a connection can go over one of them, 4 over none.");
   namespace po = boost::program_options;

@@ -48,6 +48,8 @@ class Compound final : public Progress {
   ConnectionId connection() const { return request_->call->connection().id; }
   /// Who calls, for tables that compare: flavor and uid.
   std::string principal() const;
+  /// The address that the call came from, for people.
+  std::string peer_text() const { return request_->call->connection().peer().host_text(); }
 
   /// The operation at hand: its place, and whether it is the last.
   std::uint32_t index() const { return index_; }

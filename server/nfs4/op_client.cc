@@ -50,7 +50,9 @@ nfsstat4 exchange_id(Compound& compound, const xdr::EXCHANGE_ID4args& args,
       state.clients.exchange_id(owner, compound.principal(), update, state.now());
   state.end_clients(std::move(answer.ended));
   if (answer.status != ClientTable::Status::kOk) return status_of(answer.status);
-  const Client& client = *answer.client;
+  Client& client = *answer.client;
+  client.minor_version = compound.minor_version();
+  client.address = compound.peer_text();
   res.resok4.eir_clientid = client.id;
   res.resok4.eir_sequenceid = client.create_session.next(0);
   // No pNFS: this is an ordinary server.

@@ -112,6 +112,11 @@ nfsstat4 check_grace(Opening& opening) {
                  : state.grace.make_new(client->owner.id, client->has_sessions, state.now());
     // What the client's delegation allows stands in nobody's way (RFC 8881 10.2.1).
     if (!opening.delegation && verdict != GracePeriod::Verdict::kGo) return status_of(verdict);
+    // Before a file is made that could not be held.
+    if (opening.args.openhow.opentype == xdr::opentype4::OPEN4_CREATE) {
+      const auto room = state.opens.check_room(client->id);
+      if (room != OpenStates::Status::kOk) return status_of(room, compound.minor_version());
+    }
     // Later minor versions do that with RECLAIM_COMPLETE.
     if (compound.minor_version() == 0 && !client->recorded) unrecorded = client->owner.id;
     if (reclaims && unrecorded.empty()) return NFS4_OK;

@@ -141,6 +141,7 @@ nfsstat4 create_session(Compound& compound, const xdr::CREATE_SESSION4args& args
     return status;
   }
   if (answer.status != ClientTable::Status::kOk) return status_of(answer.status);
+  answer.client->address = compound.peer_text();
   xdr::CREATE_SESSION4res res;
   make_session(compound, *answer.client, args, fore, back, res);
   const std::size_t mark = result.mark();

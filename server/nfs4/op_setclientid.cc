@@ -43,6 +43,7 @@ nfsstat4 setclientid(Compound& compound, const xdr::SETCLIENTID4args& args,
       state.clients.set_client_id(owner, compound.principal(), callback_text(args), state.now());
   state.end_clients(std::move(answer.ended));
   if (answer.status != ClientTable::Status::kOk) return status_of(answer.status);
+  answer.client->address = compound.peer_text();
   res.resok4.clientid = answer.client->id;
   res.resok4.setclientid_confirm = answer.client->confirm;
   return NFS4_OK;

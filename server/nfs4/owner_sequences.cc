@@ -8,7 +8,7 @@ namespace nfsrdma::nfs4 {
 SequencedOwner* OwnerSequences::get(const OwnerKey& key) {
   if (SequencedOwner* known = find(key)) return known;
   std::size_t& count = counts_[key.client];
-  if (count >= kMostPerClient) return nullptr;
+  if (count >= most_per_client_) return nullptr;
   ++count;
   SequencedOwner& made = owners_[key];
   made.generation = ++last_generation_;
@@ -23,7 +23,7 @@ void OwnerSequences::start_over(SequencedOwner& owner) {
 
 bool OwnerSequences::is_full(ClientId client) const {
   const auto count = counts_.find(client);
-  return count != counts_.end() && count->second >= kMostPerClient;
+  return count != counts_.end() && count->second >= most_per_client_;
 }
 
 void OwnerSequences::forget_idle(ClientId client,

@@ -47,7 +47,7 @@ struct SequencedOwner {
 
 class OwnerSequences {
  public:
-  static constexpr std::size_t kMostPerClient = 10000;
+  explicit OwnerSequences(std::size_t most_per_client) : most_per_client_(most_per_client) {}
 
   /// Null: the client has too many (NFS4ERR_RESOURCE).
   SequencedOwner* get(const OwnerKey& key);
@@ -65,6 +65,7 @@ class OwnerSequences {
   void end_client(ClientId client);
 
  private:
+  const std::size_t most_per_client_;
   std::map<OwnerKey, SequencedOwner> owners_;
   std::map<std::array<std::byte, 12>, OwnerKey> closed_;
   std::map<ClientId, std::size_t> counts_;

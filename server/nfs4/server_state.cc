@@ -20,7 +20,6 @@ namespace {
 
 // What a session may be at most. Requests and replies carry as much beside their data.
 constexpr std::uint32_t kMessageOverhead = 4096;
-constexpr std::uint32_t kMostCached = 8192;
 constexpr std::uint32_t kMostOperations = 64;
 // The backchannel goes inside the inline threshold over RDMA.
 constexpr std::uint32_t kBackMessage = 4096;
@@ -92,25 +91,27 @@ std::unique_ptr<ServerState> ServerState::create(const Options& options, std::st
 
 ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> records,
                          std::string server_owner)
-    : clients(records->boot(), {.lease = options.lease}),
-      sessions(records->boot(), {}),
-      opens(records->boot(), {}),
+    : clients(records->boot(), {.clients = options.limits.clients, .lease = options.lease}),
+      sessions(records->boot(), options.limits.sessions),
+      opens(records->boot(), options.limits.opens),
       grace(records->before(), (options.clock != nullptr ? options.clock : &kSteadyClock)->now(),
             options.grace),
+      owner_sequences(options.limits.owners),
       caller(*this),
       lock_notifier(*this),
       delegations(*this, records->boot()),
       offloads(*this, records->boot()),
       clock_(options.clock != nullptr ? *options.clock : kSteadyClock),
       lease_(options.lease),
+      limits_(options.limits),
       server_owner_(std::move(server_owner)),
       owner_names_(owner_name_options(options.domain)),
       records_(std::move(records)) {
   most_fore_.max_request = options.wtmax + kMessageOverhead;
   most_fore_.max_response = options.rtmax + kMessageOverhead;
-  most_fore_.max_response_cached = kMostCached;
+  most_fore_.max_response_cached = limits_.reply_bytes;
   most_fore_.max_operations = kMostOperations;
-  most_fore_.max_requests = options.slots;
+  most_fore_.max_requests = limits_.slots;
   most_back_.max_request = most_back_.max_response = kBackMessage;
   most_back_.max_response_cached = kBackCached;
   most_back_.max_operations = kBackOperations;

@@ -22,6 +22,7 @@
 #include "server/nfs4/caller.h"
 #include "server/nfs4/client_records.h"
 #include "server/nfs4/delegations.h"
+#include "server/nfs4/limits.h"
 #include "server/nfs4/lock_notifier.h"
 #include "server/nfs4/offloads.h"
 #include "server/nfs4/owner_names.h"
@@ -49,8 +50,8 @@ class ServerState {
     /// The largest READ and WRITE, for what a session's channel takes.
     std::uint32_t rtmax = 1u << 20;
     std::uint32_t wtmax = 1u << 20;
-    std::uint32_t slots = 64;  // most that a session gets
-    std::string domain;        // of owner names, without "@"
+    Limits limits = Limits::of(Config(), descriptor_limit());
+    std::string domain;  // of owner names, without "@"
     /// null: the steady clock. Has to outlive the state.
     const Clock* clock = nullptr;
   };
@@ -61,6 +62,7 @@ class ServerState {
   TimePoint now() const { return clock_.now(); }
   Duration lease() const { return lease_; }
   std::uint32_t lease_seconds() const;
+  const Limits& limits() const { return limits_; }
   const ChannelAttributes& most_fore() const { return most_fore_; }
   const ChannelAttributes& most_back() const { return most_back_; }
   /// so_major_id and the scope of EXCHANGE_ID (so_minor_id is 0): the same over restarts, of this
@@ -123,6 +125,7 @@ class ServerState {
 
   const Clock& clock_;
   const Duration lease_;
+  const Limits limits_;
   ChannelAttributes most_fore_, most_back_;
   std::string server_owner_;
   OwnerNames owner_names_;

@@ -40,8 +40,10 @@ class HarnessClock final : public Clock {
 
 class Nfs4Harness {
  public:
-  explicit Nfs4Harness(HarnessOptions options = {})
+  explicit Nfs4Harness(HarnessOptions options = {},
+                       const nfs4::Limits& limits = nfs4::ServerState::Options().limits)
       : options_(std::move(options)),
+        limits_(limits),
         connection_(SocketAddress::parse(options_.peer, 700).value()) {
     directory_ = options_.directory.empty() ? home_.path() + "/export" : options_.directory;
     std::filesystem::create_directories(directory_);
@@ -114,6 +116,7 @@ class Nfs4Harness {
   void serve(std::vector<std::byte> arguments, Reply4& reply);
 
   HarnessOptions options_;
+  const nfs4::Limits limits_;
   TemporaryDirectory home_;
   std::string directory_;
   std::unique_ptr<ServerContext> server_;
@@ -135,6 +138,7 @@ inline void Nfs4Harness::start() {
   state.state_dir = home_.path() + "/state";
   state.domain = "example.org";
   state.clock = &clock;
+  state.limits = limits_;
   std::string why;
   server_->serve_nfs4(nfs4::ServerState::create(state, &why));
   ASSERT_NE(server_->nfs4, nullptr) << why;

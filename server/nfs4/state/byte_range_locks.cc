@@ -26,18 +26,19 @@ const ByteRangeLocks::Held* ByteRangeLocks::conflict(LockOwnerId owner, LockKind
 }
 
 ByteRangeLocks::Outcome ByteRangeLocks::lock(LockOwnerId owner, LockKind kind,
-                                             const ByteRange& range) {
+                                             const ByteRange& range, std::size_t room) {
   if (conflict(owner, kind, range) != nullptr) return Outcome::kConflict;
-  return replace(owner, range, kind);
+  return replace(owner, range, kind, room);
 }
 
-ByteRangeLocks::Outcome ByteRangeLocks::unlock(LockOwnerId owner, const ByteRange& range) {
-  return replace(owner, range, std::nullopt);
+ByteRangeLocks::Outcome ByteRangeLocks::unlock(LockOwnerId owner, const ByteRange& range,
+                                               std::size_t room) {
+  return replace(owner, range, std::nullopt, room);
 }
 
 /// What `owner` holds in `range` becomes `kind`, or nothing.
 ByteRangeLocks::Outcome ByteRangeLocks::replace(LockOwnerId owner, const ByteRange& range,
-                                                std::optional<LockKind> kind) {
+                                                std::optional<LockKind> kind, std::size_t room) {
   // The pieces of this owner that overlap the range or touch it.
   auto begin = std::lower_bound(held_.begin(), held_.end(), owner,
                                 [](const Held& held, LockOwnerId id) { return held.owner < id; });
@@ -76,7 +77,9 @@ ByteRangeLocks::Outcome ByteRangeLocks::replace(LockOwnerId owner, const ByteRan
 
   const auto before = static_cast<std::size_t>(end - begin);
   const std::size_t after = (front ? 1u : 0u) + (middle ? 1u : 0u) + (behind ? 1u : 0u);
-  if (after > before && held_.size() + (after - before) > most_) return Outcome::kTooMany;
+  if (after > before && (after - before > room || held_.size() + (after - before) > most_)) {
+    return Outcome::kTooMany;
+  }
   auto at = held_.erase(begin, end);
   for (const auto* piece : {&behind, &middle, &front}) {
     if (*piece) at = held_.insert(at, **piece);

@@ -50,11 +50,12 @@ class ByteRangeLocks {
   const Held* conflict(LockOwnerId owner, LockKind kind, const ByteRange& range) const;
 
   enum class Outcome : std::uint8_t { kDone, kConflict, kTooMany };
-  /// Changes nothing unless kDone.
-  Outcome lock(LockOwnerId owner, LockKind kind, const ByteRange& range);
+  /// Changes nothing unless kDone. `room`: how many more pieces there may be.
+  Outcome lock(LockOwnerId owner, LockKind kind, const ByteRange& range,
+               std::size_t room = SIZE_MAX);
   /// Never kConflict. Bytes that are not held need not be. kTooMany: one piece would become two
   /// where there is no room for two; nothing is changed.
-  Outcome unlock(LockOwnerId owner, const ByteRange& range);
+  Outcome unlock(LockOwnerId owner, const ByteRange& range, std::size_t room = SIZE_MAX);
   /// All of them, for RELEASE_LOCKOWNER, FREE_STATEID and the end of a client.
   void release(LockOwnerId owner);
 
@@ -64,7 +65,8 @@ class ByteRangeLocks {
   const std::vector<Held>& held() const { return held_; }
 
  private:
-  Outcome replace(LockOwnerId owner, const ByteRange& range, std::optional<LockKind> kind);
+  Outcome replace(LockOwnerId owner, const ByteRange& range, std::optional<LockKind> kind,
+                  std::size_t room);
 
   std::vector<Held> held_;
   std::size_t most_;

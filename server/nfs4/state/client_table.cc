@@ -20,6 +20,14 @@ Client* ClientTable::find(ClientId id) {
   return find(confirmed_, id);
 }
 
+std::vector<ClientId> ClientTable::ids() const {
+  std::vector<ClientId> out;
+  out.reserve(confirmed_.size());
+  for (const auto& [id, client] : confirmed_)
+    out.push_back(id);
+  return out;
+}
+
 Client* ClientTable::confirmed_of(const std::string& owner) {
   const auto found = confirmed_by_owner_.find(owner);
   return found == confirmed_by_owner_.end() ? nullptr : find(confirmed_, found->second);

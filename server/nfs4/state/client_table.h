@@ -44,6 +44,9 @@ struct Client {
   TimePoint renewed;
   /// What the caller counts: sessions, opens, locks, delegations. 0: nothing is lost with it.
   std::size_t holds = 0;
+  /// The caller's: in which minor version, and from where, it made itself known. For people.
+  std::uint32_t minor_version = 0;
+  std::string address;
   /// The caller's: it is on stable storage.
   bool recorded = false;
   /// Exactly-once for CREATE_SESSION, on a slot of its own.
@@ -56,7 +59,7 @@ struct Client {
 class ClientTable {
  public:
   struct Limits {
-    std::size_t clients = 10000;  // confirmed or not
+    std::size_t clients = SIZE_MAX;  // confirmed or not
     Duration lease = std::chrono::seconds(90);
     /// How long what an expired client holds is kept for it while nobody wants it.
     Duration courtesy = std::chrono::hours(24);
@@ -113,6 +116,8 @@ class ClientTable {
   /// within a lease.
   std::vector<std::unique_ptr<Client>> sweep(TimePoint now);
   std::size_t size() const { return confirmed_.size() + unconfirmed_.size(); }
+  /// Of those that are confirmed, in no order.
+  std::vector<ClientId> ids() const;
 
  private:
   /// By id. Of one owner, and of one id, there is at most one in each.

@@ -33,6 +33,7 @@ struct FileState {
   ByteRangeLocks locks;
   std::map<std::uint64_t, OpenState*> opens;        // by the open-owner's id
   std::map<std::uint64_t, LockState*> lock_states;  // by the lock-owner's id
+  std::map<ClientId, std::size_t> clients;          // with how many opens
 };
 
 /// An open-owner or a lock-owner: a name within a client.

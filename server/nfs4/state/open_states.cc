@@ -152,11 +152,15 @@ void OpenStates::forget_if_unused(Owners& owners, StateOwner& owner) {
 void OpenStates::end(LockState& lock) {
   StateOwner& owner = *lock.owner;
   FileState& file = *lock.open->file;
+  const std::size_t before = file.locks.held().size();
   file.locks.release(owner.id);
+  count_locks(owner, file, before);
   file.lock_states.erase(owner.id);
   lock.open->lock_states.erase(&lock);
   owner.states.erase(lock.number);
-  if (--holds_[owner.client] == 0) holds_.erase(owner.client);
+  --held_[owner.client].lock_states;
+  --all_.lock_states;
+  forget_if_nothing(owner.client);
   locks_.erase(lock.number);
   forget_if_unused(lock_owners_, owner);
 }
@@ -169,10 +173,20 @@ void OpenStates::end(OpenState& open) {
   file.shares.close(open.number);
   file.opens.erase(owner.id);
   owner.states.erase(open.number);
-  if (--holds_[owner.client] == 0) holds_.erase(owner.client);
+  Held& its = held_[owner.client];
+  if (--file.clients[owner.client] == 0) {
+    file.clients.erase(owner.client);
+    --its.files;
+  }
+  --its.opens;
+  --all_.opens;
+  forget_if_nothing(owner.client);
   opens_.erase(open.number);
   forget_if_unused(open_owners_, owner);
-  if (file.opens.empty()) files_.erase(FileKey(file.key));
+  if (file.opens.empty()) {
+    files_.erase(FileKey(file.key));
+    --all_.files;
+  }
 }
 
 void OpenStates::end_client(ClientId client) {
@@ -184,9 +198,52 @@ void OpenStates::end_client(ClientId client) {
   NFSRDMA_CHECK(holds(client) == 0);
 }
 
-std::size_t OpenStates::holds(ClientId client) const {
-  const auto found = holds_.find(client);
-  return found == holds_.end() ? 0 : found->second;
+OpenStates::Held OpenStates::held(ClientId client) const {
+  const auto found = held_.find(client);
+  return found == held_.end() ? Held() : found->second;
+}
+
+std::size_t OpenStates::room_for_states(ClientId client) const {
+  return limits_.opens.room(held(client).states(), all_.states());
+}
+
+std::size_t OpenStates::room_for_files(ClientId client) const {
+  return limits_.files.room(held(client).files, all_.files);
+}
+
+OpenStates::Status OpenStates::check_room(ClientId client) {
+  if (room_for_states(client) == 0) {
+    ++refused_.opens;
+    return Status::kResource;
+  }
+  if (room_for_files(client) == 0) {
+    ++refused_.files;
+    return Status::kResource;
+  }
+  return Status::kOk;
+}
+
+/// With `name` one of its open-owners, or null.
+OpenState* OpenStates::find_open(ClientId client, const std::string& name,
+                                 const FileKey& key) const {
+  const auto its_owner = open_owners_.find({client, name});
+  const auto file = files_.find(key);
+  if (its_owner == open_owners_.end() || file == files_.end()) return nullptr;
+  const auto open = file->second->opens.find(its_owner->second->id);
+  return open == file->second->opens.end() ? nullptr : open->second;
+}
+
+void OpenStates::forget_if_nothing(ClientId client) {
+  const auto found = held_.find(client);
+  if (found != held_.end() && found->second == Held()) held_.erase(found);
+}
+
+void OpenStates::count_locks(const StateOwner& owner, const FileState& file, std::size_t before) {
+  const std::size_t now = file.locks.held().size();
+  if (now == before) return;
+  Held& its = held_[owner.client];
+  its.locks += now - before;  // modulo 2^64 either way
+  all_.locks += now - before;
 }
 
 // --- opens
@@ -195,13 +252,21 @@ std::size_t OpenStates::holds(ClientId client) const {
 OpenStates::Answer OpenStates::open(const Asker& asker, const std::string& name, const FileKey& key,
                                     const Share& share) {
   if (!valid(share)) return {Status::kInvalid};
-  if (holds(asker.client) >= limits_.opens_per_client) return {Status::kResource};
+  OpenState* open = find_open(asker.client, name, key);
+  if (open == nullptr && room_for_states(asker.client) == 0) {
+    ++refused_.opens;
+    return {Status::kResource};
+  }
+  if (!files_.contains(key) && room_for_files(asker.client) == 0) {
+    ++refused_.files;
+    return {Status::kResource};
+  }
   std::unique_ptr<FileState>& file = files_[key];
-  if (file == nullptr) file = std::make_unique<FileState>(key, limits_.locks_per_file);
+  if (file == nullptr) {
+    file = std::make_unique<FileState>(key, limits_.locks_per_file);
+    ++all_.files;
+  }
   StateOwner& its_owner = owner(open_owners_, asker.client, name);
-
-  const auto before = file->opens.find(its_owner.id);
-  OpenState* open = before == file->opens.end() ? nullptr : before->second;
   const std::uint64_t number = open != nullptr ? open->number : last_number_ + 1;
   if (!file->shares.open(number, share)) {
     forget_if_unused(open_owners_, its_owner);
@@ -217,7 +282,10 @@ OpenStates::Answer OpenStates::open(const Asker& asker, const std::string& name,
     opens_[number] = std::move(made);
     its_owner.states.insert(number);
     file->opens[its_owner.id] = open;
-    ++holds_[asker.client];
+    Held& its = held_[asker.client];
+    if (++file->clients[asker.client] == 1) ++its.files;
+    ++its.opens;
+    ++all_.opens;
   }
   open->seqid = next_seqid(open->seqid);
   return answer(open->number, open->seqid);
@@ -289,7 +357,8 @@ LockState& OpenStates::lock_state(OpenState& open, StateOwner& its_owner) {
     open.lock_states.insert(slot);
     its_owner.states.insert(slot->number);
     lock_owner_of_id_[its_owner.id] = &its_owner;
-    ++holds_[its_owner.client];
+    ++held_[its_owner.client].lock_states;
+    ++all_.lock_states;
     locks_[slot->number] = std::move(made);
   }
   slot->access |= open.file->shares.share(open.number).access;
@@ -302,8 +371,13 @@ OpenStates::Answer OpenStates::lock(const Asker& asker, const Stateid& stateid,
   const Found found = find(asker, stateid);
   if (found.status != Status::kOk) return {found.status};
   if (found.open == nullptr) return {Status::kBadStateid};
-  if (holds(asker.client) >= limits_.opens_per_client) return {Status::kResource};
-  LockState& state = lock_state(*found.open, owner(lock_owners_, asker.client, name));
+  StateOwner& its_owner = owner(lock_owners_, asker.client, name);
+  if (!found.open->file->lock_states.contains(its_owner.id) && room_for_states(asker.client) == 0) {
+    forget_if_unused(lock_owners_, its_owner);
+    ++refused_.opens;
+    return {Status::kResource};
+  }
+  LockState& state = lock_state(*found.open, its_owner);
   const Answer locked = lock(state, kind, range, denied);
   // What never had a lock leaves nothing behind.
   if (state.seqid == 0) end(state);
@@ -322,15 +396,19 @@ OpenStates::Answer OpenStates::lock(LockState& state, LockKind kind, const ByteR
                                     std::optional<Holder>* denied) {
   FileState& file = *state.open->file;
   if ((state.access & access_for(kind)) == 0) return {Status::kOpenMode};
-  switch (file.locks.lock(state.owner->id, kind, range)) {
+  const std::size_t before = file.locks.held().size();
+  const std::size_t room = limits_.locks.room(held(state.owner->client).locks, all_.locks);
+  switch (file.locks.lock(state.owner->id, kind, range, room)) {
     case ByteRangeLocks::Outcome::kConflict:
       *denied = holder(*file.locks.conflict(state.owner->id, kind, range));
       return {Status::kDenied};
     case ByteRangeLocks::Outcome::kTooMany:
+      ++(before < limits_.locks_per_file ? refused_.locks : refused_.locks_per_file);
       return {Status::kResource};
     case ByteRangeLocks::Outcome::kDone:
       break;
   }
+  count_locks(*state.owner, file, before);
   state.seqid = next_seqid(state.seqid);
   return answer(state.number, state.seqid);
 }
@@ -354,9 +432,14 @@ OpenStates::Answer OpenStates::unlock(const Asker& asker, const Stateid& stateid
   if (found.status != Status::kOk) return {found.status};
   if (found.lock == nullptr) return {Status::kBadStateid};
   LockState& state = *found.lock;
-  if (state.open->file->locks.unlock(state.owner->id, range) != ByteRangeLocks::Outcome::kDone) {
+  FileState& file = *state.open->file;
+  const std::size_t before = file.locks.held().size();
+  const std::size_t room = limits_.locks.room(held(state.owner->client).locks, all_.locks);
+  if (file.locks.unlock(state.owner->id, range, room) != ByteRangeLocks::Outcome::kDone) {
+    ++(before < limits_.locks_per_file ? refused_.locks : refused_.locks_per_file);
     return {Status::kResource};
   }
+  count_locks(*state.owner, file, before);
   state.seqid = next_seqid(state.seqid);
   return answer(state.number, state.seqid);
 }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/nfs4/state/fair_share.h"
 #include "server/nfs4/state/file_state.h"
 
 namespace nfsrdma::nfs4 {
@@ -21,8 +22,10 @@ namespace nfsrdma::nfs4 {
 class OpenStates {
  public:
   struct Limits {
-    std::size_t opens_per_client = 100000;
-    std::size_t locks_per_file = 10000;
+    FairShare opens{};  // and the lock states that came by them
+    std::size_t locks_per_file = SIZE_MAX;
+    FairShare locks{};
+    FairShare files{};  // that have an open: each costs descriptors
   };
   /// `boot` differs each time the server starts: stateids from before are stale.
   OpenStates(std::uint32_t boot, const Limits& limits) : boot_(boot), limits_(limits) {}
@@ -38,7 +41,7 @@ class OpenStates {
     kOpenMode,      // NFS4ERR_OPENMODE
     kInvalid,       // NFS4ERR_INVAL
     kLocksHeld,     // NFS4ERR_LOCKS_HELD
-    kResource,      // NFS4ERR_RESOURCE; to minor version 1 NFS4ERR_DELAY
+    kResource,      // a limit: NFS4ERR_RESOURCE; to minor version 1 NFS4ERR_DELAY
     kRevoked,       // NFS4ERR_DELEG_REVOKED; to minor version 0 NFS4ERR_BAD_STATEID
   };
   struct Answer {
@@ -118,7 +121,31 @@ class OpenStates {
   /// The client is gone, and all that it held.
   void end_client(ClientId client);
   /// Opens and lock states of a client: Client::holds, with what others count.
-  std::size_t holds(ClientId client) const;
+  std::size_t holds(ClientId client) const { return held(client).states(); }
+  /// What a client has, or all together.
+  struct Held {
+    std::size_t opens = 0;
+    std::size_t lock_states = 0;
+    std::size_t locks = 0;  // ranges of bytes
+    std::size_t files = 0;  // that have an open of the client, or of anybody
+
+    std::size_t states() const { return opens + lock_states; }
+    bool operator==(const Held&) const = default;
+  };
+  Held held(ClientId client) const;
+  const Held& held_by_all() const { return all_; }
+  /// kOk or kResource: may the client have one more open, of a file that nobody has open yet? To
+  /// ask before a file is made for it.
+  Status check_room(ClientId client);
+  /// How often each limit was met.
+  struct Refused {
+    std::uint64_t opens = 0;
+    std::uint64_t files = 0;
+    std::uint64_t locks = 0;
+    std::uint64_t locks_per_file = 0;
+  };
+  const Refused& refused() const { return refused_; }
+  const Limits& limits() const { return limits_; }
   /// Has anybody the file open for writing, or denied reading it?
   bool is_written(const FileKey& file) const;
   /// Has anybody the file open?
@@ -145,6 +172,13 @@ class OpenStates {
   Holder holder(const ByteRangeLocks::Held& held) const;
   void end(OpenState& open);
   void end(LockState& lock);
+  OpenState* find_open(ClientId client, const std::string& name, const FileKey& file) const;
+  std::size_t room_for_states(ClientId client) const;
+  std::size_t room_for_files(ClientId client) const;
+  /// What of a client was counted became nothing.
+  void forget_if_nothing(ClientId client);
+  /// What the owner has of `file` may have been `before` and has changed.
+  void count_locks(const StateOwner& owner, const FileState& file, std::size_t before);
 
   const std::uint32_t boot_;
   const Limits limits_;
@@ -155,7 +189,9 @@ class OpenStates {
   std::unordered_map<LockOwnerId, StateOwner*> lock_owner_of_id_;
   std::unordered_map<std::uint64_t, std::unique_ptr<OpenState>> opens_;  // by number
   std::unordered_map<std::uint64_t, std::unique_ptr<LockState>> locks_;  // by number
-  std::unordered_map<ClientId, std::size_t> holds_;
+  std::unordered_map<ClientId, Held> held_;
+  Held all_;
+  Refused refused_;
 };
 
 }  // namespace nfsrdma::nfs4

@@ -29,6 +29,7 @@ Session* SessionTable::create(Client& client, const ChannelAttributes& fore,
   std::set<Session*>& its = by_client_[client.id];
   if (its.size() >= limits_.sessions_per_client || slots_ + fore.max_requests > limits_.slots) {
     if (its.empty()) by_client_.erase(client.id);
+    ++refused_;
     return nullptr;
   }
   slots_ += fore.max_requests;

@@ -60,9 +60,9 @@ struct Session {
 class SessionTable {
  public:
   struct Limits {
-    std::size_t sessions_per_client = 64;
+    std::size_t sessions_per_client = SIZE_MAX;
     /// Of all clients together: each may keep a reply of ca_maxresponsesize_cached bytes.
-    std::size_t slots = 32768;
+    std::size_t slots = SIZE_MAX;
   };
   SessionTable(std::uint32_t boot, const Limits& limits) : boot_(boot), limits_(limits) {}
 
@@ -92,12 +92,25 @@ class SessionTable {
   /// The connection is gone; what runs in its slots goes on.
   void connection_lost(ConnectionId connection);
   std::size_t size() const { return sessions_.size(); }
+  std::size_t slots() const { return slots_; }
+  const Limits& limits() const { return limits_; }
   /// How many of `asked` slots a further session gets; 0: none are left.
   std::uint32_t slots_for(std::uint32_t asked) const;
   std::size_t sessions_of(ClientId client) const {
     const auto its = by_client_.find(client);
     return its == by_client_.end() ? 0 : its->second.size();
   }
+
+  /// Runs `what` on each of the client's.
+  template <typename What>
+  void each_of(ClientId client, const What& what) const {
+    const auto its = by_client_.find(client);
+    if (its == by_client_.end()) return;
+    for (const Session* session : its->second)
+      what(*session);
+  }
+  /// How many were not made, for want of slots or because the client had too many.
+  std::uint64_t refused() const { return refused_; }
 
  private:
   void end(Session& session);
@@ -106,6 +119,7 @@ class SessionTable {
   const Limits limits_;
   std::uint64_t last_number_ = 0;
   std::size_t slots_ = 0;
+  std::uint64_t refused_ = 0;
   std::map<SessionId, std::unique_ptr<Session>> sessions_;
   std::map<ClientId, std::set<Session*>> by_client_;
   std::map<ConnectionId, std::set<Session*>> by_connection_;

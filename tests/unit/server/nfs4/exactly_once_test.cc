@@ -213,7 +213,7 @@ TEST_F(LockOwners4, ALockOwnersSequenceBeginsWhereItsFirstLockSays) {
 }
 
 TEST_F(LockOwners4, WhoIsForgottenWhileARequestRunsIsSomebodyElseAfter) {
-  nfs4::OwnerSequences all;
+  nfs4::OwnerSequences all(100);
   const nfs4::OwnerKey key{1, nfs4::OwnerKind::kLock, "owner"};
   const std::uint64_t first = all.get(key)->generation;
   EXPECT_EQ(all.get(key)->generation, first);
@@ -225,8 +225,8 @@ TEST_F(LockOwners4, WhoIsForgottenWhileARequestRunsIsSomebodyElseAfter) {
 }
 
 TEST_F(LockOwners4, IdleOwnersMakeRoom) {
-  nfs4::OwnerSequences all;
-  for (std::size_t i = 0; i < nfs4::OwnerSequences::kMostPerClient; ++i)
+  nfs4::OwnerSequences all(100);
+  for (std::size_t i = 0; i < 100; ++i)
     ASSERT_NE(all.get({1, nfs4::OwnerKind::kOpen, std::to_string(i)}), nullptr);
   EXPECT_TRUE(all.is_full(1));
   EXPECT_EQ(all.get({1, nfs4::OwnerKind::kOpen, "more"}), nullptr);

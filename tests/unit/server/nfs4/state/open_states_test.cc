@@ -29,7 +29,7 @@ class OpenStatesTest : public testing::Test {
     return states_.lock(asker, open, owner, kind, range, &denied_);
   }
 
-  OpenStates states_{7, {5, 4}};
+  OpenStates states_{7, {.opens = {5}, .locks_per_file = 4}};
   std::optional<OpenStates::Holder> denied_;
 };
 
@@ -201,6 +201,90 @@ TEST_F(OpenStatesTest, AccessByStateid) {
   EXPECT_EQ(states_.may_access(kOne, locked.stateid, "f", kShareWrite), Status::kOpenMode);
 }
 
+TEST_F(OpenStatesTest, WhatIsOpenAlreadyTakesNoMoreRoom) {
+  for (int i = 0; i < 5; ++i)
+    open(kOne, "o" + std::to_string(i), "f", kRead);
+  open(kOne, "o0", "f", kWrite);
+  EXPECT_EQ(states_.open(kOne, "o0", "g", kRead).status, Status::kResource);
+  EXPECT_EQ(states_.check_room(1), Status::kResource);
+  EXPECT_EQ(states_.check_room(2), Status::kOk);
+  EXPECT_EQ(states_.refused().opens, 2u);
+  EXPECT_FALSE(states_.is_open("g"));
+}
+
+TEST(OpenStatesLimits, AClientThatOpensWithoutEndLeavesFilesToOthers) {
+  OpenStates states(7, {.files = {.all = 100}});
+  int files = 0;
+  const auto more = [&](const OpenStates::Asker& asker) {
+    return states.open(asker, "o", "f" + std::to_string(++files), kRead).status;
+  };
+  int its = 0;
+  while (more(kOne) == Status::kOk)
+    ASSERT_LT(++its, 100);
+  EXPECT_EQ(its, 75);
+  EXPECT_EQ(states.refused().files, 1u);
+  int others = 0;
+  while (more(kTwo) == Status::kOk)
+    ASSERT_LT(++others, 26);
+  EXPECT_GE(others, 18);
+  EXPECT_EQ(more({3, 1}), Status::kOk) << "whoever has nothing yet";
+  // A file that is open costs nothing to have open once more.
+  EXPECT_EQ(states.open(kOne, "another", "f1", kRead).status, Status::kOk);
+  EXPECT_EQ(states.held(1).files, 75u);
+  EXPECT_EQ(states.held(1).opens, 76u);
+  states.end_client(1);
+  EXPECT_EQ(states.held(1), OpenStates::Held());
+  EXPECT_EQ(more(kTwo), Status::kOk);
+}
+
+TEST(OpenStatesLimits, LocksOfAClientAreCounted) {
+  OpenStates states(7, {.locks = {.per_client = 3, .all = 1000}});
+  std::optional<OpenStates::Holder> denied;
+  const Stateid file = states.open(kOne, "o", "f", kBoth).stateid;
+  const Stateid other = states.open(kOne, "o", "g", kBoth).stateid;
+  const auto first = states.lock(kOne, file, "l", LockKind::kWrite, {0, 99}, &denied);
+  ASSERT_EQ(first.status, Status::kOk);
+  EXPECT_EQ(states.lock(kOne, other, "l", LockKind::kRead, {0, 9}, &denied).status, Status::kOk);
+  // Unlocking the middle leaves two.
+  const auto split = states.unlock(kOne, first.stateid, {10, 19});
+  ASSERT_EQ(split.status, Status::kOk);
+  EXPECT_EQ(states.held(1).locks, 3u);
+  EXPECT_EQ(states.unlock(kOne, split.stateid, {30, 39}).status, Status::kResource);
+  EXPECT_EQ(states.lock(kOne, split.stateid, LockKind::kRead, {200, 209}, &denied).status,
+            Status::kResource);
+  EXPECT_EQ(states.refused().locks, 2u);
+  // What makes no more of them is done.
+  const auto joined = states.lock(kOne, split.stateid, LockKind::kWrite, {10, 19}, &denied);
+  ASSERT_EQ(joined.status, Status::kOk);
+  EXPECT_EQ(states.held(1).locks, 2u);
+  EXPECT_EQ(states.close(kOne, other).status, Status::kOk);
+  EXPECT_EQ(states.held(1).locks, 1u);
+  EXPECT_EQ(states.held_by_all().locks, 1u);
+  states.end_client(1);
+  EXPECT_EQ(states.held_by_all(), OpenStates::Held());
+}
+
+TEST(FairShareRoom, EndsWhereItSays) {
+  constexpr FairShare share{.per_client = 10, .all = 12};
+  EXPECT_EQ(share.room(0, 0), 9u) << "three quarters";
+  EXPECT_EQ(share.room(9, 9), 0u);
+  EXPECT_EQ(share.room(0, 11), 1u) << "the last one";
+  EXPECT_EQ(share.room(0, 12), 0u);
+  EXPECT_EQ(FairShare{.per_client = 4}.room(3, 1000), 1u);
+  EXPECT_EQ(FairShare{.per_client = 4}.room(4, 4), 0u);
+  EXPECT_EQ(FairShare{}.room(7, 8), SIZE_MAX - 8);
+  // However many take what they can, the next one still gets something.
+  constexpr FairShare files{.all = 1000};
+  std::size_t everybody = 0;
+  for (int client = 0; client < 4; ++client) {
+    std::size_t own = 0;
+    while (files.room(own, everybody) > 0)
+      ++own, ++everybody;
+    EXPECT_GT(own, 0u);
+  }
+  EXPECT_GT(files.room(0, everybody), 0u);
+}
+
 TEST_F(OpenStatesTest, Limits) {
   for (int i = 0; i < 5; ++i)
     open(kOne, "o" + std::to_string(i), "f");
@@ -224,7 +308,7 @@ TEST(OpenStatesRandom, AgreesWithAPlainModel) {
   constexpr std::uint64_t kBytes = 6;
   std::mt19937 random(2);
   auto pick = [&random](std::size_t below) { return random() % below; };
-  OpenStates states(9, {1000, 1000});
+  OpenStates states(9, {.opens = {1000}, .locks_per_file = 1000});
   std::vector<Open> opens;
   // file, byte -> owner (client and name) -> kind
   std::map<std::pair<FileKey, std::uint64_t>, std::map<std::pair<ClientId, std::string>, LockKind>>

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/tool/nfs4_text.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "client/tool/format.h"
+
+namespace nfsrdma::tool {
+
+namespace {
+
+using Out = std::back_insert_iterator<std::string>;
+
+/// "12 opens".
+std::string counted(std::uint64_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+void add_client(Out out, const JsonValue& c) {
+  fmt::format_to(out, "nfs4    {}  4.{} from {}, {}, renewed {} ago\n", c["name"].text(),
+                 c["minor_version"].count(), c["address"].text(), c["state"].text(),
+                 duration_text(c["seconds_since_renewal"].number()));
+  fmt::format_to(out, "        {}, {} of {} in use; {}, {}, {}",
+                 counted(c["sessions"].count(), "session"), c["slots_in_use"].count(),
+                 counted(c["slots"].count(), "slot"), counted(c["opens"].count(), "open"),
+                 counted(c["locks"].count(), "lock"),
+                 counted(c["delegations"].count(), "delegation"));
+  if (c["delegations_recalled"].count() > 0) {
+    fmt::format_to(out, " ({} being recalled)", c["delegations_recalled"].count());
+  }
+  if (c["delegations_revoked"].count() > 0) {
+    fmt::format_to(out, ", {} revoked", c["delegations_revoked"].count());
+  }
+  fmt::format_to(out, "\n");
+}
+
+/// "opens 12 of 1000000", and what a client may have of that.
+void add_limit(Out out, const JsonValue& nfs4, const char* what, const char* per_client) {
+  const JsonValue& limits = nfs4["limits"];
+  fmt::format_to(out, "        {} {} of {}", what, nfs4[what].count(), limits[what].count());
+  if (per_client != nullptr) {
+    fmt::format_to(out, ", of a client {}", limits[per_client].count());
+  }
+  if (const std::uint64_t refused = nfs4["refused"][what].count(); refused > 0) {
+    fmt::format_to(out, "; refused {} times", refused);
+  }
+  fmt::format_to(out, "\n");
+}
+
+}  // namespace
+
+std::string nfs4_text(const JsonValue& nfs4) {
+  std::string text;
+  if (nfs4.kind() != JsonValue::Kind::kObject) return text;
+  const Out out(text);
+  const auto& shown = nfs4["client_list"].items();
+  for (const JsonValue& client : shown)
+    add_client(out, client);
+  const std::uint64_t all = nfs4["clients"].count();
+  if (all > shown.size()) {
+    fmt::format_to(out, "        and {} that hold no more than these\n",
+                   counted(all - shown.size(), "client"));
+  }
+  const JsonValue& limits = nfs4["limits"];
+  fmt::format_to(out, "NFSv4: {} of {} ({} active, {} courteous, {} expired){}\n", all,
+                 counted(limits["clients"].count(), "client"), nfs4["clients_active"].count(),
+                 nfs4["clients_courteous"].count(), nfs4["clients_expired"].count(),
+                 nfs4["in_grace"].truth() ? "; clients reclaim what they had" : "");
+  fmt::format_to(out, "        sessions {}, of a client {}, with {} slots each{}\n",
+                 nfs4["sessions"].count(), limits["sessions_per_client"].count(),
+                 limits["slots_per_session"].count(),
+                 nfs4["refused"]["sessions"].count() == 0
+                     ? ""
+                     : fmt::format("; refused {} times", nfs4["refused"]["sessions"].count()));
+  add_limit(out, nfs4, "slots", nullptr);
+  add_limit(out, nfs4, "opens", "opens_per_client");
+  add_limit(out, nfs4, "files", nullptr);
+  add_limit(out, nfs4, "locks", "locks_per_client");
+  add_limit(out, nfs4, "delegations", "delegations_per_client");
+  return text;
+}
+
+}  // namespace nfsrdma::tool

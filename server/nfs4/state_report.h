@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// StateReport: what clients of NFSv4 hold, for `nfs-rdma status`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rpcrdma/base/json_writer.h"
+#include "server/nfs4/limits.h"
+
+namespace nfsrdma::nfs4 {
+
+class ServerState;
+
+struct StateReport {
+  /// Of what a client has in sessions.
+  struct Sessions {
+    std::size_t count = 0;
+    std::size_t slots = 0;
+    std::size_t slots_in_use = 0;
+    std::size_t reply_bytes = 0;  // kept for clients that ask again
+    std::size_t called_back = 0;  // those by which it can be called back now
+
+    Sessions& operator+=(const Sessions& more);
+  };
+  struct OneClient {
+    ClientId id = 0;
+    std::string name;  // its owner string; printable, cut
+    std::string address;
+    std::uint32_t minor_version = 0;
+    /// Courteous: its lease is over, and what it holds is kept until somebody wants it. Expired:
+    /// it holds nothing, and is about to be forgotten.
+    enum class Phase : std::uint8_t { kActive, kCourteous, kExpired };
+    Phase phase = Phase::kActive;
+    std::int64_t seconds_since_renewal = 0;
+    Sessions sessions;
+    OpenStates::Held opens;
+    struct {
+      std::size_t live = 0;  // held or recalled
+      std::size_t recalled = 0;
+      std::size_t revoked = 0;
+    } delegations;
+  };
+  /// Those who hold most, in this order; not all where there are more than were asked for.
+  std::vector<OneClient> clients;
+  std::size_t confirmed = 0, unconfirmed = 0;
+  std::size_t active = 0, courteous = 0, expired = 0;  // of those that are confirmed
+  Sessions sessions;
+  OpenStates::Held opens;
+  OpenStates::Refused refused;
+  std::uint64_t sessions_refused = 0;
+  std::size_t delegations = 0, delegations_recalled = 0;
+  bool in_grace = false;
+  std::int64_t lease_seconds = 0;
+  Limits limits;
+};
+
+/// With up to `most` clients one by one. Takes the state's mutex for a few clients at a time, so
+/// that nobody waits for longer than that; what changes in between is seen before or after. Any
+/// thread that may wait for the mutex.
+StateReport report_state(ServerState& state, std::size_t most);
+
+/// The member "nfs4" of the status document.
+void write_state(JsonWriter& json, const StateReport& report);
+
+}  // namespace nfsrdma::nfs4
