@@ -59,13 +59,21 @@ UniqueFd Delegations::take_lease(int path_fd) const {
   return leases_->take_read(path_fd);
 }
 
-Stateid Delegations::give(ClientId client, const FileKey& file, ByteSpan handle, UniqueFd lease,
-                          int path_fd) {
+const Delegation& Delegations::give(ClientId client, const FileKey& file, ByteSpan handle,
+                                    UniqueFd lease) {
   const Delegation& made = table_.grant(client, file, {handle.begin(), handle.end()});
   given_.store(table_.size(), std::memory_order_release);
   leases_->keep(made.number, std::move(lease));
-  if (watches_ != nullptr) watches_->watch(made.number, path_fd);
-  return table_.stateid_of(made);
+  return made;
+}
+
+void Delegations::watch(DelegationNumber number, int path_fd) {
+  if (watches_ == nullptr || !watches_->watch(number, path_fd)) return;
+  std::lock_guard lock(state_.mutex);
+  // It may have been given back meanwhile.
+  const Delegation* delegation = table_.find(number);
+  const bool gone = delegation == nullptr || delegation->phase == Delegation::Phase::kRevoked;
+  if (gone) watches_->drop(number);
 }
 
 TimePoint Delegations::deadline() const {

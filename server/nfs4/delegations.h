@@ -37,8 +37,11 @@ class Delegations final : public DelegationGuard {
   bool may_give(ClientId client, const FileKey& file) const;
   /// Without the mutex: the lease that a delegation of that file needs; empty when there is none.
   UniqueFd take_lease(int path_fd) const;
-  /// After may_give(), asked again. `path_fd`: the file, during the call.
-  Stateid give(ClientId client, const FileKey& file, ByteSpan handle, UniqueFd lease, int path_fd);
+  /// After may_give(), asked again.
+  const Delegation& give(ClientId client, const FileKey& file, ByteSpan handle, UniqueFd lease);
+  /// Without the mutex, after give(): hears of what local processes do to the file's names and
+  /// attributes. `path_fd`: the file, during the call.
+  void watch(DelegationNumber number, int path_fd);
 
   /// Others than `by` who were promised something of the file are asked to give it back; those
   /// whose leases are over lose all that they have. True: somebody is in the way still.

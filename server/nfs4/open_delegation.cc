@@ -77,15 +77,20 @@ bool give(Compound& compound, CurrentHandle& file, xdr::OPEN4resok& res) {
     lease = state.delegations.take_lease(file.object.file->path_fd());
   }
   if (!lease) return false;
-  std::lock_guard lock(state.mutex);
-  Client* client = state.clients.find(compound.client_id());
-  if (client == nullptr || !state.delegations.may_give(client->id, key)) return false;
-  const Stateid stateid = state.delegations.give(client->id, key, file.handle.bytes(),
-                                                 std::move(lease), file.object.file->path_fd());
-  state.count_holds(*client);
+  DelegationNumber number = 0;
+  {
+    std::lock_guard lock(state.mutex);
+    Client* client = state.clients.find(compound.client_id());
+    if (client == nullptr || !state.delegations.may_give(client->id, key)) return false;
+    const Delegation& given =
+        state.delegations.give(client->id, key, file.handle.bytes(), std::move(lease));
+    state.count_holds(*client);
+    number = given.number;
+    res.delegation.read.stateid = to_wire(state.delegations.table().stateid_of(given));
+  }
+  state.delegations.watch(number, file.object.file->path_fd());
   res.delegation.delegation_type = xdr::open_delegation_type4::OPEN_DELEGATE_READ;
   xdr::open_read_delegation4& read = res.delegation.read;
-  read.stateid = to_wire(stateid);
   // Nobody is let in by the delegation alone: for every user, the client asks by ACCESS.
   read.permissions.type = xdr::ACE4_ACCESS_ALLOWED_ACE_TYPE;
   read.permissions.who = "EVERYONE@";
