@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/delegations.h"
 
-#include <sys/resource.h>
-
-#include <algorithm>
 #include <utility>
 
 #include "server/nfs4/server_state.h"
@@ -13,20 +10,12 @@ namespace nfsrdma::nfs4 {
 namespace {
 
 constexpr Duration kTick = std::chrono::seconds(1);
-/// Each delegation costs a descriptor, of those that the descriptor cache leaves.
-DelegationTable::Limits limits() {
-  DelegationTable::Limits out;
-  rlimit descriptors{};
-  if (::getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
-    out.all = std::min<std::size_t>(out.all, descriptors.rlim_cur / 16);
-  }
-  return out;
-}
 
 }  // namespace
 
-Delegations::Delegations(ServerState& state, std::uint32_t boot)
-    : state_(state), table_(boot, limits()), recaller_(state) {}
+Delegations::Delegations(ServerState& state, std::uint32_t boot,
+                         const DelegationTable::Limits& limits)
+    : state_(state), table_(boot, limits), recaller_(state) {}
 
 Result<void> Delegations::start() {
   NFSRDMA_TRY(leases_, KernelLeases::create([this](std::uint64_t key) { on_break(key); }));

@@ -23,7 +23,7 @@ class ServerState;
 
 class Delegations final : public DelegationGuard {
  public:
-  Delegations(ServerState& state, std::uint32_t boot);
+  Delegations(ServerState& state, std::uint32_t boot, const DelegationTable::Limits& limits);
   /// Without leases (no descriptors) none are given: `ok` is false, and all else works.
   Result<void> start();
   /// Without the mutex. Ends the thread; none are given any more.

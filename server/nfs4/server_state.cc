@@ -99,7 +99,7 @@ ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> 
       owner_sequences(options.limits.owners),
       caller(*this),
       lock_notifier(*this),
-      delegations(*this, records->boot()),
+      delegations(*this, records->boot(), options.limits.delegations),
       offloads(*this, records->boot()),
       clock_(options.clock != nullptr ? *options.clock : kSteadyClock),
       lease_(options.lease),

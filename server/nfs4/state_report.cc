@@ -65,7 +65,7 @@ OneClient describe(const ServerState& state, const Client& client) {
       std::chrono::duration_cast<std::chrono::seconds>(state.now() - client.renewed).count();
   out.sessions = sessions_of(state, client.id);
   out.opens = state.opens.held(client.id);
-  out.delegations.live = state.delegations.table().holds(client.id);
+  out.delegations = state.delegations.table().held(client.id);
   return out;
 }
 

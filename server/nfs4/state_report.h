@@ -35,11 +35,7 @@ struct StateReport {
     std::int64_t seconds_since_renewal = 0;
     Sessions sessions;
     OpenStates::Held opens;
-    struct {
-      std::size_t live = 0;  // held or recalled
-      std::size_t recalled = 0;
-      std::size_t revoked = 0;
-    } delegations;
+    DelegationTable::Held delegations;
   };
   /// Those who hold most, in this order; not all where there are more than were asked for.
   std::vector<OneClient> clients;

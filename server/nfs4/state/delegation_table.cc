@@ -241,6 +241,18 @@ std::set<ClientId> DelegationTable::holders(const FileKey& file, ClientId by) co
   return out;
 }
 
+DelegationTable::Held DelegationTable::held(ClientId client) const {
+  Held out;
+  const auto its = by_client_.find(client);
+  if (its == by_client_.end()) return out;
+  out.live = its->second.live.size();
+  out.revoked = its->second.revoked.size();
+  out.recalled = static_cast<std::size_t>(
+      std::count_if(its->second.live.begin(), its->second.live.end(),
+                    [this](DelegationNumber number) { return recalled_.contains(number); }));
+  return out;
+}
+
 std::size_t DelegationTable::holds(ClientId client) const {
   const auto its = by_client_.find(client);
   return its == by_client_.end() ? 0 : its->second.live.size() + its->second.revoked.size();

@@ -43,8 +43,8 @@ struct Delegation {
 class DelegationTable {
  public:
   struct Limits {
-    std::size_t all = 4096;  // each costs a descriptor; those that are revoked count as well
-    std::size_t per_client = 2048;
+    std::size_t all = SIZE_MAX;  // each costs a descriptor; those that are revoked count as well
+    std::size_t per_client = SIZE_MAX;
     std::size_t revoked_per_client = 4096;
   };
   DelegationTable(std::uint32_t boot, const Limits& limits) : boot_(boot), limits_(limits) {}
@@ -101,6 +101,13 @@ class DelegationTable {
   /// Held or recalled.
   std::size_t size() const { return live_; }
   std::size_t recalled() const { return recalled_.size(); }
+  /// Of a client, for status.
+  struct Held {
+    std::size_t live = 0;  // held or recalled
+    std::size_t recalled = 0;
+    std::size_t revoked = 0;
+  };
+  Held held(ClientId client) const;
 
  private:
   struct PerClient {
