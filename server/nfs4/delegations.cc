@@ -65,8 +65,9 @@ void Delegations::watch(DelegationNumber number, int path_fd) {
   if (gone) watches_->drop(number);
 }
 
+/// Short of a lease: clients that are told to come back later do not do so for ever.
 TimePoint Delegations::deadline() const {
-  return state_.now() + state_.lease();
+  return state_.now() + state_.lease() * 2 / 3;
 }
 
 /// The delegation has to be revoked before the kernel takes its lease away by itself.

@@ -302,9 +302,9 @@ TEST_F(CallbackLinesTest, ASilentClientIsToldAndThenLosesIt) {
   while (state() == CallbackLines::State::kUp && std::chrono::steady_clock::now() < end)
     std::this_thread::yield();
   EXPECT_EQ(renew(), NFS4ERR_CB_PATH_DOWN);
-  harness_.clock.move(std::chrono::seconds(60));
+  harness_.clock.move(std::chrono::seconds(50));
   EXPECT_EQ(renew(), NFS4ERR_CB_PATH_DOWN);
-  harness_.clock.move(std::chrono::seconds(35));
+  harness_.clock.move(std::chrono::seconds(15));
   {
     std::lock_guard lock(harness_.state().mutex);
     harness_.state().delegations.tick();

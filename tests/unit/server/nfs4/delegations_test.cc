@@ -259,7 +259,7 @@ TEST_F(DelegationsTest, TheKernelsPatienceIsLess) {
   const auto has_less_time = [this] {
     std::lock_guard lock(harness_.state().mutex);
     const auto& table = harness_.state().delegations.table();
-    return table.find(number_)->deadline - harness_.clock.now() < harness_.state().lease();
+    return table.find(number_)->deadline - harness_.clock.now() < harness_.state().lease() * 2 / 3;
   };
   while (!has_less_time() && std::chrono::steady_clock::now() < end)
     std::this_thread::yield();
@@ -307,11 +307,11 @@ TEST_F(DelegationsTest, WhatIsNotGivenBackInTimeIsRevoked) {
   take_delegation();
   EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
   answer();
-  harness_.clock.move(std::chrono::seconds(60));
+  harness_.clock.move(std::chrono::seconds(50));
   tick();
-  EXPECT_EQ(sequence_flags(holder_), 0u) << "it has a lease's time";
+  EXPECT_EQ(sequence_flags(holder_), 0u) << "there is time yet";
   EXPECT_EQ(sequence_flags(other_), 0u);
-  harness_.clock.move(std::chrono::seconds(35));
+  harness_.clock.move(std::chrono::seconds(15));
   tick();
   EXPECT_EQ(sequence_flags(holder_), xdr::SEQ4_STATUS_RECALLABLE_STATE_REVOKED);
   EXPECT_EQ(sequence_flags(other_), 0u);
