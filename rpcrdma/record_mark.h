@@ -12,9 +12,9 @@ namespace nfsrdma {
 inline constexpr std::size_t kRecordMarkBytes = 4;
 inline constexpr std::uint32_t kLastFragment = 0x80000000;
 
-/// More fragments than this in one record are refused: nobody needs them, and empty ones could
-/// keep a connection busy for ever.
-inline constexpr std::uint32_t kMaxFragments = 1024;
+/// More fragments than this in one record are refused: empty ones could keep a connection busy for
+/// ever. There are clients that send no more than 4 KiB in one: 1,025 for the largest WRITE.
+inline constexpr std::uint32_t kMaxFragments = 16384;
 
 /// Where in a record the stream is. Feed it the marks, tell it what was taken of the fragments.
 class RecordCursor {

@@ -285,7 +285,7 @@ class Knfsd(Folder):
 
 
 class KernelClient:
-    """Linux's own client, with the NFS version "3", "4.1" or "4.2", or with the one (None) that mount
+    """Linux's own client, with the NFS version "3", "4.0", "4.1" or "4.2", or with the one (None) that mount
     agrees on with the server."""
     ours = False
 

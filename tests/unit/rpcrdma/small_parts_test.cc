@@ -244,6 +244,17 @@ TEST(RecordCursor, NumberOfFragmentsIsLimited) {
   EXPECT_FALSE(cursor.take_mark(0));
 }
 
+TEST(RecordCursor, TheLargestWriteMayComeInPiecesOfFourKiB) {
+  constexpr std::size_t kRecord = (std::size_t{4} << 20) + 300;
+  RecordCursor cursor(kRecord);
+  std::size_t left = kRecord;
+  for (; left > 4096; left -= 4096) {
+    ASSERT_TRUE(cursor.take_mark(4096));
+    cursor.take(4096);
+  }
+  EXPECT_TRUE(cursor.take_mark(kLastFragment | static_cast<std::uint32_t>(left)));
+}
+
 std::vector<std::byte> words(std::initializer_list<std::uint32_t> list) {
   std::vector<std::byte> out(list.size() * 4);
   std::size_t at = 0;

@@ -44,6 +44,12 @@ def delegations(t):
     wait_for(lambda: calls("DELEGRETURN") > returned, 10, "the delegation to be given back")
     expect_equal(get(t.path("file")), b"behind", "after a local writer")
 
+    # A process on the server that renames cannot be stopped, but the client is told of it.
+    take(t, "named", b"one")
+    returned = calls("DELEGRETURN")
+    os.rename(t.server_path("named"), t.server_path("renamed"))
+    wait_for(lambda: calls("DELEGRETURN") > returned, 30, "the delegation to be given back")
+
     # Those who change the name or attributes by the server itself do so too, here the client's own.
     take(t, "second", b"one")
     os.chmod(t.path("second"), 0o600)
