@@ -15,6 +15,7 @@ namespace nfsrdma {
 namespace {
 
 constexpr std::byte kZeros[4]{};
+constexpr int kReadsPerEvent = 16;
 
 /// A port below 1024, as `secure` exports want it; without privilege any port.
 void bind_reserved(int fd, const SocketAddress& server) {
@@ -145,7 +146,9 @@ void TcpClient::on_fd_ready(std::uint32_t events) {
     return;
   }
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
-    while (state_ == State::kReady && read_once()) {
+    // Bounded: a peer that never stops sending does not have the loop for itself. What is left over
+    // is there in the loop's next turn.
+    for (int i = 0; i < kReadsPerEvent && state_ == State::kReady && read_once(); ++i) {
     }
   }
   if ((events & EPOLLOUT) != 0 && state_ == State::kReady) flush();

@@ -3,11 +3,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
 
 #include "server/nfs4/caller.h"
+#include "server/nfs4/limits.h"
 #include "server/nfs4/server_state.h"
 #include "xdr/universal_address.h"
 
@@ -15,8 +17,9 @@ namespace nfsrdma::nfs4 {
 
 namespace {
 
-constexpr std::size_t kMostClients = 1024;  // each may cost a descriptor
-constexpr std::size_t kMostUnderWay = 64;   // of one client
+constexpr std::size_t kMostClients = 1024;  // each costs a descriptor, and a sixteenth is theirs
+constexpr Duration kProbePause = std::chrono::seconds(5);
+constexpr std::size_t kMostUnderWay = 64;  // of one client
 constexpr std::size_t kLongest = 2048;
 
 /// Cuts " NUMBER" off the end of `text`.
@@ -60,6 +63,11 @@ std::optional<CallbackAddress> CallbackAddress::parse(std::string_view text) {
   return out;
 }
 
+CallbackLines::CallbackLines(ServerState& state)
+    : state_(state),
+      host_(host_name()),
+      most_clients_(std::min(kMostClients, descriptor_limit() / 16)) {}
+
 CallbackLines::~CallbackLines() = default;
 
 void CallbackLines::stop() {
@@ -68,18 +76,27 @@ void CallbackLines::stop() {
 
 void CallbackLines::set(ClientId client, const CallbackAddress& address) {
   if (loop_ == nullptr) return;
-  if (!entries_.contains(client) && entries_.size() >= kMostClients) return;
+  if (!entries_.contains(client) && entries_.size() >= most_clients_) return;
   Entry& entry = entries_[client];
+  const bool same = entry.probe != 0 && entry.where.text() == address.where.text() &&
+                    entry.target.program == address.program && entry.target.ident == address.ident;
+  if (same && (entry.state == State::kUnknown || entry.state == State::kUp)) return;
   entry.where = address.where;
   entry.target.program = address.program;
   entry.target.ident = address.ident;
-  use_sys_credential(&entry.target, host_name());
-  entry.state = State::kUnknown;
+  use_sys_credential(&entry.target, host_);
+  entry.state = probe(client, entry) ? State::kUnknown : State::kDown;
+}
+
+bool CallbackLines::probe(ClientId client, Entry& entry) {
+  if (entry.under_way >= kMostUnderWay) return false;
+  entry.probed = state_.now();
   entry.probe = ++last_key_;
   std::array<std::byte, kLongest> room;
   const ByteSpan message = encode_cb_null(room, entry.target);
   under_way_[entry.probe] = {client, nullptr};
   send(client, entry, entry.probe, message);
+  return true;
 }
 
 void CallbackLines::end_client(ClientId client) {
@@ -107,6 +124,9 @@ bool CallbackLines::call(ClientId client, std::unique_ptr<Callback> callback) {
   const auto found = entries_.find(client);
   if (found == entries_.end()) return false;
   Entry& entry = found->second;
+  if (entry.state == State::kDown && state_.now() >= entry.probed + kProbePause) {
+    probe(client, entry);
+  }
   if (entry.state != State::kUp || entry.under_way >= kMostUnderWay) return false;
   std::array<std::byte, kLongest> room;
   const ByteSpan message = callback->encode(room, entry.target, nullptr);

@@ -46,7 +46,7 @@ class CallbackLines {
     kDown,
   };
 
-  explicit CallbackLines(ServerState& state) : state_(state) {}
+  explicit CallbackLines(ServerState& state);
   ~CallbackLines();
   /// Until then nobody is called. Not with the mutex.
   void start(EventLoop& loop) { loop_ = &loop; }
@@ -58,7 +58,7 @@ class CallbackLines {
   /// It is gone, or can be called nowhere.
   void end_client(ClientId client);
   State state(ClientId client) const;
-  /// As Caller::call().
+  /// As Caller::call(). Looks now and then whether a client that did not answer does again.
   bool call(ClientId client, std::unique_ptr<Callback> callback);
 
  private:
@@ -67,6 +67,7 @@ class CallbackLines {
     CallbackTarget target;
     State state = State::kUnknown;
     std::uint64_t probe = 0;  // its CB_NULL
+    TimePoint probed{};
     std::size_t under_way = 0;
   };
   struct UnderWay {
@@ -75,6 +76,8 @@ class CallbackLines {
   };
   using Lines = std::map<ClientId, std::unique_ptr<CallbackLine>>;
 
+  /// By CB_NULL. False: too much is under way to that client.
+  bool probe(ClientId client, Entry& entry);
   void send(ClientId client, Entry& entry, std::uint64_t key, ByteSpan message);
   // Without the mutex, on the loop's thread:
   void transmit(ClientId client, const SocketAddress& where, std::uint64_t key,
@@ -82,6 +85,8 @@ class CallbackLines {
   void ended(std::uint64_t key, ByteSpan reply);
 
   ServerState& state_;
+  const std::string host_;
+  const std::size_t most_clients_;
   EventLoop* loop_ = nullptr;
   std::uint64_t last_key_ = 0;
   std::map<ClientId, Entry> entries_;

@@ -30,6 +30,8 @@ int copy_some(ServerContext& server, const CopyRange& range, std::uint64_t done,
     at += static_cast<std::uint64_t>(n);
     *copied += static_cast<std::uint64_t>(n);
   }
+  // A COMMIT meanwhile did not have what came after it.
+  if (*copied != 0) to.file->unstable.store(true, std::memory_order_release);
   scope.finish();
   server.files.note_own_change(*to.file, before, to.attributes);
   return error;

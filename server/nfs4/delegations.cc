@@ -137,8 +137,9 @@ void Delegations::tick() {
   for (const DelegationNumber number : overdue) {
     const Delegation& revoked = *table_.find(number);
     const FileKey file = revoked.file;
-    const Client* client = state_.clients.find(revoked.client);
+    Client* client = state_.clients.find(revoked.client);
     if (client == nullptr || !client->has_sessions) table_.forget(number);
+    if (client != nullptr) state_.count_holds(*client);
     state_.let_go_of(file);
   }
   recaller_.tick();

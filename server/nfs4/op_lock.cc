@@ -71,8 +71,9 @@ const xdr::stateid4& stateid_of(const xdr::LOCK4args& args) {
 /// May the client lock now? With the state's mutex.
 nfsstat4 check_grace(Compound& compound, bool reclaim) {
   ServerState& state = compound.state();
-  const Client* client = state.clients.find(compound.client_id());
+  Client* client = state.clients.find(compound.client_id());
   if (client == nullptr) return NFS4ERR_EXPIRED;
+  state.clients.renew(*client, state.now());  // who asks is not gone, however long it took
   return status_of(reclaim
                        ? state.grace.reclaim(client->owner.id, state.now())
                        : state.grace.make_new(client->owner.id, client->has_sessions, state.now()));

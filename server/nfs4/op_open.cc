@@ -247,6 +247,7 @@ nfsstat4 enter_state(Opening& opening) {
   std::lock_guard lock(state.mutex);
   Client* client = state.clients.find(compound.client_id());
   if (client == nullptr) return NFS4ERR_EXPIRED;
+  state.clients.renew(*client, state.now());  // who asks is not gone, however long it took
   if (opening.delegation) {
     const auto good = state.delegations.table().may_access(client->id, *opening.delegation, key,
                                                            opening.share.access);

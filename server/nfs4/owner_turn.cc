@@ -69,7 +69,8 @@ OwnerTurn::OwnerTurn(Compound& compound, const std::optional<TurnOf>& turn, std:
 void OwnerTurn::begin(const TurnOf& turn) {
   ServerState& state = compound_.state();
   std::lock_guard lock(state.mutex);
-  if (state.owner_sequences.is_full(turn.owner.client)) {
+  if (state.owner_sequences.find(turn.owner) == nullptr &&
+      state.owner_sequences.is_full(turn.owner.client)) {
     state.owner_sequences.forget_idle(turn.owner.client, [&state](const OwnerKey& key) {
       return state.opens.has_owner(key.client, key.name, key.kind == OwnerKind::kLock);
     });

@@ -27,28 +27,46 @@ NameWatches::~NameWatches() {
   if (added_) loop_.remove(inotify_.get(), *this);
 }
 
+/// The file is looked up, which may take its time: not with the mutex, for which drop() waits.
 bool NameWatches::watch(Key key, int path_fd) {
-  AsServer privileged;
+  {
+    std::lock_guard lock(mutex_);
+    ++adding_;
+  }
+  int watch = -1;
+  {
+    AsServer privileged;
+    watch = ::inotify_add_watch(inotify_.get(), ProcPath(path_fd).c_str(),
+                                IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF);
+  }
   std::lock_guard lock(mutex_);
-  const int watch = ::inotify_add_watch(inotify_.get(), ProcPath(path_fd).c_str(),
-                                        IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF);
-  if (watch < 0) return false;
-  keys_[watch].insert(key);
-  watches_[key] = watch;
-  return true;
+  if (watch >= 0) {
+    keys_[watch].insert(key);
+    watches_[key] = watch;
+  }
+  if (--adding_ == 0) end_unused();
+  return watch >= 0;
 }
 
 void NameWatches::drop(Key key) {
   std::lock_guard lock(mutex_);
   const auto found = watches_.find(key);
   if (found == watches_.end()) return;
-  const auto keys = keys_.find(found->second);
-  keys->second.erase(key);
-  if (keys->second.empty()) {
-    ::inotify_rm_watch(inotify_.get(), keys->first);
+  keys_.at(found->second).erase(key);
+  unused_.insert(found->second);
+  watches_.erase(found);
+  // Somebody may be about to use that watch: the file has only one.
+  if (adding_ == 0) end_unused();
+}
+
+void NameWatches::end_unused() {
+  for (const int watch : unused_) {
+    const auto keys = keys_.find(watch);
+    if (keys == keys_.end() || !keys->second.empty()) continue;
+    ::inotify_rm_watch(inotify_.get(), watch);
     keys_.erase(keys);
   }
-  watches_.erase(found);
+  unused_.clear();
 }
 
 void NameWatches::changed(int watch, bool ended) {

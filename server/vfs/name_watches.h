@@ -36,6 +36,7 @@ class NameWatches final : private FdWatcher {
       : loop_(loop), on_change_(std::move(on_change)) {}
   void on_fd_ready(std::uint32_t events) override;
   void changed(int watch, bool ended);
+  void end_unused();
 
   EventLoop& loop_;
   const OnChange on_change_;
@@ -44,6 +45,8 @@ class NameWatches final : private FdWatcher {
   std::mutex mutex_;
   std::map<int, std::set<Key>> keys_;  // by watch; a file has one
   std::map<Key, int> watches_;
+  int adding_ = 0;        // calls of watch() that do not know their watch yet
+  std::set<int> unused_;  // may have no key any more
 };
 
 }  // namespace nfsrdma

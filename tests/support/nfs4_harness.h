@@ -5,6 +5,8 @@
 // the test moves it.
 #pragma once
 
+#include <atomic>
+
 #include "server/nfs4/program.h"
 #include "server/nfs4/server_state.h"
 #include "tests/support/exported_directory.h"
@@ -31,11 +33,12 @@ struct Open4 {
 
 class HarnessClock final : public Clock {
  public:
-  TimePoint now() const override { return now_; }
-  void move(Duration by) { now_ += by; }
+  TimePoint now() const override { return TimePoint(Duration(now_.load())); }
+  void move(Duration by) { now_ += by.count(); }
 
  private:
-  TimePoint now_{std::chrono::hours(1000)};
+  /// The server's own threads look at it as well.
+  std::atomic<Duration::rep> now_{Duration(std::chrono::hours(1000)).count()};
 };
 
 class Nfs4Harness {
@@ -119,8 +122,8 @@ class Nfs4Harness {
   const nfs4::Limits limits_;
   TemporaryDirectory home_;
   std::string directory_;
+  StubConnection connection_;  // outlives the server's threads
   std::unique_ptr<ServerContext> server_;
-  StubConnection connection_;
   ServingThread thread_;
   FileHandle root_;
   RpcCredentials caller_ = user(0, 0);

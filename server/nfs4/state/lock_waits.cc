@@ -28,6 +28,10 @@ void LockWaits::add(const FileKey& file, LockWait wait) {
       its != by_client_.end() && its->second >= limits_.per_client) {
     return;
   }
+  if (const auto list = files_.find(file);
+      list != files_.end() && list->second.size() >= limits_.per_file) {
+    return;
+  }
   ++size_;
   ++by_client_[wait.client];
   files_[file].push_back(std::move(wait));

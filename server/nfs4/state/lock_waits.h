@@ -32,6 +32,7 @@ class LockWaits {
   struct Limits {
     std::size_t per_client = 1024;
     std::size_t all = 16384;
+    std::size_t per_file = 64;  // each is looked at when a lock of the file ends
   };
   explicit LockWaits(const Limits& limits) : limits_(limits) {}
 

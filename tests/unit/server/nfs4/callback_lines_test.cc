@@ -315,5 +315,32 @@ TEST_F(CallbackLinesTest, ASilentClientIsToldAndThenLosesIt) {
   EXPECT_EQ(open_for_writing(), NFS4_OK);
 }
 
+TEST_F(CallbackLinesTest, AClientThatAnswersAgainIsCalledAgain) {
+  set_client_id("127.0.0.1", service_.port());
+  ASSERT_EQ(state(), CallbackLines::State::kUp);
+  take_delegation();
+  service_.answers = false;
+  service_.hang_up();
+  EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (state() == CallbackLines::State::kUp && std::chrono::steady_clock::now() < end)
+    std::this_thread::yield();
+  ASSERT_EQ(state(), CallbackLines::State::kDown);
+  service_.answers = true;
+  harness_.clock.move(std::chrono::seconds(10));
+  const auto tick = [this] {
+    std::lock_guard lock(harness_.state().mutex);
+    harness_.state().delegations.tick();
+  };
+  tick();  // looks whether it is there
+  while (state() == CallbackLines::State::kDown && std::chrono::steady_clock::now() < end)
+    std::this_thread::yield();
+  ASSERT_EQ(state(), CallbackLines::State::kUp);
+  harness_.clock.move(std::chrono::seconds(2));
+  tick();
+  EXPECT_FALSE(service_.next().empty());
+  EXPECT_EQ(give_back(), NFS4_OK);
+}
+
 }  // namespace
 }  // namespace nfsrdma::test

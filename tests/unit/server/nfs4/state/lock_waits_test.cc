@@ -19,7 +19,7 @@ class LockWaitsTest : public ::testing::Test {
       out.push_back(std::to_string(wait.client) + wait.owner);
     return out;
   }
-  LockWaits waits_{{3, 5}};
+  LockWaits waits_{{3, 5, 4}};
 };
 
 TEST_F(LockWaitsTest, TakenInTheOrderInWhichTheyCame) {
@@ -53,6 +53,10 @@ TEST_F(LockWaitsTest, AreBoundedAndEndWithTheirClient) {
   for (const char* owner : {"a", "b", "c", "d"})
     add(1, owner);
   EXPECT_EQ(waits_.size(), 3u) << "of one client";
+  add(3, "a");
+  add(4, "a");
+  EXPECT_EQ(waits_.size(), 4u) << "of one file";
+  waits_.end_client(3);
   for (const char* owner : {"a", "b", "c"})
     add(2, owner, "g");
   EXPECT_EQ(waits_.size(), 5u) << "in all";
