@@ -88,7 +88,8 @@ nfsstat4 check_arguments(Opening& opening) {
       return creates ? NFS4ERR_INVAL : NFS4_OK;
     case open_claim_type4::CLAIM_DELEGATE_PREV:
     case open_claim_type4::CLAIM_DELEG_PREV_FH:
-      return old ? NFS4ERR_NOTSUPP : NFS4ERR_INVAL;  // OPEN of 4.1 has no other error for it
+      // RFC 7530 13.4 lists NOTSUPP for OPEN, RFC 8881 15.2 does not.
+      return old ? NFS4ERR_NOTSUPP : NFS4ERR_INVAL;
   }
   return NFS4ERR_INVAL;
 }

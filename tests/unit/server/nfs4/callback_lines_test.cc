@@ -227,6 +227,22 @@ class CallbackLinesTest : public ::testing::Test {
     args.claim.file = "file";
     return harness_.run(Operations4().putfh(harness_.root()).add<OP_OPEN>(args)).status;
   }
+  void leave(CallbackLines::State now) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (state() == now && std::chrono::steady_clock::now() < end)
+      std::this_thread::yield();
+  }
+  /// It holds a delegation that somebody wants, and does not answer any more.
+  void lose_a_holder() {
+    set_client_id("127.0.0.1", service_.port());
+    ASSERT_EQ(state(), CallbackLines::State::kUp);
+    take_delegation();
+    service_.answers = false;
+    service_.hang_up();
+    EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
+    leave(CallbackLines::State::kUp);
+    ASSERT_EQ(state(), CallbackLines::State::kDown);
+  }
   nfsstat4 give_back() {
     return harness_.run_bare(Operations4().putfh(file_).add<OP_DELEGRETURN>({delegation_}), 0)
         .status;
@@ -292,15 +308,7 @@ TEST_F(CallbackLinesTest, WhoCannotBeCalledIsPromisedNothing) {
 }
 
 TEST_F(CallbackLinesTest, ASilentClientIsToldAndThenLosesIt) {
-  set_client_id("127.0.0.1", service_.port());
-  ASSERT_EQ(state(), CallbackLines::State::kUp);
-  take_delegation();
-  service_.answers = false;
-  service_.hang_up();
-  EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (state() == CallbackLines::State::kUp && std::chrono::steady_clock::now() < end)
-    std::this_thread::yield();
+  ASSERT_NO_FATAL_FAILURE(lose_a_holder());
   EXPECT_EQ(renew(), NFS4ERR_CB_PATH_DOWN);
   harness_.clock.move(std::chrono::seconds(50));
   EXPECT_EQ(renew(), NFS4ERR_CB_PATH_DOWN);
@@ -316,15 +324,7 @@ TEST_F(CallbackLinesTest, ASilentClientIsToldAndThenLosesIt) {
 }
 
 TEST_F(CallbackLinesTest, AClientThatAnswersAgainIsCalledAgain) {
-  set_client_id("127.0.0.1", service_.port());
-  ASSERT_EQ(state(), CallbackLines::State::kUp);
-  take_delegation();
-  service_.answers = false;
-  service_.hang_up();
-  EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (state() == CallbackLines::State::kUp && std::chrono::steady_clock::now() < end)
-    std::this_thread::yield();
+  ASSERT_NO_FATAL_FAILURE(lose_a_holder());
   ASSERT_EQ(state(), CallbackLines::State::kDown);
   service_.answers = true;
   harness_.clock.move(std::chrono::seconds(10));
@@ -333,8 +333,7 @@ TEST_F(CallbackLinesTest, AClientThatAnswersAgainIsCalledAgain) {
     harness_.state().delegations.tick();
   };
   tick();  // looks whether it is there
-  while (state() == CallbackLines::State::kDown && std::chrono::steady_clock::now() < end)
-    std::this_thread::yield();
+  leave(CallbackLines::State::kDown);
   ASSERT_EQ(state(), CallbackLines::State::kUp);
   harness_.clock.move(std::chrono::seconds(2));
   tick();

@@ -99,7 +99,9 @@ class MountedExports : public NestedExports {
     make_directory("disk");
     on_disk_ = inode("disk");
     if (::mount("none", nfs.path("disk").c_str(), "tmpfs", 0, "size=1m,mode=0777") != 0) {
-      GTEST_SKIP() << "mount: " << std::strerror(errno);
+      const int error = errno;
+      ASSERT_NE(::geteuid(), 0u) << "mount: " << std::strerror(error);
+      GTEST_SKIP() << "only root may mount";
     }
     mounted_ = true;
     make_directory("disk/below");
