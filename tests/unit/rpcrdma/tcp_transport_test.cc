@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include "rpcrdma/record_mark.h"
 #include "rpcrdma/tcp_client.h"
 #include "rpcrdma/tcp_server.h"
 #include "tests/support/toy_rpc.h"
@@ -201,8 +202,11 @@ TEST_F(TcpTransport, TooLargeARecordClosesTheConnection) {
 TEST_F(TcpTransport, EndlessEmptyFragmentsCloseTheConnection) {
   start();
   UniqueFd fd = raw();
-  std::vector<std::byte> zeros(16384);
-  ASSERT_GT(::send(fd.get(), zeros.data(), zeros.size(), 0), 0);
+  const std::vector<std::byte> zeros(kRecordMarkBytes * 1024);
+  for (std::uint32_t marks = 0; marks <= kMaxFragments && handler_.closed == 0; marks += 1024) {
+    ASSERT_GT(::send(fd.get(), zeros.data(), zeros.size(), MSG_NOSIGNAL), 0);
+    loop_->turn(Duration::zero());
+  }
   EXPECT_TRUE(turn_until([&] { return handler_.closed == 1; }));
 }
 
