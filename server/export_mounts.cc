@@ -93,12 +93,17 @@ struct CloseListing {
   void operator()(DIR* listing) const { ::closedir(listing); }
 };
 
-/// Of the directory on which the root of a mount is mounted. Nothing when `fd` is no such root, or
-/// the directory above it cannot be read. stat() shows the root in its place, but not the listing.
-std::optional<std::uint64_t> covered_inode(int fd) {
-  UniqueFd above(::openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!above || mount_id_of(above.get()) == mount_id_of(fd)) return std::nullopt;
-  const std::string path = path_of(fd);
+/// Of the directory on which `root`, the root of a mount, is mounted; `own`, its own, where it is
+/// none. Nothing when the directory above it could not be read, or did not have it at that moment.
+/// stat() shows the root in its place, but not the listing.
+std::optional<std::uint64_t> covered_inode(int root, std::uint64_t own) {
+  UniqueFd above(::openat(root, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!above) return std::nullopt;
+  const int here = mount_id_of(root);
+  const int there = mount_id_of(above.get());
+  if (here < 0 || there < 0) return std::nullopt;
+  if (here == there) return own;
+  const std::string path = path_of(root);
   const std::string name = path.substr(path.rfind('/') + 1);
   const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(above.get()));
   if (!listing) return std::nullopt;
@@ -146,9 +151,9 @@ std::uint64_t MountPoint::mounted_on(bool may_block) const {
   const std::uint64_t known = mounted_on_.load(std::memory_order_relaxed);
   if (known != 0 || !may_block) return known;
   AsServer privileged;
-  const std::uint64_t inode = covered_inode(root.get()).value_or(root_inode);
-  mounted_on_.store(inode, std::memory_order_relaxed);
-  return inode;
+  const std::optional<std::uint64_t> found = covered_inode(root.get(), root_inode);
+  if (found) mounted_on_.store(*found, std::memory_order_relaxed);
+  return found.value_or(root_inode);
 }
 
 Result<std::shared_ptr<MountPoint>> Export::adopt_mount(int root) const {

@@ -52,8 +52,9 @@ struct MountPoint {
 
   /// mounted_on_fileid (RFC 8881 5.8.2.23) of its root: the inode number of the directory that
   /// `root` is mounted on, as that directory's own file system lists it; that of `root` where
-  /// nothing is mounted there. Found out once, which reads the directory above: then may block. 0:
-  /// not known yet, and it may not block. Any thread.
+  /// nothing is mounted there, and as long as the directory above cannot be read. Kept once found
+  /// out, which reads that directory: then may block. 0: not known yet, and it may not block. Any
+  /// thread.
   std::uint64_t mounted_on(bool may_block) const;
 
  private:

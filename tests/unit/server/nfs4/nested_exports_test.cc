@@ -2,7 +2,9 @@
 // One directory, one handle: READDIR and LOOKUP go the same way over mount points and into exports
 // that lie in others (RFC 8881 7.4 to 7.7, 5.8.2.23).
 #include <sys/mount.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -122,6 +124,46 @@ TEST_F(MountedExports, WithCrossmntAMountIsOfTheExport) {
   EXPECT_EQ(export_of(disk.handle()), exported(nfs.directory())->id);
   EXPECT_NE(disk.values.fsid.major, attributes(way_to(""), kAll).values.fsid.major);
   expect_same("disk", "below");
+}
+
+/// An entry's attributes are those of its own file system, not of the directory's.
+TEST_F(MountedExports, WithCrossmntAMountHasLocationsOfItsOwn) {
+  make_directory("beside");
+  load("@ *(rw,crossmnt,replicas=/r@one)\n");
+  const bitmap4 wanted =
+      bitmap4::of({FATTR4_FS_LOCATIONS, FATTR4_FSID, FATTR4_FILES_TOTAL, FATTR4_SPACE_TOTAL});
+  for (const bitmap4& asked : {wanted, bitmap4::of({FATTR4_FS_LOCATIONS})}) {
+    const auto listed = list(way_to(""), asked);
+    ASSERT_EQ(listed.size(), 2u);
+    for (const auto& [name, entry] : listed) {
+      const Attributes4 found = attributes(way_to(name), asked);
+      ASSERT_EQ(found.status, NFS4_OK);
+      EXPECT_EQ(*entry.bytes, *found.bytes) << name;
+      EXPECT_EQ(entry.values.fs_locations.fs_root.components.count,
+                std::ranges::count(nfs.directory(), '/') + (name == "disk" ? 1u : 0u));
+      EXPECT_EQ(entry.values.fs_locations.locations.count, name == "disk" ? 0u : 1u);
+    }
+  }
+  const auto below = list(way_to("disk"), wanted);
+  ASSERT_TRUE(below.contains("below"));
+  EXPECT_EQ(below.at("below").values.fs_locations.locations.count, 0u);
+  EXPECT_EQ(*below.at("below").bytes, *attributes(way_to("disk/below"), wanted).bytes);
+}
+
+/// What kept the server from looking is not what it would have seen.
+TEST_F(MountedExports, AFailureToLookBelowAMountIsNotKept) {
+  load("@/disk *(rw)\n");
+  const std::shared_ptr<MountPoint> disk = exported(nfs.path("disk"))->top;
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::uint64_t meanwhile = disk->mounted_on(true);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(meanwhile, inode("disk"));
+  EXPECT_EQ(disk->mounted_on(false), 0u);
+  EXPECT_EQ(disk->mounted_on(true), on_disk_);
+  EXPECT_EQ(disk->mounted_on(false), on_disk_);
 }
 
 TEST_F(MountedExports, AnExportOnAMountIsReachedWithoutCrossmnt) {
