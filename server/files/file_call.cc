@@ -102,6 +102,15 @@ int FileCall::may_change(const Resolved& directory, const char* name) {
   return S_ISREG(st.st_mode) ? may_change(st.st_dev, st.st_ino) : 0;
 }
 
+int FileCall::may_use(const FileEntry& file) {
+  const std::uint64_t holder = file.promised_to.load(std::memory_order_acquire);
+  if (holder == 0 || holder == request_.nfs4_client) return 0;
+  DelegationGuard* guard = server_.delegations;
+  const bool stops =
+      guard != nullptr && guard->stops_reading(file.device(), file.inode(), request_.nfs4_client);
+  return stops ? EAGAIN : 0;
+}
+
 bool FileCall::wait_for(Resolved& object) {
   int fd = server_.files.sync_fd(*object.file);
   if (fd < 0) {

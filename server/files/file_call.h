@@ -42,6 +42,11 @@ class FileCall {
   /// The same for what `name` is, if anything.
   int may_change(const Resolved& directory, const char* name);
 
+  /// Before and after the data of a file is used, or what attributes say of it: 0, or EAGAIN while
+  /// another client has a write delegation of it, and is asked to give that up. After it, for who
+  /// was promised the file meanwhile.
+  int may_use(const FileEntry& file);
+
   /// After admit():
   const Export& exported() const { return *export_; }
   const ExportAccess& access() const { return access_; }

@@ -19,9 +19,10 @@ xdr::fattr3 fattr3_of(const struct stat& st, std::uint64_t fsid);
 inline xdr::post_op_attr post_op(const struct stat& st, std::uint64_t fsid) {
   return {true, fattr3_of(st, fsid)};
 }
-/// Of a resolved object as it was last looked at; absent when there is none.
+/// Of a resolved object as it was last looked at; absent when there is none, or when a client of
+/// NFSv4 has a write delegation and may know better.
 inline xdr::post_op_attr post_op(const Resolved& object) {
-  if (!object.file) return {};
+  if (!object.file || object.file->promised_to.load(std::memory_order_acquire) != 0) return {};
   return post_op(object.attributes, object.file->fsid());
 }
 

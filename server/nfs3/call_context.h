@@ -18,6 +18,12 @@ class CallContext : public FileCall {
   xdr::nfsstat3 resolve(const xdr::nfs_fh3& handle, Use use, Resolved* object) {
     return status_of_errno(FileCall::resolve(handle.data, use, object));
   }
+  /// Of what was looked up and not opened; absent as post_op(const Resolved&) says.
+  xdr::post_op_attr attributes_of(const struct stat& st, std::uint64_t fsid) {
+    DelegationGuard* guard = server().delegations;
+    if (guard != nullptr && guard->hides(st.st_dev, st.st_ino)) return {};
+    return post_op(st, fsid);
+  }
   /// kReplyDurable when there is something to wait for. `status_mark` is where the result begins;
   /// `failure_words` as in Request.
   Outcome outcome(std::size_t status_mark, std::size_t failure_words = 2) {

@@ -21,7 +21,7 @@ Outcome lookup(ServerContext& server, Request& request, xdr::Decoder& decoder,
   res.resok.dir_attributes = res.resfail.dir_attributes = post_op(directory);
   if (res.status == xdr::nfsstat3::NFS3_OK) {
     res.resok.object.data = object.handle.bytes();
-    res.resok.obj_attributes = post_op(object.attributes, object.fsid);
+    res.resok.obj_attributes = call.attributes_of(object.attributes, object.fsid);
   }
   xdr::encode(result, res);
   return Outcome::kReply;

@@ -36,6 +36,7 @@ Outcome read(ServerContext& server, Request& request, xdr::Decoder& decoder, xdr
     xdr::encode(result, res);
     return Outcome::kReply;
   }
+  if (const int busy = call.may_use(*file.file)) return fail(res, busy, result);
   int fd = -1;
   if (const int error =
           server.files.data_fd(*file.file, call.caller(), kRightRead, file.attributes, &fd)) {

@@ -21,7 +21,7 @@ xdr::entryplus3 describe(CallContext& call, Resolved& directory, const Directory
   std::uint64_t fsid = 0;
   if (call.server().resolver.peek(call.exported(), *directory.file, found.name, found.inode,
                                   &handle, &st, &fsid) == 0) {
-    entry.name_attributes = post_op(st, fsid);
+    entry.name_attributes = call.attributes_of(st, fsid);
     entry.name_handle.handle_follows = true;
     entry.name_handle.handle.data = handle.bytes();
   }

@@ -31,6 +31,11 @@ Outcome write(ServerContext& server, Request& request, xdr::Decoder& decoder,
     xdr::encode(result, res);
     return Outcome::kReply;
   }
+  if (const int busy = call.may_use(*file.file)) {
+    res.status = status_of_errno(busy);
+    xdr::encode(result, res);
+    return Outcome::kReply;
+  }
   WccScope wcc(server, file);
   const struct stat before = file.attributes;
   // Before the write: should an fsync fail from here on, the client must see a difference.
@@ -44,6 +49,7 @@ Outcome write(ServerContext& server, Request& request, xdr::Decoder& decoder,
   }
   res.status = status_of_errno(error);
   res.resok.file_wcc = res.resfail.file_wcc = wcc.finish();
+  (void)call.may_use(*file.file);
   server.files.note_own_change(*file.file, before, file.attributes);
   res.resok.count = static_cast<std::uint32_t>(written);
   res.resok.committed = args.stable;

@@ -30,6 +30,7 @@ nfsstat4 enter_data(Compound& compound, FileCall& call, CurrentHandle& handle,
   if (status == NFS4_OK) status = check_regular(compound, handle);
   if (status == NFS4_OK) status = compound.may_access(stateid, access, handle);
   if (status != NFS4_OK) return status;
+  if (const int error = call.may_use(*handle.object.file)) return status_of_errno(error);
   return status_of_errno(call.server().files.data_fd(*handle.object.file, call.caller(),
                                                      writes ? kRightWrite : kRightRead,
                                                      handle.object.attributes, fd));

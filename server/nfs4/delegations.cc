@@ -10,12 +10,16 @@ namespace nfsrdma::nfs4 {
 namespace {
 
 constexpr Duration kTick = std::chrono::seconds(1);
+/// The kernel's word of what the holder did itself comes within this time, or is taken for somebody
+/// else's.
+constexpr Duration kOwnChange = std::chrono::milliseconds(250);
+constexpr std::size_t kMostOwnChanges = 1024;
 
 }  // namespace
 
 Delegations::Delegations(ServerState& state, std::uint32_t boot,
                          const DelegationTable::Limits& limits)
-    : state_(state), table_(boot, limits), recaller_(state) {}
+    : holder_attributes(state), state_(state), table_(boot, limits), recaller_(state) {}
 
 Result<void> Delegations::start() {
   NFSRDMA_TRY(leases_, KernelLeases::create([this](std::uint64_t key) { on_break(key); }));
@@ -39,20 +43,46 @@ Delegations::~Delegations() {
   stop();
 }
 
-bool Delegations::may_give(ClientId client, const FileKey& file) const {
-  return leases_ != nullptr && state_.caller.reaches(client) &&
-         table_.may_grant(client, file, state_.now()) && !state_.opens.is_written(file);
+bool Delegations::may_give(ClientId client, const FileKey& file, Delegation::Kind kind) const {
+  if (leases_ == nullptr || !state_.caller.reaches(client) ||
+      !table_.may_grant(client, file, kind, state_.now())) {
+    return false;
+  }
+  return kind == Delegation::Kind::kRead ? !state_.opens.is_written(file)
+                                         : !state_.opens.is_open_by_others(client, file);
 }
 
 UniqueFd Delegations::take_lease(int path_fd) const {
   return leases_->take_read(path_fd);
 }
 
-const Delegation& Delegations::give(ClientId client, const FileKey& file, ByteSpan handle,
-                                    UniqueFd lease) {
-  const Delegation& made = table_.grant(client, file, {handle.begin(), handle.end()});
+bool Delegations::take_write_lease(int fd) const {
+  return leases_->take_write(fd);
+}
+
+void Delegations::drop_write_lease(int fd) const {
+  leases_->drop_write(fd);
+}
+
+const Delegation& Delegations::give_read(ClientId client, const FileKey& file, ByteSpan handle,
+                                         UniqueFd lease) {
+  const Delegation& made =
+      table_.grant(client, file, Delegation::Kind::kRead, {handle.begin(), handle.end()});
   given_.store(table_.size(), std::memory_order_release);
   leases_->keep(made.number, std::move(lease));
+  return made;
+}
+
+const Delegation& Delegations::give_write(ClientId client, FilePin file, std::uint64_t change) {
+  const ByteSpan handle = file->handle().bytes();
+  const Delegation& made = table_.grant(client, file_key(*file), Delegation::Kind::kWrite,
+                                        {handle.begin(), handle.end()});
+  file->promised_to.store(client, std::memory_order_release);
+  leases_->keep(made.number, file->path_fd());
+  holder_attributes.begin(made.number, change);
+  written_[made.number] = std::move(file);
+  given_.store(table_.size(), std::memory_order_release);
+  writers_.store(written_.size(), std::memory_order_release);
   return made;
 }
 
@@ -76,11 +106,11 @@ TimePoint Delegations::deadline_of_lease() const {
   return std::min(deadline(), state_.now() + patience);
 }
 
-bool Delegations::recall(const FileKey& file, ClientId by) {
+bool Delegations::recall(const FileKey& file, ClientId by, Wanted wanted) {
   if (table_.size() == 0) return false;
-  state_.end_expired(table_.holders(file, by));
+  state_.end_expired(table_.holders(file, by, wanted));
   std::vector<DelegationNumber> fresh;
-  const bool any = table_.recall(file, by, deadline(), &fresh);
+  const bool any = table_.recall(file, by, wanted, deadline(), &fresh);
   for (const DelegationNumber number : fresh)
     recaller_.begin(number);
   if (any) watch_time();
@@ -95,10 +125,24 @@ void Delegations::on_break(DelegationNumber number) {
   recall_one(number, deadline_of_lease());
 }
 
-/// A local process did what the holder was promised that nobody does; now it can only be told.
+/// A local process did what the holder was promised that nobody does; now it can only be told. Or
+/// the holder did it: the kernel does not say who.
 void Delegations::on_change(DelegationNumber number) {
   std::lock_guard lock(state_.mutex);
-  if (table_.find(number) != nullptr) recall_one(number, deadline());
+  const Delegation* delegation = table_.find(number);
+  if (delegation == nullptr) return;
+  const auto own = own_changes_.find(delegation->file);
+  if (own != own_changes_.end() && state_.now() < own->second) return;
+  recall_one(number, deadline());
+}
+
+void Delegations::note_own_change(const FileKey& file, ClientId by) {
+  if (by == 0 || !table_.has_one(by, file)) return;
+  const TimePoint now = state_.now();
+  if (own_changes_.size() >= kMostOwnChanges) {
+    std::erase_if(own_changes_, [now](const auto& one) { return one.second <= now; });
+  }
+  if (own_changes_.size() < kMostOwnChanges) own_changes_[file] = now + kOwnChange;
 }
 
 void Delegations::recall_one(DelegationNumber number, TimePoint deadline) {
@@ -127,7 +171,13 @@ void Delegations::drop(const std::vector<DelegationNumber>& numbers) {
   for (const DelegationNumber number : numbers) {
     leases_->drop(number);
     if (watches_ != nullptr) watches_->drop(number);
+    const auto written = written_.find(number);
+    if (written == written_.end()) continue;
+    holder_attributes.end(number);
+    written->second->promised_to.store(0, std::memory_order_release);
+    written_.erase(written);
   }
+  writers_.store(written_.size(), std::memory_order_release);
 }
 
 void Delegations::tick() {
@@ -154,7 +204,20 @@ void Delegations::watch_time() {
 
 bool Delegations::in_the_way(dev_t device, ino_t inode, std::uint64_t by) {
   std::lock_guard lock(state_.mutex);
-  return recall(file_key(device, inode), by);
+  const FileKey file = file_key(device, inode);
+  if (recall(file, by)) return true;
+  note_own_change(file, by);
+  return false;
+}
+
+bool Delegations::in_the_way_of_readers(dev_t device, ino_t inode, std::uint64_t by) {
+  std::lock_guard lock(state_.mutex);
+  return recall(file_key(device, inode), by, Wanted::kToRead);
+}
+
+bool Delegations::is_written(dev_t device, ino_t inode) {
+  std::lock_guard lock(state_.mutex);
+  return table_.writer(file_key(device, inode)) != nullptr;
 }
 
 }  // namespace nfsrdma::nfs4

@@ -2,18 +2,23 @@
 // Delegations: the promises of DelegationTable with what makes them true: a lease of the kernel on
 // each file, so that processes of this machine wait as well, and the recalls to the clients.
 //
-// Only read delegations are given, and only to clients that can be called.
+// They are given only to clients that can be called. The lease of a write delegation stops
+// everybody who opens the file, the server too: so all access goes by the descriptor that has the
+// lease, which is that of the file's one FileEntry, and whoever uses that asks FileCall::may_use()
+// first.
 //
 // Locking: everything with ServerState::mutex held, but what says otherwise. The kernel's word
 // comes on the thread of KernelLeases, which takes the mutex.
 #pragma once
 
-#include <atomic>
+#include <map>
 #include <memory>
 
+#include "server/nfs4/holder_attributes.h"
 #include "server/nfs4/recaller.h"
 #include "server/nfs4/state/delegation_table.h"
 #include "server/vfs/delegation_guard.h"
+#include "server/vfs/file_entry.h"
 #include "server/vfs/kernel_leases.h"
 #include "server/vfs/name_watches.h"
 
@@ -34,18 +39,26 @@ class Delegations final : public DelegationGuard {
   DelegationTable& table() { return table_; }
 
   /// Would one be given? To be asked before a lease is taken.
-  bool may_give(ClientId client, const FileKey& file) const;
+  bool may_give(ClientId client, const FileKey& file, Delegation::Kind kind) const;
   /// Without the mutex: the lease that a delegation of that file needs; empty when there is none.
   UniqueFd take_lease(int path_fd) const;
+  /// The same for a write delegation: false when there is none. Of a file by that descriptor, which
+  /// is open for reading and writing.
+  bool take_write_lease(int fd) const;
+  void drop_write_lease(int fd) const;
   /// After may_give(), asked again.
-  const Delegation& give(ClientId client, const FileKey& file, ByteSpan handle, UniqueFd lease);
+  const Delegation& give_read(ClientId client, const FileKey& file, ByteSpan handle,
+                              UniqueFd lease);
+  /// `file`'s own descriptor has the lease.
+  const Delegation& give_write(ClientId client, FilePin file, std::uint64_t change);
   /// Without the mutex, after give(): hears of what local processes do to the file's names and
   /// attributes. `path_fd`: the file, during the call.
   void watch(DelegationNumber number, int path_fd);
 
-  /// Others than `by` who were promised something of the file are asked to give it back; those
-  /// whose leases are over lose all that they have. True: somebody is in the way still.
-  bool recall(const FileKey& file, ClientId by);
+  using Wanted = DelegationTable::Wanted;
+  /// Others than `by` whose promises are in the way are asked to give them back; those whose leases
+  /// are over lose all that they have. True: somebody is in the way still.
+  bool recall(const FileKey& file, ClientId by, Wanted wanted = Wanted::kToChange);
   DelegationTable::Status give_back(ClientId client, const Stateid& stateid, const FileKey& file);
   /// What a client that is gone still had.
   void end_client(ClientId client);
@@ -55,11 +68,17 @@ class Delegations final : public DelegationGuard {
 
   // --- DelegationGuard: any thread, without the mutex ---
   bool in_the_way(dev_t device, ino_t inode, std::uint64_t by) override;
+  bool in_the_way_of_readers(dev_t device, ino_t inode, std::uint64_t by) override;
+  bool is_written(dev_t device, ino_t inode) override;
+
+  /// What holders of write delegations say of their files.
+  HolderAttributes holder_attributes;
 
  private:
   void drop(const std::vector<DelegationNumber>& numbers);
   void on_break(DelegationNumber number);
   void on_change(DelegationNumber number);
+  void note_own_change(const FileKey& file, ClientId by);
   void recall_one(DelegationNumber number, TimePoint deadline);
   void watch_time();
   TimePoint deadline() const;
@@ -69,6 +88,11 @@ class Delegations final : public DelegationGuard {
   DelegationTable table_;
   Recaller recaller_;
   bool ticking_ = false;
+  /// The files of write delegations: their descriptors have the leases.
+  std::map<DelegationNumber, FilePin> written_;
+  /// Files that their holders have just changed by name or attribute, and until when that is taken
+  /// for what the watches tell.
+  std::map<FileKey, TimePoint> own_changes_;
   std::unique_ptr<KernelLeases> leases_;
   std::unique_ptr<NameWatches> watches_;  // on leases_' loop; null: local processes may rename
   std::unique_ptr<Timer> timer_;          // of leases_' thread

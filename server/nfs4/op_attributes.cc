@@ -107,6 +107,44 @@ nfsstat4 absent_facts(Compound& compound, FileCall& call, const CurrentHandle& h
   return find_mounted_on(compound, id, *top, out);
 }
 
+/// What the holder of a write delegation knows better (RFC 8881 10.4.3).
+constexpr bitmap4 kHolderKnows =
+    bitmap4::of({FATTR4_CHANGE, FATTR4_SIZE, FATTR4_TIME_MODIFY, FATTR4_TIME_METADATA});
+
+nfsstat4 ask_holder(Compound& compound, const FileEntry& file, HolderAttributes::Answer* out) {
+  const std::uint64_t holder = file.promised_to.load(std::memory_order_acquire);
+  if (holder == 0 || holder == compound.client_id()) return NFS4_OK;
+  *out = compound.state().delegations.holder_attributes.ask(file_key(file), compound.client_id(),
+                                                            compound.may_block());
+  switch (out->kind) {
+    case HolderAttributes::Answer::Kind::kWouldBlock:
+      return compound.retry(Outcome::kWouldBlock);
+    case HolderAttributes::Answer::Kind::kLater:
+      return NFS4ERR_DELAY;
+    case HolderAttributes::Answer::Kind::kNone:
+    case HolderAttributes::Answer::Kind::kKnown:
+      break;
+  }
+  return NFS4_OK;
+}
+
+/// The file as it would be with what its holder has not written yet. Nobody can tell whether that
+/// is more than the last time, so it counts as one more change.
+void add_holder(Compound& compound, const FileEntry& file, const HolderAttributes::Answer& holder,
+                AttributeFacts* out) {
+  struct stat& attributes = out->attributes;
+  const bool grew = holder.size != static_cast<std::uint64_t>(attributes.st_size);
+  const bool changed = holder.changed && holder.change != out->change;
+  if (!grew && !changed) return;
+  ChangeCounter::Change change(compound.server().change_counter, file.device(), file.inode());
+  change.before(attributes);
+  out->change = change.finish(attributes);
+  attributes.st_size = static_cast<off_t>(std::min<std::uint64_t>(holder.size, INT64_MAX));
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  attributes.st_mtim = attributes.st_ctim = now;
+}
+
 }  // namespace
 
 nfsstat4 facts_of(Compound& compound, FileCall& call, CurrentHandle& handle, const bitmap4& mask,
@@ -124,13 +162,18 @@ nfsstat4 facts_of(Compound& compound, FileCall& call, CurrentHandle& handle, con
   nfsstat4 status = compound.enter(call, handle, Use::kLook);
   if (status != NFS4_OK) return status;
   const FileEntry& file = *handle.object.file;
-  if (mask.has(FATTR4_CHANGE)) {
+  HolderAttributes::Answer holder;
+  if (!(mask & kHolderKnows).empty()) status = ask_holder(compound, file, &holder);
+  if (status != NFS4_OK) return status;
+  const bool asked = holder.kind == HolderAttributes::Answer::Kind::kKnown;
+  if (mask.has(FATTR4_CHANGE) || asked) {
     if (const int error = compound.server().change_counter.look(
             file.path_fd(), file.device(), file.inode(), &handle.object.attributes, &out->change)) {
       return status_of_errno(error);
     }
   }
   out->attributes = handle.object.attributes;
+  if (asked) add_holder(compound, file, holder, out);
   out->fsid = file.fsid();
   out->handle = handle.handle.bytes();
   out->path_fd = file.path_fd();

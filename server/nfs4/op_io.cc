@@ -61,6 +61,7 @@ nfsstat4 write(Compound& compound, const xdr::WRITE4args& args, xdr::WRITE4res& 
   if (const nfsstat4 bad = compound.may_access(args.stateid, kShareWrite); bad != NFS4_OK) {
     return bad;
   }
+  if (const int busy = call.may_use(*file.file)) return status_of_errno(busy);
   ChangeScope scope(compound.server(), file);
   const struct stat before = file.attributes;
   // Before the write: should an fsync fail from here on, the client must see a difference.
@@ -76,6 +77,7 @@ nfsstat4 write(Compound& compound, const xdr::WRITE4args& args, xdr::WRITE4res& 
     error = write_data(fd, args.data.bytes, args.offset, &written);
   }
   scope.finish();
+  (void)call.may_use(*file.file);
   call.server().files.note_own_change(*file.file, before, file.attributes);
   if (error != 0) return status_of_errno(error);
   res.resok4.count = static_cast<std::uint32_t>(written);

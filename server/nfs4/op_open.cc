@@ -256,9 +256,15 @@ nfsstat4 enter_state(Opening& opening) {
   }
   const bool disturbs = (opening.share.access & kShareWrite) != 0 ||
                         (opening.share.deny & kShareRead) != 0 || opening.truncate;
-  // The client's own as well when the file is to be cut: its lease would stand against that.
-  const ClientId own = opening.truncate ? 0 : client->id;
-  if (disturbs && state.delegations.recall(key, own)) return NFS4ERR_DELAY;
+  const Delegation* writer = state.delegations.table().writer(key);
+  const bool writes_itself = writer != nullptr && writer->client == client->id;
+  // The client's own read delegation as well when the file is to be cut: its lease would stand
+  // against that.
+  const ClientId own = opening.truncate && !writes_itself ? 0 : client->id;
+  using Wanted = DelegationTable::Wanted;
+  if (state.delegations.recall(key, own, disturbs ? Wanted::kToChange : Wanted::kToRead)) {
+    return NFS4ERR_DELAY;
+  }
   auto answer = state.opens.open(compound.asker(), opening.owner, key, opening.share);
   if (answer.status == OpenStates::Status::kShareDenied &&
       state.end_expired(state.opens.in_the_way(compound.asker(), key, opening.share))) {

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/open_delegation.h"
 
+#include <fcntl.h>
+#include <sys/statvfs.h>
+
 #include <cerrno>
+#include <optional>
 #include <utility>
+
+#include "server/credentials.h"
 
 #include "server/nfs4/wire_values.h"
 
@@ -13,37 +19,56 @@ namespace {
 using xdr::open_claim_type4;
 using xdr::why_no_delegation4;
 
-/// May the client want one? Read delegations are for those who read.
-bool is_wanted(const xdr::OPEN4args& args) {
-  if ((args.share_access & xdr::OPEN4_SHARE_ACCESS_BOTH) != xdr::OPEN4_SHARE_ACCESS_READ) {
-    return false;
-  }
+using Kind = Delegation::Kind;
+
+/// Which one does the client want, if any? Read delegations are for those who read, write
+/// delegations for all who open the file for writing.
+std::optional<Kind> wanted_kind(const xdr::OPEN4args& args) {
+  const bool writes = (args.share_access & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0;
+  const auto type = writes ? xdr::open_delegation_type4::OPEN_DELEGATE_WRITE
+                           : xdr::open_delegation_type4::OPEN_DELEGATE_READ;
   switch (args.claim.claim) {
     case open_claim_type4::CLAIM_NULL:
     case open_claim_type4::CLAIM_FH:
       break;
     case open_claim_type4::CLAIM_PREVIOUS:
-      if (args.claim.delegate_type != xdr::open_delegation_type4::OPEN_DELEGATE_READ) return false;
+      if (args.claim.delegate_type != type) return {};
       break;
     default:  // it has one
-      return false;
+      return {};
   }
   switch (args.share_access & xdr::OPEN4_SHARE_ACCESS_WANT_DELEG_MASK) {
-    case xdr::OPEN4_SHARE_ACCESS_WANT_NO_PREFERENCE:
     case xdr::OPEN4_SHARE_ACCESS_WANT_READ_DELEG:
+      if (writes) return {};
+      break;
+    case xdr::OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG:
+      if (!writes) return {};
+      break;
+    case xdr::OPEN4_SHARE_ACCESS_WANT_NO_PREFERENCE:
     case xdr::OPEN4_SHARE_ACCESS_WANT_ANY_DELEG:
-      return true;
+      break;
     default:
-      return false;
+      return {};
   }
+  return writes ? Kind::kWrite : Kind::kRead;
+}
+
+/// The open and the rest of the COMPOUND go by that entry from now on.
+void use_instead(Compound& compound, CurrentHandle& file, CurrentHandle again) {
+  const FileKey key = file_key(*file.object.file);
+  if (compound.current.object.file && file_key(*compound.current.object.file) == key) {
+    compound.current = again.copy();
+  }
+  file = std::move(again);
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  state.hold_instead(FilePin::another(*file.object.file));
 }
 
 /// There is no lease while we have the file open for writing ourselves, as the cache has a file
 /// that was just made or written. So it is let go of, and opened anew. False: that cannot be.
 bool reopen_unwritten(Compound& compound, CurrentHandle& file) {
-  ServerState& state = compound.state();
   if (file.object.file->unstable.load(std::memory_order_acquire)) return false;
-  const FileKey key = file_key(*file.object.file);
   compound.server().files.forget(file.handle);
   CurrentHandle again;
   again.kind = file.kind;
@@ -56,44 +81,129 @@ bool reopen_unwritten(Compound& compound, CurrentHandle& file) {
           0) {
     return false;
   }
-  if (compound.current.object.file && file_key(*compound.current.object.file) == key) {
-    compound.current = again.copy();
-  }
-  file = std::move(again);
-  std::lock_guard lock(state.mutex);
-  state.hold_instead(FilePin::another(*file.object.file));
+  use_instead(compound, file, std::move(again));
   return true;
 }
 
-bool give(Compound& compound, CurrentHandle& file, xdr::OPEN4resok& res) {
-  ServerState& state = compound.state();
-  const FileKey key = file_key(*file.object.file);
+/// A write lease stands against all other descriptors. So the file's entry gets one that reads and
+/// writes, and has no other. False: that cannot be.
+bool reopen_for_both(Compound& compound, CurrentHandle& file) {
+  FileEntry& old = *file.object.file;
+  if (old.unstable.load(std::memory_order_acquire)) return false;
+  FdCache::Opened opened{
+      file.handle, file.parts, {}, file.object.attributes, old.fsid(), kRightRead | kRightWrite};
   {
-    std::lock_guard lock(state.mutex);
-    if (!state.delegations.may_give(compound.client_id(), key)) return false;
+    AsServer privileged;
+    opened.path_fd.reset(reopen(old.path_fd(), O_RDWR));
   }
+  if (!opened.path_fd) return false;
+  CurrentHandle again;
+  again.kind = file.kind;
+  again.handle = file.handle;
+  again.parts = file.parts;
+  again.object.attributes = file.object.attributes;
+  FdCache& files = compound.server().files;
+  files.forget(file.handle);
+  again.object.file = files.insert(std::move(opened));
+  use_instead(compound, file, std::move(again));
+  return file.object.file->path_is_data();  // else somebody opened it meanwhile
+}
+
+/// Nobody is let in by the delegation alone: for every user, the client asks by ACCESS.
+xdr::nfsace4 nobodys_permissions() {
+  xdr::nfsace4 out;
+  out.type = xdr::ACE4_ACCESS_ALLOWED_ACE_TYPE;
+  out.who = "EVERYONE@";
+  return out;
+}
+
+bool may_give(Compound& compound, const CurrentHandle& file, Kind kind) {
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  return state.delegations.may_give(compound.client_id(), file_key(*file.object.file), kind);
+}
+
+bool give_read(Compound& compound, CurrentHandle& file, xdr::OPEN4resok& res) {
+  ServerState& state = compound.state();
+  if (!may_give(compound, file, Kind::kRead)) return false;
   UniqueFd lease = state.delegations.take_lease(file.object.file->path_fd());
   if (!lease && errno == EAGAIN && reopen_unwritten(compound, file)) {
     lease = state.delegations.take_lease(file.object.file->path_fd());
   }
   if (!lease) return false;
+  const FileKey key = file_key(*file.object.file);
   DelegationNumber number = 0;
   {
     std::lock_guard lock(state.mutex);
     Client* client = state.clients.find(compound.client_id());
-    if (client == nullptr || !state.delegations.may_give(client->id, key)) return false;
+    if (client == nullptr || !state.delegations.may_give(client->id, key, Kind::kRead)) {
+      return false;
+    }
     const Delegation& given =
-        state.delegations.give(client->id, key, file.handle.bytes(), std::move(lease));
+        state.delegations.give_read(client->id, key, file.handle.bytes(), std::move(lease));
     state.count_holds(*client);
     number = given.number;
     res.delegation.read.stateid = to_wire(state.delegations.table().stateid_of(given));
   }
   state.delegations.watch(number, file.object.file->path_fd());
   res.delegation.delegation_type = xdr::open_delegation_type4::OPEN_DELEGATE_READ;
-  xdr::open_read_delegation4& read = res.delegation.read;
-  // Nobody is let in by the delegation alone: for every user, the client asks by ACCESS.
-  read.permissions.type = xdr::ACE4_ACCESS_ALLOWED_ACE_TYPE;
-  read.permissions.who = "EVERYONE@";
+  res.delegation.read.permissions = nobodys_permissions();
+  return true;
+}
+
+/// How large the client may make the file before it asks the server again: what it writes into its
+/// cache shall find room here (RFC 8881 10.4.1). Other clients write too.
+xdr::nfs_space_limit4 space_limit(int fd) {
+  constexpr std::uint64_t kShare = 16;
+  xdr::nfs_space_limit4 out;
+  out.limitby = xdr::limit_by4::NFS_LIMIT_SIZE;
+  struct stat st;
+  struct statvfs fs;
+  if (::fstat(fd, &st) == 0 && ::fstatvfs(fd, &fs) == 0) {
+    out.filesize = static_cast<std::uint64_t>(st.st_size) + fs.f_bavail / kShare * fs.f_frsize;
+  }
+  return out;
+}
+
+bool take_write_lease(Compound& compound, CurrentHandle& file) {
+  const Delegations& delegations = compound.state().delegations;
+  if (file.object.file->path_is_data() &&
+      delegations.take_write_lease(file.object.file->path_fd())) {
+    return true;
+  }
+  return reopen_for_both(compound, file) &&
+         delegations.take_write_lease(file.object.file->path_fd());
+}
+
+bool give_write(Compound& compound, CurrentHandle& file, xdr::OPEN4resok& res) {
+  ServerState& state = compound.state();
+  if (!may_give(compound, file, Kind::kWrite) || !take_write_lease(compound, file)) return false;
+  const FileEntry& entry = *file.object.file;
+  std::uint64_t change = 0;
+  bool given = compound.server().change_counter.look(entry.path_fd(), entry.device(), entry.inode(),
+                                                     &file.object.attributes, &change) == 0;
+  DelegationNumber number = 0;
+  if (given) {
+    std::lock_guard lock(state.mutex);
+    Client* client = state.clients.find(compound.client_id());
+    given =
+        client != nullptr && state.delegations.may_give(client->id, file_key(entry), Kind::kWrite);
+    if (given) {
+      const Delegation& made =
+          state.delegations.give_write(client->id, FilePin::another(*file.object.file), change);
+      state.count_holds(*client);
+      number = made.number;
+      res.delegation.write.stateid = to_wire(state.delegations.table().stateid_of(made));
+    }
+  }
+  if (!given) {
+    state.delegations.drop_write_lease(entry.path_fd());
+    return false;
+  }
+  state.delegations.watch(number, entry.path_fd());
+  res.delegation.delegation_type = xdr::open_delegation_type4::OPEN_DELEGATE_WRITE;
+  res.delegation.write.space_limit = space_limit(entry.path_fd());
+  res.delegation.write.permissions = nobodys_permissions();
   return true;
 }
 
@@ -112,7 +222,8 @@ void say_why_not(const Compound& compound, const xdr::OPEN4args& args, xdr::OPEN
 
 bool offer_delegation(Compound& compound, const xdr::OPEN4args& args, CurrentHandle& file,
                       xdr::OPEN4resok& res) {
-  if (is_wanted(args) && give(compound, file, res)) return true;
+  const auto kind = wanted_kind(args);
+  if (kind && (kind == Kind::kWrite ? give_write : give_read)(compound, file, res)) return true;
   say_why_not(compound, args, res);
   return false;
 }

@@ -7,7 +7,7 @@
 
 namespace nfsrdma::nfs4 {
 
-/// After the open stands: gives the client a read delegation of `file` where that can be, and fills
+/// After the open stands: gives the client a delegation of `file` where that can be, and fills
 /// res.delegation, with the reason for none where the client asked. True: the attributes of `file`
 /// are from before the promise.
 bool offer_delegation(Compound& compound, const xdr::OPEN4args& args, CurrentHandle& file,

@@ -30,6 +30,8 @@ class FileEntry : public ListNode<FileEntry> {
   /// For *at() calls, fstat, and reopening through /proc/self/fd: O_PATH, or the descriptor with
   /// which the server created the file.
   int path_fd() const { return path_fd_.get(); }
+  /// Can path_fd() read and write?
+  bool path_is_data() const { return path_rights_ == (kRightRead | kRightWrite); }
   const FileHandle& handle() const { return handle_; }
   const HandleParts& parts() const { return parts_; }
   std::uint64_t device() const { return device_; }
@@ -41,6 +43,9 @@ class FileEntry : public ListNode<FileEntry> {
   /// There are UNSTABLE writes that no fsync has covered yet: the write descriptor must not be
   /// closed, or an error of the write-back could get lost.
   std::atomic<bool> unstable{false};
+  /// The client of NFSv4 that has a write delegation of the file, 0 for none. What others want of
+  /// its data has to wait: FileCall::may_use().
+  std::atomic<std::uint64_t> promised_to{0};
 
  private:
   friend class FdCache;

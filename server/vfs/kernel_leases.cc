@@ -67,18 +67,20 @@ void KernelLeases::serve() {
   if (signals_) loop_->remove(signals_.get(), *this);
 }
 
-UniqueFd KernelLeases::take_read(int path_fd) const {
+bool KernelLeases::take(int fd, int type) const {
   if (!signals_) {
     errno = ENOSYS;
-    return {};
+    return false;
   }
+  const f_owner_ex owner{F_OWNER_TID, tid_.load()};
+  return ::fcntl(fd, F_SETOWN_EX, &owner) == 0 && ::fcntl(fd, F_SETSIG, break_signal()) == 0 &&
+         ::fcntl(fd, F_SETLEASE, type) == 0;
+}
+
+UniqueFd KernelLeases::take_read(int path_fd) const {
   AsServer privileged;
   UniqueFd fd(reopen(path_fd, O_RDONLY));
-  if (!fd) return {};
-  const f_owner_ex owner{F_OWNER_TID, tid_.load()};
-  if (::fcntl(fd.get(), F_SETOWN_EX, &owner) != 0 ||
-      ::fcntl(fd.get(), F_SETSIG, break_signal()) != 0 ||
-      ::fcntl(fd.get(), F_SETLEASE, F_RDLCK) != 0) {
+  if (fd && !take(fd.get(), F_RDLCK)) {
     const int error = errno;
     fd.reset();
     errno = error;
@@ -86,15 +88,37 @@ UniqueFd KernelLeases::take_read(int path_fd) const {
   return fd;
 }
 
+bool KernelLeases::take_write(int fd) const {
+  AsServer privileged;
+  return take(fd, F_WRLCK);
+}
+
+void KernelLeases::drop_write(int fd) {
+  AsServer privileged;
+  ::fcntl(fd, F_SETLEASE, F_UNLCK);
+}
+
+/// While it is being broken, the kernel tells the type that it has to become.
+bool KernelLeases::is_broken(const Kept& lease) {
+  return ::fcntl(lease.fd, F_GETLEASE) != lease.type;
+}
+
 void KernelLeases::keep(Key key, UniqueFd lease) {
   const int fd = lease.get();
-  {
-    std::lock_guard lock(mutex_);
-    by_fd_[fd] = key;
-    kept_[key] = std::move(lease);
-  }
+  keep(key, Kept{fd, F_RDLCK, std::move(lease)});
+}
+
+void KernelLeases::keep(Key key, int write_lease) {
+  keep(key, Kept{write_lease, F_WRLCK, {}});
+}
+
+void KernelLeases::keep(Key key, Kept lease) {
+  const int fd = lease.fd;
+  std::lock_guard lock(mutex_);
+  by_fd_[fd] = key;
   // A break from before has been told to nobody.
-  if (::fcntl(fd, F_GETLEASE) != F_RDLCK) loop_->post([this, fd] { check(fd); });
+  if (is_broken(lease)) loop_->post([this, fd] { check(fd); });
+  kept_[key] = std::move(lease);
 }
 
 void KernelLeases::drop(Key key) {
@@ -102,8 +126,10 @@ void KernelLeases::drop(Key key) {
   std::lock_guard lock(mutex_);
   const auto found = kept_.find(key);
   if (found == kept_.end()) return;
-  by_fd_.erase(found->second.get());
-  closed = std::move(found->second);
+  Kept& lease = found->second;
+  by_fd_.erase(lease.fd);
+  if (!lease.owned) drop_write(lease.fd);
+  closed = std::move(lease.owned);
   kept_.erase(found);
 }
 
@@ -129,7 +155,7 @@ void KernelLeases::check(int fd) {
   {
     std::lock_guard lock(mutex_);
     const auto found = by_fd_.find(fd);
-    if (found == by_fd_.end() || ::fcntl(fd, F_GETLEASE) == F_RDLCK) return;
+    if (found == by_fd_.end() || !is_broken(kept_.at(found->second))) return;
     key = found->second;
   }
   on_break_(key);

@@ -47,8 +47,10 @@ class CallbackClient {
     EXPECT_TRUE(xdr::decode(decoder, out.args) && decoder.at_end());
     return out;
   }
-  /// The oldest call is answered: CB_SEQUENCE with NFS4_OK, its operation with `status`.
-  void answer(xdr::nfsstat4 status = xdr::nfsstat4::NFS4_OK) {
+  /// The oldest call is answered: CB_SEQUENCE with NFS4_OK, its operation with `status` and
+  /// `result`.
+  void answer(xdr::nfsstat4 status = xdr::nfsstat4::NFS4_OK,
+              const std::vector<std::byte>& result = {}) {
     BackwardCall& call = *calls().at(0);
     CallbackSeen<int> seen;
     past_header(call, &seen.sequence, &seen.operation);
@@ -61,6 +63,7 @@ class CallbackClient {
     add({seen.sequence.csa_sessionid.begin(), seen.sequence.csa_sessionid.end()});
     add(testing::words({seen.sequence.csa_sequenceid, seen.sequence.csa_slotid, 3, 3}));
     add(testing::words({static_cast<std::uint32_t>(seen.operation), word}));
+    add(result);
     complete(call, reply);
   }
   void complete(BackwardCall& call, const std::vector<std::byte>& reply) {

@@ -37,7 +37,8 @@ Stateid DelegationTable::stateid_of(const Delegation& delegation) const {
   return out;
 }
 
-bool DelegationTable::may_grant(ClientId client, const FileKey& file, TimePoint now) const {
+bool DelegationTable::may_grant(ClientId client, const FileKey& file, Delegation::Kind kind,
+                                TimePoint now) const {
   if (all_.size() >= limits_.all) return false;
   if (const auto its = by_client_.find(client); its != by_client_.end()) {
     if (its->second.live.size() >= limits_.per_client ||
@@ -49,20 +50,25 @@ bool DelegationTable::may_grant(ClientId client, const FileKey& file, TimePoint 
   if (wanted != wanted_by_others_.end() && now < wanted->second) return false;
   const auto held = by_file_.find(file);
   if (held == by_file_.end()) return true;
+  if (kind == Delegation::Kind::kWrite) return false;  // it stands alone
   for (const DelegationNumber number : held->second) {
     const Delegation& other = all_.at(number);
-    if (other.client == client || other.phase != Delegation::Phase::kHeld) return false;
+    if (other.client == client || other.kind == Delegation::Kind::kWrite ||
+        other.phase != Delegation::Phase::kHeld) {
+      return false;
+    }
   }
   return true;
 }
 
 const Delegation& DelegationTable::grant(ClientId client, const FileKey& file,
-                                         std::vector<std::byte> handle) {
+                                         Delegation::Kind kind, std::vector<std::byte> handle) {
   const DelegationNumber number = ++last_number_ | kMark;
   Delegation& made = all_[number];
   made.number = number;
   made.client = client;
   made.file = file;
+  made.kind = kind;
   made.handle = std::move(handle);
   by_file_[file].insert(number);
   by_client_[client].live.insert(number);
@@ -80,14 +86,14 @@ void DelegationTable::begin_recall(Delegation& delegation, TimePoint deadline) {
   wanted_by_others_[delegation.file] = deadline;
 }
 
-bool DelegationTable::recall(const FileKey& file, ClientId by, TimePoint deadline,
+bool DelegationTable::recall(const FileKey& file, ClientId by, Wanted wanted, TimePoint deadline,
                              std::vector<DelegationNumber>* fresh) {
   const auto held = by_file_.find(file);
   if (held == by_file_.end()) return false;
   bool any = false;
   for (const DelegationNumber number : held->second) {
     Delegation& delegation = all_.at(number);
-    if (delegation.client == by) continue;
+    if (!stops(delegation, by, wanted)) continue;
     any = true;
     if (delegation.phase != Delegation::Phase::kHeld) continue;
     begin_recall(delegation, deadline);
@@ -210,8 +216,10 @@ DelegationTable::Status DelegationTable::may_access(ClientId client, const State
                                                     const FileKey& file,
                                                     std::uint8_t access) const {
   if (const Status status = test(client, stateid); status != Status::kOk) return status;
-  if (all_.at(number_in(stateid)).file != file) return Status::kBadStateid;
-  return (access & kShareWrite) != 0 ? Status::kOpenMode : Status::kOk;
+  const Delegation& delegation = all_.at(number_in(stateid));
+  if (delegation.file != file) return Status::kBadStateid;
+  const bool reads_only = delegation.kind == Delegation::Kind::kRead;
+  return reads_only && (access & kShareWrite) != 0 ? Status::kOpenMode : Status::kOk;
 }
 
 std::vector<DelegationNumber> DelegationTable::end_client(ClientId client) {
@@ -231,14 +239,28 @@ bool DelegationTable::has_revoked(ClientId client, TimePoint now) const {
          now - its->second.last_revoked < kToldOfRevoked;
 }
 
-std::set<ClientId> DelegationTable::holders(const FileKey& file, ClientId by) const {
+std::set<ClientId> DelegationTable::holders(const FileKey& file, ClientId by, Wanted wanted) const {
   std::set<ClientId> out;
   const auto held = by_file_.find(file);
   if (held == by_file_.end()) return out;
   for (const DelegationNumber number : held->second) {
-    if (const ClientId client = all_.at(number).client; client != by) out.insert(client);
+    if (const Delegation& one = all_.at(number); stops(one, by, wanted)) out.insert(one.client);
   }
   return out;
+}
+
+bool DelegationTable::has_one(ClientId client, const FileKey& file) const {
+  const auto held = by_file_.find(file);
+  if (held == by_file_.end()) return false;
+  return std::any_of(held->second.begin(), held->second.end(),
+                     [&](DelegationNumber number) { return all_.at(number).client == client; });
+}
+
+const Delegation* DelegationTable::writer(const FileKey& file) const {
+  const auto held = by_file_.find(file);
+  if (held == by_file_.end()) return nullptr;
+  const Delegation& one = all_.at(*held->second.begin());  // the only one, if it is
+  return one.kind == Delegation::Kind::kWrite ? &one : nullptr;
 }
 
 DelegationTable::Held DelegationTable::held(ClientId client) const {

@@ -2,7 +2,7 @@
 // DelegationTable: which client has been promised that a file stays as it is, by stateid (RFC 8881
 // 10.4, 8.2, 18.6, 18.38, 18.48). The promise of a read delegation: nobody opens the file for
 // writing, and nobody changes its attributes or names, before the client has given it back, or was
-// given long enough for that.
+// given long enough for that. That of a write delegation: nobody else opens it at all.
 //
 // How clients are asked (CB_RECALL) and how local processes are kept out (leases of the kernel) is
 // for the caller; so are grace periods. Stateids share their form with those of OpenStates and
@@ -29,6 +29,8 @@ struct Delegation {
   DelegationNumber number = 0;
   ClientId client = 0;
   FileKey file;
+  enum class Kind : std::uint8_t { kRead, kWrite };
+  Kind kind = Kind::kRead;
   /// As the client knows the file: what CB_RECALL names.
   std::vector<std::byte> handle;
   enum class Phase : std::uint8_t {
@@ -56,15 +58,18 @@ class DelegationTable {
 
   /// Would grant() give one? Not to a client that has one of the file, and not before the deadline
   /// that the last recall of one of the file had, since others want it.
-  bool may_grant(ClientId client, const FileKey& file, TimePoint now) const;
+  bool may_grant(ClientId client, const FileKey& file, Delegation::Kind kind, TimePoint now) const;
   /// After may_grant().
-  const Delegation& grant(ClientId client, const FileKey& file, std::vector<std::byte> handle);
+  const Delegation& grant(ClientId client, const FileKey& file, Delegation::Kind kind,
+                          std::vector<std::byte> handle);
   Stateid stateid_of(const Delegation& delegation) const;
 
-  /// Somebody is about to change the file: `by` is its client, 0 for anybody else. True: others
-  /// were promised that nobody does. They are recalled, with `deadline`, and named in *fresh unless
-  /// they were before.
-  bool recall(const FileKey& file, ClientId by, TimePoint deadline,
+  /// What is in the way of whom: readers are stopped by write delegations alone.
+  enum class Wanted : std::uint8_t { kToRead, kToChange };
+  /// Somebody is about to use the file: `by` is its client, 0 for anybody else. True: others were
+  /// promised that nobody does. They are recalled, with `deadline`, and named in *fresh unless they
+  /// were before.
+  bool recall(const FileKey& file, ClientId by, Wanted wanted, TimePoint deadline,
               std::vector<DelegationNumber>* fresh);
   /// That one alone is. False: there is nothing to be recalled any more; what was recalled before
   /// has no later deadline than this one.
@@ -94,9 +99,13 @@ class DelegationTable {
   /// SEQ4_STATUS_RECALLABLE_STATE_REVOKED. Not for ever: a client that never knew of one, since the
   /// OPEN's reply was lost, will not free it.
   bool has_revoked(ClientId client, TimePoint now) const;
-  /// Clients other than `by` that were promised something of the file.
-  std::set<ClientId> holders(const FileKey& file, ClientId by) const;
+  /// Clients other than `by` whose promises are in the way.
+  std::set<ClientId> holders(const FileKey& file, ClientId by, Wanted wanted) const;
+  /// The write delegation of the file, held or recalled; null when there is none.
+  const Delegation* writer(const FileKey& file) const;
   bool has_file(const FileKey& file) const { return by_file_.contains(file); }
+  /// Held or recalled.
+  bool has_one(ClientId client, const FileKey& file) const;
   std::size_t holds(ClientId client) const;
   /// Held or recalled.
   std::size_t size() const { return live_; }
@@ -114,6 +123,10 @@ class DelegationTable {
     std::set<DelegationNumber> live, revoked;
     TimePoint last_revoked{};
   };
+  static bool stops(const Delegation& delegation, ClientId by, Wanted wanted) {
+    return delegation.client != by &&
+           (wanted == Wanted::kToChange || delegation.kind == Delegation::Kind::kWrite);
+  }
   Delegation* find(ClientId client, const Stateid& stateid, Status* status);
   void begin_recall(Delegation& delegation, TimePoint deadline);
   void leave_file(Delegation& delegation);

@@ -338,6 +338,13 @@ bool OpenStates::is_written(const FileKey& key) const {
   return false;
 }
 
+bool OpenStates::is_open_by_others(ClientId client, const FileKey& key) const {
+  const auto file = files_.find(key);
+  if (file == files_.end()) return false;
+  const auto& clients = file->second->clients;
+  return clients.size() > (clients.contains(client) ? 1 : 0);
+}
+
 // --- locks
 // ----------------------------------------------------------------------------------------
 

@@ -148,6 +148,8 @@ class OpenStates {
   const Limits& limits() const { return limits_; }
   /// Has anybody the file open for writing, or denied reading it?
   bool is_written(const FileKey& file) const;
+  /// Has another client than that the file open?
+  bool is_open_by_others(ClientId client, const FileKey& file) const;
   /// Has anybody the file open?
   bool is_open(const FileKey& file) const { return files_.contains(file); }
   bool empty() const { return opens_.empty() && locks_.empty() && files_.empty(); }

@@ -22,9 +22,9 @@ class DelegationsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     // Sessions made from now on have a back channel.
+    other_ = harness_.connect("other");  // gets none itself
     harness_.connection().max_backward = 1000;
     holder_ = harness_.connect("holder");
-    other_ = harness_.connect("other");
     harness_.session = other_;
     const Open4 made = harness_.open(harness_.root(), "file");
     ASSERT_EQ(made.status, NFS4_OK);

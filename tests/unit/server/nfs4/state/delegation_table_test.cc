@@ -12,20 +12,23 @@ namespace {
 using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
+using Kind = Delegation::Kind;
 using Status = DelegationTable::Status;
+using Wanted = DelegationTable::Wanted;
 
 constexpr ClientId kA = 1, kB = 2, kC = 3;
 const TimePoint kStart{std::chrono::hours(1)};
 
 class DelegationTableTest : public testing::Test {
  protected:
-  Stateid grant(ClientId client, const FileKey& file = "file") {
-    EXPECT_TRUE(table_.may_grant(client, file, now_));
-    return table_.stateid_of(table_.grant(client, file, {}));
+  Stateid grant(ClientId client, const FileKey& file = "file", Kind kind = Kind::kRead) {
+    EXPECT_TRUE(table_.may_grant(client, file, kind, now_));
+    return table_.stateid_of(table_.grant(client, file, kind, {}));
   }
-  std::vector<DelegationNumber> recall(ClientId by, const FileKey& file = "file") {
+  std::vector<DelegationNumber> recall(ClientId by, const FileKey& file = "file",
+                                       Wanted wanted = Wanted::kToChange) {
     std::vector<DelegationNumber> fresh;
-    in_the_way_ = table_.recall(file, by, now_ + seconds(40), &fresh);
+    in_the_way_ = table_.recall(file, by, wanted, now_ + seconds(40), &fresh);
     return fresh;
   }
   Status give_back(ClientId client, const Stateid& stateid, const FileKey& file = "file") {
@@ -37,6 +40,29 @@ class DelegationTableTest : public testing::Test {
   DelegationTable table_{7, {6, 3, 2}};
   bool in_the_way_ = false;
 };
+
+TEST_F(DelegationTableTest, AWriteDelegationStandsAlone) {
+  const Stateid one = grant(kA, "file", Kind::kWrite);
+  EXPECT_FALSE(table_.may_grant(kB, "file", Kind::kRead, now_));
+  EXPECT_FALSE(table_.may_grant(kA, "file", Kind::kRead, now_)) << "it has one";
+  EXPECT_EQ(table_.may_access(kA, one, "file", kShareRead | kShareWrite), Status::kOk);
+  EXPECT_EQ(table_.may_access(kB, one, "file", kShareRead), Status::kBadStateid);
+  ASSERT_NE(table_.writer("file"), nullptr);
+  EXPECT_EQ(table_.writer("file")->client, kA);
+  EXPECT_TRUE(table_.has_one(kA, "file"));
+  EXPECT_FALSE(table_.has_one(kB, "file"));
+  EXPECT_THAT(recall(kA, "file", Wanted::kToRead), IsEmpty()) << "its own";
+  EXPECT_FALSE(in_the_way_);
+  EXPECT_EQ(recall(kB, "file", Wanted::kToRead).size(), 1u);
+  EXPECT_TRUE(in_the_way_);
+  EXPECT_EQ(give_back(kA, one), Status::kOk);
+  EXPECT_EQ(table_.writer("file"), nullptr);
+
+  grant(kA, "read");
+  EXPECT_FALSE(table_.may_grant(kB, "read", Kind::kWrite, now_));
+  EXPECT_THAT(recall(kB, "read", Wanted::kToRead), IsEmpty()) << "readers are not in its way";
+  EXPECT_EQ(table_.writer("read"), nullptr);
+}
 
 TEST_F(DelegationTableTest, ItsStateidsAreItsOwn) {
   const Stateid one = grant(kA);
@@ -61,7 +87,7 @@ TEST_F(DelegationTableTest, ItsStateidsAreItsOwn) {
 TEST_F(DelegationTableTest, ReadersShareAFileAndWritersRecallAll) {
   const Stateid a = grant(kA), b = grant(kB);
   EXPECT_NE(a, b);
-  EXPECT_FALSE(table_.may_grant(kA, "file", now_)) << "it has one";
+  EXPECT_FALSE(table_.may_grant(kA, "file", Kind::kRead, now_)) << "it has one";
   EXPECT_EQ(table_.may_access(kA, a, "file", kShareRead), Status::kOk);
   EXPECT_EQ(table_.may_access(kA, a, "file", kShareWrite), Status::kOpenMode);
   EXPECT_EQ(table_.may_access(kA, a, "other", kShareRead), Status::kBadStateid);
@@ -70,7 +96,7 @@ TEST_F(DelegationTableTest, ReadersShareAFileAndWritersRecallAll) {
   EXPECT_TRUE(in_the_way_);
   EXPECT_THAT(recall(kC), IsEmpty()) << "both have been asked";
   EXPECT_TRUE(in_the_way_);
-  EXPECT_THAT(table_.holders("file", kA), ElementsAre(kB));
+  EXPECT_THAT(table_.holders("file", kA, Wanted::kToChange), ElementsAre(kB));
   EXPECT_EQ(give_back(kA, a, "other"), Status::kBadStateid);
   EXPECT_EQ(give_back(kA, a), Status::kOk);
   EXPECT_EQ(give_back(kA, a), Status::kBadStateid);
@@ -91,11 +117,11 @@ TEST_F(DelegationTableTest, OnesOwnAreNotInTheWay) {
 TEST_F(DelegationTableTest, WhatOthersWantIsNotGivenAgainSoon) {
   const Stateid a = grant(kA);
   recall(kB);
-  EXPECT_FALSE(table_.may_grant(kC, "file", now_)) << "while it is recalled";
+  EXPECT_FALSE(table_.may_grant(kC, "file", Kind::kRead, now_)) << "while it is recalled";
   give_back(kA, a);
-  EXPECT_FALSE(table_.may_grant(kC, "file", now_));
-  EXPECT_TRUE(table_.may_grant(kC, "another", now_));
-  EXPECT_TRUE(table_.may_grant(kC, "file", now_ + seconds(40)));
+  EXPECT_FALSE(table_.may_grant(kC, "file", Kind::kRead, now_));
+  EXPECT_TRUE(table_.may_grant(kC, "another", Kind::kRead, now_));
+  EXPECT_TRUE(table_.may_grant(kC, "file", Kind::kRead, now_ + seconds(40)));
 }
 
 TEST_F(DelegationTableTest, WhatIsNotGivenBackIsRevoked) {
@@ -146,18 +172,19 @@ TEST_F(DelegationTableTest, AClientThatEndsLeavesNothing) {
 TEST_F(DelegationTableTest, NoMoreThanThereMayBe) {
   for (const char* name : {"1", "2", "3"})
     grant(kA, name);
-  EXPECT_FALSE(table_.may_grant(kA, "4", now_)) << "the client's own limit";
+  EXPECT_FALSE(table_.may_grant(kA, "4", Kind::kRead, now_)) << "the client's own limit";
   for (const char* name : {"1", "2", "3"})
     grant(kB, name);
-  EXPECT_FALSE(table_.may_grant(kC, "4", now_)) << "that of all";
+  EXPECT_FALSE(table_.may_grant(kC, "4", Kind::kRead, now_)) << "that of all";
   // Who does not free what was revoked gets no more.
   recall(0, "1");
   recall(0, "2");
   table_.revoke_due(now_ + seconds(40));
-  EXPECT_FALSE(table_.may_grant(kA, "4", now_));
-  EXPECT_FALSE(table_.may_grant(kC, "4", now_)) << "what is revoked counts until it is freed";
+  EXPECT_FALSE(table_.may_grant(kA, "4", Kind::kRead, now_));
+  EXPECT_FALSE(table_.may_grant(kC, "4", Kind::kRead, now_))
+      << "what is revoked counts until it is freed";
   table_.end_client(kA);
-  EXPECT_TRUE(table_.may_grant(kC, "4", now_));
+  EXPECT_TRUE(table_.may_grant(kC, "4", Kind::kRead, now_));
 }
 
 /// Random steps against a list of what every client has; counts and questions agree after each.
@@ -165,6 +192,7 @@ TEST_F(DelegationTableTest, AgreesWithAPlainModelAtRandom) {
   struct Held {
     ClientId client;
     FileKey file;
+    Kind kind;
     Stateid stateid;
     Delegation::Phase phase;
     TimePoint deadline;
@@ -181,33 +209,39 @@ TEST_F(DelegationTableTest, AgreesWithAPlainModelAtRandom) {
       switch (pick(6)) {
         case 0:
         case 1:
-          if (table.may_grant(client, file, now)) {
+          if (const Kind kind = pick(3) == 0 ? Kind::kWrite : Kind::kRead;
+              table.may_grant(client, file, kind, now)) {
             for (const Held& held : model) {
               const bool live = held.phase != Delegation::Phase::kRevoked;
               ASSERT_FALSE(live && held.file == file && held.client == client);
               ASSERT_FALSE(held.file == file && held.phase == Delegation::Phase::kRecalled);
+              const bool alone = kind == Kind::kWrite || held.kind == Kind::kWrite;
+              ASSERT_FALSE(live && held.file == file && alone);
             }
             model.push_back({client,
                              file,
-                             table.stateid_of(table.grant(client, file, {})),
+                             kind,
+                             table.stateid_of(table.grant(client, file, kind, {})),
                              Delegation::Phase::kHeld,
                              {}});
           }
           break;
         case 2: {
+          const Wanted wanted = pick(2) == 0 ? Wanted::kToRead : Wanted::kToChange;
           std::vector<DelegationNumber> fresh;
           std::size_t expected = 0;
           bool any = false;
           for (Held& held : model) {
             if (held.file != file || held.client == client) continue;
             if (held.phase == Delegation::Phase::kRevoked) continue;
+            if (wanted == Wanted::kToRead && held.kind == Kind::kRead) continue;
             any = true;
             if (held.phase == Delegation::Phase::kRecalled) continue;
             held.phase = Delegation::Phase::kRecalled;
             held.deadline = now + seconds(5);
             ++expected;
           }
-          ASSERT_EQ(table.recall(file, client, now + seconds(5), &fresh), any);
+          ASSERT_EQ(table.recall(file, client, wanted, now + seconds(5), &fresh), any);
           ASSERT_EQ(fresh.size(), expected);
           break;
         }
