@@ -82,6 +82,23 @@ void visit(A& ar, V& v) {
   ar("mu_umask", v.mu_umask);
 }
 
+/// RFC 9754 6: which arguments of OPEN the server knows, by the numbers of their values.
+struct open_arguments4 {
+  bitmap4 oa_share_access{};
+  bitmap4 oa_share_deny{};
+  bitmap4 oa_share_access_want{};
+  bitmap4 oa_open_claim{};
+  bitmap4 oa_create_mode{};
+};
+template <typename A, Is<open_arguments4> V>
+void visit(A& ar, V& v) {
+  ar("oa_share_access", v.oa_share_access);
+  ar("oa_share_deny", v.oa_share_deny);
+  ar("oa_share_access_want", v.oa_share_access_want);
+  ar("oa_open_claim", v.oa_open_claim);
+  ar("oa_create_mode", v.oa_create_mode);
+}
+
 struct fs4_status {
   bool fss_absent = false;
   fs4_status_type fss_type = fs4_status_type::STATUS4_FIXED;

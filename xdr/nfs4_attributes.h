@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NFS version 4: attributes by number, and their values (RFC 7531, 5662, 7863; 8275 has mode_umask,
-// 8276 xattr_support).
+// 8276 xattr_support, 9754 open_arguments).
 //
 // On the wire attributes are a mask and an opaque with the values in the order of their numbers. A
 // value whose number is not known cannot even be skipped, so a request stays a fattr4 until
@@ -43,7 +43,8 @@ namespace nfsrdma::xdr {
   X(FATTR4_RETENTEVT_GET, 71) X(FATTR4_RETENTEVT_SET, 72) X(FATTR4_RETENTION_HOLD, 73) \
   X(FATTR4_MODE_SET_MASKED, 74) X(FATTR4_SUPPATTR_EXCLCREAT, 75) X(FATTR4_FS_CHARSET_CAP, 76) \
   X(FATTR4_CLONE_BLKSIZE, 77) X(FATTR4_SPACE_FREED, 78) X(FATTR4_CHANGE_ATTR_TYPE, 79) \
-  X(FATTR4_SEC_LABEL, 80) X(FATTR4_MODE_UMASK, 81) X(FATTR4_XATTR_SUPPORT, 82)
+  X(FATTR4_SEC_LABEL, 80) X(FATTR4_MODE_UMASK, 81) X(FATTR4_XATTR_SUPPORT, 82) \
+  X(FATTR4_OPEN_ARGUMENTS, 86)
 // clang-format on
 NFSRDMA_XDR_ENUM(fattr4_number, FATTR4_NUMBERS)
 #undef FATTR4_NUMBERS
@@ -126,7 +127,8 @@ NFSRDMA_XDR_ENUM(fattr4_number, FATTR4_NUMBERS)
   X(FATTR4_CHANGE_ATTR_TYPE, change_attr_type4, change_attr_type) \
   X(FATTR4_SEC_LABEL, sec_label4, sec_label) \
   X(FATTR4_MODE_UMASK, mode_umask4, mode_umask) \
-  X(FATTR4_XATTR_SUPPORT, bool, xattr_support)
+  X(FATTR4_XATTR_SUPPORT, bool, xattr_support) \
+  X(FATTR4_OPEN_ARGUMENTS, open_arguments4, open_arguments)
 // clang-format on
 
 /// Attributes and their values; encodes and decodes as a fattr4 does. A field counts when its bit

@@ -14,6 +14,7 @@
 #include "server/files/posix_acl.h"
 #include "server/nfs4/acl_attribute.h"
 #include "server/nfs4/locations_attribute.h"
+#include "server/nfs4/open_arguments.h"
 #include "server/vfs/proc_path.h"
 
 namespace nfsrdma::nfs4 {
@@ -84,7 +85,7 @@ constexpr bitmap4 kSupported1 =
     bitmap4::of({FATTR4_MODE_SET_MASKED, FATTR4_SUPPATTR_EXCLCREAT, FATTR4_FS_CHARSET_CAP});
 constexpr bitmap4 kSupported2 =
     kSupported1 | bitmap4::of({FATTR4_CLONE_BLKSIZE, FATTR4_CHANGE_ATTR_TYPE, FATTR4_MODE_UMASK,
-                               FATTR4_XATTR_SUPPORT});
+                               FATTR4_XATTR_SUPPORT, FATTR4_OPEN_ARGUMENTS});
 static_assert(kSupported2.without(xdr::kFileAttributes4).empty());
 
 constexpr bitmap4 kSetOnly = bitmap4::of(
@@ -448,6 +449,7 @@ int fill_attributes(const AttributeFacts& facts, const xdr::bitmap4& requested, 
   }
   if (intersect(mask, kAclSupport)) fill_acl_support(facts, out);
   if (mask.has(FATTR4_XATTR_SUPPORT)) out->xattr_support = has_user_xattrs(facts.path_fd);
+  if (mask.has(FATTR4_OPEN_ARGUMENTS)) out->open_arguments = open_arguments();
   if (mask.has(FATTR4_FS_LOCATIONS)) {
     out->fs_locations = encode_locations(facts.fs_root, facts.locations, scratch.locations);
   }

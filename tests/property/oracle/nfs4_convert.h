@@ -56,6 +56,8 @@ ORACLE_BEGIN(fs_locations4) ORACLE_FIELD(fs_root) ORACLE_ARRAY(locations) ORACLE
 ORACLE_2(change_policy4, cp_major, cp_minor)
 ORACLE_2(mode_masked4, mm_value_to_set, mm_mask_bits)
 ORACLE_2(mode_umask4, mu_mode, mu_umask)
+ORACLE_5(open_arguments4, oa_share_access, oa_share_deny, oa_share_access_want, oa_open_claim,
+         oa_create_mode)
 ORACLE_6(fs4_status, fss_absent, fss_type, fss_source, fss_current, fss_age, fss_version)
 ORACLE_2(labelformat_spec4, lfs_lfs, lfs_pi)
 ORACLE_BEGIN(sec_label4) ORACLE_FIELD(slai_lfs) ORACLE_OPAQUE(slai_data, from.slai_data) ORACLE_END

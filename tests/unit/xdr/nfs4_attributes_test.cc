@@ -175,6 +175,7 @@ TEST(Nfs4Attributes, NumbersHaveTheNamesOfTheRfcs) {
   EXPECT_EQ(enum_name(static_cast<fattr4_number>(55)), "FATTR4_MOUNTED_ON_FILEID");
   EXPECT_EQ(enum_name(static_cast<fattr4_number>(75)), "FATTR4_SUPPATTR_EXCLCREAT");
   EXPECT_EQ(enum_name(static_cast<fattr4_number>(82)), "FATTR4_XATTR_SUPPORT");
+  EXPECT_EQ(enum_name(static_cast<fattr4_number>(86)), "FATTR4_OPEN_ARGUMENTS");
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ TEST(SupportedAttributes, HaveAllThatAreRequired) {
 }
 
 TEST(SupportedAttributes, AreOnlyThoseOfTheMinorVersion) {
-  constexpr std::uint32_t kLast[] = {55, 76, 82};  // RFC 7531, 5662, 8276
+  constexpr std::uint32_t kLast[] = {55, 76, 86};  // RFC 7531, 5662, 9754
   for (std::uint32_t minor = 0; minor <= 2; ++minor) {
     supported_attributes(minor).for_each(
         [&](std::uint32_t number) { EXPECT_LE(number, kLast[minor]) << minor; });
@@ -138,6 +138,16 @@ TEST(SupportedAttributes, AreOnlyThoseOfTheMinorVersion) {
   EXPECT_TRUE(supported_attributes(2).has(FATTR4_CHANGE_ATTR_TYPE));
   EXPECT_TRUE(supported_attributes(0).has(FATTR4_ACL));
   EXPECT_FALSE(supported_attributes(2).has(FATTR4_DACL));
+}
+
+TEST_F(AttributesTest, WhatOpenTakesIsSaid) {
+  const FileAttributes4 out = fill(bitmap4::of({FATTR4_OPEN_ARGUMENTS}));
+  EXPECT_TRUE(out.open_arguments.oa_open_claim.has(xdr::open_claim_type4::CLAIM_FH));
+  EXPECT_FALSE(out.open_arguments.oa_open_claim.has(xdr::open_claim_type4::CLAIM_DELEGATE_PREV));
+  EXPECT_TRUE(out.open_arguments.oa_share_access_want.has(3)) << "any delegation";
+  EXPECT_EQ(out.open_arguments.oa_share_access, bitmap4::of({1, 2, 3}));
+  EXPECT_EQ(out.open_arguments.oa_share_deny, bitmap4::of({0, 1, 2, 3}));
+  EXPECT_EQ(out.open_arguments.oa_create_mode, bitmap4::of({0, 1, 2, 3}));
 }
 
 TEST(SupportedAttributes, SetOnlyOnesCannotBeAskedFor) {
