@@ -70,6 +70,12 @@ std::uint64_t fingerprint_of(const Request& request, const xdr::Decoder& args) {
          (std::uint64_t{request.credentials.uid} << 32 | request.credentials.gid);
 }
 
+/// GETATTR and its kind say of an absent file system where it is (RFC 8881 11.4.2).
+bool knows_absent(xdr::nfs_opnum4 number) {
+  return number == xdr::nfs_opnum4::OP_GETATTR || number == xdr::nfs_opnum4::OP_VERIFY ||
+         number == xdr::nfs_opnum4::OP_NVERIFY;
+}
+
 std::size_t payload_bytes(const xdr::Encoder& result) {
   std::size_t bytes = 0;
   for (const xdr::PayloadReference& payload : result.payloads())
@@ -205,7 +211,7 @@ bool Compound::step() {
 nfsstat4 Compound::prepare(const Operation& operation) {
   if (operation.needs_handle && !current.is_set()) return NFS4ERR_NOFILEHANDLE;
   if (operation.needs_saved_handle && !saved.is_set()) return NFS4ERR_NOFILEHANDLE;
-  if (current.absent && operation.needs_handle && operation.number != xdr::nfs_opnum4::OP_GETATTR) {
+  if (current.absent && operation.needs_handle && !knows_absent(operation.number)) {
     return NFS4ERR_MOVED;
   }
   const bool waits =

@@ -20,8 +20,8 @@ struct CurrentHandle {
   /// object.attributes are those of now, as far as this COMPOUND can know.
   bool fresh = false;
   std::uint64_t node = 0;  // kPseudo: which one
-  /// kObject of an absent file system (RFC 8881 11.4): GETATTR tells where it went, all else is
-  /// NFS4ERR_MOVED. `object` may be empty.
+  /// kObject of an absent file system (RFC 8881 11.4): GETATTR tells where it went, VERIFY and
+  /// NVERIFY compare that, all else is NFS4ERR_MOVED. `object` may be empty.
   bool absent = false;
 
   bool is_set() const { return kind != Kind::kNone; }

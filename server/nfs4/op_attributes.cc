@@ -88,8 +88,9 @@ bool is_root_of(const MountPoint& mount, const FileEntry& file) {
 /// Of an object that went elsewhere (RFC 7530 8.3.1, RFC 8881 11.4.2), if there ever was one here.
 nfsstat4 absent_facts(Compound& compound, FileCall& call, const CurrentHandle& handle,
                       const bitmap4& mask, AttributeFacts* out) {
-  if (!mask.without(kAbsentAttributes).empty()) {
-    if (!mask.has(FATTR4_RDATTR_ERROR) && !mask.has(FATTR4_FS_LOCATIONS)) return NFS4ERR_MOVED;
+  // Who asks where it is needs no error beside that.
+  if (!mask.without(kAbsentAttributes).empty() && !mask.has(FATTR4_FS_LOCATIONS)) {
+    if (!mask.has(FATTR4_RDATTR_ERROR)) return NFS4ERR_MOVED;
     out->rdattr_error = NFS4ERR_MOVED;
   }
   const std::uint64_t id = call.exported().id;
@@ -199,6 +200,11 @@ namespace {
 
 /// NFS4ERR_SAME, NFS4ERR_NOT_SAME or what kept it from comparing.
 nfsstat4 compare(Compound& compound, const xdr::fattr4& theirs) {
+  // Stricter than GETATTR, which leaves out what there is not (RFC 8881 11.4.2).
+  if (compound.current.absent && (!theirs.attrmask.has(FATTR4_FS_LOCATIONS) ||
+                                  !theirs.attrmask.without(kAbsentAttributes).empty())) {
+    return NFS4ERR_MOVED;
+  }
   FileCall call(compound.server(), compound.request());
   AttributeFacts facts;
   if (const nfsstat4 status = facts_of(compound, call, compound.current, theirs.attrmask, &facts);

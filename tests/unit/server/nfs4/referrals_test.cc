@@ -80,13 +80,16 @@ TEST_F(Referrals, GetattrKnowsOfFourAttributes) {
   EXPECT_EQ(got.values.rdattr_error, NFS4_OK);
   EXPECT_EQ(got.values.mounted_on_fileid, inode("away"));
   EXPECT_EQ(attributes(way_to("away"), bitmap4::of({FATTR4_FSID})).status, NFS4_OK);
-  // Of more, either what there is, or nothing.
+  // Of more, either what there is, or nothing; whether the rest has moved is to be seen from where.
   const bitmap4 more = bitmap4::of({FATTR4_FSID, FATTR4_TYPE, FATTR4_FILEID});
   EXPECT_EQ(attributes(way_to("away"), more).status, NFS4ERR_MOVED);
   const Attributes4 with = attributes(way_to("away"), more | known);
   ASSERT_EQ(with.status, NFS4_OK);
   EXPECT_EQ(with.values.attrmask, known);
-  EXPECT_EQ(with.values.rdattr_error, NFS4ERR_MOVED);
+  EXPECT_EQ(with.values.rdattr_error, NFS4_OK);
+  const Attributes4 without = attributes(way_to("away"), more | bitmap4::of({FATTR4_RDATTR_ERROR}));
+  ASSERT_EQ(without.status, NFS4_OK);
+  EXPECT_EQ(without.values.rdattr_error, NFS4ERR_MOVED);
 }
 
 TEST_F(Referrals, ItsFsidIsNobodyElses) {
@@ -109,6 +112,10 @@ TEST_F(Referrals, ReaddirShowsTheEntry) {
   EXPECT_TRUE(away.has(FATTR4_FSID));
   EXPECT_EQ(listed.at("here").values.rdattr_error, NFS4_OK);
   EXPECT_TRUE(listed.at("here").has(FATTR4_TYPE));
+  // Who asks where it is gets no error beside that (RFC 8881 11.4.3).
+  const auto with = list(way_to(""), wanted | kLocations);
+  EXPECT_EQ(with.at("away").values.rdattr_error, NFS4_OK);
+  EXPECT_TRUE(with.at("away").has(FATTR4_FS_LOCATIONS));
 }
 
 TEST_F(Referrals, ReaddirWithoutRdattrErrorFails) {
@@ -192,6 +199,37 @@ TEST_F(Referrals, LocationsCanBeVerifiedAndNotSet) {
   xdr::SETATTR4args set;
   set.obj_attributes = ours;
   EXPECT_EQ(nfs.run(way_to("here").add<OP_SETATTR>(set)).status, NFS4ERR_INVAL);
+}
+
+/// RFC 8881 11.4.2: VERIFY and NVERIFY are for fs_locations, with what else an absent file system
+/// has.
+TEST_F(Referrals, LocationsOfWhatIsElsewhereCanBeVerified) {
+  const auto ours = [&](const bitmap4& asked) { return attributes(way_to("away"), asked); };
+  const auto as_fattr = [](const Attributes4& from) {
+    return xdr::fattr4{from.values.attrmask, *from.bytes};
+  };
+  const auto run = [&](const xdr::fattr4& given, bool negated) {
+    return negated ? nfs.run(way_to("away").add<OP_NVERIFY>({given})).status
+                   : nfs.run(way_to("away").add<OP_VERIFY>({given})).status;
+  };
+  for (const bitmap4& asked :
+       {kLocations, bitmap4::of({FATTR4_FS_LOCATIONS, FATTR4_FSID, FATTR4_MOUNTED_ON_FILEID})}) {
+    const Attributes4 got = ours(asked);
+    ASSERT_EQ(got.status, NFS4_OK);
+    EXPECT_EQ(run(as_fattr(got), false), NFS4_OK);
+    EXPECT_EQ(run(as_fattr(got), true), NFS4ERR_SAME);
+    const Attributes4 others = attributes(way_to("here"), asked);
+    EXPECT_EQ(run(as_fattr(others), false), NFS4ERR_NOT_SAME);
+    EXPECT_EQ(run(as_fattr(others), true), NFS4_OK);
+  }
+  // Without fs_locations, or with what is not there, it has moved.
+  const Attributes4 fsid = ours(bitmap4::of({FATTR4_FSID}));
+  EXPECT_EQ(run(as_fattr(fsid), false), NFS4ERR_MOVED);
+  EXPECT_EQ(run(as_fattr(fsid), true), NFS4ERR_MOVED);
+  const Attributes4 more =
+      attributes(way_to("here"), bitmap4::of({FATTR4_FS_LOCATIONS, FATTR4_TYPE}));
+  EXPECT_EQ(run(as_fattr(more), false), NFS4ERR_MOVED);
+  EXPECT_EQ(run(as_fattr(more), true), NFS4ERR_MOVED);
 }
 
 TEST_F(Referrals, LongLocationsFindRoom) {
