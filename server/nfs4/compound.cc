@@ -480,6 +480,12 @@ void Compound::act_for(const Stateid& stateid) {
   if (Client* its = all.clients.find(client_id_)) all.clients.renew(*its, all.now());
 }
 
+nfsstat4 Compound::settle_first() {
+  if (!state().must_settle()) return NFS4_OK;
+  if (!may_block()) return retry(Outcome::kWouldBlock);
+  return state().settle().ok() ? NFS4_OK : NFS4ERR_DELAY;
+}
+
 nfsstat4 Compound::may_access(const xdr::stateid4& wire, std::uint8_t access,
                               const CurrentHandle& handle) {
   const Stateid stateid = real(wire, &handle == &saved ? saved_stateid : current_stateid);

@@ -107,6 +107,11 @@ class Compound final : public Progress {
   /// renewed. Nothing in later ones.
   void act_for(const Stateid& stateid);
   OpenStates::Asker asker() const { return {client_id_, minor_version_}; }
+  /// Before new state is given: that others have lost theirs is on stable storage, and that the
+  /// grace period is over, so that after a restart nobody reclaims what is somebody else's by then
+  /// (RFC 8881 8.4.3). NFS4_OK; or to be returned, NFS4ERR_DELAY or a retry() where it may block.
+  /// Without the state's mutex.
+  xdr::nfsstat4 settle_first();
   /// READ, WRITE, SETATTR of the size: may the stateid do `access` (kShareRead, kShareWrite) to the
   /// file of `handle` (current or saved)? Takes the state's lock.
   xdr::nfsstat4 may_access(const xdr::stateid4& stateid, std::uint8_t access,

@@ -128,9 +128,7 @@ nfsstat4 check_grace(Opening& opening) {
     std::lock_guard lock(state.mutex);
     if (Client* client = state.clients.find(compound.client_id())) client->recorded = true;
   }
-  if (!state.must_settle()) return NFS4_OK;
-  if (!compound.may_block()) return compound.retry(Outcome::kWouldBlock);
-  return state.settle().ok() ? NFS4_OK : NFS4ERR_DELAY;
+  return compound.settle_first();
 }
 
 nfsstat4 to_new_file(Opening& opening, const Resolved& directory, NewFile* wanted,
@@ -245,7 +243,7 @@ nfsstat4 enter_state(Opening& opening) {
   ServerState& state = compound.state();
   const FileEntry& file = *opening.file.object.file;
   const FileKey key = file_key(file);
-  std::lock_guard lock(state.mutex);
+  std::unique_lock lock(state.mutex);
   Client* client = state.clients.find(compound.client_id());
   if (client == nullptr) return NFS4ERR_EXPIRED;
   state.clients.renew(*client, state.now());  // who asks is not gone, however long it took
@@ -265,10 +263,13 @@ nfsstat4 enter_state(Opening& opening) {
   if (state.delegations.recall(key, own, disturbs ? Wanted::kToChange : Wanted::kToRead)) {
     return NFS4ERR_DELAY;
   }
-  auto answer = state.opens.open(compound.asker(), opening.owner, key, opening.share);
+  const auto answer = state.opens.open(compound.asker(), opening.owner, key, opening.share);
   if (answer.status == OpenStates::Status::kShareDenied &&
       state.end_expired(state.opens.in_the_way(compound.asker(), key, opening.share))) {
-    answer = state.opens.open(compound.asker(), opening.owner, key, opening.share);
+    // That they lost it is written down before it is anybody else's.
+    lock.unlock();
+    const nfsstat4 settled = compound.settle_first();
+    return settled == NFS4_OK ? enter_state(opening) : settled;
   }
   if (answer.status != OpenStates::Status::kOk) {
     return status_of(answer.status, compound.minor_version());

@@ -162,5 +162,23 @@ TEST_F(Reclaim, AnExpiredClientGivesWayAndMayNotReclaim) {
   EXPECT_EQ(claim(first, file.handle).status, NFS4ERR_RECLAIM_BAD);
 }
 
+TEST_F(Reclaim, WhoseOpenGaveWayMayNotReclaimEither) {
+  xdr::OPEN4args args;
+  args.share_access = xdr::OPEN4_SHARE_ACCESS_READ;
+  args.share_deny = xdr::OPEN4_SHARE_DENY_BOTH;
+  args.claim.claim = xdr::open_claim_type4::CLAIM_FH;
+  const FileHandle file = nfs_.open(nfs_.root(), "file").handle;
+  nfs_.session = nfs_.connect("second");
+  nfs_.clock.move(std::chrono::seconds(60));
+  args.owner = {nfs_.session.client, as_bytes(std::string_view("owner"))};
+  const Operations4 take = Operations4().putfh(file).add<OP_OPEN>(args);
+  EXPECT_EQ(nfs_.run(take).status, NFS4ERR_SHARE_DENIED);
+  nfs_.clock.move(std::chrono::seconds(40));
+  EXPECT_EQ(nfs_.run(take).status, NFS4_OK);
+  nfs_.restart();
+  Session4 first = come_back("first");
+  EXPECT_EQ(claim(first, file).status, NFS4ERR_RECLAIM_BAD);
+}
+
 }  // namespace
 }  // namespace nfsrdma::test
