@@ -100,6 +100,7 @@ Result<void> NfsServer::make_parts(std::string* why) {
     state.wtmax = context_->wtmax();
     state.limits = nfs4::Limits::of(config, nfs4::descriptor_limit());
     state.domain = nfs4::system_idmap_domain();
+    state.mirror_locks = config.nfs4_local_locks;
     context_->serve_nfs4(nfs4::ServerState::create(state, why));
     if (context_->nfs4 == nullptr) return Error{Errc::kInvalid, 0, "NFSv4 client records"};
   }

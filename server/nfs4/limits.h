@@ -22,7 +22,7 @@ struct Limits {
   std::size_t owners = 0;  // of a client of minor version 0
 
   /// As configured, and within what `descriptors`, the process' limit of them, lets be: an open
-  /// file costs up to three, a delegation one more.
+  /// file costs up to three, its locks one more, and so does a delegation.
   static Limits of(const Config& config, std::size_t descriptors);
 };
 

@@ -31,9 +31,10 @@ class NotifyLock final : public Callback {
 
 }  // namespace
 
-void LockNotifier::unlocked(const FileKey& file) {
+void LockNotifier::unlocked(const FileKey& file, const ByteRange& range) {
   if (waits_.empty()) return;
   std::vector<LockWait> free = waits_.take(file, [&](const LockWait& wait) {
+    if (!wait.range.overlaps(range)) return false;
     const OpenStates::Asker asker{wait.client, 1};
     return !state_.opens.test_lock(asker, wait.owner, file, wait.kind, wait.range);
   });

@@ -16,8 +16,8 @@ class LockNotifier {
   explicit LockNotifier(ServerState& state) : state_(state), waits_(LockWaits::Limits{}) {}
 
   LockWaits& waits() { return waits_; }
-  /// Of that file, a lock was let go of.
-  void unlocked(const FileKey& file);
+  /// Of that file, locks were let go of, in that range.
+  void unlocked(const FileKey& file, const ByteRange& range = {0, UINT64_MAX});
 
  private:
   ServerState& state_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // LOCK, LOCKT, LOCKU (RFC 8881 18.10 to 18.12, RFC 7530 16.10 to 16.12). Nobody waits here: clients
 // ask again. The -W kinds of locks say that they will; those who can be called are told when it is
-// worth it (lock_notifier.h).
+// worth it (lock_notifier.h). Processes of this machine hold locks too (lock_mirror.h).
 #include <cstring>
 
 #include "server/nfs4/data_file.h"
@@ -46,6 +46,11 @@ xdr::LOCK4denied denied(Compound& compound, const OpenStates::Holder& holder) {
   return out;
 }
 
+/// A process of this machine has it, which is no client and has no owner that one could know.
+xdr::LOCK4denied denied(Compound& compound, const LockMirror::Holder& holder) {
+  return denied(compound, {{0, holder.range, holder.kind}, 0, holder.who});
+}
+
 /// What a request for a lock names, and that the current handle can be locked.
 struct Wanted {
   LockKind kind{};
@@ -79,15 +84,24 @@ nfsstat4 check_grace(Compound& compound, bool reclaim) {
                        : state.grace.make_new(client->owner.id, client->has_sessions, state.now()));
 }
 
-OpenStates::Answer try_lock(Compound& compound, const xdr::LOCK4args& args, const Wanted& wanted,
-                            std::optional<OpenStates::Holder>* holder) {
+/// A LOCK goes in two steps: may the client have the lock, as far as other clients are concerned,
+/// and then, when this machine's processes have none against it, it gets it.
+enum class Step : std::uint8_t { kAsk, kEnter };
+
+OpenStates::Answer take_step(Compound& compound, const xdr::LOCK4args& args, const Wanted& wanted,
+                             Step step, std::optional<OpenStates::Holder>* holder) {
   OpenStates& opens = compound.state().opens;
+  const OpenStates::Asker asker = compound.asker();
   const Stateid stateid = compound.real(stateid_of(args));
-  if (!args.locker.new_lock_owner) {
-    return opens.lock(compound.asker(), stateid, wanted.kind, wanted.range, holder);
+  const bool first = args.locker.new_lock_owner;
+  const std::string owner =
+      first ? text_of(args.locker.open_owner.lock_owner.owner) : std::string();
+  if (step == Step::kAsk) {
+    return {opens.may_lock(asker, stateid, first ? &owner : nullptr, wanted.kind, wanted.range,
+                           holder)};
   }
-  return opens.lock(compound.asker(), stateid, text_of(args.locker.open_owner.lock_owner.owner),
-                    wanted.kind, wanted.range, holder);
+  return first ? opens.lock(asker, stateid, owner, wanted.kind, wanted.range, holder)
+               : opens.lock(asker, stateid, wanted.kind, wanted.range, holder);
 }
 
 std::string lock_owner_of(Compound& compound, const xdr::LOCK4args& args) {
@@ -133,14 +147,9 @@ void begin_sequence(Compound& compound, const xdr::open_to_lock_owner4& first) {
   if (owner != nullptr && !owner->running) owner->sequence.start(first.lock_seqid);
 }
 
-}  // namespace
-
-nfsstat4 lock(Compound& compound, const xdr::LOCK4args& args, xdr::LOCK4res& res) {
-  Wanted wanted;
-  if (const nfsstat4 bad = check(compound, args.locktype, args.offset, args.length, &wanted);
-      bad != NFS4_OK) {
-    return bad;
-  }
+/// One step of a LOCK. NFS4_OK to kEnter: it is done.
+nfsstat4 lock_step(Compound& compound, const xdr::LOCK4args& args, const Wanted& wanted, Step step,
+                   xdr::LOCK4res& res) {
   ServerState& state = compound.state();
   std::lock_guard guard(state.mutex);
   const Stateid stateid = compound.real(stateid_of(args));
@@ -156,31 +165,59 @@ nfsstat4 lock(Compound& compound, const xdr::LOCK4args& args, xdr::LOCK4res& res
   }
   if (const nfsstat4 bad = check_grace(compound, args.reclaim); bad != NFS4_OK) return bad;
   std::optional<OpenStates::Holder> holder;
-  auto answer = try_lock(compound, args, wanted, &holder);
+  auto answer = take_step(compound, args, wanted, step, &holder);
   // A client that is gone does not keep others out.
   while (answer.status == OpenStates::Status::kDenied && state.end_expired({holder->client}))
-    answer = try_lock(compound, args, wanted, &holder);
+    answer = take_step(compound, args, wanted, step, &holder);
   const bool refused = answer.status == OpenStates::Status::kDenied;
   if (refused) res.denied = denied(compound, *holder);
-  if (refused || answer.status == OpenStates::Status::kOk)
-    note_wait(compound, args, wanted, refused);
-  if (answer.status != OpenStates::Status::kOk) {
-    return status_of(answer.status, compound.minor_version());
-  }
+  const bool entered = step == Step::kEnter && answer.status == OpenStates::Status::kOk;
+  if (refused || entered) note_wait(compound, args, wanted, refused);
+  // What was taken for it may be more than it has now: it failed, or had more before.
+  if (step == Step::kEnter) state.lock_mirror.note_ended(file, wanted.range);
+  if (!entered) return status_of(answer.status, compound.minor_version());
   if (args.locker.new_lock_owner) begin_sequence(compound, args.locker.open_owner);
-  state.lock_notifier.unlocked(file);  // a lock for writing may have become one for reading
+  // A lock for writing may have become one for reading.
+  state.lock_notifier.unlocked(file, wanted.range);
   state.count_holds(*state.clients.find(compound.client_id()));
   res.resok4.lock_stateid = to_wire(answer.stateid);
   compound.current_stateid = answer.stateid;
   return NFS4_OK;
 }
 
-nfsstat4 lockt(Compound& compound, const xdr::LOCKT4args& args, xdr::LOCKT4res& res) {
-  Wanted wanted;
-  if (const nfsstat4 bad = check(compound, args.locktype, args.offset, args.length, &wanted);
-      bad != NFS4_OK) {
-    return bad;
+/// Between the steps: the lock for all clients, against this machine's processes.
+nfsstat4 take_from_machine(Compound& compound, const xdr::LOCK4args& args, const Wanted& wanted,
+                           LockMirror::Turn& turn, xdr::LOCK4res& res) {
+  LockMirror::Holder holder;
+  switch (turn.acquire(wanted.kind, wanted.range, &holder)) {
+    case LockMirror::Outcome::kDone:
+      return NFS4_OK;
+    case LockMirror::Outcome::kLater:
+      return NFS4ERR_DELAY;
+    case LockMirror::Outcome::kDenied:
+      break;
   }
+  // Somebody has taken what was the client's before the restart (RFC 8881 8.4.2.1).
+  if (args.reclaim) return NFS4ERR_RECLAIM_CONFLICT;
+  res.denied = denied(compound, holder);
+  std::lock_guard guard(compound.state().mutex);
+  note_wait(compound, args, wanted, true);
+  return NFS4ERR_DENIED;
+}
+
+/// The holder of a write delegation may have locks that it has told nobody of; it is asked to give
+/// the delegation back. (Who asks for a LOCK has opened the file, so that this was done then.)
+bool is_promised_to_another(Compound& compound) {
+  const FileEntry& file = *compound.current.object.file;
+  const ClientId holder = file.promised_to.load(std::memory_order_acquire);
+  DelegationGuard* guard = compound.server().delegations;
+  return holder != 0 && holder != compound.client_id() && guard != nullptr &&
+         guard->stops_reading(file.device(), file.inode(), compound.client_id());
+}
+
+/// The part of LOCKT that clients have in it.
+nfsstat4 test_clients(Compound& compound, const xdr::LOCKT4args& args, const Wanted& wanted,
+                      xdr::LOCKT4res& res) {
   ServerState& state = compound.state();
   std::lock_guard guard(state.mutex);
   if (compound.minor_version() == 0) {
@@ -200,6 +237,48 @@ nfsstat4 lockt(Compound& compound, const xdr::LOCKT4args& args, xdr::LOCKT4res& 
   return NFS4ERR_DENIED;
 }
 
+}  // namespace
+
+nfsstat4 lock(Compound& compound, const xdr::LOCK4args& args, xdr::LOCK4res& res) {
+  Wanted wanted;
+  if (const nfsstat4 bad = check(compound, args.locktype, args.offset, args.length, &wanted);
+      bad != NFS4_OK) {
+    return bad;
+  }
+  LockMirror::Turn turn(compound.state().lock_mirror, *compound.current.object.file,
+                        compound.may_block());
+  if (turn.would_block()) return compound.retry(Outcome::kWouldBlock);
+  nfsstat4 status = lock_step(compound, args, wanted, Step::kAsk, res);
+  if (status == NFS4_OK) status = take_from_machine(compound, args, wanted, turn, res);
+  return status == NFS4_OK ? lock_step(compound, args, wanted, Step::kEnter, res) : status;
+}
+
+nfsstat4 lockt(Compound& compound, const xdr::LOCKT4args& args, xdr::LOCKT4res& res) {
+  Wanted wanted;
+  if (const nfsstat4 bad = check(compound, args.locktype, args.offset, args.length, &wanted);
+      bad != NFS4_OK) {
+    return bad;
+  }
+  LockMirror::Turn turn(compound.state().lock_mirror, *compound.current.object.file,
+                        compound.may_block());
+  if (turn.would_block()) return compound.retry(Outcome::kWouldBlock);
+  if (const nfsstat4 status = test_clients(compound, args, wanted, res); status != NFS4_OK) {
+    return status;
+  }
+  if (is_promised_to_another(compound)) return NFS4ERR_DELAY;
+  LockMirror::Holder holder;
+  switch (turn.test(wanted.kind, wanted.range, &holder)) {
+    case LockMirror::Outcome::kDone:
+      return NFS4_OK;
+    case LockMirror::Outcome::kLater:
+      return NFS4ERR_DELAY;
+    case LockMirror::Outcome::kDenied:
+      break;
+  }
+  res.denied = denied(compound, holder);
+  return NFS4ERR_DENIED;
+}
+
 nfsstat4 locku(Compound& compound, const xdr::LOCKU4args& args, xdr::LOCKU4res& res) {
   Wanted wanted;
   if (const nfsstat4 bad = check(compound, args.locktype, args.offset, args.length, &wanted);
@@ -210,18 +289,21 @@ nfsstat4 locku(Compound& compound, const xdr::LOCKU4args& args, xdr::LOCKU4res& 
     return other_kind && compound.minor_version() != 0 ? NFS4ERR_BAD_STATEID : bad;
   }
   ServerState& state = compound.state();
-  std::lock_guard guard(state.mutex);
+  const FileKey file = file_key(*compound.current.object.file);
+  std::unique_lock guard(state.mutex);
   const Stateid stateid = compound.real(args.lock_stateid);
   compound.act_for(stateid);
-  const FileKey file = file_key(*compound.current.object.file);
   if (state.opens.is_of_another(stateid, file)) return NFS4ERR_BAD_STATEID;
   const auto answer = state.opens.unlock(compound.asker(), stateid, wanted.range);
   if (answer.status != OpenStates::Status::kOk) {
     return status_of(answer.status, compound.minor_version());
   }
-  state.lock_notifier.unlocked(file);
+  state.lock_mirror.note_ended(file, wanted.range);
+  state.lock_notifier.unlocked(file, wanted.range);
   res.resok4 = to_wire(answer.stateid);
   compound.current_stateid = answer.stateid;
+  guard.unlock();
+  state.lock_mirror.settle(file, compound.may_block());
   return NFS4_OK;
 }
 

@@ -99,6 +99,7 @@ ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> 
       owner_sequences(options.limits.owners),
       caller(*this),
       lock_notifier(*this),
+      lock_mirror(*this, options.mirror_locks),
       delegations(*this, records->boot(), options.limits.delegations),
       offloads(*this, records->boot()),
       clock_(options.clock != nullptr ? *options.clock : kSteadyClock),
@@ -122,6 +123,7 @@ ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> 
 ServerState::~ServerState() {
   // Their threads use all else.
   offloads.stop();
+  lock_mirror.stop();
   delegations.stop();
   caller.lines().stop();
 }
@@ -185,7 +187,10 @@ OpenStates::Status ServerState::test(const OpenStates::Asker& asker, const State
 }
 
 void ServerState::let_go_of(const FileKey& key) {
-  lock_notifier.unlocked(key);  // an open that ended took its locks along
+  // An open that ended took its locks along.
+  lock_mirror.note_ended(key);
+  lock_mirror.settle_later(key);
+  lock_notifier.unlocked(key);
   const auto held = held_.find(key);
   if (held == held_.end() || opens.is_open(key) || delegations.table().has_file(key)) return;
   held_by_handle_.erase(text_of(held->second->handle().bytes()));

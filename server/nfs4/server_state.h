@@ -23,6 +23,7 @@
 #include "server/nfs4/client_records.h"
 #include "server/nfs4/delegations.h"
 #include "server/nfs4/limits.h"
+#include "server/nfs4/lock_mirror.h"
 #include "server/nfs4/lock_notifier.h"
 #include "server/nfs4/offloads.h"
 #include "server/nfs4/owner_names.h"
@@ -52,6 +53,7 @@ class ServerState {
     std::uint32_t wtmax = 1u << 20;
     Limits limits = Limits::of(Config(), descriptor_limit());
     std::string domain;  // of owner names, without "@"
+    bool mirror_locks = true;
     /// null: the steady clock. Has to outlive the state.
     const Clock* clock = nullptr;
   };
@@ -77,6 +79,7 @@ class ServerState {
   OwnerSequences owner_sequences;  // of minor version 0
   Caller caller;
   LockNotifier lock_notifier;
+  LockMirror lock_mirror;
   Delegations delegations;
   Offloads offloads;
 

@@ -52,6 +52,7 @@ struct HarnessOptions {
   std::string directory;  // to be exported; empty: a fresh one
   Committer::Calls committer_calls = Committer::system_calls();
   std::string peer = "192.0.2.7";  // whom the calls come from
+  bool local_locks = true;         // NFSv4's locks and those of local processes are one
 
   static ExportOptions writable() {
     ExportOptions out;

@@ -142,6 +142,7 @@ inline void Nfs4Harness::start() {
   state.domain = "example.org";
   state.clock = &clock;
   state.limits = limits_;
+  state.mirror_locks = options_.local_locks;
   std::string why;
   server_->serve_nfs4(nfs4::ServerState::create(state, &why));
   ASSERT_NE(server_->nfs4, nullptr) << why;

@@ -420,6 +420,49 @@ OpenStates::Answer OpenStates::lock(LockState& state, LockKind kind, const ByteR
   return answer(state.number, state.seqid);
 }
 
+OpenStates::Status OpenStates::may_lock(const Asker& asker, const Stateid& stateid,
+                                        const std::string* name, LockKind kind,
+                                        const ByteRange& range,
+                                        std::optional<Holder>* denied) const {
+  const Found found = find(asker, stateid);
+  if (found.status != Status::kOk) return found.status;
+  if ((name != nullptr ? found.open == nullptr : found.lock == nullptr)) return Status::kBadStateid;
+  const FileState& file = name != nullptr ? *found.open->file : *found.lock->open->file;
+  LockOwnerId id = 0;  // no lock has that owner
+  std::uint8_t access = 0;
+  if (name == nullptr) {
+    id = found.lock->owner->id;
+    access = found.lock->access;
+  } else {
+    access = file.shares.share(found.open->number).access;
+    const auto its_owner = lock_owners_.find({asker.client, *name});
+    if (its_owner != lock_owners_.end()) id = its_owner->second->id;
+    const auto state = file.lock_states.find(id);
+    if (state != file.lock_states.end()) access |= state->second->access;
+  }
+  if ((access & access_for(kind)) == 0) return Status::kOpenMode;
+  const ByteRangeLocks::Held* held = file.locks.conflict(id, kind, range);
+  if (held == nullptr) return Status::kOk;
+  *denied = holder(*held);
+  return Status::kDenied;
+}
+
+std::vector<ByteRangeLocks::Held> OpenStates::locks_in(const FileKey& key,
+                                                       const ByteRange& range) const {
+  std::vector<ByteRangeLocks::Held> out;
+  const auto file = files_.find(key);
+  if (file == files_.end()) return out;
+  for (const ByteRangeLocks::Held& held : file->second->locks.held()) {
+    if (held.range.overlaps(range)) out.push_back(held);
+  }
+  return out;
+}
+
+bool OpenStates::is_locked(const FileKey& key) const {
+  const auto file = files_.find(key);
+  return file != files_.end() && !file->second->locks.empty();
+}
+
 std::optional<OpenStates::Holder> OpenStates::test_lock(const Asker& asker, const std::string& name,
                                                         const FileKey& key, LockKind kind,
                                                         const ByteRange& range) const {

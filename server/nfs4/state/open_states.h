@@ -84,9 +84,16 @@ class OpenStates {
   /// A further one.
   Answer lock(const Asker& asker, const Stateid& lock, LockKind kind, const ByteRange& range,
               std::optional<Holder>* denied);
+  /// What lock() would say but for limits, and nothing is changed. `owner`: of a first lock on an
+  /// open; null for a further one.
+  Status may_lock(const Asker& asker, const Stateid& stateid, const std::string* owner,
+                  LockKind kind, const ByteRange& range, std::optional<Holder>* denied) const;
   std::optional<Holder> test_lock(const Asker& asker, const std::string& owner, const FileKey& file,
                                   LockKind kind, const ByteRange& range) const;
   Answer unlock(const Asker& asker, const Stateid& lock, const ByteRange& range);
+  /// What all clients have locked of a file in that range, whole ranges and in no order.
+  std::vector<ByteRangeLocks::Held> locks_in(const FileKey& file, const ByteRange& range) const;
+  bool is_locked(const FileKey& file) const;
   /// RELEASE_LOCKOWNER: kLocksHeld while it holds any.
   Status release_lock_owner(const Asker& asker, const std::string& owner);
 

@@ -147,6 +147,34 @@ TEST_F(OpenStatesTest, ADeniedLockTellsWhoseItIs) {
   EXPECT_FALSE(states_.test_lock(kOne, "else", "g", LockKind::kRead, {10, 19}));
 }
 
+TEST_F(OpenStatesTest, WhatALockWouldBeTold) {
+  const auto file = open(kOne, "o", "f");
+  const std::string mine = "mine", theirs = "theirs";
+  const auto ask = [&](const OpenStates::Asker& asker, const Stateid& stateid,
+                       const std::string* owner, LockKind kind, const ByteRange& range) {
+    return states_.may_lock(asker, stateid, owner, kind, range, &denied_);
+  };
+  EXPECT_EQ(ask(kOne, file, &mine, LockKind::kWrite, {10, 19}), Status::kOk);
+  EXPECT_EQ(states_.holds(1), 1u) << "nothing was made";
+  const auto locked = lock(kOne, file, mine, LockKind::kWrite, {10, 19});
+  const auto other = open(kTwo, "o", "f");
+  EXPECT_EQ(ask(kTwo, other, &theirs, LockKind::kRead, {0, 10}), Status::kDenied);
+  EXPECT_EQ(denied_->owner, mine);
+  EXPECT_EQ(ask(kTwo, other, &theirs, LockKind::kRead, {0, 9}), Status::kOk);
+  EXPECT_EQ(ask(kOne, file, &mine, LockKind::kRead, {0, 99}), Status::kOk) << "its own";
+  EXPECT_EQ(ask(kOne, locked.stateid, nullptr, LockKind::kRead, {0, 99}), Status::kOk);
+  EXPECT_EQ(ask(kOne, locked.stateid, &mine, LockKind::kRead, {0, 99}), Status::kBadStateid);
+  EXPECT_EQ(ask(kOne, file, nullptr, LockKind::kRead, {0, 99}), Status::kBadStateid);
+  EXPECT_EQ(ask(kTwo, locked.stateid, nullptr, LockKind::kRead, {0, 9}), Status::kBadStateid);
+
+  EXPECT_TRUE(states_.is_locked("f"));
+  EXPECT_EQ(states_.locks_in("f", {19, 30}).size(), 1u);
+  EXPECT_TRUE(states_.locks_in("f", {20, 30}).empty());
+  EXPECT_EQ(states_.unlock(kOne, locked.stateid, {0, 99}).status, Status::kOk);
+  EXPECT_FALSE(states_.is_locked("f"));
+  EXPECT_FALSE(states_.is_locked("g"));
+}
+
 TEST_F(OpenStatesTest, UnlockAndWhatMayBeFreed) {
   const Stateid file = open(kOne, "o", "f");
   const auto locked = lock(kOne, file, "l", LockKind::kWrite, {10, 19});
