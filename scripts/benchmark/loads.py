@@ -45,14 +45,16 @@ class CpuWatch:
         return self.at(end) - self.at(start)
 
 
-def libnfs_load(ctx, server, phase, depth, files=None, seconds=None):
+def libnfs_load(ctx, server, phase, depth, files=None, seconds=None, version=3, block=None):
     """libnfs over TCP, one connection, one thread: the same client on every server."""
     args = ctx.args
-    command = [ctx.programs["libnfs_load"], server.url(), phase, "--depth", depth,
+    command = [ctx.programs["libnfs_load"], server.url(version), phase, "--depth", depth,
                "--seconds", seconds or args.seconds, "--size", args.size,
                "--server-cpu", server.group.usage]
     if files:
         command += ["--files", files]
+    if block:
+        command += ["--block", block]
     result = run_json(command)
     if result["operations"] == 0:
         raise BenchError(f"{phase} did no operation")

@@ -52,9 +52,9 @@ class Server:
         for port in ports:
             self.wait_for(lambda port=port: port_answers(port), f"nothing listens on port {port}")
 
-    def url(self):
+    def url(self, version=3):
         """For libnfs."""
-        return (f"nfs://127.0.0.1{self.path}?version=3&nfsport={self.port}"
+        return (f"nfs://127.0.0.1{self.path}?version={version}&nfsport={self.port}"
                 f"&mountport={self.mountport}")
 
     def main_process(self):
@@ -131,7 +131,7 @@ class Ours(Server):
 
 
 class Ganesha(Server):
-    """NFS-Ganesha with the VFS back end, NFSv3 over TCP alone, no Kerberos."""
+    """NFS-Ganesha with the VFS back end, NFSv3 and 4.0 over TCP alone, no Kerberos."""
 
     def __init__(self, export):
         super().__init__("ganesha", export)
@@ -139,10 +139,11 @@ class Ganesha(Server):
         config = Path(self.dir) / "ganesha.conf"
         config.write_text(f"""
 NFS_CORE_PARAM {{ NFS_Port = {self.port}; MNT_Port = {self.mountport}; NLM_Port = {free_port()};
-  Rquota_Port = {free_port()}; Protocols = 3; Enable_NLM = false; Enable_RQUOTA = false; }}
+  Rquota_Port = {free_port()}; Protocols = 3, 4; Enable_NLM = false; Enable_RQUOTA = false; }}
+NFSv4 {{ Graceless = true; Minor_Versions = 0; RecoveryRoot = {self.dir}; }}
 NFS_KRB5 {{ Active_krb5 = false; }}
 EXPORT {{ Export_Id = 1; Path = {export}; Pseudo = {export}; Access_Type = RW; Squash = None;
-  Protocols = 3; Transports = TCP; SecType = sys; FSAL {{ Name = VFS; }} }}
+  Protocols = 3, 4; Transports = TCP; SecType = sys; FSAL {{ Name = VFS; }} }}
 LOG {{ Default_Log_Level = WARN; }}
 """)
         try:

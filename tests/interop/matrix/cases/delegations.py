@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read delegations with Linux's client: opens that ask nobody, and writers that are waited for."""
+"""Delegations with Linux's client: opens that ask nobody, and others that are waited for."""
 import os
 
-from bench import MOUNT, get, put
+from bench import MOUNT, SECOND_MOUNT, get, put
 from case import case, expect, expect_equal
-from sides import wait_for
+from sides import NeighbourClient, wait_for
 
 
 def calls(operation):
@@ -20,15 +20,19 @@ def calls(operation):
     raise AssertionError(f"no {operation} in mountstats")
 
 
+def opens():
+    return calls("OPEN") + calls("OPEN_NOATTR")
+
+
 def take(t, name, content):
     """The client holds a delegation of the file: opening it again asks nobody."""
     put(t.path(name), content, sync=True)
 
     def held():
         expect_equal(get(t.path(name)), content, "the content")
-        before = calls("OPEN") + calls("OPEN_NOATTR")
+        before = opens()
         expect_equal(get(t.path(name)), content, "the content")
-        return calls("OPEN") + calls("OPEN_NOATTR") == before
+        return opens() == before
     wait_for(held, 30, "a delegation: each open still asks the server")
 
 
@@ -64,3 +68,53 @@ def delegations(t):
     put(t.path("own"), b"two", sync=True)
     with open(t.server_path("own"), "rb") as local:
         expect_equal(local.read(), b"two", "on the server")
+
+
+def take_to_write(t, name):
+    """The client holds a write delegation of the file, which it makes: opening it to write asks nobody."""
+    def held():
+        put(t.path(name), b"x" * 100)
+        before = opens()
+        with open(t.path(name), "r+b") as file:
+            file.write(b"x" * 100)
+        return opens() == before
+    wait_for(held, 30, "a write delegation: each open still asks the server")
+
+
+@case("write-delegations", limit=240)
+def write_delegations(t):
+    neighbour = NeighbourClient(t.client.version)
+    neighbour.mount(t, SECOND_MOUNT)
+    there = os.path.join(SECOND_MOUNT, t.case.name)
+
+    # What the holder has written and kept back, another client is told of, and the holder keeps the
+    # delegation.
+    take_to_write(t, "file")
+    returned = calls("DELEGRETURN")
+    with open(t.path("file"), "ab") as file:
+        file.write(b"y" * 4000)
+        file.flush()
+        expect_equal(os.stat(os.path.join(there, "file")).st_size, 4100, "the size, for another client")
+        expect_equal(calls("DELEGRETURN"), returned, "delegations given back for a look")
+    # Linux gives back without waiting for the writes that closing the file began.
+    whole = b"x" * 100 + b"y" * 4000
+    wait_for(lambda: get(os.path.join(there, "file")) == whole, 10, "the content for another client")
+    expect(calls("DELEGRETURN") > returned, "the other client read, and nothing was given back")
+
+    # So does a process on the server.
+    take_to_write(t, "local")
+    returned = calls("DELEGRETURN")
+    with open(t.path("local"), "ab") as file:
+        file.write(b"z" * 100)
+    whole = b"x" * 100 + b"z" * 100
+    wait_for(lambda: get(t.server_path("local")) == whole, 10, "the content for a local process")
+    expect(calls("DELEGRETURN") > returned, "a local process read, and nothing was given back")
+
+    # The holder changes and removes what it has.
+    take_to_write(t, "own")
+    os.chmod(t.path("own"), 0o600)
+    os.truncate(t.path("own"), 50)
+    expect_equal(os.stat(t.path("own")).st_size, 50, "the size, for the holder")
+    os.unlink(t.path("own"))
+    expect(not os.path.exists(t.server_path("own")), "the file is still there")
+    neighbour.unmount(SECOND_MOUNT)
