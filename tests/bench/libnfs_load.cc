@@ -234,6 +234,7 @@ int main(int argc, char** argv) {
   nfs_url* url = nfs_parse_url_dir(load.nfs, argv[1]);
   if (url == nullptr) die("url");
   nfs_set_dircache(load.nfs, 0);
+  nfs_set_timeout(load.nfs, 20'000);  // ms
   if (nfs_mount(load.nfs, url->server, url->path) != 0) die("mount");
   if (load.phase == "fill" || load.phase.starts_with("seq")) load.block = std::size_t{1} << 20;
   if (load.phase.starts_with("rand")) load.block = 4096;
