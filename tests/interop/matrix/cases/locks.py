@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks that hold between clients: fcntl's and flock's, by two clients of one kernel."""
+"""Locks that hold between clients: fcntl's and flock's, by two clients of one kernel; and between a
+client and a process on the server."""
 import errno
 import fcntl
 import os
@@ -88,3 +89,49 @@ def locks(t):
     holder.kill()
     waiter.finish(90)
     expect_equal(waiter.progress, 2, "how far the waiter came")
+
+
+@case("locks-local", limit=240)
+def locks_local(t):
+    put(t.path("file"), b"content")
+    with open(t.server_path("file"), "r+b") as local, open(t.path("file"), "r+b") as far:
+        check_ranges(far, local)
+        lock(far, fcntl.F_WRLCK, 0, 10)
+        lock(local, fcntl.F_WRLCK, 10, 10)
+        expect_error(errno.EAGAIN, "a client's lock over a local one", lock, far, fcntl.F_RDLCK, 0, 0)
+        expect_equal(in_the_way(far, fcntl.F_RDLCK, 10, 90), (fcntl.F_WRLCK, 10, 10),
+                     "the client's F_GETLK")
+        lock(local, fcntl.F_UNLCK, 0, 0)
+        lock(far, fcntl.F_WRLCK, 0, 0)
+        expect_error(errno.EAGAIN, "a local lock over a client's", lock, local, fcntl.F_RDLCK, 5, 1)
+    # The client's CLOSE lets go.
+    with open(t.server_path("file"), "r+b") as local:
+        lock(local, fcntl.F_WRLCK, 0, 0, wait=True)
+
+    # A client may have been promised the file when it locks, and then has told nobody: whoever opens
+    # the file here waits until it has.
+    put(t.path("promised"), b"content")
+    with open(t.path("promised"), "r+b") as far:
+        lock(far, fcntl.F_WRLCK, 3, 4)
+        with open(t.server_path("promised"), "r+b") as local:
+            expect_error(errno.EAGAIN, "a local lock over a client's", lock, local, fcntl.F_WRLCK, 0, 4)
+            lock(local, fcntl.F_WRLCK, 0, 3)
+
+    # Whoever waits gets it: a process here is told by the kernel, a client asks again.
+    def await_lock(path):
+        def run(worker):
+            with open(path, "r+b") as file:
+                worker.progress = 1
+                lock(file, fcntl.F_WRLCK, 0, 0, wait=True)
+                worker.progress = 2
+        return run
+    for holder, waiter in ((t.path, t.server_path), (t.server_path, t.path)):
+        with open(holder("file"), "r+b") as file:
+            lock(file, fcntl.F_WRLCK, 0, 0)
+            waiting = Worker(await_lock(waiter("file")))
+            waiting.wait_until(1)
+            time.sleep(1)
+            expect(not waiting.ended(), "a lock was given to two")
+            lock(file, fcntl.F_UNLCK, 0, 0)
+            waiting.finish(90)
+            expect_equal(waiting.progress, 2, "how far the waiter came")
