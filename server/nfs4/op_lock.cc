@@ -249,6 +249,8 @@ nfsstat4 lock(Compound& compound, const xdr::LOCK4args& args, xdr::LOCK4res& res
                         compound.may_block());
   if (turn.would_block()) return compound.retry(Outcome::kWouldBlock);
   nfsstat4 status = lock_step(compound, args, wanted, Step::kAsk, res);
+  // That others lost what was in the way, and may not reclaim it.
+  if (status == NFS4_OK && !args.reclaim) status = compound.settle_first();
   if (status == NFS4_OK) status = take_from_machine(compound, args, wanted, turn, res);
   return status == NFS4_OK ? lock_step(compound, args, wanted, Step::kEnter, res) : status;
 }

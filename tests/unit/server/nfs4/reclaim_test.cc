@@ -156,7 +156,6 @@ TEST_F(Reclaim, AnExpiredClientGivesWayAndMayNotReclaim) {
   ASSERT_EQ(mine.status, NFS4_OK);
   // Courteous until now: the lock went only because it is in somebody's way.
   EXPECT_EQ(lock(nfs_.session, mine.handle, mine.stateid, false).status, NFS4_OK);
-  EXPECT_EQ(nfs_.close(nfs_.open(nfs_.root(), "another")), NFS4_OK);
   nfs_.restart();
   Session4 first = come_back("first");
   EXPECT_EQ(claim(first, file.handle).status, NFS4ERR_RECLAIM_BAD);
@@ -178,6 +177,27 @@ TEST_F(Reclaim, WhoseOpenGaveWayMayNotReclaimEither) {
   nfs_.restart();
   Session4 first = come_back("first");
   EXPECT_EQ(claim(first, file).status, NFS4ERR_RECLAIM_BAD);
+}
+
+/// New locks too, by way of an open that was reclaimed, end what others could have reclaimed.
+TEST_F(Reclaim, ALockAfterTheGracePeriodIsNobodyElsesAfterTheNext) {
+  const Open4 file = nfs_.open(nfs_.root(), "file");
+  const Session4 holder = nfs_.session;
+  nfs_.session = nfs_.connect("second");
+  ASSERT_EQ(nfs_.open(nfs_.root(), "file").status, NFS4_OK);
+  nfs_.session = holder;
+  ASSERT_EQ(lock(nfs_.session, file.handle, file.stateid, false).status, NFS4_OK);
+  nfs_.restart();
+  Session4 second = come_back("second");
+  const Reply4 opened = claim(second, file.handle);
+  ASSERT_EQ(opened.status, NFS4_OK);
+  ASSERT_EQ(nfs_.run(second, Operations4().add<OP_RECLAIM_COMPLETE>()).status, NFS4_OK);
+  nfs_.clock.move(std::chrono::seconds(91));
+  const xdr::stateid4 stateid = opened.get<OP_OPEN>().resok4.stateid;
+  ASSERT_EQ(lock(second, file.handle, stateid, false).status, NFS4_OK);
+  nfs_.restart();
+  Session4 first = come_back("first");
+  EXPECT_EQ(claim(first, file.handle).status, NFS4ERR_RECLAIM_BAD);
 }
 
 }  // namespace
