@@ -56,9 +56,11 @@ class Nfs4Harness {
     find_root();
   }
 
-  /// As if the process had been started anew. Sessions are gone; handles are not.
-  void restart() {
+  /// As if the process had been started anew. Sessions are gone; handles are not. `meanwhile`:
+  /// while there is no server.
+  void restart(const std::function<void()>& meanwhile = {}) {
     server_.reset();
+    if (meanwhile) meanwhile();
     start();
   }
   void export_with(const ExportOptions& options) {
@@ -73,6 +75,8 @@ class Nfs4Harness {
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
   const FileHandle& root() const { return root_; }
   StubConnection& connection() { return connection_; }
+  /// By way of which calls come, instead of connection(); null: that one. Known to state() as open.
+  StubConnection* over = nullptr;
   /// Runs `what` on the thread that serves the calls.
   void on_its_thread(const std::function<void()>& what) { thread_.run(what); }
   void set_caller(RpcCredentials caller) { caller_ = caller; }
@@ -227,7 +231,8 @@ inline Reply4 Nfs4Harness::send(std::vector<std::byte> arguments) {
 }
 
 inline void Nfs4Harness::serve(std::vector<std::byte> arguments, Reply4& reply) {
-  StubCall call(connection_, std::move(arguments));
+  StubConnection& connection = over == nullptr ? connection_ : *over;
+  StubCall call(connection, std::move(arguments));
   Request request;
   request.call = &call;
   request.credentials = caller_;
@@ -247,7 +252,7 @@ inline void Nfs4Harness::serve(std::vector<std::byte> arguments, Reply4& reply) 
       ASSERT_FALSE(on_worker) << "a worker has nobody to pass a call on to";
       request.may_block = reply.ran_on_worker = true;
     } else if (reply.outcome == Outcome::kNeedBuffer) {
-      request.payload = connection_.buffers().acquire(request.buffer_wanted);
+      request.payload = connection.buffers().acquire(request.buffer_wanted);
       ASSERT_TRUE(request.payload);
     } else if (reply.outcome == Outcome::kNeedRoom) {
       reply.grew = true;

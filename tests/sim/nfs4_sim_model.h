@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// SimModel: what has to be true at the server, kept from what it answered: files and their bytes,
+// opens, locks, who may reclaim what. Written from RFC 8881 8, 9 and 18, naively, one byte of a
+// file at a time, and without a look at the server's own tables.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rpcrdma/base/clock.h"
+#include "server/filehandle.h"
+
+namespace nfsrdma::test {
+
+/// An open-owner, or a lock-owner, of a client.
+struct SimOwner {
+  std::size_t client = 0;
+  std::size_t number = 0;
+  auto operator<=>(const SimOwner&) const = default;
+};
+
+struct SimShare {
+  std::uint32_t access = 0;  // OPEN4_SHARE_ACCESS_*
+  std::uint32_t deny = 0;
+  auto operator<=>(const SimShare&) const = default;
+
+  bool within(const SimShare& other) const {
+    return (access & ~other.access) == 0 && (deny & ~other.deny) == 0;
+  }
+  bool conflicts(const SimShare& other) const {
+    return (access & other.deny) != 0 || (deny & other.access) != 0;
+  }
+  void add(const SimShare& other) {
+    access |= other.access;
+    deny |= other.deny;
+  }
+};
+
+/// Locks reach over the first bytes of a file. ' ', 'r' or 'w' for each of them.
+inline constexpr std::size_t kLockable = 32;
+using SimLocks = std::array<char, kLockable>;
+inline constexpr SimLocks no_locks() {
+  SimLocks out{};
+  for (char& byte : out)
+    byte = ' ';
+  return out;
+}
+
+struct SimRange {
+  std::size_t first = 0, end = 0;
+};
+
+struct SimOpen {
+  SimShare share;
+  std::set<SimShare> asked;  // the OPENs that make it up
+  std::map<SimOwner, SimLocks> locks;
+};
+
+struct SimFile {
+  FileHandle handle;
+  bool linked = true;
+  std::string bytes;
+  std::vector<bool> stable;  // by byte: has to outlive the loss of power
+  std::map<SimOwner, SimOpen> opens;
+
+  bool has_state(std::size_t client) const {
+    return std::ranges::any_of(opens,
+                               [&](const auto& open) { return open.first.client == client; });
+  }
+  void set(std::size_t offset, const std::string& data, bool is_stable) {
+    const std::size_t end = offset + data.size();
+    if (bytes.size() < end) {
+      bytes.resize(end);
+      stable.resize(end, false);
+    }
+    bytes.replace(offset, data.size(), data);
+    std::fill(stable.begin() + static_cast<std::ptrdiff_t>(offset),
+              stable.begin() + static_cast<std::ptrdiff_t>(end), false);
+    if (is_stable) all_stable();
+  }
+  void all_stable() { stable.assign(bytes.size(), true); }
+  /// Clients whose opens stand against it, be it the very owner's (RFC 8881 9.7).
+  std::set<std::size_t> against(const SimShare& share) const {
+    std::set<std::size_t> out;
+    for (const auto& [owner, open] : opens) {
+      if (open.share.conflicts(share)) out.insert(owner.client);
+    }
+    return out;
+  }
+  /// Clients whose locks do.
+  std::set<std::size_t> against(const SimOwner& owner, char kind, const SimRange& range) const {
+    std::set<std::size_t> out;
+    for (const auto& [opener, open] : opens) {
+      for (const auto& [other, locks] : open.locks) {
+        if (other == owner) continue;
+        for (std::size_t at = range.first; at < range.end; ++at) {
+          if (locks[at] == 'w' || (locks[at] == 'r' && kind == 'w')) out.insert(other.client);
+        }
+      }
+    }
+    return out;
+  }
+};
+
+/// What a client may claim after a restart, by file, open-owner and lock-owner.
+struct SimClaims {
+  std::set<std::pair<std::size_t, SimOwner>> opens;
+  std::map<std::pair<std::size_t, SimOwner>, SimLocks> locks;
+};
+
+struct SimTrueClient {
+  /// It has a confirmed record at the server.
+  bool known = false;
+  /// It may have been ended: its lease was over while somebody looked.
+  bool unsure = false;
+  bool completed = false;  // RECLAIM_COMPLETE in this life of the server
+  std::uint64_t id = 0;
+  TimePoint renewed;
+  /// Since the restart; of those that had something then and have not lost it since.
+  bool may_reclaim = false;
+  /// And nobody could doubt that.
+  bool must_reclaim = false;
+  SimClaims claims;
+};
+
+class SimModel {
+ public:
+  SimModel(std::size_t client_count, Duration lease) : clients(client_count), lease_(lease) {}
+
+  std::vector<std::unique_ptr<SimFile>> files;  // never fewer: by number
+  std::map<std::string, std::size_t> names;
+  std::vector<SimTrueClient> clients;
+  TimePoint now;
+  TimePoint grace_end;
+  /// An open or a lock that was not reclaimed, in this life of the server.
+  bool new_state_given = false;
+
+  bool expired(std::size_t client) const { return now - clients[client].renewed > lease_; }
+  bool all_expired(const std::set<std::size_t>& some) const {
+    return std::ranges::all_of(some, [this](std::size_t client) { return expired(client); });
+  }
+  /// Does anybody still have to be waited for?
+  bool is_grace() const {
+    return now < grace_end && std::ranges::any_of(clients, [](const SimTrueClient& client) {
+             return client.may_reclaim && client.must_reclaim && !client.completed &&
+                    !client.unsure;
+           });
+  }
+
+  SimFile* find(const std::string& name) {
+    const auto found = names.find(name);
+    return found == names.end() ? nullptr : files[found->second].get();
+  }
+  std::size_t number_of(const FileHandle& handle) const {
+    const auto found = std::ranges::find_if(files, [&](const auto& file) {
+      return std::ranges::equal(file->handle.bytes(), handle.bytes());
+    });
+    return static_cast<std::size_t>(found - files.begin());
+  }
+  void add_file(const std::string& name, const FileHandle& handle) {
+    names[name] = files.size();
+    files.push_back(std::make_unique<SimFile>());
+    files.back()->handle = handle;
+  }
+  void unlink(const std::string& name) {
+    if (SimFile* file = find(name)) file->linked = false;
+    names.erase(name);
+  }
+
+  /// All that it held is gone, and it cannot claim it either.
+  void end(std::size_t client) {
+    for (const auto& file : files)
+      std::erase_if(file->opens, [&](const auto& open) { return open.first.client == client; });
+    clients[client] = SimTrueClient();
+  }
+  /// Somebody needed what they had, whose leases are over.
+  void end(const std::set<std::size_t>& some) {
+    for (std::size_t client : some)
+      end(client);
+  }
+
+  /// The server ends and starts again. Who has not said that it has reclaimed all, before anybody
+  /// got something new, may believe in things that are somebody else's by now, and reclaims nothing
+  /// the next time (RFC 8881 8.4.3).
+  void restart(Duration grace) {
+    const bool was_grace = is_grace();
+    for (std::size_t client = 0; client < clients.size(); ++client) {
+      SimTrueClient& its = clients[client];
+      const bool suspect = !its.completed && new_state_given;
+      const bool again = its.may_reclaim && !its.completed && !suspect;
+      if (!again) its.claims = {};
+      if (!suspect) collect(client, &its.claims);
+      its.must_reclaim = its.completed || (again && was_grace && its.must_reclaim);
+      its.may_reclaim = again || !its.claims.opens.empty();
+      its.known = its.completed = false;
+    }
+    for (const auto& file : files)
+      file->opens.clear();
+    grace_end = now + grace;
+    new_state_given = false;
+  }
+
+  bool has_state(std::size_t client) const {
+    return std::ranges::any_of(files, [&](const auto& file) { return file->has_state(client); });
+  }
+  std::size_t opens() const {
+    std::size_t count = 0;
+    for (const auto& file : files)
+      count += file->opens.size();
+    return count;
+  }
+  /// Runs of bytes that are locked alike.
+  std::size_t locks() const {
+    std::size_t count = 0;
+    for (const auto& file : files) {
+      for (const auto& [owner, open] : file->opens) {
+        for (const auto& [locker, locks] : open.locks) {
+          for (std::size_t at = 0; at < kLockable; ++at)
+            count += locks[at] != ' ' && (at == 0 || locks[at - 1] != locks[at]);
+        }
+      }
+    }
+    return count;
+  }
+
+ private:
+  void collect(std::size_t client, SimClaims* out) const {
+    for (std::size_t number = 0; number < files.size(); ++number) {
+      for (const auto& [owner, open] : files[number]->opens) {
+        if (owner.client != client) continue;
+        out->opens.insert({number, owner});
+        for (const auto& [locker, locks] : open.locks) {
+          SimLocks& claim = out->locks.try_emplace({number, locker}, no_locks()).first->second;
+          for (std::size_t at = 0; at < kLockable; ++at)
+            claim[at] = locks[at] == ' ' ? claim[at] : locks[at];
+        }
+      }
+    }
+  }
+
+  const Duration lease_;
+};
+
+}  // namespace nfsrdma::test

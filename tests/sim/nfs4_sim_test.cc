@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients of NFSv4 against the real server, one seed one run (nfs4_simulation.h). Whatever happens,
+// these hold: each request is run once, and a retry is answered as the first was; nobody gets an
+// open or a lock that stands against what somebody else holds; who comes back after a restart gets
+// what he held, and nobody else does; bytes that were acknowledged as stable outlive the loss of
+// power, all others a restart; in the end nothing is left of the clients.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/sim/nfs4_simulation.h"
+
+namespace nfsrdma::test {
+namespace {
+
+std::uint64_t environment(const char* name, std::uint64_t fallback) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? fallback : std::strtoull(text, nullptr, 0);
+}
+
+TEST(Nfs4Sim, Seeds) {
+  const std::uint64_t first = environment("NFSRDMA_SIM_FIRST_SEED", 1);
+  const std::uint64_t count = environment("NFSRDMA_SIM_SEEDS", 12);
+  const std::uint64_t steps = environment("NFSRDMA_SIM_STEPS", 1500);
+  Nfs4Simulation::Seen all;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    Nfs4Simulation simulation(seed);
+    simulation.traced = environment("NFSRDMA_SIM_TRACE", simulation.traced);
+    const std::string problem = simulation.run(steps);
+    EXPECT_TRUE(problem.empty()) << "NFSRDMA_SIM_FIRST_SEED=" << seed
+                                 << " NFSRDMA_SIM_SEEDS=1 NFSRDMA_SIM_STEPS=" << steps << "\n"
+                                 << problem;
+    const Nfs4Simulation::Seen& seen = simulation.seen();
+    all.ran += seen.ran;
+    all.retried += seen.retried;
+    all.late += seen.late;
+    all.restarts += seen.restarts;
+    all.evicted += seen.evicted;
+  }
+  std::cout << all.ran << " requests, " << all.retried << " retries, " << all.late
+            << " late duplicates, " << all.restarts << " restarts, " << all.evicted
+            << " clients ended\n";
+}
+
+}  // namespace
+}  // namespace nfsrdma::test
