@@ -199,7 +199,8 @@ class Compound final : public Progress {
   SlotId slot_ = 0;
   std::size_t max_response_ = BufferPool::kMaxBuffer;  // of the channel, payload included
   std::size_t max_response_cached_ = 0;
-  std::uint64_t fingerprint_ = 0;
+  std::uint64_t fingerprint_ = 0;      // of a request in a session
+  std::uint64_t looked_at_clock_ = 0;  // when the operation before ended, ns; 0: to be looked at
   ClientId client_id_ = 0;
 };
 
