@@ -22,8 +22,9 @@ void add_client(Out out, const JsonValue& c) {
   fmt::format_to(out, "nfs4    {}  4.{} from {}, {}, renewed {} ago\n", c["name"].text(),
                  c["minor_version"].count(), c["address"].text(), c["state"].text(),
                  duration_text(c["seconds_since_renewal"].number()));
-  fmt::format_to(out, "        {}, {} of {} in use; {}, {}, {}",
-                 counted(c["sessions"].count(), "session"), c["slots_in_use"].count(),
+  fmt::format_to(out, "        {} on {}, {} of {} in use; {}, {}, {}",
+                 counted(c["sessions"].count(), "session"),
+                 counted(c["session_connections"].count(), "connection"), c["slots_in_use"].count(),
                  counted(c["slots"].count(), "slot"), counted(c["opens"].count(), "open"),
                  counted(c["locks"].count(), "lock"),
                  counted(c["delegations"].count(), "delegation"));

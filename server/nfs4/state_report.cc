@@ -35,8 +35,12 @@ StateReport::Sessions sessions_of(const ServerState& state, ClientId client) {
   StateReport::Sessions out;
   state.sessions.each_of(client, [&out](const Session& session) {
     const bool works = session.back_channel && !session.back_channel->failed;
-    out += {1, session.slots.size(), session.slots.running(), session.slots.reply_bytes(),
-            works && !session.backchannel.empty() ? 1u : 0u};
+    out += {1,
+            session.slots.size(),
+            session.slots.running(),
+            session.slots.reply_bytes(),
+            works && !session.backchannel.empty() ? 1u : 0u,
+            session.connections.size()};
   });
   return out;
 }
@@ -84,6 +88,7 @@ std::string_view word(OneClient::Phase phase) {
 void write_sessions(JsonWriter& json, const StateReport::Sessions& sessions) {
   json.field("sessions", sessions.count);
   json.field("sessions_called_back", sessions.called_back);
+  json.field("session_connections", sessions.connections);
   json.field("slots", sessions.slots);
   json.field("slots_in_use", sessions.slots_in_use);
   json.field("kept_reply_bytes", sessions.reply_bytes);
@@ -139,6 +144,7 @@ StateReport::Sessions& StateReport::Sessions::operator+=(const Sessions& more) {
   slots_in_use += more.slots_in_use;
   reply_bytes += more.reply_bytes;
   called_back += more.called_back;
+  connections += more.connections;
   return *this;
 }
 

@@ -17,6 +17,7 @@ class Settings:
     transfer: int | None = None  # rsize and wsize
     crc: bool | None = None
     mtu: int | None = None
+    nconnect: int | None = None  # connections of the mount
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Case:
     limit: int = 90  # seconds, for setting up, running and tearing down
     slow: bool = False  # only with --slow
     kind: str = "mount"  # "mount" needs a mounted directory, "libnfs" has its own client
+    tools: tuple = ()  # programs of the host that the guest has not: in sides.PROGRAMS there
     settings: Settings = Settings()
 
 

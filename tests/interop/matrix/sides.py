@@ -17,11 +17,11 @@ EXPORT = "/export"
 RDMA_PORT = 20049
 
 
-def run(*command, limit=30, check=True):
+def run(*command, limit=30, check=True, env=None):
     """Runs a program; returns its output. A failure carries the end of what it said."""
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=limit, check=False)
+                              stderr=subprocess.PIPE, timeout=limit, check=False, env=env)
     except subprocess.TimeoutExpired:
         raise Failed(f"{' '.join(command)}: not done after {limit} s") from None
     if check and done.returncode != 0:
@@ -294,7 +294,7 @@ class KernelClient:
         self.version = version
 
     def prepare(self, settings):
-        run("modprobe", "-a", "rpcrdma", "nfsv3", "nfsv4")
+        run("modprobe", "-a", "rpcrdma", "nfsv3", "nfsv4", limit=80)  # takes 30 s on a busy host
         # Linux's client takes no fewer than 4 slots; below that the server's grant is what counts.
         if settings.credits is not None and settings.credits >= 4:
             write("/proc/sys/sunrpc/rdma_slot_table_entries", settings.credits)
@@ -313,6 +313,8 @@ class KernelClient:
             if bench.server.ours:
                 options.append(f"mountport={bench.server.tcp_port}")
         options += getattr(bench.network, "kernel_options", ())
+        if bench.settings.nconnect:
+            options.append(f"nconnect={bench.settings.nconnect}")
         if bench.settings.transfer:
             options += [f"rsize={bench.settings.transfer}", f"wsize={bench.settings.transfer}"]
         os.makedirs(where, exist_ok=True)

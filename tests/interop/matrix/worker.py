@@ -48,8 +48,9 @@ class Worker:
                 self.code = os.waitstatus_to_exitcode(status)
         return self.code is not None
 
-    def wait_until(self, progress):
-        wait_for(lambda: self.progress >= progress or self.ended(), 60, f"progress to {progress}")
+    def wait_until(self, progress, limit=60):
+        wait_for(lambda: self.progress >= progress or self.ended(), limit,
+                 f"progress to {progress}")
         if self.ended():
             self.finish(1)
             raise Failed("the worker was done before the trouble began")

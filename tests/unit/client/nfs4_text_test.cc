@@ -15,23 +15,24 @@ constexpr const char* kDocument = R"({
             "opens_per_client":50,"opens":500,"files":300,"locks_per_client":40,"locks":400,
             "delegations_per_client":10,"delegations":20},
   "client_list":[{"name":"Linux NFSv4.2 host","minor_version":2,"address":"192.0.2.7",
-    "state":"courteous","seconds_since_renewal":125,"sessions":1,"slots":64,"slots_in_use":3,
-    "opens":1,"locks":5,"delegations":6,"delegations_recalled":2,"delegations_revoked":0}]})";
+    "state":"courteous","seconds_since_renewal":125,"sessions":1,"session_connections":4,
+    "slots":64,"slots_in_use":3,"opens":1,"locks":5,"delegations":6,"delegations_recalled":2,"delegations_revoked":0}]})";
 
 TEST(Nfs4Text, HasClientsCountsAndLimits) {
-  EXPECT_EQ(nfs4_text(*JsonValue::parse(kDocument)),
-            "nfs4    Linux NFSv4.2 host  4.2 from 192.0.2.7, courteous, renewed 2:05 ago\n"
-            "        1 session, 3 of 64 slots in use; 1 open, 5 locks, 6 delegations (2 being "
-            "recalled)\n"
-            "        and 2 clients that hold no more than these\n"
-            "NFSv4: 3 of 100 clients (2 active, 1 courteous, 0 expired); clients reclaim what they "
-            "had\n"
-            "        sessions 4, of a client 64, with 32 slots each\n"
-            "        slots 130 of 2000\n"
-            "        opens 12 of 500, of a client 50\n"
-            "        files 9 of 300; refused 77 times\n"
-            "        locks 5 of 400, of a client 40\n"
-            "        delegations 6 of 20, of a client 10\n");
+  EXPECT_EQ(
+      nfs4_text(*JsonValue::parse(kDocument)),
+      "nfs4    Linux NFSv4.2 host  4.2 from 192.0.2.7, courteous, renewed 2:05 ago\n"
+      "        1 session on 4 connections, 3 of 64 slots in use; 1 open, 5 locks, 6 delegations "
+      "(2 being recalled)\n"
+      "        and 2 clients that hold no more than these\n"
+      "NFSv4: 3 of 100 clients (2 active, 1 courteous, 0 expired); clients reclaim what they "
+      "had\n"
+      "        sessions 4, of a client 64, with 32 slots each\n"
+      "        slots 130 of 2000\n"
+      "        opens 12 of 500, of a client 50\n"
+      "        files 9 of 300; refused 77 times\n"
+      "        locks 5 of 400, of a client 40\n"
+      "        delegations 6 of 20, of a client 10\n");
 }
 
 TEST(Nfs4Text, IsNothingWithoutNfs4) {

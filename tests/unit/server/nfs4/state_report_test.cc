@@ -48,6 +48,7 @@ TEST_F(StateReports, HaveWhatAClientHolds) {
   EXPECT_EQ(one.sessions.count, 1u);
   EXPECT_EQ(one.sessions.slots, 4u);
   EXPECT_EQ(one.sessions.slots_in_use, 0u);
+  EXPECT_EQ(one.sessions.connections, 1u);
   EXPECT_EQ(one.opens, (OpenStates::Held{2, 2, 3, 2}));
   EXPECT_EQ(all.opens, one.opens);
   EXPECT_EQ(all.sessions.slots, 4u);
@@ -115,7 +116,7 @@ TEST(StateReportJson, EachNumberStandsUnderItsName) {
   client.minor_version = 2;
   client.phase = Phase::kCourteous;
   client.seconds_since_renewal = 11;
-  client.sessions = {12, 13, 14, 15, 16};
+  client.sessions = {12, 13, 14, 15, 16, 24};
   client.opens = {17, 18, 19, 20};
   client.delegations = {21, 22, 23};
   report.clients = {client};
@@ -124,7 +125,7 @@ TEST(StateReportJson, EachNumberStandsUnderItsName) {
   report.active = 33;
   report.courteous = 34;
   report.expired = 35;
-  report.sessions = {36, 37, 38, 39, 40};
+  report.sessions = {36, 37, 38, 39, 40, 53};
   report.opens = {41, 42, 43, 44};
   report.refused = {45, 46, 47, 48};
   report.sessions_refused = 49;
@@ -145,8 +146,8 @@ TEST(StateReportJson, EachNumberStandsUnderItsName) {
   for (const char* part :
        {"\"clients\":31,\"clients_active\":33,\"clients_courteous\":34,\"clients_expired\":35,"
         "\"clients_unconfirmed\":32,\"lease_seconds\":52,\"in_grace\":true",
-        "\"sessions\":36,\"sessions_called_back\":40,\"slots\":37,\"slots_in_use\":38,"
-        "\"kept_reply_bytes\":39",
+        "\"sessions\":36,\"sessions_called_back\":40,\"session_connections\":53,"
+        "\"slots\":37,\"slots_in_use\":38,\"kept_reply_bytes\":39",
         "\"opens\":41,\"files\":44,\"lock_owners\":42,\"locks\":43,\"delegations\":50,"
         "\"delegations_recalled\":51",
         "\"refused\":{\"sessions\":49,\"opens\":45,\"files\":46,\"locks\":47,"
@@ -158,7 +159,8 @@ TEST(StateReportJson, EachNumberStandsUnderItsName) {
         "\"client_list\":[{\"id\":\"0000000000000abc\",\"name\":\"me\","
         "\"address\":\"192.0.2.7\",\"minor_version\":2,\"state\":\"courteous\","
         "\"seconds_since_renewal\":11,\"sessions\":12,\"sessions_called_back\":16,"
-        "\"slots\":13,\"slots_in_use\":14,\"kept_reply_bytes\":15,\"opens\":17,\"files\":20,"
+        "\"session_connections\":24,\"slots\":13,\"slots_in_use\":14,\"kept_reply_bytes\":15,"
+        "\"opens\":17,\"files\":20,"
         "\"lock_owners\":18,\"locks\":19,\"delegations\":21,\"delegations_recalled\":22,"
         "\"delegations_revoked\":23}]"}) {
     EXPECT_THAT(text, HasSubstr(part));
