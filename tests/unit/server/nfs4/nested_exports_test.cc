@@ -86,6 +86,53 @@ TEST_F(NestedExports, EntriesBehindAnInnerExportAreReadAsBefore) {
     EXPECT_EQ(entry.values.rdattr_error, NFS4_OK) << name;
 }
 
+/// As in Linux's server, a directory is not kept from being removed by being exported. What has its
+/// name later is no export before the exports are read again.
+TEST_F(NestedExports, TheRootOfAnInnerExportCanBeRemoved) {
+  make_directory("data");
+  load("@ *(rw)\n@/data *(rw,fsid=77)\n");
+  const FileHandle old = expect_same("", "data").handle();
+  const std::uint64_t outer = exported(nfs.directory())->id;
+  ASSERT_EQ(nfs.run(way_to("").add<OP_REMOVE>({"data"})).status, NFS4_OK);
+  EXPECT_EQ(nfs.run(way_to("data")).status, NFS4ERR_NOENT);
+  EXPECT_TRUE(list(way_to(""), kAll).empty());
+  const auto nothing_there = [&] {
+    nfsstat4 failed = NFS4_OK;
+    list(Operations4().putfh(old), kAll, &failed);
+    EXPECT_EQ(failed, NFS4ERR_STALE);
+    EXPECT_EQ(nfs.run(Operations4().putfh(old).add<OP_LOOKUP>({"file"})).status, NFS4ERR_NOENT);
+    EXPECT_EQ(nfs.open(old, "file").status, NFS4ERR_NOENT) << "nothing can be made there";
+  };
+  nothing_there();
+  make_directory("data");
+  put_file(nfs.path("data/file"), "another's");
+  const Attributes4 another = expect_same("", "data");
+  EXPECT_EQ(export_of(another.handle()), outer);
+  EXPECT_NE(another.values.fsid.major, 77u);
+  nothing_there();
+  load("@ *(rw)\n@/data *(rw,fsid=77)\n");
+  EXPECT_EQ(expect_same("", "data").values.fsid.major, 77u);
+  nothing_there();
+}
+
+TEST_F(NestedExports, TheRootOfAnInnerExportCanBeRenamed) {
+  make_directory("data");
+  load("@ *(rw)\n@/data *(rw,fsid=77)\n");
+  put_file(nfs.path("data/file"), "its");
+  const FileHandle old = expect_same("", "data").handle();
+  ASSERT_EQ(nfs.run(way_to("").add<OP_SAVEFH>().add<OP_RENAME>({"data", "moved"})).status, NFS4_OK);
+  make_directory("data");
+  // It is the directory that is exported; its old name is that of another one.
+  const Attributes4 moved = expect_same("", "moved");
+  EXPECT_EQ(moved.handle(), old);
+  EXPECT_EQ(moved.values.fsid.major, 77u);
+  EXPECT_TRUE(list(Operations4().putfh(old), kAll).contains("file"));
+  EXPECT_EQ(export_of(expect_same("", "data").handle()), exported(nfs.directory())->id);
+  const Reply4 back = nfs.run(Operations4().putfh(old).add<OP_LOOKUPP>().add<OP_GETFH>());
+  ASSERT_EQ(back.status, NFS4_OK);
+  EXPECT_EQ(to_handle(back.get<OP_GETFH>().resok4.object.data), walk(""));
+}
+
 TEST_F(NestedExports, BelowThePseudoFileSystemTheyAreMountedOnItsNodes) {
   make_directory("a/data");
   load("@/a/data *(rw)\n");
