@@ -162,6 +162,17 @@ xdr::CB_SEQUENCE4args callback_sequence(const xdr::sessionid4& session,
   return args;
 }
 
+xdr::EncodedArray<xdr::referring_call_list4> encode_referring(const ReferringCall& request,
+                                                              MutableByteSpan scratch) {
+  xdr::Encoder encoder(scratch);
+  const xdr::referring_call4 call{request.sequence, request.slot};
+  xdr::referring_call_list4 list;
+  list.rcl_sessionid = request.session;
+  list.rcl_referring_calls =
+      xdr::encode_array(encoder, std::span<const xdr::referring_call4>(&call, 1));
+  return xdr::encode_array(encoder, std::span<const xdr::referring_call_list4>(&list, 1));
+}
+
 CallbackReply read_cb_null_reply(ByteSpan reply) {
   xdr::Decoder in(reply);
   CallbackReply out;

@@ -49,6 +49,11 @@ ByteSpan encode_callback(MutableByteSpan room, const CallbackTarget& target,
 xdr::CB_SEQUENCE4args callback_sequence(const xdr::sessionid4& session,
                                         const CallbackSlots::Ticket& ticket);
 
+/// For csa_referring_call_lists; refers to `scratch`.
+inline constexpr std::size_t kReferringBytes = 64;
+xdr::EncodedArray<xdr::referring_call_list4> encode_referring(const ReferringCall& request,
+                                                              MutableByteSpan scratch);
+
 struct CallbackReply {
   enum class Kind : std::uint8_t {
     kDone,        // `status` is the operation's

@@ -23,8 +23,9 @@ class Caller::Sent final : public BackwardCall {
   void on_complete() override { caller.completed(*this); }
 
   /// False: it does not fit into what the connection takes.
-  bool encode(const CallbackTarget& target) {
+  bool encode(const CallbackTarget& target, const ReferringCall* about) {
     sequence = callback_sequence(session, ticket);
+    if (about != nullptr) sequence.csa_referring_call_lists = encode_referring(*about, referring);
     message = callback->encode(MutableByteSpan(room).first(std::min(room.size(), most)), target,
                                &sequence);
     return !message.empty();
@@ -40,7 +41,18 @@ class Caller::Sent final : public BackwardCall {
   xdr::CB_SEQUENCE4args sequence;
   std::size_t most = kLongest;
   std::array<std::byte, kLongest> room;
+  std::array<std::byte, kReferringBytes> referring;
 };
+
+/// Only while the client may not have seen that reply: it has sent nothing else in the slot.
+const ReferringCall* Caller::about(const Callback& callback) const {
+  const ReferringCall* request = callback.about();
+  if (request == nullptr) return nullptr;
+  const Session* session = state_.sessions.find(request->session);
+  const bool last =
+      session != nullptr && session->slots.next(request->slot) == request->sequence + 1;
+  return last ? request : nullptr;
+}
 
 Caller::Caller(ServerState& state) : state_(state), lines_(state) {}
 Caller::~Caller() = default;
@@ -87,7 +99,7 @@ Caller::Start Caller::start(ClientId client, std::unique_ptr<Callback>& callback
   sent->ticket = *ticket;
   sent->most =
       std::min<std::size_t>(connection->second->max_backward_call(), session->back.max_request);
-  if (!sent->encode(session->back_channel->target)) {
+  if (!sent->encode(session->back_channel->target, about(*sent->callback))) {
     session->back_channel->slots.gave_up(*ticket);
     callback = std::move(sent->callback);
     return Start::kNoWay;
@@ -163,7 +175,7 @@ const CallbackReply* Caller::judge(Sent& sent, CallbackReply* reply, bool* again
       channel->slots.gave_up(sent.ticket);
       break;
     case CallbackSlots::Next::kAgain:
-      *again = sent.encode(channel->target);
+      *again = sent.encode(channel->target, about(*sent.callback));
       if (!*again) channel->slots.gave_up(sent.ticket);
       break;
     case CallbackSlots::Next::kOtherSlot:

@@ -32,6 +32,8 @@ class Callback {
   /// than once.
   virtual ByteSpan encode(MutableByteSpan room, const CallbackTarget& target,
                           const xdr::CB_SEQUENCE4args* sequence) const = 0;
+  /// The request that gave the client what this is about. Null: none, or long ago.
+  virtual const ReferringCall* about() const { return nullptr; }
   /// Once. `reply`: what the client said to the operation itself; null when it was not reached, or
   /// the operation did not run. Its bytes end with this call. May call() others.
   virtual void finished(const CallbackReply* reply) = 0;
@@ -59,6 +61,7 @@ class Caller {
  private:
   class Sent;
   using Waiting = std::deque<std::unique_ptr<Callback>>;
+  const ReferringCall* about(const Callback& callback) const;
   enum class Start : std::uint8_t { kSent, kNoSlot, kNoWay };
   Start start(ClientId client, std::unique_ptr<Callback>& callback);
   void start_waiting(ClientId client);

@@ -547,6 +547,12 @@ void Compound::goes_by(const Session& session) {
   max_response_cached_ = session.fore.max_response_cached;
 }
 
+std::optional<ReferringCall> Compound::as_referring() {
+  const Session* session = runs_in_slot_ ? state().sessions.find(session_) : nullptr;
+  if (session == nullptr) return std::nullopt;
+  return ReferringCall{session_, slot_, session->slots.next(slot_) - 1};
+}
+
 bool Compound::reply_with(std::span<const std::byte> kept) {
   if (head_mark_ + kept.size() > result_->size() + result_->room()) {
     request_->room_wanted = kept.size();

@@ -133,6 +133,9 @@ class Compound final : public Progress {
   std::uint64_t fingerprint() const { return fingerprint_; }
   bool in_session() const { return in_session_; }
   const SessionId& session() const { return session_; }
+  /// This request, for callbacks about what it gives. With ServerState::mutex; none outside of
+  /// sessions.
+  std::optional<ReferringCall> as_referring();
 
  private:
   static Compound& take(ServerContext& server, Request& request);

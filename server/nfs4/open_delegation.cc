@@ -123,6 +123,12 @@ bool may_give(Compound& compound, const CurrentHandle& file, Kind kind) {
   return state.delegations.may_give(compound.client_id(), file_key(*file.object.file), kind);
 }
 
+/// With the mutex.
+void note_given_in(Compound& compound, DelegationNumber number) {
+  const auto request = compound.as_referring();
+  if (request) compound.state().delegations.table().note_given_in(number, *request);
+}
+
 bool give_read(Compound& compound, CurrentHandle& file, xdr::OPEN4resok& res) {
   ServerState& state = compound.state();
   if (!may_give(compound, file, Kind::kRead)) return false;
@@ -143,6 +149,7 @@ bool give_read(Compound& compound, CurrentHandle& file, xdr::OPEN4resok& res) {
         state.delegations.give_read(client->id, key, file.handle.bytes(), std::move(lease));
     state.count_holds(*client);
     number = given.number;
+    note_given_in(compound, number);
     res.delegation.read.stateid = to_wire(state.delegations.table().stateid_of(given));
   }
   state.delegations.watch(number, file.object.file->path_fd());
@@ -193,6 +200,7 @@ bool give_write(Compound& compound, CurrentHandle& file, xdr::OPEN4resok& res) {
           state.delegations.give_write(client->id, FilePin::another(*file.object.file), change);
       state.count_holds(*client);
       number = made.number;
+      note_given_in(compound, number);
       res.delegation.write.stateid = to_wire(state.delegations.table().stateid_of(made));
     }
   }

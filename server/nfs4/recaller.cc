@@ -21,7 +21,8 @@ class Recaller::Recall final : public Callback {
       : recaller_(recaller),
         number_(delegation.number),
         stateid_(stateid),
-        handle_(delegation.handle) {}
+        handle_(delegation.handle),
+        given_in_(delegation.given_in) {}
 
   xdr::nfs_cb_opnum4 operation() const override { return xdr::nfs_cb_opnum4::OP_CB_RECALL; }
   ByteSpan encode(MutableByteSpan room, const CallbackTarget& target,
@@ -31,6 +32,7 @@ class Recaller::Recall final : public Callback {
     args.fh.data = handle_;
     return encode_callback(room, target, sequence, args);
   }
+  const ReferringCall* about() const override { return given_in_ ? &*given_in_ : nullptr; }
   void finished(const CallbackReply* reply) override {
     const auto recall = recaller_.recalls_.find(number_);
     if (recall == recaller_.recalls_.end()) return;
@@ -44,6 +46,7 @@ class Recaller::Recall final : public Callback {
   const DelegationNumber number_;
   const Stateid stateid_;
   const std::vector<std::byte> handle_;
+  const std::optional<ReferringCall> given_in_;
 };
 
 void Recaller::tick() {

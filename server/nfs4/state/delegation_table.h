@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "rpcrdma/base/clock.h"
+#include "server/nfs4/state/back_channel.h"
 #include "server/nfs4/state/open_states.h"
 
 namespace nfsrdma::nfs4 {
@@ -33,6 +34,7 @@ struct Delegation {
   Kind kind = Kind::kRead;
   /// As the client knows the file: what CB_RECALL names.
   std::vector<std::byte> handle;
+  std::optional<ReferringCall> given_in;
   enum class Phase : std::uint8_t {
     kHeld,
     kRecalled,  // to be given back before `deadline`
@@ -62,6 +64,10 @@ class DelegationTable {
   /// After may_grant().
   const Delegation& grant(ClientId client, const FileKey& file, Delegation::Kind kind,
                           std::vector<std::byte> handle);
+  /// Of a delegation that there is.
+  void note_given_in(DelegationNumber number, const ReferringCall& request) {
+    all_.at(number).given_in = request;
+  }
   Stateid stateid_of(const Delegation& delegation) const;
 
   /// What is in the way of whom: readers are stopped by write delegations alone.

@@ -142,12 +142,9 @@ TEST(SupportedAttributes, AreOnlyThoseOfTheMinorVersion) {
 
 TEST_F(AttributesTest, WhatOpenTakesIsSaid) {
   const FileAttributes4 out = fill(bitmap4::of({FATTR4_OPEN_ARGUMENTS}));
-  EXPECT_TRUE(out.open_arguments.oa_open_claim.has(xdr::open_claim_type4::CLAIM_FH));
-  EXPECT_FALSE(out.open_arguments.oa_open_claim.has(xdr::open_claim_type4::CLAIM_DELEGATE_PREV));
-  EXPECT_TRUE(out.open_arguments.oa_share_access_want.has(3)) << "any delegation";
-  EXPECT_EQ(out.open_arguments.oa_share_access, bitmap4::of({1, 2, 3}));
+  EXPECT_EQ(out.open_arguments.oa_open_claim, bitmap4::of({0, 1, 2, 4, 5})) << "not _PREV";
+  EXPECT_EQ(out.open_arguments.oa_share_access_want, bitmap4::of({3, 4, 5}));
   EXPECT_EQ(out.open_arguments.oa_share_deny, bitmap4::of({0, 1, 2, 3}));
-  EXPECT_EQ(out.open_arguments.oa_create_mode, bitmap4::of({0, 1, 2, 3}));
 }
 
 TEST(SupportedAttributes, SetOnlyOnesCannotBeAskedFor) {

@@ -182,6 +182,26 @@ TEST_F(DelegationsTest, AnotherClientsWriterWaitsForTheRecall) {
   EXPECT_EQ(open_for_writing(), NFS4_OK);
 }
 
+/// The OPEN's reply may be behind the recall.
+TEST_F(DelegationsTest, ARecallNamesTheRequestThatGaveTheDelegation) {
+  take_delegation();
+  EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
+  const auto lists = read(*calls().at(0)).sequence.csa_referring_call_lists;
+  ASSERT_EQ(lists.count, 1u);
+  const xdr::referring_call_list4 list = *lists.begin();
+  EXPECT_EQ(list.rcl_sessionid, holder_.id);
+  ASSERT_EQ(list.rcl_referring_calls.count, 1u);
+  const xdr::referring_call4 request = *list.rcl_referring_calls.begin();
+  EXPECT_EQ(request.rc_slotid, 0u);
+  EXPECT_EQ(request.rc_sequenceid, holder_.sequence);
+  answer(NFS4ERR_DELAY);
+  EXPECT_EQ(sequence_flags(holder_), 0u);  // it goes on in the slot, so it has seen the reply
+  harness_.clock.move(std::chrono::seconds(2));
+  tick();
+  EXPECT_EQ(read(*calls().at(0)).sequence.csa_referring_call_lists.count, 0u);
+  answer();
+}
+
 TEST_F(DelegationsTest, WhatTheClientDidNotUnderstandIsAskedAgain) {
   take_delegation();
   EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);

@@ -263,7 +263,7 @@ TEST_F(WriteDelegationsTest, WhatTheHolderChangesItselfIsNoReasonForARecall) {
   args.obj_attributes.attr_vals = mode;
   EXPECT_EQ(harness_.run(holder_, Operations4().putfh(file_).add<OP_SETATTR>(args)).status,
             NFS4_OK);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  harness_.connection().loop().turn(std::chrono::milliseconds(20));
   EXPECT_TRUE(is_quiet());
   EXPECT_EQ(harness_.run(other_, Operations4().putfh(file_).add<OP_SETATTR>(args)).status,
             NFS4ERR_DELAY);
