@@ -386,6 +386,7 @@ void Compound::release() {
     std::lock_guard lock(state().mutex);
     if (Session* session = state().sessions.find(session_)) session->slots.finish_uncached(slot_);
   }
+  if (state().refusals.pending()) state().write_refusals();
   clear();
   stock().emplace_back(this);
 }

@@ -48,7 +48,7 @@ nfsstat4 exchange_id(Compound& compound, const xdr::EXCHANGE_ID4args& args,
   const bool update = (args.eia_flags & xdr::EXCHGID4_FLAG_UPD_CONFIRMED_REC_A) != 0;
   ClientTable::Answer answer =
       state.clients.exchange_id(owner, compound.principal(), update, state.now());
-  state.end_clients(std::move(answer.ended));
+  state.take_in(answer, compound.peer_text());
   if (answer.status != ClientTable::Status::kOk) return status_of(answer.status);
   Client& client = *answer.client;
   client.minor_version = compound.minor_version();

@@ -90,7 +90,8 @@ enum class Step : std::uint8_t { kAsk, kEnter };
 
 OpenStates::Answer take_step(Compound& compound, const xdr::LOCK4args& args, const Wanted& wanted,
                              Step step, std::optional<OpenStates::Holder>* holder) {
-  OpenStates& opens = compound.state().opens;
+  ServerState& state = compound.state();
+  OpenStates& opens = state.opens;
   const OpenStates::Asker asker = compound.asker();
   const Stateid stateid = compound.real(stateid_of(args));
   const bool first = args.locker.new_lock_owner;
@@ -100,8 +101,14 @@ OpenStates::Answer take_step(Compound& compound, const xdr::LOCK4args& args, con
     return {opens.may_lock(asker, stateid, first ? &owner : nullptr, wanted.kind, wanted.range,
                            holder)};
   }
-  return first ? opens.lock(asker, stateid, owner, wanted.kind, wanted.range, holder)
-               : opens.lock(asker, stateid, wanted.kind, wanted.range, holder);
+  // What a client locked by its delegation alone it brings here when that is recalled.
+  const FileKey file = file_key(*compound.current.object.file);
+  const bool held = args.reclaim || state.delegations.table().has_one(asker.client, file);
+  const Claim claim = held ? Claim::kHeld : Claim::kNew;
+  return state.with_room(state.clients.find(asker.client), [&] {
+    return first ? opens.lock(asker, stateid, owner, wanted.kind, wanted.range, holder, claim)
+                 : opens.lock(asker, stateid, wanted.kind, wanted.range, holder, claim);
+  });
 }
 
 std::string lock_owner_of(Compound& compound, const xdr::LOCK4args& args) {
@@ -296,7 +303,9 @@ nfsstat4 locku(Compound& compound, const xdr::LOCKU4args& args, xdr::LOCKU4res& 
   const Stateid stateid = compound.real(args.lock_stateid);
   compound.act_for(stateid);
   if (state.opens.is_of_another(stateid, file)) return NFS4ERR_BAD_STATEID;
-  const auto answer = state.opens.unlock(compound.asker(), stateid, wanted.range);
+  const auto answer = state.with_room(state.clients.find(compound.client_id()), [&] {
+    return state.opens.unlock(compound.asker(), stateid, wanted.range);
+  });
   if (answer.status != OpenStates::Status::kOk) {
     return status_of(answer.status, compound.minor_version());
   }

@@ -62,6 +62,11 @@ struct Opening {
   OpenStates::Answer answer;
   bool may_notify = false;  // of locks that become free
   CurrentHandle file;
+  /// Of creations: there is no room for one more open of one more file.
+  bool full = false;
+  /// Clients that gave way for this one. A file that has been made had its room before that.
+  int gave_way = 0;
+  bool may_make_room() { return !made && gave_way++ < ServerState::kMostGiveWay; }
 };
 
 nfsstat4 check_arguments(Opening& opening) {
@@ -113,11 +118,8 @@ nfsstat4 check_grace(Opening& opening) {
                  : state.grace.make_new(client->owner.id, client->has_sessions, state.now());
     // What the client's delegation allows stands in nobody's way (RFC 8881 10.2.1).
     if (!opening.delegation && verdict != GracePeriod::Verdict::kGo) return status_of(verdict);
-    // Before a file is made that could not be held.
-    if (opening.args.openhow.opentype == xdr::opentype4::OPEN4_CREATE) {
-      const auto room = state.opens.check_room(client->id);
-      if (room != OpenStates::Status::kOk) return status_of(room, compound.minor_version());
-    }
+    if (opening.args.openhow.opentype == xdr::opentype4::OPEN4_CREATE)
+      opening.full = state.opens.check_room(client->id) != Limit::kNone;
     // Later minor versions do that with RECLAIM_COMPLETE.
     if (compound.minor_version() == 0 && !client->recorded) unrecorded = client->owner.id;
     if (reclaims && unrecorded.empty()) return NFS4_OK;
@@ -189,6 +191,28 @@ nfsstat4 find_file(Opening& opening, FileCall& call, Resolved& directory) {
   return NFS4_OK;
 }
 
+/// No file is made that could not be held; what is there may be open already, so that nothing more
+/// is needed (enter_state() knows).
+nfsstat4 check_room(const Opening& opening, FileCall& call, Resolved& directory) {
+  if (!opening.full) return NFS4_OK;
+  Resolved there;
+  const int error =
+      call.server().resolver.lookup(call.exported(), *directory.file, opening.name(), &there);
+  if (error != ENOENT) return NFS4_OK;
+  Compound& compound = opening.compound;
+  ServerState& state = compound.state();
+  {
+    std::lock_guard lock(state.mutex);
+    const Client* client = state.clients.find(compound.client_id());
+    if (client == nullptr) return NFS4ERR_EXPIRED;
+    if (const Limit met = state.find_room_to_open(*client); met != Limit::kNone) {
+      state.refusals.refused(met, client, client->address, state.now());
+      return status_of(OpenStates::Status::kResource, compound.minor_version());
+    }
+  }
+  return compound.settle_first();
+}
+
 /// *changed: the directory was, or may have been.
 nfsstat4 make_file(Opening& opening, FileCall& call, Resolved& directory, bool* changed) {
   NewFile wanted;
@@ -196,6 +220,7 @@ nfsstat4 make_file(Opening& opening, FileCall& call, Resolved& directory, bool* 
   if (const nfsstat4 bad = to_new_file(opening, directory, &wanted, &attributes); bad != NFS4_OK) {
     return bad;
   }
+  if (const nfsstat4 bad = check_room(opening, call, directory); bad != NFS4_OK) return bad;
   Resolved object;
   const int error = create_file(call, directory, opening.name(), wanted, &object, &opening.made);
   *changed = opening.made || (error != 0 && may_have_changed(error));
@@ -263,14 +288,19 @@ nfsstat4 enter_state(Opening& opening) {
   if (state.delegations.recall(key, own, disturbs ? Wanted::kToChange : Wanted::kToRead)) {
     return NFS4ERR_DELAY;
   }
-  const auto answer = state.opens.open(compound.asker(), opening.owner, key, opening.share);
-  if (answer.status == OpenStates::Status::kShareDenied &&
-      state.end_expired(state.opens.in_the_way(compound.asker(), key, opening.share))) {
+  const bool reclaims = opening.args.claim.claim == open_claim_type4::CLAIM_PREVIOUS;
+  const Claim claim = reclaims || opening.delegation ? Claim::kHeld : Claim::kNew;
+  const auto answer = state.opens.open(compound.asker(), opening.owner, key, opening.share, claim);
+  const bool denied = answer.status == OpenStates::Status::kShareDenied;
+  const bool full = answer.status == OpenStates::Status::kResource;
+  if ((denied && state.end_expired(state.opens.in_the_way(compound.asker(), key, opening.share))) ||
+      (full && opening.may_make_room() && state.make_room(answer.limit, client->id))) {
     // That they lost it is written down before it is anybody else's.
     lock.unlock();
     const nfsstat4 settled = compound.settle_first();
     return settled == NFS4_OK ? enter_state(opening) : settled;
   }
+  if (full) state.refusals.refused(answer.limit, client, client->address, state.now());
   if (answer.status != OpenStates::Status::kOk) {
     return status_of(answer.status, compound.minor_version());
   }

@@ -68,6 +68,8 @@ void make_session(Compound& compound, Client& client, const xdr::CREATE_SESSION4
   const Session* session = state.sessions.create(client, fore, back, compound.connection(),
                                                  call_back_here, std::move(back_channel));
   if (session == nullptr) {
+    const Limit met = state.sessions.check_room(client.id, fore.max_requests);
+    state.refusals.refused(met, &client, client.address, state.now());
     res.status = NFS4ERR_NOSPC;
     return;
   }
@@ -123,7 +125,11 @@ nfsstat4 create_session(Compound& compound, const xdr::CREATE_SESSION4args& args
   // A session must not begin on a connection that is gone; nobody hears this.
   if (!state.caller.is_open(compound.connection())) return NFS4ERR_DELAY;
   state.sweep_locked();
-  fore.max_requests = std::max(1u, state.sessions.slots_for(fore.max_requests));
+  const std::uint32_t wanted = fore.max_requests;
+  for (int i = 0; i < ServerState::kMostGiveWay && state.sessions.slots_for(wanted) < wanted; ++i) {
+    if (!state.make_room(Limit::kSlots, args.csa_clientid)) break;
+  }
+  fore.max_requests = std::max(1u, state.sessions.slots_for(wanted));
   // A retry is known by its sequence id alone: it may come by another session, or by none.
   ClientTable::Answer answer = state.clients.create_session(args.csa_clientid, args.csa_sequence, 0,
                                                             compound.principal(), state.now());
@@ -141,7 +147,7 @@ nfsstat4 create_session(Compound& compound, const xdr::CREATE_SESSION4args& args
     return status;
   }
   if (answer.status != ClientTable::Status::kOk) return status_of(answer.status);
-  answer.client->address = compound.peer_text();
+  state.came_from(*answer.client, compound.peer_text());
   xdr::CREATE_SESSION4res res;
   make_session(compound, *answer.client, args, fore, back, res);
   const std::size_t mark = result.mark();

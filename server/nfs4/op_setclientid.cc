@@ -41,7 +41,7 @@ nfsstat4 setclientid(Compound& compound, const xdr::SETCLIENTID4args& args,
   state.sweep_locked();
   ClientTable::Answer answer =
       state.clients.set_client_id(owner, compound.principal(), callback_text(args), state.now());
-  state.end_clients(std::move(answer.ended));
+  state.take_in(answer, compound.peer_text());
   if (answer.status != ClientTable::Status::kOk) return status_of(answer.status);
   answer.client->address = compound.peer_text();
   res.resok4.clientid = answer.client->id;
@@ -56,7 +56,10 @@ nfsstat4 setclientid_confirm(Compound& compound, const xdr::SETCLIENTID_CONFIRM4
   ClientTable::Answer answer = state.clients.set_client_id_confirm(
       args.clientid, args.setclientid_confirm, compound.principal(), state.now());
   state.end_clients(std::move(answer.ended));
-  if (answer.status == ClientTable::Status::kOk) use_callback(compound, *answer.client);
+  if (answer.status == ClientTable::Status::kOk) {
+    state.came_from(*answer.client, compound.peer_text());
+    use_callback(compound, *answer.client);
+  }
   return status_of(answer.status);
 }
 

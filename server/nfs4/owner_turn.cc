@@ -79,6 +79,8 @@ void OwnerTurn::begin(const TurnOf& turn) {
   what_ = What::kRefuse;
   if (owner == nullptr) {
     status_ = NFS4ERR_RESOURCE;
+    state.refusals.refused(Limit::kOwnersOfClient, state.clients.find(turn.owner.client),
+                           compound_.peer_text(), state.now());
     return;
   }
   if (owner->running) {  // over another connection; no client has two requests of one owner

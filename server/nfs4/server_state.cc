@@ -6,7 +6,6 @@
 
 #include <cstring>
 #include <ctime>
-#include <iterator>
 #include <utility>
 
 #include "rpcrdma/base/log.h"
@@ -102,6 +101,7 @@ ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> 
       lock_mirror(*this, options.mirror_locks),
       delegations(*this, records->boot(), options.limits.delegations),
       offloads(*this, records->boot()),
+      refusals(options.limits),
       clock_(options.clock != nullptr ? *options.clock : kSteadyClock),
       lease_(options.lease),
       limits_(options.limits),
@@ -134,9 +134,13 @@ std::uint32_t ServerState::lease_seconds() const {
 }
 
 void ServerState::end_clients(std::vector<std::unique_ptr<Client>> ended) {
+  std::vector<FileKey> files;
   for (const std::unique_ptr<Client>& client : ended) {
     sessions.end_client(*client);
-    opens.end_client(client->id);
+    for (const FileKey& file : delegations.table().files_of(client->id))
+      files.push_back(file);
+    for (FileKey& file : opens.end_client(client->id))
+      files.push_back(std::move(file));
     lock_notifier.waits().end_client(client->id);
     caller.lines().end_client(client->id);
     delegations.end_client(client->id);
@@ -147,12 +151,8 @@ void ServerState::end_clients(std::vector<std::unique_ptr<Client>> ended) {
     ended_owners_.push_back(client->owner.id);
     ended_count_.fetch_add(1, std::memory_order_release);
   }
-  if (ended.empty()) return;
-  for (auto held = held_.begin(); held != held_.end();) {
-    const auto next = std::next(held);
-    let_go_of(FileKey(held->first));
-    held = next;
-  }
+  for (const FileKey& file : files)
+    let_go_of(file);
 }
 
 bool ServerState::end_expired(const std::set<ClientId>& owners) {

@@ -29,6 +29,7 @@
 #include "server/nfs4/owner_names.h"
 #include "server/nfs4/owner_sequences.h"
 #include "server/nfs4/pseudo_fs.h"
+#include "server/nfs4/refusals.h"
 #include "server/nfs4/state/grace_period.h"
 #include "server/nfs4/state/open_states.h"
 #include "server/nfs4/state/session_table.h"
@@ -82,11 +83,39 @@ class ServerState {
   LockMirror lock_mirror;
   Delegations delegations;
   Offloads offloads;
+  Refusals refusals;
 
   // --- with `mutex` held ---
 
   /// What is left of clients that a table ended: their sessions, opens and files.
   void end_clients(std::vector<std::unique_ptr<Client>> ended);
+  /// The same of what a table answered to a caller at `address`, and notes what limit was met.
+  void take_in(ClientTable::Answer& answer, const std::string& address);
+  /// The client made itself known from there.
+  void came_from(Client& client, const std::string& address);
+  /// Of what all clients share, one more is wanted by `asker` than there is: a client whose lease
+  /// is over ends, if one holds any of it, the one first that was heard of the longest ago. False:
+  /// there is none, or the limit is none that clients share.
+  bool make_room(Limit limit, ClientId asker);
+  /// How many may give way for one request: whoever asks again finds more.
+  static constexpr int kMostGiveWay = 16;
+  /// Runs `attempt`, which gives an OpenStates::Answer, and again when others have made room. Notes
+  /// a refusal. `asker`: null for nobody's, which is not helped.
+  template <typename Attempt>
+  OpenStates::Answer with_room(const Client* asker, const Attempt& attempt) {
+    OpenStates::Answer answer = attempt();
+    if (asker == nullptr) return answer;
+    for (int i = 0; i < kMostGiveWay && answer.status == OpenStates::Status::kResource; ++i) {
+      if (!make_room(answer.limit, asker->id)) break;
+      answer = attempt();
+    }
+    if (answer.status == OpenStates::Status::kResource)
+      refusals.refused(answer.limit, asker, asker->address, now());
+    return answer;
+  }
+  /// kNone: the client may have one more open, of a file that nobody has open yet, be it that
+  /// others had to make room.
+  Limit find_room_to_open(const Client& asker);
   /// Ends those of `owners` whose leases are over; true: at least one.
   bool end_expired(const std::set<ClientId>& owners);
   /// A file that has an open stays open, whatever becomes of its name.
@@ -106,6 +135,8 @@ class ServerState {
 
   // --- without it ---
 
+  /// Writes what is to be said of refusals.
+  void write_refusals();
   /// Something has to be on stable storage before anybody is given new state: settle().
   bool must_settle() const;
   /// Writes down who must not reclaim any more, and that the grace period is over. Blocks.
@@ -125,6 +156,8 @@ class ServerState {
               std::string server_owner);
 
   Result<void> settle_locked();
+  /// Has the client any of what that limit is about?
+  bool holds_any(Limit limit, ClientId client) const;
 
   const Clock& clock_;
   const Duration lease_;

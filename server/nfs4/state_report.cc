@@ -16,15 +16,6 @@ using OneClient = StateReport::OneClient;
 
 /// Clients that are looked at under one hold of the mutex: some ten microseconds.
 constexpr std::size_t kAtOnce = 64;
-constexpr std::size_t kMostOfAName = 100;
-
-std::string printable(const std::string& name) {
-  std::string out = name.substr(0, kMostOfAName);
-  for (char& c : out) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return name.size() > kMostOfAName ? out + "..." : out;
-}
 
 OneClient::Phase phase_of(const ServerState& state, const Client& client) {
   if (!state.clients.expired(client, state.now())) return OneClient::Phase::kActive;
@@ -83,6 +74,21 @@ std::string_view word(OneClient::Phase phase) {
       break;
   }
   return "expired";
+}
+
+StateReport::Refused refused_of(const Refusals& refusals) {
+  const auto count = [&refusals](Limit limit) { return refusals.count(limit); };
+  StateReport::Refused out;
+  out.clients = count(Limit::kClients);
+  out.sessions = count(Limit::kSessionsOfClient) + count(Limit::kSlots);
+  out.opens = count(Limit::kOpensOfClient) + count(Limit::kOpens);
+  out.files = count(Limit::kFiles);
+  out.locks = count(Limit::kLocksOfClient) + count(Limit::kLocks);
+  out.locks_per_file = count(Limit::kLocksOfFile);
+  out.delegations = count(Limit::kDelegationsOfClient) + count(Limit::kDelegations);
+  out.owners = count(Limit::kOwnersOfClient);
+  out.gave_way = refusals.gave_way();
+  return out;
 }
 
 void write_sessions(JsonWriter& json, const StateReport::Sessions& sessions) {
@@ -157,8 +163,7 @@ StateReport report_state(ServerState& state, std::size_t most) {
     out.confirmed = ids.size();
     out.unconfirmed = state.clients.size() - ids.size();
     out.opens = state.opens.held_by_all();
-    out.refused = state.opens.refused();
-    out.sessions_refused = state.sessions.refused();
+    out.refused = refused_of(state.refusals);
     out.delegations = state.delegations.table().size();
     out.delegations_recalled = state.delegations.table().recalled();
     out.in_grace = !state.grace.over(state.now());
@@ -203,12 +208,16 @@ void write_state(JsonWriter& json, const StateReport& report) {
   json.field("delegations_recalled", report.delegations_recalled);
   json.key("refused");
   json.begin_object();
-  json.field("sessions", report.sessions_refused);
+  json.field("clients", report.refused.clients);
+  json.field("sessions", report.refused.sessions);
   json.field("opens", report.refused.opens);
   json.field("files", report.refused.files);
   json.field("locks", report.refused.locks);
   json.field("locks_per_file", report.refused.locks_per_file);
+  json.field("delegations", report.refused.delegations);
+  json.field("owners", report.refused.owners);
   json.end_object();
+  json.field("clients_that_gave_way", report.refused.gave_way);
   json.key("limits");
   write_limits(json, report.limits);
   json.key("client_list");

@@ -44,8 +44,20 @@ struct StateReport {
   std::size_t active = 0, courteous = 0, expired = 0;  // of those that are confirmed
   Sessions sessions;
   OpenStates::Held opens;
-  OpenStates::Refused refused;
-  std::uint64_t sessions_refused = 0;
+  /// How often each limit was met, be it of a client or of all.
+  struct Refused {
+    std::uint64_t clients = 0;
+    std::uint64_t sessions = 0;  // too many, or for want of slots
+    std::uint64_t opens = 0;
+    std::uint64_t files = 0;
+    std::uint64_t locks = 0;
+    std::uint64_t locks_per_file = 0;
+    std::uint64_t delegations = 0;
+    std::uint64_t owners = 0;
+    /// Clients that were gone, and ended for others.
+    std::uint64_t gave_way = 0;
+  };
+  Refused refused;
   std::size_t delegations = 0, delegations_recalled = 0;
   bool in_grace = false;
   std::int64_t lease_seconds = 0;

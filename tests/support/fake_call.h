@@ -40,6 +40,7 @@ class StubConnection final : public ServerConnection {
   const SocketAddress& peer() const override { return peer_; }
   TransportKind transport() const override { return kind_; }
   void set_transport(TransportKind kind) { kind_ = kind; }
+  void set_peer(const SocketAddress& peer) { peer_ = peer; }
   EventLoop& loop() override { return *loop_; }
   BufferPool& buffers() override { return *pool_; }
   ConnectionInfo describe() const override { return {}; }

@@ -77,6 +77,10 @@ class Nfs4Harness {
   StubConnection& connection() { return connection_; }
   /// By way of which calls come, instead of connection(); null: that one. Known to state() as open.
   StubConnection* over = nullptr;
+  /// Whom calls come from now on.
+  void set_peer(std::string_view host) {
+    connection_.set_peer(SocketAddress::parse(host, 700).value());
+  }
   /// Runs `what` on the thread that serves the calls.
   void on_its_thread(const std::function<void()>& what) { thread_.run(what); }
   void set_caller(RpcCredentials caller) { caller_ = caller; }

@@ -77,9 +77,7 @@ ByteRangeLocks::Outcome ByteRangeLocks::replace(LockOwnerId owner, const ByteRan
 
   const auto before = static_cast<std::size_t>(end - begin);
   const std::size_t after = (front ? 1u : 0u) + (middle ? 1u : 0u) + (behind ? 1u : 0u);
-  if (after > before && (after - before > room || held_.size() + (after - before) > most_)) {
-    return Outcome::kTooMany;
-  }
+  if (after > before && after - before > room) return Outcome::kTooMany;
   auto at = held_.erase(begin, end);
   for (const auto* piece : {&behind, &middle, &front}) {
     if (*piece) at = held_.insert(at, **piece);

@@ -42,9 +42,6 @@ class ByteRangeLocks {
     bool operator==(const Held&) const = default;
   };
 
-  /// `most`: pieces that all owners together may hold.
-  explicit ByteRangeLocks(std::size_t most) : most_(most) {}
-
   /// A lock of somebody else that `owner` would have to wait for, until the next change; null when
   /// there is none.
   const Held* conflict(LockOwnerId owner, LockKind kind, const ByteRange& range) const;
@@ -69,7 +66,6 @@ class ByteRangeLocks {
                   std::size_t room);
 
   std::vector<Held> held_;
-  std::size_t most_;
 };
 
 }  // namespace nfsrdma::nfs4

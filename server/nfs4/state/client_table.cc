@@ -33,62 +33,75 @@ Client* ClientTable::confirmed_of(const std::string& owner) {
   return found == confirmed_by_owner_.end() ? nullptr : find(confirmed_, found->second);
 }
 
-std::unique_ptr<Client> ClientTable::take(Table& table, std::map<std::string, ClientId>& by_owner,
+std::unique_ptr<Client> ClientTable::take(Table& table, Owners& by_owner, Queue& queue,
                                           Client& client) {
   by_owner.erase(client.owner.id);
+  queue.erase(client.place);
   auto node = table.extract(client.id);
   NFSRDMA_CHECK(!node.empty());
   return std::move(node.mapped());
 }
 
 std::unique_ptr<Client> ClientTable::end(Client& client) {
-  return take(confirmed_, confirmed_by_owner_, client);
+  return take(confirmed_, confirmed_by_owner_, confirmed_queue_, client);
 }
 
 /// An unconfirmed client holds nothing: nobody needs to hear of it.
+void ClientTable::drop_unconfirmed(Client& client) {
+  take(unconfirmed_, unconfirmed_by_owner_, unconfirmed_queue_, client);
+}
+
 void ClientTable::drop_unconfirmed_of(const std::string& owner) {
   const auto found = unconfirmed_by_owner_.find(owner);
-  if (found == unconfirmed_by_owner_.end()) return;
-  unconfirmed_.erase(found->second);
-  unconfirmed_by_owner_.erase(found);
+  if (found != unconfirmed_by_owner_.end()) drop_unconfirmed(*unconfirmed_.at(found->second));
+}
+
+void ClientTable::renew(Client& client, TimePoint now) {
+  client.renewed = now;
+  Queue& queue = client.confirmed ? confirmed_queue_ : unconfirmed_queue_;
+  queue.splice(queue.end(), queue, client.place);
+}
+
+std::vector<ClientId> ClientTable::longest_expired(std::size_t most, TimePoint now) const {
+  std::vector<ClientId> out;
+  for (const Client* client : confirmed_queue_) {
+    if (out.size() == most || !expired(*client, now)) break;
+    out.push_back(client->id);
+  }
+  return out;
 }
 
 std::vector<std::unique_ptr<Client>> ClientTable::sweep(TimePoint now) {
   std::vector<Client*> over;
-  for (const auto& [id, client] : confirmed_) {
+  for (Client* client : confirmed_queue_) {
+    if (!expired(*client, now)) break;
     const bool forgotten = now - client->renewed > limits_.lease + limits_.courtesy;
-    if (forgotten || (client->holds == 0 && expired(*client, now))) over.push_back(client.get());
+    if (forgotten || client->holds == 0) over.push_back(client);
   }
   std::vector<std::unique_ptr<Client>> ended;
   ended.reserve(over.size());
   for (Client* client : over)
     ended.push_back(end(*client));
-  over.clear();
-  for (const auto& [id, client] : unconfirmed_) {
-    if (expired(*client, now)) over.push_back(client.get());
-  }
-  for (Client* client : over)
-    take(unconfirmed_, unconfirmed_by_owner_, *client);
+  while (!unconfirmed_queue_.empty() && expired(*unconfirmed_queue_.front(), now))
+    drop_unconfirmed(*unconfirmed_queue_.front());
   return ended;
 }
 
-/// For one more client. Those that are expired give way, with what they hold; then those that are
-/// not confirmed, the oldest first: nobody can keep others out by names alone.
+/// For one more client. Those that are expired give way, with what they hold, and those that are
+/// not confirmed, the oldest first: nobody can keep others out by names alone, nor, by many of
+/// them, take from those who are away what they hold.
 bool ClientTable::make_room(Answer& answer, TimePoint now) {
   if (size() < limits_.clients) return true;
   answer.ended = sweep(now);
   if (size() < limits_.clients) return true;
-  for (const auto& [id, client] : confirmed_) {
-    if (!expired(*client, now)) continue;
-    answer.ended.push_back(end(*client));
+  const bool many_names = unconfirmed_.size() > limits_.clients / 8;
+  if (!many_names && !confirmed_queue_.empty() && expired(*confirmed_queue_.front(), now)) {
+    answer.ended.push_back(end(*confirmed_queue_.front()));
+    answer.gave_way = true;
     return true;
   }
-  Client* oldest = nullptr;
-  for (const auto& [id, client] : unconfirmed_) {
-    if (oldest == nullptr || client->id < oldest->id) oldest = client.get();
-  }
-  if (oldest != nullptr) {
-    take(unconfirmed_, unconfirmed_by_owner_, *oldest);
+  if (!unconfirmed_queue_.empty()) {
+    drop_unconfirmed(*unconfirmed_queue_.front());
     return true;
   }
   answer.status = Status::kFull;
@@ -103,14 +116,16 @@ Client* ClientTable::add_unconfirmed(const ClientOwner& owner, const std::string
   client->principal = principal;
   client->renewed = now;
   unconfirmed_by_owner_[owner.id] = id;
+  client->place = unconfirmed_queue_.insert(unconfirmed_queue_.end(), client.get());
   return (unconfirmed_[id] = std::move(client)).get();
 }
 
 /// The owner's client from before, another life of it, ends.
 Client* ClientTable::confirm(Client& unconfirmed, Answer& answer) {
   if (Client* before = confirmed_of(unconfirmed.owner.id)) answer.ended.push_back(end(*before));
-  auto client = take(unconfirmed_, unconfirmed_by_owner_, unconfirmed);
+  auto client = take(unconfirmed_, unconfirmed_by_owner_, unconfirmed_queue_, unconfirmed);
   client->confirmed = true;
+  client->place = confirmed_queue_.insert(confirmed_queue_.end(), client.get());
   confirmed_by_owner_[client->owner.id] = client->id;
   return (confirmed_[client->id] = std::move(client)).get();
 }
@@ -192,7 +207,7 @@ ClientTable::Answer ClientTable::destroy_client_id(ClientId id) {
       answer.ended.push_back(end(*client));
     }
   } else if (Client* unconfirmed = find(unconfirmed_, id)) {
-    take(unconfirmed_, unconfirmed_by_owner_, *unconfirmed);
+    drop_unconfirmed(*unconfirmed);
   } else {
     answer.status = Status::kStale;
   }
@@ -240,7 +255,7 @@ ClientTable::Answer ClientTable::set_client_id_confirm(ClientId id, const Verifi
     if (known != nullptr) {  // another callback, and all state stays
       known->callback = waiting->callback;
       known->confirm = confirm;
-      take(unconfirmed_, unconfirmed_by_owner_, *waiting);
+      drop_unconfirmed(*waiting);
       answer.client = known;
     } else {
       Client* before = confirmed_of(waiting->owner.id);

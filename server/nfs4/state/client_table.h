@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -54,6 +55,8 @@ struct Client {
   // Of minor version 0:
   Verifier confirm{};
   std::string callback;  // where the client wants to be called, as the caller writes it
+  /// The table's: where it stands among those of its kind, by `renewed`.
+  std::list<Client*>::iterator place;
 };
 
 class ClientTable {
@@ -85,6 +88,8 @@ class ClientTable {
     Status status = Status::kOk;
     Client* client = nullptr;  // unless it failed
     std::vector<std::unique_ptr<Client>> ended{};
+    /// The last one of `ended` held something, and gave way for want of room.
+    bool gave_way = false;
     SlotTable::Verdict verdict = SlotTable::Verdict::kNew;
   };
 
@@ -106,10 +111,12 @@ class ClientTable {
 
   /// Confirmed; null when there is none.
   Client* find(ClientId id);
-  void renew(Client& client, TimePoint now) const { client.renewed = now; }
+  void renew(Client& client, TimePoint now);
   bool expired(const Client& client, TimePoint now) const {
     return now - client.renewed > limits_.lease;
   }
+  /// Confirmed ones whose leases are over, the longest first, `most` at most.
+  std::vector<ClientId> longest_expired(std::size_t most, TimePoint now) const;
   /// Ends a confirmed client, such as an expired one that is in somebody's way.
   std::unique_ptr<Client> end(Client& client);
   /// Ends what is expired and holds nothing, or has been for too long, and what nobody confirmed
@@ -123,8 +130,11 @@ class ClientTable {
   /// By id. Of one owner, and of one id, there is at most one in each.
   using Table = std::unordered_map<ClientId, std::unique_ptr<Client>>;
   static Client* find(const Table& table, ClientId id);
-  static std::unique_ptr<Client> take(Table& table, std::map<std::string, ClientId>& by_owner,
-                                      Client& client);
+  using Owners = std::map<std::string, ClientId>;
+  /// As they are renewed, the last one at the end.
+  using Queue = std::list<Client*>;
+  static std::unique_ptr<Client> take(Table& table, Owners& by_owner, Queue& queue, Client& client);
+  void drop_unconfirmed(Client& client);
   Client* confirmed_of(const std::string& owner);
   void drop_unconfirmed_of(const std::string& owner);
   bool make_room(Answer& answer, TimePoint now);
@@ -138,7 +148,8 @@ class ClientTable {
   std::uint32_t last_number_ = 0;
   std::uint64_t last_confirm_ = 0;
   Table confirmed_, unconfirmed_;
-  std::map<std::string, ClientId> confirmed_by_owner_, unconfirmed_by_owner_;
+  Owners confirmed_by_owner_, unconfirmed_by_owner_;
+  Queue confirmed_queue_, unconfirmed_queue_;
 };
 
 }  // namespace nfsrdma::nfs4

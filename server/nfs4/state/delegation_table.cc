@@ -263,6 +263,15 @@ const Delegation* DelegationTable::writer(const FileKey& file) const {
   return one.kind == Delegation::Kind::kWrite ? &one : nullptr;
 }
 
+std::vector<FileKey> DelegationTable::files_of(ClientId client) const {
+  std::vector<FileKey> out;
+  const auto its = by_client_.find(client);
+  if (its == by_client_.end()) return out;
+  for (const DelegationNumber number : its->second.live)
+    out.push_back(all_.at(number).file);
+  return out;
+}
+
 DelegationTable::Held DelegationTable::held(ClientId client) const {
   Held out;
   const auto its = by_client_.find(client);

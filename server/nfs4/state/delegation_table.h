@@ -109,6 +109,8 @@ class DelegationTable {
   std::set<ClientId> holders(const FileKey& file, ClientId by, Wanted wanted) const;
   /// The write delegation of the file, held or recalled; null when there is none.
   const Delegation* writer(const FileKey& file) const;
+  /// That the client was promised something of.
+  std::vector<FileKey> files_of(ClientId client) const;
   bool has_file(const FileKey& file) const { return by_file_.contains(file); }
   /// Held or recalled.
   bool has_one(ClientId client, const FileKey& file) const;

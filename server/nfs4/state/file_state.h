@@ -26,7 +26,7 @@ struct OpenState;
 struct LockState;
 
 struct FileState {
-  FileState(FileKey its_key, std::size_t most_locks) : key(std::move(its_key)), locks(most_locks) {}
+  explicit FileState(FileKey its_key) : key(std::move(its_key)) {}
 
   const FileKey key;
   ShareReservations shares;

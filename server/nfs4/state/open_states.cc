@@ -26,10 +26,7 @@ std::uint64_t number_of(const Stateid& stateid) {
   return number;
 }
 
-/// What it takes to lock so.
-std::uint8_t access_for(LockKind kind) {
-  return kind == LockKind::kWrite ? kShareWrite : kShareRead;
-}
+constexpr std::size_t kOneLess = SIZE_MAX;  // modulo 2^64
 
 }  // namespace
 
@@ -158,9 +155,8 @@ void OpenStates::end(LockState& lock) {
   file.lock_states.erase(owner.id);
   lock.open->lock_states.erase(&lock);
   owner.states.erase(lock.number);
-  --held_[owner.client].lock_states;
+  count(owner.client, &Held::lock_states, kOneLess);
   --all_.lock_states;
-  forget_if_nothing(owner.client);
   locks_.erase(lock.number);
   forget_if_unused(lock_owners_, owner);
 }
@@ -173,14 +169,12 @@ void OpenStates::end(OpenState& open) {
   file.shares.close(open.number);
   file.opens.erase(owner.id);
   owner.states.erase(open.number);
-  Held& its = held_[owner.client];
   if (--file.clients[owner.client] == 0) {
     file.clients.erase(owner.client);
-    --its.files;
+    count(owner.client, &Held::files, kOneLess);
   }
-  --its.opens;
+  count(owner.client, &Held::opens, kOneLess);
   --all_.opens;
-  forget_if_nothing(owner.client);
   opens_.erase(open.number);
   forget_if_unused(open_owners_, owner);
   if (file.opens.empty()) {
@@ -189,38 +183,18 @@ void OpenStates::end(OpenState& open) {
   }
 }
 
-void OpenStates::end_client(ClientId client) {
+std::vector<FileKey> OpenStates::end_client(ClientId client) {
+  std::vector<FileKey> files;
   while (true) {
     const auto its = open_owners_.lower_bound({client, std::string()});
     if (its == open_owners_.end() || its->first.first != client) break;
-    end(*opens_.at(*its->second->states.begin()));
+    OpenState& open = *opens_.at(*its->second->states.begin());
+    files.push_back(open.file->key);
+    end(open);
   }
   NFSRDMA_CHECK(holds(client) == 0);
-}
-
-OpenStates::Held OpenStates::held(ClientId client) const {
-  const auto found = held_.find(client);
-  return found == held_.end() ? Held() : found->second;
-}
-
-std::size_t OpenStates::room_for_states(ClientId client) const {
-  return limits_.opens.room(held(client).states(), all_.states());
-}
-
-std::size_t OpenStates::room_for_files(ClientId client) const {
-  return limits_.files.room(held(client).files, all_.files);
-}
-
-OpenStates::Status OpenStates::check_room(ClientId client) {
-  if (room_for_states(client) == 0) {
-    ++refused_.opens;
-    return Status::kResource;
-  }
-  if (room_for_files(client) == 0) {
-    ++refused_.files;
-    return Status::kResource;
-  }
-  return Status::kOk;
+  hosts_.erase(client);
+  return files;
 }
 
 /// With `name` one of its open-owners, or null.
@@ -233,37 +207,19 @@ OpenState* OpenStates::find_open(ClientId client, const std::string& name,
   return open == file->second->opens.end() ? nullptr : open->second;
 }
 
-void OpenStates::forget_if_nothing(ClientId client) {
-  const auto found = held_.find(client);
-  if (found != held_.end() && found->second == Held()) held_.erase(found);
-}
-
-void OpenStates::count_locks(const StateOwner& owner, const FileState& file, std::size_t before) {
-  const std::size_t now = file.locks.held().size();
-  if (now == before) return;
-  Held& its = held_[owner.client];
-  its.locks += now - before;  // modulo 2^64 either way
-  all_.locks += now - before;
-}
-
 // --- opens
 // ----------------------------------------------------------------------------------------
 
 OpenStates::Answer OpenStates::open(const Asker& asker, const std::string& name, const FileKey& key,
-                                    const Share& share) {
+                                    const Share& share, Claim claim) {
   if (!valid(share)) return {Status::kInvalid};
   OpenState* open = find_open(asker.client, name, key);
-  if (open == nullptr && room_for_states(asker.client) == 0) {
-    ++refused_.opens;
-    return {Status::kResource};
-  }
-  if (!files_.contains(key) && room_for_files(asker.client) == 0) {
-    ++refused_.files;
-    return {Status::kResource};
-  }
+  Limit met = open == nullptr ? check_states(asker.client, claim) : Limit::kNone;
+  if (met == Limit::kNone && !files_.contains(key)) met = check_files(asker.client, claim);
+  if (met != Limit::kNone) return {Status::kResource, {}, met};
   std::unique_ptr<FileState>& file = files_[key];
   if (file == nullptr) {
-    file = std::make_unique<FileState>(key, limits_.locks_per_file);
+    file = std::make_unique<FileState>(key);
     ++all_.files;
   }
   StateOwner& its_owner = owner(open_owners_, asker.client, name);
@@ -282,9 +238,8 @@ OpenStates::Answer OpenStates::open(const Asker& asker, const std::string& name,
     opens_[number] = std::move(made);
     its_owner.states.insert(number);
     file->opens[its_owner.id] = open;
-    Held& its = held_[asker.client];
-    if (++file->clients[asker.client] == 1) ++its.files;
-    ++its.opens;
+    if (++file->clients[asker.client] == 1) count(asker.client, &Held::files, 1);
+    count(asker.client, &Held::opens, 1);
     ++all_.opens;
   }
   open->seqid = next_seqid(open->seqid);
@@ -343,168 +298,6 @@ bool OpenStates::is_open_by_others(ClientId client, const FileKey& key) const {
   if (file == files_.end()) return false;
   const auto& clients = file->second->clients;
   return clients.size() > (clients.contains(client) ? 1 : 0);
-}
-
-// --- locks
-// ----------------------------------------------------------------------------------------
-
-OpenStates::Holder OpenStates::holder(const ByteRangeLocks::Held& held) const {
-  const StateOwner& owner = *lock_owner_of_id_.at(held.owner);
-  return {held, owner.client, owner.name};
-}
-
-LockState& OpenStates::lock_state(OpenState& open, StateOwner& its_owner) {
-  LockState*& slot = open.file->lock_states[its_owner.id];
-  if (slot == nullptr) {
-    auto made = std::make_unique<LockState>();
-    made->number = ++last_number_;
-    made->owner = &its_owner;
-    made->open = &open;
-    slot = made.get();
-    open.lock_states.insert(slot);
-    its_owner.states.insert(slot->number);
-    lock_owner_of_id_[its_owner.id] = &its_owner;
-    ++held_[its_owner.client].lock_states;
-    ++all_.lock_states;
-    locks_[slot->number] = std::move(made);
-  }
-  slot->access |= open.file->shares.share(open.number).access;
-  return *slot;
-}
-
-OpenStates::Answer OpenStates::lock(const Asker& asker, const Stateid& stateid,
-                                    const std::string& name, LockKind kind, const ByteRange& range,
-                                    std::optional<Holder>* denied) {
-  const Found found = find(asker, stateid);
-  if (found.status != Status::kOk) return {found.status};
-  if (found.open == nullptr) return {Status::kBadStateid};
-  StateOwner& its_owner = owner(lock_owners_, asker.client, name);
-  if (!found.open->file->lock_states.contains(its_owner.id) && room_for_states(asker.client) == 0) {
-    forget_if_unused(lock_owners_, its_owner);
-    ++refused_.opens;
-    return {Status::kResource};
-  }
-  LockState& state = lock_state(*found.open, its_owner);
-  const Answer locked = lock(state, kind, range, denied);
-  // What never had a lock leaves nothing behind.
-  if (state.seqid == 0) end(state);
-  return locked;
-}
-
-OpenStates::Answer OpenStates::lock(const Asker& asker, const Stateid& stateid, LockKind kind,
-                                    const ByteRange& range, std::optional<Holder>* denied) {
-  const Found found = find(asker, stateid);
-  if (found.status != Status::kOk) return {found.status};
-  if (found.lock == nullptr) return {Status::kBadStateid};
-  return lock(*found.lock, kind, range, denied);
-}
-
-OpenStates::Answer OpenStates::lock(LockState& state, LockKind kind, const ByteRange& range,
-                                    std::optional<Holder>* denied) {
-  FileState& file = *state.open->file;
-  if ((state.access & access_for(kind)) == 0) return {Status::kOpenMode};
-  const std::size_t before = file.locks.held().size();
-  const std::size_t room = limits_.locks.room(held(state.owner->client).locks, all_.locks);
-  switch (file.locks.lock(state.owner->id, kind, range, room)) {
-    case ByteRangeLocks::Outcome::kConflict:
-      *denied = holder(*file.locks.conflict(state.owner->id, kind, range));
-      return {Status::kDenied};
-    case ByteRangeLocks::Outcome::kTooMany:
-      ++(before < limits_.locks_per_file ? refused_.locks : refused_.locks_per_file);
-      return {Status::kResource};
-    case ByteRangeLocks::Outcome::kDone:
-      break;
-  }
-  count_locks(*state.owner, file, before);
-  state.seqid = next_seqid(state.seqid);
-  return answer(state.number, state.seqid);
-}
-
-OpenStates::Status OpenStates::may_lock(const Asker& asker, const Stateid& stateid,
-                                        const std::string* name, LockKind kind,
-                                        const ByteRange& range,
-                                        std::optional<Holder>* denied) const {
-  const Found found = find(asker, stateid);
-  if (found.status != Status::kOk) return found.status;
-  if ((name != nullptr ? found.open == nullptr : found.lock == nullptr)) return Status::kBadStateid;
-  const FileState& file = name != nullptr ? *found.open->file : *found.lock->open->file;
-  LockOwnerId id = 0;  // no lock has that owner
-  std::uint8_t access = 0;
-  if (name == nullptr) {
-    id = found.lock->owner->id;
-    access = found.lock->access;
-  } else {
-    access = file.shares.share(found.open->number).access;
-    const auto its_owner = lock_owners_.find({asker.client, *name});
-    if (its_owner != lock_owners_.end()) id = its_owner->second->id;
-    const auto state = file.lock_states.find(id);
-    if (state != file.lock_states.end()) access |= state->second->access;
-  }
-  if ((access & access_for(kind)) == 0) return Status::kOpenMode;
-  const ByteRangeLocks::Held* held = file.locks.conflict(id, kind, range);
-  if (held == nullptr) return Status::kOk;
-  *denied = holder(*held);
-  return Status::kDenied;
-}
-
-std::vector<ByteRangeLocks::Held> OpenStates::locks_in(const FileKey& key,
-                                                       const ByteRange& range) const {
-  std::vector<ByteRangeLocks::Held> out;
-  const auto file = files_.find(key);
-  if (file == files_.end()) return out;
-  for (const ByteRangeLocks::Held& held : file->second->locks.held()) {
-    if (held.range.overlaps(range)) out.push_back(held);
-  }
-  return out;
-}
-
-bool OpenStates::is_locked(const FileKey& key) const {
-  const auto file = files_.find(key);
-  return file != files_.end() && !file->second->locks.empty();
-}
-
-std::optional<OpenStates::Holder> OpenStates::test_lock(const Asker& asker, const std::string& name,
-                                                        const FileKey& key, LockKind kind,
-                                                        const ByteRange& range) const {
-  const auto file = files_.find(key);
-  if (file == files_.end()) return std::nullopt;
-  const auto its_owner = lock_owners_.find({asker.client, name});
-  // No lock has the owner 0.
-  const LockOwnerId id = its_owner == lock_owners_.end() ? 0 : its_owner->second->id;
-  const ByteRangeLocks::Held* held = file->second->locks.conflict(id, kind, range);
-  if (held == nullptr) return std::nullopt;
-  return holder(*held);
-}
-
-OpenStates::Answer OpenStates::unlock(const Asker& asker, const Stateid& stateid,
-                                      const ByteRange& range) {
-  const Found found = find(asker, stateid);
-  if (found.status != Status::kOk) return {found.status};
-  if (found.lock == nullptr) return {Status::kBadStateid};
-  LockState& state = *found.lock;
-  FileState& file = *state.open->file;
-  const std::size_t before = file.locks.held().size();
-  const std::size_t room = limits_.locks.room(held(state.owner->client).locks, all_.locks);
-  if (file.locks.unlock(state.owner->id, range, room) != ByteRangeLocks::Outcome::kDone) {
-    ++(before < limits_.locks_per_file ? refused_.locks : refused_.locks_per_file);
-    return {Status::kResource};
-  }
-  count_locks(*state.owner, file, before);
-  state.seqid = next_seqid(state.seqid);
-  return answer(state.number, state.seqid);
-}
-
-OpenStates::Status OpenStates::release_lock_owner(const Asker& asker, const std::string& name) {
-  const auto found = lock_owners_.find({asker.client, name});
-  if (found == lock_owners_.end()) return Status::kOk;
-  const StateOwner& its_owner = *found->second;
-  for (const std::uint64_t number : its_owner.states) {
-    if (locks_.at(number)->open->file->locks.holds_any(its_owner.id)) return Status::kLocksHeld;
-  }
-  const std::set<std::uint64_t> states = its_owner.states;
-  for (const std::uint64_t number : states)
-    end(*locks_.at(number));
-  return Status::kOk;
 }
 
 // --- stateids

@@ -16,6 +16,7 @@
 
 #include "server/nfs4/state/fair_share.h"
 #include "server/nfs4/state/file_state.h"
+#include "server/nfs4/state/limit.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -46,7 +47,8 @@ class OpenStates {
   };
   struct Answer {
     Status status = Status::kOk;
-    Stateid stateid{};  // when kOk
+    Stateid stateid{};           // when kOk
+    Limit limit = Limit::kNone;  // when kResource
   };
   /// Who asks: the client whose session or lease it is, and in which minor version.
   struct Asker {
@@ -57,8 +59,8 @@ class OpenStates {
   // --- opens ---
 
   /// A further OPEN of the same owner adds to its share and keeps the stateid's number.
-  Answer open(const Asker& asker, const std::string& owner, const FileKey& file,
-              const Share& share);
+  Answer open(const Asker& asker, const std::string& owner, const FileKey& file, const Share& share,
+              Claim claim = Claim::kNew);
   Answer open_downgrade(const Asker& asker, const Stateid& open, const Share& share);
   /// Ends the open and all locks that came by it. The stateid in the answer is none to be used: the
   /// next one of the open in minor version 0, the invalid one later (RFC 8881 18.2.4).
@@ -80,16 +82,17 @@ class OpenStates {
   };
   /// The first lock of an owner on an open.
   Answer lock(const Asker& asker, const Stateid& open, const std::string& owner, LockKind kind,
-              const ByteRange& range, std::optional<Holder>* denied);
+              const ByteRange& range, std::optional<Holder>* denied, Claim claim = Claim::kNew);
   /// A further one.
   Answer lock(const Asker& asker, const Stateid& lock, LockKind kind, const ByteRange& range,
-              std::optional<Holder>* denied);
+              std::optional<Holder>* denied, Claim claim = Claim::kNew);
   /// What lock() would say but for limits, and nothing is changed. `owner`: of a first lock on an
   /// open; null for a further one.
   Status may_lock(const Asker& asker, const Stateid& stateid, const std::string* owner,
                   LockKind kind, const ByteRange& range, std::optional<Holder>* denied) const;
   std::optional<Holder> test_lock(const Asker& asker, const std::string& owner, const FileKey& file,
                                   LockKind kind, const ByteRange& range) const;
+  /// One lock may become two: the second one comes from the reserve of the limits (FairShare).
   Answer unlock(const Asker& asker, const Stateid& lock, const ByteRange& range);
   /// What all clients have locked of a file in that range, whole ranges and in no order.
   std::vector<ByteRangeLocks::Held> locks_in(const FileKey& file, const ByteRange& range) const;
@@ -125,8 +128,10 @@ class OpenStates {
   /// FREE_STATEID: only lock stateids without locks are free to go.
   Status free(const Asker& asker, const Stateid& stateid);
 
-  /// The client is gone, and all that it held.
-  void end_client(ClientId client);
+  /// Whom the client shares its part of the limits with; alone until then.
+  void set_host(ClientId client, const std::string& host);
+  /// The client is gone, and all that it held. The files that it had open.
+  std::vector<FileKey> end_client(ClientId client);
   /// Opens and lock states of a client: Client::holds, with what others count.
   std::size_t holds(ClientId client) const { return held(client).states(); }
   /// What a client has, or all together.
@@ -141,17 +146,8 @@ class OpenStates {
   };
   Held held(ClientId client) const;
   const Held& held_by_all() const { return all_; }
-  /// kOk or kResource: may the client have one more open, of a file that nobody has open yet? To
-  /// ask before a file is made for it.
-  Status check_room(ClientId client);
-  /// How often each limit was met.
-  struct Refused {
-    std::uint64_t opens = 0;
-    std::uint64_t files = 0;
-    std::uint64_t locks = 0;
-    std::uint64_t locks_per_file = 0;
-  };
-  const Refused& refused() const { return refused_; }
+  /// kNone: the client may have one more open, of a file that nobody has open yet.
+  Limit check_room(ClientId client) const;
   const Limits& limits() const { return limits_; }
   /// Has anybody the file open for writing, or denied reading it?
   bool is_written(const FileKey& file) const;
@@ -177,15 +173,22 @@ class OpenStates {
   LockState& lock_state(OpenState& open, StateOwner& owner);
   void forget_if_unused(Owners& owners, StateOwner& owner);
   Answer lock(LockState& state, LockKind kind, const ByteRange& range,
-              std::optional<Holder>* denied);
+              std::optional<Holder>* denied, Claim claim);
   Holder holder(const ByteRangeLocks::Held& held) const;
   void end(OpenState& open);
   void end(LockState& lock);
   OpenState* find_open(ClientId client, const std::string& name, const FileKey& file) const;
-  std::size_t room_for_states(ClientId client) const;
-  std::size_t room_for_files(ClientId client) const;
-  /// What of a client was counted became nothing.
-  void forget_if_nothing(ClientId client);
+  /// kNone, or what stands against one more.
+  Limit check_states(ClientId client, Claim claim) const;
+  Limit check_files(ClientId client, Claim claim) const;
+  /// How many more locks the owner may have on a file where there are `of_file`.
+  std::size_t room_for_locks(const StateOwner& owner, std::size_t of_file, Claim claim) const;
+  /// What was met when that was too little.
+  Limit limit_of_locks(const StateOwner& owner, std::size_t of_file, Claim claim) const;
+  /// Of the client's host, or of itself.
+  Held of_host(ClientId client) const;
+  /// `more` is counted modulo 2^64: less, if it is to be.
+  void count(ClientId client, std::size_t Held::*what, std::size_t more);
   /// What the owner has of `file` may have been `before` and has changed.
   void count_locks(const StateOwner& owner, const FileState& file, std::size_t before);
 
@@ -199,8 +202,9 @@ class OpenStates {
   std::unordered_map<std::uint64_t, std::unique_ptr<OpenState>> opens_;  // by number
   std::unordered_map<std::uint64_t, std::unique_ptr<LockState>> locks_;  // by number
   std::unordered_map<ClientId, Held> held_;
+  std::unordered_map<ClientId, std::string> hosts_;
+  std::unordered_map<std::string, Held> held_by_host_;
   Held all_;
-  Refused refused_;
 };
 
 }  // namespace nfsrdma::nfs4

@@ -23,15 +23,16 @@ bool negotiate(const ChannelAttributes& most, ChannelAttributes* asked) {
   return true;
 }
 
+Limit SessionTable::check_room(ClientId client, std::uint32_t slots) const {
+  if (sessions_of(client) >= limits_.sessions_per_client) return Limit::kSessionsOfClient;
+  return slots_ + slots > limits_.slots ? Limit::kSlots : Limit::kNone;
+}
+
 Session* SessionTable::create(Client& client, const ChannelAttributes& fore,
                               const ChannelAttributes& back, ConnectionId connection,
                               bool call_back_on_it, std::optional<BackChannel> back_channel) {
+  if (check_room(client.id, fore.max_requests) != Limit::kNone) return nullptr;
   std::set<Session*>& its = by_client_[client.id];
-  if (its.size() >= limits_.sessions_per_client || slots_ + fore.max_requests > limits_.slots) {
-    if (its.empty()) by_client_.erase(client.id);
-    ++refused_;
-    return nullptr;
-  }
   slots_ += fore.max_requests;
   SessionId id{};
   // Client, number, boot: nobody who sees one can take it for another server life's.

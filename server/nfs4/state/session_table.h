@@ -16,6 +16,7 @@
 
 #include "server/nfs4/state/back_channel.h"
 #include "server/nfs4/state/client_table.h"
+#include "server/nfs4/state/limit.h"
 #include "server/nfs4/state/slot_table.h"
 
 namespace nfsrdma::nfs4 {
@@ -73,7 +74,9 @@ class SessionTable {
     kFull,        // NFS4ERR_NOSPC, as CREATE_SESSION says it
     kNotBound,    // NFS4ERR_CONN_NOT_BOUND_TO_SESSION
   };
-  /// Null when the client has as many as it may have. `client` counts it in Client::holds.
+  /// kNone: the client may have one more session, with so many slots.
+  Limit check_room(ClientId client, std::uint32_t slots) const;
+  /// Null when there is no room. `client` counts it in Client::holds.
   Session* create(Client& client, const ChannelAttributes& fore, const ChannelAttributes& back,
                   ConnectionId connection, bool call_back_on_it,
                   std::optional<BackChannel> back_channel);
@@ -109,8 +112,6 @@ class SessionTable {
     for (const Session* session : its->second)
       what(*session);
   }
-  /// How many were not made, for want of slots or because the client had too many.
-  std::uint64_t refused() const { return refused_; }
 
  private:
   void end(Session& session);
@@ -119,7 +120,6 @@ class SessionTable {
   const Limits limits_;
   std::uint64_t last_number_ = 0;
   std::size_t slots_ = 0;
-  std::uint64_t refused_ = 0;
   std::map<SessionId, std::unique_ptr<Session>> sessions_;
   std::map<ClientId, std::set<Session*>> by_client_;
   std::map<ConnectionId, std::set<Session*>> by_connection_;

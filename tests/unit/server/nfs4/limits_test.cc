@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tests/support/nfs4_harness.h"
 
 namespace nfsrdma::test {
@@ -40,6 +42,9 @@ TEST(Nfs4Limits, WhoOpensWithoutEndLeavesDescriptorsToOthers) {
   EXPECT_EQ(open_without_end(nfs), std::pair(150, NFS4ERR_DELAY));
   EXPECT_LE(descriptors(), before + 3 * 150);
   const Session4 greedy = nfs.session;
+  nfs.session = nfs.connect("itself by another name");
+  EXPECT_EQ(open_without_end(nfs), std::pair(0, NFS4ERR_DELAY));
+  nfs.set_peer("192.0.2.8");
   nfs.session = nfs.connect("another");
   const Open4 mine = nfs.open(nfs.root(), "mine");
   ASSERT_EQ(mine.status, NFS4_OK);
@@ -53,6 +58,25 @@ TEST(Nfs4Limits, WhoOpensWithoutEndLeavesDescriptorsToOthers) {
   EXPECT_EQ(again.status, NFS4_OK);
   EXPECT_EQ(nfs.close(again), NFS4_OK);
   EXPECT_EQ(nfs.open(nfs.root(), "one more").status, NFS4_OK);
+}
+
+// Who has a file open needs no more room to open it once more, be it by OPEN4_CREATE.
+TEST(Nfs4Limits, WhatIsOpenIsOpenedAgainAtTheLimit) {
+  Limits limits = some(100);
+  limits.opens.opens.per_client = 2;
+  Nfs4Harness nfs({}, limits);
+  const Open4 first = nfs.open(nfs.root(), "first", xdr::OPEN4_SHARE_ACCESS_READ);
+  ASSERT_EQ(first.status, NFS4_OK);
+  ASSERT_EQ(nfs.open(nfs.root(), "second").status, NFS4_OK);
+  const Open4 again = nfs.open(nfs.root(), "first", xdr::OPEN4_SHARE_ACCESS_BOTH);
+  ASSERT_EQ(again.status, NFS4_OK);
+  EXPECT_EQ(again.stateid.other, first.stateid.other);
+  EXPECT_EQ(nfs.write(again, 0, "data"), NFS4_OK);
+  EXPECT_EQ(nfs.open(nfs.root(), "third").status, NFS4ERR_DELAY);
+  EXPECT_FALSE(std::filesystem::exists(nfs.path("third"))) << "made, and then not opened";
+  // What is there and not open needs room as well.
+  std::ofstream(nfs.path("fourth")) << "here";
+  EXPECT_EQ(nfs.open(nfs.root(), "fourth").status, NFS4ERR_DELAY);
 }
 
 TEST(Nfs4Limits, MinorVersion0IsToldResource) {

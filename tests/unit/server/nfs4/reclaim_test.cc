@@ -52,8 +52,40 @@ class Reclaim : public ::testing::Test {
     args.locker.open_owner.lock_owner = {session.client, as_bytes(std::string_view("locker"))};
     return nfs_.run(session, Operations4().putfh(file).add<OP_LOCK>(args));
   }
-  Nfs4Harness nfs_;
+  Nfs4Harness nfs_{{}, few_files()};
+
+ private:
+  static nfs4::Limits few_files() {
+    nfs4::Limits limits = nfs4::Limits::of(Config(), 1 << 20);
+    limits.opens.files.all = 8;
+    return limits;
+  }
 };
+
+// Who had three quarters, when that was its share, gets them back, whoever comes before it.
+TEST_F(Reclaim, WhatWasHeldIsNotSubjectToAShare) {
+  std::vector<FileHandle> firsts, seconds;
+  for (int i = 0; i < 6; ++i) {
+    const Open4 file = nfs_.open(nfs_.root(), "first" + std::to_string(i));
+    ASSERT_EQ(file.status, NFS4_OK);
+    firsts.push_back(file.handle);
+  }
+  nfs_.set_peer("192.0.2.8");
+  nfs_.session = nfs_.connect("second");
+  for (int i = 0; i < 2; ++i) {
+    const Open4 file = nfs_.open(nfs_.root(), "second" + std::to_string(i));
+    ASSERT_EQ(file.status, NFS4_OK);
+    seconds.push_back(file.handle);
+  }
+  nfs_.restart();
+  Session4 second = come_back("second");
+  for (const FileHandle& file : seconds)
+    EXPECT_EQ(claim(second, file).status, NFS4_OK);
+  nfs_.set_peer("192.0.2.7");
+  Session4 first = come_back("first");
+  for (const FileHandle& file : firsts)
+    EXPECT_EQ(claim(first, file).status, NFS4_OK);
+}
 
 TEST_F(Reclaim, OpensAndLocksAreClaimedAgain) {
   const Open4 file = nfs_.open(nfs_.root(), "file");

@@ -127,8 +127,7 @@ TEST(StateReportJson, EachNumberStandsUnderItsName) {
   report.expired = 35;
   report.sessions = {36, 37, 38, 39, 40, 53};
   report.opens = {41, 42, 43, 44};
-  report.refused = {45, 46, 47, 48};
-  report.sessions_refused = 49;
+  report.refused = {53, 49, 45, 46, 47, 48, 54, 55, 56};
   report.delegations = 50;
   report.delegations_recalled = 51;
   report.in_grace = true;
@@ -150,8 +149,8 @@ TEST(StateReportJson, EachNumberStandsUnderItsName) {
         "\"slots\":37,\"slots_in_use\":38,\"kept_reply_bytes\":39",
         "\"opens\":41,\"files\":44,\"lock_owners\":42,\"locks\":43,\"delegations\":50,"
         "\"delegations_recalled\":51",
-        "\"refused\":{\"sessions\":49,\"opens\":45,\"files\":46,\"locks\":47,"
-        "\"locks_per_file\":48}",
+        "\"refused\":{\"clients\":53,\"sessions\":49,\"opens\":45,\"files\":46,\"locks\":47,"
+        "\"locks_per_file\":48,\"delegations\":54,\"owners\":55},\"clients_that_gave_way\":56",
         "\"limits\":{\"clients\":61,\"sessions_per_client\":62,\"slots_per_session\":64,"
         "\"slots\":63,\"kept_reply_bytes_per_slot\":65,\"opens_per_client\":66,\"opens\":67,"
         "\"files\":72,\"locks_per_client\":69,\"locks\":70,\"locks_per_file\":68,"

@@ -27,7 +27,7 @@ TEST(ByteRange, NamesBytesAsTheRfcSays) {
 }
 
 TEST(ByteRangeLocks, AConflictNamesTheHolder) {
-  ByteRangeLocks locks(10);
+  ByteRangeLocks locks;
   EXPECT_EQ(locks.lock(1, LockKind::kRead, {10, 19}), Outcome::kDone);
   EXPECT_EQ(locks.conflict(2, LockKind::kRead, {0, 99}), nullptr);
   const ByteRangeLocks::Held* held = locks.conflict(2, LockKind::kWrite, {19, 99});
@@ -39,21 +39,21 @@ TEST(ByteRangeLocks, AConflictNamesTheHolder) {
 }
 
 TEST(ByteRangeLocks, ALimitLeavesThingsAsTheyWere) {
-  ByteRangeLocks locks(2);
+  ByteRangeLocks locks;
   EXPECT_EQ(locks.lock(1, LockKind::kRead, {0, 9}), Outcome::kDone);
   EXPECT_EQ(locks.lock(1, LockKind::kRead, {20, 29}), Outcome::kDone);
-  EXPECT_EQ(locks.lock(2, LockKind::kRead, {0, 9}), Outcome::kTooMany);
-  EXPECT_EQ(locks.lock(1, LockKind::kWrite, {4, 5}), Outcome::kTooMany);
-  EXPECT_EQ(locks.unlock(1, {4, 5}), Outcome::kTooMany);
+  EXPECT_EQ(locks.lock(2, LockKind::kRead, {0, 9}, 0), Outcome::kTooMany);
+  EXPECT_EQ(locks.lock(1, LockKind::kWrite, {4, 5}, 1), Outcome::kTooMany);
+  EXPECT_EQ(locks.unlock(1, {4, 5}, 0), Outcome::kTooMany);
   EXPECT_EQ(locks.held().size(), 2u);
   // What needs no more room is done all the same.
-  EXPECT_EQ(locks.lock(1, LockKind::kRead, {10, 19}), Outcome::kDone);
+  EXPECT_EQ(locks.lock(1, LockKind::kRead, {10, 19}, 0), Outcome::kDone);
   EXPECT_THAT(locks.held(), ElementsAre(ByteRangeLocks::Held{1, {0, 29}, LockKind::kRead}));
-  EXPECT_EQ(locks.unlock(1, {4, 5}), Outcome::kDone);
+  EXPECT_EQ(locks.unlock(1, {4, 5}, 1), Outcome::kDone);
 }
 
 TEST(ByteRangeLocks, ReleaseTakesAllOfOneOwner) {
-  ByteRangeLocks locks(10);
+  ByteRangeLocks locks;
   for (LockOwnerId owner : {1, 2}) {
     EXPECT_EQ(locks.lock(owner, LockKind::kRead, {0, 9}), Outcome::kDone);
     EXPECT_EQ(locks.lock(owner, LockKind::kRead, {20, UINT64_MAX}), Outcome::kDone);
@@ -92,7 +92,7 @@ class Exhaustive : public testing::TestWithParam<std::uint64_t> {
     return out;
   }
   ByteRangeLocks make(const Model& model) const {
-    ByteRangeLocks locks(100);
+    ByteRangeLocks locks;
     for (const ByteRangeLocks::Held& held : expected(model))
       EXPECT_EQ(locks.lock(held.owner, held.kind, held.range), Outcome::kDone);
     return locks;

@@ -245,6 +245,37 @@ TEST_F(ClientTableTest, AFullTableTakesNewOnesForExpiredOnes) {
   EXPECT_EQ(answer.ended[0]->owner.id, "d");
 }
 
+TEST_F(ClientTableTest, WhoIsGoneTheLongestGivesWayFirst) {
+  for (const char* name : {"a", "b", "c", "d"}) {
+    now_ += seconds(1);
+    confirmed(name, 1);
+  }
+  table_.renew(*exchange("a", 1).client, now_ += seconds(1));
+  EXPECT_TRUE(table_.longest_expired(10, now_).empty());
+  now_ += seconds(91);
+  std::vector<std::string> names;
+  for (const ClientId id : table_.longest_expired(3, now_))
+    names.push_back(table_.find(id)->owner.id);
+  EXPECT_EQ(names, (std::vector<std::string>{"b", "c", "d"}));
+  const auto answer = exchange("e", 1);
+  EXPECT_TRUE(answer.gave_way);
+  ASSERT_EQ(answer.ended.size(), 1u);
+  EXPECT_EQ(answer.ended[0]->owner.id, "b");
+}
+
+// Nobody is made to give way by many names alone.
+TEST_F(ClientTableTest, OldestUnconfirmedOnesGiveWayBeforeWhoHoldsSomething) {
+  confirmed("a", 1);
+  now_ += seconds(91);
+  for (int i = 0; i < 20; ++i) {
+    const auto answer = exchange("name" + std::to_string(i), 1);
+    EXPECT_EQ(answer.status, Status::kOk);
+    EXPECT_TRUE(answer.ended.empty());
+  }
+  EXPECT_EQ(table_.size(), 4u);
+  EXPECT_EQ(table_.longest_expired(10, now_).size(), 1u);
+}
+
 // Whatever comes in whatever order: every call gives an answer, nobody that holds something within
 // its lease ends but by its own principal, and the books agree.
 TEST(ClientTableRandom, TheBooksAgree) {

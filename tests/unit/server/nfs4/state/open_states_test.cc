@@ -233,10 +233,11 @@ TEST_F(OpenStatesTest, WhatIsOpenAlreadyTakesNoMoreRoom) {
   for (int i = 0; i < 5; ++i)
     open(kOne, "o" + std::to_string(i), "f", kRead);
   open(kOne, "o0", "f", kWrite);
-  EXPECT_EQ(states_.open(kOne, "o0", "g", kRead).status, Status::kResource);
-  EXPECT_EQ(states_.check_room(1), Status::kResource);
-  EXPECT_EQ(states_.check_room(2), Status::kOk);
-  EXPECT_EQ(states_.refused().opens, 2u);
+  const auto refused = states_.open(kOne, "o0", "g", kRead);
+  EXPECT_EQ(refused.status, Status::kResource);
+  EXPECT_EQ(refused.limit, Limit::kOpensOfClient);
+  EXPECT_EQ(states_.check_room(1), Limit::kOpensOfClient);
+  EXPECT_EQ(states_.check_room(2), Limit::kNone);
   EXPECT_FALSE(states_.is_open("g"));
 }
 
@@ -250,7 +251,8 @@ TEST(OpenStatesLimits, AClientThatOpensWithoutEndLeavesFilesToOthers) {
   while (more(kOne) == Status::kOk)
     ASSERT_LT(++its, 100);
   EXPECT_EQ(its, 75);
-  EXPECT_EQ(states.refused().files, 1u);
+  EXPECT_EQ(states.open(kOne, "o", "one more", kRead).limit, Limit::kFiles);
+  EXPECT_EQ(states.check_room(1), Limit::kFiles);
   int others = 0;
   while (more(kTwo) == Status::kOk)
     ASSERT_LT(++others, 26);
@@ -266,21 +268,20 @@ TEST(OpenStatesLimits, AClientThatOpensWithoutEndLeavesFilesToOthers) {
 }
 
 TEST(OpenStatesLimits, LocksOfAClientAreCounted) {
-  OpenStates states(7, {.locks = {.per_client = 3, .all = 1000}});
+  OpenStates states(7, {.locks = {.per_client = 2, .all = 1000}});
   std::optional<OpenStates::Holder> denied;
   const Stateid file = states.open(kOne, "o", "f", kBoth).stateid;
   const Stateid other = states.open(kOne, "o", "g", kBoth).stateid;
   const auto first = states.lock(kOne, file, "l", LockKind::kWrite, {0, 99}, &denied);
   ASSERT_EQ(first.status, Status::kOk);
   EXPECT_EQ(states.lock(kOne, other, "l", LockKind::kRead, {0, 9}, &denied).status, Status::kOk);
-  // Unlocking the middle leaves two.
+  // Unlocking the middle leaves two, and there is a reserve for that.
   const auto split = states.unlock(kOne, first.stateid, {10, 19});
   ASSERT_EQ(split.status, Status::kOk);
   EXPECT_EQ(states.held(1).locks, 3u);
-  EXPECT_EQ(states.unlock(kOne, split.stateid, {30, 39}).status, Status::kResource);
-  EXPECT_EQ(states.lock(kOne, split.stateid, LockKind::kRead, {200, 209}, &denied).status,
-            Status::kResource);
-  EXPECT_EQ(states.refused().locks, 2u);
+  EXPECT_EQ(states.unlock(kOne, split.stateid, {30, 39}).limit, Limit::kLocksOfClient);
+  EXPECT_EQ(states.lock(kOne, split.stateid, LockKind::kRead, {200, 209}, &denied).limit,
+            Limit::kLocksOfClient);
   // What makes no more of them is done.
   const auto joined = states.lock(kOne, split.stateid, LockKind::kWrite, {10, 19}, &denied);
   ASSERT_EQ(joined.status, Status::kOk);
@@ -294,23 +295,126 @@ TEST(OpenStatesLimits, LocksOfAClientAreCounted) {
 
 TEST(FairShareRoom, EndsWhereItSays) {
   constexpr FairShare share{.per_client = 10, .all = 12};
-  EXPECT_EQ(share.room(0, 0), 9u) << "three quarters";
-  EXPECT_EQ(share.room(9, 9), 0u);
-  EXPECT_EQ(share.room(0, 11), 1u) << "the last one";
-  EXPECT_EQ(share.room(0, 12), 0u);
-  EXPECT_EQ(FairShare{.per_client = 4}.room(3, 1000), 1u);
-  EXPECT_EQ(FairShare{.per_client = 4}.room(4, 4), 0u);
-  EXPECT_EQ(FairShare{}.room(7, 8), SIZE_MAX - 8);
+  EXPECT_EQ(share.room(0, 0, 0), 9u) << "three quarters";
+  EXPECT_EQ(share.room(9, 9, 9), 0u);
+  EXPECT_EQ(share.room(0, 9, 9), 0u) << "another client of that host";
+  EXPECT_EQ(share.room(0, 0, 11), 1u) << "the last one";
+  EXPECT_EQ(share.room(0, 0, 12), 0u);
+  EXPECT_EQ(FairShare{.per_client = 4}.room(3, 3, 1000), 1u);
+  EXPECT_EQ(FairShare{.per_client = 4}.room(4, 4, 4), 0u);
+  EXPECT_EQ(FairShare{}.room(7, 7, 8), SIZE_MAX - 8);
   // However many take what they can, the next one still gets something.
   constexpr FairShare files{.all = 1000};
   std::size_t everybody = 0;
   for (int client = 0; client < 4; ++client) {
     std::size_t own = 0;
-    while (files.room(own, everybody) > 0)
+    while (files.room(own, own, everybody) > 0)
       ++own, ++everybody;
     EXPECT_GT(own, 0u);
   }
-  EXPECT_GT(files.room(0, everybody), 0u);
+  EXPECT_GT(files.room(0, 0, everybody), 0u);
+}
+
+TEST(FairShareRoom, WhatIsHeldAlreadyHasNoShareButABound) {
+  constexpr FairShare share{.per_client = 8, .all = 16};
+  EXPECT_EQ(share.room(7, 12, 16, Claim::kHeld), 3u) << "a quarter more than 8";
+  EXPECT_EQ(share.room(10, 10, 10, Claim::kHeld), 0u);
+  EXPECT_EQ(share.room(0, 14, 14, Claim::kHeld), 1u) << "a quarter more than three quarters";
+  EXPECT_EQ(share.room(0, 15, 15, Claim::kHeld), 0u);
+  EXPECT_EQ(share.room(0, 0, 19, Claim::kHeld), 1u);
+  EXPECT_EQ(share.room(0, 0, 20, Claim::kHeld), 0u);
+  EXPECT_EQ(FairShare{}.room(0, 0, 0, Claim::kHeld), SIZE_MAX);
+}
+
+TEST(OpenStatesLimits, ClientsOfOneHostHaveOneShare) {
+  OpenStates states(7, {.opens = {.all = 100}, .files = {.all = 100}});
+  for (const ClientId client : {1, 2})
+    states.set_host(client, "one host");
+  states.set_host(3, "another");
+  int files = 0;
+  const auto all_it_gets = [&](const OpenStates::Asker& asker) {
+    int its = 0;
+    while (states.open(asker, "o", "f" + std::to_string(++files), kRead).status == Status::kOk)
+      ++its;
+    return its;
+  };
+  EXPECT_EQ(all_it_gets(kOne), 75);
+  EXPECT_EQ(all_it_gets(kTwo), 0) << "by another name";
+  EXPECT_GE(all_it_gets({3, 1}), 18);
+  // Who goes to another host takes along what it holds.
+  states.set_host(1, "elsewhere");
+  EXPECT_GT(all_it_gets(kTwo), 0);
+  EXPECT_EQ(all_it_gets(kOne), 0);
+  for (const ClientId client : {1, 2, 3})
+    states.end_client(client);
+  EXPECT_EQ(all_it_gets(kTwo), 75) << "alone again, and all counts are back at nothing";
+}
+
+// After a restart nobody's share may stand against what it had before.
+TEST(OpenStatesLimits, ReclaimsHaveNoShare) {
+  OpenStates states(7, {.opens = {.all = 100}, .locks = {.all = 100}});
+  int opened = 0;
+  const auto more = [&](const OpenStates::Asker& asker, Claim claim) {
+    return states.open(asker, "o" + std::to_string(++opened), "f", kBoth, claim).status;
+  };
+  for (int i = 0; i < 50; ++i)
+    ASSERT_EQ(more(kTwo, Claim::kNew), Status::kOk);
+  int its = 0;
+  while (more(kOne, Claim::kNew) == Status::kOk)
+    ++its;
+  EXPECT_LT(its, 50);
+  ASSERT_EQ(more(kOne, Claim::kHeld), Status::kOk);
+  // The bounds stand all the same.
+  while (more(kOne, Claim::kHeld) == Status::kOk)
+    ++its;
+  EXPECT_EQ(states.held_by_all().opens, 125u);
+  EXPECT_EQ(states.held(1).opens, 75u);
+  std::optional<OpenStates::Holder> denied;
+  const Stateid file = states.open(kTwo, "o1", "f", kBoth).stateid;
+  const auto refused = states.lock(kTwo, file, "l", LockKind::kRead, {0, 0}, &denied);
+  EXPECT_EQ(refused.limit, Limit::kOpens) << "a lock-owner counts as an open";
+}
+
+TEST(OpenStatesLimits, LocksThatAreReclaimedHaveNoShare) {
+  OpenStates states(7, {.locks = {.all = 8}});
+  std::optional<OpenStates::Holder> denied;
+  const Stateid file = states.open(kOne, "o", "f", kBoth).stateid;
+  const auto locked = states.lock(kOne, file, "l", LockKind::kRead, {0, 0}, &denied);
+  ASSERT_EQ(locked.status, Status::kOk);
+  Stateid last = locked.stateid;
+  const auto more = [&](std::uint64_t at, Claim claim) {
+    const auto answer = states.lock(kOne, last, LockKind::kRead, {at, at}, &denied, claim);
+    if (answer.status == Status::kOk) last = answer.stateid;
+    return answer;
+  };
+  std::uint64_t at = 0;
+  while (more(at += 10, Claim::kNew).status == Status::kOk)
+    ASSERT_LT(at, 100u);
+  EXPECT_EQ(states.held(1).locks, 6u);
+  EXPECT_EQ(more(at, Claim::kNew).limit, Limit::kLocks);
+  EXPECT_EQ(more(at, Claim::kHeld).status, Status::kOk);
+}
+
+// LOCKU in the middle asks for one more than there is: unlocking has to be possible.
+TEST(OpenStatesLimits, UnlockingCutsALockWhereNobodyMayLock) {
+  for (const auto& limits :
+       {OpenStates::Limits{.locks = {.per_client = 4}}, OpenStates::Limits{.locks = {.all = 4}},
+        OpenStates::Limits{.locks_per_file = 4}}) {
+    OpenStates states(7, limits);
+    std::optional<OpenStates::Holder> denied;
+    const Stateid file = states.open(kOne, "o", "f", kBoth).stateid;
+    Stateid last = states.lock(kOne, file, "l", LockKind::kRead, {0, 99}, &denied).stateid;
+    std::uint64_t at = 100;
+    const auto lock_more = [&] {
+      at += 10;
+      return states.lock(kOne, last, LockKind::kRead, {at, at}, &denied);
+    };
+    OpenStates::Answer answer;
+    while ((answer = lock_more()).status == Status::kOk)
+      last = answer.stateid;
+    ASSERT_EQ(answer.status, Status::kResource);
+    EXPECT_EQ(states.unlock(kOne, last, {50, 50}).status, Status::kOk);
+  }
 }
 
 TEST_F(OpenStatesTest, Limits) {
@@ -320,7 +424,9 @@ TEST_F(OpenStatesTest, Limits) {
   const Stateid file = open(kTwo, "o", "f");
   for (std::uint64_t i = 0; i < 4; ++i)
     EXPECT_EQ(lock(kTwo, file, "l", LockKind::kRead, {10 * i, 10 * i}).status, Status::kOk);
-  EXPECT_EQ(lock(kTwo, file, "l", LockKind::kRead, {100, 100}).status, Status::kResource);
+  const auto refused = lock(kTwo, file, "l", LockKind::kRead, {100, 100});
+  EXPECT_EQ(refused.status, Status::kResource);
+  EXPECT_EQ(refused.limit, Limit::kLocksOfFile);
 }
 
 // Three clients that do all of it at random: no operation fails for a reason that a list of opens
