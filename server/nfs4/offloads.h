@@ -54,6 +54,10 @@ class Offloads {
                 std::unique_ptr<Copying> copying);
   const OffloadTable& table() const { return table_; }
   void end_client(ClientId client) { table_.end_client(client); }
+  /// FREE_STATEID.
+  OffloadTable::Status free(ClientId client, const Stateid& stateid) {
+    return table_.free(client, stateid);
+  }
 
   /// OFFLOAD_CANCEL. Without the mutex; waits for the piece under way, after which nothing is
   /// written any more. False: NFS4ERR_BAD_STATEID.

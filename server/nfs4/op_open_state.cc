@@ -97,6 +97,8 @@ nfsstat4 free_stateid(Compound& compound, const xdr::FREE_STATEID4args& args,
   const Stateid stateid = compound.real(args.fsa_stateid);
   const auto status = DelegationTable::is_one(stateid)
                           ? state.delegations.table().free(compound.client_id(), stateid)
+                      : OffloadTable::is_one(stateid)
+                          ? state.offloads.free(compound.client_id(), stateid)
                           : state.opens.free(compound.asker(), stateid);
   count_holds(state, compound.client_id());
   return status_of(status, compound.minor_version());

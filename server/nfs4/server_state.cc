@@ -182,8 +182,9 @@ void ServerState::hold_instead(FilePin file) {
 }
 
 OpenStates::Status ServerState::test(const OpenStates::Asker& asker, const Stateid& stateid) const {
-  return DelegationTable::is_one(stateid) ? delegations.table().test(asker.client, stateid)
-                                          : opens.test(asker, stateid);
+  if (DelegationTable::is_one(stateid)) return delegations.table().test(asker.client, stateid);
+  if (OffloadTable::is_one(stateid)) return offloads.table().test(asker.client, stateid);
+  return opens.test(asker, stateid);
 }
 
 void ServerState::let_go_of(const FileKey& key) {

@@ -122,7 +122,7 @@ class ServerState {
   void hold_file(FilePin file);
   /// By that entry from now on, if it is held at all.
   void hold_instead(FilePin file);
-  /// Of an open or a delegation: is it good?
+  /// Of an open, a lock, a delegation or a copy: is it good?
   OpenStates::Status test(const OpenStates::Asker& asker, const Stateid& stateid) const;
   /// The file may have lost its last open or delegation.
   void let_go_of(const FileKey& key);

@@ -15,7 +15,18 @@ constexpr std::uint64_t kMark = std::uint64_t{1} << 62;
 /// Never 0, which would stand for "the last one" (RFC 7862 4.8); a copy's stateid never changes.
 constexpr std::uint32_t kSeqid = 1;
 
+OffloadNumber number_in(const Stateid& stateid) {
+  OffloadNumber number = 0;
+  std::memcpy(&number, stateid.other.data() + sizeof(std::uint32_t), sizeof number);
+  return number;
+}
+
 }  // namespace
+
+bool OffloadTable::is_one(const Stateid& stateid) {
+  // Those of delegations have the bit above, the special ones all of them.
+  return number_in(stateid) / kMark == 1;
+}
 
 bool OffloadTable::may_begin(ClientId client) const {
   if (all_.size() >= limits_.all) return false;
@@ -48,12 +59,24 @@ const Offload* OffloadTable::find(OffloadNumber number) const {
 }
 
 const Offload* OffloadTable::find(ClientId client, const Stateid& stateid, ByteSpan handle) const {
-  OffloadNumber number = 0;
-  std::memcpy(&number, stateid.other.data() + sizeof boot_, sizeof number);
-  const Offload* found = find(number);
-  // What it would be tells of the boot and the sequence number as well.
-  if (found == nullptr || found->client != client || stateid_of(*found) != stateid) return nullptr;
+  if (test(client, stateid) != Status::kOk) return nullptr;
+  const Offload* found = find(number_in(stateid));
   return std::ranges::equal(found->handle, handle) ? found : nullptr;
+}
+
+OffloadTable::Status OffloadTable::test(ClientId client, const Stateid& stateid) const {
+  const Offload* found = find(number_in(stateid));
+  // What it would be tells of the boot and the sequence number as well.
+  const bool is_it = found != nullptr && found->client == client && stateid_of(*found) == stateid;
+  return is_it ? Status::kOk : Status::kBadStateid;
+}
+
+OffloadTable::Status OffloadTable::free(ClientId client, const Stateid& stateid) {
+  if (const Status status = test(client, stateid); status != Status::kOk) return status;
+  const OffloadNumber number = number_in(stateid);
+  if (!all_.at(number).ended) return Status::kLocksHeld;
+  erase(number);
+  return Status::kOk;
 }
 
 OffloadNumber OffloadTable::cancel(ClientId client, const Stateid& stateid, ByteSpan handle) {

@@ -16,8 +16,7 @@
 #include <vector>
 
 #include "rpcrdma/base/bytes.h"
-#include "server/nfs4/state/client_table.h"
-#include "server/nfs4/state/stateid_rules.h"
+#include "server/nfs4/state/open_states.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -45,6 +44,11 @@ class OffloadTable {
   /// `boot` differs each time the server starts: stateids from before are nobody's.
   OffloadTable(std::uint32_t boot, const Limits& limits) : boot_(boot), limits_(limits) {}
 
+  using Status = OpenStates::Status;
+
+  /// Does the number of such a stateid belong here?
+  static bool is_one(const Stateid& stateid);
+
   bool may_begin(ClientId client) const;
   /// After may_begin().
   const Offload& begin(ClientId client, ByteSpan handle, const Verifier& verifier);
@@ -54,6 +58,11 @@ class OffloadTable {
   const Offload* find(OffloadNumber number) const;
   /// OFFLOAD_STATUS: of that client, on that file. Null: NFS4ERR_BAD_STATEID.
   const Offload* find(ClientId client, const Stateid& stateid, ByteSpan handle) const;
+  /// TEST_STATEID.
+  Status test(ClientId client, const Stateid& stateid) const;
+  /// FREE_STATEID: kLocksHeld while it goes on, which OFFLOAD_CANCEL ends. After that the client
+  /// needs to be told of its end no more.
+  Status free(ClientId client, const Stateid& stateid);
   /// OFFLOAD_CANCEL: it is no more. 0: NFS4ERR_BAD_STATEID.
   OffloadNumber cancel(ClientId client, const Stateid& stateid, ByteSpan handle);
 

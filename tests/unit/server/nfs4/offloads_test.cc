@@ -268,6 +268,42 @@ TEST_F(OffloadsTest, TheStateidIsOfOneClientAndOneFile) {
   EXPECT_EQ(known(), 1u);
 }
 
+// RFC 7862 4.8 has copy stateids end by CB_OFFLOAD's reply and OFFLOAD_CANCEL; TEST_STATEID and
+// FREE_STATEID are for all stateids (RFC 8881 18.48, 18.38).
+TEST_F(OffloadsTest, TheStateidIsTestedAndFreed) {
+  const auto test = [this](const xdr::stateid4& stateid) {
+    std::array<std::byte, 16> bytes{};
+    xdr::Encoder encoder(bytes);
+    xdr::encode(encoder, stateid);
+    const Reply4 reply = nfs.run(Operations4().add<OP_TEST_STATEID>({{bytes, 1}}));
+    EXPECT_EQ(reply.status, NFS4_OK);
+    return static_cast<nfsstat4>(*reply.get<OP_TEST_STATEID>().resok4.tsr_status_codes.begin());
+  };
+  const auto free = [this](const xdr::stateid4& stateid) {
+    return nfs.run(Operations4().add<OP_FREE_STATEID>({stateid})).status;
+  };
+  const xdr::stateid4 stateid = begin();
+  EXPECT_EQ(test(stateid), NFS4_OK);
+  EXPECT_EQ(free(stateid), NFS4ERR_LOCKS_HELD) << "it goes on";
+  xdr::stateid4 wrong = stateid;
+  wrong.seqid = 0;
+  EXPECT_EQ(test(wrong), NFS4ERR_BAD_STATEID) << "there is no last one";
+  EXPECT_EQ(free(wrong), NFS4ERR_BAD_STATEID);
+  const Session4 own = nfs.session;
+  nfs.session = nfs.connect("another");
+  EXPECT_EQ(test(stateid), NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(free(stateid), NFS4ERR_BAD_STATEID);
+  nfs.session = own;
+  gate.open();
+  take_call();  // CB_OFFLOAD, which gets no answer
+  EXPECT_EQ(test(stateid), NFS4_OK);
+  EXPECT_EQ(free(stateid), NFS4_OK);
+  EXPECT_EQ(test(stateid), NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(free(stateid), NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(known(), 0u);
+  EXPECT_TRUE(is_quiet());
+}
+
 TEST_F(OffloadsTest, CancelWaitsForThePieceUnderWay) {
   const xdr::stateid4 stateid = begin();
   gate.let_pass(2);

@@ -30,6 +30,28 @@ struct Expected {
 enum class Do : std::uint8_t { kAdvance, kEnd, kFail, kAcknowledge, kCancel };
 constexpr std::array kAll{Do::kAdvance, Do::kEnd, Do::kFail, Do::kAcknowledge, Do::kCancel};
 
+TEST(OffloadStateids, AreTestedAndFreed) {
+  OffloadTable table(7, kLimits);
+  const Offload& made = table.begin(1, kFile, kVerifier);
+  const Stateid stateid = table.stateid_of(made);
+  EXPECT_TRUE(OffloadTable::is_one(stateid));
+  EXPECT_FALSE(OffloadTable::is_one(Stateid{}));
+  Stateid ones{UINT32_MAX, {}};
+  ones.other.fill(std::byte{0xff});
+  EXPECT_FALSE(OffloadTable::is_one(ones));
+  using Status = OffloadTable::Status;
+  EXPECT_EQ(table.test(1, stateid), Status::kOk);
+  EXPECT_EQ(table.test(2, stateid), Status::kBadStateid);
+  EXPECT_EQ(OffloadTable(8, kLimits).test(1, stateid), Status::kBadStateid);
+  EXPECT_EQ(table.free(1, stateid), Status::kLocksHeld);
+  table.end(made.number, 0);
+  EXPECT_EQ(table.free(2, stateid), Status::kBadStateid);
+  EXPECT_EQ(table.free(1, stateid), Status::kOk);
+  EXPECT_TRUE(table.ended().empty());
+  EXPECT_EQ(table.size(), 0u);
+  EXPECT_EQ(table.test(1, stateid), Status::kBadStateid);
+}
+
 class Walk {
  public:
   void begin(ClientId client) {
