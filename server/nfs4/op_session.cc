@@ -126,7 +126,9 @@ nfsstat4 create_session(Compound& compound, const xdr::CREATE_SESSION4args& args
   if (!state.caller.is_open(compound.connection())) return NFS4ERR_DELAY;
   state.sweep_locked();
   const std::uint32_t wanted = fore.max_requests;
-  for (int i = 0; i < ServerState::kMostGiveWay && state.sessions.slots_for(wanted) < wanted; ++i) {
+  // As many as there would be if nobody else were here.
+  const std::size_t most = std::min<std::size_t>(wanted, (state.limits().sessions.slots + 1) / 2);
+  for (int i = 0; i < ServerState::kMostGiveWay && state.sessions.slots_for(wanted) < most; ++i) {
     if (!state.make_room(Limit::kSlots, args.csa_clientid)) break;
   }
   fore.max_requests = std::max(1u, state.sessions.slots_for(wanted));

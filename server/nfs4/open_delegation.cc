@@ -117,9 +117,24 @@ xdr::nfsace4 nobodys_permissions() {
   return out;
 }
 
+/// Where all delegations are given away, those of clients that are gone end first.
+void make_room(ServerState& state, const Client& client) {
+  const DelegationTable::Limits& limits = state.limits().delegations;
+  if (limits.all == 0 || !state.caller.reaches(client.id)) return;  // then none is refused
+  const DelegationTable& table = state.delegations.table();
+  for (int i = 0; i < ServerState::kMostGiveWay && table.size() >= limits.all; ++i) {
+    if (!state.make_room(Limit::kDelegations, client.id)) break;
+  }
+  const Limit met = table.size() >= limits.all                    ? Limit::kDelegations
+                    : table.holds(client.id) >= limits.per_client ? Limit::kDelegationsOfClient
+                                                                  : Limit::kNone;
+  if (met != Limit::kNone) state.refusals.refused(met, &client, client.address, state.now());
+}
+
 bool may_give(Compound& compound, const CurrentHandle& file, Kind kind) {
   ServerState& state = compound.state();
   std::lock_guard lock(state.mutex);
+  if (const Client* client = state.clients.find(compound.client_id())) make_room(state, *client);
   return state.delegations.may_give(compound.client_id(), file_key(*file.object.file), kind);
 }
 

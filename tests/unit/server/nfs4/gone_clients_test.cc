@@ -134,6 +134,37 @@ TEST_F(GoneClients, GiveUpSlots) {
   EXPECT_FALSE(is_known(gone));
 }
 
+TEST_F(GoneClients, GiveUpDelegations) {
+  Limits limits = Limits::of(Config(), 1 << 20);
+  limits.delegations.all = limits.delegations.per_client = 1;
+  start(limits);
+  const auto is_promised = [this](std::string_view name) {
+    xdr::OPEN4args args;
+    args.share_access = xdr::OPEN4_SHARE_ACCESS_READ;
+    args.owner = {nfs_->session.client, as_bytes(std::string_view("owner"))};
+    args.claim.file = name;
+    const Reply4 reply = nfs_->on<OP_OPEN>(nfs_->root(), args);
+    EXPECT_EQ(reply.status, NFS4_OK);
+    return reply.get<OP_OPEN>().resok4.delegation.delegation_type ==
+           xdr::open_delegation_type4::OPEN_DELEGATE_READ;
+  };
+  for (const char* name : {"one", "two"})
+    put_file(nfs_->path(name), "there");
+  nfs_->connection().max_backward = 1000;
+  come("gone");
+  const Session4 gone = nfs_->session;
+  EXPECT_TRUE(is_promised("one"));
+  EXPECT_FALSE(is_promised("two"));
+  EXPECT_EQ(refused(Limit::kDelegations), 1u);
+  come("there");
+  EXPECT_FALSE(is_promised("two"));
+  EXPECT_TRUE(is_known(gone));
+  nfs_->clock.move(kLeaseAndMore);
+  come("later");
+  EXPECT_TRUE(is_promised("two"));
+  EXPECT_FALSE(is_known(gone));
+}
+
 TEST_F(GoneClients, DoNotGiveUpWhatHelpsNobody) {
   Limits limits = Limits::of(Config(), 1 << 20);
   limits.opens.opens.per_client = 2;
