@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "rpcrdma/base/log.h"
+#include "server/credentials.h"
 #include "server/kept_random.h"
 #include "server/nfs4/wire_values.h"
 #include "server/vfs/change_counter.h"
@@ -213,7 +214,9 @@ Result<void> ServerState::settle() {
   return settle_locked();
 }
 
+/// Whoever the thread acts for: the records are the server's.
 Result<void> ServerState::settle_locked() {
+  const AsServer privileged;
   std::vector<std::string> ended;
   bool over = false;
   {
@@ -241,6 +244,7 @@ Result<void> ServerState::record(const std::string& owner) {
   std::lock_guard storage(storage_mutex_);
   // What an earlier life of the same client lost goes first.
   NFSRDMA_CHECK_OK(settle_locked());
+  const AsServer privileged;
   return records_->add(owner);
 }
 
