@@ -177,7 +177,7 @@ int LockMirror::prepare(File& file, const FileEntry& entry, LockKind kind) {
     const int error = set_record_lock(fd.get(), to_record_lock({held.range, held.kind}));
     if (error != 0) return EAGAIN;
   }
-  ByteRangeLocks held = std::exchange(file.held, ByteRangeLocks(SIZE_MAX));
+  ByteRangeLocks held = std::exchange(file.held, ByteRangeLocks());
   file.let_go_of_all();
   file.held = std::move(held);
   file.fd = std::move(fd);

@@ -23,7 +23,7 @@ struct LockMirror::File {
   // Guarded by `turn`:
   UniqueFd fd;
   bool writable = false;          // what `fd` is open for
-  ByteRangeLocks held{SIZE_MAX};  // what the kernel has by `fd`, all of one owner
+  ByteRangeLocks held;  // what the kernel has by `fd`, all of one owner
   bool gone = false;              // no longer in files_
 
   // Guarded by ServerState::mutex:
@@ -39,7 +39,7 @@ struct LockMirror::File {
     set_record_lock(fd.get(), {RecordLock::Kind::kNone, 0, kLastByte});
     fd.reset();
     writable = false;
-    held = ByteRangeLocks(SIZE_MAX);
+    held = ByteRangeLocks();
   }
 };
 
