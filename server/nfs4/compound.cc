@@ -245,6 +245,7 @@ bool Compound::make_place_to_wait() {
   if (!may_block()) return false;
   const int error = server_->committer.commit_now(request_->durable_fd, false);
   request_->durable_fd.fill(-1);
+  looked_at_clock_ = 0;  // that time is no operation's
   if (request_->release != nullptr) request_->release(*request_);
   if (error != 0) fail_awaited(*result_, error);
   awaited_.reset();
@@ -477,13 +478,23 @@ void Compound::wait_for_metadata(FileCall& call, const Resolved& object) {
   if (call.access().sync) wait_for(call, object);
 }
 
+void Compound::set_client(ClientId client) {
+  client_id_ = request_->nfs4_client = client;
+}
+
 void Compound::act_for(const Stateid& stateid) {
   if (minor_version_ != 0) return;
   ServerState& all = state();
-  client_id_ = request_->nfs4_client = DelegationTable::is_one(stateid)
-                                           ? all.delegations.table().client_of(stateid)
-                                           : all.opens.client_of(stateid);
-  if (Client* its = all.clients.find(client_id_)) all.clients.renew(*its, all.now());
+  set_client(DelegationTable::is_one(stateid) ? all.delegations.table().client_of(stateid)
+                                              : all.opens.client_of(stateid));
+  Client* its = all.clients.find(client_id_);
+  if (its == nullptr) return;
+  // Who has sessions acts in them: a stateid can be guessed, a session's connection cannot.
+  if (its->has_sessions) {
+    set_client(0);
+  } else {
+    all.clients.renew(*its, all.now());
+  }
 }
 
 nfsstat4 Compound::settle_first() {

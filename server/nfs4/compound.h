@@ -102,7 +102,7 @@ class Compound final : public Progress {
   /// Whose session it is, from minor version 1 on; else whom the operation's client id named. 0:
   /// nobody's.
   ClientId client_id() const { return client_id_; }
-  void set_client(ClientId client) { client_id_ = client; }
+  void set_client(ClientId client);
   /// In minor version 0, with the state's mutex: the client whose stateid it is, and its lease is
   /// renewed. Nothing in later ones.
   void act_for(const Stateid& stateid);

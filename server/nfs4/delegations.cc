@@ -44,12 +44,23 @@ Delegations::~Delegations() {
 }
 
 bool Delegations::may_give(ClientId client, const FileKey& file, Delegation::Kind kind) const {
-  if (leases_ == nullptr || !state_.caller.reaches(client) ||
-      !table_.may_grant(client, file, kind, state_.now())) {
-    return false;
-  }
-  return kind == Delegation::Kind::kRead ? !state_.opens.is_written(file)
-                                         : !state_.opens.is_open_by_others(client, file);
+  if (being_given_.contains(file)) return false;
+  if (kind == Delegation::Kind::kWrite) return may_go_on(client, file);
+  return leases_ != nullptr && state_.caller.reaches(client) &&
+         table_.may_grant(client, file, kind, state_.now()) && !state_.opens.is_written(file);
+}
+
+/// A COPY that goes on behind its reply may outlive the opens that it began with.
+bool Delegations::may_go_on(ClientId client, const FileKey& file) const {
+  return leases_ != nullptr && state_.caller.reaches(client) &&
+         table_.may_grant(client, file, Delegation::Kind::kWrite, state_.now()) &&
+         !state_.opens.is_open_by_others(client, file) && !state_.offloads.any_running();
+}
+
+bool Delegations::begin_giving(ClientId client, const FileKey& file) {
+  if (!may_give(client, file, Delegation::Kind::kWrite)) return false;
+  being_given_.insert(file);
+  return true;
 }
 
 UniqueFd Delegations::take_lease(int path_fd) const {

@@ -13,6 +13,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 #include "server/nfs4/holder_attributes.h"
 #include "server/nfs4/recaller.h"
@@ -40,6 +41,11 @@ class Delegations final : public DelegationGuard {
 
   /// Would one be given? To be asked before a lease is taken.
   bool may_give(ClientId client, const FileKey& file, Delegation::Kind kind) const;
+  /// May a write delegation be given? Then nobody else is given one of the file until end_giving().
+  bool begin_giving(ClientId client, const FileKey& file);
+  /// Asked again.
+  bool may_go_on(ClientId client, const FileKey& file) const;
+  void end_giving(const FileKey& file) { being_given_.erase(file); }
   /// Without the mutex: the lease that a delegation of that file needs; empty when there is none.
   UniqueFd take_lease(int path_fd) const;
   /// The same for a write delegation: false when there is none. Of a file by that descriptor, which
@@ -90,6 +96,7 @@ class Delegations final : public DelegationGuard {
   bool ticking_ = false;
   /// The files of write delegations: their descriptors have the leases.
   std::map<DelegationNumber, FilePin> written_;
+  std::set<FileKey> being_given_;
   /// Files that their holders have just changed by name or attribute, and until when that is taken
   /// for what the watches tell.
   std::map<FileKey, TimePoint> own_changes_;

@@ -89,6 +89,8 @@ HolderAttributes::Answer HolderAttributes::ask(const FileKey& file, ClientId by,
   }
   if (!may_block) return {Answer::Kind::kWouldBlock};
   if (!asked.under_way && !send(*delegation, asked)) return judge(file, by, 0, {});
+  if (waiting_ >= kMostWaiting) return {Answer::Kind::kLater};
+  ++waiting_;
   ++asked.waiting;
   const std::uint64_t answers = asked.answers;
   const auto find = [&] { return asked_.find(number); };
@@ -97,6 +99,7 @@ HolderAttributes::Answer HolderAttributes::ask(const FileKey& file, ClientId by,
     return found == asked_.end() || found->second.answers != answers;
   };
   answered_.wait_until(lock, Clock::time_point(asked.patience), ended);
+  --waiting_;
   const auto found = find();
   if (found == asked_.end()) return {};  // given back meanwhile
   --found->second.waiting;

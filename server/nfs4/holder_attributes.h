@@ -29,7 +29,9 @@ class HolderAttributes {
  public:
   static constexpr Duration kPatience = std::chrono::milliseconds(50);
   /// An answer that came too late is good for whoever asks next within this time.
-  static constexpr Duration kLateAnswer = std::chrono::seconds(2);
+  static constexpr Duration kLateAnswer = std::chrono::milliseconds(500);
+  /// Those who ask beyond that do not wait, and are told to come back later at once.
+  static constexpr std::size_t kMostWaiting = 2;
 
   explicit HolderAttributes(ServerState& state) : state_(state) {}
 
@@ -78,6 +80,7 @@ class HolderAttributes {
 
   ServerState& state_;
   std::condition_variable answered_;
+  std::size_t waiting_ = 0;
   std::map<DelegationNumber, Asked> asked_;
 };
 

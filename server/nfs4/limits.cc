@@ -9,8 +9,8 @@ namespace nfsrdma::nfs4 {
 
 namespace {
 
-// Of all descriptors. The descriptor cache takes up to three eighths; connections get the rest: when
-// every file is open for reading and writing, and the reserve of FairShare used up, a tenth.
+// Of all descriptors. The descriptor cache takes up to three eighths; connections get the rest:
+// when every file is open for reading and writing, and the reserve of FairShare used up, a tenth.
 constexpr std::size_t kPerOpenFile = 8;
 constexpr std::size_t kPerDelegation = 16;
 constexpr std::size_t kFewestFiles = 16;

@@ -170,7 +170,9 @@ void LockMirror::end_turn(Turn& turn) {
 int LockMirror::prepare(File& file, const FileEntry& entry, LockKind kind) {
   if (file.fd && (file.writable || kind == LockKind::kRead)) return 0;
   UniqueFd fd = open_to_lock(entry, kind);
-  if (!fd) return judge(errno) == Outcome::kLater ? EAGAIN : errno;
+  if (const int error = fd ? 0 : errno; error != 0) {
+    return judge(error) == Outcome::kLater ? EAGAIN : error;
+  }
   // Another description is another owner (one that can write is never given up for another). What
   // one for reading alone holds, both can hold at once.
   for (const ByteRangeLocks::Held& held : file.held.held()) {

@@ -22,9 +22,9 @@ struct LockMirror::File {
   std::mutex turn;
   // Guarded by `turn`:
   UniqueFd fd;
-  bool writable = false;          // what `fd` is open for
-  ByteRangeLocks held;  // what the kernel has by `fd`, all of one owner
-  bool gone = false;              // no longer in files_
+  bool writable = false;  // what `fd` is open for
+  ByteRangeLocks held;    // what the kernel has by `fd`, all of one owner
+  bool gone = false;      // no longer in files_
 
   // Guarded by ServerState::mutex:
   std::vector<ByteRange> stale;  // where locks have ended

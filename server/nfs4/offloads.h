@@ -63,6 +63,9 @@ class Offloads {
   /// written any more. False: NFS4ERR_BAD_STATEID.
   bool cancel(ClientId client, const Stateid& stateid, ByteSpan handle);
 
+  /// With the mutex: are there copies that go on?
+  bool any_running() const { return !ready_.empty() || !running_.empty(); }
+
   /// For tests: what a thread does before each piece, without the mutex. Set before the first copy.
   std::function<void()> before_piece;
 

@@ -113,8 +113,7 @@ constexpr bitmap4 kHolderKnows =
     bitmap4::of({FATTR4_CHANGE, FATTR4_SIZE, FATTR4_TIME_MODIFY, FATTR4_TIME_METADATA});
 
 nfsstat4 ask_holder(Compound& compound, const FileEntry& file, HolderAttributes::Answer* out) {
-  const std::uint64_t holder = file.promised_to.load(std::memory_order_acquire);
-  if (holder == 0 || holder == compound.client_id()) return NFS4_OK;
+  if (!compound.state().delegations.any_writer() || !file.is_regular()) return NFS4_OK;
   *out = compound.state().delegations.holder_attributes.ask(file_key(file), compound.client_id(),
                                                             compound.may_block());
   switch (out->kind) {

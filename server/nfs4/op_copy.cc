@@ -107,6 +107,7 @@ nfsstat4 copy(Compound& compound, const xdr::COPY4args& args, xdr::COPY4res& res
   }
   const int error = copy_some(compound.server(), range, 0, kMostPerCall, compound.current.object,
                               &response.wr_count);
+  (void)call.may_use(*compound.current.object.file);
   return response.wr_count > 0 ? NFS4_OK : status_of_errno(error);
 }
 
@@ -125,6 +126,7 @@ nfsstat4 clone(Compound& compound, const xdr::CLONE4args& args, xdr::CLONE4res&)
   file_clone_range what{range.from, args.cl_src_offset, args.cl_count, args.cl_dst_offset};
   const int error = ::ioctl(range.to, FICLONERANGE, &what) == 0 ? 0 : errno;
   scope.finish();
+  (void)call.may_use(*file.file);
   call.server().files.note_own_change(*file.file, before, file.attributes);
   if (error != 0) return status_of_errno(error);
   compound.wait_for_metadata(call, file);

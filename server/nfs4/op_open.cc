@@ -108,7 +108,7 @@ nfsstat4 check_grace(Opening& opening) {
     std::lock_guard lock(state.mutex);
     if (compound.minor_version() == 0) compound.set_client(opening.args.owner.clientid);
     Client* client = state.clients.find(compound.client_id());
-    if (client == nullptr) {
+    if (client == nullptr || (compound.minor_version() == 0 && client->has_sessions)) {
       return compound.minor_version() == 0 ? NFS4ERR_STALE_CLIENTID : NFS4ERR_BADSESSION;
     }
     if (compound.minor_version() == 0) state.clients.renew(*client, state.now());

@@ -41,6 +41,7 @@ nfsstat4 change_space(Compound& compound, const xdr::stateid4& stateid, std::uin
       ::fallocate(fd, mode, static_cast<off_t>(offset), static_cast<off_t>(length)) == 0 ? 0
                                                                                          : errno;
   scope.finish();
+  (void)call.may_use(*file.file);
   call.server().files.note_own_change(*file.file, before, file.attributes);
   if (error != 0) return status_of_errno(error);
   compound.wait_for_metadata(call, file);

@@ -23,8 +23,11 @@ using Kind = Delegation::Kind;
 
 /// Which one does the client want, if any? Read delegations are for those who read, write
 /// delegations for all who open the file for writing.
-std::optional<Kind> wanted_kind(const xdr::OPEN4args& args) {
+std::optional<Kind> wanted_kind(const Compound& compound, const xdr::OPEN4args& args) {
   const bool writes = (args.share_access & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0;
+  // In minor version 0 a GETATTR does not say whose it is, and Linux's client sends one in front of
+  // DELEGRETURN: the holder would be asked by CB_GETATTR what it is about to give back.
+  if (writes && compound.minor_version() == 0) return {};
   const auto type = writes ? xdr::open_delegation_type4::OPEN_DELEGATE_WRITE
                            : xdr::open_delegation_type4::OPEN_DELEGATE_READ;
   switch (args.claim.claim) {
@@ -65,10 +68,24 @@ void use_instead(Compound& compound, CurrentHandle& file, CurrentHandle again) {
   state.hold_instead(FilePin::another(*file.object.file));
 }
 
+/// Is it by that entry that others find the file? (A full cache does not take one in.)
+bool is_known(Compound& compound, const CurrentHandle& file) {
+  const FilePin known = compound.server().files.find(file.handle);
+  return known && &*known == &*file.object.file;
+}
+
+/// May the file's entry be closed for another? Not one that has a delegation's lease, nor one that
+/// has to tell of write-back errors, nor what another thread has put in its place.
+bool may_let_go(Compound& compound, const CurrentHandle& file) {
+  const FileEntry& entry = *file.object.file;
+  return is_known(compound, file) && !entry.unstable.load(std::memory_order_acquire) &&
+         entry.promised_to.load(std::memory_order_acquire) == 0;
+}
+
 /// There is no lease while we have the file open for writing ourselves, as the cache has a file
 /// that was just made or written. So it is let go of, and opened anew. False: that cannot be.
 bool reopen_unwritten(Compound& compound, CurrentHandle& file) {
-  if (file.object.file->unstable.load(std::memory_order_acquire)) return false;
+  if (!may_let_go(compound, file)) return false;
   compound.server().files.forget(file.handle);
   CurrentHandle again;
   again.kind = file.kind;
@@ -89,7 +106,7 @@ bool reopen_unwritten(Compound& compound, CurrentHandle& file) {
 /// writes, and has no other. False: that cannot be.
 bool reopen_for_both(Compound& compound, CurrentHandle& file) {
   FileEntry& old = *file.object.file;
-  if (old.unstable.load(std::memory_order_acquire)) return false;
+  if (!may_let_go(compound, file)) return false;
   FdCache::Opened opened{
       file.handle, file.parts, {}, file.object.attributes, old.fsid(), kRightRead | kRightWrite};
   {
@@ -131,12 +148,39 @@ void make_room(ServerState& state, const Client& client) {
   if (met != Limit::kNone) state.refusals.refused(met, &client, client.address, state.now());
 }
 
-bool may_give(Compound& compound, const CurrentHandle& file, Kind kind) {
+bool may_give_read(Compound& compound, const CurrentHandle& file) {
   ServerState& state = compound.state();
   std::lock_guard lock(state.mutex);
   if (const Client* client = state.clients.find(compound.client_id())) make_room(state, *client);
-  return state.delegations.may_give(compound.client_id(), file_key(*file.object.file), kind);
+  return state.delegations.may_give(compound.client_id(), file_key(*file.object.file), Kind::kRead);
 }
+
+/// One who is about to give a write delegation: others who open the file meanwhile are given none,
+/// and leave its lease and its entry alone.
+class Giving {
+ public:
+  Giving(Compound& compound, const CurrentHandle& file)
+      : state_(compound.state()), file_(file_key(*file.object.file)) {
+    std::lock_guard lock(state_.mutex);
+    if (const Client* client = state_.clients.find(compound.client_id())) {
+      make_room(state_, *client);
+    }
+    begun_ = state_.delegations.begin_giving(compound.client_id(), file_);
+  }
+  ~Giving() {
+    if (!begun_) return;
+    std::lock_guard lock(state_.mutex);
+    state_.delegations.end_giving(file_);
+  }
+  Giving(const Giving&) = delete;
+  Giving& operator=(const Giving&) = delete;
+  bool begun() const { return begun_; }
+
+ private:
+  ServerState& state_;
+  const FileKey file_;
+  bool begun_ = false;
+};
 
 /// With the mutex.
 void note_given_in(Compound& compound, DelegationNumber number) {
@@ -146,7 +190,7 @@ void note_given_in(Compound& compound, DelegationNumber number) {
 
 bool give_read(Compound& compound, CurrentHandle& file, xdr::OPEN4resok& res) {
   ServerState& state = compound.state();
-  if (!may_give(compound, file, Kind::kRead)) return false;
+  if (!may_give_read(compound, file)) return false;
   UniqueFd lease = state.delegations.take_lease(file.object.file->path_fd());
   if (!lease && errno == EAGAIN && reopen_unwritten(compound, file)) {
     lease = state.delegations.take_lease(file.object.file->path_fd());
@@ -199,17 +243,18 @@ bool take_write_lease(Compound& compound, CurrentHandle& file) {
 
 bool give_write(Compound& compound, CurrentHandle& file, xdr::OPEN4resok& res) {
   ServerState& state = compound.state();
-  if (!may_give(compound, file, Kind::kWrite) || !take_write_lease(compound, file)) return false;
+  const Giving giving(compound, file);
+  if (!giving.begun() || !take_write_lease(compound, file)) return false;
   const FileEntry& entry = *file.object.file;
   std::uint64_t change = 0;
-  bool given = compound.server().change_counter.look(entry.path_fd(), entry.device(), entry.inode(),
+  bool given = is_known(compound, file) &&
+               compound.server().change_counter.look(entry.path_fd(), entry.device(), entry.inode(),
                                                      &file.object.attributes, &change) == 0;
   DelegationNumber number = 0;
   if (given) {
     std::lock_guard lock(state.mutex);
     Client* client = state.clients.find(compound.client_id());
-    given =
-        client != nullptr && state.delegations.may_give(client->id, file_key(entry), Kind::kWrite);
+    given = client != nullptr && state.delegations.may_go_on(client->id, file_key(entry));
     if (given) {
       const Delegation& made =
           state.delegations.give_write(client->id, FilePin::another(*file.object.file), change);
@@ -245,7 +290,7 @@ void say_why_not(const Compound& compound, const xdr::OPEN4args& args, xdr::OPEN
 
 bool offer_delegation(Compound& compound, const xdr::OPEN4args& args, CurrentHandle& file,
                       xdr::OPEN4resok& res) {
-  const auto kind = wanted_kind(args);
+  const auto kind = wanted_kind(compound, args);
   if (kind && (kind == Kind::kWrite ? give_write : give_read)(compound, file, res)) return true;
   say_why_not(compound, args, res);
   return false;

@@ -27,6 +27,7 @@ class DelegationGuard {
   /// Does a client have a write delegation of the file? Then size and times are what that client
   /// says. Nobody is asked for anything.
   bool hides(dev_t device, ino_t inode) { return any_writer() && is_written(device, inode); }
+  bool any_writer() const { return writers_.load(std::memory_order_acquire) != 0; }
 
  protected:
   /// True: those who hold the promise are asked to give it back; the change is to be tried again
@@ -35,7 +36,6 @@ class DelegationGuard {
   virtual bool in_the_way_of_readers(dev_t device, ino_t inode, std::uint64_t by) = 0;
   virtual bool is_written(dev_t device, ino_t inode) = 0;
 
-  bool any_writer() const { return writers_.load(std::memory_order_acquire) != 0; }
   std::atomic<std::size_t> given_{0};
   std::atomic<std::size_t> writers_{0};
 };

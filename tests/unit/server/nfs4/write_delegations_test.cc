@@ -253,6 +253,47 @@ TEST_F(WriteDelegationsTest, AHolderThatCannotTellIsAskedForTheDelegation) {
   EXPECT_EQ(look(other_).status, NFS4_OK);
 }
 
+/// By another name, and so by another handle in other exports; here by what the cache forgot.
+TEST_F(WriteDelegationsTest, TheHolderIsAskedWhateverEntryTheFileHas) {
+  take();
+  const Seen own = look(holder_);
+  harness_.server().files.forget(file_);
+  EXPECT_EQ(look(other_).status, NFS4ERR_DELAY);
+  tell(own.change + 1, 100);
+  EXPECT_EQ(look(other_).size, 100u);
+}
+
+/// Both get the same entry, and the lease belongs to that.
+TEST_F(WriteDelegationsTest, ASecondOpenLeavesTheLeaseAlone) {
+  take();
+  for (const std::uint32_t access : {xdr::OPEN4_SHARE_ACCESS_BOTH, xdr::OPEN4_SHARE_ACCESS_READ}) {
+    const Reply4 again = open(holder_, access);
+    ASSERT_EQ(again.status, NFS4_OK);
+    EXPECT_EQ(again.get<OP_OPEN>().resok4.delegation.delegation_type,
+              open_delegation_type4::OPEN_DELEGATE_NONE);
+  }
+  EXPECT_EQ(write(holder_, delegation_, "it"), NFS4_OK);
+  EXPECT_EQ(open_here(O_RDONLY), EWOULDBLOCK);
+}
+
+TEST_F(WriteDelegationsTest, NoTwoAreGivenAtOnce) {
+  auto& state = harness_.state();
+  struct stat st;
+  ASSERT_EQ(::stat(harness_.path("file").c_str(), &st), 0);
+  const nfs4::FileKey file = nfs4::file_key(st.st_dev, st.st_ino);
+  {
+    std::lock_guard lock(state.mutex);
+    ASSERT_TRUE(state.delegations.begin_giving(holder_.client, file));
+    EXPECT_FALSE(state.delegations.begin_giving(holder_.client, file));
+  }
+  for (const std::uint32_t access : {xdr::OPEN4_SHARE_ACCESS_BOTH, xdr::OPEN4_SHARE_ACCESS_READ}) {
+    EXPECT_EQ(open(holder_, access).get<OP_OPEN>().resok4.delegation.delegation_type,
+              open_delegation_type4::OPEN_DELEGATE_NONE);
+  }
+  std::lock_guard lock(state.mutex);
+  state.delegations.end_giving(file);
+}
+
 /// The kernel tells of it as of anybody's change.
 TEST_F(WriteDelegationsTest, WhatTheHolderChangesItselfIsNoReasonForARecall) {
   take();
