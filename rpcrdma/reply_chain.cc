@@ -9,6 +9,8 @@ namespace nfsrdma {
 namespace {
 
 constexpr std::size_t kPadRoom = 4;
+// A result that has a Write chunk goes there (RFC 8267 6.1).
+static_assert(xdr::Encoder::kMaxPayloads >= ChunkLists::kMaxWriteChunks);
 
 std::size_t write_list_bytes(const ChunkLists& offered) {
   return offered.write_chunk_count * kWriteChunkBytes + offered.write_segment_count * kSegmentBytes;

@@ -24,8 +24,9 @@ struct PayloadReference {
 
 class Encoder {
  public:
-  /// One COMPOUND may return several payloads; more than this go in line by copy.
-  static constexpr std::size_t kMaxPayloads = 8;
+  /// One COMPOUND may return several payloads; more than this go in line by copy. As many as a call
+  /// may have Write chunks for them.
+  static constexpr std::size_t kMaxPayloads = 16;
 
   explicit Encoder(std::span<std::byte> room)
       : begin_(room.data()), cursor_(room.data()), end_(room.data() + room.size()) {}
