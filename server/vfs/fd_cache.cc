@@ -159,6 +159,28 @@ void FdCache::forget(const FileHandle& handle) {
   }
 }
 
+void FdCache::end_writing(FilePin file) {
+  constexpr std::uint32_t kTablesAndOurs = 2;
+  FilePin closed;  // without the locks
+  std::vector<UniqueFd> writers;
+  Stripe& stripe = stripe_of(file->hash_);
+  std::lock_guard lock(stripe.mutex);
+  // Pins come from the table, under this lock, or from other pins: nobody gets one meanwhile.
+  if (lookup_locked(stripe, file->hash_, file->handle_) != &*file ||
+      file->references_.load(std::memory_order_acquire) != kTablesAndOurs ||
+      file->unstable.load(std::memory_order_acquire)) {
+    return;
+  }
+  if ((file->path_rights_ & kRightWrite) != 0) {
+    unlink_locked(stripe, *file);
+    closed = FilePin(&*file);
+    return;
+  }
+  std::lock_guard its_lock(file->mutex_);
+  writers.swap(file->retired_);
+  if (file->write_fd_) writers.push_back(std::move(file->write_fd_));
+}
+
 void FdCache::flush_unstable(FileEntry& file) {
   if (!file.unstable.exchange(false, std::memory_order_acq_rel)) return;
   int fd;

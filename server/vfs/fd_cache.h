@@ -48,6 +48,10 @@ class FdCache {
   static FilePin make_private(Opened opened);
   /// The object was removed: no more finds, closed as soon as nobody pins it.
   void forget(const FileHandle& handle);
+  /// Who wrote to the file says that it is done. When nobody else pins it, and an fsync has covered
+  /// all, nothing of it stays open for writing: this machine may execute it (ETXTBSY otherwise) and
+  /// give leases on it.
+  void end_writing(FilePin file);
 
   /// A descriptor of the regular file for reading (kRightRead) or writing (kRightWrite), if the
   /// caller may: 0, or an errno. The thread acts as `who`; `attributes` are fresh. The owner may

@@ -142,12 +142,14 @@ int Resolver::open(const Export& entry, const FileHandle& handle, const HandlePa
     if (const int error = open_uncached(entry, handle, parts, true, out)) return error;
   } else {
     out->seen = changes_.seen(out->file->device(), out->file->inode());
+    out->read_after = counter_.now(out->file->device(), out->file->inode());
     if (::fstat(out->file->path_fd(), &out->attributes) != 0) return errno;
     if (out->attributes.st_nlink == 0) {
       // Removed, and it is our own descriptor that keeps it: give that up and see whether the file
       // still exists without it.
       out->file.reset();
       out->seen.reset();
+      out->read_after.reset();
       files_.forget(handle);
       if (const int error = open_uncached(entry, handle, parts, false, out)) return error;
     }

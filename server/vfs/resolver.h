@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "server/export_table.h"
+#include "server/vfs/change_counter.h"
 #include "server/vfs/change_witness.h"
 #include "server/vfs/fd_cache.h"
 #include "server/vfs/path_table.h"
@@ -30,6 +31,8 @@ struct Resolved {
   struct stat attributes {};
   /// The state of the ChangeWitness before the attributes were read, when it was asked.
   std::optional<ChangeWitness::Seen> seen{};
+  /// That of the ChangeCounter, likewise.
+  std::optional<ChangeCounter::Moment> read_after{};
 };
 
 /// An entry that was looked at and not opened.
@@ -41,8 +44,9 @@ struct SeenEntry {
 
 class Resolver {
  public:
-  Resolver(const HandleCodec& codec, FdCache& files, PathTable& paths, const ChangeWitness& changes)
-      : codec_(codec), files_(files), paths_(paths), changes_(changes) {}
+  Resolver(const HandleCodec& codec, FdCache& files, PathTable& paths, const ChangeWitness& changes,
+           const ChangeCounter& counter)
+      : codec_(codec), files_(files), paths_(paths), changes_(changes), counter_(counter) {}
 
   /// The object of an authenticated handle. ESTALE when it is gone.
   int open(const Export& entry, const FileHandle& handle, const HandleParts& parts, Resolved* out);
@@ -87,6 +91,7 @@ class Resolver {
   FdCache& files_;
   PathTable& paths_;
   const ChangeWitness& changes_;
+  const ChangeCounter& counter_;
 };
 
 }  // namespace nfsrdma

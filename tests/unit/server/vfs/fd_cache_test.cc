@@ -90,6 +90,67 @@ TEST_F(Cache, ForgottenEntriesAreNotFoundAndStayOpenWhilePinned) {
   EXPECT_EQ(::fstat(fd, &st), -1);
 }
 
+class CachedFile : public Cache {
+ protected:
+  void SetUp() override {
+    const std::string path = home.path() + "/file";
+    UniqueFd made(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+    ASSERT_TRUE(made);
+  }
+  FilePin insert(FdCache& cache, int flags, std::uint8_t rights = 0) {
+    FdCache::Opened out;
+    out.handle = handle(1);
+    out.path_fd.reset(::open((home.path() + "/file").c_str(), flags | O_CLOEXEC));
+    out.path_rights = rights;
+    ::fstat(out.path_fd.get(), &out.attributes);
+    attributes = out.attributes;
+    return cache.insert(std::move(out));
+  }
+  void open_for_writing(FdCache& cache, FileEntry& file) {
+    int fd = -1;
+    EXPECT_EQ(cache.data_fd(file, CallerIdentity{}, kRightWrite, attributes, &fd), 0);
+  }
+  /// Of descriptors that read alone a lease is to be had then, and only then.
+  bool is_written() {
+    const UniqueFd fd(::open((home.path() + "/file").c_str(), O_RDONLY | O_CLOEXEC));
+    return ::fcntl(fd.get(), F_SETLEASE, F_RDLCK) != 0;
+  }
+  struct stat attributes {};
+};
+
+TEST_F(CachedFile, EndOfWritingClosesTheDescriptorThatWrites) {
+  FdCache cache(verifier, 1000);
+  FilePin file = insert(cache, O_PATH);
+  EXPECT_FALSE(is_written());
+  open_for_writing(cache, *file);
+  EXPECT_TRUE(is_written());
+  cache.end_writing(std::move(file));
+  EXPECT_FALSE(is_written());
+  EXPECT_EQ(cache.size(), 1u);
+  file = cache.find(handle(1));
+  ASSERT_TRUE(file);
+  open_for_writing(cache, *file);
+  EXPECT_TRUE(is_written());
+}
+
+TEST_F(CachedFile, EndOfWritingForgetsWhatWasOpenedToWriteAtFirst) {
+  FdCache cache(verifier, 1000);
+  cache.end_writing(insert(cache, O_RDWR, kRightRead | kRightWrite));
+  EXPECT_EQ(cache.size(), 0u);
+  EXPECT_FALSE(is_written());
+}
+
+TEST_F(CachedFile, EndOfWritingLeavesAloneWhatOthersUseOrIsNotSynced) {
+  FdCache cache(verifier, 1000);
+  FilePin file = insert(cache, O_PATH);
+  open_for_writing(cache, *file);
+  cache.end_writing(FilePin::another(*file));
+  EXPECT_TRUE(is_written());
+  file->unstable = true;
+  cache.end_writing(std::move(file));
+  EXPECT_TRUE(is_written());
+}
+
 TEST_F(Cache, IdleEntriesAreClosed) {
   FdCache cache(verifier, 1000);
   const std::size_t before = open_descriptors();
