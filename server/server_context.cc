@@ -33,7 +33,7 @@ ServerContext::ServerContext(ServerOptions& options, const HandleCodec::Key& key
       paths(options.state_dir),
       files(verifier,
             options.max_cached_files != 0 ? options.max_cached_files : default_cached_files()),
-      resolver(handles, files, paths, changes),
+      resolver(handles, files, paths, changes, change_counter),
       committer(verifier, std::max(1u, options.committer_threads), options.committer_calls),
       groups(options.manage_gids ? make_system_group_source() : nullptr),
       rtmax_(options.rtmax),

@@ -111,6 +111,12 @@ int FileCall::may_use(const FileEntry& file) {
   return stops ? EAGAIN : 0;
 }
 
+int FileCall::may_see(const FileEntry& file) {
+  DelegationGuard* guard = server_.delegations;
+  if (guard == nullptr || !guard->any_writer() || !file.is_regular()) return 0;
+  return guard->stops_reading(file.device(), file.inode(), request_.nfs4_client) ? EAGAIN : 0;
+}
+
 bool FileCall::wait_for(Resolved& object) {
   int fd = server_.files.sync_fd(*object.file);
   if (fd < 0) {

@@ -46,6 +46,10 @@ class FileCall {
   /// another client has a write delegation of it, and is asked to give that up. After it, for who
   /// was promised the file meanwhile.
   int may_use(const FileEntry& file);
+  /// The same of who wants only the attributes. Those are seen by way of every entry of the file,
+  /// of which there are several when it is in several exports; its data only by the one that has
+  /// the lease.
+  int may_see(const FileEntry& file);
 
   /// After admit():
   const Export& exported() const { return *export_; }

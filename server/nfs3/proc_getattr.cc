@@ -14,7 +14,7 @@ Outcome getattr(ServerContext& server, Request& request, xdr::Decoder& decoder,
   res.status = call.resolve(args.object, Use::kLook, &object);
   if (call.would_block()) return Outcome::kWouldBlock;
   if (res.status == xdr::nfsstat3::NFS3_OK) {
-    res.status = status_of_errno(call.may_use(*object.file));
+    res.status = status_of_errno(call.may_see(*object.file));
   }
   if (res.status == xdr::nfsstat3::NFS3_OK) {
     res.resok.obj_attributes = fattr3_of(object.attributes, object.file->fsid());

@@ -9,8 +9,9 @@
 // What is set may come out narrower than it was meant, never wider (RFC 8881 6.2.1.3.1): the bits
 // of reading, writing and executing count, of which writing takes all that belong to it, and an ACE
 // that denies a group denies whoever might be in that group. Inheritable ACEs become the
-// directory's default ACL, for files and directories alike. Only DENY ACEs of what no mode has
-// (READ_ACL and its kind) have no effect.
+// directory's default ACL, for files and directories alike: as with Linux's server, what was meant
+// for new files alone is given to new directories as well, the one case of more. Only DENY ACEs of
+// what no mode has (READ_ACL and its kind) have no effect.
 #pragma once
 
 #include <cstdint>

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/compound.h"
 
-#include <sodium.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "server/files/file_data.h"
 #include "server/nfs4/operations.h"
+#include "server/nfs4/retries.h"
 #include "server/nfs4/status.h"
 #include "server/nfs4/wire_values.h"
 #include "server/placement.h"
+#include "xdr/flatten.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -40,7 +39,6 @@ std::size_t longest_change(std::uint32_t number) {
 /// Room to go on with when a result did not fit.
 constexpr std::size_t kNextRoom = 16u << 10;
 constexpr std::size_t kMostRoom = std::size_t{1} << 20;
-constexpr std::size_t kFingerprinted = 512;
 /// Of a COMPOUND without a session to bound it: others wait while it runs.
 constexpr std::uint32_t kMostOldOperations = 256;
 
@@ -59,28 +57,10 @@ std::vector<std::unique_ptr<Compound>>& stock() {
   return compounds;
 }
 
-/// Of what is asked and by whom: equal for a retry, hardly ever for anything else.
-std::uint64_t fingerprint_of(const Request& request, const xdr::Decoder& args) {
-  constexpr unsigned char kKey[crypto_shorthash_KEYBYTES] = {};
-  const ByteSpan bytes = args.rest().first(std::min(args.rest().size(), kFingerprinted));
-  std::uint64_t out = 0;
-  crypto_shorthash(reinterpret_cast<unsigned char*>(&out),
-                   reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), kKey);
-  return out ^ request.call->request_bytes() ^
-         (std::uint64_t{request.credentials.uid} << 32 | request.credentials.gid);
-}
-
 /// GETATTR and its kind say of an absent file system where it is (RFC 8881 11.4.2).
 bool knows_absent(xdr::nfs_opnum4 number) {
   return number == xdr::nfs_opnum4::OP_GETATTR || number == xdr::nfs_opnum4::OP_VERIFY ||
          number == xdr::nfs_opnum4::OP_NVERIFY;
-}
-
-std::size_t payload_bytes(const xdr::Encoder& result) {
-  std::size_t bytes = 0;
-  for (const xdr::PayloadReference& payload : result.payloads())
-    bytes += (payload.bytes.size() + 3) & ~std::size_t{3};
-  return bytes;
 }
 
 }  // namespace
@@ -138,8 +118,18 @@ Outcome Compound::run(xdr::Encoder& result) {
     if (!step()) return std::exchange(retry_, Outcome::kReply);
   }
   if (!replayed_) write_head(status_);
+  if (!closed.empty()) close_files();
   request_->remember = changed_;
   return awaited_ && request_->durable_fd[0] != -1 ? Outcome::kReplyDurable : Outcome::kReply;
+}
+
+/// Before the client hears that they are.
+void Compound::close_files() {
+  current = CurrentHandle();
+  saved = CurrentHandle();
+  for (FilePin& file : closed)
+    server_->files.end_writing(std::move(file));
+  closed.clear();
 }
 
 void Compound::write_head(nfsstat4 status) {
@@ -300,7 +290,7 @@ nfsstat4 Compound::retry(Outcome where) {
 }
 
 std::size_t Compound::reply_bytes() const {
-  return result_->size() + payload_bytes(*result_);
+  return xdr::flattened_size(*result_);
 }
 
 std::size_t Compound::room_left() const {
@@ -356,38 +346,38 @@ void Compound::fail_awaited(xdr::Encoder& result, int error) {
 void Compound::end_slot(const xdr::Encoder& result) {
   if (!runs_in_slot_) return;
   runs_in_slot_ = false;
+  std::vector<std::byte> flat;  // payloads in line, as they are over TCP
+  ByteSpan reply = result.bytes();
+  if (cache_this_ && !result.payloads().empty()) {
+    flat.resize(reply_bytes());
+    xdr::flatten(result, flat);
+    reply = flat;
+  }
   std::lock_guard lock(state().mutex);
+  runs_no_more();
   Session* session = state().sessions.find(session_);
   if (session == nullptr) return;  // it ended meanwhile, perhaps by this very request
   // The lease counts from the end of the request (RFC 8881 8.3).
   state().clients.renew(*session->client, state().now());
   if (!cache_this_) return session->slots.finish_uncached(slot_);
-  if (result.payloads().empty()) {
-    return session->slots.finish(slot_, result.bytes().subspan(head_mark_));
-  }
-  // With the payload in line, as it was sent over TCP.
-  std::vector<std::byte> kept;
-  kept.reserve(reply_bytes());
-  std::size_t done = head_mark_;
-  for (const xdr::PayloadReference& payload : result.payloads()) {
-    const ByteSpan head = result.bytes().subspan(done, payload.head_bytes - done);
-    kept.insert(kept.end(), head.begin(), head.end());
-    kept.insert(kept.end(), payload.bytes.begin(), payload.bytes.end());
-    kept.resize(kept.size() + pad4(payload.bytes.size()));
-    done = payload.head_bytes;
-  }
-  const ByteSpan tail = result.bytes().subspan(done);
-  kept.insert(kept.end(), tail.begin(), tail.end());
-  session->slots.finish(slot_, kept);
+  session->slots.finish(slot_, reply.subspan(head_mark_));
+}
+
+/// With the mutex. The client may have ended meanwhile, perhaps by this very request.
+void Compound::runs_no_more() {
+  Client* client = state().clients.find(client_id_);
+  if (client != nullptr && client->running != 0) --client->running;
 }
 
 /// Also of calls that never got an answer: the slot must not stay busy.
 void Compound::release() {
   if (runs_in_slot_) {
     std::lock_guard lock(state().mutex);
+    runs_no_more();
     if (Session* session = state().sessions.find(session_)) session->slots.finish_uncached(slot_);
   }
   if (state().refusals.pending()) state().write_refusals();
+  const std::vector<FilePin> released = state().take_released();
   clear();
   stock().emplace_back(this);
 }
@@ -395,6 +385,7 @@ void Compound::release() {
 void Compound::clear() {
   current = CurrentHandle();
   saved = CurrentHandle();
+  closed.clear();
   current_stateid = saved_stateid = Stateid();
   server_ = nullptr;
   request_ = nullptr;
@@ -488,13 +479,21 @@ void Compound::act_for(const Stateid& stateid) {
   set_client(DelegationTable::is_one(stateid) ? all.delegations.table().client_of(stateid)
                                               : all.opens.client_of(stateid));
   Client* its = all.clients.find(client_id_);
-  if (its == nullptr) return;
+  if (its == nullptr) {
+    of_ended_ = all.is_of_ended(stateid);
+    return;
+  }
   // Who has sessions acts in them: a stateid can be guessed, a session's connection cannot.
   if (its->has_sessions) {
     set_client(0);
   } else {
     all.clients.renew(*its, all.now());
   }
+}
+
+nfsstat4 Compound::with_expired(nfsstat4 status) {
+  const bool expired = std::exchange(of_ended_, false) && status == NFS4ERR_BAD_STATEID;
+  return expired ? NFS4ERR_EXPIRED : status;
 }
 
 nfsstat4 Compound::settle_first() {
@@ -514,10 +513,10 @@ nfsstat4 Compound::may_access(const xdr::stateid4& wire, std::uint8_t access,
   if (kind == StateidKind::kOrdinary) act_for(stateid);
   if (minor_version_ == 0) {
     // What was not confirmed is not open yet.
-    const auto owner = all.opens.owner_of(stateid);
+    const auto [owner, locks] = all.opens.find_owner(stateid);
     const SequencedOwner* sequenced =
-        owner && !owner->locks
-            ? all.owner_sequences.find({owner->client, OwnerKind::kOpen, owner->name})
+        owner != nullptr && !locks
+            ? all.owner_sequences.look({owner->client, OwnerKind::kOpen, owner->name})
             : nullptr;
     if (sequenced != nullptr && !sequenced->confirmed) return NFS4ERR_BAD_STATEID;
   }
@@ -547,6 +546,7 @@ Stateid Compound::real(const xdr::stateid4& stateid, const Stateid& current_one)
 void Compound::runs_in(const Session& session, SlotId slot, bool cache_this) {
   goes_by(session);
   runs_in_slot_ = true;
+  ++session.client->running;
   slot_ = slot;
   cache_this_ = cache_this;
 }
@@ -568,10 +568,26 @@ std::optional<ReferringCall> Compound::as_referring() {
 bool Compound::reply_with(std::span<const std::byte> kept) {
   if (head_mark_ + kept.size() > result_->size() + result_->room()) {
     request_->room_wanted = kept.size();
+    retry(Outcome::kNeedRoom);
     return false;
   }
+  // To an item that would have gone into a chunk a Write chunk of the retry belongs.
+  std::vector<ByteSpan> items;
+  if (is_rdma(request_->call->connection().transport())) items = reducible_items(kept);
+  MutableByteSpan room;
+  if (!items.empty() && payload_room(kept.size(), &room) != NFS4_OK) return false;
   result_->rewind(head_mark_);
-  result_->fixed_opaque(kept);
+  std::size_t done = 0;
+  for (const ByteSpan item : items) {
+    // Its length is the word before it, and payload() writes that.
+    const auto at = static_cast<std::size_t>(item.data() - kept.data());
+    result_->fixed_opaque(kept.subspan(done, at - 4 - done));
+    std::copy(item.begin(), item.end(), room.begin());
+    result_->payload(room.first(item.size()));
+    room = room.subspan(round_up4(item.size()));
+    done = at + round_up4(item.size());
+  }
+  result_->fixed_opaque(kept.subspan(done));
   operation_mark_ = result_->mark();
   replayed_ = true;
   return true;

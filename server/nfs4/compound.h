@@ -81,6 +81,8 @@ class Compound final : public Progress {
   }
 
   CurrentHandle current, saved;
+  /// What the client has closed, and nobody else has open: it is not to stay open for writing.
+  std::vector<FilePin> closed;
   /// From minor version 1 on: what the special stateid "current" stands for.
   Stateid current_stateid, saved_stateid;
 
@@ -106,6 +108,9 @@ class Compound final : public Progress {
   /// In minor version 0, with the state's mutex: the client whose stateid it is, and its lease is
   /// renewed. Nothing in later ones.
   void act_for(const Stateid& stateid);
+  /// In minor version 0: what the operation at hand says when act_for() was asked for a stateid of
+  /// a client that is gone, with all its state (RFC 7530 9.6.3.1).
+  xdr::nfsstat4 with_expired(xdr::nfsstat4 status);
   OpenStates::Asker asker() const { return {client_id_, minor_version_}; }
   /// Before new state is given: that others have lost theirs is on stable storage, and that the
   /// grace period is over, so that after a restart nobody reclaims what is somebody else's by then
@@ -126,7 +131,7 @@ class Compound final : public Progress {
   void runs_in(const Session& session, SlotId slot, bool cache_this);
   /// It goes by that session, but in no slot: a retry whose reply was not kept.
   void goes_by(const Session& session);
-  /// The whole reply is a kept one; nothing more is run. False: not before retry(kNeedRoom).
+  /// The whole reply is a kept one; nothing more is run. False: not before a retry().
   bool reply_with(std::span<const std::byte> kept);
   /// The next operation gets NFS4ERR_RETRY_UNCACHED_REP.
   void reply_uncached() { uncached_retry_ = true; }
@@ -148,8 +153,10 @@ class Compound final : public Progress {
   xdr::nfsstat4 prepare(const Operation& operation);
   bool make_place_to_wait();
   void write_error(std::uint32_t number, xdr::nfsstat4 status);
+  void close_files();
   void write_head(xdr::nfsstat4 status);
   void end_slot(const xdr::Encoder& result);
+  void runs_no_more();
   void fail_awaited(xdr::Encoder& result, int error);
   std::size_t reply_bytes() const;
   void clear();
@@ -205,6 +212,7 @@ class Compound final : public Progress {
   std::uint64_t fingerprint_ = 0;      // of a request in a session
   std::uint64_t looked_at_clock_ = 0;  // when the operation before ended, ns; 0: to be looked at
   ClientId client_id_ = 0;
+  bool of_ended_ = false;  // act_for(): nothing is known by it, since its client is gone
 };
 
 }  // namespace nfsrdma::nfs4

@@ -34,6 +34,7 @@ struct CurrentHandle {
     if (object.file) out.object.file = FilePin::another(*object.file);
     out.object.attributes = object.attributes;
     out.object.seen = object.seen;
+    out.object.read_after = object.read_after;
     out.fresh = fresh;
     out.node = node;
     out.absent = absent;

@@ -13,7 +13,6 @@ constexpr Duration kTick = std::chrono::seconds(1);
 /// The kernel's word of what the holder did itself comes within this time, or is taken for somebody
 /// else's.
 constexpr Duration kOwnChange = std::chrono::milliseconds(250);
-constexpr std::size_t kMostOwnChanges = 1024;
 
 }  // namespace
 
@@ -28,9 +27,12 @@ Result<void> Delegations::start() {
   if (watches.ok()) watches_ = std::move(watches).value();
   state_.caller.lines().start(leases_->loop());
   timer_ = std::make_unique<Timer>([this] {
-    std::lock_guard lock(state_.mutex);
-    ticking_ = false;
-    tick();
+    {
+      std::lock_guard lock(state_.mutex);
+      ticking_ = false;
+      tick();
+    }
+    const std::vector<FilePin> closed = state_.take_released();
   });
   return {};
 }
@@ -141,19 +143,8 @@ void Delegations::on_break(DelegationNumber number) {
 void Delegations::on_change(DelegationNumber number) {
   std::lock_guard lock(state_.mutex);
   const Delegation* delegation = table_.find(number);
-  if (delegation == nullptr) return;
-  const auto own = own_changes_.find(delegation->file);
-  if (own != own_changes_.end() && state_.now() < own->second) return;
+  if (delegation == nullptr || state_.now() < delegation->own_change_until) return;
   recall_one(number, deadline());
-}
-
-void Delegations::note_own_change(const FileKey& file, ClientId by) {
-  if (by == 0 || !table_.has_one(by, file)) return;
-  const TimePoint now = state_.now();
-  if (own_changes_.size() >= kMostOwnChanges) {
-    std::erase_if(own_changes_, [now](const auto& one) { return one.second <= now; });
-  }
-  if (own_changes_.size() < kMostOwnChanges) own_changes_[file] = now + kOwnChange;
 }
 
 void Delegations::recall_one(DelegationNumber number, TimePoint deadline) {
@@ -163,12 +154,12 @@ void Delegations::recall_one(DelegationNumber number, TimePoint deadline) {
 }
 
 DelegationTable::Status Delegations::give_back(ClientId client, const Stateid& stateid,
-                                               const FileKey& file) {
+                                               const FileKey& file, std::vector<FilePin>* closed) {
   DelegationNumber number = 0;
   const auto status = table_.give_back(client, stateid, file, &number);
   if (status != DelegationTable::Status::kOk) return status;
-  drop({number});
-  state_.let_go_of(file);
+  drop({number}, closed);
+  state_.let_go_of(file, closed);
   return status;
 }
 
@@ -176,7 +167,7 @@ void Delegations::end_client(ClientId client) {
   drop(table_.end_client(client));
 }
 
-void Delegations::drop(const std::vector<DelegationNumber>& numbers) {
+void Delegations::drop(const std::vector<DelegationNumber>& numbers, std::vector<FilePin>* closed) {
   given_.store(table_.size(), std::memory_order_release);
   if (leases_ == nullptr) return;
   for (const DelegationNumber number : numbers) {
@@ -186,6 +177,11 @@ void Delegations::drop(const std::vector<DelegationNumber>& numbers) {
     if (written == written_.end()) continue;
     holder_attributes.end(number);
     written->second->promised_to.store(0, std::memory_order_release);
+    if (closed != nullptr) {
+      closed->push_back(std::move(written->second));
+    } else {
+      state_.release_file(std::move(written->second));
+    }
     written_.erase(written);
   }
   writers_.store(written_.size(), std::memory_order_release);
@@ -217,7 +213,7 @@ bool Delegations::in_the_way(dev_t device, ino_t inode, std::uint64_t by) {
   std::lock_guard lock(state_.mutex);
   const FileKey file = file_key(device, inode);
   if (recall(file, by)) return true;
-  note_own_change(file, by);
+  if (by != 0) table_.note_own_change(by, file, state_.now() + kOwnChange);
   return false;
 }
 

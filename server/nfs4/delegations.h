@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <vector>
 
 #include "server/nfs4/holder_attributes.h"
 #include "server/nfs4/recaller.h"
@@ -65,7 +66,9 @@ class Delegations final : public DelegationGuard {
   /// Others than `by` whose promises are in the way are asked to give them back; those whose leases
   /// are over lose all that they have. True: somebody is in the way still.
   bool recall(const FileKey& file, ClientId by, Wanted wanted = Wanted::kToChange);
-  DelegationTable::Status give_back(ClientId client, const Stateid& stateid, const FileKey& file);
+  /// *closed: what held the file, when nothing else does.
+  DelegationTable::Status give_back(ClientId client, const Stateid& stateid, const FileKey& file,
+                                    std::vector<FilePin>* closed);
   /// What a client that is gone still had.
   void end_client(ClientId client);
 
@@ -81,10 +84,9 @@ class Delegations final : public DelegationGuard {
   HolderAttributes holder_attributes;
 
  private:
-  void drop(const std::vector<DelegationNumber>& numbers);
+  void drop(const std::vector<DelegationNumber>& numbers, std::vector<FilePin>* closed = nullptr);
   void on_break(DelegationNumber number);
   void on_change(DelegationNumber number);
-  void note_own_change(const FileKey& file, ClientId by);
   void recall_one(DelegationNumber number, TimePoint deadline);
   void watch_time();
   TimePoint deadline() const;
@@ -97,9 +99,6 @@ class Delegations final : public DelegationGuard {
   /// The files of write delegations: their descriptors have the leases.
   std::map<DelegationNumber, FilePin> written_;
   std::set<FileKey> being_given_;
-  /// Files that their holders have just changed by name or attribute, and until when that is taken
-  /// for what the watches tell.
-  std::map<FileKey, TimePoint> own_changes_;
   std::unique_ptr<KernelLeases> leases_;
   std::unique_ptr<NameWatches> watches_;  // on leases_' loop; null: local processes may rename
   std::unique_ptr<Timer> timer_;          // of leases_' thread

@@ -154,8 +154,9 @@ void LockMirror::end_turn(Turn& turn) {
   const bool settled = settle_in_turn(file);
   std::lock_guard guard(state_.mutex);
   if (!settled) {
-    failed_.push_back(file.key);
-    more_.notify_one();
+    Settler& settler = settler_of(file);
+    settler.failed.push_back(file.key);
+    settler.more.notify_one();
   } else if (!file.stale.empty()) {
     queue(file);
   } else if (file.held.empty() && !file.gone) {
@@ -303,42 +304,58 @@ bool LockMirror::lower(File& file, const ByteRange& range,
 // --- the thread
 // -----------------------------------------------------------------------------------
 
+LockMirror::Settler& LockMirror::settler_of(const File& file) {
+  return file.is_remote ? remote_ : local_;
+}
+
 void LockMirror::queue(File& file) {
   if (std::exchange(file.queued, true)) return;
-  queue_.push_back(file.key);
-  more_.notify_one();
-  if (thread_.joinable() || stopping_) return;
+  Settler& settler = settler_of(file);
+  settler.queue.push_back(file.key);
+  settler.more.notify_one();
+  if (settler.thread.joinable() || stopping_) return;
   try {
-    thread_ = std::thread([this] { serve(); });
+    settler.thread = std::thread([this, &settler] { serve(settler); });
   } catch (const std::system_error& error) {
     log_warning("no thread to let go of files' locks: {}", error.what());
   }
 }
 
-void LockMirror::serve() {
+void LockMirror::settle_next(Settler& settler, std::unique_lock<std::mutex>& lock) {
+  const FileKey key = std::move(settler.queue.front());
+  settler.queue.pop_front();
+  const auto found = files_.find(key);
+  if (found == files_.end()) return;
+  std::shared_ptr<File> file = found->second;
+  file->queued = false;
+  lock.unlock();
+  // A file of this machine is not waited for: its turn's end settles as much, if not all.
+  bool busy = false;
+  {
+    const bool remote = file->is_remote;
+    const Turn turn(*this, std::move(file), remote);
+    busy = turn.would_block();
+  }
+  lock.lock();
+  if (busy) settler.failed.push_back(key);
+}
+
+void LockMirror::serve(Settler& settler) {
   ::pthread_setname_np(::pthread_self(), "locks");
   std::unique_lock lock(state_.mutex);
   auto look = std::chrono::steady_clock::now() + kLookForWaiters;
   while (!stopping_) {
-    if (!queue_.empty()) {
-      const FileKey key = std::move(queue_.front());
-      queue_.pop_front();
-      const auto found = files_.find(key);
-      if (found == files_.end()) continue;
-      std::shared_ptr<File> file = found->second;
-      file->queued = false;
-      lock.unlock();
-      { const Turn turn(*this, std::move(file), true); }
-      lock.lock();
+    if (!settler.queue.empty()) {
+      settle_next(settler, lock);
     } else if (files_.empty()) {
-      more_.wait(lock);
+      settler.more.wait(lock);
     } else {
-      more_.wait_for(lock, failed_.empty() ? kLookForWaiters : kTryAgain);
-      for (const FileKey& key : std::exchange(failed_, {}))
-        queue_.push_back(key);
+      settler.more.wait_for(lock, settler.failed.empty() ? kLookForWaiters : kTryAgain);
+      for (const FileKey& key : std::exchange(settler.failed, {}))
+        settler.queue.push_back(key);
     }
     if (std::chrono::steady_clock::now() < look) continue;
-    File::end_courtesy(*this, lock);
+    File::end_courtesy(*this, &settler == &remote_, lock);
     look = std::chrono::steady_clock::now() + kLookForWaiters;
   }
 }
@@ -348,8 +365,10 @@ void LockMirror::stop() {
     std::lock_guard guard(state_.mutex);
     stopping_ = true;
   }
-  more_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  for (Settler* settler : {&local_, &remote_}) {
+    settler->more.notify_all();
+    if (settler->thread.joinable()) settler->thread.join();
+  }
 }
 
 LockMirror::~LockMirror() {

@@ -8,7 +8,8 @@
 // What the kernel's lock covers is never less than what clients hold. It is raised before a lock
 // enters the table, in the file's *turn*, which one LOCK has at a time; locks that ended are let go
 // of later, in a turn of their own, which looks at the table anew: by whoever ended them, where
-// that may be, else by a thread of this object.
+// that may be, else by a thread of this object: one for files of this machine, and one for those
+// whose file systems ask others, which may hang.
 //
 // Where a file system has no locks, or the file cannot be opened for it, clients' locks are among
 // clients alone.
@@ -109,19 +110,26 @@ class LockMirror {
   void end_turn(Turn& turn);
   void queue(File& file);
   std::shared_ptr<File> file_of(const FileEntry& file, bool may_block);
-  void serve();
+
+  /// A thread, and what it has to settle. Guarded by ServerState::mutex.
+  struct Settler {
+    std::deque<FileKey> queue;
+    std::vector<FileKey> failed;  // to be tried again
+    std::condition_variable more;
+    std::thread thread;
+  };
+  Settler& settler_of(const File& file);
+  void serve(Settler& settler);
+  void settle_next(Settler& settler, std::unique_lock<std::mutex>& lock);
 
   ServerState& state_;
   const bool enabled_;
 
   // Guarded by ServerState::mutex:
   std::map<FileKey, std::shared_ptr<File>> files_;
-  std::deque<FileKey> queue_;    // to be settled
-  std::vector<FileKey> failed_;  // to be tried again
+  Settler local_, remote_;
   bool logged_ = false;
   bool stopping_ = false;
-  std::condition_variable more_;
-  std::thread thread_;
 };
 
 }  // namespace nfsrdma::nfs4

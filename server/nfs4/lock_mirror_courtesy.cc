@@ -43,19 +43,23 @@ std::set<ClientId> lockers(ServerState& state, const FileKey& key) {
 
 }  // namespace
 
-void LockMirror::File::end_courtesy(LockMirror& mirror, std::unique_lock<std::mutex>& lock) {
+void LockMirror::File::end_courtesy(LockMirror& mirror, bool remote,
+                                    std::unique_lock<std::mutex>& lock) {
   ServerState& state = mirror.state_;
   if (mirror.files_.empty() || !any_expired_with_locks(state)) return;
   std::vector<std::shared_ptr<File>> files;
-  for (const auto& [key, file] : mirror.files_)
-    files.push_back(file);
+  for (const auto& [key, file] : mirror.files_) {
+    if (file->is_remote == remote) files.push_back(file);
+  }
   lock.unlock();
   const std::set<std::string> awaited = awaited_files();
   if (awaited.empty()) files.clear();
   std::vector<FileKey> wanted;
   for (const std::shared_ptr<File>& file : files) {
-    std::lock_guard turn(file->turn);
-    if (file->fd && awaited.contains(locked_file_name(file->fd.get()))) wanted.push_back(file->key);
+    // Whoever has the turn may be waiting for another host; this is looked at again soon.
+    const std::unique_lock turn(file->turn, std::try_to_lock);
+    if (turn && file->fd && awaited.contains(locked_file_name(file->fd.get())))
+      wanted.push_back(file->key);
   }
   files.clear();  // closes some
   lock.lock();

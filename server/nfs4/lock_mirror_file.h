@@ -31,8 +31,9 @@ struct LockMirror::File {
   bool queued = false;
   bool watched = false;  // the thread knows that there is something to watch
 
-  /// Ends expired clients that local processes wait for. `lock`: of the mutex, given up meanwhile.
-  static void end_courtesy(LockMirror& mirror, std::unique_lock<std::mutex>& lock);
+  /// Ends expired clients that local processes wait for, on files that are remote or are not.
+  /// `lock`: of the mutex, given up meanwhile.
+  static void end_courtesy(LockMirror& mirror, bool remote, std::unique_lock<std::mutex>& lock);
 
   void let_go_of_all() {
     if (!fd) return;

@@ -128,15 +128,23 @@ nfsstat4 ask_holder(Compound& compound, const FileEntry& file, HolderAttributes:
   return NFS4_OK;
 }
 
-/// The file as it would be with what its holder has not written yet. Nobody can tell whether that
-/// is more than the last time, so it counts as one more change.
-void add_holder(Compound& compound, const FileEntry& file, const HolderAttributes::Answer& holder,
-                AttributeFacts* out) {
+}  // namespace
+
+bool holder_knows(const bitmap4& mask) {
+  return !(mask & kHolderKnows).empty();
+}
+
+/// Nobody can tell whether that is more than the last time, so it counts as one more change.
+void add_holder(Compound& compound, dev_t device, ino_t inode,
+                const HolderAttributes::Answer& holder, AttributeFacts* out) {
   struct stat& attributes = out->attributes;
   const bool grew = holder.size != static_cast<std::uint64_t>(attributes.st_size);
-  const bool changed = holder.changed && holder.change != out->change;
+  // A holder may say the same each time it is asked, however often it has changed the file (RFC
+  // 8881 10.4.3), and that may be what was made up here the last time. Only a value that the file
+  // itself has says that the holder has looked since it wrote.
+  const bool changed = holder.changed && holder.change != change_of_time(attributes.st_ctim);
   if (!grew && !changed) return;
-  ChangeCounter::Change change(compound.server().change_counter, file.device(), file.inode());
+  ChangeCounter::Change change(compound.server().change_counter, device, inode);
   change.before(attributes);
   out->change = change.finish(attributes);
   attributes.st_size = static_cast<off_t>(std::min<std::uint64_t>(holder.size, INT64_MAX));
@@ -144,8 +152,6 @@ void add_holder(Compound& compound, const FileEntry& file, const HolderAttribute
   ::clock_gettime(CLOCK_REALTIME, &now);
   attributes.st_mtim = attributes.st_ctim = now;
 }
-
-}  // namespace
 
 nfsstat4 facts_of(Compound& compound, FileCall& call, CurrentHandle& handle, const bitmap4& mask,
                   AttributeFacts* out) {
@@ -163,17 +169,22 @@ nfsstat4 facts_of(Compound& compound, FileCall& call, CurrentHandle& handle, con
   if (status != NFS4_OK) return status;
   const FileEntry& file = *handle.object.file;
   HolderAttributes::Answer holder;
-  if (!(mask & kHolderKnows).empty()) status = ask_holder(compound, file, &holder);
+  if (holder_knows(mask)) status = ask_holder(compound, file, &holder);
   if (status != NFS4_OK) return status;
   const bool asked = holder.kind == HolderAttributes::Answer::Kind::kKnown;
   if (mask.has(FATTR4_CHANGE) || asked) {
-    if (const int error = compound.server().change_counter.look(
-            file.path_fd(), file.device(), file.inode(), &handle.object.attributes, &out->change)) {
+    ChangeCounter& counter = compound.server().change_counter;
+    const auto moment = handle.object.read_after;
+    if (!asked && moment && counter.now(file.device(), file.inode()) == *moment) {
+      // PUTFH has just read them, and nothing has changed since.
+      out->change = counter.value(handle.object.attributes, *moment);
+    } else if (const int error = counter.look(file.path_fd(), file.device(), file.inode(),
+                                              &handle.object.attributes, &out->change)) {
       return status_of_errno(error);
     }
   }
   out->attributes = handle.object.attributes;
-  if (asked) add_holder(compound, file, holder, out);
+  if (asked) add_holder(compound, file.device(), file.inode(), holder, out);
   out->fsid = file.fsid();
   out->handle = handle.handle.bytes();
   out->path_fd = file.path_fd();

@@ -20,16 +20,22 @@ nfsstat4 put_pseudo(Compound& compound, const HandleParts& parts) {
                     &compound.current);
 }
 
-/// A file whose last name is gone stays usable for as long as somebody has it open.
-nfsstat4 put_held(Compound& compound, const xdr::PUTFH4args& args, CurrentHandle& handle) {
+/// A file whose last name is gone stays usable for as long as somebody has it open, and by that
+/// very entry: a write delegation's lease stands against any other, the holder's own use too.
+/// `otherwise`: when nobody has.
+nfsstat4 put_held(Compound& compound, const xdr::PUTFH4args& args, CurrentHandle& handle,
+                  nfsstat4 otherwise) {
+  FilePin held;
   {
     std::lock_guard lock(compound.state().mutex);
-    handle.object.file = compound.state().held_file(args.object.data);
+    held = compound.state().held_file(args.object.data);
   }
-  if (!handle.object.file) return NFS4ERR_STALE;
-  return ::fstat(handle.object.file->path_fd(), &handle.object.attributes) == 0
-             ? NFS4_OK
-             : status_of_errno(errno);
+  if (!held) return otherwise;
+  Resolved object;
+  object.file = std::move(held);
+  if (::fstat(object.file->path_fd(), &object.attributes) != 0) return status_of_errno(errno);
+  handle.object = std::move(object);
+  return NFS4_OK;
 }
 
 }  // namespace
@@ -48,7 +54,10 @@ nfsstat4 putfh(Compound& compound, const xdr::PUTFH4args& args, xdr::PUTFH4res&)
   handle.absent = call.access().referral;
   // What went elsewhere need not have left anything here.
   if (handle.absent && status == NFS4ERR_STALE) status = NFS4_OK;
-  if (status == NFS4ERR_STALE) status = put_held(compound, args, handle);
+  const bool nameless = handle.object.file && handle.object.attributes.st_nlink == 0;
+  if (status == NFS4ERR_STALE || (status == NFS4_OK && nameless)) {
+    status = put_held(compound, args, handle, status);
+  }
   if (status == NFS4_OK) compound.current = std::move(handle);
   return status;
 }

@@ -60,7 +60,8 @@ struct Opening {
   bool truncate = false;              // an existing file is to be cut to no bytes
   std::optional<std::uint64_t> size;  // asked for with the creation
   OpenStates::Answer answer;
-  bool may_notify = false;  // of locks that become free
+  bool reaches_client = false;  // it can be called back
+  bool unconfirmed = false;     // its owner, of minor version 0
   CurrentHandle file;
   /// Of creations: there is no room for one more open of one more file.
   bool full = false;
@@ -262,6 +263,18 @@ nfsstat4 check_rights(const Opening& opening) {
   return executes ? NFS4_OK : NFS4ERR_ACCESS;
 }
 
+/// An open-owner of minor version 0 that the server has not heard of before has to say that it was
+/// no old request (RFC 7530 16.18). With the state's mutex.
+bool needs_confirmation(const Opening& opening) {
+  if (opening.compound.minor_version() != 0) return false;
+  SequencedOwner* owner = opening.compound.state().owner_sequences.look(
+      {opening.compound.client_id(), OwnerKind::kOpen, opening.owner});
+  if (owner == nullptr) return false;
+  // Who reclaims was confirmed before the restart.
+  if (opening.args.claim.claim == open_claim_type4::CLAIM_PREVIOUS) owner->confirmed = true;
+  return !owner->confirmed;
+}
+
 /// Enters the open. Expired clients whose opens are in the way lose them.
 nfsstat4 enter_state(Opening& opening) {
   Compound& compound = opening.compound;
@@ -308,7 +321,8 @@ nfsstat4 enter_state(Opening& opening) {
   state.count_holds(*client);
   opening.res.stateid = to_wire(answer.stateid);
   opening.answer = answer;
-  opening.may_notify = compound.minor_version() > 0 && state.caller.reaches(client->id);
+  opening.reaches_client = state.caller.reaches(client->id);
+  opening.unconfirmed = needs_confirmation(opening);
   compound.current_stateid = answer.stateid;
   return NFS4_OK;
 }
@@ -400,20 +414,6 @@ nfsstat4 open_by_handle(Opening& opening) {
   return status;
 }
 
-/// An open-owner of minor version 0 that the server has not heard of before has to say that it was
-/// no old request (RFC 7530 16.18).
-bool needs_confirmation(Opening& opening) {
-  if (opening.compound.minor_version() != 0) return false;
-  ServerState& state = opening.compound.state();
-  std::lock_guard lock(state.mutex);
-  SequencedOwner* owner =
-      state.owner_sequences.find({opening.compound.client_id(), OwnerKind::kOpen, opening.owner});
-  if (owner == nullptr) return false;
-  // Who reclaims was confirmed before the restart.
-  if (opening.args.claim.claim == open_claim_type4::CLAIM_PREVIOUS) owner->confirmed = true;
-  return !owner->confirmed;
-}
-
 }  // namespace
 
 nfsstat4 open(Compound& compound, const xdr::OPEN4args& args, xdr::OPEN4res& res) {
@@ -428,11 +428,13 @@ nfsstat4 open(Compound& compound, const xdr::OPEN4args& args, xdr::OPEN4res& res
   res.resok4.rflags = xdr::OPEN4_RESULT_LOCKTYPE_POSIX;
   // Not PRESERVE_UNLINKED: it promises that an open file without a name outlives a restart of the
   // server. Without it, clients rename what is open instead of removing it.
-  if (needs_confirmation(opening)) res.resok4.rflags |= xdr::OPEN4_RESULT_CONFIRM;
-  if (opening.may_notify) res.resok4.rflags |= xdr::OPEN4_RESULT_MAY_NOTIFY_LOCK;
-  // Not before the owner is known (RFC 7530 16.18.5 has the client confirm it first).
-  const bool confirmed = (res.resok4.rflags & xdr::OPEN4_RESULT_CONFIRM) == 0;
-  const bool stale = confirmed && offer_delegation(compound, args, opening.file, res.resok4);
+  const bool old = compound.minor_version() == 0;
+  if (opening.unconfirmed) res.resok4.rflags |= xdr::OPEN4_RESULT_CONFIRM;
+  if (!old && opening.reaches_client) res.resok4.rflags |= xdr::OPEN4_RESULT_MAY_NOTIFY_LOCK;
+  // Not before the owner is known (RFC 7530 16.18.5 has the client confirm it first). Later clients
+  // are told why there is none.
+  const bool offer = old ? opening.reaches_client && !opening.unconfirmed : true;
+  const bool stale = offer && offer_delegation(compound, args, opening.file, res.resok4);
   const Stateid stateid = compound.current_stateid;
   compound.current = std::move(opening.file);
   compound.current.fresh = !stale;

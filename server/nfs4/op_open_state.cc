@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CLOSE, OPEN_DOWNGRADE, TEST_STATEID, FREE_STATEID, DELEGRETURN (RFC 8881 18.2, 18.18, 18.48,
 // 18.38, 18.6), and DELEGPURGE, for which there is nothing.
+#include <optional>
+
 #include "server/nfs4/operations.h"
 #include "server/nfs4/status.h"
 #include "server/nfs4/wire_values.h"
@@ -38,15 +40,16 @@ nfsstat4 close(Compound& compound, const xdr::CLOSE4args& args, xdr::CLOSE4res& 
   const Stateid stateid = compound.real(args.open_stateid);
   compound.act_for(stateid);
   if (is_of_another(compound, stateid)) return NFS4ERR_BAD_STATEID;
-  const auto owner = state.opens.owner_of(stateid);
+  std::optional<OpenStates::OwnerOf> owner;
+  if (compound.minor_version() == 0) owner = state.opens.owner_of(stateid);
   const auto answer = state.opens.close(compound.asker(), stateid);
   if (answer.status != OpenStates::Status::kOk) {
     return status_of(answer.status, compound.minor_version());
   }
-  if (compound.minor_version() == 0 && owner) {
+  if (owner) {
     state.owner_sequences.note_closed({owner->client, OwnerKind::kOpen, owner->name}, stateid);
   }
-  state.let_go_of(file_key(*compound.current.object.file));
+  state.let_go_of(file_key(*compound.current.object.file), &compound.closed);
   count_holds(state, compound.client_id());
   res.resok4 = to_wire(answer.stateid);
   compound.current_stateid = answer.stateid;
@@ -111,8 +114,8 @@ nfsstat4 delegreturn(Compound& compound, const xdr::DELEGRETURN4args& args, xdr:
   const Stateid stateid = compound.real(args.deleg_stateid);
   compound.act_for(stateid);
   if (!DelegationTable::is_one(stateid)) return NFS4ERR_BAD_STATEID;
-  const auto status = state.delegations.give_back(compound.client_id(), stateid,
-                                                  file_key(*compound.current.object.file));
+  const auto status = state.delegations.give_back(
+      compound.client_id(), stateid, file_key(*compound.current.object.file), &compound.closed);
   count_holds(state, compound.client_id());
   return status_of(status, compound.minor_version());
 }

@@ -32,12 +32,34 @@ constexpr std::size_t kMostListing = std::size_t{1} << 20;
 /// About how many times as long as the kernel's an entry with attributes is.
 constexpr std::size_t kGrowth = 5;
 
+/// For holders of write delegations that do not say how large their files are, one READDIR waits so
+/// often.
+constexpr int kMostWaits = 4;
+
 /// One READDIR: what its entries have in common.
 struct Lister {
   Compound& compound;
   const xdr::READDIR4args& args;
   AttributeScratch scratch;
   nfsstat4 failed = NFS4_OK;
+  int waits = 0;
+
+  /// Asks another client that has a write delegation of the file, if one does. Of files whose
+  /// holders do not answer, entries tell what the server sees: GETATTR would be NFS4ERR_DELAY, but
+  /// one file shall not hold up the others.
+  void ask_holder(const struct stat& seen, AttributeFacts* facts) {
+    Delegations& delegations = compound.state().delegations;
+    if (!S_ISREG(seen.st_mode) || !holder_knows(args.attr_request) || !delegations.any_writer() ||
+        waits >= kMostWaits) {
+      return;
+    }
+    const auto answer = delegations.holder_attributes.ask(
+        file_key(seen.st_dev, seen.st_ino), compound.client_id(), compound.may_block());
+    using Kind = HolderAttributes::Answer::Kind;
+    if (answer.kind == Kind::kWouldBlock) compound.retry(Outcome::kWouldBlock);
+    if (answer.kind == Kind::kLater) ++waits;
+    if (answer.kind == Kind::kKnown) add_holder(compound, seen.st_dev, seen.st_ino, answer, facts);
+  }
 
   /// The entry's attributes, or why there are none. False: READDIR as a whole fails or waits.
   bool describe(const AttributeFacts& facts, nfsstat4 status, std::uint64_t fileid,
@@ -182,7 +204,10 @@ nfsstat4 list_real(Lister& lister, FileCall& call, Writer& writer, bool* eof) {
       reader.take();
       continue;
     }
-    if (peeked == 0) facts.change = changes.value(facts.attributes, moment);
+    if (peeked == 0) {
+      facts.change = changes.value(facts.attributes, moment);
+      lister.ask_holder(facts.attributes, &facts);
+    }
     UniqueFd path_fd;
     if (by_descriptor && peeked == 0) path_fd = descriptor_of(directory, found);
     facts.path_fd = path_fd.get();

@@ -187,10 +187,8 @@ nfsstat4 sequence(Compound& compound, const xdr::SEQUENCE4args& args, xdr::SEQUE
       break;
     case SlotTable::Verdict::kReplay:
       state.clients.renew(*session->client, state.now());
-      if (!compound.reply_with(session->slots.reply(args.sa_slotid))) {
-        return compound.retry(Outcome::kNeedRoom);
-      }
-      return NFS4_OK;
+      // Where it is not to be had yet, it is asked for again, unless there is no memory for it.
+      return compound.reply_with(session->slots.reply(args.sa_slotid)) ? NFS4_OK : NFS4ERR_DELAY;
     case SlotTable::Verdict::kUncached:
       compound.goes_by(*session);
       compound.reply_uncached();

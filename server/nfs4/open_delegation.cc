@@ -64,8 +64,9 @@ void use_instead(Compound& compound, CurrentHandle& file, CurrentHandle again) {
   }
   file = std::move(again);
   ServerState& state = compound.state();
+  FilePin before;  // closed without the lock
   std::lock_guard lock(state.mutex);
-  state.hold_instead(FilePin::another(*file.object.file));
+  before = state.hold_instead(FilePin::another(*file.object.file));
 }
 
 /// Is it by that entry that others find the file? (A full cache does not take one in.)

@@ -29,7 +29,7 @@ bool OwnerSequences::is_full(ClientId client) const {
 void OwnerSequences::forget_idle(ClientId client,
                                  const std::function<bool(const OwnerKey&)>& in_use) {
   std::vector<OwnerKey> idle;
-  for (auto its = owners_.lower_bound({client, OwnerKind::kOpen, {}});
+  for (auto its = owners_.lower_bound(OwnerKeyView{client, OwnerKind::kOpen, {}});
        its != owners_.end() && its->first.client == client; ++its) {
     if (!its->second.running && !in_use(its->first)) idle.push_back(its->first);
   }
@@ -37,7 +37,7 @@ void OwnerSequences::forget_idle(ClientId client,
     forget(key);
 }
 
-SequencedOwner* OwnerSequences::find(const OwnerKey& key) {
+SequencedOwner* OwnerSequences::look(const OwnerKeyView& key) {
   const auto found = owners_.find(key);
   return found == owners_.end() ? nullptr : &found->second;
 }
@@ -65,7 +65,7 @@ void OwnerSequences::forget(const OwnerKey& key) {
 }
 
 void OwnerSequences::end_client(ClientId client) {
-  for (auto its = owners_.lower_bound({client, OwnerKind::kOpen, {}});
+  for (auto its = owners_.lower_bound(OwnerKeyView{client, OwnerKind::kOpen, {}});
        its != owners_.end() && its->first.client == client;) {
     closed_.erase(its->second.closed);
     its = owners_.erase(its);

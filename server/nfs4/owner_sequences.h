@@ -10,7 +10,7 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <tuple>
+#include <string_view>
 #include <utility>
 
 #include "server/nfs4/current_handle.h"
@@ -26,9 +26,22 @@ struct OwnerKey {
   ClientId client = 0;
   OwnerKind kind = OwnerKind::kOpen;
   std::string name;
+};
 
-  bool operator<(const OwnerKey& other) const {
-    return std::tie(client, kind, name) < std::tie(other.client, other.kind, other.name);
+/// The same, of a name that somebody else keeps.
+struct OwnerKeyView {
+  ClientId client = 0;
+  OwnerKind kind = OwnerKind::kOpen;
+  std::string_view name;
+};
+
+struct OwnerKeyOrder {
+  using is_transparent = void;
+  template <typename A, typename B>
+  bool operator()(const A& a, const B& b) const {
+    if (a.client != b.client) return a.client < b.client;
+    if (a.kind != b.kind) return a.kind < b.kind;
+    return std::string_view(a.name) < std::string_view(b.name);
   }
 };
 
@@ -57,7 +70,8 @@ class OwnerSequences {
   /// forgotten: the server may (RFC 7530 9.1.11), and the next request begins a new sequence.
   void forget_idle(ClientId client, const std::function<bool(const OwnerKey&)>& in_use);
   bool is_full(ClientId client) const;
-  SequencedOwner* find(const OwnerKey& key);
+  SequencedOwner* find(const OwnerKey& key) { return look({key.client, key.kind, key.name}); }
+  SequencedOwner* look(const OwnerKeyView& key);
   /// Whose CLOSE ended the state of that stateid last? Null: nobody's that is known.
   const OwnerKey* closed_by(const Stateid& stateid) const;
   void note_closed(const OwnerKey& key, const Stateid& stateid);
@@ -66,7 +80,7 @@ class OwnerSequences {
 
  private:
   const std::size_t most_per_client_;
-  std::map<OwnerKey, SequencedOwner> owners_;
+  std::map<OwnerKey, SequencedOwner, OwnerKeyOrder> owners_;
   std::map<std::array<std::byte, 12>, OwnerKey> closed_;
   std::map<ClientId, std::size_t> counts_;
   std::uint64_t last_generation_ = 0;

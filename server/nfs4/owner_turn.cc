@@ -20,7 +20,6 @@ std::optional<TurnOf> by_stateid(Compound& compound, const xdr::stateid4& wire, 
                                  std::uint32_t seqid) {
   const Stateid stateid = from_wire(wire);
   ServerState& state = compound.state();
-  std::lock_guard lock(state.mutex);
   if (const auto owner = state.opens.owner_of(stateid)) {
     if (owner->locks != (kind == OwnerKind::kLock)) return std::nullopt;
     return TurnOf{{owner->client, kind, owner->name}, seqid};
@@ -35,7 +34,6 @@ std::optional<TurnOf> by_stateid(Compound& compound, const xdr::stateid4& wire, 
 
 std::optional<TurnOf> turn_of(Compound& compound, const xdr::OPEN4args& args) {
   ServerState& state = compound.state();
-  std::lock_guard lock(state.mutex);
   if (state.clients.find(args.owner.clientid) == nullptr) return std::nullopt;
   return TurnOf{{args.owner.clientid, OwnerKind::kOpen, text_of(args.owner.owner)}, args.seqid};
 }
@@ -61,14 +59,8 @@ std::optional<TurnOf> turn_of(Compound& compound, const xdr::LOCKU4args& args) {
   return by_stateid(compound, args.lock_stateid, OwnerKind::kLock, args.seqid);
 }
 
-OwnerTurn::OwnerTurn(Compound& compound, const std::optional<TurnOf>& turn, std::uint32_t operation)
-    : compound_(compound), operation_(operation) {
-  if (turn) begin(*turn);
-}
-
 void OwnerTurn::begin(const TurnOf& turn) {
   ServerState& state = compound_.state();
-  std::lock_guard lock(state.mutex);
   if (state.owner_sequences.find(turn.owner) == nullptr &&
       state.owner_sequences.is_full(turn.owner.client)) {
     state.owner_sequences.forget_idle(turn.owner.client, [&state](const OwnerKey& key) {

@@ -3,6 +3,7 @@
 // run once; a retry gets the first answer. Nothing to do in later minor versions.
 #pragma once
 
+#include <mutex>
 #include <optional>
 
 #include "server/nfs4/operations.h"
@@ -16,6 +17,7 @@ struct TurnOf {
   OwnerKey owner;
   std::uint32_t seqid = 0;
 };
+/// With the state's mutex.
 std::optional<TurnOf> turn_of(Compound& compound, const xdr::OPEN4args& args);
 std::optional<TurnOf> turn_of(Compound& compound, const xdr::OPEN_CONFIRM4args& args);
 std::optional<TurnOf> turn_of(Compound& compound, const xdr::OPEN_DOWNGRADE4args& args);
@@ -25,8 +27,13 @@ std::optional<TurnOf> turn_of(Compound& compound, const xdr::LOCKU4args& args);
 
 class OwnerTurn {
  public:
-  /// `turn`: empty for no sequence at all.
-  OwnerTurn(Compound& compound, const std::optional<TurnOf>& turn, std::uint32_t operation);
+  /// No turn of any sequence where turn_of() finds none.
+  template <typename Args>
+  OwnerTurn(Compound& compound, const Args& args, std::uint32_t operation)
+      : compound_(compound), operation_(operation) {
+    std::lock_guard lock(compound.state().mutex);
+    if (const std::optional<TurnOf> turn = turn_of(compound, args)) begin(*turn);
+  }
   OwnerTurn(const OwnerTurn&) = delete;
   OwnerTurn& operator=(const OwnerTurn&) = delete;
   /// Unfinished: as if it had not come.
@@ -44,7 +51,7 @@ class OwnerTurn {
   void finish(xdr::nfsstat4 status, std::span<const std::byte> reply);
 
  private:
-  void begin(const TurnOf& turn);
+  void begin(const TurnOf& turn);  // with the mutex
   SequencedOwner* owner();
 
   Compound& compound_;

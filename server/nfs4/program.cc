@@ -15,10 +15,18 @@ Outcome null(ServerContext&, Request&, xdr::Decoder&, xdr::Encoder&) {
   return Outcome::kReply;
 }
 
-/// Operations that only look, whose second run does no harm.
-constexpr bool only_looks(xdr::nfs_opnum4 number) {
+/// Operations that come to no harm by being run again: those that only look, WRITE as in NFSv3, and
+/// those that the sequence ids of owners protect, which replay them exactly (owner_turn.h): but for
+/// an OPEN that creates, whose replay would not wait until the file is on stable storage.
+constexpr bool may_run_again(xdr::nfs_opnum4 number) {
   using enum xdr::nfs_opnum4;
   switch (number) {
+    case OP_CLOSE:
+    case OP_LOCK:
+    case OP_LOCKU:
+    case OP_OPEN:
+    case OP_OPEN_CONFIRM:
+    case OP_OPEN_DOWNGRADE:
     case OP_ACCESS:
     case OP_COMMIT:
     case OP_GETATTR:
@@ -33,6 +41,7 @@ constexpr bool only_looks(xdr::nfs_opnum4 number) {
     case OP_RENEW:
     case OP_RESTOREFH:
     case OP_SAVEFH:
+    case OP_WRITE:
       return true;
     default:
       return false;
@@ -40,7 +49,7 @@ constexpr bool only_looks(xdr::nfs_opnum4 number) {
 }
 
 /// Sessions see to exactly-once themselves; minor version 0 leaves it to the duplicate request
-/// cache, but for opens and locks. What only looks does not go there: it would cost more than
+/// cache, but for opens and locks. What needs none does not go there: the cache costs more than
 /// looking twice.
 Replay replay_of(xdr::Decoder args) {
   xdr::COMPOUND4args head;
@@ -48,15 +57,20 @@ Replay replay_of(xdr::Decoder args) {
   if (head.argarray_len > kMostLookedAt) return Replay::kCached;
   for (std::uint32_t i = 0; i < head.argarray_len; ++i) {
     const auto number = static_cast<xdr::nfs_opnum4>(args.u32());
-    if (!only_looks(number)) return Replay::kCached;
+    if (!may_run_again(number)) return Replay::kCached;
     bool good = false;
+    bool creates = false;
     xdr::with_operation(number, [&](auto row) {
-      if constexpr (only_looks(decltype(row)::number)) {
+      if constexpr (may_run_again(decltype(row)::number)) {
         typename decltype(row)::Args skipped;
         good = xdr::decode(args, skipped);
+        if constexpr (decltype(row)::number == xdr::nfs_opnum4::OP_OPEN) {
+          creates = skipped.openhow.opentype == xdr::opentype4::OPEN4_CREATE;
+        }
       }
     });
     if (!good) return Replay::kIdempotent;  // it ends there
+    if (creates) return Replay::kCached;
   }
   return Replay::kIdempotent;
 }

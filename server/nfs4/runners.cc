@@ -25,7 +25,8 @@ template <typename Args, typename Res, nfsstat4 (*kRun)(Compound&, const Args&, 
 nfsstat4 typed(Compound& compound, xdr::Decoder& decoder, xdr::Encoder& result) {
   Args args;
   Res res;
-  res.status = decode_args(decoder, args) ? kRun(compound, args, res) : nfsstat4::NFS4ERR_BADXDR;
+  res.status = decode_args(decoder, args) ? compound.with_expired(kRun(compound, args, res))
+                                          : nfsstat4::NFS4ERR_BADXDR;
   if (!compound.is_retry()) xdr::encode(result, res);
   return res.status;
 }
@@ -42,13 +43,13 @@ nfsstat4 sequenced(Compound& compound, xdr::Decoder& decoder, xdr::Encoder& resu
     xdr::encode(result, res);
     return res.status;
   }
-  OwnerTurn turn(compound, turn_of(compound, args), static_cast<std::uint32_t>(kNumber));
+  OwnerTurn turn(compound, args, static_cast<std::uint32_t>(kNumber));
   if (turn.what() == OwnerTurn::What::kReplay) {
     result.fixed_opaque(turn.reply());
     return turn.status();
   }
   const bool runs = turn.what() == OwnerTurn::What::kRun;
-  res.status = runs ? kRun(compound, args, res) : turn.status();
+  res.status = runs ? compound.with_expired(kRun(compound, args, res)) : turn.status();
   if (compound.is_retry()) return res.status;
   const std::size_t mark = result.mark();
   xdr::encode(result, res);
@@ -62,7 +63,8 @@ nfsstat4 streamed(Compound& compound, xdr::Decoder& decoder, xdr::Encoder& resul
   Args args;
   Res res;
   const std::size_t mark = result.mark();
-  res.status = decode_args(decoder, args) ? kRun(compound, args, result) : nfsstat4::NFS4ERR_BADXDR;
+  res.status = decode_args(decoder, args) ? compound.with_expired(kRun(compound, args, result))
+                                          : nfsstat4::NFS4ERR_BADXDR;
   if (compound.is_retry() || res.status == nfsstat4::NFS4_OK) return res.status;
   result.rewind(mark);
   xdr::encode(result, res);

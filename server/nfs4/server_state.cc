@@ -174,12 +174,12 @@ void ServerState::hold_file(FilePin file) {
   held_.emplace(std::move(key), std::move(file));
 }
 
-void ServerState::hold_instead(FilePin file) {
+FilePin ServerState::hold_instead(FilePin file) {
   const auto held = held_.find(file_key(*file));
-  if (held == held_.end()) return;
+  if (held == held_.end()) return {};
   held_by_handle_.erase(text_of(held->second->handle().bytes()));
   held_by_handle_[text_of(file->handle().bytes())] = &*file;
-  held->second = std::move(file);
+  return std::exchange(held->second, std::move(file));
 }
 
 OpenStates::Status ServerState::test(const OpenStates::Asker& asker, const Stateid& stateid) const {
@@ -188,7 +188,11 @@ OpenStates::Status ServerState::test(const OpenStates::Asker& asker, const State
   return opens.test(asker, stateid);
 }
 
-void ServerState::let_go_of(const FileKey& key) {
+bool ServerState::is_of_ended(const Stateid& stateid) const {
+  return boot_in(stateid) == records_->boot() && !clients.may_own(number_in(stateid));
+}
+
+void ServerState::let_go_of(const FileKey& key, std::vector<FilePin>* closed) {
   // An open that ended took its locks along.
   lock_mirror.note_ended(key);
   lock_mirror.settle_later(key);
@@ -196,7 +200,24 @@ void ServerState::let_go_of(const FileKey& key) {
   const auto held = held_.find(key);
   if (held == held_.end() || opens.is_open(key) || delegations.table().has_file(key)) return;
   held_by_handle_.erase(text_of(held->second->handle().bytes()));
+  if (closed != nullptr) {
+    closed->push_back(std::move(held->second));
+  } else {
+    release_file(std::move(held->second));
+  }
   held_.erase(held);
+}
+
+void ServerState::release_file(FilePin file) {
+  released_.push_back(std::move(file));
+  any_released_.store(true, std::memory_order_release);
+}
+
+std::vector<FilePin> ServerState::take_released() {
+  if (!any_released_.load(std::memory_order_acquire)) return {};
+  std::lock_guard lock(mutex);
+  any_released_.store(false, std::memory_order_release);
+  return std::exchange(released_, {});
 }
 
 FilePin ServerState::held_file(ByteSpan handle) const {

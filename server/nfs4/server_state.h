@@ -120,12 +120,18 @@ class ServerState {
   bool end_expired(const std::set<ClientId>& owners);
   /// A file that has an open stays open, whatever becomes of its name.
   void hold_file(FilePin file);
-  /// By that entry from now on, if it is held at all.
-  void hold_instead(FilePin file);
+  /// By that entry from now on, if it is held at all: returns the one before, to be closed without
+  /// the mutex.
+  [[nodiscard]] FilePin hold_instead(FilePin file);
   /// Of an open, a lock, a delegation or a copy: is it good?
   OpenStates::Status test(const OpenStates::Asker& asker, const Stateid& stateid) const;
-  /// The file may have lost its last open or delegation.
-  void let_go_of(const FileKey& key);
+  /// Was it given by this server since it started, to a client that is no more?
+  bool is_of_ended(const Stateid& stateid) const;
+  /// The file may have lost its last open or delegation: then it is not held any more, and what
+  /// held it goes to *closed, or to where release_file() puts it.
+  void let_go_of(const FileKey& key, std::vector<FilePin>* closed = nullptr);
+  /// Of a file that is not held any more: closing may take long, and waits for take_released().
+  void release_file(FilePin file);
   /// The held object of that handle: another pin, or none.
   FilePin held_file(ByteSpan handle) const;
   /// Ends clients whose leases are over and that hold nothing; to be called now and then.
@@ -148,6 +154,9 @@ class ServerState {
   std::shared_ptr<const PseudoFs> pseudo_fs(const ExportSnapshot& exports);
   OwnerNames& owner_names() { return owner_names_; }
 
+  /// What was released since, to be closed by letting it out of scope.
+  std::vector<FilePin> take_released();
+
   void connection_opened(ServerConnection& connection);
   void connection_lost(ConnectionId connection);
 
@@ -169,9 +178,11 @@ class ServerState {
   // Guarded by `mutex`:
   std::map<FileKey, FilePin> held_;
   std::map<std::string, FileEntry*> held_by_handle_;
+  std::vector<FilePin> released_;
   std::vector<std::string> ended_owners_;
   std::shared_ptr<const PseudoFs> pseudo_fs_;
   std::uint64_t pseudo_generation_ = 0;
+  std::atomic<bool> any_released_{false};  // is written under `mutex`
   std::atomic<std::size_t> ended_count_{0};
   std::atomic<bool> grace_written_{false};
 

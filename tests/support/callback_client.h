@@ -52,6 +52,10 @@ class CallbackClient {
   void answer(xdr::nfsstat4 status = xdr::nfsstat4::NFS4_OK,
               const std::vector<std::byte>& result = {}) {
     BackwardCall& call = *calls().at(0);
+    complete(call, reply_to(call, status, result));
+  }
+  static std::vector<std::byte> reply_to(const BackwardCall& call, xdr::nfsstat4 status,
+                                         const std::vector<std::byte>& result = {}) {
     CallbackSeen<int> seen;
     past_header(call, &seen.sequence, &seen.operation);
     std::vector<std::byte> reply = testing::words({5, 1, 0, 0, 0, 0});
@@ -64,7 +68,12 @@ class CallbackClient {
     add(testing::words({seen.sequence.csa_sequenceid, seen.sequence.csa_slotid, 3, 3}));
     add(testing::words({static_cast<std::uint32_t>(seen.operation), word}));
     add(result);
-    complete(call, reply);
+    return reply;
+  }
+  static xdr::nfs_cb_opnum4 operation_of(const BackwardCall& call) {
+    CallbackSeen<int> seen;
+    past_header(call, &seen.sequence, &seen.operation);
+    return seen.operation;
   }
   void complete(BackwardCall& call, const std::vector<std::byte>& reply) {
     std::erase(harness_.connection().backward, &call);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// An RdmaServer with the toy service and RDMA clients of it, on a simulated fabric.
+// An RdmaServer with the toy service, or one of the test's, and RDMA clients of it, on a simulated
+// fabric.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "rpcrdma/rdma_server.h"
@@ -13,12 +15,16 @@ namespace nfsrdma::test {
 
 class SimPair : private IncomingHandler {
  public:
+  using MakeService = std::function<std::unique_ptr<CallHandler>(EventLoop&)>;
+
   explicit SimPair(std::uint64_t seed = 1, const SimFaults& faults = {},
-                   const RdmaServerLimits& limits = {}, std::size_t budget = 64u << 20)
+                   const RdmaServerLimits& limits = {}, std::size_t budget = 64u << 20,
+                   const MakeService& make_service = {})
       : network(seed, faults), loop(std::move(EventLoop::create()).value()), fabric(network) {
     loop->set_clock(&network);
     pool = std::make_unique<BufferPool>(*loop, budget);
-    server = std::make_unique<RdmaServer>(*loop, *pool, handler, limits);
+    if (make_service) service = make_service(*loop);
+    server = std::make_unique<RdmaServer>(*loop, *pool, service ? *service : handler, limits);
     listener = std::move(fabric.listen(*loop, address(), *this)).value();
   }
   ~SimPair() {
@@ -56,6 +62,7 @@ class SimPair : private IncomingHandler {
   SimFabric fabric;
   std::unique_ptr<BufferPool> pool;
   ToyHandler handler;
+  std::unique_ptr<CallHandler> service;  // in place of the toy
   std::unique_ptr<RdmaServer> server;
   std::unique_ptr<Listener> listener;
   TransportLog log;

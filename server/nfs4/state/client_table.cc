@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/state/client_table.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "rpcrdma/base/check.h"
+#include "server/nfs4/state/state_number.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -26,6 +28,12 @@ std::vector<ClientId> ClientTable::ids() const {
   for (const auto& [id, client] : confirmed_)
     out.push_back(id);
   return out;
+}
+
+bool ClientTable::may_own(std::uint64_t number) const {
+  const auto its = [number](const auto& one) { return may_be_of(number, one.first); };
+  return std::any_of(confirmed_.begin(), confirmed_.end(), its) ||
+         std::any_of(unconfirmed_.begin(), unconfirmed_.end(), its);
 }
 
 Client* ClientTable::confirmed_of(const std::string& owner) {
@@ -65,8 +73,8 @@ void ClientTable::renew(Client& client, TimePoint now) {
 std::vector<ClientId> ClientTable::longest_expired(std::size_t most, TimePoint now) const {
   std::vector<ClientId> out;
   for (const Client* client : confirmed_queue_) {
-    if (out.size() == most || !expired(*client, now)) break;
-    out.push_back(client->id);
+    if (out.size() == most || !lease_over(*client, now)) break;
+    if (expired(*client, now)) out.push_back(client->id);
   }
   return out;
 }
@@ -74,7 +82,8 @@ std::vector<ClientId> ClientTable::longest_expired(std::size_t most, TimePoint n
 std::vector<std::unique_ptr<Client>> ClientTable::sweep(TimePoint now) {
   std::vector<Client*> over;
   for (Client* client : confirmed_queue_) {
-    if (!expired(*client, now)) break;
+    if (!lease_over(*client, now)) break;
+    if (!expired(*client, now)) continue;
     const bool forgotten = now - client->renewed > limits_.lease + limits_.courtesy;
     if (forgotten || client->holds == 0) over.push_back(client);
   }
@@ -95,8 +104,9 @@ bool ClientTable::make_room(Answer& answer, TimePoint now) {
   answer.ended = sweep(now);
   if (size() < limits_.clients) return true;
   const bool many_names = unconfirmed_.size() > limits_.clients / 8;
-  if (!many_names && !confirmed_queue_.empty() && expired(*confirmed_queue_.front(), now)) {
-    answer.ended.push_back(end(*confirmed_queue_.front()));
+  const std::vector<ClientId> longest = longest_expired(1, now);
+  if (!many_names && !longest.empty()) {
+    answer.ended.push_back(end(*find(longest.front())));
     answer.gave_way = true;
     return true;
   }

@@ -43,6 +43,9 @@ struct Client {
   bool confirmed = false;
   bool has_sessions = false;  // minor version 1 and later: by EXCHANGE_ID
   TimePoint renewed;
+  /// The caller's: its requests under way. Its lease is not over while there are any (RFC
+  /// 8881 8.3).
+  std::size_t running = 0;
   /// What the caller counts: sessions, opens, locks, delegations. 0: nothing is lost with it.
   std::size_t holds = 0;
   /// The caller's: in which minor version, and from where, it made itself known. For people.
@@ -113,9 +116,9 @@ class ClientTable {
   Client* find(ClientId id);
   void renew(Client& client, TimePoint now);
   bool expired(const Client& client, TimePoint now) const {
-    return now - client.renewed > limits_.lease;
+    return client.running == 0 && lease_over(client, now);
   }
-  /// Confirmed ones whose leases are over, the longest first, `most` at most.
+  /// Confirmed ones that are expired, the longest first, `most` at most.
   std::vector<ClientId> longest_expired(std::size_t most, TimePoint now) const;
   /// Ends a confirmed client, such as an expired one that is in somebody's way.
   std::unique_ptr<Client> end(Client& client);
@@ -125,8 +128,13 @@ class ClientTable {
   std::size_t size() const { return confirmed_.size() + unconfirmed_.size(); }
   /// Of those that are confirmed, in no order.
   std::vector<ClientId> ids() const;
+  /// Is there a client, confirmed or not, whose state could have that number (state_number.h)?
+  bool may_own(std::uint64_t number) const;
 
  private:
+  bool lease_over(const Client& client, TimePoint now) const {
+    return now - client.renewed > limits_.lease;
+  }
   /// By id. Of one owner, and of one id, there is at most one in each.
   using Table = std::unordered_map<ClientId, std::unique_ptr<Client>>;
   static Client* find(const Table& table, ClientId id);

@@ -2,7 +2,6 @@
 #include "server/nfs4/state/delegation_table.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "rpcrdma/base/check.h"
@@ -11,35 +10,23 @@ namespace nfsrdma::nfs4 {
 
 namespace {
 
-/// In the numbers of delegations, and in none of OpenStates.
-constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
 constexpr std::uint32_t kSeqid = 1;  // a delegation never changes
 constexpr std::size_t kMostWanted = 1024;
 constexpr Duration kToldOfRevoked = std::chrono::minutes(10);
 
-std::uint64_t number_in(const Stateid& stateid) {
-  std::uint64_t number = 0;
-  std::memcpy(&number, stateid.other.data() + sizeof(std::uint32_t), sizeof number);
-  return number;
-}
-
 }  // namespace
 
 bool DelegationTable::is_one(const Stateid& stateid) {
-  // The special stateids of all ones have that bit too.
-  return (number_in(stateid) & kMark) != 0 && kind_of(stateid, 1) == StateidKind::kOrdinary;
+  return kind_in(number_in(stateid)) == StateNumberKind::kDelegation;
 }
 
 Stateid DelegationTable::stateid_of(const Delegation& delegation) const {
-  Stateid out{kSeqid, {}};
-  std::memcpy(out.other.data(), &boot_, sizeof boot_);
-  std::memcpy(out.other.data() + sizeof boot_, &delegation.number, sizeof delegation.number);
-  return out;
+  return make_stateid(boot_, delegation.number, kSeqid);
 }
 
 bool DelegationTable::may_grant(ClientId client, const FileKey& file, Delegation::Kind kind,
                                 TimePoint now) const {
-  if (all_.size() >= limits_.all) return false;
+  if (live_ >= limits_.all) return false;
   if (const auto its = by_client_.find(client); its != by_client_.end()) {
     if (its->second.live.size() >= limits_.per_client ||
         its->second.revoked.size() >= limits_.revoked_per_client) {
@@ -63,7 +50,9 @@ bool DelegationTable::may_grant(ClientId client, const FileKey& file, Delegation
 
 const Delegation& DelegationTable::grant(ClientId client, const FileKey& file,
                                          Delegation::Kind kind, std::vector<std::byte> handle) {
-  const DelegationNumber number = ++last_number_ | kMark;
+  const DelegationNumber number =
+      next_state_number(StateNumberKind::kDelegation, client, &last_count_,
+                        [this](StateNumber one) { return all_.contains(one); });
   Delegation& made = all_[number];
   made.number = number;
   made.client = client;
@@ -165,9 +154,7 @@ Delegation* DelegationTable::find(ClientId client, const Stateid& stateid, Statu
 }
 
 ClientId DelegationTable::client_of(const Stateid& stateid) const {
-  std::uint32_t boot = 0;
-  std::memcpy(&boot, stateid.other.data(), sizeof boot);
-  const Delegation* delegation = boot == boot_ ? find(number_in(stateid)) : nullptr;
+  const Delegation* delegation = boot_in(stateid) == boot_ ? find(number_in(stateid)) : nullptr;
   return delegation == nullptr ? 0 : delegation->client;
 }
 
@@ -176,9 +163,7 @@ void DelegationTable::forget(DelegationNumber number) {
 }
 
 DelegationTable::Status DelegationTable::test(ClientId client, const Stateid& stateid) const {
-  std::uint32_t boot = 0;
-  std::memcpy(&boot, stateid.other.data(), sizeof boot);
-  if (boot != boot_) return Status::kStaleStateid;
+  if (boot_in(stateid) != boot_) return Status::kStaleStateid;
   const Delegation* delegation = find(number_in(stateid));
   if (delegation == nullptr || delegation->client != client) return Status::kBadStateid;
   switch (judge_seqid(stateid.seqid, kSeqid, 1)) {
@@ -254,6 +239,14 @@ bool DelegationTable::has_one(ClientId client, const FileKey& file) const {
   if (held == by_file_.end()) return false;
   return std::any_of(held->second.begin(), held->second.end(),
                      [&](DelegationNumber number) { return all_.at(number).client == client; });
+}
+
+void DelegationTable::note_own_change(ClientId client, const FileKey& file, TimePoint until) {
+  const auto held = by_file_.find(file);
+  if (held == by_file_.end()) return;
+  for (const DelegationNumber number : held->second) {
+    if (Delegation& one = all_.at(number); one.client == client) one.own_change_until = until;
+  }
 }
 
 const Delegation* DelegationTable::writer(const FileKey& file) const {

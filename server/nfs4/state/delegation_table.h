@@ -42,14 +42,16 @@ struct Delegation {
   };
   Phase phase = Phase::kHeld;
   TimePoint deadline{};
+  /// Until then the holder may be changing the file's names or attributes itself.
+  TimePoint own_change_until{};
 };
 
 class DelegationTable {
  public:
   struct Limits {
-    std::size_t all = SIZE_MAX;  // each costs a descriptor; those that are revoked count as well
+    std::size_t all = SIZE_MAX;  // each costs a descriptor; those that are revoked do not count
     std::size_t per_client = SIZE_MAX;
-    std::size_t revoked_per_client = 4096;
+    std::size_t revoked_per_client = 256;  // who has left so many is given none
   };
   DelegationTable(std::uint32_t boot, const Limits& limits) : boot_(boot), limits_(limits) {}
 
@@ -68,6 +70,8 @@ class DelegationTable {
   void note_given_in(DelegationNumber number, const ReferringCall& request) {
     all_.at(number).given_in = request;
   }
+  /// The client is about to change the file's names or attributes. Nothing where it has none.
+  void note_own_change(ClientId client, const FileKey& file, TimePoint until);
   Stateid stateid_of(const Delegation& delegation) const;
 
   /// What is in the way of whom: readers are stopped by write delegations alone.
@@ -143,7 +147,7 @@ class DelegationTable {
 
   const std::uint32_t boot_;
   const Limits limits_;
-  std::uint64_t last_number_ = 0;
+  std::uint64_t last_count_ = 0;
   std::size_t live_ = 0;
   std::set<DelegationNumber> recalled_;
   std::map<DelegationNumber, Delegation> all_;

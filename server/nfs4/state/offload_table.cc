@@ -2,7 +2,6 @@
 #include "server/nfs4/state/offload_table.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "rpcrdma/base/check.h"
 
@@ -10,22 +9,13 @@ namespace nfsrdma::nfs4 {
 
 namespace {
 
-/// In the numbers of copies, and neither in those of OpenStates nor of DelegationTable.
-constexpr std::uint64_t kMark = std::uint64_t{1} << 62;
 /// Never 0, which would stand for "the last one" (RFC 7862 4.8); a copy's stateid never changes.
 constexpr std::uint32_t kSeqid = 1;
-
-OffloadNumber number_in(const Stateid& stateid) {
-  OffloadNumber number = 0;
-  std::memcpy(&number, stateid.other.data() + sizeof(std::uint32_t), sizeof number);
-  return number;
-}
 
 }  // namespace
 
 bool OffloadTable::is_one(const Stateid& stateid) {
-  // Those of delegations have the bit above, the special ones all of them.
-  return number_in(stateid) / kMark == 1;
+  return kind_in(number_in(stateid)) == StateNumberKind::kOffload;
 }
 
 bool OffloadTable::may_begin(ClientId client) const {
@@ -36,7 +26,9 @@ bool OffloadTable::may_begin(ClientId client) const {
 
 const Offload& OffloadTable::begin(ClientId client, ByteSpan handle, const Verifier& verifier) {
   NFSRDMA_CHECK(may_begin(client));
-  const OffloadNumber number = ++last_number_ | kMark;
+  const OffloadNumber number =
+      next_state_number(StateNumberKind::kOffload, client, &last_count_,
+                        [this](StateNumber one) { return all_.contains(one); });
   Offload& made = all_[number];
   made.number = number;
   made.client = client;
@@ -47,10 +39,7 @@ const Offload& OffloadTable::begin(ClientId client, ByteSpan handle, const Verif
 }
 
 Stateid OffloadTable::stateid_of(const Offload& offload) const {
-  Stateid out{kSeqid, {}};
-  std::memcpy(out.other.data(), &boot_, sizeof boot_);
-  std::memcpy(out.other.data() + sizeof boot_, &offload.number, sizeof offload.number);
-  return out;
+  return make_stateid(boot_, offload.number, kSeqid);
 }
 
 const Offload* OffloadTable::find(OffloadNumber number) const {

@@ -84,7 +84,7 @@ class OffloadTable {
 
   const std::uint32_t boot_;
   const Limits limits_;
-  std::uint64_t last_number_ = 0;
+  std::uint64_t last_count_ = 0;
   std::map<OffloadNumber, Offload> all_;
   std::map<ClientId, std::set<OffloadNumber>> by_client_;
   std::set<OffloadNumber> ended_;

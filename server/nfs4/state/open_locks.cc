@@ -22,7 +22,7 @@ LockState& OpenStates::lock_state(OpenState& open, StateOwner& its_owner) {
   LockState*& slot = open.file->lock_states[its_owner.id];
   if (slot == nullptr) {
     auto made = std::make_unique<LockState>();
-    made->number = ++last_number_;
+    made->number = next_number(its_owner.client);
     made->owner = &its_owner;
     made->open = &open;
     slot = made.get();

@@ -1,30 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/state/open_states.h"
 
-#include <cstring>
-
 #include "rpcrdma/base/check.h"
 
 namespace nfsrdma::nfs4 {
 namespace {
-
-/// A stateid's `other`: the boot, then the number of the state.
-Stateid make_stateid(std::uint32_t boot, std::uint64_t number, std::uint32_t seqid) {
-  Stateid out{seqid, {}};
-  std::memcpy(out.other.data(), &boot, sizeof boot);
-  std::memcpy(out.other.data() + sizeof boot, &number, sizeof number);
-  return out;
-}
-std::uint32_t boot_of(const Stateid& stateid) {
-  std::uint32_t boot = 0;
-  std::memcpy(&boot, stateid.other.data(), sizeof boot);
-  return boot;
-}
-std::uint64_t number_of(const Stateid& stateid) {
-  std::uint64_t number = 0;
-  std::memcpy(&number, stateid.other.data() + sizeof(std::uint32_t), sizeof number);
-  return number;
-}
 
 constexpr std::size_t kOneLess = SIZE_MAX;  // modulo 2^64
 
@@ -39,15 +19,15 @@ OpenStates::Answer OpenStates::answer(std::uint64_t number, std::uint32_t seqid)
 
 OpenStates::Found OpenStates::find(const Asker& asker, const Stateid& stateid) const {
   if (kind_of(stateid, asker.minor_version) != StateidKind::kOrdinary) return {Status::kBadStateid};
-  if (boot_of(stateid) != boot_) return {Status::kStaleStateid};
+  if (boot_in(stateid) != boot_) return {Status::kStaleStateid};
   Found found;
   std::uint32_t seqid = 0;
   ClientId client = 0;
-  if (const auto open = opens_.find(number_of(stateid)); open != opens_.end()) {
+  if (const auto open = opens_.find(number_in(stateid)); open != opens_.end()) {
     found.open = open->second.get();
     seqid = found.open->seqid;
     client = found.open->owner->client;
-  } else if (const auto lock = locks_.find(number_of(stateid)); lock != locks_.end()) {
+  } else if (const auto lock = locks_.find(number_in(stateid)); lock != locks_.end()) {
     found.lock = lock->second.get();
     seqid = found.lock->seqid;
     client = found.lock->owner->client;
@@ -67,20 +47,24 @@ OpenStates::Found OpenStates::find(const Asker& asker, const Stateid& stateid) c
 }
 
 ClientId OpenStates::client_of(const Stateid& stateid) const {
-  const std::optional<OwnerOf> owner = owner_of(stateid);
-  return owner ? owner->client : 0;
+  const OwnerRef found = find_owner(stateid);
+  return found.owner != nullptr ? found.owner->client : 0;
 }
 
 std::optional<OpenStates::OwnerOf> OpenStates::owner_of(const Stateid& stateid) const {
-  if (boot_of(stateid) != boot_) return std::nullopt;
-  if (const auto open = opens_.find(number_of(stateid)); open != opens_.end()) {
-    const StateOwner& its = *open->second->owner;
-    return OwnerOf{its.client, its.name, false};
+  const OwnerRef found = find_owner(stateid);
+  if (found.owner == nullptr) return std::nullopt;
+  return OwnerOf{found.owner->client, found.owner->name, found.locks};
+}
+
+OpenStates::OwnerRef OpenStates::find_owner(const Stateid& stateid) const {
+  if (boot_in(stateid) != boot_) return {};
+  const StateNumber number = number_in(stateid);
+  if (const auto open = opens_.find(number); open != opens_.end()) {
+    return {open->second->owner, false};
   }
-  const auto lock = locks_.find(number_of(stateid));
-  if (lock == locks_.end()) return std::nullopt;
-  const StateOwner& its = *lock->second->owner;
-  return OwnerOf{its.client, its.name, true};
+  const auto lock = locks_.find(number);
+  return lock == locks_.end() ? OwnerRef{} : OwnerRef{lock->second->owner, true};
 }
 
 OpenStates::Answer OpenStates::open_confirm(const Asker& asker, const Stateid& stateid) {
@@ -109,16 +93,16 @@ bool OpenStates::has_owner(ClientId client, const std::string& name, bool locks)
 }
 
 bool OpenStates::is_of_another(const Stateid& stateid, const FileKey& file) const {
-  if (boot_of(stateid) != boot_) return false;
-  if (const auto open = opens_.find(number_of(stateid)); open != opens_.end()) {
+  if (boot_in(stateid) != boot_) return false;
+  if (const auto open = opens_.find(number_in(stateid)); open != opens_.end()) {
     return open->second->file->key != file;
   }
-  const auto lock = locks_.find(number_of(stateid));
+  const auto lock = locks_.find(number_in(stateid));
   return lock != locks_.end() && lock->second->open->file->key != file;
 }
 
 void OpenStates::undo(const Answer& opened, const Share& share) {
-  const auto found = opens_.find(number_of(opened.stateid));
+  const auto found = opens_.find(number_in(opened.stateid));
   if (found == opens_.end()) return;
   OpenState& open = *found->second;
   if (!open.file->shares.undo(open.number, share)) {
@@ -207,6 +191,12 @@ OpenState* OpenStates::find_open(ClientId client, const std::string& name,
   return open == file->second->opens.end() ? nullptr : open->second;
 }
 
+StateNumber OpenStates::next_number(ClientId client) {
+  return next_state_number(
+      StateNumberKind::kOpenOrLock, client, &last_count_,
+      [this](StateNumber number) { return opens_.contains(number) || locks_.contains(number); });
+}
+
 // --- opens
 // ----------------------------------------------------------------------------------------
 
@@ -223,13 +213,12 @@ OpenStates::Answer OpenStates::open(const Asker& asker, const std::string& name,
     ++all_.files;
   }
   StateOwner& its_owner = owner(open_owners_, asker.client, name);
-  const std::uint64_t number = open != nullptr ? open->number : last_number_ + 1;
+  const StateNumber number = open != nullptr ? open->number : next_number(asker.client);
   if (!file->shares.open(number, share)) {
     forget_if_unused(open_owners_, its_owner);
     return {Status::kShareDenied};  // so somebody has it open, and it stays
   }
   if (open == nullptr) {
-    last_number_ = number;
     auto made = std::make_unique<OpenState>();
     made->number = number;
     made->owner = &its_owner;

@@ -17,6 +17,7 @@
 #include "server/nfs4/state/fair_share.h"
 #include "server/nfs4/state/file_state.h"
 #include "server/nfs4/state/limit.h"
+#include "server/nfs4/state/state_number.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -115,6 +116,12 @@ class OpenStates {
     bool locks = false;
   };
   std::optional<OwnerOf> owner_of(const Stateid& stateid) const;
+  /// The same without a copy, until the state changes; `owner` is null when it is nobody's.
+  struct OwnerRef {
+    const StateOwner* owner = nullptr;
+    bool locks = false;
+  };
+  OwnerRef find_owner(const Stateid& stateid) const;
   /// OPEN_CONFIRM, of minor version 0.
   Answer open_confirm(const Asker& asker, const Stateid& open);
   /// All that an open-owner has open, and the locks that came by it. The files that it had open.
@@ -169,6 +176,7 @@ class OpenStates {
   };
   Found find(const Asker& asker, const Stateid& stateid) const;
   Answer answer(std::uint64_t number, std::uint32_t seqid) const;
+  StateNumber next_number(ClientId client);
   StateOwner& owner(Owners& owners, ClientId client, const std::string& name);
   LockState& lock_state(OpenState& open, StateOwner& owner);
   void forget_if_unused(Owners& owners, StateOwner& owner);
@@ -194,7 +202,7 @@ class OpenStates {
 
   const std::uint32_t boot_;
   const Limits limits_;
-  std::uint64_t last_number_ = 0;
+  std::uint64_t last_count_ = 0;
   std::uint64_t last_owner_ = 0;
   std::map<FileKey, std::unique_ptr<FileState>> files_;
   Owners open_owners_, lock_owners_;

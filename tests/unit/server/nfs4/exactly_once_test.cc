@@ -108,9 +108,21 @@ class OwnerSequences4 : public ::testing::Test {
     return Operations4().putfh(harness_.root()).add<OP_OPEN>(args).add<OP_GETFH>();
   }
   Reply4 run(const Operations4& operations) { return harness_.run_bare(operations, 0); }
+  /// The owner's first OPEN and its OPEN_CONFIRM, with the sequence ids 1 and 2.
+  void open_confirmed() {
+    const Reply4 opened = run(opening("file", 1));
+    ASSERT_EQ(opened.status, NFS4_OK);
+    file_ = to_handle(opened.get<OP_GETFH>().resok4.object.data);
+    const Reply4 confirmed = run(
+        Operations4().putfh(file_).add<OP_OPEN_CONFIRM>({opened.get<OP_OPEN>().resok4.stateid, 2}));
+    ASSERT_EQ(confirmed.status, NFS4_OK);
+    open_ = confirmed.get<OP_OPEN_CONFIRM>().resok4.open_stateid;
+  }
 
   Nfs4Harness harness_;
   std::uint64_t client_ = 0;
+  FileHandle file_;
+  xdr::stateid4 open_;
 };
 
 TEST_F(OwnerSequences4, ANewOwnerConfirmsAndGoesOnInSequence) {
@@ -137,18 +149,34 @@ TEST_F(OwnerSequences4, ANewOwnerConfirmsAndGoesOnInSequence) {
 }
 
 TEST_F(OwnerSequences4, ARetriedCloseIsAnsweredAlthoughTheStateIsGone) {
-  const Reply4 opened = run(opening("file", 1));
-  ASSERT_EQ(opened.status, NFS4_OK);
-  const FileHandle file = to_handle(opened.get<OP_GETFH>().resok4.object.data);
-  const Reply4 confirmed = run(
-      Operations4().putfh(file).add<OP_OPEN_CONFIRM>({opened.get<OP_OPEN>().resok4.stateid, 2}));
-  ASSERT_EQ(confirmed.status, NFS4_OK);
-  const xdr::stateid4 stateid = confirmed.get<OP_OPEN_CONFIRM>().resok4.open_stateid;
-  const Operations4 closing = Operations4().putfh(file).add<OP_CLOSE>({3, stateid});
+  open_confirmed();
+  const Operations4 closing = Operations4().putfh(file_).add<OP_CLOSE>({3, open_});
   const Reply4 closed = run(closing);
   ASSERT_EQ(closed.status, NFS4_OK);
   EXPECT_EQ(run(closing).bytes, closed.bytes);
-  EXPECT_EQ(run(Operations4().putfh(file).add<OP_CLOSE>({4, stateid})).status, NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(run(Operations4().putfh(file_).add<OP_CLOSE>({4, open_})).status, NFS4ERR_BAD_STATEID);
+}
+
+TEST_F(OwnerSequences4, StateidsOfAClientThatIsGoneAreExpired) {
+  open_confirmed();
+  harness_.clock.move(std::chrono::seconds(91));
+  EXPECT_EQ(run(Operations4().putfh(file_).add<OP_READ>({open_, 0, 1})).status, NFS4_OK)
+      << "nobody wanted what it holds";
+  harness_.clock.move(std::chrono::seconds(91));
+  {
+    std::lock_guard lock(harness_.state().mutex);
+    ASSERT_TRUE(harness_.state().end_expired({client_}));
+  }
+  const auto write = Operations4().putfh(file_).add<OP_WRITE>(
+      {open_, 0, xdr::stable_how4::UNSTABLE4, {as_bytes(std::string_view("x"))}});
+  EXPECT_EQ(run(Operations4().putfh(file_).add<OP_READ>({open_, 0, 1})).status, NFS4ERR_EXPIRED);
+  EXPECT_EQ(run(write).status, NFS4ERR_EXPIRED);
+  EXPECT_EQ(run(Operations4().putfh(file_).add<OP_CLOSE>({3, open_})).status, NFS4ERR_EXPIRED);
+  // Of nobody that there ever was, and of another boot.
+  xdr::stateid4 other = open_;
+  other.other[0] ^= std::byte{1};
+  EXPECT_EQ(run(Operations4().putfh(file_).add<OP_READ>({other, 0, 1})).status,
+            NFS4ERR_STALE_STATEID);
 }
 
 /// A file that is open and confirmed, and locks of it.
@@ -156,13 +184,7 @@ class LockOwners4 : public OwnerSequences4 {
  protected:
   void SetUp() override {
     OwnerSequences4::SetUp();
-    const Reply4 opened = run(opening("file", 1));
-    ASSERT_EQ(opened.status, NFS4_OK);
-    file_ = to_handle(opened.get<OP_GETFH>().resok4.object.data);
-    const Reply4 confirmed = run(
-        Operations4().putfh(file_).add<OP_OPEN_CONFIRM>({opened.get<OP_OPEN>().resok4.stateid, 2}));
-    ASSERT_EQ(confirmed.status, NFS4_OK);
-    open_ = confirmed.get<OP_OPEN_CONFIRM>().resok4.open_stateid;
+    open_confirmed();
   }
   Operations4 first_lock(std::uint32_t open_seqid, std::uint32_t lock_seqid,
                          std::uint64_t lock_client) {
@@ -189,9 +211,6 @@ class LockOwners4 : public OwnerSequences4 {
     args.length = 10;
     return Operations4().putfh(file_).add<OP_LOCKU>(args);
   }
-
-  FileHandle file_;
-  xdr::stateid4 open_;
 };
 
 TEST_F(LockOwners4, ALockOwnersSequenceBeginsWhereItsFirstLockSays) {

@@ -19,7 +19,7 @@ Replay replay_of(std::uint32_t minor_version, const Operations4& operations,
       xdr::Decoder(arguments));
 }
 
-TEST(Nfs4Program, WhatOnlyLooksIsNotRemembered) {
+TEST(Nfs4Program, WhatMayRunAgainIsNotRemembered) {
   FileHandle file;
   file.size = 24;
   const auto on_file = [&file] { return Operations4().putfh(file); };
@@ -29,6 +29,18 @@ TEST(Nfs4Program, WhatOnlyLooksIsNotRemembered) {
   EXPECT_EQ(replay_of(0, on_file().add<OP_READ>({{}, 0, 100})), Replay::kIdempotent);
   EXPECT_EQ(replay_of(0, on_file().add<OP_GETATTR>().add<OP_REMOVE>({"name"})), Replay::kCached);
   EXPECT_EQ(replay_of(0, on_file().add<OP_CREATE>()), Replay::kCached);
+  EXPECT_EQ(replay_of(0, on_file().add<OP_WRITE>().add<OP_GETATTR>()), Replay::kIdempotent);
+  // These have sequence ids.
+  EXPECT_EQ(replay_of(0, on_file().add<OP_OPEN>({1, 1, 0, {7, {}}, {}, {}}).add<OP_GETFH>()),
+            Replay::kIdempotent);
+  xdr::OPEN4args creating;
+  creating.openhow.opentype = xdr::opentype4::OPEN4_CREATE;
+  creating.claim.file = "file";
+  EXPECT_EQ(replay_of(0, on_file().add<OP_OPEN>(creating).add<OP_GETFH>()), Replay::kCached)
+      << "its reply waits for the disk, and the owner's replay would not";
+  EXPECT_EQ(replay_of(0, on_file().add<OP_CLOSE>({})), Replay::kIdempotent);
+  EXPECT_EQ(replay_of(0, on_file().add<OP_LOCKU>({})), Replay::kIdempotent);
+  EXPECT_EQ(replay_of(0, on_file().add<OP_OPEN>().add<OP_SETATTR>({})), Replay::kCached);
   EXPECT_EQ(replay_of(0, on_file().add<OP_GETATTR>(), 1), Replay::kCached) << "one is missing";
   Operations4 many;
   for (int i = 0; i < 17; ++i)

@@ -36,6 +36,12 @@ class WriteDelegationsTest : public ::testing::Test {
     return fd ? 0 : errno;
   }
 
+  /// By anybody, the server too: then this machine executes it not (ETXTBSY).
+  bool is_open_for_writing() {
+    const UniqueFd fd(::open(harness_.path("file").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    return !fd || ::fcntl(fd.get(), F_SETLEASE, F_RDLCK) != 0;
+  }
+
   Reply4 open(Session4& session, std::uint32_t access, bool create = false) {
     xdr::OPEN4args args;
     args.share_access = access;
@@ -81,6 +87,22 @@ class WriteDelegationsTest : public ::testing::Test {
     std::uint64_t size = 0;
     std::pair<std::int64_t, std::uint32_t> modified{};
   };
+  /// The file's size as a listing has it.
+  std::uint64_t listed_size(Session4& session) {
+    using enum xdr::fattr4_number;
+    const Reply4 reply = harness_.run(
+        session, Operations4()
+                     .putfh(harness_.root())
+                     .add<OP_READDIR>({0, {}, 4000, 4000, xdr::bitmap4::of({FATTR4_SIZE})}));
+    EXPECT_EQ(reply.status, NFS4_OK);
+    for (const xdr::entry4& entry : reply.get<OP_READDIR>().resok4.reply.entries) {
+      xdr::FileAttributes4 attributes;
+      EXPECT_EQ(xdr::decode_attributes(entry.attrs, attributes).outcome,
+                xdr::AttributeDecoding::kOk);
+      if (entry.name == "file") return attributes.size;
+    }
+    return UINT64_MAX;
+  }
   Seen look(Session4& session) {
     using enum xdr::fattr4_number;
     const Reply4 reply = harness_.run(
@@ -229,6 +251,61 @@ TEST_F(WriteDelegationsTest, TheHolderIsAskedHowTheFileStands) {
   EXPECT_EQ(look(other_).size, 9u) << "nothing was written after all";
 }
 
+TEST_F(WriteDelegationsTest, ListingsAskTheHolderToo) {
+  take();
+  EXPECT_EQ(listed_size(holder_), 9u);
+  EXPECT_TRUE(is_quiet());
+  EXPECT_EQ(listed_size(other_), 9u) << "no answer: the entry is as the server sees it";
+  tell(1, 4711);
+  EXPECT_EQ(listed_size(other_), 4711u);
+}
+
+/// Else this machine could not execute it for a while.
+TEST_F(WriteDelegationsTest, WhatIsGivenBackIsNotOpenForWritingAnyMore) {
+  take();
+  EXPECT_EQ(write(holder_, delegation_, "it"), NFS4_OK);
+  EXPECT_EQ(harness_.run(holder_, Operations4().putfh(file_).add<OP_COMMIT>({0, 0})).status,
+            NFS4_OK);
+  EXPECT_EQ(harness_.run(holder_, Operations4().putfh(file_).add<OP_CLOSE>({0, open_})).status,
+            NFS4_OK);
+  EXPECT_TRUE(is_open_for_writing());
+  expect_recall();  // since somebody looked
+  EXPECT_EQ(give_back(), NFS4_OK);
+  EXPECT_FALSE(is_open_for_writing());
+}
+
+TEST_F(WriteDelegationsTest, NorWhatIsClosed) {
+  const Reply4 opened = open(other_, xdr::OPEN4_SHARE_ACCESS_BOTH);
+  file_ = to_handle(opened.get<OP_GETFH>().resok4.object.data);
+  const xdr::stateid4 stateid = opened.get<OP_OPEN>().resok4.stateid;
+  ASSERT_EQ(write(other_, stateid, "it"), NFS4_OK);
+  EXPECT_TRUE(is_open_for_writing());
+  const auto close = [&] {
+    const Reply4 reply =
+        harness_.run(other_, Operations4().putfh(file_).add<OP_CLOSE>({0, stateid}));
+    EXPECT_EQ(reply.status, NFS4_OK);
+  };
+  EXPECT_EQ(harness_.run(other_, Operations4().putfh(file_).add<OP_COMMIT>({0, 0})).status,
+            NFS4_OK);
+  close();
+  EXPECT_FALSE(is_open_for_writing());
+}
+
+/// It may say the same each time (RFC 8881 10.4.3), here what others were told in between.
+TEST_F(WriteDelegationsTest, TheSameAnswerAgainIsAnotherChange) {
+  take();
+  const Seen own = look(holder_);
+  std::uint64_t last = own.change;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(look(other_).status, NFS4ERR_DELAY);
+    tell(own.change + 1, own.size);
+    const Seen seen = look(other_);
+    ASSERT_EQ(seen.status, NFS4_OK);
+    EXPECT_GT(seen.change, last);
+    last = seen.change;
+  }
+}
+
 TEST_F(WriteDelegationsTest, AnAnswerInTimeIsNotWaitedForTwice) {
   take();
   const Seen own = look(holder_);
@@ -311,6 +388,21 @@ TEST_F(WriteDelegationsTest, WhatTheHolderChangesItselfIsNoReasonForARecall) {
   expect_recall();
 }
 
+/// No name leads to the file any more, and its handle must not lead past the lease.
+TEST_F(WriteDelegationsTest, TheHolderGoesOnWithAFileThatItRemoved) {
+  take();
+  EXPECT_EQ(
+      harness_.run(holder_, Operations4().putfh(harness_.root()).add<OP_REMOVE>({"file"})).status,
+      NFS4_OK);
+  EXPECT_EQ(write(holder_, delegation_, "it"), NFS4_OK);
+  EXPECT_EQ(harness_.run(holder_, Operations4().putfh(file_).add<OP_COMMIT>({0, 0})).status,
+            NFS4_OK);
+  std::string data;
+  EXPECT_EQ(read(holder_, delegation_, &data), NFS4_OK);
+  EXPECT_EQ(data, "it it was");
+  EXPECT_TRUE(is_quiet());
+}
+
 TEST_F(WriteDelegationsTest, TheHolderCutsItsOwnFile) {
   take();
   std::array<std::byte, 8> size{};
@@ -351,6 +443,8 @@ TEST_F(WriteDelegationsTest, ClientsOfVersion3WaitToo) {
   look.object.data = file_.bytes();
   xdr::READ3args read;
   read.file.data = file_.bytes();
+  // By another entry, as by another export.
+  harness_.server().files.forget(file_);
   EXPECT_EQ(call(nfs3::getattr, look), xdr::nfsstat3::NFS3ERR_JUKEBOX);
   expect_recall();
   EXPECT_EQ(call(nfs3::read, read), xdr::nfsstat3::NFS3ERR_JUKEBOX);

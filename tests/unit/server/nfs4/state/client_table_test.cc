@@ -245,6 +245,23 @@ TEST_F(ClientTableTest, AFullTableTakesNewOnesForExpiredOnes) {
   EXPECT_EQ(answer.ended[0]->owner.id, "d");
 }
 
+/// RFC 8881 8.3.
+TEST_F(ClientTableTest, NoLeaseEndsWhileARequestRuns) {
+  for (const char* name : {"a", "b", "c", "d"})
+    confirmed(name, 1, 0);
+  Client& busy = *exchange("a", 1).client;
+  busy.running = 1;
+  now_ += seconds(91);
+  EXPECT_FALSE(table_.expired(busy, now_));
+  EXPECT_EQ(table_.longest_expired(10, now_).size(), 3u);
+  const auto answer = exchange("e", 1);
+  EXPECT_EQ(answer.status, Status::kOk);
+  EXPECT_EQ(answer.ended.size(), 3u) << "they held nothing";
+  EXPECT_NE(table_.find(busy.id), nullptr);
+  busy.running = 0;
+  EXPECT_EQ(table_.sweep(now_).size(), 1u);
+}
+
 TEST_F(ClientTableTest, WhoIsGoneTheLongestGivesWayFirst) {
   for (const char* name : {"a", "b", "c", "d"}) {
     now_ += seconds(1);
