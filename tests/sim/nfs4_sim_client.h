@@ -1,265 +1,267 @@
 // SPDX-License-Identifier: Apache-2.0
-// SimClient: a client that does at random what clients do with files.
+// SimClient: what a client of any minor version knows of its opens and locks, and what it claims
+// after a restart of the server: what it was told it holds and has not asked to release. It has
+// slots, each of which is one open-owner's, with two lock-owners, and has one request under way at
+// a time.
 #pragma once
 
-#include "tests/sim/nfs4_sim_session.h"
+#include <deque>
+
+#include "tests/sim/nfs4_sim_rules.h"
 
 namespace nfsrdma::test {
 
-class SimClient final : public SimSessionClient {
+class SimClient {
  public:
-  static constexpr std::size_t kNames = 4;
+  static constexpr std::size_t kSlots = 3;
 
-  using SimSessionClient::SimSessionClient;
+  SimClient(SimWorld& world, std::size_t index, std::uint32_t minor_version)
+      : world_(world), rules_(world), index_(index), minor_version_(minor_version) {}
+  virtual ~SimClient() = default;
 
- private:
-  std::string random_name() { return owner_name("f", world_.below(kNames)); }
-  SimShare random_share() {
-    SimShare out;
-    out.access = 1 + static_cast<std::uint32_t>(world_.below(3));
-    if (world_.chance(25)) out.deny = 1 + static_cast<std::uint32_t>(world_.below(3));
+  std::uint32_t minor_version() const { return minor_version_; }
+  std::uint64_t id() const { return id_; }
+  /// What waits for an answer; null: the slot is free.
+  std::array<SimRequestPtr, kSlots> pending;
+  /// Nothing can be asked in that slot now.
+  virtual bool is_idle(std::size_t slot) const = 0;
+  bool holds_nothing() const {
+    return std::ranges::all_of(opens_, [](const auto& some) { return some.empty(); });
+  }
+  virtual SimRequestPtr next(std::size_t slot) = 0;
+  /// The end of a tidy client: gives back what it has, then itself. Null: there is nothing left.
+  virtual SimRequestPtr next_farewell() = 0;
+  /// The reply to what is pending in that slot. `lost`: what has no answer to come any more.
+  virtual void hear(std::size_t slot, const Reply4& reply, std::vector<SimRequestPtr>& lost) = 0;
+  /// It starts anew, and remembers nothing.
+  virtual void reboot(std::vector<SimRequestPtr>& lost) = 0;
+  /// It has another connection from now on.
+  virtual void connection_lost() {}
+  /// It is called back (RFC 8881 20.2, 20.1). Empty: it knows nothing of such a delegation.
+  virtual nfsstat4 recall(const xdr::stateid4&) { return NFS4ERR_BAD_STATEID; }
+  struct Told {
+    xdr::stateid4 stateid;
+    std::uint64_t size = 0;
+    std::uint64_t change = 0;
+    bool changed = false;
+  };
+  virtual std::optional<Told> tell(const FileHandle&) { return std::nullopt; }
+
+ protected:
+  struct KnownLocks {
+    xdr::stateid4 stateid{};
+    SimLocks bytes = no_locks();
+  };
+  struct KnownOpen {
+    FileHandle handle;
+    xdr::stateid4 stateid{};
+    SimShare share;
+    std::map<std::size_t, KnownLocks> locks;  // by the lock-owner's number
+  };
+
+  /// As its minor version sends operations: the owner's sequence or the session's slot.
+  virtual SimRequestPtr in_slot(std::size_t slot, const std::string& what,
+                                const Operations4& operations,
+                                std::function<void(const Reply4&)> happens,
+                                std::function<void(const Reply4&)> learn, bool cached = true) = 0;
+  /// In the sequence of an open-owner or lock-owner. Only minor version 0 looks at it.
+  virtual SimTurn next_turn(std::size_t owner, bool locks, nfs_opnum4 operation) {
+    return {{index_, owner}, locks, 0, operation, {}};
+  }
+
+  /// An OPEN has been answered.
+  virtual void opened(std::size_t, std::size_t, std::uint32_t) {}
+  /// It brought a delegation along, when the change attribute was that.
+  virtual void delegated(std::size_t, const FileHandle&, const xdr::OPEN4resok&, std::uint64_t) {}
+  /// A delegation to use in place of the open; null: there is none.
+  virtual const xdr::stateid4* delegation_for(std::size_t, bool) { return nullptr; }
+  virtual void delegation_revoked(std::size_t) {}
+
+  SimRequestPtr request(std::string what, std::function<void(const Reply4&)> happens,
+                        std::function<void(const Reply4&)> learn) {
+    auto out = std::make_shared<SimRequest>();
+    out->client = index_;
+    out->what = std::move(what);
+    out->minor_version = minor_version_;
+    out->happens = std::move(happens);
+    out->learn = std::move(learn);
     return out;
   }
-  SimRange random_range() {
-    const std::size_t first = world_.below(kLockable - 1);
-    return {first, first + 1 + world_.below(kLockable - first)};
+  /// What it goes by.
+  static SimRequestPtr by_state(SimRequestPtr out, std::size_t file, const xdr::stateid4& stateid,
+                                std::optional<SimTurn> turn = std::nullopt) {
+    out->file = file;
+    out->stateid = stateid;
+    out->turn = turn;
+    return out;
+  }
+  SimRequestPtr by_client(SimRequestPtr out, std::optional<SimTurn> turn = std::nullopt) const {
+    out->client_id = id_;
+    out->turn = turn;
+    return out;
   }
 
-  static bool allows(const SimShare& share, char kind) {
-    const std::uint32_t needs =
-        kind == 'w' ? xdr::OPEN4_SHARE_ACCESS_WRITE : xdr::OPEN4_SHARE_ACCESS_READ;
-    return (share.access & needs) != 0;
+  void forget() {
+    for (auto& some : opens_)
+      some.clear();
+    claims_.clear();
   }
-
-  SimRequestPtr random_request(std::size_t slot) override {
-    const std::size_t dice = world_.below(100);
-    if (dice < 3) return remove(slot);
-    if (dice < 6) return rename(slot);
-    if (dice < 7 && nothing_pending()) return destroy_session();
-    if (opens_[slot].empty() || dice < 22) return open(slot);
-    auto it = opens_[slot].begin();
-    std::advance(it, static_cast<std::ptrdiff_t>(world_.below(opens_[slot].size())));
-    const std::size_t file = it->first;
-    const std::size_t locker = 2 * slot + world_.below(2);
-    char kind = world_.chance(50) ? 'r' : 'w';
-    // What its open no longer allows, a lock state may still take; a restart would tell.
-    if (it->second.locks.contains(locker) && !allows(it->second.share, kind)) {
-      kind = kind == 'r' ? 'w' : 'r';
+  void give_up_pending(std::vector<SimRequestPtr>& lost) {
+    for (SimRequestPtr& request : pending) {
+      if (request) lost.push_back(std::move(request));
+      request.reset();
     }
-    if (dice < 32) return close(slot, file);
-    if (dice < 38) return downgrade(slot, file);
-    if (dice < 56) return lock(slot, file, locker, kind, random_range(), false);
-    if (dice < 64 && it->second.locks.contains(locker)) return unlock(slot, file, locker);
-    if (dice < 68) return test_lock(slot, file, locker, kind);
-    if (dice < 72) return test_stateid(slot, file);
-    if (dice < 76) return commit(slot, file);
-    const bool writes = (it->second.share.access & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0;
-    const bool reads = (it->second.share.access & xdr::OPEN4_SHARE_ACCESS_READ) != 0;
-    return writes && (!reads || world_.chance(60)) ? write(slot, file) : read(slot, file);
   }
-  bool nothing_pending() const {
-    return std::ranges::none_of(pending, [](const SimRequestPtr& one) { return one != nullptr; });
+  static std::string owner_name(const char* kind, std::size_t number) {
+    return kind + std::to_string(number);
+  }
+  KnownOpen* find_open(std::size_t owner, std::size_t file) {
+    const auto found = opens_[owner].find(file);
+    return found == opens_[owner].end() ? nullptr : &found->second;
+  }
+  /// The same state, one step on; or new state.
+  void take(xdr::stateid4* known, const xdr::stateid4& told, const char* what) {
+    const bool same = std::ranges::equal(known->other, told.other);
+    if (same && told.seqid != known->seqid + 1) {
+      world_.fail(std::string(what) + ": the seqid of a stateid went on by more than one");
+    }
+    *known = told;
   }
 
-  SimRequestPtr open(std::size_t owner) {
-    SimRules::OpenWanted wanted{{index_, owner}, random_share(), random_name(), false, false};
-    wanted.create = world_.chance(60);
-    wanted.guarded = wanted.create && world_.chance(30);
-    std::array<std::byte, 4> mode{};
-    store_be32(mode.data(), 0644);
-    xdr::OPEN4args args = open_args(wanted.share);
+  // --- after a restart of the server ---
+
+  /// An open, or a run of bytes that one of its lock-owners has locked.
+  struct Claim {
+    std::size_t owner = 0, file = 0;
+    char kind = ' ';  // of a lock, or ' '
+    std::size_t locker = 0;
+    SimRange range;
+  };
+  void plan_claims() {
+    claims_.clear();
+    for (std::size_t owner = 0; owner < kSlots; ++owner) {
+      for (auto& [file, open] : opens_[owner]) {
+        claims_.push_back({owner, file, ' ', 0, {}});
+        for (auto& [locker, locks] : open.locks) {
+          for (const auto& [range, kind] : runs(locks.bytes))
+            claims_.push_back({owner, file, kind, locker, range});
+          locks.stateid = {};
+        }
+      }
+    }
+  }
+  /// Null: there is nothing more to be claimed.
+  SimRequestPtr next_claim() {
+    while (!claims_.empty()) {
+      const Claim claim = claims_.front();
+      claims_.pop_front();
+      if (claim.kind == ' ') return reclaim_open(claim.owner, claim.file);
+      if (find_open(claim.owner, claim.file) == nullptr) continue;
+      return lock(claim.owner, claim.file, claim.locker, claim.kind, claim.range, true);
+    }
+    return nullptr;
+  }
+  static std::vector<std::pair<SimRange, char>> runs(const SimLocks& bytes) {
+    std::vector<std::pair<SimRange, char>> out;
+    for (std::size_t at = 0; at < kLockable; ++at) {
+      if (bytes[at] == ' ') continue;
+      if (at == 0 || bytes[at - 1] != bytes[at]) out.push_back({{at, at}, bytes[at]});
+      out.back().first.end = at + 1;
+    }
+    return out;
+  }
+  SimRequestPtr reclaim_open(std::size_t owner, std::size_t file) {
+    const KnownOpen& open = *find_open(owner, file);
+    const SimTurn turn = next_turn(owner, false, OP_OPEN);
+    xdr::OPEN4args args = open_args(open.share);
     const std::string name = owner_name("open", owner);
+    args.seqid = turn.seqid;
     args.owner.owner = as_bytes(name);
-    args.claim.file = wanted.name;
-    if (wanted.create) {
-      args.openhow.opentype = xdr::opentype4::OPEN4_CREATE;
-      args.openhow.how.mode =
-          wanted.guarded ? xdr::createmode4::GUARDED4 : xdr::createmode4::UNCHECKED4;
-      args.openhow.how.createattrs.attrmask.set(xdr::fattr4_number::FATTR4_MODE);
-      args.openhow.how.createattrs.attr_vals = mode;
-    }
-    return in_slot(
-        owner, "OPEN " + wanted.name,
-        Operations4().putfh(world_.root()).add<OP_OPEN>(args).add<OP_GETFH>(),
-        [this, wanted](const Reply4& reply) { rules_.opened(wanted, reply); },
-        [this, owner, share = wanted.share](const Reply4& reply) {
-          if (reply.status != NFS4_OK) return;
-          const FileHandle handle = to_handle(reply.get<OP_GETFH>().resok4.object.data);
-          KnownOpen& known = opens_[owner][world_.model.number_of(handle)];
-          known.handle = handle;
-          known.share.add(share);
-          take(&known.stateid, reply.get<OP_OPEN>().resok4.stateid, "OPEN");
-        });
-  }
-  SimRequestPtr close(std::size_t owner, std::size_t file) override {
-    const KnownOpen open = *find_open(owner, file);
-    opens_[owner].erase(file);
-    return in_slot(
-        owner, "CLOSE of file " + std::to_string(file),
-        Operations4().putfh(open.handle).add<OP_CLOSE>({0, open.stateid}),
+    args.claim.claim = xdr::open_claim_type4::CLAIM_PREVIOUS;
+    SimRequestPtr out = in_slot(
+        0, "OPEN reclaim of file " + std::to_string(file),
+        Operations4().putfh(open.handle).add<OP_OPEN>(args),
+        [this, owner, file, share = open.share](const Reply4& reply) {
+          rules_.reclaimed({index_, owner}, file, share, reply);
+        },
         [this, owner, file](const Reply4& reply) {
-          rules_.closed({index_, owner}, file, reply);
-        },
-        [](const Reply4&) {});
-  }
-  SimRequestPtr downgrade(std::size_t owner, std::size_t file) {
-    KnownOpen& open = *find_open(owner, file);
-    SimShare share = random_share();
-    const SimShare before = open.share;
-    // What its locks need, it keeps.
-    share.access &= before.access;
-    if (share.access == 0 || !open.locks.empty()) share.access = before.access;
-    share.deny &= before.deny;
-    open.share = share;
-    return in_slot(
-        owner, "OPEN_DOWNGRADE of file " + std::to_string(file),
-        Operations4()
-            .putfh(open.handle)
-            .add<OP_OPEN_DOWNGRADE>({open.stateid, 0, share.access, share.deny}),
-        [this, owner, file, share](const Reply4& reply) {
-          rules_.downgraded({index_, owner}, file, share, reply);
-        },
-        [this, owner, file, share, before](const Reply4& reply) {
-          KnownOpen& known = *find_open(owner, file);
-          known.share = reply.status == NFS4_OK ? share : before;
-          if (reply.status != NFS4_OK) return;  // no OPENs make that up
-          take(&known.stateid, reply.get<OP_OPEN_DOWNGRADE>().resok4.open_stateid,
-               "OPEN_DOWNGRADE");
-        });
-  }
-
-  SimRequestPtr unlock(std::size_t owner, std::size_t file, std::size_t locker) {
-    KnownOpen& open = *find_open(owner, file);
-    const SimRange range = random_range();
-    KnownLocks& locks = open.locks[locker];
-    if (locks.stateid.seqid == 0) return read(owner, file);
-    std::fill(locks.bytes.begin() + static_cast<std::ptrdiff_t>(range.first),
-              locks.bytes.begin() + static_cast<std::ptrdiff_t>(range.end), ' ');
-    xdr::LOCKU4args args;
-    args.locktype = xdr::nfs_lock_type4::WRITE_LT;
-    args.lock_stateid = locks.stateid;
-    args.offset = range.first;
-    args.length = range.end - range.first;
-    const SimRules::LockWanted wanted{{index_, owner}, {index_, locker}, file, 'w', range, false};
-    return in_slot(
-        owner,
-        "LOCKU of " + std::to_string(file) + " " + std::to_string(range.first) + "-" +
-            std::to_string(range.end),
-        Operations4().putfh(open.handle).add<OP_LOCKU>(args),
-        [this, wanted](const Reply4& reply) { rules_.unlocked(wanted, reply); },
-        [this, wanted](const Reply4& reply) {
-          if (reply.status != NFS4_OK) return;
-          take(&find_open(wanted.opener.number, wanted.file)->locks[wanted.locker.number].stateid,
-               reply.get<OP_LOCKU>().resok4, "LOCKU");
-        });
-  }
-  SimRequestPtr test_lock(std::size_t owner, std::size_t file, std::size_t locker, char kind) {
-    const SimRange range = random_range();
-    xdr::LOCKT4args args;
-    args.locktype = kind == 'w' ? xdr::nfs_lock_type4::WRITE_LT : xdr::nfs_lock_type4::READ_LT;
-    args.offset = range.first;
-    args.length = range.end - range.first;
-    const std::string name = owner_name("lock", locker);
-    args.owner = {id_, as_bytes(name)};
-    const SimRules::LockWanted wanted{{index_, owner}, {index_, locker}, file, kind, range, false};
-    return in_slot(
-        owner, "LOCKT of " + std::to_string(file),
-        Operations4().putfh(find_open(owner, file)->handle).add<OP_LOCKT>(args),
-        [this, wanted](const Reply4& reply) { rules_.tested(wanted, reply); }, [](const Reply4&) {},
-        false);
-  }
-  /// What the client was told is its own is still there.
-  SimRequestPtr test_stateid(std::size_t owner, std::size_t file) {
-    std::vector<xdr::stateid4> stateids{find_open(owner, file)->stateid};
-    for (const auto& [locker, locks] : find_open(owner, file)->locks) {
-      if (locks.stateid.seqid != 0) stateids.push_back(locks.stateid);
-    }
-    std::vector<std::byte> room(stateids.size() * 16);
-    xdr::Encoder encoder(room);
-    for (const xdr::stateid4& one : stateids)
-      xdr::encode(encoder, one);
-    xdr::TEST_STATEID4args args;
-    args.ts_stateids = {encoder.bytes(), static_cast<std::uint32_t>(stateids.size())};
-    return in_slot(
-        owner, "TEST_STATEID", Operations4().add<OP_TEST_STATEID>(args),
-        [this](const Reply4& reply) {
-          const auto res = reply.get<OP_TEST_STATEID>();
-          for (const nfsstat4 status : res.resok4.tsr_status_codes)
-            rules_.expect(status, NFS4_OK, "TEST_STATEID");
-        },
-        [](const Reply4&) {}, false);
-  }
-
-  SimRequestPtr write(std::size_t owner, std::size_t file) {
-    const KnownOpen& open = *find_open(owner, file);
-    const std::size_t offset = world_.below(200);
-    const std::string data(1 + world_.below(60), static_cast<char>('!' + world_.below(90)));
-    const auto stable = static_cast<xdr::stable_how4>(world_.below(3));
-    return in_slot(
-        owner, "WRITE to " + std::to_string(file) + " at " + std::to_string(offset),
-        Operations4()
-            .putfh(open.handle)
-            .add<OP_WRITE>({open.stateid, offset, stable, {as_bytes(data)}}),
-        [this, file, offset, data](const Reply4& reply) {
-          rules_.expect(reply.status, NFS4_OK, "WRITE");
-          if (reply.status != NFS4_OK) return;
-          const auto res = reply.get<OP_WRITE>().resok4;
-          if (res.count != data.size()) world_.fail("WRITE wrote less");
-          world_.verifier_seen(res.writeverf);
-          world_.model.files[file]->set(offset, data, res.committed != xdr::stable_how4::UNSTABLE4);
-        },
-        [](const Reply4&) {});
-  }
-  SimRequestPtr read(std::size_t owner, std::size_t file) {
-    const KnownOpen& open = *find_open(owner, file);
-    const std::size_t offset = world_.below(220);
-    const std::size_t count = 1 + world_.below(200);
-    return in_slot(
-        owner, "READ of " + std::to_string(file),
-        Operations4()
-            .putfh(open.handle)
-            .add<OP_READ>({open.stateid, offset, static_cast<std::uint32_t>(count)}),
-        [this, file, offset, count](const Reply4& reply) {
-          // A client may have nothing but the right to write.
-          if (reply.status == NFS4ERR_OPENMODE || reply.status == NFS4ERR_LOCKED) return;
-          rules_.expect(reply.status, NFS4_OK, "READ");
-          if (reply.status != NFS4_OK) return;
-          const std::string& bytes = world_.model.files[file]->bytes;
-          const std::string want = offset < bytes.size() ? bytes.substr(offset, count) : "";
-          if (as_text(reply.get<OP_READ>().resok4.data.bytes) != want) {
-            world_.fail("READ of file " + std::to_string(file) + " has other bytes");
+          if (reply.status == NFS4_OK) {
+            find_open(owner, file)->stateid = reply.get<OP_OPEN>().resok4.stateid;
+          } else {
+            opens_[owner].erase(file);
           }
-        },
-        [](const Reply4&) {}, false);
+        });
+    out->file = file;
+    out->reclaims = true;
+    return by_client(out, turn);
   }
-  SimRequestPtr commit(std::size_t owner, std::size_t file) {
-    const KnownOpen& open = *find_open(owner, file);
-    return in_slot(
-        owner, "COMMIT of " + std::to_string(file),
-        Operations4().putfh(open.handle).add<OP_COMMIT>({0, 0}),
-        [this, file](const Reply4& reply) {
-          rules_.expect(reply.status, NFS4_OK, "COMMIT");
-          if (reply.status != NFS4_OK) return;
-          world_.verifier_seen(reply.get<OP_COMMIT>().resok4.writeverf);
-          world_.model.files[file]->all_stable();
-        },
-        [](const Reply4&) {});
+
+  // --- for what it does with files ---
+
+  xdr::OPEN4args open_args(const SimShare& share) const {
+    xdr::OPEN4args args;
+    args.share_access = share.access;
+    if (minor_version_ > 0) args.share_access |= xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+    args.share_deny = share.deny;
+    args.owner.clientid = id_;
+    return args;
   }
-  SimRequestPtr remove(std::size_t slot) {
-    const std::string name = random_name();
-    return in_slot(
-        slot, "REMOVE " + name, Operations4().putfh(world_.root()).add<OP_REMOVE>({name}),
-        [this, name](const Reply4& reply) { rules_.removed(index_, name, reply); },
-        [](const Reply4&) {});
+  SimRequestPtr lock(std::size_t owner, std::size_t file, std::size_t locker, char kind,
+                     const SimRange& range, bool reclaim) {
+    KnownOpen& open = *find_open(owner, file);
+    const auto known_locks = open.locks.find(locker);
+    const bool first = known_locks == open.locks.end() || known_locks->second.stateid.seqid == 0;
+    if (known_locks != open.locks.end() && kind == 'r') {
+      for (std::size_t at = range.first; at < range.end; ++at) {
+        char& byte = known_locks->second.bytes[at];
+        byte = byte == 'w' ? 'r' : byte;  // whatever comes of it
+      }
+    }
+    xdr::LOCK4args args;
+    args.locktype = kind == 'w' ? xdr::nfs_lock_type4::WRITE_LT : xdr::nfs_lock_type4::READ_LT;
+    args.reclaim = reclaim;
+    args.offset = range.first;
+    args.length = range.end - range.first;
+    args.locker.new_lock_owner = first;
+    const std::string name = owner_name("lock", locker);
+    const SimTurn lock_turn = next_turn(locker, true, OP_LOCK);
+    SimTurn turn = first ? next_turn(owner, false, OP_LOCK) : lock_turn;
+    if (first) {
+      args.locker.open_owner = {turn.seqid, open.stateid, lock_turn.seqid, {id_, as_bytes(name)}};
+      turn.begins = {lock_turn.owner, lock_turn.seqid};
+    } else {
+      args.locker.lock_owner = {known_locks->second.stateid, turn.seqid};
+    }
+    const xdr::stateid4 stateid = first ? open.stateid : known_locks->second.stateid;
+    const SimRules::LockWanted wanted{{index_, owner}, {index_, locker}, file, kind,
+                                      range,           reclaim};
+    SimRequestPtr out = in_slot(
+        reclaim ? 0 : owner,
+        std::string(reclaim ? "LOCK reclaim of " : "LOCK of ") + std::to_string(file) + " " + kind +
+            " " + std::to_string(range.first) + "-" + std::to_string(range.end),
+        Operations4().putfh(open.handle).add<OP_LOCK>(args),
+        [this, wanted](const Reply4& reply) { rules_.locked(wanted, reply); },
+        [this, wanted](const Reply4& reply) {
+          const bool granted = reply.status == NFS4_OK;
+          if (!granted && !wanted.reclaim) return;
+          KnownLocks& known =
+              find_open(wanted.opener.number, wanted.file)->locks[wanted.locker.number];
+          if (granted) take(&known.stateid, reply.get<OP_LOCK>().resok4.lock_stateid, "LOCK");
+          std::fill(known.bytes.begin() + static_cast<std::ptrdiff_t>(wanted.range.first),
+                    known.bytes.begin() + static_cast<std::ptrdiff_t>(wanted.range.end),
+                    granted ? wanted.kind : ' ');
+        });
+    return by_state(out, file, stateid, turn);
   }
-  SimRequestPtr rename(std::size_t slot) {
-    const std::string from = random_name(), to = random_name();
-    return in_slot(
-        slot, "RENAME " + from + " " + to,
-        Operations4().putfh(world_.root()).add<OP_SAVEFH>().add<OP_RENAME>({from, to}),
-        [this, from, to](const Reply4& reply) { rules_.renamed(index_, from, to, reply); },
-        [](const Reply4&) {});
-  }
+
+  SimWorld& world_;
+  SimRules rules_;
+  const std::size_t index_;
+  const std::uint32_t minor_version_;
+  unsigned incarnation_ = 1;
+  std::uint64_t id_ = 0;
+  std::array<std::map<std::size_t, KnownOpen>, kSlots> opens_;  // by open-owner, then file
+  std::deque<Claim> claims_;
 };
 
 }  // namespace nfsrdma::test

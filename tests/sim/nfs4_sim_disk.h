@@ -57,11 +57,14 @@ class SimDisk {
     struct stat st {};
     if (::fstat(fd, &st) != 0) return -1;
     if (!S_ISREG(st.st_mode) || current_ == nullptr) return 0;
-    const UniqueFd readable(
-        ::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC));
-    if (!readable) return -1;
     std::string content(static_cast<std::size_t>(st.st_size), '\0');
-    const ssize_t n = ::pread(readable.get(), content.data(), content.size(), 0);
+    // With a write delegation of the file no other descriptor could be had.
+    ssize_t n = ::pread(fd, content.data(), content.size(), 0);
+    if (n < 0) {
+      const std::string path = "/proc/self/fd/" + std::to_string(fd);
+      const UniqueFd readable(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+      n = ::pread(readable.get(), content.data(), content.size(), 0);
+    }
     if (n < 0) return -1;
     content.resize(static_cast<std::size_t>(n));
     std::lock_guard lock(current_->mutex_);

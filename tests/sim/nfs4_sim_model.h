@@ -16,6 +16,7 @@
 
 #include "rpcrdma/base/clock.h"
 #include "server/filehandle.h"
+#include "xdr/nfs4_types.h"
 
 namespace nfsrdma::test {
 
@@ -61,6 +62,33 @@ struct SimOpen {
   SimShare share;
   std::set<SimShare> asked;  // the OPENs that make it up
   std::map<SimOwner, SimLocks> locks;
+  xdr::stateid4 stateid{};
+  std::map<SimOwner, xdr::stateid4> lock_stateids;  // of `locks`
+};
+
+/// Whose a stateid is.
+struct SimState {
+  std::size_t file = 0;
+  SimOwner opener;
+  SimOwner owner;  // `opener`, or a lock-owner
+  bool locks = false;
+  std::uint32_t seqid = 0;
+};
+
+struct SimDelegation {
+  std::size_t client = 0;
+  std::size_t file = 0;
+  bool write = false;
+  /// It was asked for: then at the earliest, and by then for certain.
+  std::optional<TimePoint> maybe_since, certain_since;
+  bool revoked = false;
+  /// What the holder has said of a write delegation's file (CB_GETATTR), the last of it.
+  struct Told {
+    std::uint64_t size = 0;
+    bool changed = false;
+    TimePoint at;
+  };
+  std::vector<Told> told;
 };
 
 struct SimFile {
@@ -68,6 +96,7 @@ struct SimFile {
   bool linked = true;
   std::string bytes;
   std::vector<bool> stable;  // by byte: has to outlive the loss of power
+  std::uint64_t change = 0;  // as it was last seen in this life of the server
   std::map<SimOwner, SimOpen> opens;
 
   bool has_state(std::size_t client) const {
@@ -115,13 +144,26 @@ struct SimClaims {
   std::map<std::pair<std::size_t, SimOwner>, SimLocks> locks;
 };
 
+/// What SETCLIENTID has answered: SETCLIENTID_CONFIRM makes it count.
+struct SimOffer {
+  std::uint64_t id = 0;
+  xdr::verifier4 confirm{};
+  unsigned incarnation = 0;
+  TimePoint made;
+};
+
 struct SimTrueClient {
   /// It has a confirmed record at the server.
   bool known = false;
   /// It may have been ended: its lease was over while somebody looked.
   bool unsure = false;
-  bool completed = false;  // RECLAIM_COMPLETE in this life of the server
+  /// RECLAIM_COMPLETE in this life of the server; in minor version 0: an OPEN.
+  bool completed = false;
+  /// Of minor version 0: nobody knows when it has reclaimed everything.
+  bool never_completes = false;
   std::uint64_t id = 0;
+  SimOffer offer;      // of minor version 0, not confirmed yet
+  SimOffer confirmed;  // as which it was
   TimePoint renewed;
   /// Since the restart; of those that had something then and have not lost it since.
   bool may_reclaim = false;
@@ -137,20 +179,24 @@ class SimModel {
   std::vector<std::unique_ptr<SimFile>> files;  // never fewer: by number
   std::map<std::string, std::size_t> names;
   std::vector<SimTrueClient> clients;
+  using Other = std::array<std::byte, xdr::kNfs4OtherBytes>;  // of a stateid
+  std::map<Other, SimDelegation> delegations;
+  std::size_t delegations_given = 0;  // in the whole run
   TimePoint now;
   TimePoint grace_end;
   /// An open or a lock that was not reclaimed, in this life of the server.
   bool new_state_given = false;
 
-  bool expired(std::size_t client) const { return now - clients[client].renewed > lease_; }
+  bool is_past_lease(TimePoint since) const { return now - since > lease_; }
+  bool expired(std::size_t client) const { return is_past_lease(clients[client].renewed); }
   bool all_expired(const std::set<std::size_t>& some) const {
     return std::ranges::all_of(some, [this](std::size_t client) { return expired(client); });
   }
   /// Does anybody still have to be waited for?
   bool is_grace() const {
     return now < grace_end && std::ranges::any_of(clients, [](const SimTrueClient& client) {
-             return client.may_reclaim && client.must_reclaim && !client.completed &&
-                    !client.unsure;
+             return client.may_reclaim && client.must_reclaim && !client.unsure &&
+                    (!client.completed || client.never_completes);
            });
   }
 
@@ -178,7 +224,12 @@ class SimModel {
   void end(std::size_t client) {
     for (const auto& file : files)
       std::erase_if(file->opens, [&](const auto& open) { return open.first.client == client; });
+    std::erase_if(delegations, [&](const auto& one) { return one.second.client == client; });
+    ended_.insert(client);
+    const SimTrueClient before = clients[client];
     clients[client] = SimTrueClient();
+    clients[client].never_completes = before.never_completes;
+    clients[client].offer = before.offer;
   }
   /// Somebody needed what they had, whose leases are over.
   void end(const std::set<std::size_t>& some) {
@@ -200,15 +251,67 @@ class SimModel {
       its.must_reclaim = its.completed || (again && was_grace && its.must_reclaim);
       its.may_reclaim = again || !its.claims.opens.empty();
       its.known = its.completed = false;
+      its.offer = its.confirmed = SimOffer();
     }
-    for (const auto& file : files)
+    for (const auto& file : files) {
       file->opens.clear();
+      file->change = 0;
+    }
+    delegations.clear();
+    stateids_.clear();
+    ended_.clear();
     grace_end = now + grace;
     new_state_given = false;
   }
 
   bool has_state(std::size_t client) const {
-    return std::ranges::any_of(files, [&](const auto& file) { return file->has_state(client); });
+    const auto is_its = [client](const auto& one) { return one.second.client == client; };
+    return std::ranges::any_of(files, [&](const auto& file) { return file->has_state(client); }) ||
+           std::ranges::any_of(delegations, is_its);
+  }
+  /// A file without a name lives as long as anybody has something of it, for certain.
+  bool is_held(std::size_t file) const {
+    const auto sure = [this](std::size_t client) { return !clients[client].unsure; };
+    const auto keeps = [&](const auto& one) {
+      return one.second.file == file && sure(one.second.client) && !may_be_gone(one.second);
+    };
+    return std::ranges::any_of(delegations, keeps) ||
+           std::ranges::any_of(files[file]->opens,
+                               [&](const auto& open) { return sure(open.first.client); });
+  }
+  /// Nobody loses a delegation sooner after it was asked for, and nobody keeps it for longer.
+  bool may_be_gone(const SimDelegation& one) const {
+    constexpr Duration kLeastPatience = std::chrono::seconds(30);
+    return one.revoked || (one.maybe_since && now >= *one.maybe_since + kLeastPatience);
+  }
+  bool must_be_gone(const SimDelegation& one) const {
+    return one.revoked || (one.certain_since && now >= *one.certain_since + lease_ * 2 / 3);
+  }
+  /// The server looked for clients that hold nothing and whose leases are over.
+  void forget_idle() {
+    for (std::size_t client = 0; client < clients.size(); ++client) {
+      if (expired(client) && !has_state(client)) clients[client].unsure = true;
+    }
+  }
+
+  /// The server has given it out, in this life.
+  void note_stateid(const xdr::stateid4& stateid) { stateids_.insert(stateid.other); }
+  bool was_given(const xdr::stateid4& stateid) const { return stateids_.contains(stateid.other); }
+  /// It was ended, with all that it had, in this life of the server.
+  bool was_ended(std::size_t client) const { return ended_.contains(client); }
+  /// None: it is no more.
+  std::optional<SimState> find_state(const xdr::stateid4& stateid) const {
+    for (std::size_t number = 0; number < files.size(); ++number) {
+      for (const auto& [opener, open] : files[number]->opens) {
+        if (open.stateid.other == stateid.other) {
+          return SimState{number, opener, opener, false, open.stateid.seqid};
+        }
+        for (const auto& [locker, its] : open.lock_stateids) {
+          if (its.other == stateid.other) return SimState{number, opener, locker, true, its.seqid};
+        }
+      }
+    }
+    return std::nullopt;
   }
   std::size_t opens() const {
     std::size_t count = 0;
@@ -246,6 +349,8 @@ class SimModel {
   }
 
   const Duration lease_;
+  std::set<Other> stateids_;
+  std::set<std::size_t> ended_;
 };
 
 }  // namespace nfsrdma::test

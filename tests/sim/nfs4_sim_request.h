@@ -14,6 +14,16 @@
 
 namespace nfsrdma::test {
 
+/// A request's place in the sequence of an open-owner or lock-owner of minor version 0.
+struct SimTurn {
+  SimOwner owner;
+  bool locks = false;
+  std::uint32_t seqid = 0;
+  nfs_opnum4 operation{};
+  /// A lock-owner's own sequence, which this first LOCK begins there.
+  std::optional<std::pair<SimOwner, std::uint32_t>> begins;
+};
+
 struct SimRequest {
   std::size_t client = 0;
   std::string what;
@@ -25,7 +35,17 @@ struct SimRequest {
   std::uint32_t slot = 0;
   std::uint32_t sequence = 0;
   bool cached = false;
-  /// The server has run it, now, for the first and only time: what that means for the model.
+  /// What it goes by: the file of its handle, a stateid, a client ID that it names, an owner's
+  /// turn.
+  std::optional<std::size_t> file;
+  std::optional<xdr::stateid4> stateid;
+  std::uint64_t client_id = 0;
+  std::optional<SimTurn> turn;
+  bool reclaims = false;
+  bool looks = false;  // at the attributes of `file`, so that a holder may be asked
+  bool binds = false;  // BIND_CONN_TO_SESSION
+  /// The server has run it, now, for the first and only time (but for those of minor version 0 that
+  /// have no turn): what that means for the model.
   std::function<void(const Reply4&)> happens;
   /// The client hears that.
   std::function<void(const Reply4&)> learn;
@@ -69,6 +89,8 @@ class SimWorld {
   virtual void session_made(std::size_t client, const xdr::sessionid4& session) = 0;
   virtual void session_ended(const xdr::sessionid4& session) = 0;
   virtual void sessions_ended(std::size_t client) = 0;
+  /// By the server's own report, where nothing else tells.
+  virtual bool still_holds(std::uint64_t client_id) = 0;
 
   /// Somebody needed what these had.
   void evict(const std::set<std::size_t>& clients) {

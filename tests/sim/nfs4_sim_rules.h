@@ -3,13 +3,15 @@
 // are: each function is told once that the server has run an operation.
 #pragma once
 
-#include "tests/sim/nfs4_sim_request.h"
+#include "tests/sim/nfs4_sim_promises.h"
 
 namespace nfsrdma::test {
 
 class SimRules {
  public:
-  explicit SimRules(SimWorld& world) : world_(world), model_(world.model) {}
+  explicit SimRules(SimWorld& world) : promises(world), world_(world), model_(world.model) {}
+
+  SimPromises promises;
 
   struct OpenWanted {
     SimOwner owner;
@@ -27,6 +29,12 @@ class SimRules {
       return expect(status, NFS4ERR_EXIST, "OPEN");
     }
     if (file != nullptr) {
+      const bool disturbs = (wanted.share.access & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0 ||
+                            (wanted.share.deny & xdr::OPEN4_SHARE_DENY_READ) != 0;
+      const std::size_t number = model_.names.at(wanted.name);
+      const bool goes_on = promises.settle(wanted.owner.client, number, disturbs, status, "OPEN",
+                                           SimPromises::Own::kMaybe);
+      if (!goes_on) return;
       const auto against = file->against(wanted.share);
       if (!settle_conflict(against, status, NFS4ERR_SHARE_DENIED, "OPEN")) return;
     }
@@ -45,6 +53,9 @@ class SimRules {
     SimOpen& open = file->opens[wanted.owner];
     open.share.add(wanted.share);
     open.asked.insert(wanted.share);
+    now_known_by(&open.stateid, reply.get<OP_OPEN>().resok4.stateid, "OPEN");
+    recorded(wanted.owner.client);
+    given(wanted.owner.client, model_.names.at(wanted.name), reply);
   }
 
   /// CLAIM_PREVIOUS.
@@ -59,6 +70,15 @@ class SimRules {
     SimOpen& open = file.opens[owner];
     open.share.add(share);
     open.asked.insert(share);
+    now_known_by(&open.stateid, reply.get<OP_OPEN>().resok4.stateid, "OPEN");
+    recorded(owner.client);
+  }
+  /// OPEN_CONFIRM.
+  void confirmed(const SimOwner& owner, std::size_t number, const Reply4& reply) {
+    expect(reply.status, NFS4_OK, "OPEN_CONFIRM");
+    if (reply.status != NFS4_OK) return;
+    now_known_by(&model_.files[number]->opens[owner].stateid,
+                 reply.get<OP_OPEN_CONFIRM>().resok4.open_stateid, "OPEN_CONFIRM");
   }
 
   void closed(const SimOwner& owner, std::size_t number, const Reply4& reply) {
@@ -78,8 +98,11 @@ class SimRules {
     }
     if (sum != share) return expect(reply.status, NFS4ERR_INVAL, "OPEN_DOWNGRADE");
     expect(reply.status, NFS4_OK, "OPEN_DOWNGRADE");
+    if (reply.status != NFS4_OK) return;
     open.share = share;
     open.asked = stay;
+    now_known_by(&open.stateid, reply.get<OP_OPEN_DOWNGRADE>().resok4.open_stateid,
+                 "OPEN_DOWNGRADE");
   }
 
   struct LockWanted {
@@ -108,6 +131,11 @@ class SimRules {
       if (!against.empty()) world_.fail("a lock was reclaimed against another");
     } else {
       if (refused_by_grace(wanted.locker.client, status)) return;
+      const bool tells = status == NFS4_OK || status == NFS4ERR_DELAY;
+      if (tells && !promises.settle(wanted.locker.client, wanted.file, wanted.kind == 'w', status,
+                                    "LOCK", SimPromises::Own::kMaybe)) {
+        return;
+      }
       const std::uint32_t needs =
           wanted.kind == 'w' ? xdr::OPEN4_SHARE_ACCESS_WRITE : xdr::OPEN4_SHARE_ACCESS_READ;
       const bool may = (open.share.access & needs) != 0;
@@ -124,15 +152,42 @@ class SimRules {
     SimLocks& locks = open.locks.try_emplace(wanted.locker, no_locks()).first->second;
     std::fill(locks.begin() + static_cast<std::ptrdiff_t>(wanted.range.first),
               locks.begin() + static_cast<std::ptrdiff_t>(wanted.range.end), wanted.kind);
+    now_known_by(&open.lock_stateids[wanted.locker], reply.get<OP_LOCK>().resok4.lock_stateid,
+                 "LOCK");
   }
   void unlocked(const LockWanted& wanted, const Reply4& reply) {
     expect(reply.status, NFS4_OK, "LOCKU");
-    SimLocks& locks = model_.files[wanted.file]->opens[wanted.opener].locks[wanted.locker];
+    if (reply.status != NFS4_OK) return;
+    SimOpen& open = model_.files[wanted.file]->opens[wanted.opener];
+    now_known_by(&open.lock_stateids[wanted.locker], reply.get<OP_LOCKU>().resok4, "LOCKU");
+    SimLocks& locks = open.locks[wanted.locker];
     std::fill(locks.begin() + static_cast<std::ptrdiff_t>(wanted.range.first),
               locks.begin() + static_cast<std::ptrdiff_t>(wanted.range.end), ' ');
   }
+  /// RELEASE_LOCKOWNER.
+  void released(const SimOwner& locker, const Reply4& reply) {
+    bool holds = false;
+    for (const auto& file : model_.files) {
+      for (const auto& [opener, open] : file->opens) {
+        const auto its = open.locks.find(locker);
+        holds |= its != open.locks.end() && its->second != no_locks();
+      }
+    }
+    expect(reply.status, holds ? NFS4ERR_LOCKS_HELD : NFS4_OK, "RELEASE_LOCKOWNER");
+    if (reply.status != NFS4_OK) return;
+    for (const auto& file : model_.files) {
+      for (auto& [opener, open] : file->opens) {
+        open.locks.erase(locker);
+        open.lock_stateids.erase(locker);
+      }
+    }
+  }
   void tested(const LockWanted& wanted, const Reply4& reply) {
     if (refused_by_grace(wanted.locker.client, reply.status)) return;
+    if (!promises.settle(wanted.locker.client, wanted.file, false, reply.status, "LOCKT",
+                         SimPromises::Own::kMaybe)) {
+      return;
+    }
     const auto against =
         model_.files[wanted.file]->against(wanted.locker, wanted.kind, wanted.range);
     if (!settle_conflict(against, reply.status, NFS4ERR_DENIED, "LOCKT")) return;
@@ -142,6 +197,7 @@ class SimRules {
   void removed(std::size_t client, const std::string& name, const Reply4& reply) {
     if (refused_by_grace(client, reply.status)) return;
     const bool there = model_.find(name) != nullptr;
+    if (there && !may_change(client, name, reply.status, "REMOVE")) return;
     expect(reply.status, there ? NFS4_OK : NFS4ERR_NOENT, "REMOVE");
     if (there) new_state("REMOVE");
     model_.unlink(name);
@@ -150,7 +206,14 @@ class SimRules {
                const Reply4& reply) {
     if (refused_by_grace(client, reply.status)) return;
     const auto found = model_.names.find(from);
-    if (found == model_.names.end()) return expect(reply.status, NFS4ERR_NOENT, "RENAME");
+    if (found == model_.names.end()) {
+      // What would be replaced is looked at first.
+      const bool waits = reply.status == NFS4ERR_DELAY;
+      if (waits && !may_change(client, to, reply.status, "RENAME")) return;
+      return expect(reply.status, NFS4ERR_NOENT, "RENAME");
+    }
+    const bool changes = from != to || reply.status == NFS4ERR_DELAY;
+    if (changes && !may_change(client, from, to, reply.status)) return;
     expect(reply.status, NFS4_OK, "RENAME");
     new_state("RENAME");
     if (from == to) return;
@@ -168,10 +231,56 @@ class SimRules {
   }
 
  private:
+  /// The OPEN may have brought a delegation along.
+  void given(std::size_t client, std::size_t number, const Reply4& reply) {
+    const auto delegation = reply.get<OP_OPEN>().resok4.delegation;
+    switch (delegation.delegation_type) {
+      case xdr::open_delegation_type4::OPEN_DELEGATE_READ:
+        return promises.given(client, number, false, delegation.read.stateid);
+      case xdr::open_delegation_type4::OPEN_DELEGATE_WRITE:
+        return promises.given(client, number, true, delegation.write.stateid);
+      default:
+        return;
+    }
+  }
+  bool may_change(std::size_t client, const std::string& name, nfsstat4 status, const char* what) {
+    const auto found = model_.names.find(name);
+    if (found == model_.names.end()) return true;
+    if (!promises.settle(client, found->second, true, status, what)) return false;
+    if (status == NFS4_OK) promises.changed_by(client, found->second);
+    return true;
+  }
+  /// RENAME: of one file or the other.
+  bool may_change(std::size_t client, const std::string& from, const std::string& to,
+                  nfsstat4 status) {
+    if (status != NFS4ERR_DELAY) {
+      return may_change(client, from, status, "RENAME") && may_change(client, to, status, "RENAME");
+    }
+    const auto other = model_.names.find(to);
+    const std::size_t first = model_.names.at(from);
+    const std::size_t second = other == model_.names.end() ? first : other->second;
+    promises.settle_either(client, first, second, "RENAME");
+    return false;
+  }
+  /// The state has a stateid of its own, one step on from the last one.
+  void now_known_by(xdr::stateid4* known, const xdr::stateid4& told, const char* what) {
+    const bool first = known->seqid == 0;
+    if (first ? told.seqid != 1 || model_.was_given(told)
+              : told.other != known->other || told.seqid != known->seqid + 1) {
+      world_.fail(std::string(what) + ": a stateid that is not the next one");
+    }
+    *known = told;
+    model_.note_stateid(told);
+  }
+  /// In minor version 0 that is what a client does before it holds anything.
+  void recorded(std::size_t client) {
+    if (model_.clients[client].never_completes) model_.clients[client].completed = true;
+  }
   /// While somebody is waited for, or before the client has completed.
   bool refused_by_grace(std::size_t client, nfsstat4 status) {
     if (status != NFS4ERR_GRACE) return false;
-    if (model_.now >= model_.grace_end && model_.clients[client].completed) {
+    const SimTrueClient& its = model_.clients[client];
+    if (model_.now >= model_.grace_end && (its.completed || its.never_completes)) {
       world_.fail("NFS4ERR_GRACE after the grace period");
     }
     return true;
@@ -198,7 +307,8 @@ class SimRules {
   bool judge_reclaim(std::size_t number, const SimFile& file, bool claims, bool granted,
                      const char* what, nfsstat4 status) {
     const SimTrueClient& client = model_.clients[number];
-    const bool in_time = model_.now < model_.grace_end && !client.completed;
+    const bool in_time =
+        model_.now < model_.grace_end && (!client.completed || client.never_completes);
     if (granted && (!in_time || !client.may_reclaim || !claims)) {
       world_.fail(std::string(what) + " was reclaimed by whom it did not belong to");
     }

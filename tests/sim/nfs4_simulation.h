@@ -6,14 +6,17 @@
 #pragma once
 
 #include "server/nfs4/state_report.h"
-#include "tests/sim/nfs4_sim_client.h"
+#include "tests/sim/nfs4_sim_callbacks.h"
 #include "tests/sim/nfs4_sim_disk.h"
+#include "tests/sim/nfs4_sim_owner_client.h"
+#include "tests/sim/nfs4_sim_session.h"
 
 namespace nfsrdma::test {
 
 class Nfs4Simulation final : public SimWorld {
  public:
-  static constexpr std::size_t kClients = 4;
+  static constexpr std::array kMinorVersions{1u, 2u, 0u, 1u, 0u};  // of its clients
+  static constexpr std::size_t kClients = kMinorVersions.size();
   static constexpr Duration kLease = std::chrono::seconds(90);
 
   explicit Nfs4Simulation(std::uint64_t seed)
@@ -21,13 +24,16 @@ class Nfs4Simulation final : public SimWorld {
     // The harness has a client of its own; it does not take part.
     harness_.run(Operations4().add<OP_DESTROY_SESSION>({harness_.session.id}));
     harness_.run_bare(Operations4().add<OP_DESTROY_CLIENTID>({harness_.session.client}));
-    model.grace_end = model.now = harness_.clock.now();
+    begun_ = model.grace_end = model.now = harness_.clock.now();
     for (std::size_t i = 0; i < kClients; ++i) {
-      clients_.push_back(std::make_unique<SimClient>(*this, i, 1 + i % 2));
+      clients_.push_back(make_client(i));
       connections_.push_back(std::make_unique<StubConnection>(
           SocketAddress::parse("192.0.2." + std::to_string(10 + i), 700).value()));
+      // Calls to those of minor version 0 would go over connections of the server's own.
+      if (kMinorVersions[i] > 0) connections_.back()->max_backward = 1000;
       silent_until_.push_back(model.now);
     }
+    callbacks_.looked();
     connect_all();
   }
 
@@ -38,19 +44,26 @@ class Nfs4Simulation final : public SimWorld {
   std::string run(std::size_t steps) {
     for (std::size_t i = 0; i < steps && problem().empty(); ++i) {
       step();
+      call_back();
       if (i % 64 == 0) check_counts();
     }
     if (problem().empty()) end();
     if (problem().empty()) return "";
     std::string out = problem() + "\n";
+    for (const auto& [other, one] : model.delegations)
+      out += "  " + text_of(one) + "\n";
     for (const std::string& line : trace_)
       out += "  " + line + "\n";
     return out;
   }
   struct Seen {
-    std::size_t ran = 0, retried = 0, late = 0, restarts = 0, evicted = 0;
+    std::size_t ran = 0, retried = 0, late = 0, restarts = 0, evicted = 0, given = 0, asked = 0;
   };
-  const Seen& seen() const { return seen_; }
+  Seen seen() const {
+    Seen out = seen_;
+    out.given = model.delegations_given;
+    return out;
+  }
 
   const FileHandle& root() const override { return harness_.root(); }
   void session_made(std::size_t client, const xdr::sessionid4& session) override {
@@ -60,6 +73,13 @@ class Nfs4Simulation final : public SimWorld {
   void sessions_ended(std::size_t client) override {
     ++seen_.evicted;
     std::erase_if(sessions_, [client](const auto& one) { return one.second.client == client; });
+    owners_.end_client(client);
+  }
+  bool still_holds(std::uint64_t client_id) override {
+    const nfs4::StateReport report = nfs4::report_state(harness_.state(), 2 * kClients);
+    return std::ranges::any_of(report.clients, [client_id](const auto& one) {
+      return one.id == client_id && one.opens.states() != 0;
+    });
   }
 
  private:
@@ -78,8 +98,13 @@ class Nfs4Simulation final : public SimWorld {
     out.committer_calls = SimDisk::calls();
     return out;
   }
+  std::unique_ptr<SimClient> make_client(std::size_t index) {
+    if (kMinorVersions[index] == 0) return std::make_unique<SimOwnerClient>(*this, index);
+    return std::make_unique<SimSessionClient>(*this, index, kMinorVersions[index]);
+  }
   void trace(const std::string& what) {
-    trace_.push_back(what);
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(model.now - begun_);
+    trace_.push_back(std::to_string(seconds.count()) + " s " + what);
     if (trace_.size() > traced) trace_.pop_front();
   }
 
@@ -94,7 +119,7 @@ class Nfs4Simulation final : public SimWorld {
     if (dice < 146) return reboot(below(kClients));
     if (dice < 150) return fall_silent(below(kClients));
     const std::size_t client = below(kClients);
-    if (model.now < silent_until_[client]) return;
+    if (is_silent(client)) return;
     act(client, below(SimClient::kSlots));
   }
 
@@ -135,12 +160,24 @@ class Nfs4Simulation final : public SimWorld {
     const std::size_t seconds = chance(20) ? 5 + below(40) : below(3);
     harness_.clock.move(std::chrono::seconds(seconds) + std::chrono::milliseconds(1 + below(900)));
     model.now = harness_.clock.now();
+    // As the server's own thread does each second.
+    std::lock_guard lock(harness_.state().mutex);
+    harness_.state().delegations.tick();
   }
+  /// What the server asks of its clients, and they answer.
+  void call_back() {
+    for (std::size_t i = 0; i < kClients && problem().empty(); ++i)
+      callbacks_.pump(*connections_[i], *clients_[i], !is_silent(i));
+    callbacks_.looked();
+  }
+  bool is_silent(std::size_t client) const { return model.now < silent_until_[client]; }
   void lose_connection(std::size_t client) {
     trace("client " + std::to_string(client) + " loses its connection");
     harness_.state().connection_lost(connections_[client]->id);
+    callbacks_.cut(*connections_[client]);
     connections_[client]->id = ++last_connection_;
     harness_.state().connection_opened(*connections_[client]);
+    clients_[client]->connection_lost();
   }
   void fall_silent(std::size_t client) {
     trace("client " + std::to_string(client) + " falls silent");
@@ -156,6 +193,7 @@ class Nfs4Simulation final : public SimWorld {
   void restart(bool power_lost) {
     trace(power_lost ? "the server loses power" : "the server is restarted");
     ++seen_.restarts;
+    cut_all();
     harness_.restart([&] {
       if (power_lost) disk_.lose_power(harness_.directory(), random);
     });
@@ -163,8 +201,16 @@ class Nfs4Simulation final : public SimWorld {
     connect_all();
     model.restart(kLease);
     sessions_.clear();
+    owners_.restart();
     life_begins();
     check_files(power_lost);
+  }
+  /// So that no call is under way when the server goes.
+  void cut_all() {
+    for (const auto& connection : connections_) {
+      harness_.state().connection_lost(connection->id);
+      callbacks_.cut(*connection);
+    }
   }
   void connect_all() {
     for (const auto& connection : connections_) {
@@ -177,22 +223,78 @@ class Nfs4Simulation final : public SimWorld {
 
   Reply4 arrive(SimRequest& request, const std::string& how) {
     harness_.over = connections_[request.client].get();
+    std::vector<std::unique_ptr<SimCallbacks::Attentive>> attentive = attend(request);
     Reply4 reply = harness_.run_bare(request.operations, request.minor_version);
+    attentive.clear();
     trace(std::to_string(request.client) + "." + std::to_string(request.slot) + " " + how +
-          request.what + ": " + number_text(reply.status));
+          request.what + ": " + number_text(reply.status) + delegation_in(reply));
     if (reply.outcome != Outcome::kReply || reply.results.empty()) {
       fail("no reply");
+    } else if (request.minor_version == 0) {
+      ++(owners_.judge(request, reply) ? seen_.ran : seen_.retried);
     } else if (request.in_session) {
       judge(request, reply);
+    } else if (request.binds) {
+      judge_bind(request, reply);
     } else if (request.answer.empty()) {
       ++seen_.ran;
       request.answer = reply.bytes;
       request.happens(reply);
-    } else if (request.what == "CREATE_SESSION" && reply.bytes != request.answer &&
-               reply.status != NFS4ERR_STALE_CLIENTID && reply.status != NFS4ERR_SEQ_MISORDERED) {
-      fail("a CREATE_SESSION was answered twice in two ways");
+    } else {
+      model.forget_idle();
+      const bool moved_on =
+          reply.status == NFS4ERR_STALE_CLIENTID || reply.status == NFS4ERR_SEQ_MISORDERED;
+      if (request.what == "CREATE_SESSION" && reply.bytes != request.answer && !moved_on) {
+        fail("a CREATE_SESSION was answered twice in two ways");
+      }
     }
     return reply;
+  }
+
+  std::string text_of(const SimDelegation& one) const {
+    return "client " + std::to_string(one.client) + (one.write ? " may write" : " may read") +
+           " file " + std::to_string(one.file) + (one.maybe_since ? ", was perhaps asked" : "") +
+           (one.certain_since ? ", was asked" : "") +
+           (model.must_be_gone(one)  ? ", must be revoked"
+            : model.may_be_gone(one) ? ", may be revoked"
+                                     : "");
+  }
+  static std::string delegation_in(const Reply4& reply) {
+    if (status_in<OP_OPEN>(reply) != NFS4_OK) return "";
+    switch (reply.get<OP_OPEN>().resok4.delegation.delegation_type) {
+      case xdr::open_delegation_type4::OPEN_DELEGATE_READ:
+        return ", with a read delegation";
+      case xdr::open_delegation_type4::OPEN_DELEGATE_WRITE:
+        return ", with a write delegation";
+      default:
+        return "";
+    }
+  }
+  /// Holders of write delegations who will be asked, if they listen.
+  std::vector<std::unique_ptr<SimCallbacks::Attentive>> attend(const SimRequest& request) {
+    std::vector<std::unique_ptr<SimCallbacks::Attentive>> out;
+    if (!request.looks) return out;
+    for (const auto& [other, one] : model.delegations) {
+      const bool asked = one.file == *request.file && one.write && one.client != request.client;
+      if (!asked || one.revoked || is_silent(one.client) || chance(10)) continue;
+      ++seen_.asked;
+      out.push_back(std::make_unique<SimCallbacks::Attentive>(callbacks_, *connections_[one.client],
+                                                              *clients_[one.client]));
+      break;  // there is one at most
+    }
+    return out;
+  }
+  void judge_bind(const SimRequest& request, const Reply4& reply) {
+    const auto session = sessions_.find(request.session);
+    if (reply.status == NFS4ERR_BADSESSION) {
+      if (session == sessions_.end()) return;
+      if (!model.clients[session->second.client].unsure) return fail("a session is not known");
+      return evict({session->second.client});
+    }
+    if (session == sessions_.end()) return fail("a session that is no more was bound");
+    SimTrueClient& client = model.clients[session->second.client];
+    client.renewed = model.now;
+    client.unsure &= !client.completed;
   }
 
   /// Exactly once: by what the session's slot has seen.
@@ -227,6 +329,9 @@ class Nfs4Simulation final : public SimWorld {
     }
     ++seen_.ran;
     slot = {request.sequence, reply.bytes, request.cached};
+    const std::uint32_t flags = reply.get<OP_SEQUENCE>().resok4.sr_status_flags;
+    const bool revoked = (flags & xdr::SEQ4_STATUS_RECALLABLE_STATE_REVOKED) != 0;
+    SimPromises(*this).told_of_revoked(session->second.client, revoked);
     request.happens(reply);
   }
 
@@ -240,6 +345,14 @@ class Nfs4Simulation final : public SimWorld {
     expect_count("opens", report.opens.opens, model.opens());
     expect_count("locks", report.opens.locks, model.locks());
     expect_count("sessions", report.sessions.count, sessions_.size());
+    std::size_t least = 0, most = 0;
+    for (const auto& [other, one] : model.delegations) {
+      least += !model.may_be_gone(one);
+      most += !model.must_be_gone(one);
+    }
+    if (report.delegations < least || report.delegations > most) {
+      fail(std::to_string(report.delegations) + " delegations instead of " + std::to_string(most));
+    }
   }
   void expect_count(const char* what, std::size_t is, std::size_t should) {
     if (is != should) {
@@ -286,6 +399,7 @@ class Nfs4Simulation final : public SimWorld {
     expect_count("states in the end", left.opens.states() + left.delegations, 0);
     expect_count("locks in the end", left.opens.locks + left.opens.files, 0);
     check_files(false);
+    cut_all();
     harness_.restart();
     if (nfs4::report_state(harness_.state(), 0).in_grace) fail("a grace period for nobody");
   }
@@ -303,6 +417,7 @@ class Nfs4Simulation final : public SimWorld {
       if (client.pending[0] == nullptr) break;
     }
     if (!client.holds_nothing() || client.id() == 0 || !model.clients[index].known) return;
+    if (client.minor_version() == 0) return;  // which has no such operation
     const Reply4 reply =
         harness_.run_bare(Operations4().add<OP_DESTROY_CLIENTID>({client.id()}), 1);
     trace(std::to_string(index) + " DESTROY_CLIENTID: " + number_text(reply.status));
@@ -318,8 +433,11 @@ class Nfs4Simulation final : public SimWorld {
   std::vector<std::unique_ptr<SimClient>> clients_;
   std::vector<TimePoint> silent_until_;
   std::map<xdr::sessionid4, TrueSession> sessions_;
+  SimOwners owners_{*this};
+  SimCallbacks callbacks_{*this};
   std::vector<SimRequestPtr> past_;
   std::deque<std::string> trace_;
+  TimePoint begun_;
   nfs4::ConnectionId last_connection_ = 1'000'000;
   Seen seen_;
   Nfs4Harness harness_;

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// SimHolder: what a client knows of its delegations, and what it does when it is called back: gives
+// one back at once, later, or never. What it writes into a file of which it has a write delegation
+// may stay with it until then, and it tells the size that the file will have.
+#pragma once
+
+#include "tests/sim/nfs4_sim_files.h"
+
+namespace nfsrdma::test {
+
+class SimHolder : public SimFileClient {
+ public:
+  using SimFileClient::SimFileClient;
+
+  nfsstat4 recall(const xdr::stateid4& stateid) override {
+    for (auto& [file, known] : delegations_) {
+      if (known.stateid.other != stateid.other) continue;
+      if (!known.recalled) known.answers = world_.chance(85);
+      known.recalled = true;
+      return NFS4_OK;
+    }
+    // The OPEN's reply may still be on its way.
+    return world_.chance(50) ? NFS4ERR_DELAY : NFS4ERR_BAD_STATEID;
+  }
+  std::optional<Told> tell(const FileHandle& handle) override {
+    for (const auto& [file, known] : delegations_) {
+      if (!std::ranges::equal(known.handle.bytes(), handle.bytes()) || !known.write) continue;
+      const std::uint64_t size = size_of(file, known);
+      const bool changed = !known.unwritten.empty();
+      return Told{known.stateid, size, known.change + (changed ? 1 : 0), changed};
+    }
+    return std::nullopt;
+  }
+
+ protected:
+  /// What it does about its delegations, if anything.
+  SimRequestPtr tend_delegations(std::size_t slot) {
+    if (!freed_.empty() && world_.chance(30)) return free_stateid(slot);
+    for (auto& [file, known] : delegations_) {
+      if (known.revoked) {
+        freed_.push_back(known.stateid);
+        delegations_.erase(file);
+        return free_stateid(slot);
+      }
+      if (known.write && !known.recalled && world_.chance(10)) write_later(known);
+      if (!known.recalled && world_.chance(2)) known.recalled = known.answers = true;
+      if (!known.recalled || !known.answers || known.busy || world_.chance(60)) continue;
+      return known.unwritten.empty() ? give_back(slot, file) : flush(slot, file);
+    }
+    return nullptr;
+  }
+  /// At the end of a tidy client. Null: it has none.
+  SimRequestPtr give_back_all(std::size_t slot) {
+    if (!delegations_.empty()) {
+      const auto& [file, known] = *delegations_.begin();
+      return give_back(slot, file);
+    }
+    return freed_.empty() ? nullptr : free_stateid(slot);
+  }
+  void forget_delegations() {
+    delegations_.clear();
+    freed_.clear();
+  }
+  /// What was under way has no answer to come any more.
+  void nothing_is_busy() {
+    for (auto& [file, known] : delegations_)
+      known.busy = false;
+  }
+  /// Those that TEST_STATEID may be asked for.
+  const xdr::stateid4* tested(std::size_t file) const {
+    const auto found = delegations_.find(file);
+    return found == delegations_.end() ? nullptr : &found->second.stateid;
+  }
+
+  const xdr::stateid4* delegation_for(std::size_t file, bool writes) override {
+    const auto found = delegations_.find(file);
+    if (found == delegations_.end() || found->second.revoked) return nullptr;
+    return writes && !found->second.write ? nullptr : &found->second.stateid;
+  }
+  void delegation_revoked(std::size_t file) override {
+    const auto found = delegations_.find(file);
+    if (found != delegations_.end()) found->second.revoked = true;
+  }
+  void delegated(std::size_t file, const FileHandle& handle, const xdr::OPEN4resok& res,
+                 std::uint64_t change) override {
+    using enum xdr::open_delegation_type4;
+    const auto type = res.delegation.delegation_type;
+    if (type != OPEN_DELEGATE_READ && type != OPEN_DELEGATE_WRITE) return;
+    // The one from before must have been revoked.
+    if (delegations_.contains(file)) freed_.push_back(delegations_[file].stateid);
+    Known& known = delegations_[file] = Known();
+    known.handle = handle;
+    known.write = type == OPEN_DELEGATE_WRITE;
+    known.stateid = known.write ? res.delegation.write.stateid : res.delegation.read.stateid;
+    known.change = change;
+  }
+
+ private:
+  struct Known {
+    FileHandle handle;
+    xdr::stateid4 stateid{};
+    bool write = false;
+    bool recalled = false;
+    bool answers = false;  // to the recall, by giving it back
+    bool revoked = false;
+    bool busy = false;  // what it does about the recall is under way
+    std::uint64_t change = 0;
+    std::deque<std::pair<std::size_t, std::string>> unwritten;
+  };
+
+  void write_later(Known& known) {
+    known.unwritten.emplace_back(
+        world_.below(250),
+        std::string(1 + world_.below(60), static_cast<char>('!' + world_.below(90))));
+  }
+  /// What the server has, which nobody else writes, and what is to come.
+  std::uint64_t size_of(std::size_t file, const Known& known) const {
+    std::uint64_t size = world_.model.files[file]->bytes.size();
+    for (const auto& [offset, data] : known.unwritten)
+      size = std::max<std::uint64_t>(size, offset + data.size());
+    return size;
+  }
+
+  SimRequestPtr flush(std::size_t slot, std::size_t file) {
+    Known& known = delegations_[file];
+    known.busy = true;
+    const auto [offset, data] = known.unwritten.front();
+    return write(slot, file, known.handle, {known.stateid, true}, offset, data,
+                 [this, file, stateid = known.stateid](const Reply4& reply) {
+                   Known* its = find(file, stateid);
+                   if (its == nullptr) return;
+                   its->busy = false;
+                   if (reply.status == NFS4_OK) its->unwritten.pop_front();
+                   // It is good for nothing more.
+                   if (reply.status == NFS4ERR_BAD_STATEID || reply.status == NFS4ERR_STALE) {
+                     its->revoked = true;
+                   }
+                 });
+  }
+  SimRequestPtr give_back(std::size_t slot, std::size_t file) {
+    Known& known = delegations_[file];
+    known.busy = true;
+    SimRequestPtr out = in_slot(
+        slot, "DELEGRETURN of " + std::to_string(file),
+        Operations4().putfh(known.handle).add<OP_DELEGRETURN>({known.stateid}),
+        [this, file, stateid = known.stateid](const Reply4& reply) {
+          if (gone_with_delegation({stateid, true}, file, reply)) return;
+          rules_.promises.returned(stateid, reply.status);
+        },
+        [this, file, stateid = known.stateid](const Reply4& reply) {
+          if (find(file, stateid) == nullptr) return;
+          delegations_.erase(file);
+          if (reply.status != NFS4_OK) freed_.push_back(stateid);
+        });
+    return by_state(out, file, known.stateid);
+  }
+  SimRequestPtr free_stateid(std::size_t slot) {
+    const xdr::stateid4 stateid = freed_.front();
+    freed_.pop_front();
+    return in_slot(
+        slot, "FREE_STATEID", Operations4().add<OP_FREE_STATEID>({stateid}),
+        [this, stateid](const Reply4& reply) { rules_.promises.freed(stateid, reply.status); },
+        [](const Reply4&) {});
+  }
+  /// Null: it is no more, or another one.
+  Known* find(std::size_t file, const xdr::stateid4& stateid) {
+    const auto found = delegations_.find(file);
+    const bool same = found != delegations_.end() && found->second.stateid.other == stateid.other;
+    return same ? &found->second : nullptr;
+  }
+
+  std::map<std::size_t, Known> delegations_;  // by file
+  std::deque<xdr::stateid4> freed_;           // to be freed
+};
+
+}  // namespace nfsrdma::test
