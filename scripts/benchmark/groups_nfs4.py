@@ -5,8 +5,8 @@ from .groups_data import CHIMERA, fill, take_operations
 from .loads import libnfs_load
 
 # libnfs goes through the open-owner's sequence ids without waiting for replies, which have to be in
-# order: one OPEN at a time. It has 4 KiB for the arguments of a COMPOUND, so no larger WRITE gets out.
-OPERATIONS = (("getattr", "GETATTR", 32, None), ("openclose", "OPEN and CLOSE", 1, None),
+# order: OPENs go one at a time on each of several mounts. libnfs has 4 KiB for the arguments of a COMPOUND, so no larger WRITE gets out.
+OPERATIONS = (("getattr", "GETATTR", 32, None), ("openclose", "OPEN and CLOSE", 16, None),
               ("randread", "READ 4 KiB", 32, None), ("randwrite", "WRITE 2 KiB", 32, 2048))
 BOTH_VERSIONS = (("seqread", "seq READ 1 MiB", 8, None), ("randread", "READ 4 KiB", 32, None),
                  ("randwrite", "WRITE 2 KiB", 32, 2048))

@@ -27,7 +27,7 @@ from counters import Snapshot, calls_between, wire_calls
 HOST = "/host"
 MOUNT = "/mnt/a"
 TROUBLE = re.compile(r"BUG:|Oops|WARNING:|general protection|blocked for more than|refcount_t")
-OURS, KNFSD = "nfs-rdmad", "knfsd"
+OURS, KNFSD, OURS_V3 = "nfs-rdmad", "knfsd", "nfs-rdmad v3"
 CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 CELLS = {"rxe": "2-rxe-kernel", "siw": "3-siw-kernel"}  # of the interop matrix: their networks
 
@@ -48,12 +48,16 @@ class Guest:
         self.plan = plan
         self.network = cells.cell_by_name(CELLS[plan["driver"]]).network
         self.settings = Settings(export=plan["export"])
-        self.servers = {
-            KNFSD: sides.Knfsd(),
-            OURS: sides.OurServer("verbs", rdma_port=20050, tcp_port=3049,
-                                  keys=["NFSoRDMA_RPCBIND=no", *plan["keys"]])}
+        version = plan["version"]
+        # Version 4 knows knfsd's export as its root.
+        knfsd = sides.Knfsd(*([] if version == "3" else ["/"]))
+        ours = sides.OurServer("verbs", rdma_port=20050, tcp_port=3049,
+                               keys=["NFSoRDMA_RPCBIND=no", *plan["keys"]])
+        self.servers = {KNFSD: knfsd, OURS: ours, OURS_V3: ours}
+        self.clients = {KNFSD: sides.KernelClient(version=version),
+                        OURS: sides.KernelClient(version=version), OURS_V3: sides.KernelClient()}
+        self.names = plan["names"]
         self.server = None  # the one that is mounted, for KernelClient.mount()
-        self.client = sides.KernelClient()
 
     def set_up(self):
         step("set up", 180)
@@ -71,26 +75,26 @@ class Guest:
                   f"count={loads.DATA_MB}", limit=120)
         sides.run("sync", limit=60)
         self.network.up()
-        self.client.prepare(self.settings)
-        for server in self.servers.values():
+        self.clients[OURS].prepare(self.settings)
+        for server in (self.servers[KNFSD], self.servers[OURS]):
             server.set_up_cell(self.network)
             server.start(self.settings)
 
     def mount(self, name):
         step(f"mount {name}", 90)
         self.server = self.servers[name]
-        self.client.mount(self, MOUNT)
+        self.clients[name].mount(self, MOUNT)
 
     def unmount(self):
         step("unmount", 60)
-        self.client.unmount(MOUNT)
+        self.clients[OURS].unmount(MOUNT)
         self.server.check_alive()
 
     # --- measuring ---
 
     def load(self, name, job, number=None):
         """Runs it on what is mounted."""
-        folder = f"bench-{name}"
+        folder = loads.folder_of(name)
         if job in loads.FIO:
             return loads.fio(f"{MOUNT}/{loads.DATA}", job, self.plan["seconds"], number)
         if job in loads.FILES:
@@ -103,19 +107,19 @@ class Guest:
         calls = wire_calls(MOUNT)
         before = Snapshot()
         done = self.load(name, job)
-        used = Snapshot().since(before, "nfs-rdmad" if name == OURS else "nfsd")
+        used = Snapshot().since(before, "nfsd" if name == KNFSD else "nfs-rdmad")
         calls = calls_between(calls, wire_calls(MOUNT))
         if round_number >= 0:
             tell("measured", server=name, job=job, round=round_number, calls=calls, **done, **used)
 
     def round(self, number):
-        """Each job on both, another one first each time. The client forgets between phases."""
+        """Each job on all, another one first each time. The client forgets between phases."""
         self.fresh_folders()
         for index, job in enumerate(self.plan["jobs"]):
             if [number, job] in self.plan["done"]:
                 continue
-            order = [OURS, KNFSD] if (number + index) % 2 == 0 else [KNFSD, OURS]
-            for name in order:
+            first = (number + index) % len(self.names)
+            for name in self.names[first:] + self.names[:first]:
                 self.mount(name)
                 self.measure(name, job, number)
                 self.unmount()
@@ -123,7 +127,7 @@ class Guest:
     def fresh_folders(self):
         """On the server's side, for nobody's account."""
         step("clean up", 240)
-        for name in self.servers:
+        for name in self.names:
             profile_guest.arrange(self, name, "create")
 
     def warm_up(self):

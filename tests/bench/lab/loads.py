@@ -26,8 +26,13 @@ FIO = {
     "rand-write-4k-qd1": ("randwrite", "4k", 1),
     "rand-write-4k-qd32": ("randwrite", "4k", 32),
 }
-FILES = ("create", "stat", "unlink")
+FILES = ("create", "stat", "open", "unlink")
 JOBS = (*FIO, *FILES, "git-clone")
+
+
+def folder_of(name):
+    """Where the files of a server are, in its export."""
+    return f"bench-{name.replace(' ', '-')}"
 
 
 def wait(pid, limit, what):
@@ -91,6 +96,8 @@ def each_file(phase, folder, count):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
         elif phase == "stat":
             os.stat(path)
+        elif phase == "open":
+            os.close(os.open(path, os.O_RDONLY))
         else:
             os.unlink(path)
 

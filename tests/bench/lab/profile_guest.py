@@ -34,10 +34,10 @@ def profile(guest, name, job, step, tell):
 
 def arrange(guest, name, job):
     """What the job expects to find, made on the server's side."""
-    folder = f"{sides.EXPORT}/bench-{name}"
+    folder = f"{sides.EXPORT}/{loads.folder_of(name)}"
     shutil.rmtree(folder, ignore_errors=True)
     os.mkdir(folder)
-    if job in ("stat", "unlink"):
+    if job in ("stat", "open", "unlink"):
         loads.each_file("create", folder, guest.plan["files"])
 
 
