@@ -15,6 +15,7 @@ from case import Failed, expect, expect_equal
 PROGRAMS = "/run/interop"
 EXPORT = "/export"
 RDMA_PORT = 20049
+MODULES = 150  # seconds: loading the kernel's modules takes more than 30 on a busy host
 
 
 def run(*command, limit=30, check=True, env=None):
@@ -85,9 +86,9 @@ class Pair:
         # `ip netns exec` gives a server started later a copy of the client's mount. Without this it
         # would outlive the client's umount there, and with it the mount's daemon.
         run("mount", "--make-rshared", "/")
-        run("rig", "pair", "none")
+        run("rig", "pair", "none", limit=MODULES)
         if self.client or self.server:
-            run("modprobe", "-a", "siw", "ib_uverbs", "rdma_ucm")
+            run("modprobe", "-a", "siw", "ib_uverbs", "rdma_ucm", limit=MODULES)
         # `rdma link add` looks the device up in its caller's namespace.
         if self.client:
             run("rdma", "link", "add", "siw_vc", "type", self.client, "netdev", "vc")
@@ -117,7 +118,7 @@ class Wire:
         self.driver = driver
 
     def up(self):
-        run("rig", "wire", self.driver)
+        run("rig", "wire", self.driver, limit=MODULES)
 
     def set_mtu(self, mtu):
         for device in ("wc", "ws", "vc", "vs"):
@@ -294,7 +295,7 @@ class KernelClient:
         self.version = version
 
     def prepare(self, settings):
-        run("modprobe", "-a", "rpcrdma", "nfsv3", "nfsv4", limit=80)  # takes 30 s on a busy host
+        run("modprobe", "-a", "rpcrdma", "nfsv3", "nfsv4", limit=MODULES)
         # Linux's client takes no fewer than 4 slots; below that the server's grant is what counts.
         if settings.credits is not None and settings.credits >= 4:
             write("/proc/sys/sunrpc/rdma_slot_table_entries", settings.credits)
