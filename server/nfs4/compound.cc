@@ -432,31 +432,6 @@ nfsstat4 Compound::payload_room(std::size_t wanted, MutableByteSpan* room) {
   return NFS4_OK;
 }
 
-nfsstat4 Compound::enter(FileCall& call, CurrentHandle& handle, Use use) {
-  const int error = call.admit(handle.parts, use);
-  if (call.would_block()) return retry(Outcome::kWouldBlock);
-  if (error != 0) return status_of_errno(error);
-  if (!handle.object.file) {
-    if (const int gone =
-            server_->resolver.open(call.exported(), handle.handle, handle.parts, &handle.object)) {
-      return status_of_errno(gone);
-    }
-  } else if (!handle.fresh &&
-             ::fstat(handle.object.file->path_fd(), &handle.object.attributes) != 0) {
-    return status_of_errno(errno);
-  }
-  handle.fresh = true;
-  return NFS4_OK;
-}
-
-nfsstat4 Compound::enter_directory(FileCall& call, CurrentHandle& handle, Use use) {
-  if (handle.kind == CurrentHandle::Kind::kPseudo) return NFS4ERR_ROFS;
-  const nfsstat4 status = enter(call, handle, use);
-  if (status != NFS4_OK) return status;
-  if (S_ISLNK(handle.object.attributes.st_mode)) return NFS4ERR_SYMLINK;
-  return handle.object.file->is_directory() ? NFS4_OK : NFS4ERR_NOTDIR;
-}
-
 void Compound::wait_for(FileCall& call, const Resolved& object, bool data_only) {
   Resolved awaited;
   awaited.file = FilePin::another(*object.file);

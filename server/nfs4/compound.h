@@ -87,7 +87,8 @@ class Compound final : public Progress {
   Stateid current_stateid, saved_stateid;
 
   /// Makes `call` one for the object of `handle` (current or saved, not a pseudo directory) and the
-  /// thread act as the caller; attributes are as fresh as this COMPOUND needs them.
+  /// thread act as the caller; attributes are as fresh as this COMPOUND needs them. A file whose
+  /// last name is gone can be entered for as long as a client has it open.
   xdr::nfsstat4 enter(FileCall& call, CurrentHandle& handle, Use use);
   xdr::nfsstat4 enter(FileCall& call, Use use) { return enter(call, current, use); }
   /// The same for a directory, else NFS4ERR_NOTDIR.
@@ -158,6 +159,9 @@ class Compound final : public Progress {
   void end_slot(const xdr::Encoder& result);
   void runs_no_more();
   void fail_awaited(xdr::Encoder& result, int error);
+  /// What has no name any more, or is not there: the entry by which some client has it open, and
+  /// `otherwise` when none has. A write delegation's lease stands against any other entry.
+  xdr::nfsstat4 enter_held(CurrentHandle& handle, xdr::nfsstat4 otherwise);
   std::size_t reply_bytes() const;
   void clear();
 

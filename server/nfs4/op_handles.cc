@@ -20,24 +20,6 @@ nfsstat4 put_pseudo(Compound& compound, const HandleParts& parts) {
                     &compound.current);
 }
 
-/// A file whose last name is gone stays usable for as long as somebody has it open, and by that
-/// very entry: a write delegation's lease stands against any other, the holder's own use too.
-/// `otherwise`: when nobody has.
-nfsstat4 put_held(Compound& compound, const xdr::PUTFH4args& args, CurrentHandle& handle,
-                  nfsstat4 otherwise) {
-  FilePin held;
-  {
-    std::lock_guard lock(compound.state().mutex);
-    held = compound.state().held_file(args.object.data);
-  }
-  if (!held) return otherwise;
-  Resolved object;
-  object.file = std::move(held);
-  if (::fstat(object.file->path_fd(), &object.attributes) != 0) return status_of_errno(errno);
-  handle.object = std::move(object);
-  return NFS4_OK;
-}
-
 }  // namespace
 
 nfsstat4 putfh(Compound& compound, const xdr::PUTFH4args& args, xdr::PUTFH4res&) {
@@ -49,15 +31,20 @@ nfsstat4 putfh(Compound& compound, const xdr::PUTFH4args& args, xdr::PUTFH4res&)
   handle.handle.size = static_cast<std::uint8_t>(args.object.data.size());
   std::memcpy(handle.handle.data.data(), args.object.data.data(), args.object.data.size());
   FileCall call(compound.server(), compound.request());
-  nfsstat4 status = compound.enter(call, handle, Use::kLook);
-  if (compound.is_retry()) return status;
+  nfsstat4 status = NFS4_OK;
+  handle.object.file = compound.server().files.find(handle.handle);
+  if (handle.object.file) {
+    // Whether it still has a name, and its attributes, is for those to find out who ask.
+    const int error = call.admit(handle.parts, Use::kLook);
+    if (call.would_block()) return compound.retry(Outcome::kWouldBlock);
+    status = status_of_errno(error);
+  } else {
+    status = compound.enter(call, handle, Use::kLook);
+    if (compound.is_retry()) return status;
+  }
   handle.absent = call.access().referral;
   // What went elsewhere need not have left anything here.
   if (handle.absent && status == NFS4ERR_STALE) status = NFS4_OK;
-  const bool nameless = handle.object.file && handle.object.attributes.st_nlink == 0;
-  if (status == NFS4ERR_STALE || (status == NFS4_OK && nameless)) {
-    status = put_held(compound, args, handle, status);
-  }
   if (status == NFS4_OK) compound.current = std::move(handle);
   return status;
 }

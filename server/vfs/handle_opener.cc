@@ -137,7 +137,7 @@ int Resolver::open_uncached(const Export& entry, const FileHandle& handle, const
 int Resolver::open(const Export& entry, const FileHandle& handle, const HandleParts& parts,
                    Resolved* out) {
   if (parts.scheme == HandleScheme::kPseudo) return ESTALE;  // above all exports
-  out->file = files_.find(handle);
+  if (!out->file) out->file = files_.find(handle);
   if (!out->file) {
     if (const int error = open_uncached(entry, handle, parts, true, out)) return error;
   } else {

@@ -48,7 +48,8 @@ class Resolver {
            const ChangeCounter& counter)
       : codec_(codec), files_(files), paths_(paths), changes_(changes), counter_(counter) {}
 
-  /// The object of an authenticated handle. ESTALE when it is gone.
+  /// The object of an authenticated handle, its attributes read now. ESTALE when it is gone. The
+  /// entry of the handle may be in `out` already.
   int open(const Export& entry, const FileHandle& handle, const HandleParts& parts, Resolved* out);
   /// The export's own directory.
   int open_root(const Export& entry, Resolved* out);

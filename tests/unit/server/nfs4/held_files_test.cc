@@ -139,6 +139,28 @@ TEST_F(HeldFiles, AClientThatNobodyMissesIsForgottenAfterADay) {
   EXPECT_EQ(harness_.run(later, Operations4().putfh(file.handle)).status, NFS4ERR_STALE);
 }
 
+/// PUTFH does not look whether the file still has a name; who needs the file does.
+TEST_F(HeldFiles, AFileThatWasRemovedHereIsUsableWhileItIsOpen) {
+  const Open4 file = harness_.open(harness_.root(), "file");
+  ASSERT_EQ(::unlink(harness_.path("file").c_str()), 0);
+  xdr::GETATTR4args size;
+  size.attr_request.set(xdr::fattr4_number::FATTR4_SIZE);
+  EXPECT_EQ(harness_.on<OP_GETATTR>(file.handle, size).status, NFS4_OK);
+  xdr::ACCESS4args access;
+  access.access = xdr::ACCESS4_READ;
+  EXPECT_EQ(harness_.on<OP_ACCESS>(file.handle, access).status, NFS4_OK);
+  EXPECT_EQ(harness_.close(file), NFS4_OK);
+  EXPECT_EQ(harness_.on<OP_GETATTR>(file.handle, size).status, NFS4ERR_STALE);
+
+  const Open4 looked_at = harness_.open(harness_.root(), "looked at");
+  ASSERT_EQ(harness_.close(looked_at), NFS4_OK);
+  ASSERT_EQ(harness_.on<OP_GETATTR>(looked_at.handle, size).status, NFS4_OK);
+  ASSERT_EQ(::unlink(harness_.path("looked at").c_str()), 0);
+  EXPECT_EQ(harness_.on<OP_GETATTR>(looked_at.handle, size).status, NFS4ERR_STALE)
+      << "in the cache of descriptors";
+  EXPECT_EQ(harness_.on<OP_ACCESS>(looked_at.handle, access).status, NFS4ERR_STALE);
+}
+
 TEST_F(HeldFiles, NamesAloneKeepNobodyOut) {
   harness_.set_caller(RpcCredentials{});
   for (int i = 0; i < 11000; ++i) {
