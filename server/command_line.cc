@@ -164,7 +164,7 @@ bool parse_command_line(int argc, const char* const* argv, CommandLine* out, std
 std::string help_text() {
   std::ostringstream out;
   out << "Usage: nfs-rdmad [OPTIONS] [-e DIR[:OPTIONS]]...\n"
-         "Serves directories by NFS version 3 over RDMA and TCP.\n\n"
+         "Serves directories by NFS versions 3, 4.0, 4.1 and 4.2 over RDMA and TCP.\n\n"
       << make_options() << "\nKeys of /etc/rdma/rdma.conf, with their defaults:\n";
   for (const OptionRow& row : option_rows()) {
     out << "  " << row.key << "=" << row.initial << "\n      " << row.help << " (" << row.expected
