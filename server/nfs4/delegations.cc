@@ -33,6 +33,8 @@ Result<void> Delegations::start() {
       tick();
     }
     const std::vector<FilePin> closed = state_.take_released();
+    // Processes of this machine do not wait for that.
+    if (state_.any_ended()) (void)state_.settle();
   });
   return {};
 }
@@ -196,6 +198,8 @@ void Delegations::tick() {
     const FileKey file = revoked.file;
     Client* client = state_.clients.find(revoked.client);
     if (client == nullptr || !client->has_sessions) table_.forget(number);
+    // Until FREE_STATEID, which minor version 0 does not have.
+    if (client != nullptr && client->has_sessions) state_.must_not_reclaim(*client);
     if (client != nullptr) state_.count_holds(*client);
     state_.let_go_of(file);
   }

@@ -275,6 +275,15 @@ bool needs_confirmation(const Opening& opening) {
   return !owner->confirmed;
 }
 
+nfsstat4 enter_state(Opening& opening);
+
+/// That others lost what they had is written down before it is anybody else's.
+nfsstat4 settle_and_enter(Opening& opening, std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  const nfsstat4 settled = opening.compound.settle_first();
+  return settled == NFS4_OK ? enter_state(opening) : settled;
+}
+
 /// Enters the open. Expired clients whose opens are in the way lose them.
 nfsstat4 enter_state(Opening& opening) {
   Compound& compound = opening.compound;
@@ -301,6 +310,8 @@ nfsstat4 enter_state(Opening& opening) {
   if (state.delegations.recall(key, own, disturbs ? Wanted::kToChange : Wanted::kToRead)) {
     return NFS4ERR_DELAY;
   }
+  // Who held a delegation and is gone may not come back for it. Nobody held one of a new file.
+  if (!opening.made && state.any_ended()) return settle_and_enter(opening, lock);
   const bool reclaims = opening.args.claim.claim == open_claim_type4::CLAIM_PREVIOUS;
   const Claim claim = reclaims || opening.delegation ? Claim::kHeld : Claim::kNew;
   const auto answer = state.opens.open(compound.asker(), opening.owner, key, opening.share, claim);
@@ -308,10 +319,7 @@ nfsstat4 enter_state(Opening& opening) {
   const bool full = answer.status == OpenStates::Status::kResource;
   if ((denied && state.end_expired(state.opens.in_the_way(compound.asker(), key, opening.share))) ||
       (full && opening.may_make_room() && state.make_room(answer.limit, client->id))) {
-    // That they lost it is written down before it is anybody else's.
-    lock.unlock();
-    const nfsstat4 settled = compound.settle_first();
-    return settled == NFS4_OK ? enter_state(opening) : settled;
+    return settle_and_enter(opening, lock);
   }
   if (full) state.refusals.refused(answer.limit, client, client->address, state.now());
   if (answer.status != OpenStates::Status::kOk) {

@@ -31,6 +31,22 @@ void count_holds(ServerState& state, ClientId id) {
   if (Client* client = state.clients.find(id)) state.count_holds(*client);
 }
 
+/// A delegation was revoked, and the client has said that it knows: unless there are others, what
+/// it still holds is its own after a restart too.
+void may_reclaim_again(Compound& compound, std::unique_lock<std::mutex>& lock) {
+  ServerState& state = compound.state();
+  const Client* client = state.clients.find(compound.client_id());
+  if (client == nullptr || client->recorded || !state.grace.has_completed(client->owner.id) ||
+      state.delegations.table().held(client->id).revoked != 0) {
+    return;
+  }
+  const std::string owner = client->owner.id;
+  lock.unlock();
+  if (!state.record(owner).ok()) return;
+  lock.lock();
+  if (Client* same = state.clients.find(compound.client_id())) same->recorded = true;
+}
+
 }  // namespace
 
 nfsstat4 close(Compound& compound, const xdr::CLOSE4args& args, xdr::CLOSE4res& res) {
@@ -96,14 +112,17 @@ nfsstat4 test_stateid(Compound& compound, const xdr::TEST_STATEID4args& args,
 nfsstat4 free_stateid(Compound& compound, const xdr::FREE_STATEID4args& args,
                       xdr::FREE_STATEID4res&) {
   ServerState& state = compound.state();
-  std::lock_guard lock(state.mutex);
   const Stateid stateid = compound.real(args.fsa_stateid);
-  const auto status = DelegationTable::is_one(stateid)
-                          ? state.delegations.table().free(compound.client_id(), stateid)
+  const bool delegation = DelegationTable::is_one(stateid);
+  // It may have to be written down that the client knows.
+  if (delegation && !compound.may_block()) return compound.retry(Outcome::kWouldBlock);
+  std::unique_lock lock(state.mutex);
+  const auto status = delegation ? state.delegations.table().free(compound.client_id(), stateid)
                       : OffloadTable::is_one(stateid)
                           ? state.offloads.free(compound.client_id(), stateid)
                           : state.opens.free(compound.asker(), stateid);
   count_holds(state, compound.client_id());
+  if (delegation && status == OpenStates::Status::kOk) may_reclaim_again(compound, lock);
   return status_of(status, compound.minor_version());
 }
 

@@ -148,12 +148,16 @@ void ServerState::end_clients(std::vector<std::unique_ptr<Client>> ended) {
     offloads.end_client(client->id);
     owner_sequences.end_client(client->id);
     grace.forget(client->owner.id);
-    if (!client->recorded) continue;
-    ended_owners_.push_back(client->owner.id);
-    ended_count_.fetch_add(1, std::memory_order_release);
+    must_not_reclaim(*client);
   }
   for (const FileKey& file : files)
     let_go_of(file);
+}
+
+void ServerState::must_not_reclaim(Client& client) {
+  if (!std::exchange(client.recorded, false)) return;
+  ended_owners_.push_back(client.owner.id);
+  ended_count_.fetch_add(1, std::memory_order_release);
 }
 
 bool ServerState::end_expired(const std::set<ClientId>& owners) {
@@ -270,8 +274,7 @@ Result<void> ServerState::record(const std::string& owner) {
 }
 
 bool ServerState::must_settle() const {
-  return ended_count_.load(std::memory_order_acquire) != 0 ||
-         !grace_written_.load(std::memory_order_acquire);
+  return any_ended() || !grace_written_.load(std::memory_order_acquire);
 }
 
 std::shared_ptr<const PseudoFs> ServerState::pseudo_fs(const ExportSnapshot& exports) {

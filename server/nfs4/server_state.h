@@ -118,6 +118,9 @@ class ServerState {
   Limit find_room_to_open(const Client& asker);
   /// Ends those of `owners` whose leases are over; true: at least one.
   bool end_expired(const std::set<ClientId>& owners);
+  /// Something of the client was revoked, and until it says that it knows it might reclaim what is
+  /// somebody else's by now: its record goes (RFC 8881 8.4.3).
+  void must_not_reclaim(Client& client);
   /// A file that has an open stays open, whatever becomes of its name.
   void hold_file(FilePin file);
   /// By that entry from now on, if it is held at all: returns the one before, to be closed without
@@ -145,6 +148,8 @@ class ServerState {
   void write_refusals();
   /// Something has to be on stable storage before anybody is given new state: settle().
   bool must_settle() const;
+  /// Somebody lost what he had, and that is not written down yet.
+  bool any_ended() const { return ended_count_.load(std::memory_order_acquire) != 0; }
   /// Writes down who must not reclaim any more, and that the grace period is over. Blocks.
   Result<void> settle();
   /// `owner` is about to hold state: written down when this returns. Blocks.
