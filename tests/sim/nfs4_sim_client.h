@@ -8,6 +8,7 @@
 #include <deque>
 
 #include "tests/sim/nfs4_sim_rules.h"
+#include "xdr/nfs4_attributes.h"
 
 namespace nfsrdma::test {
 
@@ -76,6 +77,14 @@ class SimClient {
   /// A delegation to use in place of the open; null: there is none.
   virtual const xdr::stateid4* delegation_for(std::size_t, bool) { return nullptr; }
   virtual void delegation_revoked(std::size_t) {}
+  /// From before a restart of the server, to be reclaimed.
+  struct FormerDelegation {
+    FileHandle handle;
+    bool write = false;
+  };
+  virtual std::map<std::size_t, FormerDelegation> former_delegations() { return {}; }
+  /// An OPEN that asked for it has been answered.
+  virtual void delegation_reclaimed(std::size_t, const Reply4&) {}
 
   SimRequestPtr request(std::string what, std::function<void(const Reply4&)> happens,
                         std::function<void(const Reply4&)> learn) {
@@ -112,6 +121,17 @@ class SimClient {
       request.reset();
     }
   }
+  static constexpr xdr::bitmap4 kLooks =
+      xdr::bitmap4::of({xdr::fattr4_number::FATTR4_CHANGE, xdr::fattr4_number::FATTR4_SIZE});
+  static xdr::FileAttributes4 seen_in(const Reply4& reply) {
+    xdr::FileAttributes4 out;
+    if (reply.status != NFS4_OK) return out;
+    const auto res = reply.get<OP_GETATTR>();
+    EXPECT_EQ(xdr::decode_attributes(res.resok4.obj_attributes, out).outcome,
+              xdr::AttributeDecoding::kOk);
+    return out;
+  }
+
   static std::string owner_name(const char* kind, std::size_t number) {
     return kind + std::to_string(number);
   }
@@ -130,10 +150,10 @@ class SimClient {
 
   // --- after a restart of the server ---
 
-  /// An open, or a run of bytes that one of its lock-owners has locked.
+  /// An open, a run of bytes that one of its lock-owners has locked, or a delegation.
   struct Claim {
     std::size_t owner = 0, file = 0;
-    char kind = ' ';  // of a lock, or ' '
+    char kind = ' ';  // of a lock, ' ', or 'd'
     std::size_t locker = 0;
     SimRange range;
   };
@@ -149,13 +169,20 @@ class SimClient {
         }
       }
     }
+    // Unless they came with the opens.
+    for (const auto& [file, former] : former_delegations())
+      claims_.push_back({0, file, 'd', 0, {}});
   }
   /// Null: there is nothing more to be claimed.
   SimRequestPtr next_claim() {
     while (!claims_.empty()) {
       const Claim claim = claims_.front();
       claims_.pop_front();
-      if (claim.kind == ' ') return reclaim_open(claim.owner, claim.file);
+      if (claim.kind == ' ') return reclaim_open(claim);
+      if (claim.kind == 'd') {
+        if (!former_delegations().contains(claim.file)) continue;
+        return reclaim_open(claim);
+      }
       if (find_open(claim.owner, claim.file) == nullptr) continue;
       return lock(claim.owner, claim.file, claim.locker, claim.kind, claim.range, true);
     }
@@ -170,26 +197,51 @@ class SimClient {
     }
     return out;
   }
-  SimRequestPtr reclaim_open(std::size_t owner, std::size_t file) {
-    const KnownOpen& open = *find_open(owner, file);
+  /// With the delegation of the file, if there was one that goes with the open. Without an open
+  /// from before, one is made for its sake.
+  SimRequestPtr reclaim_open(const Claim& claim) {
+    const auto [owner, file] = std::pair(claim.owner, claim.file);
+    const bool dummy = claim.kind == 'd';
+    const auto all = former_delegations();
+    const auto former = all.find(file);
+    SimShare share{xdr::OPEN4_SHARE_ACCESS_READ, 0};
+    if (!dummy) share = find_open(owner, file)->share;
+    if (dummy && former->second.write) share.access = xdr::OPEN4_SHARE_ACCESS_BOTH;
+    const bool writes = (share.access & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0;
+    const bool both = former != all.end() && former->second.write == writes;
+    const FileHandle handle = dummy ? former->second.handle : find_open(owner, file)->handle;
     const SimTurn turn = next_turn(owner, false, OP_OPEN);
-    xdr::OPEN4args args = open_args(open.share);
+    xdr::OPEN4args args = open_args(share);
     const std::string name = owner_name("open", owner);
     args.seqid = turn.seqid;
     args.owner.owner = as_bytes(name);
     args.claim.claim = xdr::open_claim_type4::CLAIM_PREVIOUS;
+    if (both) {
+      args.share_access = share.access;
+      args.claim.delegate_type = writes ? xdr::open_delegation_type4::OPEN_DELEGATE_WRITE
+                                        : xdr::open_delegation_type4::OPEN_DELEGATE_READ;
+    }
+    Operations4 operations;
+    operations.putfh(handle).add<OP_OPEN>(args);
+    if (both && minor_version_ > 0) operations.add<OP_GETATTR>({kLooks});
+    const char* with = dummy ? " for its delegation" : both ? " and its delegation" : "";
     SimRequestPtr out = in_slot(
-        0, "OPEN reclaim of file " + std::to_string(file),
-        Operations4().putfh(open.handle).add<OP_OPEN>(args),
-        [this, owner, file, share = open.share](const Reply4& reply) {
-          rules_.reclaimed({index_, owner}, file, share, reply);
+        0, "OPEN reclaim of file " + std::to_string(file) + with, operations,
+        [this, owner = owner, file = file, share, dummy](const Reply4& reply) {
+          rules_.reclaimed({index_, owner}, file, share, dummy, reply);
         },
-        [this, owner, file](const Reply4& reply) {
-          if (reply.status == NFS4_OK) {
-            find_open(owner, file)->stateid = reply.get<OP_OPEN>().resok4.stateid;
-          } else {
-            opens_[owner].erase(file);
+        [this, claim, share, handle, both, dummy](const Reply4& reply) {
+          const auto status = status_in<OP_OPEN>(reply);
+          if (status == NFS4ERR_DELAY) return claims_.push_front(claim);
+          if (status == NFS4_OK) {
+            KnownOpen& known = opens_[claim.owner][claim.file];
+            known.handle = handle;
+            known.share.add(share);
+            known.stateid = reply.get<OP_OPEN>().resok4.stateid;
+          } else if (!dummy) {
+            opens_[claim.owner].erase(claim.file);
           }
+          if (both && (dummy || status == NFS4_OK)) delegation_reclaimed(claim.file, reply);
         });
     out->file = file;
     out->reclaims = true;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "tests/sim/nfs4_sim_client.h"
-#include "xdr/nfs4_attributes.h"
 
 namespace nfsrdma::test {
 
@@ -20,17 +19,6 @@ class SimFileClient : public SimClient {
   virtual SimRequestPtr own_request(std::size_t slot, std::size_t file) = 0;
   bool nothing_pending() const {
     return std::ranges::none_of(pending, [](const SimRequestPtr& one) { return one != nullptr; });
-  }
-
-  static constexpr xdr::bitmap4 kLooks =
-      xdr::bitmap4::of({xdr::fattr4_number::FATTR4_CHANGE, xdr::fattr4_number::FATTR4_SIZE});
-  static xdr::FileAttributes4 seen_in(const Reply4& reply) {
-    xdr::FileAttributes4 out;
-    if (reply.status != NFS4_OK) return out;
-    const auto res = reply.get<OP_GETATTR>();
-    EXPECT_EQ(xdr::decode_attributes(res.resok4.obj_attributes, out).outcome,
-              xdr::AttributeDecoding::kOk);
-    return out;
   }
 
   std::string random_name() { return owner_name("f", world_.below(kNames)); }

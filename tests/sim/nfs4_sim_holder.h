@@ -25,6 +25,7 @@ class SimHolder : public SimFileClient {
   std::optional<Told> tell(const FileHandle& handle) override {
     for (const auto& [file, known] : delegations_) {
       if (!std::ranges::equal(known.handle.bytes(), handle.bytes()) || !known.write) continue;
+      if (known.former) continue;
       const std::uint64_t size = size_of(file, known);
       const bool changed = !known.unwritten.empty();
       return Told{known.stateid, size, known.change + (changed ? 1 : 0), changed};
@@ -61,6 +62,32 @@ class SimHolder : public SimFileClient {
     delegations_.clear();
     freed_.clear();
   }
+  /// The server has been restarted. What was not written yet stays, for as long as the delegation
+  /// may come back.
+  void keep_for_reclaim() {
+    std::erase_if(delegations_, [](const auto& one) {
+      return one.second.revoked || one.second.returned;  // or asked to be
+    });
+    for (auto& [file, known] : delegations_)
+      known.former = true;
+    nothing_is_busy();
+    freed_.clear();
+  }
+  std::map<std::size_t, FormerDelegation> former_delegations() override {
+    std::map<std::size_t, FormerDelegation> out;
+    for (const auto& [file, known] : delegations_) {
+      if (known.former) out[file] = {known.handle, known.write};
+    }
+    return out;
+  }
+  void delegation_reclaimed(std::size_t file, const Reply4& reply) override {
+    Known known = delegations_[file];
+    delegations_.erase(file);
+    if (status_in<OP_OPEN>(reply) != NFS4_OK) return;
+    delegated(file, known.handle, reply.get<OP_OPEN>().resok4, seen_in(reply).change);
+    const auto found = delegations_.find(file);
+    if (found != delegations_.end()) found->second.unwritten = known.unwritten;
+  }
   /// What was under way has no answer to come any more.
   void nothing_is_busy() {
     for (auto& [file, known] : delegations_)
@@ -93,6 +120,8 @@ class SimHolder : public SimFileClient {
     known.write = type == OPEN_DELEGATE_WRITE;
     known.stateid = known.write ? res.delegation.write.stateid : res.delegation.read.stateid;
     known.change = change;
+    known.recalled = known.answers =
+        known.write ? res.delegation.write.recall : res.delegation.read.recall;
   }
 
  private:
@@ -103,7 +132,9 @@ class SimHolder : public SimFileClient {
     bool recalled = false;
     bool answers = false;  // to the recall, by giving it back
     bool revoked = false;
-    bool busy = false;  // what it does about the recall is under way
+    bool returned = false;  // or about to be
+    bool former = false;    // from before a restart of the server
+    bool busy = false;      // what it does about the recall is under way
     std::uint64_t change = 0;
     std::deque<std::pair<std::size_t, std::string>> unwritten;
   };
@@ -139,7 +170,7 @@ class SimHolder : public SimFileClient {
   }
   SimRequestPtr give_back(std::size_t slot, std::size_t file) {
     Known& known = delegations_[file];
-    known.busy = true;
+    known.busy = known.returned = true;
     SimRequestPtr out = in_slot(
         slot, "DELEGRETURN of " + std::to_string(file),
         Operations4().putfh(known.handle).add<OP_DELEGRETURN>({known.stateid}),

@@ -140,6 +140,11 @@ struct SimFile {
 
 /// What a client may claim after a restart, by file, open-owner and lock-owner.
 struct SimClaims {
+  struct Promise {
+    bool write = false;
+    bool revoked = false;  // which the client may not know
+  };
+  std::map<std::size_t, Promise> delegations;
   std::set<std::pair<std::size_t, SimOwner>> opens;
   std::map<std::pair<std::size_t, SimOwner>, SimLocks> locks;
 };
@@ -182,6 +187,7 @@ class SimModel {
   using Other = std::array<std::byte, xdr::kNfs4OtherBytes>;  // of a stateid
   std::map<Other, SimDelegation> delegations;
   std::size_t delegations_given = 0;  // in the whole run
+  std::size_t delegations_reclaimed = 0;
   TimePoint now;
   TimePoint grace_end;
   /// An open or a lock that was not reclaimed, in this life of the server.
@@ -249,7 +255,9 @@ class SimModel {
       if (!again) its.claims = {};
       if (!suspect) collect(client, &its.claims);
       its.must_reclaim = its.completed || (again && was_grace && its.must_reclaim);
-      its.may_reclaim = again || !its.claims.opens.empty();
+      // Who does not know yet that something was revoked need not be believed (RFC 8881 8.4.3).
+      if (lacks_a_delegation(client)) its.must_reclaim = false;
+      its.may_reclaim = again || !its.claims.opens.empty() || !its.claims.delegations.empty();
       its.known = its.completed = false;
       its.offer = its.confirmed = SimOffer();
     }
@@ -334,7 +342,19 @@ class SimModel {
   }
 
  private:
+  bool lacks_a_delegation(std::size_t client) const {
+    return std::ranges::any_of(delegations, [&](const auto& one) {
+      return one.second.client == client && may_be_gone(one.second);
+    });
+  }
   void collect(std::size_t client, SimClaims* out) const {
+    for (const auto& [other, one] : delegations) {
+      if (one.client != client) continue;
+      // One that was revoked may have been followed by another.
+      const SimClaims::Promise promise{one.write, must_be_gone(one)};
+      const auto [claim, fresh] = out->delegations.try_emplace(one.file, promise);
+      if (!fresh && !promise.revoked) claim->second = promise;
+    }
     for (std::size_t number = 0; number < files.size(); ++number) {
       for (const auto& [owner, open] : files[number]->opens) {
         if (owner.client != client) continue;

@@ -61,8 +61,9 @@ class SimPromises {
     }
   }
 
-  /// OPEN gave one.
-  void given(std::size_t client, std::size_t number, bool write, const xdr::stateid4& stateid) {
+  /// OPEN gave one, be it to be given back at once.
+  void given(std::size_t client, std::size_t number, bool write, const xdr::stateid4& stateid,
+             bool recalled) {
     const char* what = write ? "a write delegation" : "a read delegation";
     std::set<std::size_t> ended;
     for (const auto& [opener, open] : model_.files[number]->opens) {
@@ -94,6 +95,7 @@ class SimPromises {
     made.client = client;
     made.file = number;
     made.write = write;
+    if (recalled) made.maybe_since = model_.now;
   }
   /// CB_RECALL has come, sent at `since` at the earliest.
   void recalled(const xdr::stateid4& stateid, TimePoint since) {

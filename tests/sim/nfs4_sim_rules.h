@@ -58,20 +58,33 @@ class SimRules {
     given(wanted.owner.client, model_.names.at(wanted.name), reply);
   }
 
-  /// CLAIM_PREVIOUS.
-  void reclaimed(const SimOwner& owner, std::size_t number, const SimShare& share,
+  /// CLAIM_PREVIOUS. `dummy`: for the sake of a delegation alone, without an open from before (RFC
+  /// 8881 10.2.1), which may stand against opens of the client's own.
+  void reclaimed(const SimOwner& owner, std::size_t number, const SimShare& share, bool dummy,
                  const Reply4& reply) {
     SimTrueClient& client = model_.clients[owner.client];
     SimFile& file = *model_.files[number];
-    const bool granted = status_in<OP_OPEN>(reply) == NFS4_OK;
-    const bool claims = client.claims.opens.contains({number, owner});
-    if (!judge_reclaim(owner.client, file, claims, granted, "OPEN", reply.status)) return;
+    const nfsstat4 status = *status_in<OP_OPEN>(reply);
+    const bool granted = status == NFS4_OK;
+    if (granted || status == NFS4ERR_DELAY) {
+      const bool disturbs = (share.access & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0 ||
+                            (share.deny & xdr::OPEN4_SHARE_DENY_READ) != 0;
+      if (!promises.settle(owner.client, number, disturbs, status, "OPEN",
+                           SimPromises::Own::kMaybe)) {
+        return;
+      }
+    }
+    const bool claims = dummy ? client.claims.delegations.contains(number)
+                              : client.claims.opens.contains({number, owner});
+    if (dummy && !granted) return;
+    if (!judge_reclaim(owner.client, file, claims, granted, "OPEN", status)) return;
     if (!file.against(share).empty()) world_.fail("an OPEN was reclaimed against another");
     SimOpen& open = file.opens[owner];
     open.share.add(share);
     open.asked.insert(share);
     now_known_by(&open.stateid, reply.get<OP_OPEN>().resok4.stateid, "OPEN");
     recorded(owner.client);
+    reclaimed_delegation(owner.client, number, reply);
   }
   /// OPEN_CONFIRM.
   void confirmed(const SimOwner& owner, std::size_t number, const Reply4& reply) {
@@ -231,14 +244,31 @@ class SimRules {
   }
 
  private:
+  /// It is promised again what it was promised before, unless that was revoked.
+  void reclaimed_delegation(std::size_t client, std::size_t number, const Reply4& reply) {
+    using enum xdr::open_delegation_type4;
+    const auto type = reply.get<OP_OPEN>().resok4.delegation.delegation_type;
+    if (type != OPEN_DELEGATE_READ && type != OPEN_DELEGATE_WRITE) return;
+    auto& claims = model_.clients[client].claims.delegations;
+    const auto claim = claims.find(number);
+    if (claim == claims.end() || claim->second.write != (type == OPEN_DELEGATE_WRITE)) {
+      return world_.fail("a delegation was reclaimed by whom it did not belong to");
+    }
+    if (claim->second.revoked) return world_.fail("a revoked delegation was reclaimed");
+    claims.erase(claim);
+    ++model_.delegations_reclaimed;
+    given(client, number, reply);
+  }
   /// The OPEN may have brought a delegation along.
   void given(std::size_t client, std::size_t number, const Reply4& reply) {
     const auto delegation = reply.get<OP_OPEN>().resok4.delegation;
     switch (delegation.delegation_type) {
       case xdr::open_delegation_type4::OPEN_DELEGATE_READ:
-        return promises.given(client, number, false, delegation.read.stateid);
+        return promises.given(client, number, false, delegation.read.stateid,
+                              delegation.read.recall);
       case xdr::open_delegation_type4::OPEN_DELEGATE_WRITE:
-        return promises.given(client, number, true, delegation.write.stateid);
+        return promises.given(client, number, true, delegation.write.stateid,
+                              delegation.write.recall);
       default:
         return;
     }

@@ -150,8 +150,7 @@ class SimSessionClient final : public SimHolder {
     }
     id_ = offered_;
     completed_ = false;
-    // None is reclaimed: what it has not written is lost, as it was never acknowledged.
-    forget_delegations();
+    keep_for_reclaim();
     plan_claims();
     phase_ = Phase::kReclaiming;
   }

@@ -58,10 +58,12 @@ class Nfs4Simulation final : public SimWorld {
   }
   struct Seen {
     std::size_t ran = 0, retried = 0, late = 0, restarts = 0, evicted = 0, given = 0, asked = 0;
+    std::size_t reclaimed = 0;  // delegations
   };
   Seen seen() const {
     Seen out = seen_;
     out.given = model.delegations_given;
+    out.reclaimed = model.delegations_reclaimed;
     return out;
   }
 
@@ -161,8 +163,11 @@ class Nfs4Simulation final : public SimWorld {
     harness_.clock.move(std::chrono::seconds(seconds) + std::chrono::milliseconds(1 + below(900)));
     model.now = harness_.clock.now();
     // As the server's own thread does each second.
-    std::lock_guard lock(harness_.state().mutex);
-    harness_.state().delegations.tick();
+    {
+      std::lock_guard lock(harness_.state().mutex);
+      harness_.state().delegations.tick();
+    }
+    if (harness_.state().any_ended()) (void)harness_.state().settle();
   }
   /// What the server asks of its clients, and they answer.
   void call_back() {
