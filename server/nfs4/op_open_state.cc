@@ -44,7 +44,11 @@ void may_reclaim_again(Compound& compound, std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   if (!state.record(owner).ok()) return;
   lock.lock();
-  if (Client* same = state.clients.find(compound.client_id())) same->recorded = true;
+  Client* same = state.clients.find(compound.client_id());
+  if (same == nullptr) return;
+  same->recorded = true;
+  // Another one may have been revoked meanwhile.
+  if (state.delegations.table().held(same->id).revoked != 0) state.must_not_reclaim(*same);
 }
 
 }  // namespace
