@@ -2,7 +2,6 @@
 #include "server/nfs4/open_delegation.h"
 
 #include <fcntl.h>
-#include <sys/statvfs.h>
 
 #include <cerrno>
 #include <optional>
@@ -218,17 +217,13 @@ bool give_read(Compound& compound, CurrentHandle& file, xdr::OPEN4resok& res) {
   return true;
 }
 
-/// How large the client may make the file before it asks the server again: what it writes into its
-/// cache shall find room here (RFC 8881 10.4.1). Other clients write too.
-xdr::nfs_space_limit4 space_limit(int fd) {
-  constexpr std::uint64_t kShare = 16;
+/// How large the client may make the file and still keep back at CLOSE what it has written (RFC
+/// 8881 10.4.1): not at all. Linux's client gives a delegation back without waiting for the writes
+/// that the close or the recall began, so that whoever opens the file next would find a part of it.
+xdr::nfs_space_limit4 nothing_kept_back() {
   xdr::nfs_space_limit4 out;
   out.limitby = xdr::limit_by4::NFS_LIMIT_SIZE;
-  struct stat st;
-  struct statvfs fs;
-  if (::fstat(fd, &st) == 0 && ::fstatvfs(fd, &fs) == 0) {
-    out.filesize = static_cast<std::uint64_t>(st.st_size) + fs.f_bavail / kShare * fs.f_frsize;
-  }
+  out.filesize = 0;
   return out;
 }
 
@@ -271,7 +266,7 @@ bool give_write(Compound& compound, CurrentHandle& file, xdr::OPEN4resok& res) {
   }
   state.delegations.watch(number, entry.path_fd());
   res.delegation.delegation_type = xdr::open_delegation_type4::OPEN_DELEGATE_WRITE;
-  res.delegation.write.space_limit = space_limit(entry.path_fd());
+  res.delegation.write.space_limit = nothing_kept_back();
   res.delegation.write.permissions = nobodys_permissions();
   return true;
 }

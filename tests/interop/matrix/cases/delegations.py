@@ -2,9 +2,11 @@
 """Delegations with Linux's client: opens that ask nobody, and others that are waited for."""
 import os
 
-from bench import MOUNT, SECOND_MOUNT, get, put
+from bench import MOUNT, SECOND_MOUNT, data, expect_digest, get, put
 from case import case, expect, expect_equal
 from sides import NeighbourClient, wait_for
+
+MIB = 1 << 20
 
 
 def calls(operation):
@@ -96,9 +98,9 @@ def write_delegations(t):
         file.flush()
         expect_equal(os.stat(os.path.join(there, "file")).st_size, 4100, "the size, for another client")
         expect_equal(calls("DELEGRETURN"), returned, "delegations given back for a look")
-    # Linux gives back without waiting for the writes that closing the file began.
+    # Linux gives back without waiting for its writes: they have to come before the end of close().
     whole = b"x" * 100 + b"y" * 4000
-    wait_for(lambda: get(os.path.join(there, "file")) == whole, 10, "the content for another client")
+    expect(get(os.path.join(there, "file")) == whole, "the content for another client")
     expect(calls("DELEGRETURN") > returned, "the other client read, and nothing was given back")
 
     # So does a process on the server.
@@ -107,8 +109,11 @@ def write_delegations(t):
     with open(t.path("local"), "ab") as file:
         file.write(b"z" * 100)
     whole = b"x" * 100 + b"z" * 100
-    wait_for(lambda: get(t.server_path("local")) == whole, 10, "the content for a local process")
+    expect(get(t.server_path("local")) == whole, "the content for a local process")
     expect(calls("DELEGRETURN") > returned, "a local process read, and nothing was given back")
+    for number in range(5):
+        put(t.path(f"large-{number}"), data(4 * MIB))
+        expect_digest(t.server_path(f"large-{number}"), data(4 * MIB), "what was closed just now")
 
     # The holder changes and removes what it has.
     take_to_write(t, "own")
