@@ -91,6 +91,12 @@ class VerbsConnectRequest final : public ConnectRequest, private CmUser {
   bool gone_ = false;  // the peer gave up
 };
 
+/// The kernel picks the ports of RDMA connections without a look at TCP's. siw then binds a TCP
+/// socket to the one that it got, and fails when some TCP socket has it.
+inline bool port_is_taken(const Error& error) {
+  return error.sys == EADDRINUSE || error.sys == EADDRNOTAVAIL;
+}
+
 class VerbsConnector final : public Connector, private CmUser {
  public:
   static Result<std::unique_ptr<Connector>> create(LoopResources& resources, EventLoop& loop,
@@ -100,6 +106,7 @@ class VerbsConnector final : public Connector, private CmUser {
  private:
   VerbsConnector(LoopResources& resources, EventLoop& loop, const SocketAddress& peer,
                  ConnectHandler& handler);
+  Result<void> start();
   void on_cm_event(const CmEvent& event) override;
   void on_address_resolved();
   void on_route_resolved();
@@ -118,6 +125,7 @@ class VerbsConnector final : public Connector, private CmUser {
   std::vector<std::byte> private_data_;
   std::uint8_t outbound_reads_ = 0;
   std::uint8_t inbound_reads_ = 0;
+  int ports_taken_ = 0;
   Timer deadline_;
   Timer settle_;
 };

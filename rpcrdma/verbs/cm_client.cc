@@ -13,6 +13,7 @@ constexpr int kResolveTimeoutMs = 3000;
 // siw's accept can miss a first message that comes right behind its reply (lab README: 20 ms
 // avoided it in 80 of 80 connections; wire.md 8.2).
 constexpr std::chrono::milliseconds kSiwSettle{20};
+constexpr int kPortTries = 8;
 
 std::uint8_t reads(std::uint32_t wanted, std::uint32_t limit) {
   return static_cast<std::uint8_t>(std::min({wanted, limit, 255U}));
@@ -35,17 +36,22 @@ VerbsConnector::VerbsConnector(LoopResources& resources, EventLoop& loop, const 
 Result<std::unique_ptr<Connector>> VerbsConnector::create(LoopResources& resources, EventLoop& loop,
                                                           const SocketAddress& peer,
                                                           ConnectHandler& handler) {
-  NFSRDMA_TRY(CmChannel * channel, resources.channel(loop));
   std::unique_ptr<VerbsConnector> connector(new VerbsConnector(resources, loop, peer, handler));
-  NFSRDMA_TRY(connector->id_, channel->create_id(*connector));
-  SocketAddress to = peer;
-  rdma_cm_id* id = connector->id_.get();
-  if (resources.commands().run(
-          [&] { return ::rdma_resolve_addr(id, nullptr, to.data(), kResolveTimeoutMs); }) != 0) {
-    return system_error("rdma_resolve_addr");
-  }
+  NFSRDMA_CHECK_OK(connector->start());
   connector->deadline_.arm_after(loop, resources.options().connect_timeout);
   return std::unique_ptr<Connector>(std::move(connector));
+}
+
+Result<void> VerbsConnector::start() {
+  NFSRDMA_TRY(CmChannel * channel, resources_.channel(loop_));
+  NFSRDMA_TRY(id_, channel->create_id(*this));
+  SocketAddress to = peer_;
+  if (resources_.commands().run([&] {
+        return ::rdma_resolve_addr(id_.get(), nullptr, to.data(), kResolveTimeoutMs);
+      }) != 0) {
+    return system_error("rdma_resolve_addr");
+  }
+  return {};
 }
 
 void VerbsConnector::on_cm_event(const CmEvent& event) {
@@ -100,9 +106,16 @@ void VerbsConnector::on_route_resolved() {
   param.initiator_depth = outbound_reads_;
   param.retry_count = 6;
   param.rnr_retry_count = 7;
-  if (resources_.commands().run([&] { return ::rdma_connect(id_.get(), &param); }) != 0) {
-    fail(system_error("rdma_connect"), "verbs: cannot connect to " + peer_.text());
+  if (resources_.commands().run([&] { return ::rdma_connect(id_.get(), &param); }) == 0) return;
+  Error error = system_error("rdma_connect");
+  if (port_is_taken(error) && ++ports_taken_ < kPortTries) {
+    queue_pair_.reset();  // before the id that it stands on
+    id_.reset();
+    const Result<void> again = start();
+    if (again.ok()) return;
+    error = again.error();
   }
+  fail(error, fmt::format("verbs: cannot connect to {}: {}", peer_.text(), error.message()));
 }
 
 void VerbsConnector::on_established(const CmEvent& event) {

@@ -16,6 +16,7 @@ namespace nfsrdma::verbs {
 namespace {
 
 constexpr std::chrono::seconds kListenAgain{1};
+constexpr int kPortTries = 8;
 
 void reject_id(CommandThread& commands, rdma_cm_id* id, ByteSpan private_data) {
   commands.run([&] {
@@ -66,14 +67,19 @@ Result<std::unique_ptr<Listener>> VerbsListener::create(LoopResources& resources
 
 Result<void> VerbsListener::open() {
   NFSRDMA_TRY(CmChannel * channel, resources_.channel(loop_));
-  NFSRDMA_TRY(CmIdHandle made, channel->create_id(*this));
-  rdma_cm_id* id = made.get();
-  const char* failed = resources_.commands().run(
-      [&] { return bind_and_listen(id, address_, resources_.options().backlog); });
-  if (failed != nullptr) return listen_error(failed, address_);
-  address_.set_port(ntohs(::rdma_get_src_port(id)));
-  id_ = std::move(made);
-  return {};
+  for (int tries = 1;; ++tries) {
+    NFSRDMA_TRY(CmIdHandle made, channel->create_id(*this));
+    rdma_cm_id* id = made.get();
+    const char* failed = resources_.commands().run(
+        [&] { return bind_and_listen(id, address_, resources_.options().backlog); });
+    if (failed == nullptr) {
+      address_.set_port(ntohs(::rdma_get_src_port(id)));
+      id_ = std::move(made);
+      return {};
+    }
+    const Error error = listen_error(failed, address_);
+    if (address_.port() != 0 || !port_is_taken(error) || tries == kPortTries) return error;
+  }
 }
 
 void VerbsListener::on_cm_event(const CmEvent& event) {

@@ -96,8 +96,8 @@ class FabricContract : public testing::TestWithParam<ContractFabric>,
   }
   /// Connected, with `receives` buffers posted at each end, and the server established.
   void establish(std::size_t receives = 16) {
-    listen();
-    connect();
+    ASSERT_NO_FATAL_FAILURE(listen());
+    ASSERT_NO_FATAL_FAILURE(connect());
     ASSERT_TRUE(connected_) << connect_detail_;
     client_.post_receives(receives);
     server_.post_receives(receives);
