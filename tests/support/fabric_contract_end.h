@@ -23,6 +23,10 @@ class ContractEnd final : public CompletionHandler, public QueuePairHandler {
 
   Result<QueuePairOptions> prepare(EventLoop& loop, Device& the_device) {
     device = &the_device;
+    // Those of an attempt that came to nothing.
+    receives.reset();
+    completions.reset();
+    domain.reset();
     NFSRDMA_TRY(domain, the_device.create_protection_domain());
     NFSRDMA_TRY(completions, the_device.create_completion_queue(loop, *this, 256));
     NFSRDMA_TRY(receives, the_device.create_shared_receive_queue(*domain, kDepth));

@@ -2,11 +2,16 @@
 // The contract of the seam on verbs, on the device of NFSRDMA_VERBS_ADDR: with a shared receive
 // queue, with receives dealt out to the queue pairs, in a loop that polls, and with exposure by
 // memory windows, where the device has them (NFSRDMA_VERBS_WINDOWS=1 says that it must).
+#include <sys/resource.h>
+#include <sys/socket.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <set>
+#include <vector>
 
 #include "rpcrdma/base/lasting_memory.h"
+#include "rpcrdma/base/unique_fd.h"
 #include "rpcrdma/verbs/memlock_account.h"
 #include "rpcrdma/verbs/verbs_fabric.h"
 #include "tests/support/fabric_contract.h"
@@ -258,6 +263,42 @@ TEST_P(VerbsWindows, TheEndOfTheConnectionEndsThem) {
 
 INSTANTIATE_TEST_SUITE_P(Verbs, VerbsWindows,
                          testing::Values(fabric_with("windows", with_windows())), contract_name);
+
+/// Every seventh of the ports that Linux picks from, held by TCP.
+std::vector<UniqueFd> hold_ports(SocketAddress address) {
+  const rlimit limit{8192, 8192};
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  std::vector<UniqueFd> held;
+  for (std::uint16_t port = 32768; port < 61000; port += 7) {
+    address.set_port(port);
+    UniqueFd fd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::bind(fd.get(), address.data(), address.length()) == 0) held.push_back(std::move(fd));
+  }
+  EXPECT_GT(held.size(), 2000U);
+  return held;
+}
+
+/// siw needs TCP's port of the number that the kernel's RDMA connection manager has picked.
+class VerbsPorts : public FabricContract {};
+
+TEST_P(VerbsPorts, ThoseThatTcpHasAreGoneRound) {
+  const std::vector<UniqueFd> held = hold_ports(world_->listen_address());
+  for (int round = 0; round < 30; ++round) {
+    connected_ = false;
+    ASSERT_NO_FATAL_FAILURE(establish()) << "round " << round;
+    client_.queue_pair.reset();
+    server_.queue_pair.reset();
+    connector_.reset();
+    for (ContractEnd* end : {&client_, &server_}) {
+      release(*end);
+      end->buffers.clear();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Verbs, VerbsPorts,
+                         testing::Values(fabric_with("per_queue_pair", per_queue_pair())),
+                         contract_name);
 
 }  // namespace
 }  // namespace nfsrdma::test
