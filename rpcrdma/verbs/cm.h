@@ -97,6 +97,7 @@ inline bool port_is_taken(const Error& error) {
   return error.sys == EADDRINUSE || error.sys == EADDRNOTAVAIL;
 }
 
+/// The handler's on_device() is asked anew for each port that it tries.
 class VerbsConnector final : public Connector, private CmUser {
  public:
   static Result<std::unique_ptr<Connector>> create(LoopResources& resources, EventLoop& loop,
