@@ -38,10 +38,13 @@ for ((round = 1; round <= rounds; round++)); do
     python3 "$here/tests/interop/power_loss_writer.py" "$mnt/round$round" "$work/journal$round" "$seed$round" &
     writer=$!
     sleep "$((RANDOM % 3)).$((RANDOM % 900 + 100))"
-    # Power fails: the file system first (nothing reaches the disk any more), then the server.
-    python3 - "$EXPORT_DIR" <<'PY'
-import fcntl, os, struct, sys
+    # Power fails for processor and disk at once: the server stops, with whatever it has not sent yet,
+    # and nothing reaches the disk any more. One that went on would hear from the kernel that an fsync
+    # was good which the shutdown had cut: jbd2 takes a commit that was aborted for a finished one.
+    python3 - "$EXPORT_DIR" "$server_pid" <<'PY'
+import fcntl, os, signal, struct, sys
 fd = os.open(sys.argv[1], os.O_RDONLY)
+os.kill(int(sys.argv[2]), signal.SIGSTOP)
 fcntl.ioctl(fd, 0x8004587D, struct.pack("I", 2))  # EXT4_IOC_SHUTDOWN, NOLOGFLUSH
 PY
     kill_server_hard

@@ -50,8 +50,9 @@ for name, digest in content.items():
         problems.append(f"{name} is missing")
     elif digest is not None:
         with open(path, "rb") as f:
-            if hashlib.sha256(f.read()).hexdigest() != digest:
-                problems.append(f"{name} has other content")
+            data = f.read()
+        if hashlib.sha256(data).hexdigest() != digest:
+            problems.append(f"{name} has other content: {len(data)} bytes, {data.count(0)} of them 0")
 problems += [f"directory {d} is missing" for d in dirs if not os.path.isdir(f"{top}/{d}")]
 problems += [f"symlink {s} is wrong" for s, t in links.items()
              if not os.path.islink(f"{top}/{s}") or os.readlink(f"{top}/{s}") != t]
