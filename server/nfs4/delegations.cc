@@ -213,17 +213,28 @@ void Delegations::watch_time() {
   leases_->loop().post([this] { timer_->arm_after(leases_->loop(), kTick); });
 }
 
+/// Who lost a delegation with the lease must not come back for it after a restart, so that is
+/// written down before anything is changed. A storage that fails shall not stop REMOVE, which may
+/// be its cure: whoever asks again is let in.
+bool Delegations::must_wait(const FileKey& file, std::uint64_t by, Wanted wanted) {
+  const bool some_had = state_.any_ended();
+  if (recall(file, by, wanted)) return true;
+  if (some_had || !state_.any_ended()) return false;
+  leases_->loop().post([this] { (void)state_.settle(); });
+  return true;
+}
+
 bool Delegations::in_the_way(dev_t device, ino_t inode, std::uint64_t by) {
   std::lock_guard lock(state_.mutex);
   const FileKey file = file_key(device, inode);
-  if (recall(file, by)) return true;
+  if (must_wait(file, by, Wanted::kToChange)) return true;
   if (by != 0) table_.note_own_change(by, file, state_.now() + kOwnChange);
   return false;
 }
 
 bool Delegations::in_the_way_of_readers(dev_t device, ino_t inode, std::uint64_t by) {
   std::lock_guard lock(state_.mutex);
-  return recall(file_key(device, inode), by, Wanted::kToRead);
+  return must_wait(file_key(device, inode), by, Wanted::kToRead);
 }
 
 bool Delegations::is_written(dev_t device, ino_t inode) {

@@ -88,6 +88,7 @@ class Delegations final : public DelegationGuard {
   void on_break(DelegationNumber number);
   void on_change(DelegationNumber number);
   void recall_one(DelegationNumber number, TimePoint deadline);
+  bool must_wait(const FileKey& file, std::uint64_t by, Wanted wanted);
   void watch_time();
   TimePoint deadline() const;
   TimePoint deadline_of_lease() const;

@@ -3,6 +3,8 @@
 // but not those that they had lost before without knowing.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "tests/support/callback_client.h"
 
 namespace nfsrdma::test {
@@ -124,6 +126,29 @@ TEST_F(ReclaimedDelegations, NotByWhoLostThemWithTheLease) {
   ASSERT_EQ(harness_.run(other_, Operations4()).status, NFS4_OK);
   harness_.clock.move(std::chrono::seconds(80));
   ASSERT_EQ(open_for_writing(), NFS4_OK);
+  restart();
+  EXPECT_EQ(claim().status, NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(ReclaimedDelegations, NotByWhoLostThemToAChangeOfAttributes) {
+  harness_.clock.move(std::chrono::seconds(80));
+  ASSERT_EQ(harness_.run(other_, Operations4()).status, NFS4_OK);
+  harness_.clock.move(std::chrono::seconds(80));
+  xdr::SETATTR4args mode;
+  std::array<std::byte, 4> value{};
+  store_be32(value.data(), 0600);
+  mode.obj_attributes.attrmask.set(xdr::fattr4_number::FATTR4_MODE);
+  mode.obj_attributes.attr_vals = value;
+  const auto change = Operations4().putfh(file_).add<OP_SETATTR>(mode);
+  // Not before it is written down that the holder has lost it.
+  ASSERT_EQ(harness_.run(other_, change).status, NFS4ERR_DELAY);
+  ASSERT_EQ(harness_.run(other_, change).status, NFS4_OK);
+  {
+    std::lock_guard lock(harness_.state().mutex);
+    EXPECT_EQ(harness_.state().clients.find(holder_.client), nullptr);
+  }
+  while (harness_.state().any_ended())
+    std::this_thread::yield();
   restart();
   EXPECT_EQ(claim().status, NFS4ERR_RECLAIM_BAD);
 }
