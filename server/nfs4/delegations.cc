@@ -217,11 +217,10 @@ void Delegations::watch_time() {
 /// written down before anything is changed. A storage that fails shall not stop REMOVE, which may
 /// be its cure: whoever asks again is let in.
 bool Delegations::must_wait(const FileKey& file, std::uint64_t by, Wanted wanted) {
-  const bool some_had = state_.any_ended();
-  if (recall(file, by, wanted)) return true;
-  if (some_had || !state_.any_ended()) return false;
-  leases_->loop().post([this] { (void)state_.settle(); });
-  return true;
+  if (table_.size() == 0) return false;
+  const bool ended = state_.end_expired(table_.holders(file, by, wanted)) && state_.any_ended();
+  if (ended) leases_->loop().post([this] { (void)state_.settle(); });
+  return recall(file, by, wanted) || ended;
 }
 
 bool Delegations::in_the_way(dev_t device, ino_t inode, std::uint64_t by) {

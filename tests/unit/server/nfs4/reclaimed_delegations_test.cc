@@ -81,6 +81,20 @@ class ReclaimedDelegations : public ::testing::Test {
     std::lock_guard lock(harness_.state().mutex);
     harness_.state().delegations.tick();
   }
+  /// Of the holder, not of the other.
+  void outlive_the_lease() {
+    harness_.clock.move(std::chrono::seconds(80));
+    ASSERT_EQ(harness_.run(other_, Operations4()).status, NFS4_OK);
+    harness_.clock.move(std::chrono::seconds(80));
+  }
+  nfsstat4 change_mode() {
+    xdr::SETATTR4args mode;
+    std::array<std::byte, 4> value{};
+    store_be32(value.data(), 0600);
+    mode.obj_attributes.attrmask.set(xdr::fattr4_number::FATTR4_MODE);
+    mode.obj_attributes.attr_vals = value;
+    return harness_.run(other_, Operations4().putfh(file_).add<OP_SETATTR>(mode)).status;
+  }
 
   Nfs4Harness harness_;
   CallbackClient client_side_{harness_};
@@ -122,27 +136,17 @@ TEST_F(ReclaimedDelegations, WhoKnowsWhatWasRevokedReclaimsTheRest) {
 }
 
 TEST_F(ReclaimedDelegations, NotByWhoLostThemWithTheLease) {
-  harness_.clock.move(std::chrono::seconds(80));
-  ASSERT_EQ(harness_.run(other_, Operations4()).status, NFS4_OK);
-  harness_.clock.move(std::chrono::seconds(80));
+  outlive_the_lease();
   ASSERT_EQ(open_for_writing(), NFS4_OK);
   restart();
   EXPECT_EQ(claim().status, NFS4ERR_RECLAIM_BAD);
 }
 
 TEST_F(ReclaimedDelegations, NotByWhoLostThemToAChangeOfAttributes) {
-  harness_.clock.move(std::chrono::seconds(80));
-  ASSERT_EQ(harness_.run(other_, Operations4()).status, NFS4_OK);
-  harness_.clock.move(std::chrono::seconds(80));
-  xdr::SETATTR4args mode;
-  std::array<std::byte, 4> value{};
-  store_be32(value.data(), 0600);
-  mode.obj_attributes.attrmask.set(xdr::fattr4_number::FATTR4_MODE);
-  mode.obj_attributes.attr_vals = value;
-  const auto change = Operations4().putfh(file_).add<OP_SETATTR>(mode);
+  outlive_the_lease();
   // Not before it is written down that the holder has lost it.
-  ASSERT_EQ(harness_.run(other_, change).status, NFS4ERR_DELAY);
-  ASSERT_EQ(harness_.run(other_, change).status, NFS4_OK);
+  ASSERT_EQ(change_mode(), NFS4ERR_DELAY);
+  ASSERT_EQ(change_mode(), NFS4_OK);
   {
     std::lock_guard lock(harness_.state().mutex);
     EXPECT_EQ(harness_.state().clients.find(holder_.client), nullptr);
@@ -151,6 +155,18 @@ TEST_F(ReclaimedDelegations, NotByWhoLostThemToAChangeOfAttributes) {
     std::this_thread::yield();
   restart();
   EXPECT_EQ(claim().status, NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(ReclaimedDelegations, AChangeWaitsThoughSomebodyElseIsNotWrittenDownEither) {
+  const Session4 third = harness_.connect("third");
+  outlive_the_lease();
+  {
+    std::lock_guard lock(harness_.state().mutex);
+    ASSERT_TRUE(harness_.state().end_expired({third.client}));
+    ASSERT_TRUE(harness_.state().any_ended());
+  }
+  EXPECT_EQ(change_mode(), NFS4ERR_DELAY);
+  EXPECT_EQ(change_mode(), NFS4_OK);
 }
 
 }  // namespace
