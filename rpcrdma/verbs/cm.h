@@ -96,6 +96,7 @@ class VerbsConnectRequest final : public ConnectRequest, private CmUser {
 inline bool port_is_taken(const Error& error) {
   return error.sys == EADDRINUSE || error.sys == EADDRNOTAVAIL;
 }
+inline constexpr int kPortTries = 8;
 
 /// The handler's on_device() is asked anew for each port that it tries.
 class VerbsConnector final : public Connector, private CmUser {

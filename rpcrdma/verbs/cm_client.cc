@@ -13,7 +13,6 @@ constexpr int kResolveTimeoutMs = 3000;
 // siw's accept can miss a first message that comes right behind its reply (lab README: 20 ms
 // avoided it in 80 of 80 connections; wire.md 8.2).
 constexpr std::chrono::milliseconds kSiwSettle{20};
-constexpr int kPortTries = 8;
 
 std::uint8_t reads(std::uint32_t wanted, std::uint32_t limit) {
   return static_cast<std::uint8_t>(std::min({wanted, limit, 255U}));

@@ -16,7 +16,6 @@ namespace nfsrdma::verbs {
 namespace {
 
 constexpr std::chrono::seconds kListenAgain{1};
-constexpr int kPortTries = 8;
 
 void reject_id(CommandThread& commands, rdma_cm_id* id, ByteSpan private_data) {
   commands.run([&] {
