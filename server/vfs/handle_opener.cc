@@ -2,6 +2,7 @@
 // Handles to objects: with the kernel's open_by_handle_at, or by walking down from the root of the
 // file system along the path table. Part of Resolver.
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -21,6 +22,11 @@ struct KernelHandle {
 };
 
 constexpr int kMaxDepth = 512;  // of directories, for handles of scheme kInode
+
+/// open_by_handle_at of an inode number that was freed and is being given to a new file at this
+/// very moment fails with ENOMEM (the kernel's iget_locked finds the inode I_CREATING): the next
+/// try says ESTALE. A client that is told to ask again does so after seconds (NFS3ERR_JUKEBOX).
+constexpr int kTriesWithoutMemory = 16;
 
 int statx_identity(int fd, const char* name, std::uint64_t* inode, std::uint64_t* birth,
                    int* mount_id) {
@@ -77,9 +83,13 @@ int Resolver::open_by_kernel(const MountPoint& mount, const HandleParts& parts, 
   handle.header.handle_type = parts.kernel_type;
   std::memcpy(handle.header.f_handle, parts.body.data(), parts.body_size);
   AsServer privileged;
-  fd->reset(::open_by_handle_at(mount.handle_base.get(), &handle.header,
-                                O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  if (*fd) return 0;
+  for (int i = 0; i < kTriesWithoutMemory; ++i) {
+    fd->reset(::open_by_handle_at(mount.handle_base.get(), &handle.header,
+                                  O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (*fd) return 0;
+    if (errno != ENOMEM) break;
+    ::sched_yield();
+  }
   // What the file system does not know (any more) it calls one or the other.
   return errno == EINVAL || errno == ENOENT ? ESTALE : errno;
 }

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // File handles from outside: forged, stale, after renames and restarts, in both schemes.
+#include <fcntl.h>
+
+#include <atomic>
+#include <map>
+#include <thread>
+
 #include "tests/support/nfs3_harness.h"
 
 namespace nfsrdma::test {
@@ -162,6 +168,29 @@ TEST_P(Handles, ALocallyHeldRemovedFileIsStillServedWithKernelHandles) {
   EXPECT_EQ(nfs.read(file, 0, 1), "x");
   held.close();
   EXPECT_EQ(nfs.read(file, 0, 1), "error 70");
+}
+
+/// The number of a removed file belongs to a new one soon. ext4 calls it ENOMEM to open the old
+/// one's handle while that is under way; the client would come back after seconds.
+TEST_P(Handles, RemovedFilesAreStaleWhileOthersGetTheirNumbers) {
+  std::atomic<bool> enough = false;
+  const std::string churned = nfs.path("churned");
+  std::thread others([&] {
+    while (!enough) {
+      const UniqueFd fd(::open(churned.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+      ::unlink(churned.c_str());
+    }
+  });
+  std::map<nfsstat3, int> answers;
+  for (int i = 0; i < 150; ++i) {
+    const FileHandle file = nfs.create(nfs.root(), "f");
+    EXPECT_EQ(::unlink(nfs.path("f").c_str()), 0);
+    for (int again = 0; again < 20; ++again)
+      ++answers[nfs.getattr(file).status];
+  }
+  enough = true;
+  others.join();
+  EXPECT_EQ(answers, (std::map<nfsstat3, int>{{NFS3ERR_STALE, 3'000}}));
 }
 
 TEST_P(Handles, LocallyMovedFilesKeepTheirHandle) {
