@@ -41,13 +41,15 @@ std::span<const Need> needs_of(const FileEntry& file) {
 
 }  // namespace
 
-std::uint32_t access_granted(const FileEntry& file, std::uint32_t asked, bool read_only) {
-  const std::span<const Need> needs = needs_of(file);
+std::uint32_t access_granted(FileCall& call, const Resolved& object, std::uint32_t asked) {
+  const bool read_only = call.access().read_only;
+  const std::span<const Need> needs = needs_of(*object.file);
   std::uint8_t wanted = 0;
   for (const Need& need : needs) {
     if ((asked & need.bit) != 0 && !(need.changes && read_only)) wanted |= need.rights;
   }
-  const std::uint8_t have = FdCache::rights(file, wanted);
+  const std::uint8_t have =
+      call.server().files.rights(*object.file, call.caller(), object.attributes, wanted);
   std::uint32_t granted = 0;
   for (const Need& need : needs) {
     const bool ok = (have & need.rights) == need.rights && !(need.changes && read_only);

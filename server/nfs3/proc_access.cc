@@ -18,7 +18,7 @@ Outcome access(ServerContext& server, Request& request, xdr::Decoder& decoder,
   if (call.would_block()) return Outcome::kWouldBlock;
   res.resok.obj_attributes = res.resfail.obj_attributes = post_op(object);
   if (res.status == xdr::nfsstat3::NFS3_OK) {
-    res.resok.access = access_granted(*object.file, args.access & kKnown, call.access().read_only);
+    res.resok.access = access_granted(call, object, args.access & kKnown);
   }
   xdr::encode(result, res);
   return Outcome::kReply;

@@ -313,9 +313,9 @@ nfsstat4 access(Compound& compound, const xdr::ACCESS4args& args, xdr::ACCESS4re
   }
   FileCall call(compound.server(), compound.request());
   if (const nfsstat4 status = compound.enter(call, Use::kLook); status != NFS4_OK) return status;
-  const FileEntry& file = *compound.current.object.file;
-  res.resok4.supported = args.access & access_supported(file);
-  res.resok4.access = access_granted(file, args.access, call.access().read_only);
+  const Resolved& object = compound.current.object;
+  res.resok4.supported = args.access & access_supported(*object.file);
+  res.resok4.access = access_granted(call, object, args.access);
   return NFS4_OK;
 }
 

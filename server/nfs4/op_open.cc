@@ -250,16 +250,19 @@ nfsstat4 make_file(Opening& opening, FileCall& call, Resolved& directory, bool* 
 }
 
 /// The kernel's word on what the open is for. Whoever made the file may use it whatever its mode.
-nfsstat4 check_rights(const Opening& opening) {
+nfsstat4 check_rights(const Opening& opening, FileCall& call) {
   if (opening.ours || opening.delegation) return NFS4_OK;
   std::uint8_t wanted = 0;
   if ((opening.share.access & kShareRead) != 0) wanted |= kRightRead;
   if ((opening.share.access & kShareWrite) != 0 || opening.truncate) wanted |= kRightWrite;
-  const FileEntry& file = *opening.file.object.file;
-  const std::uint8_t have = FdCache::rights(file, wanted);
-  if (have == wanted) return NFS4_OK;
+  const Resolved& object = opening.file.object;
+  const auto has = [&](std::uint8_t rights) {
+    return call.server().files.rights(*object.file, call.caller(), object.attributes, rights) ==
+           rights;
+  };
+  if (has(wanted)) return NFS4_OK;
   // Who may execute may read (decisions.md 2): the client has to, to execute it.
-  const bool executes = wanted == kRightRead && FdCache::rights(file, kRightExecute) != 0;
+  const bool executes = wanted == kRightRead && has(kRightExecute);
   return executes ? NFS4_OK : NFS4ERR_ACCESS;
 }
 
@@ -390,7 +393,7 @@ nfsstat4 open_by_name(Opening& opening) {
   }
   if (status != NFS4_OK) return status;
   status = check_type(compound, opening.file);
-  if (status == NFS4_OK) status = check_rights(opening);
+  if (status == NFS4_OK) status = check_rights(opening, call);
   if (status == NFS4_OK) status = enter_state(opening);
   if (status != NFS4_OK) return status;
   if (opening.made) {
@@ -416,7 +419,7 @@ nfsstat4 open_by_handle(Opening& opening) {
   // may have made the file with a mode that would keep out himself.
   const bool reclaims = opening.args.claim.claim == open_claim_type4::CLAIM_PREVIOUS;
   const bool owns = opening.file.object.attributes.st_uid == call.caller().uid;
-  if (status == NFS4_OK && !(reclaims && owns)) status = check_rights(opening);
+  if (status == NFS4_OK && !(reclaims && owns)) status = check_rights(opening, call);
   if (status == NFS4_OK) status = enter_state(opening);
   if (status == NFS4ERR_SHARE_DENIED && reclaims) return NFS4ERR_RECLAIM_CONFLICT;
   return status;

@@ -129,7 +129,10 @@ nfsstat4 listxattrs(Compound& compound, const xdr::LISTXATTRS4args& args,
   FileCall call(compound.server(), compound.request());
   if (const nfsstat4 status = compound.enter(call, Use::kLook); status != NFS4_OK) return status;
   // The kernel lists names to everybody; as in Linux's server it takes the right to read.
-  if (FdCache::rights(*compound.current.object.file, kRightRead) == 0) return NFS4ERR_ACCESS;
+  const Resolved& object = compound.current.object;
+  if (call.server().files.rights(*object.file, call.caller(), object.attributes, kRightRead) == 0) {
+    return NFS4ERR_ACCESS;
+  }
   const std::size_t left = compound.room_left();
   if (left < kResultHead + kListFrame) return NFS4ERR_REP_TOO_BIG;
   const std::size_t limit =

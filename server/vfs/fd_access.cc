@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
 
 #include "rpcrdma/base/timestamp.h"
 #include "server/vfs/fd_cache.h"
@@ -23,6 +24,31 @@ constexpr int kReopenFlags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 int check_access(int path_fd, int mode) {
   if (::syscall(SYS_faccessat2, path_fd, "", mode, AT_EMPTY_PATH | AT_EACCESS) == 0) return 0;
   return errno;
+}
+
+/// Those of `wanted` that the caller has. One question where he has all of them: most files cannot
+/// be executed, so that this is best asked apart.
+std::uint8_t judge_together(int path_fd, int wanted) {
+  if (wanted == 0) return 0;
+  if (check_access(path_fd, wanted) == 0) return static_cast<std::uint8_t>(wanted);
+  std::uint8_t have = 0;
+  for (const Right right : {kRightRead, kRightWrite, kRightExecute}) {
+    if ((wanted & right) == 0 || wanted == right) continue;
+    if (check_access(path_fd, right) == 0) have |= right;
+  }
+  return have;
+}
+
+/// Did they change so recently that the next change may get the same ctime (a tick of the kernel's
+/// clock, 10 ms at most)? What is said of the object as it is now may then be false soon.
+bool just_changed(const struct stat& attributes) {
+  constexpr double kLongerThanATick = 0.1;
+  const auto seconds = [](const timespec& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  };
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return seconds(now) - seconds(attributes.st_ctim) < kLongerThanATick;
 }
 
 /// May `who` do what only the owner may? Without root, everybody is the server's user.
@@ -55,40 +81,42 @@ int reopen(int path_fd, int flags) {
   return ::open(ProcPath(path_fd).c_str(), flags | kReopenFlags);
 }
 
-bool FdCache::granted_locked(const FileEntry& file, const CallerIdentity& who, std::uint8_t rights,
-                             const struct stat& attributes) const {
+/// What is remembered of that caller and still holds; null: nothing.
+const FileEntry::Grant* FdCache::granted_locked(const FileEntry& file, const CallerIdentity& who,
+                                                const struct stat& attributes) const {
   const std::uint64_t now = epoch_.load(std::memory_order_relaxed);
   for (const FileEntry::Grant& grant : file.grants_) {
-    if (grant.tag == who.tag && (grant.rights & rights) == rights &&
-        grant.epoch + kGrantSeconds >= now && grant.mode == attributes.st_mode &&
-        grant.uid == attributes.st_uid && grant.gid == attributes.st_gid &&
-        same_time(grant.ctime, attributes.st_ctim)) {
-      return true;
+    if (grant.tag == who.tag && grant.is_used() && grant.epoch + kGrantSeconds >= now &&
+        grant.mode == attributes.st_mode && grant.uid == attributes.st_uid &&
+        grant.gid == attributes.st_gid && same_time(grant.ctime, attributes.st_ctim)) {
+      return &grant;
     }
   }
-  return false;
+  return nullptr;
 }
 
-void FdCache::grant_locked(FileEntry& file, const CallerIdentity& who, std::uint8_t rights,
-                           const struct stat& attributes) {
+/// Where something is to be remembered of that caller, beside what still holds from this second.
+FileEntry::Grant& FdCache::grant_locked(FileEntry& file, const CallerIdentity& who,
+                                        const struct stat& attributes) const {
   FileEntry::Grant* slot = nullptr;
   for (FileEntry::Grant& grant : file.grants_) {
-    if (grant.tag == who.tag && grant.rights != 0) slot = &grant;
+    if (grant.tag == who.tag && grant.is_used()) slot = &grant;
   }
-  FileEntry::Grant fresh{who.tag,
-                         epoch_.load(std::memory_order_relaxed),
-                         attributes.st_ctim,
-                         attributes.st_mode,
-                         attributes.st_uid,
-                         attributes.st_gid,
-                         rights};
+  FileEntry::Grant fresh;
+  fresh.tag = who.tag;
+  fresh.epoch = epoch_.load(std::memory_order_relaxed);
+  fresh.ctime = attributes.st_ctim;
+  fresh.mode = attributes.st_mode;
+  fresh.uid = attributes.st_uid;
+  fresh.gid = attributes.st_gid;
   if (slot == nullptr) {
     slot = &file.grants_[file.next_grant_++ % FileEntry::kGrants];
   } else if (slot->epoch == fresh.epoch && slot->mode == fresh.mode && slot->uid == fresh.uid &&
              slot->gid == fresh.gid && same_time(slot->ctime, fresh.ctime)) {
-    fresh.rights |= slot->rights;
+    return *slot;
   }
   *slot = fresh;
+  return *slot;
 }
 
 int FdCache::judge(FileEntry& file, const CallerIdentity& who, Right right,
@@ -122,14 +150,15 @@ int FdCache::data_fd(FileEntry& file, const CallerIdentity& who, Right right,
   {
     std::lock_guard lock(file.mutex_);
     *fd = file.data_slot(right);
-    if (*fd >= 0 && granted_locked(file, who, right, attributes)) return 0;
+    const FileEntry::Grant* grant = granted_locked(file, who, attributes);
+    if (*fd >= 0 && grant != nullptr && (grant->rights & right) != 0) return 0;
   }
   UniqueFd opened;
   const int error = *fd >= 0 ? judge(file, who, right, attributes)
                              : open_data(file, who, right, attributes, &opened);
   if (error != 0) return error;
   std::lock_guard lock(file.mutex_);
-  grant_locked(file, who, right, attributes);
+  grant_locked(file, who, attributes).rights |= right;
   if (opened && file.data_slot(right) < 0) {  // else somebody was faster, and ours is closed
     (right == kRightRead ? file.read_fd_ : file.write_fd_) = std::move(opened);
     // Opening for writing can move the file to another layer (overlayfs); a descriptor for reading
@@ -140,14 +169,24 @@ int FdCache::data_fd(FileEntry& file, const CallerIdentity& who, Right right,
   return 0;
 }
 
-std::uint8_t FdCache::rights(const FileEntry& file, std::uint8_t wanted) {
-  // Not from the grants: those contain overrides, which ACCESS must not show.
-  if (wanted == 0 || check_access(file.path_fd(), wanted) == 0) return wanted;
-  std::uint8_t have = 0;
-  for (const Right right : {kRightRead, kRightWrite, kRightExecute}) {
-    if ((wanted & right) == 0 || wanted == right) continue;
-    if (check_access(file.path_fd(), right) == 0) have |= right;
+std::uint8_t FdCache::rights(FileEntry& file, const CallerIdentity& who,
+                             const struct stat& attributes, std::uint8_t wanted) const {
+  if (wanted == 0) return 0;
+  {
+    std::lock_guard lock(file.mutex_);
+    const FileEntry::Grant* grant = granted_locked(file, who, attributes);
+    if (grant != nullptr && (grant->judged & wanted) == wanted) return grant->has & wanted;
   }
+  // Not from Grant::rights: those contain overrides, which ACCESS must not show.
+  const std::uint8_t have = file.is_directory()
+                                ? judge_together(file.path_fd(), wanted)
+                                : judge_together(file.path_fd(), wanted & ~kRightExecute) |
+                                      judge_together(file.path_fd(), wanted & kRightExecute);
+  if (just_changed(attributes)) return have;
+  std::lock_guard lock(file.mutex_);
+  FileEntry::Grant& grant = grant_locked(file, who, attributes);
+  grant.judged |= wanted;
+  grant.has = static_cast<std::uint8_t>((grant.has & ~wanted) | have);
   return have;
 }
 
@@ -188,7 +227,8 @@ int FdCache::take_stream(FileEntry& directory, const CallerIdentity& who,
   if (!directory.is_directory()) return ENOTDIR;
   {
     std::lock_guard lock(directory.mutex_);
-    if (directory.stream_.fd && granted_locked(directory, who, kRightRead, attributes)) {
+    const FileEntry::Grant* grant = granted_locked(directory, who, attributes);
+    if (directory.stream_.fd && grant != nullptr && (grant->rights & kRightRead) != 0) {
       *stream = std::exchange(directory.stream_, {});
       return 0;
     }
@@ -198,7 +238,7 @@ int FdCache::take_stream(FileEntry& directory, const CallerIdentity& who,
   stream->fd.reset(reopen(directory.path_fd(), O_RDONLY | O_DIRECTORY));
   if (!stream->fd) return errno;
   std::lock_guard lock(directory.mutex_);
-  grant_locked(directory, who, kRightRead, attributes);
+  grant_locked(directory, who, attributes).rights |= kRightRead;
   return 0;
 }
 

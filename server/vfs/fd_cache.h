@@ -59,8 +59,9 @@ class FdCache {
   int data_fd(FileEntry& file, const CallerIdentity& who, Right right,
               const struct stat& attributes, int* fd);
   /// The kernel's verdict without opening anything: those of `wanted` that the caller has. No
-  /// overrides. The thread acts as the caller.
-  static std::uint8_t rights(const FileEntry& file, std::uint8_t wanted);
+  /// overrides. The thread acts as `who`; `attributes` are fresh.
+  std::uint8_t rights(FileEntry& file, const CallerIdentity& who, const struct stat& attributes,
+                      std::uint8_t wanted) const;
   /// After a change that this server made: verdicts from before it stay good.
   void note_own_change(FileEntry& file, const struct stat& before, const struct stat& after);
 
@@ -92,10 +93,10 @@ class FdCache {
   static FileEntry* lookup_locked(Stripe& stripe, std::uint64_t hash, const FileHandle& handle);
   void unlink_locked(Stripe& stripe, FileEntry& entry);
   FileEntry* evict_locked(Stripe& stripe);
-  bool granted_locked(const FileEntry& file, const CallerIdentity& who, std::uint8_t rights,
-                      const struct stat& attributes) const;
-  void grant_locked(FileEntry& file, const CallerIdentity& who, std::uint8_t rights,
-                    const struct stat& attributes);
+  const FileEntry::Grant* granted_locked(const FileEntry& file, const CallerIdentity& who,
+                                         const struct stat& attributes) const;
+  FileEntry::Grant& grant_locked(FileEntry& file, const CallerIdentity& who,
+                                 const struct stat& attributes) const;
   int judge(FileEntry& file, const CallerIdentity& who, Right right, const struct stat& attributes);
   int open_data(FileEntry& file, const CallerIdentity& who, Right right,
                 const struct stat& attributes, UniqueFd* fd);

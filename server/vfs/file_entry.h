@@ -51,7 +51,7 @@ class FileEntry : public ListNode<FileEntry> {
   friend class FdCache;
   friend class FilePin;
 
-  /// A caller's rights as the kernel judged them, good while the attributes are the same.
+  /// What the kernel said of a caller, good while the attributes are the same.
   struct Grant {
     std::uint64_t tag = 0;    // CallerIdentity::tag
     std::uint64_t epoch = 0;  // when judged
@@ -59,7 +59,10 @@ class FileEntry : public ListNode<FileEntry> {
     mode_t mode = 0;
     uid_t uid = 0;
     gid_t gid = 0;
-    std::uint8_t rights = 0;
+    std::uint8_t rights = 0;  // may use a data descriptor so; overrides included
+    std::uint8_t judged = 0;  // the kernel was asked for these by themselves, without overrides,
+    std::uint8_t has = 0;     // and the caller has those of them
+    bool is_used() const { return (rights | judged) != 0; }
   };
   static constexpr std::size_t kGrants = 4;
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "tests/support/nfs3_harness.h"
 
@@ -193,6 +194,96 @@ TEST_F(Cache, IdleEntriesWithUnstableDataAreSyncedBeforeTheyAreClosed) {
   for (std::uint64_t i = 0; i < 2 * FdCache::kIdleSeconds; ++i)
     cache.sweep();
   EXPECT_EQ(cache.size(), 0u);
+}
+
+/// What the kernel says of a caller who is not the file's owner.
+class RememberedRights : public CachedFile {
+ protected:
+  void SetUp() override {
+    NFSRDMA_NEEDS_ROOT();
+    CachedFile::SetUp();
+    file = insert(cache, O_PATH);
+    set_mode(0644);
+    for (CallerIdentity* one : {&somebody, &another})
+      one->uid = one->gid = one == &somebody ? 1234 : 1235;
+    somebody.seal();
+    another.seal();
+  }
+  void set_mode(mode_t mode) const { EXPECT_EQ(::chmod((home.path() + "/file").c_str(), mode), 0); }
+  /// As if the last change had been an hour ago.
+  struct stat settled() const {
+    struct stat out {};
+    EXPECT_EQ(::fstat(file->path_fd(), &out), 0);
+    out.st_ctim.tv_sec -= 3600;
+    return out;
+  }
+  /// On a thread of its own: it keeps the caller's identity until it needs another.
+  static void as(const CallerIdentity& who, const std::function<void()>& what) {
+    std::thread([&] {
+      AsCaller acting(who);
+      what();
+    }).join();
+  }
+  std::uint8_t rights(const CallerIdentity& who, const struct stat& at, std::uint8_t wanted) {
+    std::uint8_t out = 0;
+    as(who, [&] { out = cache.rights(*file, who, at, wanted); });
+    return out;
+  }
+  int open_for_reading(const CallerIdentity& who, const struct stat& at) {
+    int error = -1;
+    as(who, [&] {
+      int fd = -1;
+      error = cache.data_fd(*file, who, kRightRead, at, &fd);
+    });
+    return error;
+  }
+  static constexpr std::uint8_t kBoth = kRightRead | kRightWrite;
+  FdCache cache{verifier, 1000};
+  FilePin file;
+  CallerIdentity somebody, another;
+};
+
+TEST_F(RememberedRights, AreAskedForOnceWhileNothingChanges) {
+  const struct stat before = settled();
+  EXPECT_EQ(rights(somebody, before, kBoth), kRightRead);
+  set_mode(0777);
+  EXPECT_EQ(rights(somebody, before, kBoth), kRightRead) << "remembered";
+  EXPECT_EQ(rights(somebody, before, kRightWrite), 0) << "a part of it";
+  EXPECT_EQ(rights(somebody, before, kRightExecute), kRightExecute) << "not asked before";
+  EXPECT_EQ(rights(another, before, kBoth), kBoth) << "of him nothing was known";
+  EXPECT_EQ(rights(somebody, settled(), kBoth), kBoth) << "another mode";
+}
+
+TEST_F(RememberedRights, EndWithAnyChangeOfTheFileAndWithTime) {
+  const struct stat before = settled();
+  EXPECT_EQ(rights(somebody, before, kRightWrite), 0);
+  set_mode(0666);
+  struct stat later = before;  // as when an ACL was set, which need not show in the mode
+  later.st_ctim.tv_nsec ^= 1;
+  EXPECT_EQ(rights(somebody, later, kRightWrite), kRightWrite);
+  set_mode(0644);
+  EXPECT_EQ(rights(somebody, later, kRightWrite), kRightWrite);
+  for (std::uint64_t i = 0; i <= FdCache::kGrantSeconds; ++i)
+    cache.sweep();
+  EXPECT_EQ(rights(somebody, later, kRightWrite), 0);
+}
+
+/// A second change within one tick of the kernel's clock leaves the same ctime.
+TEST_F(RememberedRights, AreNotTakenFromAFileThatHasJustChanged) {
+  struct stat now = settled();
+  ::clock_gettime(CLOCK_REALTIME, &now.st_ctim);
+  EXPECT_EQ(rights(somebody, now, kRightWrite), 0);
+  set_mode(0666);
+  EXPECT_EQ(rights(somebody, now, kRightWrite), kRightWrite);
+}
+
+TEST_F(RememberedRights, DoNotContainWhatAnOwnerMayWhateverTheModeSays) {
+  ASSERT_EQ(::chown((home.path() + "/file").c_str(), somebody.uid, somebody.gid), 0);
+  set_mode(0);
+  const struct stat before = settled();
+  EXPECT_EQ(open_for_reading(somebody, before), 0);
+  EXPECT_EQ(rights(somebody, before, kRightRead), 0);
+  EXPECT_EQ(open_for_reading(somebody, before), 0) << "nor the reverse";
 }
 
 TEST_F(Cache, ManyThreadsAgree) {
