@@ -471,6 +471,10 @@ nfsstat4 Compound::with_expired(nfsstat4 status) {
   return expired ? NFS4ERR_EXPIRED : status;
 }
 
+nfsstat4 Compound::unknown_client(ClientId client) {
+  return state().clients.is_gone(client) ? NFS4ERR_EXPIRED : NFS4ERR_STALE_CLIENTID;
+}
+
 nfsstat4 Compound::settle_first() {
   if (!state().must_settle()) return NFS4_OK;
   if (!may_block()) return retry(Outcome::kWouldBlock);

@@ -112,6 +112,10 @@ class Compound final : public Progress {
   /// In minor version 0: what the operation at hand says when act_for() was asked for a stateid of
   /// a client that is gone, with all its state (RFC 7530 9.6.3.1).
   xdr::nfsstat4 with_expired(xdr::nfsstat4 status);
+  /// In minor version 0, with the state's mutex: what is said of a client ID that means nobody.
+  /// NFS4ERR_EXPIRED for one whose client lost its lease in this life of the server, who has
+  /// nothing to reclaim; else NFS4ERR_STALE_CLIENTID.
+  xdr::nfsstat4 unknown_client(ClientId client);
   OpenStates::Asker asker() const { return {client_id_, minor_version_}; }
   /// Before new state is given: that others have lost theirs is on stable storage, and that the
   /// grace period is over, so that after a restart nobody reclaims what is somebody else's by then

@@ -145,7 +145,7 @@ nfsstat4 check_new_owner(Compound& compound, const xdr::open_to_lock_owner4& fir
     return NFS4_OK;
   }
   const bool known = compound.state().clients.find(first.lock_owner.clientid) != nullptr;
-  return known ? NFS4ERR_BAD_STATEID : NFS4ERR_STALE_CLIENTID;
+  return known ? NFS4ERR_BAD_STATEID : compound.unknown_client(first.lock_owner.clientid);
 }
 void begin_sequence(Compound& compound, const xdr::open_to_lock_owner4& first) {
   if (compound.minor_version() != 0) return;
@@ -232,7 +232,9 @@ nfsstat4 test_clients(Compound& compound, const xdr::LOCKT4args& args, const Wan
   std::lock_guard guard(state.mutex);
   if (compound.minor_version() == 0) {
     Client* client = state.clients.find(args.owner.clientid);
-    if (client == nullptr || client->has_sessions) return NFS4ERR_STALE_CLIENTID;
+    if (client == nullptr || client->has_sessions) {
+      return compound.unknown_client(args.owner.clientid);
+    }
     compound.set_client(client->id);
     state.clients.renew(*client, state.now());
   }

@@ -110,7 +110,8 @@ nfsstat4 check_grace(Opening& opening) {
     if (compound.minor_version() == 0) compound.set_client(opening.args.owner.clientid);
     Client* client = state.clients.find(compound.client_id());
     if (client == nullptr || (compound.minor_version() == 0 && client->has_sessions)) {
-      return compound.minor_version() == 0 ? NFS4ERR_STALE_CLIENTID : NFS4ERR_BADSESSION;
+      return compound.minor_version() == 0 ? compound.unknown_client(opening.args.owner.clientid)
+                                           : NFS4ERR_BADSESSION;
     }
     if (compound.minor_version() == 0) state.clients.renew(*client, state.now());
     const bool reclaims = opening.args.claim.claim == open_claim_type4::CLAIM_PREVIOUS;

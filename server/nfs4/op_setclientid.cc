@@ -67,7 +67,7 @@ nfsstat4 renew(Compound& compound, const xdr::RENEW4args& args, xdr::RENEW4res&)
   ServerState& state = compound.state();
   std::lock_guard lock(state.mutex);
   Client* client = state.clients.find(args.clientid);
-  if (client == nullptr || client->has_sessions) return NFS4ERR_STALE_CLIENTID;
+  if (client == nullptr || client->has_sessions) return compound.unknown_client(args.clientid);
   state.clients.renew(*client, state.now());
   // What it was promised could not be asked for back (RFC 7530 16.28.4): it is to name an address
   // anew.
@@ -110,7 +110,7 @@ nfsstat4 release_lockowner(Compound& compound, const xdr::RELEASE_LOCKOWNER4args
   ServerState& state = compound.state();
   std::lock_guard lock(state.mutex);
   Client* client = state.clients.find(args.lock_owner.clientid);
-  if (client == nullptr) return NFS4ERR_STALE_CLIENTID;
+  if (client == nullptr) return compound.unknown_client(args.lock_owner.clientid);
   compound.set_client(client->id);
   state.clients.renew(*client, state.now());
   const std::string name = text_of(args.lock_owner.owner);

@@ -30,6 +30,12 @@ std::vector<ClientId> ClientTable::ids() const {
   return out;
 }
 
+bool ClientTable::is_gone(ClientId id) const {
+  const auto number = static_cast<std::uint32_t>(id);
+  return id >> 32 == boot_ && number != 0 && number <= last_number_ && !confirmed_.contains(id) &&
+         !unconfirmed_.contains(id);
+}
+
 bool ClientTable::may_own(std::uint64_t number) const {
   const auto its = [number](const auto& one) { return may_be_of(number, one.first); };
   return std::any_of(confirmed_.begin(), confirmed_.end(), its) ||

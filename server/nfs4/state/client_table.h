@@ -114,6 +114,8 @@ class ClientTable {
 
   /// Confirmed; null when there is none.
   Client* find(ClientId id);
+  /// Was that client there since the server started, and is not any more?
+  bool is_gone(ClientId id) const;
   void renew(Client& client, TimePoint now);
   bool expired(const Client& client, TimePoint now) const {
     return client.running == 0 && lease_over(client, now);

@@ -3,6 +3,8 @@
 // before (RFC 7530 9.1.7).
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/support/nfs4_harness.h"
 
 namespace nfsrdma::test {
@@ -172,6 +174,30 @@ TEST_F(OwnerSequences4, StateidsOfAClientThatIsGoneAreExpired) {
   EXPECT_EQ(run(Operations4().putfh(file_).add<OP_READ>({open_, 0, 1})).status, NFS4ERR_EXPIRED);
   EXPECT_EQ(run(write).status, NFS4ERR_EXPIRED);
   EXPECT_EQ(run(Operations4().putfh(file_).add<OP_CLOSE>({3, open_})).status, NFS4ERR_EXPIRED);
+  // Its client ID as well: there is nothing to reclaim, as there would be after a restart.
+  const auto asks = [&](std::uint64_t id) {
+    xdr::LOCKT4args locks;
+    locks.length = 1;
+    locks.owner.clientid = id;
+    xdr::OPEN4args opens;
+    opens.share_access = xdr::OPEN4_SHARE_ACCESS_READ;
+    opens.owner = {id, as_bytes(std::string_view("owner"))};
+    opens.claim.file = "file";
+    const Operations4 operations[] = {
+        Operations4().add<OP_RENEW>({id}),
+        Operations4().add<OP_RELEASE_LOCKOWNER>({{id, as_bytes(std::string_view("locker"))}}),
+        Operations4().putfh(file_).add<OP_LOCKT>(locks),
+        Operations4().putfh(harness_.root()).add<OP_OPEN>(opens),
+    };
+    std::set<nfsstat4> answers;
+    for (const Operations4& one : operations)
+      answers.insert(run(one).status);
+    return answers;
+  };
+  EXPECT_EQ(asks(client_), std::set<nfsstat4>{NFS4ERR_EXPIRED});
+  EXPECT_EQ(asks(client_ + 12345), std::set<nfsstat4>{NFS4ERR_STALE_CLIENTID}) << "never given";
+  EXPECT_EQ(asks(client_ ^ std::uint64_t{1} << 32), std::set<nfsstat4>{NFS4ERR_STALE_CLIENTID})
+      << "given before a restart";
   // Of nobody that there ever was, and of another boot.
   xdr::stateid4 other = open_;
   other.other[0] ^= std::byte{1};
