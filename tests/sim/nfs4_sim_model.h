@@ -267,6 +267,7 @@ class SimModel {
     }
     delegations.clear();
     stateids_.clear();
+    client_ids_.clear();
     ended_.clear();
     grace_end = now + grace;
     new_state_given = false;
@@ -305,6 +306,14 @@ class SimModel {
   /// The server has given it out, in this life.
   void note_stateid(const xdr::stateid4& stateid) { stateids_.insert(stateid.other); }
   bool was_given(const xdr::stateid4& stateid) const { return stateids_.contains(stateid.other); }
+  /// A client of minor version 0 has that ID, in this life.
+  void note_client_id(std::uint64_t id) { client_ids_.insert(id); }
+  /// What is said of it when it is nobody's: of one that is not of this life, that the server was
+  /// restarted; of one of this life that there was such a client, once it was confirmed.
+  bool may_say(xdr::nfsstat4 status, std::uint64_t of_client_id) const {
+    if (status == xdr::nfsstat4::NFS4ERR_STALE_CLIENTID) return true;
+    return status == xdr::nfsstat4::NFS4ERR_EXPIRED && client_ids_.contains(of_client_id);
+  }
   /// It was ended, with all that it had, in this life of the server.
   bool was_ended(std::size_t client) const { return ended_.contains(client); }
   /// None: it is no more.
@@ -370,6 +379,7 @@ class SimModel {
 
   const Duration lease_;
   std::set<Other> stateids_;
+  std::set<std::uint64_t> client_ids_;
   std::set<std::size_t> ended_;
 };
 

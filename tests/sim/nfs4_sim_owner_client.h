@@ -65,8 +65,10 @@ class SimOwnerClient final : public SimFileClient {
       case NFS4ERR_STALE_CLIENTID:
       case NFS4ERR_STALE_STATEID:
         return begin_again();
-      case NFS4ERR_BAD_STATEID:
       case NFS4ERR_EXPIRED:
+        if (request->client_id != 0 && !request->stateid) return begin_again();
+        return doubt(slot, *request);
+      case NFS4ERR_BAD_STATEID:
       case NFS4ERR_OLD_STATEID:
       case NFS4ERR_STALE:
         return doubt(slot, *request);
@@ -176,6 +178,7 @@ class SimOwnerClient final : public SimFileClient {
     world_.model.forget_idle();
     SimTrueClient& its = world_.model.clients[index_];
     const auto res = reply.get<OP_SETCLIENTID>().resok4;
+    world_.model.note_client_id(res.clientid);
     its.offer = {res.clientid, res.setclientid_confirm, incarnation, world_.model.now};
     const bool same_life = its.known && its.confirmed.incarnation == incarnation;
     if (its.unsure) return;

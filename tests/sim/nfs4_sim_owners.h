@@ -30,7 +30,9 @@ class SimOwners {
     }
     SimTrueClient& client = model_.clients[request.client];
     if (request.client_id != 0 && !(client.known && client.id == request.client_id)) {
-      expect(request, reply, NFS4ERR_STALE_CLIENTID);
+      if (!model_.may_say(reply.status, request.client_id)) {
+        expect(request, reply, NFS4ERR_STALE_CLIENTID);
+      }
       return false;
     }
     const auto state = request.stateid ? model_.find_state(*request.stateid) : std::nullopt;
@@ -93,7 +95,7 @@ class SimOwners {
     const SimTrueClient& client = model_.clients[request.client];
     if (!client.known || !client.unsure) return false;
     if (request.client_id != 0) {
-      return request.client_id == client.id && reply.status == NFS4ERR_STALE_CLIENTID;
+      return request.client_id == client.id && model_.may_say(reply.status, request.client_id);
     }
     return request.stateid && model_.find_state(*request.stateid) &&
            (reply.status == NFS4ERR_BAD_STATEID || reply.status == NFS4ERR_EXPIRED);
