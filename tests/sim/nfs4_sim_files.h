@@ -103,17 +103,24 @@ class SimFileClient : public SimClient {
         [this, wanted](const Reply4& reply) { rules_.opened(wanted, reply); },
         [this, owner, share = wanted.share](const Reply4& reply) {
           if (reply.status != NFS4_OK) return;
-          const FileHandle handle = to_handle(reply.get<OP_GETFH>().resok4.object.data);
-          const std::size_t file = world_.model.number_of(handle);
-          KnownOpen& known = opens_[owner][file];
-          known.handle = handle;
-          known.share.add(share);
+          const std::size_t file = note_open(owner, share, reply);
+          const KnownOpen& known = *find_open(owner, file);
           const auto res = reply.get<OP_OPEN>().resok4;
-          take(&known.stateid, res.stateid, "OPEN");
-          opened(owner, file, res.rflags);
-          if (minor_version_ > 0) delegated(file, handle, res, seen_in(reply).change);
+          if (minor_version_ > 0) delegated(file, known.handle, res, seen_in(reply).change);
         });
     return by_client(out, turn);
+  }
+  /// Of which file it was.
+  std::size_t note_open(std::size_t owner, const SimShare& share, const Reply4& reply) {
+    const FileHandle handle = to_handle(reply.get<OP_GETFH>().resok4.object.data);
+    const std::size_t file = world_.model.number_of(handle);
+    KnownOpen& known = opens_[owner][file];
+    known.handle = handle;
+    known.share.add(share);
+    const auto res = reply.get<OP_OPEN>().resok4;
+    take(&known.stateid, res.stateid, "OPEN");
+    opened(owner, file, res.rflags);
+    return file;
   }
   SimRequestPtr close(std::size_t owner, std::size_t file) {
     const KnownOpen open = *find_open(owner, file);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SimHolder: what a client knows of its delegations, and what it does when it is called back: gives
 // one back at once, later, or never. What it writes into a file of which it has a write delegation
-// may stay with it until then, and it tells the size that the file will have.
+// may stay with it until then, and it tells the size that the file will have. So may what its
+// programs open: the server hears of that when the delegation is called back, or sooner.
 #pragma once
 
 #include "tests/sim/nfs4_sim_files.h"
@@ -40,13 +41,26 @@ class SimHolder : public SimFileClient {
     for (auto& [file, known] : delegations_) {
       if (known.revoked) {
         freed_.push_back(known.stateid);
+        note_ended(file, known);
         delegations_.erase(file);
-        return free_stateid(slot);
+        return world_.chance(50) ? free_stateid(slot) : open_by_ended(slot);
       }
       if (known.write && !known.recalled && world_.chance(10)) write_later(known);
+      if (!known.recalled && world_.chance(10)) known.opened.push_back(share_by(known));
       if (!known.recalled && world_.chance(2)) known.recalled = known.answers = true;
+      if (world_.chance(10)) return open_by(slot, slot, file, known, share_by(known));
       if (!known.recalled || !known.answers || known.busy || world_.chance(60)) continue;
+      if (!known.opened.empty()) return tell_of_open(slot, file);
       return known.unwritten.empty() ? give_back(slot, file) : flush(slot, file);
+    }
+    if (!ended_.empty() && world_.chance(4)) return open_by_ended(slot);
+    return world_.chance(1) ? open_by_foreign(slot) : nullptr;
+  }
+  /// Before it has said that it has reclaimed everything. Null: nothing, or not now.
+  SimRequestPtr use_reclaimed() {
+    for (const auto& [file, known] : delegations_) {
+      if (known.former || known.revoked || world_.chance(40)) continue;
+      return open_by(0, world_.below(kSlots), file, known, share_by(known));
     }
     return nullptr;
   }
@@ -60,6 +74,7 @@ class SimHolder : public SimFileClient {
   }
   void forget_delegations() {
     delegations_.clear();
+    ended_.clear();
     freed_.clear();
   }
   /// The server has been restarted. What was not written yet stays, for as long as the delegation
@@ -83,10 +98,13 @@ class SimHolder : public SimFileClient {
   void delegation_reclaimed(std::size_t file, const Reply4& reply) override {
     Known known = delegations_[file];
     delegations_.erase(file);
+    note_ended(file, known);
     if (status_in<OP_OPEN>(reply) != NFS4_OK) return;
     delegated(file, known.handle, reply.get<OP_OPEN>().resok4, seen_in(reply).change);
     const auto found = delegations_.find(file);
-    if (found != delegations_.end()) found->second.unwritten = known.unwritten;
+    if (found == delegations_.end()) return;
+    found->second.unwritten = known.unwritten;
+    found->second.opened = known.opened;
   }
   /// What was under way has no answer to come any more.
   void nothing_is_busy() {
@@ -137,6 +155,12 @@ class SimHolder : public SimFileClient {
     bool busy = false;      // what it does about the recall is under way
     std::uint64_t change = 0;
     std::deque<std::pair<std::size_t, std::string>> unwritten;
+    std::deque<SimShare> opened;  // by its programs, which the server does not know yet
+  };
+  /// One that it had, and what it was of.
+  struct Ended {
+    std::size_t file = 0;
+    Known known;
   };
 
   void write_later(Known& known) {
@@ -168,6 +192,89 @@ class SimHolder : public SimFileClient {
                    }
                  });
   }
+  // --- OPENs by delegation ---
+
+  /// Seldom more than was promised.
+  SimShare share_by(const Known& known) {
+    SimShare out = random_share();
+    if (!known.write && world_.chance(90)) out.access = xdr::OPEN4_SHARE_ACCESS_READ;
+    return out;
+  }
+  /// What its programs have open, the server has to know before the delegation is given back.
+  SimRequestPtr tell_of_open(std::size_t slot, std::size_t file) {
+    Known& known = delegations_[file];
+    known.busy = true;
+    const SimShare share = known.opened.front();
+    known.opened.pop_front();
+    return open_by(slot, slot, file, known, share, true);
+  }
+  SimRequestPtr open_by_ended(std::size_t slot) {
+    const Ended& one = ended_[world_.below(ended_.size())];
+    return open_by(slot, slot, one.file, one.known, share_by(one.known));
+  }
+  /// Another client's. Null: nobody has one.
+  SimRequestPtr open_by_foreign(std::size_t slot) {
+    for (const auto& [other, one] : world_.model.delegations) {
+      if (one.client == index_ || world_.chance(30)) continue;
+      Known known;
+      known.handle = world_.model.files[one.file]->handle;
+      known.stateid.seqid = 1;
+      known.stateid.other = other;
+      known.write = one.write;
+      return open_by(slot, slot, one.file, known, share_by(known));
+    }
+    return nullptr;
+  }
+  /// By the file's handle, or by the name that it has; now and then by another one's.
+  /// `about_recall`: it is what keeps the delegation busy.
+  SimRequestPtr open_by(std::size_t slot, std::size_t owner, std::size_t file, const Known& by,
+                        const SimShare& share, bool about_recall = false) {
+    SimRules::OpenByDelegation wanted{{index_, owner}, share, by.stateid, file, {}};
+    xdr::OPEN4args args = open_args(share);
+    if (world_.chance(50)) {
+      args.share_access = share.access | xdr::OPEN4_SHARE_ACCESS_WANT_NO_PREFERENCE;
+    }
+    const SimTurn turn = next_turn(owner, false, OP_OPEN);
+    args.seqid = turn.seqid;
+    const std::string owner_text = owner_name("open", owner);
+    args.owner.owner = as_bytes(owner_text);
+    const bool by_name = minor_version_ == 0 || world_.chance(50);
+    FileHandle handle = by.handle;
+    if (by_name) {
+      for (const auto& [name, number] : world_.model.names) {
+        if (number == file) wanted.name = name;
+      }
+      if (wanted.name.empty() || world_.chance(5)) wanted.name = random_name();
+      handle = world_.root();
+      args.claim.claim = xdr::open_claim_type4::CLAIM_DELEGATE_CUR;
+      args.claim.delegate_cur_info = {by.stateid, wanted.name};
+    } else {
+      if (world_.chance(5)) {
+        wanted.file = world_.below(world_.model.files.size());
+        handle = world_.model.files[wanted.file]->handle;
+      }
+      args.claim.claim = xdr::open_claim_type4::CLAIM_DELEG_CUR_FH;
+      args.claim.oc_delegate_stateid = by.stateid;
+    }
+    SimRequestPtr out = in_slot(
+        slot, "OPEN by the delegation of " + std::to_string(file) + " " + wanted.name,
+        Operations4().putfh(handle).add<OP_OPEN>(args).add<OP_GETFH>(),
+        [this, wanted](const Reply4& reply) { rules_.opened_by_delegation(wanted, reply); },
+        [this, owner, file, share, about_recall, stateid = by.stateid](const Reply4& reply) {
+          if (Known* its = find(file, stateid)) {
+            if (about_recall) its->busy = false;
+            its->revoked |= reply.status == NFS4ERR_DELEG_REVOKED;
+          }
+          if (reply.status == NFS4_OK) note_open(owner, share, reply);
+        });
+    return by_client(out, turn);
+  }
+  void note_ended(std::size_t file, const Known& known) {
+    constexpr std::size_t kRemembered = 3;
+    ended_.push_back({file, known});
+    if (ended_.size() > kRemembered) ended_.pop_front();
+  }
+
   SimRequestPtr give_back(std::size_t slot, std::size_t file) {
     Known& known = delegations_[file];
     known.busy = known.returned = true;
@@ -180,6 +287,7 @@ class SimHolder : public SimFileClient {
         },
         [this, file, stateid = known.stateid](const Reply4& reply) {
           if (find(file, stateid) == nullptr) return;
+          note_ended(file, delegations_[file]);
           delegations_.erase(file);
           if (reply.status != NFS4_OK) freed_.push_back(stateid);
         });
@@ -202,6 +310,7 @@ class SimHolder : public SimFileClient {
 
   std::map<std::size_t, Known> delegations_;  // by file
   std::deque<xdr::stateid4> freed_;           // to be freed
+  std::deque<Ended> ended_;                   // the last few that it has no more
 };
 
 }  // namespace nfsrdma::test

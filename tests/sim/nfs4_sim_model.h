@@ -188,6 +188,25 @@ class SimModel {
   std::map<Other, SimDelegation> delegations;
   std::size_t delegations_given = 0;  // in the whole run
   std::size_t delegations_reclaimed = 0;
+  /// OPENs by delegation: how they ended.
+  struct ByDelegation {
+    std::size_t done = 0;
+    std::size_t recalled = 0, in_grace = 0, by_name = 0;  // of those that were done
+    std::size_t revoked = 0, foreign = 0, ended = 0, other_file = 0, only_read = 0, denied = 0;
+
+    void add(const ByDelegation& other) {
+      done += other.done;
+      recalled += other.recalled;
+      in_grace += other.in_grace;
+      by_name += other.by_name;
+      revoked += other.revoked;
+      foreign += other.foreign;
+      ended += other.ended;
+      other_file += other.other_file;
+      only_read += other.only_read;
+      denied += other.denied;
+    }
+  } by_delegation;
   TimePoint now;
   TimePoint grace_end;
   /// An open or a lock that was not reclaimed, in this life of the server.

@@ -86,6 +86,61 @@ class SimRules {
     recorded(owner.client);
     reclaimed_delegation(owner.client, number, reply);
   }
+  /// CLAIM_DELEGATE_CUR and CLAIM_DELEG_CUR_FH: what the client was promised, it may have at once
+  /// (RFC 8881 10.4, 18.16.3), also where who has no delegation waits for the end of a grace
+  /// period.
+  struct OpenByDelegation {
+    SimOwner owner;
+    SimShare share;
+    xdr::stateid4 delegation{};
+    std::size_t file = 0;
+    std::string name;  // in place of `file`'s handle
+  };
+  void opened_by_delegation(const OpenByDelegation& wanted, const Reply4& reply) {
+    const auto answered = status_in<OP_OPEN>(reply);
+    if (!answered) {
+      // Its handle is of a file without a name that nobody holds any more.
+      const bool gone = !model_.files[wanted.file]->linked && !model_.is_held(wanted.file);
+      return expect(reply.status, gone ? NFS4ERR_STALE : NFS4_OK, "PUTFH");
+    }
+    const nfsstat4 status = *answered;
+    std::size_t number = wanted.file;
+    if (!wanted.name.empty()) {
+      const auto found = model_.names.find(wanted.name);
+      if (found == model_.names.end()) return expect(status, NFS4ERR_NOENT, "OPEN");
+      number = found->second;
+    }
+    if (!may_open_by(wanted, number, status)) return;
+    SimFile& file = *model_.files[number];
+    const bool disturbs = (wanted.share.access & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0 ||
+                          (wanted.share.deny & xdr::OPEN4_SHARE_DENY_READ) != 0;
+    if (!promises.settle(wanted.owner.client, number, disturbs, status, "OPEN")) return;
+    const auto against = file.against(wanted.share);
+    const SimDelegation& by = model_.delegations.at(wanted.delegation.other);
+    // Who reads without denying that to others, and who has a write delegation, meets only himself.
+    if ((by.write || !disturbs) && std::ranges::any_of(against, [&](std::size_t client) {
+          return client != wanted.owner.client && !model_.clients[client].unsure;
+        })) {
+      world_.fail("an open stands against a delegation");
+    }
+    if (!settle_conflict(against, status, NFS4ERR_SHARE_DENIED, "OPEN")) {
+      ++model_.by_delegation.denied;
+      return;
+    }
+    expect(status, NFS4_OK, "OPEN");
+    if (status != NFS4_OK) return;
+    const FileHandle handle = to_handle(reply.get<OP_GETFH>().resok4.object.data);
+    if (!std::ranges::equal(file.handle.bytes(), handle.bytes())) {
+      world_.fail("OPEN found another file");
+    }
+    SimOpen& open = file.opens[wanted.owner];
+    open.share.add(wanted.share);
+    open.asked.insert(wanted.share);
+    now_known_by(&open.stateid, reply.get<OP_OPEN>().resok4.stateid, "OPEN");
+    note_opened_by(wanted, by);
+    recorded(wanted.owner.client);
+    given(wanted.owner.client, number, reply);  // nothing, since it has one
+  }
   /// OPEN_CONFIRM.
   void confirmed(const SimOwner& owner, std::size_t number, const Reply4& reply) {
     expect(reply.status, NFS4_OK, "OPEN_CONFIRM");
@@ -244,6 +299,43 @@ class SimRules {
   }
 
  private:
+  /// False: not by that delegation, rightly.
+  bool may_open_by(const OpenByDelegation& wanted, std::size_t number, nfsstat4 status) {
+    SimModel::ByDelegation& seen = model_.by_delegation;
+    const auto found = model_.delegations.find(wanted.delegation.other);
+    const bool ended = found == model_.delegations.end();
+    if (ended || found->second.client != wanted.owner.client) {
+      ++(ended ? seen.ended : seen.foreign);
+      expect(status, NFS4ERR_BAD_STATEID, "OPEN");
+      return false;
+    }
+    const SimDelegation& by = found->second;
+    const bool other = by.file != number;
+    // What is asked of it is looked at once it is known to be good.
+    const bool misused = other && status == NFS4ERR_BAD_STATEID;
+    if (!promises.used(wanted.delegation, misused ? NFS4_OK : status, "OPEN")) {
+      ++seen.revoked;
+      return false;
+    }
+    if (other) {
+      ++seen.other_file;
+      expect(status, NFS4ERR_BAD_STATEID, "OPEN");
+      return false;
+    }
+    if (!by.write && (wanted.share.access & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0) {
+      ++seen.only_read;
+      expect(status, NFS4ERR_OPENMODE, "OPEN");
+      return false;
+    }
+    return true;
+  }
+  void note_opened_by(const OpenByDelegation& wanted, const SimDelegation& by) {
+    SimModel::ByDelegation& seen = model_.by_delegation;
+    ++seen.done;
+    seen.recalled += by.certain_since.has_value();
+    seen.in_grace += model_.is_grace() || !model_.clients[wanted.owner.client].completed;
+    seen.by_name += !wanted.name.empty();
+  }
   /// It is promised again what it was promised before, unless that was revoked.
   void reclaimed_delegation(std::size_t client, std::size_t number, const Reply4& reply) {
     using enum xdr::open_delegation_type4;

@@ -20,6 +20,7 @@ class SimSessionClient final : public SimHolder {
         return create_session();
       case Phase::kReclaiming:
         if (SimRequestPtr claim = next_claim()) return claim;
+        if (SimRequestPtr use = use_reclaimed()) return use;
         return reclaim_complete();
       case Phase::kActive:
         if (unbound_ && slot == 0 && world_.chance(60)) return bind();

@@ -42,11 +42,18 @@ TEST(Nfs4Sim, Seeds) {
     all.given += seen.given;
     all.reclaimed += seen.reclaimed;
     all.asked += seen.asked;
+    all.by_delegation.add(seen.by_delegation);
   }
   std::cout << all.ran << " requests, " << all.retried << " retries, " << all.late
             << " late duplicates, " << all.restarts << " restarts, " << all.evicted
             << " clients ended, " << all.given << " delegations, " << all.reclaimed
             << " of them reclaimed, " << all.asked << " holders asked for attributes\n";
+  const SimModel::ByDelegation& by = all.by_delegation;
+  std::cout << by.done << " OPENs by delegation, " << by.by_name << " of them by name, "
+            << by.recalled << " when it was called back, " << by.in_grace
+            << " where others wait; refused: " << by.denied << " for a share, " << by.only_read
+            << " for writing, " << by.revoked << " revoked, " << by.ended << " ended, "
+            << by.foreign << " another client's, " << by.other_file << " another file's\n";
 }
 
 }  // namespace

@@ -59,11 +59,13 @@ class Nfs4Simulation final : public SimWorld {
   struct Seen {
     std::size_t ran = 0, retried = 0, late = 0, restarts = 0, evicted = 0, given = 0, asked = 0;
     std::size_t reclaimed = 0;  // delegations
+    SimModel::ByDelegation by_delegation;
   };
   Seen seen() const {
     Seen out = seen_;
     out.given = model.delegations_given;
     out.reclaimed = model.delegations_reclaimed;
+    out.by_delegation = model.by_delegation;
     return out;
   }
 
