@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/sim/nfs4_sim_client.h"
+#include "tests/sim/nfs4_sim_line.h"
 #include "tests/support/callback_client.h"
 
 namespace nfsrdma::test {
@@ -34,6 +35,16 @@ class SimCallbacks {
       if (!answers || world_.chance(30)) continue;
       const nfsstat4 status = client.recall(recall.args.stateid);
       complete(connection, *call, CallbackClient::reply_to(*call, status));
+    }
+  }
+  /// The same for one of minor version 0.
+  void pump(SimLine& line, SimClient& client, bool answers) {
+    const std::vector<SimLine::Call> calls = line.calls();
+    for (const SimLine::Call& call : calls) {
+      promises_.recalled(call.stateid, looked_);
+      if (!answers || world_.chance(30)) continue;
+      ++world_.model.old.recalled;
+      line.answer(call, client.recall(call.stateid));
     }
   }
   /// All have been looked at: what comes from now on was sent from now on.

@@ -74,6 +74,10 @@ class SimFileClient : public SimClient {
 
   SimRequestPtr open(std::size_t owner) {
     SimRules::OpenWanted wanted{{index_, owner}, random_share(), random_name(), false, false};
+    // What alone brings one of minor version 0 a delegation.
+    if (minor_version_ == 0 && world_.chance(50)) {
+      wanted.share = {xdr::OPEN4_SHARE_ACCESS_READ, xdr::OPEN4_SHARE_DENY_NONE};
+    }
     wanted.create = world_.chance(60);
     wanted.guarded = wanted.create && world_.chance(30);
     std::array<std::byte, 4> mode{};
@@ -106,7 +110,7 @@ class SimFileClient : public SimClient {
           const std::size_t file = note_open(owner, share, reply);
           const KnownOpen& known = *find_open(owner, file);
           const auto res = reply.get<OP_OPEN>().resok4;
-          if (minor_version_ > 0) delegated(file, known.handle, res, seen_in(reply).change);
+          delegated(file, known.handle, res, minor_version_ > 0 ? seen_in(reply).change : 0);
         });
     return by_client(out, turn);
   }
@@ -250,6 +254,7 @@ class SimFileClient : public SimClient {
           if (reply.status == NFS4ERR_DELEG_REVOKED) delegation_revoked(file);
           then(reply);
         });
+    out->by_delegation = by.delegation;
     return by_state(out, file, by.stateid);
   }
   /// A file without a name that nothing but a delegation held, which was revoked.
@@ -283,6 +288,7 @@ class SimFileClient : public SimClient {
           if (reply.status == NFS4ERR_DELEG_REVOKED) delegation_revoked(file);
         },
         false);
+    out->by_delegation = by.delegation;
     return by_state(out, file, by.stateid);
   }
   /// Of any file that there is. Null: there is none.

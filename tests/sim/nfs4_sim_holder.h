@@ -40,10 +40,10 @@ class SimHolder : public SimFileClient {
     if (!freed_.empty() && world_.chance(30)) return free_stateid(slot);
     for (auto& [file, known] : delegations_) {
       if (known.revoked) {
-        freed_.push_back(known.stateid);
+        free_later(known.stateid);
         note_ended(file, known);
         delegations_.erase(file);
-        return world_.chance(50) ? free_stateid(slot) : open_by_ended(slot);
+        return world_.chance(50) && !freed_.empty() ? free_stateid(slot) : open_by_ended(slot);
       }
       if (known.write && !known.recalled && world_.chance(10)) write_later(known);
       if (!known.recalled && world_.chance(10)) known.opened.push_back(share_by(known));
@@ -60,7 +60,9 @@ class SimHolder : public SimFileClient {
   SimRequestPtr use_reclaimed() {
     for (const auto& [file, known] : delegations_) {
       if (known.former || known.revoked || world_.chance(40)) continue;
-      return open_by(0, world_.below(kSlots), file, known, share_by(known));
+      // An owner of minor version 0 may have to be confirmed first.
+      const std::size_t owner = minor_version_ == 0 ? 0 : world_.below(kSlots);
+      return open_by(0, owner, file, known, share_by(known));
     }
     return nullptr;
   }
@@ -87,6 +89,16 @@ class SimHolder : public SimFileClient {
       known.former = true;
     nothing_is_busy();
     freed_.clear();
+    // By what is from another life of the server, a client of minor version 0 knows a restart.
+    if (minor_version_ == 0) ended_.clear();
+  }
+  /// What was not reclaimed.
+  void give_up_former() {
+    std::erase_if(delegations_, [](const auto& one) { return one.second.former; });
+  }
+  /// It is good for nothing any more.
+  void lost(std::size_t file, const xdr::stateid4& stateid) {
+    if (Known* its = find(file, stateid)) its->revoked = true;
   }
   std::map<std::size_t, FormerDelegation> former_delegations() override {
     std::map<std::size_t, FormerDelegation> out;
@@ -98,9 +110,10 @@ class SimHolder : public SimFileClient {
   void delegation_reclaimed(std::size_t file, const Reply4& reply) override {
     Known known = delegations_[file];
     delegations_.erase(file);
-    note_ended(file, known);
+    if (minor_version_ > 0) note_ended(file, known);
     if (status_in<OP_OPEN>(reply) != NFS4_OK) return;
-    delegated(file, known.handle, reply.get<OP_OPEN>().resok4, seen_in(reply).change);
+    const std::uint64_t change = minor_version_ > 0 ? seen_in(reply).change : 0;
+    delegated(file, known.handle, reply.get<OP_OPEN>().resok4, change);
     const auto found = delegations_.find(file);
     if (found == delegations_.end()) return;
     found->second.unwritten = known.unwritten;
@@ -132,7 +145,7 @@ class SimHolder : public SimFileClient {
     const auto type = res.delegation.delegation_type;
     if (type != OPEN_DELEGATE_READ && type != OPEN_DELEGATE_WRITE) return;
     // The one from before must have been revoked.
-    if (delegations_.contains(file)) freed_.push_back(delegations_[file].stateid);
+    if (delegations_.contains(file)) free_later(delegations_[file].stateid);
     Known& known = delegations_[file] = Known();
     known.handle = handle;
     known.write = type == OPEN_DELEGATE_WRITE;
@@ -263,7 +276,8 @@ class SimHolder : public SimFileClient {
         [this, owner, file, share, about_recall, stateid = by.stateid](const Reply4& reply) {
           if (Known* its = find(file, stateid)) {
             if (about_recall) its->busy = false;
-            its->revoked |= reply.status == NFS4ERR_DELEG_REVOKED;
+            its->revoked |= reply.status == NFS4ERR_DELEG_REVOKED ||
+                            (minor_version_ == 0 && reply.status == NFS4ERR_BAD_STATEID);
           }
           if (reply.status == NFS4_OK) note_open(owner, share, reply);
         });
@@ -289,9 +303,14 @@ class SimHolder : public SimFileClient {
           if (find(file, stateid) == nullptr) return;
           note_ended(file, delegations_[file]);
           delegations_.erase(file);
-          if (reply.status != NFS4_OK) freed_.push_back(stateid);
+          if (reply.status != NFS4_OK) free_later(stateid);
         });
+    out->by_delegation = true;
     return by_state(out, file, known.stateid);
+  }
+  /// Minor version 0 has nothing to do it with.
+  void free_later(const xdr::stateid4& stateid) {
+    if (minor_version_ > 0) freed_.push_back(stateid);
   }
   SimRequestPtr free_stateid(std::size_t slot) {
     const xdr::stateid4 stateid = freed_.front();

@@ -207,6 +207,20 @@ class SimModel {
       denied += other.denied;
     }
   } by_delegation;
+  /// Delegations of clients of minor version 0.
+  struct Old {
+    std::size_t given = 0, recalled = 0, returned = 0, lost = 0, reclaimed = 0;
+    std::size_t reclaimed_after_loss = 0;  // nothing tells the server that the client knows of it
+
+    void add(const Old& other) {
+      given += other.given;
+      recalled += other.recalled;
+      returned += other.returned;
+      lost += other.lost;
+      reclaimed += other.reclaimed;
+      reclaimed_after_loss += other.reclaimed_after_loss;
+    }
+  } old;
   TimePoint now;
   TimePoint grace_end;
   /// An open or a lock that was not reclaimed, in this life of the server.
@@ -256,6 +270,8 @@ class SimModel {
     clients[client].never_completes = before.never_completes;
     clients[client].offer = before.offer;
   }
+  /// Of minor version 0.
+  bool is_old(std::size_t client) const { return clients[client].never_completes; }
   /// Somebody needed what they had, whose leases are over.
   void end(const std::set<std::size_t>& some) {
     for (std::size_t client : some)

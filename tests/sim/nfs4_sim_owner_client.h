@@ -4,17 +4,20 @@
 // takes STALE_CLIENTID or STALE_STATEID for a restart, waits for what is under way, makes itself
 // known again and reclaims. Nothing tells a server of this minor version that all has been
 // reclaimed: what it has not got back when there is another restart it gives up, since there may
-// have been time to give it to others in between (RFC 7530 9.6.3.4).
+// have been time to give it to others in between (RFC 7530 9.6.3.4). It is called where its
+// SimLine is, and names that anew when it hears that it could not be called.
 #pragma once
 
-#include "tests/sim/nfs4_sim_files.h"
+#include "tests/sim/nfs4_sim_holder.h"
+#include "tests/sim/nfs4_sim_line.h"
 #include "tests/sim/nfs4_sim_owners.h"
 
 namespace nfsrdma::test {
 
-class SimOwnerClient final : public SimFileClient {
+class SimOwnerClient final : public SimHolder {
  public:
-  SimOwnerClient(SimWorld& world, std::size_t index) : SimFileClient(world, index, 0) {
+  SimOwnerClient(SimWorld& world, std::size_t index, const SimLine& line)
+      : SimHolder(world, index, 0), line_(line) {
     world.model.clients[index].never_completes = true;
     start_sequences();
   }
@@ -31,13 +34,17 @@ class SimOwnerClient final : public SimFileClient {
       case Phase::kInDoubt:
         return renew();
       case Phase::kReclaiming:
+        if (unconfirmed_[0]) return open_confirm(0);
         if (SimRequestPtr claim = next_claim()) return claim;
+        if (SimRequestPtr use = use_reclaimed()) return use;
         phase_ = Phase::kActive;
         break;
       case Phase::kActive:
         break;
     }
     if (unconfirmed_[slot]) return open_confirm(slot);
+    if (unheard_ && slot == 0 && nothing_pending()) return set_client_id_again();
+    if (SimRequestPtr urgent = tend_delegations(slot)) return urgent;
     return random_request(slot);
   }
   SimRequestPtr next_farewell() override {
@@ -46,7 +53,7 @@ class SimOwnerClient final : public SimFileClient {
       if (unconfirmed_[owner]) return open_confirm(owner);
       if (!opens_[owner].empty()) return close(owner, opens_[owner].begin()->first);
     }
-    return nullptr;
+    return give_back_all(0);
   }
 
   void hear(std::size_t slot, const Reply4& reply, std::vector<SimRequestPtr>&) override {
@@ -81,6 +88,8 @@ class SimOwnerClient final : public SimFileClient {
   void reboot(std::vector<SimRequestPtr>& lost) override {
     give_up_pending(lost);
     forget();
+    forget_delegations();
+    unheard_ = false;
     start_sequences();
     unconfirmed_ = {};
     phase_ = Phase::kUnknown;
@@ -138,6 +147,9 @@ class SimOwnerClient final : public SimFileClient {
     }
     claims_.clear();
     drop_unconfirmed();
+    const bool was_known = phase_ != Phase::kUnknown && phase_ != Phase::kIdentified;
+    if (was_known) give_up_former();
+    keep_for_reclaim();
     phase_ = Phase::kUnknown;
   }
   /// What was not confirmed was not held: an old request may have ended it.
@@ -149,7 +161,11 @@ class SimOwnerClient final : public SimFileClient {
   }
   /// What it went by is no more. Is it that alone?
   void doubt(std::size_t slot, const SimRequest& request) {
-    if (request.file && request.stateid) opens_[slot].erase(*request.file);
+    if (request.by_delegation) {
+      lost(*request.file, *request.stateid);
+    } else if (request.file && request.stateid) {
+      opens_[slot].erase(*request.file);
+    }
     unconfirmed_[slot].reset();
     if (phase_ == Phase::kActive) phase_ = Phase::kInDoubt;
   }
@@ -161,6 +177,10 @@ class SimOwnerClient final : public SimFileClient {
     xdr::SETCLIENTID4args args;
     args.client.id = as_bytes(name);
     args.client.verifier[0] = static_cast<std::byte>(incarnation_);
+    const std::string where = world_.chance(10) ? line_.dead_address() : line_.address();
+    args.callback = {SimLine::kProgram, {"tcp", where}};
+    args.callback_ident = SimLine::kIdent;
+    unheard_ = false;
     SimRequestPtr out = request(
         "SETCLIENTID",
         [this, incarnation = incarnation_](const Reply4& reply) { offered(incarnation, reply); },
@@ -199,6 +219,8 @@ class SimOwnerClient final : public SimFileClient {
           if (is_new) {
             drop_unconfirmed();
             plan_claims();
+          } else {
+            give_up_former();
           }
           phase_ = is_new ? Phase::kReclaiming : Phase::kActive;
         });
@@ -233,9 +255,17 @@ class SimOwnerClient final : public SimFileClient {
   SimRequestPtr renew() {
     return by_client(in_slot(
         0, "RENEW", Operations4().add<OP_RENEW>({id_}),
-        [this](const Reply4& reply) { rules_.expect(reply.status, NFS4_OK, "RENEW"); },
         [this](const Reply4& reply) {
-          if (reply.status == NFS4_OK && phase_ == Phase::kInDoubt) phase_ = Phase::kActive;
+          const bool unheard = reply.status == NFS4ERR_CB_PATH_DOWN;
+          if (unheard && rules_.promises.has_any(index_)) return;
+          rules_.expect(reply.status, NFS4_OK, "RENEW");
+        },
+        [this](const Reply4& reply) {
+          const bool unheard = reply.status == NFS4ERR_CB_PATH_DOWN;
+          unheard_ |= unheard;
+          if ((reply.status == NFS4_OK || unheard) && phase_ == Phase::kInDoubt) {
+            phase_ = Phase::kActive;
+          }
         },
         false));
   }
@@ -299,7 +329,9 @@ class SimOwnerClient final : public SimFileClient {
     return by_state(out, file, open.stateid, turn);
   }
 
+  const SimLine& line_;
   Phase phase_ = Phase::kUnknown;
+  bool unheard_ = false;  // it was told that it could not be called
   xdr::SETCLIENTID4resok offered_;
   std::array<std::uint32_t, kSlots> open_sequences_{};
   std::array<std::uint32_t, 2 * kSlots> lock_sequences_{};

@@ -38,7 +38,7 @@ class SimOwners {
     const auto state = request.stateid ? model_.find_state(*request.stateid) : std::nullopt;
     Sequence* sequence = request.turn ? sequence_of(request, state) : nullptr;
     if (sequence != nullptr && !is_new(request, *sequence, reply)) return false;
-    if (request.client_id != 0 || state) {
+    if (request.client_id != 0 || state || was_by_delegation(request, reply)) {
       client.renewed = model_.now;
       client.unsure &= !client.completed;
     }
@@ -97,8 +97,19 @@ class SimOwners {
     if (request.client_id != 0) {
       return request.client_id == client.id && model_.may_say(reply.status, request.client_id);
     }
+    if (request.by_delegation) {
+      const auto one = model_.delegations.find(request.stateid->other);
+      return one != model_.delegations.end() &&
+             (reply.status == NFS4ERR_EXPIRED ||
+              (reply.status == NFS4ERR_BAD_STATEID && !model_.may_be_gone(one->second)));
+    }
     return request.stateid && model_.find_state(*request.stateid) &&
            (reply.status == NFS4ERR_BAD_STATEID || reply.status == NFS4ERR_EXPIRED);
+  }
+  /// By one that is still known: that says whose the request is.
+  bool was_by_delegation(const SimRequest& request, const Reply4& reply) const {
+    return request.by_delegation && model_.delegations.contains(request.stateid->other) &&
+           reply.status != NFS4ERR_BAD_STATEID;
   }
   /// A file without a name lives as long as anybody has it open.
   void judge_stale(const SimRequest& request, const Reply4& reply) {
@@ -108,6 +119,10 @@ class SimOwners {
   }
   nfsstat4 stateid_error(const SimRequest& request, const std::optional<SimState>& state) const {
     if (!request.stateid) return NFS4_OK;
+    // Whether it is good, SimPromises says.
+    if (request.by_delegation && model_.delegations.contains(request.stateid->other)) {
+      return NFS4_OK;
+    }
     if (!state) {
       return model_.was_given(*request.stateid) ? NFS4ERR_BAD_STATEID : NFS4ERR_STALE_STATEID;
     }

@@ -16,6 +16,8 @@ class SimPromises {
  public:
   /// The server takes an answer to CB_GETATTR that came too late for so long.
   static constexpr Duration kLateAnswer = std::chrono::milliseconds(500);
+  /// Who is not known: what stands in the way of everybody stands in the way of that one.
+  static constexpr std::size_t kNobody = SIZE_MAX;
 
   explicit SimPromises(SimWorld& world) : world_(world), model_(world.model) {}
 
@@ -111,6 +113,7 @@ class SimPromises {
     }
     model_.note_stateid(stateid);
     ++model_.delegations_given;
+    model_.old.given += model_.is_old(client);
     SimDelegation& made = model_.delegations[stateid.other];
     made.client = client;
     made.file = number;
@@ -125,7 +128,8 @@ class SimPromises {
     if (!found->second.certain_since) found->second.certain_since = model_.now;
   }
 
-  /// The holder used it, gave it back or asked for it, and was answered so. True: it is good.
+  /// The holder used it, gave it back or asked for it, and was answered so. True: it is good. Minor
+  /// version 0 has no FREE_STATEID: what was revoked is not known any more.
   bool used(const xdr::stateid4& stateid, nfsstat4 status, const char* what) {
     const auto found = model_.delegations.find(stateid.other);
     if (found == model_.delegations.end()) {
@@ -133,10 +137,13 @@ class SimPromises {
       return false;
     }
     SimDelegation& one = found->second;
-    if (status == NFS4ERR_DELEG_REVOKED && model_.may_be_gone(one)) one.revoked = true;
+    const bool old = model_.is_old(one.client);
+    const nfsstat4 gone = old ? NFS4ERR_BAD_STATEID : NFS4ERR_DELEG_REVOKED;
+    if (status == gone && model_.may_be_gone(one)) one.revoked = true;
     if (one.revoked || model_.must_be_gone(one)) {
+      model_.old.lost += old;
       one.revoked = true;
-      expect(status, NFS4ERR_DELEG_REVOKED, what);
+      expect(status, gone, what);
       return false;
     }
     if (status == NFS4ERR_BAD_STATEID || status == NFS4ERR_DELEG_REVOKED) {
@@ -148,6 +155,7 @@ class SimPromises {
   void returned(const xdr::stateid4& stateid, nfsstat4 status) {
     if (!used(stateid, status, "DELEGRETURN")) return;
     expect(status, NFS4_OK, "DELEGRETURN");
+    model_.old.returned += model_.is_old(model_.delegations.at(stateid.other).client);
     model_.delegations.erase(stateid.other);
   }
   /// FREE_STATEID.
@@ -158,6 +166,13 @@ class SimPromises {
     if (status == NFS4_OK && model_.may_be_gone(found->second)) found->second.revoked = true;
     expect(status, found->second.revoked ? NFS4_OK : NFS4ERR_LOCKS_HELD, "FREE_STATEID");
     if (found->second.revoked) model_.delegations.erase(found);
+  }
+
+  /// It has one that nobody has revoked for certain.
+  bool has_any(std::size_t client) const {
+    return std::ranges::any_of(model_.delegations, [&](const auto& one) {
+      return one.second.client == client && !model_.must_be_gone(one.second);
+    });
   }
 
   /// GETATTR of size and change attribute (RFC 8881 10.4.3): of a file with a write delegation they

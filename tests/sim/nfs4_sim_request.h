@@ -41,6 +41,7 @@ struct SimRequest {
   std::optional<xdr::stateid4> stateid;
   std::uint64_t client_id = 0;
   std::optional<SimTurn> turn;
+  bool by_delegation = false;  // `stateid`
   bool reclaims = false;
   bool looks = false;  // at the attributes of `file`, so that a holder may be asked
   bool binds = false;  // BIND_CONN_TO_SESSION

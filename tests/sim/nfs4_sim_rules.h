@@ -311,6 +311,12 @@ class SimRules {
     }
     const SimDelegation& by = found->second;
     const bool other = by.file != number;
+    // To minor version 0 the same is said of one that is gone.
+    if (other && model_.is_old(wanted.owner.client)) {
+      ++seen.other_file;
+      expect(status, NFS4ERR_BAD_STATEID, "OPEN");
+      return false;
+    }
     // What is asked of it is looked at once it is known to be good.
     const bool misused = other && status == NFS4ERR_BAD_STATEID;
     if (!promises.used(wanted.delegation, misused ? NFS4_OK : status, "OPEN")) {
@@ -346,7 +352,10 @@ class SimRules {
     if (claim == claims.end() || claim->second.write != (type == OPEN_DELEGATE_WRITE)) {
       return world_.fail("a delegation was reclaimed by whom it did not belong to");
     }
-    if (claim->second.revoked) return world_.fail("a revoked delegation was reclaimed");
+    const bool old = model_.is_old(client);
+    if (claim->second.revoked && !old) return world_.fail("a revoked delegation was reclaimed");
+    model_.old.reclaimed += old;
+    model_.old.reclaimed_after_loss += claim->second.revoked;
     claims.erase(claim);
     ++model_.delegations_reclaimed;
     given(client, number, reply);
@@ -365,10 +374,14 @@ class SimRules {
         return;
     }
   }
+  /// In minor version 0 REMOVE and RENAME do not say whose they are.
+  std::size_t by_name(std::size_t client) const {
+    return model_.is_old(client) ? SimPromises::kNobody : client;
+  }
   bool may_change(std::size_t client, const std::string& name, nfsstat4 status, const char* what) {
     const auto found = model_.names.find(name);
     if (found == model_.names.end()) return true;
-    if (!promises.settle(client, found->second, true, status, what)) return false;
+    if (!promises.settle(by_name(client), found->second, true, status, what)) return false;
     if (status == NFS4_OK) promises.changed_by(client, found->second);
     return true;
   }
@@ -381,7 +394,7 @@ class SimRules {
     const auto other = model_.names.find(to);
     const std::size_t first = model_.names.at(from);
     const std::size_t second = other == model_.names.end() ? first : other->second;
-    promises.settle_either(client, first, second, "RENAME");
+    promises.settle_either(by_name(client), first, second, "RENAME");
     return false;
   }
   /// The state has a stateid of its own, one step on from the last one.

@@ -43,6 +43,7 @@ TEST(Nfs4Sim, Seeds) {
     all.reclaimed += seen.reclaimed;
     all.asked += seen.asked;
     all.by_delegation.add(seen.by_delegation);
+    all.old.add(seen.old);
   }
   std::cout << all.ran << " requests, " << all.retried << " retries, " << all.late
             << " late duplicates, " << all.restarts << " restarts, " << all.evicted
@@ -54,6 +55,10 @@ TEST(Nfs4Sim, Seeds) {
             << " where others wait; refused: " << by.denied << " for a share, " << by.only_read
             << " for writing, " << by.revoked << " revoked, " << by.ended << " ended, "
             << by.foreign << " another client's, " << by.other_file << " another file's\n";
+  std::cout << "minor version 0: " << all.old.given << " delegations, " << all.old.recalled
+            << " answers to CB_RECALL, " << all.old.returned << " given back, " << all.old.lost
+            << " uses of lost ones, " << all.old.reclaimed << " reclaimed, "
+            << all.old.reclaimed_after_loss << " of them lost before the restart\n";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "server/nfs4/state_report.h"
+#include "server/nfs4/wire_values.h"
 #include "tests/sim/nfs4_sim_callbacks.h"
 #include "tests/sim/nfs4_sim_disk.h"
 #include "tests/sim/nfs4_sim_owner_client.h"
@@ -26,11 +27,14 @@ class Nfs4Simulation final : public SimWorld {
     harness_.run_bare(Operations4().add<OP_DESTROY_CLIENTID>({harness_.session.client}));
     begun_ = model.grace_end = model.now = harness_.clock.now();
     for (std::size_t i = 0; i < kClients; ++i) {
+      const bool old = kMinorVersions[i] == 0;
+      // To those of minor version 0 the server makes connections of its own.
+      const std::string host = (old ? "127.0.0." : "192.0.2.") + std::to_string(10 + i);
+      lines_.push_back(old ? std::make_unique<SimLine>(host) : nullptr);
       clients_.push_back(make_client(i));
-      connections_.push_back(std::make_unique<StubConnection>(
-          SocketAddress::parse("192.0.2." + std::to_string(10 + i), 700).value()));
-      // Calls to those of minor version 0 would go over connections of the server's own.
-      if (kMinorVersions[i] > 0) connections_.back()->max_backward = 1000;
+      connections_.push_back(
+          std::make_unique<StubConnection>(SocketAddress::parse(host, 700).value()));
+      if (!old) connections_.back()->max_backward = 1000;
       silent_until_.push_back(model.now);
     }
     callbacks_.looked();
@@ -60,12 +64,14 @@ class Nfs4Simulation final : public SimWorld {
     std::size_t ran = 0, retried = 0, late = 0, restarts = 0, evicted = 0, given = 0, asked = 0;
     std::size_t reclaimed = 0;  // delegations
     SimModel::ByDelegation by_delegation;
+    SimModel::Old old;  // clients' delegations
   };
   Seen seen() const {
     Seen out = seen_;
     out.given = model.delegations_given;
     out.reclaimed = model.delegations_reclaimed;
     out.by_delegation = model.by_delegation;
+    out.old = model.old;
     return out;
   }
 
@@ -103,7 +109,7 @@ class Nfs4Simulation final : public SimWorld {
     return out;
   }
   std::unique_ptr<SimClient> make_client(std::size_t index) {
-    if (kMinorVersions[index] == 0) return std::make_unique<SimOwnerClient>(*this, index);
+    if (lines_[index]) return std::make_unique<SimOwnerClient>(*this, index, *lines_[index]);
     return std::make_unique<SimSessionClient>(*this, index, kMinorVersions[index]);
   }
   void trace(const std::string& what) {
@@ -173,15 +179,61 @@ class Nfs4Simulation final : public SimWorld {
   }
   /// What the server asks of its clients, and they answer.
   void call_back() {
-    for (std::size_t i = 0; i < kClients && problem().empty(); ++i)
-      callbacks_.pump(*connections_[i], *clients_[i], !is_silent(i));
+    for (std::size_t i = 0; i < kClients && problem().empty(); ++i) {
+      if (lines_[i]) {
+        hear_all(i);
+        callbacks_.pump(*lines_[i], *clients_[i], !is_silent(i));
+      } else {
+        callbacks_.pump(*connections_[i], *clients_[i], !is_silent(i));
+      }
+    }
     callbacks_.looked();
+  }
+  /// What the server has sent to a client of minor version 0 is on its way through the kernel.
+  void hear_all(std::size_t client) {
+    SimLine& line = *lines_[client];
+    const auto begun = std::chrono::steady_clock::now();
+    line.turn();
+    for (;;) {
+      const auto passed = std::chrono::steady_clock::now() - begun;
+      const bool late = passed > std::chrono::milliseconds(50);
+      if (!is_probed(client)) {
+        if (late) waited_[client] = model.now;
+        if (late || !is_called(client)) return;
+      }
+      if (passed > std::chrono::seconds(10)) return fail("a callback line that is not settled");
+      line.wait_for_more();
+      line.turn();
+    }
+  }
+  bool is_probed(std::size_t client) {
+    std::lock_guard lock(harness_.state().mutex);
+    return harness_.state().caller.lines().state(model.clients[client].id) ==
+           nfs4::CallbackLines::State::kUnknown;
+  }
+  /// And has not heard of it. Again and again is it called only as time passes.
+  bool is_called(std::size_t client) {
+    if (waited_[client] == model.now) return false;
+    std::lock_guard lock(harness_.state().mutex);
+    const nfs4::ServerState& state = harness_.state();
+    const bool reachable =
+        state.caller.lines().state(model.clients[client].id) == nfs4::CallbackLines::State::kUp;
+    return reachable && std::ranges::any_of(model.delegations, [&](const auto& one) {
+             xdr::stateid4 stateid;
+             stateid.other = one.first;
+             const nfs4::Delegation* its =
+                 state.delegations.table().find(nfs4::number_in(nfs4::from_wire(stateid)));
+             return one.second.client == client && its != nullptr &&
+                    its->phase == nfs4::Delegation::Phase::kRecalled &&
+                    !lines_[client]->has_heard_of(stateid);
+           });
   }
   bool is_silent(std::size_t client) const { return model.now < silent_until_[client]; }
   void lose_connection(std::size_t client) {
     trace("client " + std::to_string(client) + " loses its connection");
     harness_.state().connection_lost(connections_[client]->id);
     callbacks_.cut(*connections_[client]);
+    if (lines_[client]) lines_[client]->hang_up();
     connections_[client]->id = ++last_connection_;
     harness_.state().connection_opened(*connections_[client]);
     clients_[client]->connection_lost();
@@ -205,6 +257,9 @@ class Nfs4Simulation final : public SimWorld {
       if (power_lost) disk_.lose_power(harness_.directory(), random);
     });
     harness_.over = nullptr;
+    for (const auto& line : lines_) {
+      if (line) line->restart();
+    }
     connect_all();
     model.restart(kLease);
     sessions_.clear();
@@ -437,6 +492,8 @@ class Nfs4Simulation final : public SimWorld {
 
   SimDisk disk_;
   std::vector<std::unique_ptr<StubConnection>> connections_;  // outlive the server
+  std::vector<std::unique_ptr<SimLine>> lines_;               // null: calls come by `connections_`
+  std::array<TimePoint, kClients> waited_{};                  // for calls that did not come
   std::vector<std::unique_ptr<SimClient>> clients_;
   std::vector<TimePoint> silent_until_;
   std::map<xdr::sessionid4, TrueSession> sessions_;

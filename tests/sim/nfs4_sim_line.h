@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// SimLine: where the server calls a simulated client of minor version 0 (RFC 7530 16.33): a service
+// on this machine's loopback. CB_NULL is answered at once; CB_RECALL waits until the simulation
+// answers it. Without a thread: things come in during turn() and wait_for_more() alone.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rpcrdma/base/socket_address.h"
+#include "rpcrdma/base/unique_fd.h"
+#include "tests/support/xdr_bytes.h"
+#include "xdr/nfs4_callback.h"
+#include "xdr/universal_address.h"
+
+namespace nfsrdma::test {
+
+class SimLine {
+ public:
+  static constexpr std::uint32_t kProgram = 0x40000001;
+  static constexpr std::uint32_t kIdent = 77;
+
+  explicit SimLine(const std::string& host)
+      : host_(host), listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    const SocketAddress any = SocketAddress::parse(host, 0).value();
+    EXPECT_EQ(::bind(listener_.get(), any.data(), any.length()), 0);
+    EXPECT_EQ(::listen(listener_.get(), 4), 0);
+    port_ = SocketAddress::local_of(listener_.get()).value().port();
+  }
+
+  /// As SETCLIENTID names it.
+  std::string address() const { return xdr::format_universal_address(host_, port_); }
+  /// Where nobody listens.
+  std::string dead_address() const { return xdr::format_universal_address(host_, 1); }
+
+  struct Call {
+    int connection = -1;
+    std::uint32_t xid = 0;
+    xdr::stateid4 stateid{};
+  };
+  /// CB_RECALLs that have no answer yet.
+  const std::vector<Call>& calls() const { return calls_; }
+  /// That was recalled, and the client has said that it knows, or has the call before it still.
+  bool has_heard_of(const xdr::stateid4& stateid) const { return heard_.contains(stateid.other); }
+
+  void turn() {
+    for (;;) {
+      UniqueFd one(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!one) break;
+      const int fd = one.get();
+      connections_[fd].fd = std::move(one);
+    }
+    std::vector<int> ended;
+    for (auto& [fd, connection] : connections_) {
+      if (!read_from(connection)) ended.push_back(fd);
+    }
+    for (const int fd : ended)
+      end(fd);
+  }
+  void wait_for_more() {
+    std::vector<pollfd> all{{listener_.get(), POLLIN, 0}};
+    for (const auto& [fd, connection] : connections_)
+      all.push_back({fd, POLLIN, 0});
+    ::poll(all.data(), all.size(), 1);
+  }
+  void answer(const Call& call, xdr::nfsstat4 status) {
+    const auto word = static_cast<std::uint32_t>(status);
+    const auto operation = static_cast<std::uint32_t>(xdr::nfs_cb_opnum4::OP_CB_RECALL);
+    reply(call.connection, call.xid, {word, 0, 1, operation, word});
+    if (status != xdr::nfsstat4::NFS4_OK) heard_.erase(call.stateid.other);
+    std::erase_if(calls_, [xid = call.xid, fd = call.connection](const Call& one) {
+      return one.xid == xid && one.connection == fd;
+    });
+  }
+  /// All connections are lost; the server may make others.
+  void hang_up() {
+    turn();
+    while (!connections_.empty())
+      end(connections_.begin()->first);
+  }
+  /// The server is another one.
+  void restart() {
+    hang_up();
+    heard_.clear();
+  }
+
+ private:
+  struct Connection {
+    UniqueFd fd;
+    std::vector<std::byte> read;
+  };
+
+  /// False: it is at its end.
+  bool read_from(Connection& connection) {
+    std::array<std::byte, 4096> room;
+    for (;;) {
+      const ssize_t n = ::recv(connection.fd.get(), room.data(), room.size(), 0);
+      if (n < 0) return errno == EAGAIN;
+      if (n == 0) return false;
+      connection.read.insert(connection.read.end(), room.begin(), room.begin() + n);
+      while (take_call(connection)) {
+      }
+    }
+  }
+  bool take_call(Connection& connection) {
+    std::vector<std::byte>& read = connection.read;
+    if (read.size() < 4) return false;
+    const std::size_t length = load_be32(read.data()) & 0x7fffffff;
+    if (read.size() < 4 + length) return false;
+    const auto end = read.begin() + static_cast<std::ptrdiff_t>(4 + length);
+    const std::vector<std::byte> message(read.begin() + 4, end);
+    read.erase(read.begin(), end);
+    called(connection.fd.get(), message);
+    return true;
+  }
+  void called(int connection, const std::vector<std::byte>& message) {
+    xdr::Decoder in(message);
+    xdr::rpc_msg header;
+    ASSERT_TRUE(xdr::decode(in, header));
+    EXPECT_EQ(header.cbody.prog, kProgram);
+    if (header.cbody.proc == xdr::CB_NULL) return reply(connection, header.xid, {});
+    xdr::CB_COMPOUND4args head;
+    ASSERT_TRUE(xdr::decode(in, head));
+    EXPECT_EQ(head.minorversion, 0u);
+    EXPECT_EQ(head.callback_ident, kIdent);
+    EXPECT_EQ(head.argarray_len, 1u);
+    EXPECT_EQ(in.u32(), static_cast<std::uint32_t>(xdr::nfs_cb_opnum4::OP_CB_RECALL));
+    xdr::CB_RECALL4args recall;
+    ASSERT_TRUE(xdr::decode(in, recall) && in.at_end());
+    calls_.push_back({connection, header.xid, recall.stateid});
+    heard_.insert(recall.stateid.other);
+  }
+  static void reply(int connection, std::uint32_t xid, const std::vector<std::uint32_t>& result) {
+    std::vector<std::uint32_t> all{0, xid, 1, 0, 0, 0, 0};
+    all.insert(all.end(), result.begin(), result.end());
+    all[0] = 0x80000000u | static_cast<std::uint32_t>(4 * (all.size() - 1));
+    std::vector<std::byte> record(4 * all.size());
+    for (std::size_t i = 0; i < all.size(); ++i)
+      store_be32(record.data() + 4 * i, all[i]);
+    // The server may have ended the connection.
+    (void)::send(connection, record.data(), record.size(), MSG_NOSIGNAL);
+  }
+  void end(int connection) {
+    for (const Call& call : calls_) {
+      if (call.connection == connection) heard_.erase(call.stateid.other);
+    }
+    std::erase_if(calls_, [connection](const Call& one) { return one.connection == connection; });
+    connections_.erase(connection);
+  }
+
+  const std::string host_;
+  UniqueFd listener_;
+  std::uint16_t port_ = 0;
+  std::map<int, Connection> connections_;
+  std::vector<Call> calls_;
+  std::set<std::array<std::byte, xdr::kNfs4OtherBytes>> heard_;
+};
+
+}  // namespace nfsrdma::test
