@@ -64,8 +64,9 @@ class SimOwnerClient final : public SimHolder {
         reply.status == NFS4ERR_STALE && request->turn && request->turn->operation == OP_CLOSE;
     if (closed) count(*request, NFS4_OK);
     for (const Reply4::Result& result : reply.results) {
-      if (request->turn && result.number == request->turn->operation)
-        count(*request, result.status);
+      if (!request->turn || result.number != request->turn->operation) continue;
+      count(*request, result.status);
+      request->same_turn_again |= !SimOwners::counts(result.status);
     }
     request->learn(reply);
     switch (reply.status) {

@@ -42,6 +42,9 @@ struct SimRequest {
   std::uint64_t client_id = 0;
   std::optional<SimTurn> turn;
   bool by_delegation = false;  // `stateid`
+  /// Its answer used up no sequence id: a copy that comes later cannot be told from the next
+  /// request (RFC 7530 9.1.7).
+  bool same_turn_again = false;
   bool reclaims = false;
   bool looks = false;  // at the attributes of `file`, so that a holder may be asked
   bool binds = false;  // BIND_CONN_TO_SESSION

@@ -162,8 +162,10 @@ class Nfs4Simulation final : public SimWorld {
   }
   void late_duplicate() {
     if (past_.empty()) return;
+    SimRequest& copy = *past_[below(past_.size())];
+    if (copy.same_turn_again) return;
     ++seen_.late;
-    arrive(*past_[below(past_.size())], "late: ");
+    arrive(copy, "late: ");
   }
 
   void pass_time() {
