@@ -105,6 +105,11 @@ kill_while_copying() {
         >"$work/huge" 2>/dev/null
     "$tool" cp --no-progress "$work/huge" "$url/huge$query" &
     local copying=$! i hit=0
+    # Who has not been there yet is told when there is no server; this is about who has.
+    for ((i = 0; i < 600; i++)); do
+        if [[ -e $work/export/huge ]] || ! kill -0 "$copying" 2>/dev/null; then break; fi
+        sleep 0.05
+    done
     for ((i = 0; i < rounds; i++)); do
         sleep "0.$((RANDOM % 4 + 1))"
         kill -0 "$copying" 2>/dev/null && hit=$((hit + 1))
