@@ -90,7 +90,7 @@ def renames(t):
 MANY = 10_000
 
 
-@case("big-directory", limit=600)
+@case("big-directory", limit=900)
 def big_directory(t):
     wanted = [f"an-entry-of-a-large-directory-{number:05}" for number in range(MANY)]
     # Half are made by the client, half are there before.
