@@ -26,8 +26,7 @@ int check_access(int path_fd, int mode) {
   return errno;
 }
 
-/// Those of `wanted` that the caller has. One question where he has all of them: most files cannot
-/// be executed, so that this is best asked apart.
+/// Those of `wanted` that the caller has. One question where he has all of them.
 std::uint8_t judge_together(int path_fd, int wanted) {
   if (wanted == 0) return 0;
   if (check_access(path_fd, wanted) == 0) return static_cast<std::uint8_t>(wanted);
@@ -177,7 +176,8 @@ std::uint8_t FdCache::rights(FileEntry& file, const CallerIdentity& who,
     const FileEntry::Grant* grant = granted_locked(file, who, attributes);
     if (grant != nullptr && (grant->judged & wanted) == wanted) return grant->has & wanted;
   }
-  // Not from Grant::rights: those contain overrides, which ACCESS must not show.
+  // Not from Grant::rights: those contain overrides, which ACCESS must not show. Most files cannot
+  // be executed, so that this is asked apart.
   const std::uint8_t have = file.is_directory()
                                 ? judge_together(file.path_fd(), wanted)
                                 : judge_together(file.path_fd(), wanted & ~kRightExecute) |
@@ -195,7 +195,10 @@ void FdCache::note_own_change(FileEntry& file, const struct stat& before,
   if (same_time(before.st_ctim, after.st_ctim)) return;
   std::lock_guard lock(file.mutex_);
   for (FileEntry::Grant& grant : file.grants_) {
-    if (same_time(grant.ctime, before.st_ctim)) grant.ctime = after.st_ctim;
+    if (!same_time(grant.ctime, before.st_ctim)) continue;
+    grant.ctime = after.st_ctim;
+    // The ctime is of this moment: somebody else's change may get the same, see just_changed().
+    grant.judged = grant.has = 0;
   }
 }
 

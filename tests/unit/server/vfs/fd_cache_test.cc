@@ -277,6 +277,17 @@ TEST_F(RememberedRights, AreNotTakenFromAFileThatHasJustChanged) {
   EXPECT_EQ(rights(somebody, now, kRightWrite), kRightWrite);
 }
 
+/// Nor after a change of our own, such as a WRITE: the ctime is just as new.
+TEST_F(RememberedRights, AreNotCarriedOverAChangeOfOurOwn) {
+  const struct stat before = settled();
+  EXPECT_EQ(rights(somebody, before, kRightWrite), 0);
+  struct stat after = before;
+  after.st_ctim.tv_nsec ^= 1;
+  cache.note_own_change(*file, before, after);
+  set_mode(0666);
+  EXPECT_EQ(rights(somebody, after, kRightWrite), kRightWrite);
+}
+
 TEST_F(RememberedRights, DoNotContainWhatAnOwnerMayWhateverTheModeSays) {
   ASSERT_EQ(::chown((home.path() + "/file").c_str(), somebody.uid, somebody.gid), 0);
   set_mode(0);
