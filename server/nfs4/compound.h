@@ -113,8 +113,8 @@ class Compound final : public Progress {
   /// a client that is gone, with all its state (RFC 7530 9.6.3.1).
   xdr::nfsstat4 with_expired(xdr::nfsstat4 status);
   /// In minor version 0, with the state's mutex: what is said of a client ID that means nobody.
-  /// NFS4ERR_EXPIRED for one whose client lost its lease in this life of the server, who has
-  /// nothing to reclaim; else NFS4ERR_STALE_CLIENTID.
+  /// NFS4ERR_EXPIRED for one that was given in this life of the server: whose it was lost its lease
+  /// or was replaced, and has nothing to reclaim. Else NFS4ERR_STALE_CLIENTID.
   xdr::nfsstat4 unknown_client(ClientId client);
   OpenStates::Asker asker() const { return {client_id_, minor_version_}; }
   /// Before new state is given: that others have lost theirs is on stable storage, and that the

@@ -6,7 +6,8 @@
 // Permissions: a data descriptor is opened once, with the rights of whoever came first, and shared.
 // So every use asks data_fd() for the caller at hand, which has the kernel judge that caller
 // (faccessat2 under its identity) and remembers the verdict while mode, owner, group and ctime stay
-// the same, at most kGrantSeconds.
+// the same, at most kGrantSeconds. ACCESS and OPEN ask rights(), which remembers likewise, but what
+// the kernel says without the overrides of data_fd().
 //
 // Threads: any. 64 stripes by hash, each with a mutex held for some ten instructions.
 #pragma once

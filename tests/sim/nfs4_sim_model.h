@@ -193,33 +193,11 @@ class SimModel {
     std::size_t done = 0;
     std::size_t recalled = 0, in_grace = 0, by_name = 0;  // of those that were done
     std::size_t revoked = 0, foreign = 0, ended = 0, other_file = 0, only_read = 0, denied = 0;
-
-    void add(const ByDelegation& other) {
-      done += other.done;
-      recalled += other.recalled;
-      in_grace += other.in_grace;
-      by_name += other.by_name;
-      revoked += other.revoked;
-      foreign += other.foreign;
-      ended += other.ended;
-      other_file += other.other_file;
-      only_read += other.only_read;
-      denied += other.denied;
-    }
   } by_delegation;
   /// Delegations of clients of minor version 0.
   struct Old {
     std::size_t given = 0, recalled = 0, returned = 0, lost = 0, reclaimed = 0;
     std::size_t reclaimed_after_loss = 0;  // nothing tells the server that the client knows of it
-
-    void add(const Old& other) {
-      given += other.given;
-      recalled += other.recalled;
-      returned += other.returned;
-      lost += other.lost;
-      reclaimed += other.reclaimed;
-      reclaimed_after_loss += other.reclaimed_after_loss;
-    }
   } old;
   TimePoint now;
   TimePoint grace_end;

@@ -114,7 +114,7 @@ class ClientTable {
 
   /// Confirmed; null when there is none.
   Client* find(ClientId id);
-  /// Was that client there since the server started, and is not any more?
+  /// Was that ID given since the server started, and is nobody's any more?
   bool is_gone(ClientId id) const;
   void renew(Client& client, TimePoint now);
   bool expired(const Client& client, TimePoint now) const {
