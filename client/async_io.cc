@@ -1,28 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// AsyncMount: READ, WRITE and COMMIT. A large request is cut into pieces of read_size() or
+// AsyncMount: reading and writing of any length. A large request is cut into pieces of read_size() or
 // write_size() that a bounded number of workers carry out, each taking the next piece when it is
 // done with one.
 #include <algorithm>
 
 #include "client/async_mount.h"
-#include "client/nfs3/call.h"
 
 namespace nfsrdma {
 namespace {
-
-using nfs3::Answer;
-using nfs3::call;
-using nfs3::from_wire;
-using nfs3::status_error;
-using nfs3::to_wire;
-using xdr::nfsproc3;
-using xdr::nfsstat3;
 
 /// Pieces of one request under way at once.
 constexpr std::size_t kMaxPieces = 32;
 
 struct ReadJob {
-  RpcClient& rpc;
+  NfsOperations& nfs;
   const OpContext& op;
   const FileHandle& file;
   std::uint64_t offset;
@@ -36,34 +27,12 @@ struct ReadJob {
   std::optional<Attributes> attributes{};
 };
 
-/// One READ of at most `into.size()` bytes.
-Task<Result<ReadResult>> read_once(RpcClient& rpc, const OpContext& op, const FileHandle& file,
-                                   std::uint64_t offset, MutableByteSpan into) {
-  const xdr::READ3args args{to_wire(file), offset, static_cast<std::uint32_t>(into.size())};
-  NFSRDMA_CO_TRY(
-      Answer<xdr::READ3res> answer,
-      co_await call<xdr::READ3res>(rpc, op, nfsproc3::NFSPROC3_READ, args, {.sink = into}));
-  if (answer.value.status != nfsstat3::NFS3_OK) {
-    co_return status_error(answer.value.status, "READ");
-  }
-  const xdr::READ3resok& ok = answer.value.resok;
-  const ByteSpan data = ok.data.bytes;
-  if (data.size() != ok.count || data.size() > into.size()) {
-    co_return Error{Errc::kProtocol, EIO, "READ: wrong length in the reply"};
-  }
-  // In line: the reply's bytes go away. In a chunk or read by the TCP transport: already there.
-  if (!data.empty() && data.data() != into.data()) {
-    std::memcpy(into.data(), data.data(), data.size());
-  }
-  co_return ReadResult{data.size(), ok.eof, from_wire(ok.file_attributes)};
-}
-
 /// Reads [begin, begin + length) of the job, however many calls that takes.
 Task<void> read_piece(ReadJob& job, std::size_t begin, std::size_t length) {
   std::size_t done = 0;
   while (done < length && !job.error) {
     Result<ReadResult> part =
-        co_await read_once(job.rpc, job.op, job.file, job.offset + begin + done,
+        co_await job.nfs.read_once(job.op, job.file, job.offset + begin + done,
                            job.into.subspan(begin + done, length - done));
     if (!part.ok()) {
       job.error = part.error();
@@ -91,12 +60,12 @@ Task<void> read_worker(ReadJob& job) {
 }
 
 struct WriteJob {
-  RpcClient& rpc;
+  NfsOperations& nfs;
   const OpContext& op;
   const FileHandle& file;
   std::uint64_t offset;
   ByteSpan data;
-  xdr::stable_how how;
+  Stability stability;
   std::uint32_t piece_bytes;
   // State of the workers:
   std::size_t next = 0;
@@ -105,50 +74,32 @@ struct WriteJob {
   std::optional<Error> error{};
 };
 
-void note_written(WriteJob& job, const xdr::WRITE3resok& ok) {
-  const std::uint64_t verifier = load_be64(ok.verf.data());
-  const Stability stability = from_wire(ok.committed);
-  Wcc wcc = from_wire(ok.file_wcc);
+void note_written(WriteJob& job, const WriteResult& part) {
   if (!job.any) {
-    job.result.verifier = verifier;
-    job.result.stability = stability;
-    job.result.wcc = wcc;
+    job.result = part;
     job.any = true;
     return;
   }
-  job.result.verifier_changed |= verifier != job.result.verifier;
-  job.result.stability = std::min(job.result.stability, stability);
+  job.result.count += part.count;
+  job.result.verifier_changed |= part.verifier != job.result.verifier;
+  job.result.stability = std::min(job.result.stability, part.stability);
   // Of pieces that overtake each other only the state afterwards says something.
   job.result.wcc.before.reset();
-  if (wcc.after) job.result.wcc.after = wcc.after;
+  if (part.wcc.after) job.result.wcc.after = part.wcc.after;
 }
 
 Task<void> write_piece(WriteJob& job, std::size_t begin, std::size_t length) {
   std::size_t done = 0;
   do {
     const ByteSpan data = job.data.subspan(begin + done, length - done);
-    const xdr::WRITE3args args{to_wire(job.file),
-                               job.offset + begin + done,
-                               static_cast<std::uint32_t>(data.size()),
-                               job.how,
-                               {data}};
-    auto answer = co_await call<xdr::WRITE3res>(job.rpc, job.op, nfsproc3::NFSPROC3_WRITE, args);
-    if (!answer.ok()) {
-      job.error = answer.error();
+    Result<WriteResult> part = co_await job.nfs.write_once(
+        job.op, job.file, job.offset + begin + done, data, job.stability);
+    if (!part.ok()) {
+      job.error = part.error();
       co_return;
     }
-    const xdr::WRITE3res& value = answer->value;
-    if (value.status != nfsstat3::NFS3_OK) {
-      job.error = status_error(value.status, "WRITE");
-      co_return;
-    }
-    if (value.resok.count > data.size() || (value.resok.count == 0 && !data.empty())) {
-      job.error = Error{Errc::kProtocol, EIO, "WRITE: wrong count in the reply"};
-      co_return;
-    }
-    note_written(job, value.resok);
-    done += value.resok.count;
-    job.result.count += value.resok.count;
+    note_written(job, *part);
+    done += part->count;
   } while (done < length && !job.error);
 }
 
@@ -165,7 +116,7 @@ Task<void> write_worker(WriteJob& job) {
 
 Task<Result<ReadResult>> AsyncMount::read(const OpContext& op, const FileHandle& file,
                                           std::uint64_t offset, MutableByteSpan into) {
-  ReadJob job{.rpc = *rpc_,
+  ReadJob job{.nfs = *operations_,
               .op = op,
               .file = file,
               .offset = offset,
@@ -188,12 +139,12 @@ Task<Result<ReadResult>> AsyncMount::read(const OpContext& op, const FileHandle&
 Task<Result<WriteResult>> AsyncMount::write(const OpContext& op, const FileHandle& file,
                                             std::uint64_t offset, ByteSpan data,
                                             Stability stability) {
-  WriteJob job{.rpc = *rpc_,
+  WriteJob job{.nfs = *operations_,
                .op = op,
                .file = file,
                .offset = offset,
                .data = data,
-               .how = to_wire(stability),
+               .stability = stability,
                .piece_bytes = write_size_};
   if (data.size() <= write_size_) {
     co_await write_piece(job, 0, data.size());
@@ -207,18 +158,6 @@ Task<Result<WriteResult>> AsyncMount::write(const OpContext& op, const FileHandl
   }
   if (job.error) co_return *job.error;
   co_return job.result;
-}
-
-Task<Result<CommitResult>> AsyncMount::commit(const OpContext& op, const FileHandle& file,
-                                              std::uint64_t offset, std::uint32_t count) {
-  const xdr::COMMIT3args args{to_wire(file), offset, count};
-  NFSRDMA_CO_TRY(Answer<xdr::COMMIT3res> answer,
-                 co_await call<xdr::COMMIT3res>(*rpc_, op, nfsproc3::NFSPROC3_COMMIT, args));
-  if (answer.value.status != nfsstat3::NFS3_OK) {
-    co_return status_error(answer.value.status, "COMMIT");
-  }
-  co_return CommitResult{load_be64(answer.value.resok.verf.data()),
-                         from_wire(answer.value.resok.file_wcc)};
 }
 
 }  // namespace nfsrdma

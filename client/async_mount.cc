@@ -4,10 +4,14 @@
 #include "client/async_mount.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <random>
 
-#include "client/nfs3/call.h"
+#include "client/nfs3/operations.h"
+#include "client/nfs4/operations.h"
 #include "client/nfs3/mount_service.h"
 
 namespace nfsrdma {
@@ -64,6 +68,33 @@ Result<void> resolve_host(MountSettings& settings, std::string* detail) {
   return {};
 }
 
+namespace {
+
+/// A name for this client that no other has, on this machine or another. What a process leaves
+/// behind when it is killed ends with its lease.
+std::string client_owner() {
+  static std::atomic<std::uint32_t> next{0};
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  std::random_device random;
+  return fmt::format("nfs-rdma {} {} {:08x}{:08x}.{}", host.data(), ::getpid(), random(), random(),
+                     ++next);
+}
+
+std::unique_ptr<NfsOperations> make_operations(RpcClient& rpc, const MountSettings& settings) {
+  if (settings.version.major == 3) return std::make_unique<Nfs3Operations>(rpc);
+  nfs4::SessionOptions options;
+  options.minor = settings.version.minor;
+  options.any_minor = settings.version.any_minor;
+  options.max_transfer = std::max({settings.rsize, settings.wsize, kUsualTransfer});
+  options.slots = std::max<std::uint32_t>(settings.credits, 1) * settings.connections;
+  options.identity = settings.identity;
+  options.owner = client_owner();
+  return std::make_unique<Nfs4Operations>(rpc, std::move(options));
+}
+
+}  // namespace
+
 AsyncMount::AsyncMount(EventLoop& loop, MountSettings settings)
     : loop_(loop), settings_(std::move(settings)) {}
 
@@ -79,11 +110,15 @@ Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabr
   Timer limit([&patience] { patience.cancel(); });
   Result<void> done = co_await mount->rpc_->connect(detail);
   limit.arm_after(loop, mount->settings_.first_answers);
+  OpContext op;
+  op.cancel = &patience;
+  op.identity = mount->settings_.identity;
+  if (done.ok()) {
+    mount->operations_ = make_operations(*mount->rpc_, mount->settings_);
+    done = co_await mount->operations_->begin(op, detail);
+  }
   if (done.ok()) done = co_await finder.find_root(*mount, patience, detail);
   if (done.ok()) {
-    OpContext op;
-    op.cancel = &patience;
-    op.identity = mount->settings_.identity;
     Result<FsInfo> info = co_await mount->fsinfo(op, mount->root_.handle);
     if (info.ok()) {
       mount->use_limits(*info);
@@ -109,6 +144,7 @@ std::unique_ptr<AsyncMount> AsyncMount::over(EventLoop& loop, MountSettings sett
                                              const FsInfo& info) {
   std::unique_ptr<AsyncMount> mount(new AsyncMount(loop, std::move(settings)));
   mount->rpc_ = std::move(rpc);
+  mount->operations_ = make_operations(*mount->rpc_, mount->settings_);
   mount->root_ = std::move(root);
   mount->use_limits(info);
   return mount;
@@ -130,6 +166,9 @@ class MntRoot final : public RootFinder {
     OpContext op;
     op.cancel = &cancel;
     op.identity = mount.settings().identity;
+    if (mount.settings().version.major == 4) {
+      co_return co_await walk(mount, op, detail);
+    }
     nfs3::MountService service(mount.loop(), mount.settings(), mount.rpc());
     service.set_cancel(&cancel);
     Result<void> found = co_await service.find(detail);
@@ -141,6 +180,32 @@ class MntRoot final : public RootFinder {
       co_return handle.error();
     }
     mount.set_root({*handle, mount.settings().path, service.port()});
+    co_return Result<void>();
+  }
+
+ private:
+  /// NFSv4 has no MOUNT: down from the server's root, name by name.
+  static Task<Result<void>> walk(AsyncMount& mount, const OpContext& op, std::string* detail) {
+    const std::string& path = mount.settings().path;
+    Result<FileHandle> handle = co_await mount.server_root(op);
+    for (std::size_t at = 0; handle.ok() && at < path.size();) {
+      const std::size_t end = std::min(path.find('/', at), path.size());
+      const std::string name = path.substr(at, end - at);
+      at = end + 1;
+      if (name.empty() || name == ".") continue;
+      const FileHandle directory = *handle;
+      Result<LookupResult> found = co_await mount.lookup(op, directory, name);
+      if (found.ok()) {
+        handle = found->handle;
+      } else {
+        handle = found.error();
+      }
+    }
+    if (!handle.ok()) {
+      *detail = path + ": " + handle.error().message();
+      co_return handle.error();
+    }
+    mount.set_root({*handle, path, std::nullopt});
     co_return Result<void>();
   }
 };
@@ -188,11 +253,11 @@ std::size_t AsyncMount::calls_outstanding() const {
   return rpc_->outstanding();
 }
 void AsyncMount::abort_all() {
+  operations_->abort();
   rpc_->abort_all();
 }
 
 Task<void> AsyncMount::unmount() {
-  if (!root_.mount_port) co_return;
   CancelToken deadline;
   OpContext op;
   op.identity = settings_.identity;
@@ -201,17 +266,19 @@ Task<void> AsyncMount::unmount() {
   hasty.connect_timeout = std::chrono::seconds(1);
   std::unique_ptr<Alarm> alarm = rpc_->environment().make_alarm([&deadline] { deadline.cancel(); });
   alarm->set(rpc_->environment().now() + kGoodbye);
-  {
+  co_await operations_->end(op);
+  if (root_.mount_port) {
     std::string ignored;
     nfs3::MountService service(loop_, hasty, *rpc_);
     service.set_cancel(&deadline);
     Result<void> done = co_await service.reach(*root_.mount_port, &ignored);
     if (done.ok()) done = co_await service.umnt(op, root_.path);
     static_cast<void>(done);
-    // The alarm may be what brought us here, and the service's connection, too: neither is
-    // destroyed underneath itself.
     co_await rpc_->yield();
   }
+  // The alarm may be what brought us here, and the service's connection, too: neither is
+  // destroyed underneath itself.
+  co_await rpc_->yield();
 }
 
 }  // namespace nfsrdma

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // AsyncMount: one server directory tree, reached over one or more connections. The asynchronous
-// core under the blocking library, the FUSE mount and the tool: every NFSv3 operation as a
-// coroutine.
+// core under the blocking library, the FUSE mount and the tool: every operation as a coroutine, in
+// the version of NFS that the settings ask for (nfs_operations.h).
 //
 // Threads: an AsyncMount belongs to its EventLoop's thread. A program with several shards makes one
 // per shard with attach(): they share nothing but the server.
@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "client/mount_settings.h"
+#include "client/nfs_operations.h"
 #include "client/nfs_types.h"
 #include "client/op_context.h"
 #include "rpcrdma/base/event_loop.h"
@@ -110,24 +111,34 @@ class AsyncMount {
   std::size_t calls_outstanding() const;
   /// Every call, present and future, fails with EIO (umount -f).
   void abort_all();
-  /// Tells the server's MOUNT service goodbye. Best effort: over after kGoodbye, and hard mounts
+  /// Ends the session, and tells MOUNT goodbye. Best effort: over after kGoodbye, and hard mounts
   /// are no exception; another second when MOUNT has a port of its own that is silent.
   static constexpr std::chrono::seconds kGoodbye{2};
   Task<void> unmount();
 
   // --- NFS operations ---
-  Task<Result<void>> null(const OpContext& op);
-  Task<Result<Attributes>> getattr(const OpContext& op, const FileHandle& file);
+  Task<Result<void>> null(const OpContext& op) { return operations_->null(op); }
+  Task<Result<Attributes>> getattr(const OpContext& op, const FileHandle& file) {
+    return operations_->getattr(op, file);
+  }
   /// `guard_ctime`: only if the file's ctime still is this (else EAGAIN).
   Task<Result<Wcc>> setattr(const OpContext& op, const FileHandle& file, const SetAttributes& set,
-                            const timespec* guard_ctime = nullptr);
+                            const timespec* guard_ctime = nullptr) {
+    return operations_->setattr(op, file, set, guard_ctime);
+  }
   /// On ENOENT, *directory (when given) still gets the directory's attributes.
   Task<Result<LookupResult>> lookup(const OpContext& op, const FileHandle& directory,
                                     std::string_view name,
-                                    std::optional<Attributes>* directory_attributes = nullptr);
+                                    std::optional<Attributes>* directory_attributes = nullptr) {
+    return operations_->lookup(op, directory, name, directory_attributes);
+  }
   Task<Result<AccessResult>> access(const OpContext& op, const FileHandle& file,
-                                    std::uint32_t wanted);
-  Task<Result<std::string>> readlink(const OpContext& op, const FileHandle& link);
+                                    std::uint32_t wanted) {
+    return operations_->access(op, file, wanted);
+  }
+  Task<Result<std::string>> readlink(const OpContext& op, const FileHandle& link) {
+    return operations_->readlink(op, link);
+  }
 
   /// Any length: split into read_size() pieces that are under way together. A short count without
   /// eof does not happen.
@@ -138,43 +149,77 @@ class AsyncMount {
                                   ByteSpan data, Stability stability);
   /// offset 0 and count 0: the whole file.
   Task<Result<CommitResult>> commit(const OpContext& op, const FileHandle& file,
-                                    std::uint64_t offset, std::uint32_t count);
+                                    std::uint64_t offset, std::uint32_t count) {
+    return operations_->commit(op, file, offset, count);
+  }
 
   Task<Result<CreateResult>> create(const OpContext& op, const FileHandle& directory,
                                     std::string_view name, CreateMode mode,
-                                    const SetAttributes& set);
+                                    const SetAttributes& set) {
+    return operations_->create(op, directory, name, mode, set);
+  }
   Task<Result<CreateResult>> mkdir(const OpContext& op, const FileHandle& directory,
-                                   std::string_view name, const SetAttributes& set);
+                                   std::string_view name, const SetAttributes& set) {
+    return operations_->mkdir(op, directory, name, set);
+  }
   Task<Result<CreateResult>> symlink(const OpContext& op, const FileHandle& directory,
                                      std::string_view name, std::string_view target,
-                                     const SetAttributes& set);
+                                     const SetAttributes& set) {
+    return operations_->symlink(op, directory, name, target, set);
+  }
   /// FIFOs, sockets and devices.
   Task<Result<CreateResult>> mknod(const OpContext& op, const FileHandle& directory,
                                    std::string_view name, FileType type, std::uint32_t rdev_major,
-                                   std::uint32_t rdev_minor, const SetAttributes& set);
+                                   std::uint32_t rdev_minor, const SetAttributes& set) {
+    return operations_->mknod(op, directory, name, type, rdev_major, rdev_minor, set);
+  }
   Task<Result<LinkResult>> link(const OpContext& op, const FileHandle& file,
-                                const FileHandle& directory, std::string_view name);
+                                const FileHandle& directory, std::string_view name) {
+    return operations_->link(op, file, directory, name);
+  }
   /// `known` is the object that `name` stands for as far as the caller knows, when it does: it
   /// makes a doubtful answer after a reconnect certain.
   Task<Result<RemoveResult>> remove(const OpContext& op, const FileHandle& directory,
-                                    std::string_view name, const FileHandle* known = nullptr);
+                                    std::string_view name, const FileHandle* known = nullptr) {
+    return operations_->remove(op, directory, name, known);
+  }
   Task<Result<RemoveResult>> rmdir(const OpContext& op, const FileHandle& directory,
-                                   std::string_view name, const FileHandle* known = nullptr);
+                                   std::string_view name, const FileHandle* known = nullptr) {
+    return operations_->rmdir(op, directory, name, known);
+  }
   Task<Result<RenameResult>> rename(const OpContext& op, const FileHandle& from_directory,
                                     std::string_view from_name, const FileHandle& to_directory,
-                                    std::string_view to_name, const FileHandle* known = nullptr);
+                                    std::string_view to_name, const FileHandle* known = nullptr) {
+    return operations_->rename(op, from_directory, from_name, to_directory, to_name, known);
+  }
 
   /// One page: entries behind `cookie` (0: from the start, with verifier 0). `max_bytes` bounds the
   /// answer.
   Task<Result<DirectoryPage>> readdir(const OpContext& op, const FileHandle& directory,
                                       std::uint64_t cookie, std::uint64_t verifier,
-                                      std::uint32_t max_bytes, DirectoryVisitor& visitor);
+                                      std::uint32_t max_bytes, DirectoryVisitor& visitor) {
+    return operations_->readdir(op, directory, cookie, verifier, max_bytes, visitor);
+  }
   Task<Result<DirectoryPage>> readdirplus(const OpContext& op, const FileHandle& directory,
                                           std::uint64_t cookie, std::uint64_t verifier,
-                                          std::uint32_t max_bytes, DirectoryVisitor& visitor);
-  Task<Result<FsStat>> fsstat(const OpContext& op, const FileHandle& file);
-  Task<Result<FsInfo>> fsinfo(const OpContext& op, const FileHandle& file);
-  Task<Result<PathConf>> pathconf(const OpContext& op, const FileHandle& file);
+                                          std::uint32_t max_bytes, DirectoryVisitor& visitor) {
+    return operations_->readdirplus(op, directory, cookie, verifier, max_bytes, visitor);
+  }
+  Task<Result<FsStat>> fsstat(const OpContext& op, const FileHandle& file) {
+    return operations_->fsstat(op, file);
+  }
+  Task<Result<FsInfo>> fsinfo(const OpContext& op, const FileHandle& file) {
+    return operations_->fsinfo(op, file);
+  }
+  Task<Result<PathConf>> pathconf(const OpContext& op, const FileHandle& file) {
+    return operations_->pathconf(op, file);
+  }
+
+  /// Where NFSv4 begins; NFSv3 asks MOUNT.
+  Task<Result<FileHandle>> server_root(const OpContext& op) { return operations_->server_root(op); }
+
+  /// The version of NFS in force: "3", "4.2".
+  std::string version() const { return operations_->version(); }
 
   /// The RPC layer, for calls of other programs and for measurements.
   RpcClient& rpc() { return *rpc_; }
@@ -190,6 +235,7 @@ class AsyncMount {
   std::uint32_t read_size_ = 0;
   std::uint32_t write_size_ = 0;
   std::unique_ptr<RpcClient> rpc_;
+  std::unique_ptr<NfsOperations> operations_;  // goes before rpc_
 };
 
 }  // namespace nfsrdma

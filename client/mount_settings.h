@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/nfs_types.h"
+#include "client/nfs_version.h"
 #include "client/op_context.h"
 #include "rpcrdma/base/clock.h"
 #include "rpcrdma/base/socket_address.h"
@@ -38,6 +39,7 @@ struct MountSettings {
   std::vector<SocketAddress> addresses;
   std::string path = "/";  // what is mounted
 
+  NfsVersion version;
   ProtoChoice proto = ProtoChoice::kAuto;
   FabricChoice fabric = FabricChoice::kAuto;
   /// iWARP: ask for CRC32c. For default_fabrics(); fabrics made otherwise have their own mind.

@@ -96,8 +96,9 @@ Parsed set_option(std::string_view key, std::string_view value, MountSettings* s
   if (key == "fabric") return set_fabric(value, s);
   if (key == "crc") return set_crc(value, s);
   if (key == "vers" || key == "nfsvers" || key == "version") {
-    if (value == "3") return {};
-    return std::string(key) + "=" + std::string(value) + ": only version 3 is supported";
+    std::string wrong = parse_nfs_version(value, &s->version);
+    if (wrong.empty()) return {};
+    return std::string(key) + "=" + std::string(value) + ": " + wrong;
   }
   if (key == "port") return set_number<std::uint16_t>(key, value, 1, 65535, &s->rdma_port);
   if (key == "tcpport") return set_number<std::uint16_t>(key, value, 1, 65535, &s->tcp_port);

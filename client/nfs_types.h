@@ -21,7 +21,7 @@ namespace nfsrdma {
 /// A server's name for a file. Opaque, compares by bytes.
 class FileHandle {
  public:
-  static constexpr std::size_t kMaxBytes = 64;  // NFSv3
+  static constexpr std::size_t kMaxBytes = 128;  // NFSv4; NFSv3 has 64
 
   FileHandle() = default;
   /// Empty when `bytes` are none or too many.

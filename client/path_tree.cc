@@ -47,6 +47,13 @@ class PrefixRoot final : public RootFinder {
     op.cancel = &cancel;
     op.identity = mount.settings().identity;
     const std::string path = normalised_path(mount.settings().path);
+    if (mount.settings().version.major == 4) {
+      Result<FileHandle> root = co_await mount.server_root(op);
+      if (!root.ok()) co_return root.error();
+      mount.set_root({*root, "/"});
+      *rest_ = path.substr(1);
+      co_return Result<void>();
+    }
     nfs3::MountService service(mount.loop(), mount.settings(), mount.rpc());
     service.set_cancel(&cancel);
     Result<void> found = co_await service.find(detail);

@@ -43,10 +43,11 @@ bool RpcCall::start() {
   ByteSpan encoded = encoder_->bytes();
   if (encoder_->payloads().empty()) {
     head = encoded;
+    tail = {};
     has_payload = false;
     payload = {};
   } else {
-    // In NFSv3 nothing follows a payload in the arguments.
+    // In NFSv3 nothing follows a payload in the arguments; in a COMPOUND the other operations do.
     const xdr::PayloadReference& reference = encoder_->payloads().front();
     head = encoded.first(reference.head_bytes);
     tail = encoded.subspan(reference.head_bytes);

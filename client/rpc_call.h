@@ -37,6 +37,8 @@ class RpcCall final : public ClientCall, public Cancellable, public ListNode<Rpc
   void arguments(const T& value) {
     xdr::encode(*encoder_, value);
   }
+  /// At the arguments, for those that are encoded piece by piece.
+  xdr::Encoder& encoder() { return *encoder_; }
   /// READ data and link texts go here.
   void set_sink(MutableByteSpan bytes) { sink = bytes; }
   /// Bytes that the results can take besides what goes into the sink.

@@ -160,6 +160,7 @@ MountSettings settings_of(const MountCommandLine& line) {
   MountSettings settings;
   settings.host = line.source.host;
   settings.path = line.source.path;
+  settings.version = o.version;
   settings.proto = o.proto == MountProto::kRdma  ? ProtoChoice::kRdma
                    : o.proto == MountProto::kTcp ? ProtoChoice::kTcp
                                                  : ProtoChoice::kAuto;

@@ -56,13 +56,7 @@ string take_transfer_size(string_view text, std::uint32_t* target) {
 }
 
 string take_version(MountOptions& o, string_view v) {
-  if (v == "3") {
-    o.version = 3;
-    return {};
-  }
-  if (v.substr(0, 1) == "4") return "NFSv4 is not supported yet; use vers=3";
-  if (v == "2") return "NFSv2 is not supported; use vers=3";
-  return fmt::format("'{}' is not an NFS version; use vers=3", v);
+  return parse_nfs_version(v, &o.version);
 }
 
 string take_proto(MountOptions& o, string_view v) {
@@ -226,11 +220,11 @@ constexpr OptionRow kTable[] = {
     {"nfsvers", Value::kRequired, take_version},
     {"v3", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "3"); }},
     {"v4", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "4"); }},
-    {"v4.0", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "4"); }},
-    {"v4.1", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "4"); }},
-    {"v4.2", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "4"); }},
+    {"v4.0", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "4.0"); }},
+    {"v4.1", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "4.1"); }},
+    {"v4.2", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "4.2"); }},
     {"minorversion", Value::kRequired,
-     [](MountOptions& o, string_view) { return take_version(o, "4"); }},
+     [](MountOptions& o, string_view v) { return parse_minor_version(v, &o.version); }},
     {"port", Value::kRequired,
      [](MountOptions& o, string_view v) { return take_number(v, 0, 65'535, &o.port); }},
     {"tcpport", Value::kRequired,

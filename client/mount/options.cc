@@ -115,7 +115,7 @@ std::string MountOptions::text() const {
   for (const std::string& flag : vfs_flags)
     add(flag);
   if (synchronous) add("sync");
-  add(fmt::format("vers={},proto={}", version, proto_text(*this)));
+  add(fmt::format("vers={},proto={}", version.text(), proto_text(*this)));
   if (proto != MountProto::kTcp) {
     add(fmt::format("fabric={},port={}", fabric_text(fabric), rdma_port()));
     if (require_crc) add("crc=require");

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "client/nfs_version.h"
+
 namespace nfsrdma {
 
 enum class MountProto : std::uint8_t { kAuto, kRdma, kTcp };
@@ -25,7 +27,7 @@ struct MountOptions {
   MountFamily family = MountFamily::kAny;
   MountFabric fabric = MountFabric::kAuto;
   bool require_crc = false;  // iWARP
-  unsigned version = 3;
+  NfsVersion version;
   std::uint16_t port = 0;      // as given; 0: not given
   std::uint16_t tcp_port = 0;  // as given; 0: not given
   std::uint16_t mount_port = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// AsyncMount: operations on one object, without its data.
-#include "client/async_mount.h"
+// Nfs3Operations: operations on one object, without its data.
 #include "client/doubtful.h"
 #include "client/nfs3/call.h"
+#include "client/nfs3/operations.h"
 
 namespace nfsrdma {
 
@@ -14,14 +14,26 @@ using nfs3::to_wire;
 using xdr::nfsproc3;
 using xdr::nfsstat3;
 
-Task<Result<void>> AsyncMount::null(const OpContext& op) {
+Task<Result<void>> Nfs3Operations::begin(const OpContext&, std::string*) {
+  co_return Result<void>();
+}
+
+Task<Result<FileHandle>> Nfs3Operations::server_root(const OpContext&) {
+  co_return Error{Errc::kUnsupported, EOPNOTSUPP, "the server's root in NFSv3"};
+}
+
+Task<void> Nfs3Operations::end(const OpContext&) {
+  co_return;
+}
+
+Task<Result<void>> Nfs3Operations::null(const OpContext& op) {
   const xdr::Void args;
   auto answer = co_await call<xdr::Void>(*rpc_, op, nfsproc3::NFSPROC3_NULL, args);
   if (!answer.ok()) co_return answer.error();
   co_return Result<void>();
 }
 
-Task<Result<Attributes>> AsyncMount::getattr(const OpContext& op, const FileHandle& file) {
+Task<Result<Attributes>> Nfs3Operations::getattr(const OpContext& op, const FileHandle& file) {
   const xdr::GETATTR3args args{to_wire(file)};
   NFSRDMA_CO_TRY(Answer<xdr::GETATTR3res> answer,
                  co_await call<xdr::GETATTR3res>(*rpc_, op, nfsproc3::NFSPROC3_GETATTR, args));
@@ -31,7 +43,7 @@ Task<Result<Attributes>> AsyncMount::getattr(const OpContext& op, const FileHand
   co_return from_wire(answer.value.resok.obj_attributes);
 }
 
-Task<Result<Wcc>> AsyncMount::setattr(const OpContext& op, const FileHandle& file,
+Task<Result<Wcc>> Nfs3Operations::setattr(const OpContext& op, const FileHandle& file,
                                       const SetAttributes& set, const timespec* guard_ctime) {
   xdr::SETATTR3args args{to_wire(file), to_wire(set), {}};
   if (guard_ctime != nullptr) args.guard = {true, to_wire(*guard_ctime)};
@@ -50,7 +62,7 @@ Task<Result<Wcc>> AsyncMount::setattr(const OpContext& op, const FileHandle& fil
   co_return error;
 }
 
-Task<Result<LookupResult>> AsyncMount::lookup(const OpContext& op, const FileHandle& directory,
+Task<Result<LookupResult>> Nfs3Operations::lookup(const OpContext& op, const FileHandle& directory,
                                               std::string_view name,
                                               std::optional<Attributes>* directory_attributes) {
   const xdr::LOOKUP3args args{{to_wire(directory), name}};
@@ -70,7 +82,7 @@ Task<Result<LookupResult>> AsyncMount::lookup(const OpContext& op, const FileHan
   co_return result;
 }
 
-Task<Result<AccessResult>> AsyncMount::access(const OpContext& op, const FileHandle& file,
+Task<Result<AccessResult>> Nfs3Operations::access(const OpContext& op, const FileHandle& file,
                                               std::uint32_t wanted) {
   const xdr::ACCESS3args args{to_wire(file), wanted};
   NFSRDMA_CO_TRY(Answer<xdr::ACCESS3res> answer,
@@ -82,7 +94,7 @@ Task<Result<AccessResult>> AsyncMount::access(const OpContext& op, const FileHan
   co_return AccessResult{ok.access & wanted, from_wire(ok.obj_attributes)};
 }
 
-Task<Result<std::string>> AsyncMount::readlink(const OpContext& op, const FileHandle& link) {
+Task<Result<std::string>> Nfs3Operations::readlink(const OpContext& op, const FileHandle& link) {
   // The kernel takes 4096; a server may have longer ones, which nobody could follow.
   std::array<std::byte, 4096> room;
   const xdr::READLINK3args args{to_wire(link)};
@@ -95,7 +107,7 @@ Task<Result<std::string>> AsyncMount::readlink(const OpContext& op, const FileHa
   co_return std::string(as_text(answer.value.resok.data.bytes));
 }
 
-Task<Result<FsStat>> AsyncMount::fsstat(const OpContext& op, const FileHandle& file) {
+Task<Result<FsStat>> Nfs3Operations::fsstat(const OpContext& op, const FileHandle& file) {
   const xdr::FSSTAT3args args{to_wire(file)};
   NFSRDMA_CO_TRY(Answer<xdr::FSSTAT3res> answer,
                  co_await call<xdr::FSSTAT3res>(*rpc_, op, nfsproc3::NFSPROC3_FSSTAT, args));
@@ -105,7 +117,7 @@ Task<Result<FsStat>> AsyncMount::fsstat(const OpContext& op, const FileHandle& f
   co_return from_wire(answer.value.resok);
 }
 
-Task<Result<FsInfo>> AsyncMount::fsinfo(const OpContext& op, const FileHandle& file) {
+Task<Result<FsInfo>> Nfs3Operations::fsinfo(const OpContext& op, const FileHandle& file) {
   const xdr::FSINFO3args args{to_wire(file)};
   NFSRDMA_CO_TRY(Answer<xdr::FSINFO3res> answer,
                  co_await call<xdr::FSINFO3res>(*rpc_, op, nfsproc3::NFSPROC3_FSINFO, args));
@@ -115,7 +127,7 @@ Task<Result<FsInfo>> AsyncMount::fsinfo(const OpContext& op, const FileHandle& f
   co_return from_wire(answer.value.resok);
 }
 
-Task<Result<PathConf>> AsyncMount::pathconf(const OpContext& op, const FileHandle& file) {
+Task<Result<PathConf>> Nfs3Operations::pathconf(const OpContext& op, const FileHandle& file) {
   const xdr::PATHCONF3args args{to_wire(file)};
   NFSRDMA_CO_TRY(Answer<xdr::PATHCONF3res> answer,
                  co_await call<xdr::PATHCONF3res>(*rpc_, op, nfsproc3::NFSPROC3_PATHCONF, args));

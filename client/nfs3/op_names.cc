@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// AsyncMount: operations that make, remove and move names. Each ends with the question whether its
+// Nfs3Operations: operations that make, remove and move names. Each ends with the question whether its
 // answer is to be believed (doubtful.h).
 #include <random>
 
-#include "client/async_mount.h"
 #include "client/doubtful.h"
 #include "client/nfs3/call.h"
+#include "client/nfs3/operations.h"
 
 namespace nfsrdma {
 namespace {
@@ -20,9 +20,9 @@ using xdr::nfsstat3;
 
 /// What `name` stands for now; an engaged optional without handle on errors other than ENOENT,
 /// which prove nothing.
-Task<Result<std::optional<Found>>> look(AsyncMount& mount, const OpContext& op,
+Task<Result<std::optional<Found>>> look(Nfs3Operations& nfs, const OpContext& op,
                                         const FileHandle& directory, std::string_view name) {
-  Result<LookupResult> found = co_await mount.lookup(op, directory, name);
+  Result<LookupResult> found = co_await nfs.lookup(op, directory, name, nullptr);
   if (found.ok()) co_return std::optional<Found>(Found{found->handle, found->attributes});
   if (found.error().sys == ENOENT) co_return std::optional<Found>();
   co_return found.error();
@@ -39,11 +39,11 @@ CreateResult created(const Resok& ok) {
 }
 
 /// The server may leave the handle out of its answer (RFC 1813, 2.6): then ask for it.
-Task<Result<CreateResult>> completed(AsyncMount& mount, const OpContext& op,
+Task<Result<CreateResult>> completed(Nfs3Operations& nfs, const OpContext& op,
                                      const FileHandle& directory, std::string_view name,
                                      CreateResult result) {
   if (!result.handle.empty()) co_return result;
-  Result<LookupResult> found = co_await mount.lookup(op, directory, name);
+  Result<LookupResult> found = co_await nfs.lookup(op, directory, name, nullptr);
   if (!found.ok()) co_return found.error();
   result.handle = found->handle;
   result.attributes = found->attributes;
@@ -62,15 +62,15 @@ xdr::createverf3 new_verifier() {
 }
 
 /// EXCLUSIVE carries no attributes and leaves the times at its verifier: set them now.
-Task<Result<CreateResult>> after_exclusive(AsyncMount& mount, const OpContext& op,
+Task<Result<CreateResult>> after_exclusive(Nfs3Operations& nfs, const OpContext& op,
                                            const FileHandle& directory, std::string_view name,
                                            SetAttributes set, CreateResult result) {
-  Result<CreateResult> made = co_await completed(mount, op, directory, name, std::move(result));
+  Result<CreateResult> made = co_await completed(nfs, op, directory, name, std::move(result));
   if (!made.ok()) co_return made.error();
   if (!set.atime) set.atime = SetAttributes::Time{.server_now = true};
   if (!set.mtime) set.mtime = SetAttributes::Time{.server_now = true};
   if (!set.mode) set.mode = 0600;
-  Result<Wcc> done = co_await mount.setattr(op, made->handle, set);
+  Result<Wcc> done = co_await nfs.setattr(op, made->handle, set, nullptr);
   if (!done.ok()) co_return done.error();
   if (done->after) made->attributes = done->after;
   co_return std::move(*made);
@@ -78,7 +78,7 @@ Task<Result<CreateResult>> after_exclusive(AsyncMount& mount, const OpContext& o
 
 }  // namespace
 
-Task<Result<CreateResult>> AsyncMount::create(const OpContext& op, const FileHandle& directory,
+Task<Result<CreateResult>> Nfs3Operations::create(const OpContext& op, const FileHandle& directory,
                                               std::string_view name, CreateMode mode,
                                               const SetAttributes& set) {
   xdr::CREATE3args args;
@@ -114,7 +114,7 @@ Task<Result<CreateResult>> AsyncMount::create(const OpContext& op, const FileHan
   co_return as_created(object);
 }
 
-Task<Result<CreateResult>> AsyncMount::mkdir(const OpContext& op, const FileHandle& directory,
+Task<Result<CreateResult>> Nfs3Operations::mkdir(const OpContext& op, const FileHandle& directory,
                                              std::string_view name, const SetAttributes& set) {
   const xdr::MKDIR3args args{{to_wire(directory), name}, to_wire(set)};
   NFSRDMA_CO_TRY(Answer<xdr::MKDIR3res> answer,
@@ -130,7 +130,7 @@ Task<Result<CreateResult>> AsyncMount::mkdir(const OpContext& op, const FileHand
   co_return as_created(**found);
 }
 
-Task<Result<CreateResult>> AsyncMount::symlink(const OpContext& op, const FileHandle& directory,
+Task<Result<CreateResult>> Nfs3Operations::symlink(const OpContext& op, const FileHandle& directory,
                                                std::string_view name, std::string_view target,
                                                const SetAttributes& set) {
   const xdr::SYMLINK3args args{{to_wire(directory), name}, {to_wire(set), {as_bytes(target)}}};
@@ -150,7 +150,7 @@ Task<Result<CreateResult>> AsyncMount::symlink(const OpContext& op, const FileHa
   co_return as_created(object);
 }
 
-Task<Result<CreateResult>> AsyncMount::mknod(const OpContext& op, const FileHandle& directory,
+Task<Result<CreateResult>> Nfs3Operations::mknod(const OpContext& op, const FileHandle& directory,
                                              std::string_view name, FileType type,
                                              std::uint32_t rdev_major, std::uint32_t rdev_minor,
                                              const SetAttributes& set) {
@@ -173,7 +173,7 @@ Task<Result<CreateResult>> AsyncMount::mknod(const OpContext& op, const FileHand
   co_return as_created(**found);
 }
 
-Task<Result<LinkResult>> AsyncMount::link(const OpContext& op, const FileHandle& file,
+Task<Result<LinkResult>> Nfs3Operations::link(const OpContext& op, const FileHandle& file,
                                           const FileHandle& directory, std::string_view name) {
   const xdr::LINK3args args{to_wire(file), {to_wire(directory), name}};
   NFSRDMA_CO_TRY(Answer<xdr::LINK3res> answer,
@@ -189,7 +189,7 @@ Task<Result<LinkResult>> AsyncMount::link(const OpContext& op, const FileHandle&
   co_return LinkResult{(*found)->attributes, {}};
 }
 
-Task<Result<RemoveResult>> AsyncMount::remove(const OpContext& op, const FileHandle& directory,
+Task<Result<RemoveResult>> Nfs3Operations::remove(const OpContext& op, const FileHandle& directory,
                                               std::string_view name, const FileHandle* known) {
   const xdr::REMOVE3args args{{to_wire(directory), name}};
   NFSRDMA_CO_TRY(Answer<xdr::REMOVE3res> answer,
@@ -204,7 +204,7 @@ Task<Result<RemoveResult>> AsyncMount::remove(const OpContext& op, const FileHan
   co_return RemoveResult{};
 }
 
-Task<Result<RemoveResult>> AsyncMount::rmdir(const OpContext& op, const FileHandle& directory,
+Task<Result<RemoveResult>> Nfs3Operations::rmdir(const OpContext& op, const FileHandle& directory,
                                              std::string_view name, const FileHandle* known) {
   const xdr::RMDIR3args args{{to_wire(directory), name}};
   NFSRDMA_CO_TRY(Answer<xdr::RMDIR3res> answer,
@@ -219,7 +219,7 @@ Task<Result<RemoveResult>> AsyncMount::rmdir(const OpContext& op, const FileHand
   co_return RemoveResult{};
 }
 
-Task<Result<RenameResult>> AsyncMount::rename(const OpContext& op, const FileHandle& from_directory,
+Task<Result<RenameResult>> Nfs3Operations::rename(const OpContext& op, const FileHandle& from_directory,
                                               std::string_view from_name,
                                               const FileHandle& to_directory,
                                               std::string_view to_name, const FileHandle* known) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// AsyncMount: READDIR and READDIRPLUS, one page at a time.
-#include "client/async_mount.h"
+// Nfs3Operations: READDIR and READDIRPLUS, one page at a time.
 #include "client/nfs3/call.h"
+#include "client/nfs3/operations.h"
 
 namespace nfsrdma {
 namespace {
@@ -21,12 +21,6 @@ xdr::cookieverf3 verifier_to_wire(std::uint64_t verifier) {
   xdr::cookieverf3 wire;
   store_be64(wire.data(), verifier);
   return wire;
-}
-
-/// A name that could lead out of its directory, or stands for it, is no entry.
-bool sane_name(std::string_view name) {
-  return !name.empty() && name.find('/') == std::string_view::npos &&
-         name.find('\0') == std::string_view::npos;
 }
 
 bool visit_entry(const xdr::entry3& wire, DirectoryVisitor& visitor) {
@@ -49,7 +43,7 @@ DirectoryPage visit_page(const Resok& ok, std::uint64_t cookie, DirectoryVisitor
   page.cookie = cookie;
   page.eof = ok.reply.eof;
   for (const auto& entry : ok.reply.entries) {
-    if (sane_name(entry.name) && !visit_entry(entry, visitor)) {
+    if (sane_entry_name(entry.name) && !visit_entry(entry, visitor)) {
       page.eof = false;
       break;
     }
@@ -61,7 +55,7 @@ DirectoryPage visit_page(const Resok& ok, std::uint64_t cookie, DirectoryVisitor
 
 }  // namespace
 
-Task<Result<DirectoryPage>> AsyncMount::readdir(const OpContext& op, const FileHandle& directory,
+Task<Result<DirectoryPage>> Nfs3Operations::readdir(const OpContext& op, const FileHandle& directory,
                                                 std::uint64_t cookie, std::uint64_t verifier,
                                                 std::uint32_t max_bytes,
                                                 DirectoryVisitor& visitor) {
@@ -79,7 +73,7 @@ Task<Result<DirectoryPage>> AsyncMount::readdir(const OpContext& op, const FileH
   co_return page;
 }
 
-Task<Result<DirectoryPage>> AsyncMount::readdirplus(const OpContext& op,
+Task<Result<DirectoryPage>> Nfs3Operations::readdirplus(const OpContext& op,
                                                     const FileHandle& directory,
                                                     std::uint64_t cookie, std::uint64_t verifier,
                                                     std::uint32_t max_bytes,

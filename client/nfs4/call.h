@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// One COMPOUND in a session, sent until it has an answer that is the operation's: SEQUENCE goes in
+// front, errors of the session and "later" are dealt with here (recovery.h).
+//
+//   std::optional<Attributes> attributes;
+//   auto build = [&](CompoundWriter& out) { out.op(...); };
+//   auto parse = [&](CompoundReader& in) { ... };   // copies what it wants to keep
+//   NFSRDMA_CO_TRY(Ending end, co_await call(session, op, {}, build, parse));
+//   if (end.status != nfsstat4::NFS4_OK) ...
+//
+// build and parse run once for each time it is sent, and live in the frame that awaits.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "client/nfs4/compound.h"
+#include "client/nfs4/session.h"
+
+namespace nfsrdma::nfs4 {
+
+struct CallShape {
+  MutableByteSpan sink{};          // for READ data or a link's text
+  std::size_t max_results = 1024;  // bytes of results without what goes into the sink
+  bool once = false;               // must not run twice: the server keeps the reply
+};
+
+struct Ending {
+  xdr::nfsstat4 status = xdr::nfsstat4::NFS4_OK;
+  /// It went out in a second session, and may have run in the first: its answer is doubtful
+  /// (client/doubtful.h).
+  bool resent = false;
+};
+
+inline constexpr Duration kLaterFirst = std::chrono::milliseconds(100);
+inline constexpr Duration kLaterLongest = std::chrono::seconds(5);
+/// Times that a call goes out again without a pause, before something must be wrong.
+inline constexpr unsigned kAtOnce = 4;
+
+template <typename Build, typename Parse>
+Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape, Build& build,
+                          Parse& parse) {
+  RpcClient& rpc = session.rpc();
+  const TimePoint started = rpc.environment().now();
+  const Duration limit = rpc.options().timeo * (rpc.options().retrans + 1);
+  Ending ending;
+  std::optional<Session::Turn> turn;
+  Duration wait = kLaterFirst;
+  unsigned at_once = 0;
+  for (;;) {
+    if (!turn) {
+      NFSRDMA_CO_TRY(turn, co_await session.take_turn(op));
+    }
+    Remedy remedy = Remedy::kNone;
+    {
+      RpcCallLease rpc_call =
+          rpc.prepare(xdr::kNfsProgram, xdr::kNfsV4, xdr::NFSPROC4_COMPOUND, op);
+      CompoundWriter out(rpc_call->encoder(), session.minor());
+      out.op(xdr::nfs_opnum4::OP_SEQUENCE, session.sequence(*turn, shape.once));
+      build(out);
+      out.finish();
+      rpc_call->set_sink(shape.sink);
+      rpc_call->set_max_results(shape.max_results);
+      Result<void> outcome = co_await rpc_call->run();
+      if (!outcome.ok()) {
+        session.give_up(*turn);
+        co_return outcome.error();
+      }
+      CompoundReader in(rpc_call->results());
+      xdr::SEQUENCE4res sequence;
+      const bool in_session = in.next(xdr::nfs_opnum4::OP_SEQUENCE, sequence);
+      if (in.taken() == 0) {
+        session.give_up(*turn);
+        if (in.sound() && in.status() != xdr::nfsstat4::NFS4_OK) {
+          co_return status_error(in.status(), "COMPOUND");
+        }
+        co_return Error{Errc::kProtocol, EIO, "undecodable COMPOUND result"};
+      }
+      if (in_session) parse(in);
+      ending.status = in.status();
+      remedy = remedy_of(ending.status, !in_session);
+      // A request that SEQUENCE has put off goes out on the same slot again: it may be running.
+      const bool put_off = !in_session && (remedy == Remedy::kLater || remedy == Remedy::kBind);
+      const Session::Turn was = *turn;
+      if (!put_off) {
+        turn.reset();
+        session.give_back(was, sequence);
+      }
+      if (!in.sound()) co_return Error{Errc::kProtocol, EIO, "undecodable NFS result"};
+      if (remedy == Remedy::kNone) co_return ending;
+      if (remedy == Remedy::kNewSession || remedy == Remedy::kNewClientId) {
+        ending.resent = true;
+        session.renew(was, remedy);
+      }
+    }
+    Result<void> go_on;
+    if (rpc.options().soft && rpc.environment().now() - started >= limit) {
+      go_on = Error{Errc::kTimedOut, ETIMEDOUT, "the server keeps saying: later"};
+    }
+    if (go_on.ok() && remedy == Remedy::kBind) go_on = co_await session.bind(op);
+    if (go_on.ok() && (remedy == Remedy::kLater || ++at_once > kAtOnce)) {
+      co_await rpc.sleep(wait, op.cancel);
+      wait = std::min(2 * wait, kLaterLongest);
+      if (op.cancel != nullptr && op.cancel->cancelled()) {
+        go_on = Error{Errc::kSystem, EINTR, "interrupted"};
+      }
+    }
+    if (!go_on.ok()) {
+      if (turn) session.give_up(*turn);
+      co_return go_on.error();
+    }
+    if (turn && turn->epoch != session.epoch()) {
+      turn.reset();
+      ending.resent = true;
+    }
+  }
+}
+
+}  // namespace nfsrdma::nfs4

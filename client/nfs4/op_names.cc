@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nfs4Operations: operations that make, remove and move names. The server keeps their replies, so that
+// a lost connection leaves no doubt; a session that was lost with the server does, and then the object
+// itself decides (client/doubtful.h).
+#include <random>
+
+#include "client/nfs4/attributes_result.h"
+#include "client/nfs4/call.h"
+#include "client/nfs4/operations.h"
+
+namespace nfsrdma {
+namespace {
+
+using nfs4::call;
+using nfs4::CompoundReader;
+using nfs4::CompoundWriter;
+using nfs4::Ending;
+using nfs4::kAttributes;
+using nfs4::next_attributes;
+using nfs4::put;
+using nfs4::status_error;
+using xdr::fattr4_number;
+using xdr::nfs_opnum4;
+using xdr::nfsstat4;
+
+/// The current stateid (RFC 8881, section 16.2.3.1.2): that of the OPEN before.
+constexpr xdr::stateid4 kCurrentStateid{1, {}};
+
+/// What `name` stands for now; an engaged optional without handle on errors other than ENOENT,
+/// which prove nothing.
+Task<Result<std::optional<Found>>> look(Nfs4Operations& nfs, const OpContext& op,
+                                        const FileHandle& directory, std::string_view name) {
+  Result<LookupResult> found = co_await nfs.lookup(op, directory, name, nullptr);
+  if (found.ok()) co_return std::optional<Found>(Found{found->handle, found->attributes});
+  if (found.error().sys == ENOENT) co_return std::optional<Found>();
+  co_return found.error();
+}
+
+CreateResult as_created(const Found& found) {
+  return {found.handle, found.attributes, {}};
+}
+
+void ask_for_object_and_directory(CompoundWriter& out, bool close) {
+  out.op(nfs_opnum4::OP_GETFH);
+  out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+  if (close) out.op(nfs_opnum4::OP_CLOSE, xdr::CLOSE4args{0, kCurrentStateid});
+  out.op(nfs_opnum4::OP_RESTOREFH);
+  out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+}
+
+void read_object_and_directory(CompoundReader& in, bool close, nfs4::IdNames& names,
+                               CreateResult* result) {
+  xdr::GETFH4res got;
+  xdr::CLOSE4res closed;
+  if (!in.next(nfs_opnum4::OP_GETFH, got)) return;
+  result->handle = FileHandle(got.resok4.object.data);
+  result->attributes = next_attributes(in, names);
+  if (close && !in.next(nfs_opnum4::OP_CLOSE, closed)) return;
+  if (in.next(nfs_opnum4::OP_RESTOREFH)) result->directory.after = next_attributes(in, names);
+}
+
+xdr::verifier4 new_verifier() {
+  static thread_local std::mt19937_64 generator{std::random_device{}()};
+  xdr::verifier4 verifier;
+  store_be64(verifier.data(), generator());
+  return verifier;
+}
+
+xdr::FileAttributes4 directory_type() {
+  xdr::FileAttributes4 values;
+  values.attrmask.set(fattr4_number::FATTR4_TYPE);
+  values.type = xdr::nfs_ftype4::NF4DIR;
+  return values;
+}
+
+}  // namespace
+
+Task<Result<CreateResult>> Nfs4Operations::open_new(const OpContext& op,
+                                                    const FileHandle& directory,
+                                                    std::string_view name,
+                                                    const xdr::createhow4& how, bool* resent) {
+  CreateResult result;
+  // An owner of its own, so that CLOSE ends this OPEN alone.
+  std::array<std::byte, 8> owner;
+  store_be64(owner.data(), ++next_owner_);
+  auto build = [&](CompoundWriter& out) {
+    xdr::OPEN4args open;
+    open.share_access = xdr::OPEN4_SHARE_ACCESS_WRITE | xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+    open.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
+    open.owner = {session_.client_id(), owner};
+    open.openhow = {xdr::opentype4::OPEN4_CREATE, how};
+    open.claim.claim = xdr::open_claim_type4::CLAIM_NULL;
+    open.claim.file = name;
+    out.op(nfs_opnum4::OP_PUTFH, put(directory));
+    out.op(nfs_opnum4::OP_SAVEFH);
+    out.op(nfs_opnum4::OP_OPEN, open);
+    ask_for_object_and_directory(out, true);
+  };
+  auto parse = [&](CompoundReader& in) {
+    xdr::OPEN4res opened;
+    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH)) return;
+    if (!in.next(nfs_opnum4::OP_OPEN, opened)) return;
+    read_object_and_directory(in, true, names_, &result);
+  };
+  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.max_results = 2048, .once = true}, build,
+                                           parse));
+  *resent = end.resent;
+  // What is asked about the file when it is there may fail without harm, but for the handle.
+  if (!result.handle.empty()) co_return result;
+  if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "OPEN");
+  co_return Error{Errc::kProtocol, EIO, "OPEN: empty file handle"};
+}
+
+Task<Result<CreateResult>> Nfs4Operations::create_exclusive(const OpContext& op,
+                                                            const FileHandle& directory,
+                                                            std::string_view name,
+                                                            const SetAttributes& set) {
+  // Not all attributes are allowed with the verifier (suppattr_exclcreat); the mode is, everywhere.
+  SetAttributes at_once;
+  at_once.mode = set.mode.value_or(0600);
+  SetAttributes later = set;
+  later.mode.reset();
+  const nfs4::EncodedAttributes values(at_once);
+  xdr::createhow4 how;
+  how.mode = xdr::createmode4::EXCLUSIVE4_1;
+  how.ch_createboth = {new_verifier(), values.wire()};
+  bool resent = false;
+  Result<CreateResult> made = co_await open_new(op, directory, name, how, &resent);
+  if (!made.ok()) co_return made.error();
+  // The server may keep the verifier in the times.
+  if (!later.atime) later.atime = SetAttributes::Time{.server_now = true};
+  if (!later.mtime) later.mtime = SetAttributes::Time{.server_now = true};
+  Result<Wcc> done = co_await setattr(op, made->handle, later, nullptr);
+  if (!done.ok()) co_return done.error();
+  if (done->after) made->attributes = done->after;
+  co_return std::move(*made);
+}
+
+Task<Result<CreateResult>> Nfs4Operations::create(const OpContext& op, const FileHandle& directory,
+                                                  std::string_view name, CreateMode mode,
+                                                  const SetAttributes& set) {
+  if (mode == CreateMode::kExclusive) {
+    co_return co_await create_exclusive(op, directory, name, set);
+  }
+  const nfs4::EncodedAttributes values(set);
+  xdr::createhow4 how;
+  how.mode = mode == CreateMode::kGuarded ? xdr::createmode4::GUARDED4
+                                          : xdr::createmode4::UNCHECKED4;
+  how.createattrs = values.wire();
+  bool resent = false;
+  Result<CreateResult> made = co_await open_new(op, directory, name, how, &resent);
+  if (made.ok()) co_return std::move(*made);
+  const Error error = made.error();
+  // A file that is there and that the caller may not write is no failure of UNCHECKED, which asks
+  // for no right to it but for setting its size.
+  const bool there = mode == CreateMode::kUnchecked && error.sys == EACCES && !set.size;
+  if (!there && !doubtful_presence(resent, error)) co_return error;
+  auto found = co_await look(*this, op, directory, name);
+  if (!found.ok() || !found->has_value()) co_return error;
+  if (there) {
+    const std::optional<Attributes>& attributes = (*found)->attributes;
+    if (attributes && attributes->type != FileType::kRegular) co_return error;
+  } else if (!create_happened(**found, set)) {
+    co_return error;
+  }
+  co_return as_created(**found);
+}
+
+Task<Result<CreateResult>> Nfs4Operations::make(const OpContext& op, const FileHandle& directory,
+                                                std::string_view name, const xdr::createtype4& type,
+                                                const SetAttributes& set, bool* resent) {
+  const nfs4::EncodedAttributes values(set);
+  CreateResult result;
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(directory));
+    out.op(nfs_opnum4::OP_SAVEFH);
+    out.op(nfs_opnum4::OP_CREATE, xdr::CREATE4args{type, name, values.wire()});
+    ask_for_object_and_directory(out, false);
+  };
+  auto parse = [&](CompoundReader& in) {
+    xdr::CREATE4res created;
+    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH)) return;
+    if (!in.next(nfs_opnum4::OP_CREATE, created)) return;
+    read_object_and_directory(in, false, names_, &result);
+  };
+  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.max_results = 2048, .once = true}, build,
+                                           parse));
+  *resent = end.resent;
+  if (!result.handle.empty()) co_return result;
+  if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "CREATE");
+  co_return Error{Errc::kProtocol, EIO, "CREATE: empty file handle"};
+}
+
+Task<Result<CreateResult>> Nfs4Operations::mkdir(const OpContext& op, const FileHandle& directory,
+                                                 std::string_view name, const SetAttributes& set) {
+  xdr::createtype4 type;
+  type.type = xdr::nfs_ftype4::NF4DIR;
+  bool resent = false;
+  Result<CreateResult> made = co_await make(op, directory, name, type, set, &resent);
+  if (made.ok() || !doubtful_presence(resent, made.error())) co_return made;
+  auto found = co_await look(*this, op, directory, name);
+  if (!found.ok() || !found->has_value() || !mkdir_happened(**found)) co_return made;
+  co_return as_created(**found);
+}
+
+Task<Result<CreateResult>> Nfs4Operations::symlink(const OpContext& op, const FileHandle& directory,
+                                                   std::string_view name, std::string_view target,
+                                                   const SetAttributes& set) {
+  xdr::createtype4 type;
+  type.type = xdr::nfs_ftype4::NF4LNK;
+  type.linkdata.bytes = as_bytes(target);
+  bool resent = false;
+  Result<CreateResult> made = co_await make(op, directory, name, type, set, &resent);
+  if (made.ok() || !doubtful_presence(resent, made.error())) co_return made;
+  auto found = co_await look(*this, op, directory, name);
+  if (!found.ok() || !found->has_value()) co_return made;
+  const Found object = **found;
+  Result<std::string> text = co_await readlink(op, object.handle);
+  if (!text.ok() || !symlink_happened(object, *text, target)) co_return made;
+  co_return as_created(object);
+}
+
+Task<Result<CreateResult>> Nfs4Operations::mknod(const OpContext& op, const FileHandle& directory,
+                                                 std::string_view name, FileType type,
+                                                 std::uint32_t rdev_major, std::uint32_t rdev_minor,
+                                                 const SetAttributes& set) {
+  xdr::createtype4 what;
+  what.type = nfs4::to_wire(type);
+  what.devdata = {rdev_major, rdev_minor};
+  bool resent = false;
+  Result<CreateResult> made = co_await make(op, directory, name, what, set, &resent);
+  if (made.ok() || !doubtful_presence(resent, made.error())) co_return made;
+  auto found = co_await look(*this, op, directory, name);
+  if (!found.ok() || !found->has_value()) co_return made;
+  if (!mknod_happened(**found, type, rdev_major, rdev_minor)) co_return made;
+  co_return as_created(**found);
+}
+
+Task<Result<LinkResult>> Nfs4Operations::link(const OpContext& op, const FileHandle& file,
+                                              const FileHandle& directory, std::string_view name) {
+  LinkResult result;
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(file));
+    out.op(nfs_opnum4::OP_SAVEFH);
+    out.op(nfs_opnum4::OP_PUTFH, put(directory));
+    out.op(nfs_opnum4::OP_LINK, xdr::LINK4args{name});
+    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+    out.op(nfs_opnum4::OP_RESTOREFH);
+    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+  };
+  bool linked = false;
+  auto parse = [&](CompoundReader& in) {
+    xdr::LINK4res got;
+    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH)) return;
+    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_LINK, got)) return;
+    linked = true;
+    result.directory.after = next_attributes(in, names_);
+    if (in.next(nfs_opnum4::OP_RESTOREFH)) result.attributes = next_attributes(in, names_);
+  };
+  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.max_results = 2048, .once = true}, build,
+                                           parse));
+  if (linked) co_return result;
+  const Error error = status_error(end.status, "LINK");
+  if (!doubtful_presence(end.resent, error)) co_return error;
+  auto found = co_await look(*this, op, directory, name);
+  if (!found.ok() || !found->has_value() || !link_happened(**found, file)) co_return error;
+  co_return LinkResult{(*found)->attributes, {}};
+}
+
+Task<Result<RemoveResult>> Nfs4Operations::take_away(const OpContext& op,
+                                                     const FileHandle& directory,
+                                                     std::string_view name, bool is_directory,
+                                                     const FileHandle* known) {
+  // NFSv4 has one REMOVE for files and directories, POSIX has two: what the name stands for is
+  // verified in front of it.
+  const nfs4::EncodedAttributes type(directory_type());
+  RemoveResult result;
+  bool removed = false;
+  bool other_kind = false;
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(directory));
+    out.op(nfs_opnum4::OP_SAVEFH);
+    out.op(nfs_opnum4::OP_LOOKUP, xdr::LOOKUP4args{name});
+    if (is_directory) {
+      out.op(nfs_opnum4::OP_VERIFY, xdr::VERIFY4args{type.wire()});
+    } else {
+      out.op(nfs_opnum4::OP_NVERIFY, xdr::NVERIFY4args{type.wire()});
+    }
+    out.op(nfs_opnum4::OP_RESTOREFH);
+    out.op(nfs_opnum4::OP_REMOVE, xdr::REMOVE4args{name});
+    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+  };
+  auto parse = [&](CompoundReader& in) {
+    xdr::REMOVE4res got;
+    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH)) return;
+    if (!in.next(nfs_opnum4::OP_LOOKUP)) return;
+    if (!in.next(is_directory ? nfs_opnum4::OP_VERIFY : nfs_opnum4::OP_NVERIFY)) {
+      other_kind = in.status() == nfsstat4::NFS4ERR_SAME ||
+                   in.status() == nfsstat4::NFS4ERR_NOT_SAME;
+      return;
+    }
+    if (!in.next(nfs_opnum4::OP_RESTOREFH) || !in.next(nfs_opnum4::OP_REMOVE, got)) return;
+    removed = true;
+    result.directory.after = next_attributes(in, names_);
+  };
+  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.once = true}, build, parse));
+  if (removed) co_return result;
+  if (other_kind) {
+    co_return Error{Errc::kSystem, is_directory ? ENOTDIR : EISDIR, "REMOVE"};
+  }
+  const Error error = status_error(end.status, "REMOVE");
+  if (!doubtful_absence(end.resent, error)) co_return error;
+  auto found = co_await look(*this, op, directory, name);
+  if (!found.ok() || !removal_happened(*found, known)) co_return error;
+  co_return RemoveResult{};
+}
+
+Task<Result<RemoveResult>> Nfs4Operations::remove(const OpContext& op, const FileHandle& directory,
+                                                  std::string_view name, const FileHandle* known) {
+  return take_away(op, directory, name, false, known);
+}
+
+Task<Result<RemoveResult>> Nfs4Operations::rmdir(const OpContext& op, const FileHandle& directory,
+                                                 std::string_view name, const FileHandle* known) {
+  return take_away(op, directory, name, true, known);
+}
+
+Task<Result<RenameResult>> Nfs4Operations::rename(
+    const OpContext& op, const FileHandle& from_directory, std::string_view from_name,
+    const FileHandle& to_directory, std::string_view to_name, const FileHandle* known) {
+  RenameResult result;
+  bool renamed = false;
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(from_directory));
+    out.op(nfs_opnum4::OP_SAVEFH);
+    out.op(nfs_opnum4::OP_PUTFH, put(to_directory));
+    out.op(nfs_opnum4::OP_RENAME, xdr::RENAME4args{from_name, to_name});
+    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+    out.op(nfs_opnum4::OP_RESTOREFH);
+    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+  };
+  auto parse = [&](CompoundReader& in) {
+    xdr::RENAME4res got;
+    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH)) return;
+    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_RENAME, got)) return;
+    renamed = true;
+    result.to_directory.after = next_attributes(in, names_);
+    if (in.next(nfs_opnum4::OP_RESTOREFH)) {
+      result.from_directory.after = next_attributes(in, names_);
+    }
+  };
+  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.max_results = 2048, .once = true}, build,
+                                           parse));
+  if (renamed) co_return result;
+  const Error error = status_error(end.status, "RENAME");
+  if (!doubtful_absence(end.resent, error)) co_return error;
+  auto from = co_await look(*this, op, from_directory, from_name);
+  if (!from.ok()) co_return error;
+  auto to = co_await look(*this, op, to_directory, to_name);
+  if (!to.ok() || !rename_happened(*from, *to, known)) co_return error;
+  co_return RenameResult{};
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// NfsOperations by NFSv4.1 and 4.2 (RFC 8881, 7862): a COMPOUND each, in a session (call.h).
+//
+// No file stays open: data is read and written with the anonymous stateid, and what is created is
+// closed in the COMPOUND that opens it.
+#pragma once
+
+#include "client/nfs4/id_names.h"
+#include "client/nfs4/session.h"
+#include "client/nfs_operations.h"
+
+namespace nfsrdma {
+
+class Nfs4Operations final : public NfsOperations {
+ public:
+  /// `rpc` outlives this.
+  Nfs4Operations(RpcClient& rpc, nfs4::SessionOptions options)
+      : rpc_(rpc), session_(rpc, std::move(options)) {}
+
+  Task<Result<void>> begin(const OpContext& op, std::string* detail) override;
+  Task<void> end(const OpContext& op) override;
+  void abort() override { session_.stop(); }
+  std::string version() const override { return "4." + std::to_string(session_.minor()); }
+  Task<Result<FileHandle>> server_root(const OpContext& op) override;
+
+  Task<Result<void>> null(const OpContext& op) override;
+  Task<Result<Attributes>> getattr(const OpContext& op, const FileHandle& file) override;
+  Task<Result<Wcc>> setattr(const OpContext& op, const FileHandle& file,
+                                    const SetAttributes& set, const timespec* guard_ctime) override;
+  Task<Result<LookupResult>> lookup(const OpContext& op, const FileHandle& directory,
+                                            std::string_view name,
+                                            std::optional<Attributes>* directory_attributes) override;
+  Task<Result<AccessResult>> access(const OpContext& op, const FileHandle& file,
+                                            std::uint32_t wanted) override;
+  Task<Result<std::string>> readlink(const OpContext& op, const FileHandle& link) override;
+
+  Task<Result<ReadResult>> read_once(const OpContext& op, const FileHandle& file,
+                                             std::uint64_t offset, MutableByteSpan into) override;
+  Task<Result<WriteResult>> write_once(const OpContext& op, const FileHandle& file,
+                                               std::uint64_t offset, ByteSpan data,
+                                               Stability stability) override;
+  Task<Result<CommitResult>> commit(const OpContext& op, const FileHandle& file,
+                                            std::uint64_t offset, std::uint32_t count) override;
+
+  Task<Result<CreateResult>> create(const OpContext& op, const FileHandle& directory,
+                                            std::string_view name, CreateMode mode,
+                                            const SetAttributes& set) override;
+  Task<Result<CreateResult>> mkdir(const OpContext& op, const FileHandle& directory,
+                                           std::string_view name, const SetAttributes& set) override;
+  Task<Result<CreateResult>> symlink(const OpContext& op, const FileHandle& directory,
+                                             std::string_view name, std::string_view target,
+                                             const SetAttributes& set) override;
+  Task<Result<CreateResult>> mknod(const OpContext& op, const FileHandle& directory,
+                                           std::string_view name, FileType type,
+                                           std::uint32_t rdev_major, std::uint32_t rdev_minor,
+                                           const SetAttributes& set) override;
+  Task<Result<LinkResult>> link(const OpContext& op, const FileHandle& file,
+                                        const FileHandle& directory, std::string_view name) override;
+  Task<Result<RemoveResult>> remove(const OpContext& op, const FileHandle& directory,
+                                            std::string_view name, const FileHandle* known) override;
+  Task<Result<RemoveResult>> rmdir(const OpContext& op, const FileHandle& directory,
+                                           std::string_view name, const FileHandle* known) override;
+  Task<Result<RenameResult>> rename(const OpContext& op, const FileHandle& from_directory,
+                                            std::string_view from_name,
+                                            const FileHandle& to_directory,
+                                            std::string_view to_name, const FileHandle* known) override;
+
+  Task<Result<DirectoryPage>> readdir(const OpContext& op, const FileHandle& directory,
+                                              std::uint64_t cookie, std::uint64_t verifier,
+                                              std::uint32_t max_bytes,
+                                              DirectoryVisitor& visitor) override;
+  Task<Result<DirectoryPage>> readdirplus(const OpContext& op, const FileHandle& directory,
+                                                  std::uint64_t cookie, std::uint64_t verifier,
+                                                  std::uint32_t max_bytes,
+                                                  DirectoryVisitor& visitor) override;
+  Task<Result<FsStat>> fsstat(const OpContext& op, const FileHandle& file) override;
+  Task<Result<FsInfo>> fsinfo(const OpContext& op, const FileHandle& file) override;
+  Task<Result<PathConf>> pathconf(const OpContext& op, const FileHandle& file) override;
+
+  nfs4::Session& session() { return session_; }
+
+ private:
+  /// CREATE, of anything but regular files. An error, too, sets *resent.
+  Task<Result<CreateResult>> make(const OpContext& op, const FileHandle& directory,
+                                  std::string_view name, const xdr::createtype4& type,
+                                  const SetAttributes& set, bool* resent);
+  /// OPEN with creation, and CLOSE.
+  Task<Result<CreateResult>> open_new(const OpContext& op, const FileHandle& directory,
+                                      std::string_view name, const xdr::createhow4& how,
+                                      bool* resent);
+  Task<Result<CreateResult>> create_exclusive(const OpContext& op, const FileHandle& directory,
+                                              std::string_view name, const SetAttributes& set);
+  Task<Result<RemoveResult>> take_away(const OpContext& op, const FileHandle& directory,
+                                       std::string_view name, bool is_directory,
+                                       const FileHandle* known);
+  Task<Result<DirectoryPage>> page(const OpContext& op, const FileHandle& directory,
+                                   std::uint64_t cookie, std::uint64_t verifier,
+                                   std::uint32_t max_bytes, bool plus, DirectoryVisitor& visitor);
+
+  RpcClient& rpc_;
+  nfs4::Session session_;
+  nfs4::IdNames names_;
+  std::uint64_t next_owner_ = 0;
+};
+
+}  // namespace nfsrdma

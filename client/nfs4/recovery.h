@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the client does about each error of NFSv4.1 and later (RFC 8881, section 15), in one place.
+// Everything that is not named here is the answer to the operation.
+#pragma once
+
+#include "client/nfs_types.h"
+#include "xdr/nfs4_status.h"
+
+namespace nfsrdma::nfs4 {
+
+enum class Remedy : std::uint8_t {
+  kNone,         // the operation's answer
+  kLater,        // the same once more after a while
+  kAgain,        // the same once more, at once: it left no trace
+  kBind,         // bind the connection to the session, and once more
+  kNewSession,   // the session is gone, the client id perhaps not
+  kNewClientId,  // the server has forgotten the client: all of its state is to be reclaimed
+};
+
+/// Of a COMPOUND that ended with `status`; `in_sequence`: it was SEQUENCE that did.
+Remedy remedy_of(xdr::nfsstat4 status, bool in_sequence);
+
+/// The errno that stands for `status` towards applications.
+int errno_of(xdr::nfsstat4 status);
+/// The Error for a status other than NFS4_OK; `where` names the operation.
+Error status_error(xdr::nfsstat4 status, const char* where);
+
+}  // namespace nfsrdma::nfs4

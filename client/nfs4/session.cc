@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/nfs4/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "client/nfs4/compound.h"
+#include "rpcrdma/base/log.h"
+
+namespace nfsrdma::nfs4 {
+namespace {
+
+using xdr::nfs_opnum4;
+using xdr::nfsstat4;
+
+/// What a COMPOUND takes besides a READ's or WRITE's data: RPC header, SEQUENCE, a handle,
+/// attributes.
+constexpr std::uint32_t kAroundData = 2048;
+constexpr std::uint32_t kMaxOperations = 16;
+/// Of replies that the server keeps: attributes with long owners, and a handle.
+constexpr std::uint32_t kCachedReply = 2048;
+constexpr std::uint32_t kCallbackProgram = 0x40000000;
+constexpr Duration kRetryFirst = std::chrono::milliseconds(500);
+constexpr Duration kRetryLongest = std::chrono::seconds(15);
+constexpr int kAttempts = 8;
+
+const Error kStopped{Errc::kSystem, EIO, "aborted"};
+const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
+
+/// A COMPOUND outside of any session, or with a SEQUENCE of the builder's own.
+template <typename Build, typename Parse>
+Task<Result<nfsstat4>> ask(RpcClient& rpc, const OpContext& op, std::uint32_t minor, Build& build,
+                           Parse& parse) {
+  RpcCallLease rpc_call = rpc.prepare(xdr::kNfsProgram, xdr::kNfsV4, xdr::NFSPROC4_COMPOUND, op);
+  CompoundWriter out(rpc_call->encoder(), minor);
+  build(out);
+  out.finish();
+  rpc_call->set_max_results(2048);
+  NFSRDMA_CO_CHECK_OK(co_await rpc_call->run());
+  CompoundReader in(rpc_call->results());
+  parse(in);
+  if (!in.sound()) co_return Error{Errc::kProtocol, EIO, "undecodable NFS result"};
+  co_return in.status();
+}
+
+std::uint32_t room_for_data(std::uint32_t message) {
+  return message > 2 * kAroundData ? message - kAroundData : message / 2;
+}
+
+}  // namespace
+
+Session::Session(RpcClient& rpc, SessionOptions options)
+    : rpc_(rpc), options_(std::move(options)) {
+  std::random_device random;
+  store_be64(verifier_.data(), (std::uint64_t{random()} << 32) | random());
+}
+
+Session::~Session() {
+  stop();
+}
+
+void Session::stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  fail(kStopped);
+  stopping_.cancel();
+}
+
+void Session::fail(Error why) {
+  state_ = State::kFailed;
+  why_failed_ = why;
+  changed_.wake_all();
+  slot_freed_.wake_all();
+}
+
+Task<Result<xdr::nfsstat4>> Session::exchange_id(const OpContext& op) {
+  xdr::EXCHANGE_ID4args args;
+  args.eia_clientowner = {verifier_, as_bytes(options_.owner)};
+  args.eia_flags = xdr::EXCHGID4_FLAG_USE_NON_PNFS;
+  auto build = [&](CompoundWriter& out) { out.op(nfs_opnum4::OP_EXCHANGE_ID, args); };
+  auto parse = [&](CompoundReader& in) {
+    xdr::EXCHANGE_ID4res result;
+    if (!in.next(nfs_opnum4::OP_EXCHANGE_ID, result)) return;
+    client_id_ = result.resok4.eir_clientid;
+    create_sequence_ = result.resok4.eir_sequenceid;
+  };
+  co_return co_await ask(rpc_, op, options_.minor, build, parse);
+}
+
+Task<Result<xdr::nfsstat4>> Session::create_session(const OpContext& op) {
+  std::array<std::byte, 64> room;
+  xdr::Encoder scratch(room);
+  const std::array<xdr::callback_sec_parms4, 1> flavors{};  // AUTH_NONE
+  xdr::CREATE_SESSION4args args;
+  args.csa_clientid = client_id_;
+  args.csa_sequence = create_sequence_;
+  args.csa_fore_chan_attrs = {0,
+                              options_.max_transfer + kAroundData,
+                              options_.max_transfer + kAroundData,
+                              kCachedReply,
+                              kMaxOperations,
+                              options_.slots,
+                              {}};
+  args.csa_back_chan_attrs = {0, 4096, 4096, 0, 2, 1, {}};
+  args.csa_cb_program = kCallbackProgram;
+  args.csa_sec_parms = xdr::encode_array<xdr::callback_sec_parms4>(scratch, flavors);
+  auto build = [&](CompoundWriter& out) { out.op(nfs_opnum4::OP_CREATE_SESSION, args); };
+  auto parse = [&](CompoundReader& in) {
+    xdr::CREATE_SESSION4res result;
+    if (!in.next(nfs_opnum4::OP_CREATE_SESSION, result)) return;
+    ++create_sequence_;
+    session_id_ = result.resok4.csr_sessionid;
+    const xdr::channel_attrs4& fore = result.resok4.csr_fore_chan_attrs;
+    // No more than was asked for, and never none, whatever the server says.
+    slots_.reset(std::clamp<std::uint32_t>(fore.ca_maxrequests, 1, options_.slots));
+    ++epoch_;
+    max_read_ = std::min(room_for_data(fore.ca_maxresponsesize), options_.max_transfer);
+    max_write_ = std::min(room_for_data(fore.ca_maxrequestsize), options_.max_transfer);
+  };
+  co_return co_await ask(rpc_, op, options_.minor, build, parse);
+}
+
+Task<Result<xdr::nfsstat4>> Session::reclaim_complete(const OpContext& op) {
+  const std::optional<std::uint32_t> slot = slots_.take();
+  const Turn turn{*slot, epoch_};
+  bool used = false;
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_SEQUENCE, sequence(turn, true));
+    out.op(nfs_opnum4::OP_RECLAIM_COMPLETE, xdr::RECLAIM_COMPLETE4args{false});
+  };
+  auto parse = [&](CompoundReader& in) {
+    xdr::SEQUENCE4res result;
+    used = in.next(nfs_opnum4::OP_SEQUENCE, result);
+    if (used) in.next(nfs_opnum4::OP_RECLAIM_COMPLETE);
+  };
+  Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, build, parse);
+  slots_.give_back(*slot, used);
+  co_return done;
+}
+
+Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,
+                                      std::string* detail) {
+  const char* step = "";
+  nfsstat4 status = nfsstat4::NFS4_OK;
+  Duration wait = kRetryFirst;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (status == nfsstat4::NFS4ERR_DELAY) {
+      co_await rpc_.sleep(wait, op.cancel);
+      wait = std::min(2 * wait, kRetryLongest);
+    }
+    if (op.cancel != nullptr && op.cancel->cancelled()) co_return kInterrupted;
+    const bool new_client_id = !keep_client_id || client_id_ == 0;
+    if (new_client_id) {
+      step = "EXCHANGE_ID";
+      NFSRDMA_CO_TRY(status, co_await exchange_id(op));
+      if (status == nfsstat4::NFS4ERR_MINOR_VERS_MISMATCH && options_.any_minor &&
+          options_.minor > 1) {
+        --options_.minor;
+        continue;
+      }
+      if (status == nfsstat4::NFS4ERR_DELAY) continue;
+      if (status != nfsstat4::NFS4_OK) break;
+    }
+    step = "CREATE_SESSION";
+    NFSRDMA_CO_TRY(status, co_await create_session(op));
+    if (status == nfsstat4::NFS4ERR_DELAY) {
+      keep_client_id = true;
+      continue;
+    }
+    if (status == nfsstat4::NFS4ERR_STALE_CLIENTID || status == nfsstat4::NFS4ERR_SEQ_MISORDERED) {
+      keep_client_id = false;
+      continue;
+    }
+    if (status != nfsstat4::NFS4_OK) break;
+    if (!new_client_id) co_return Result<void>();
+    step = "RECLAIM_COMPLETE";
+    NFSRDMA_CO_TRY(status, co_await reclaim_complete(op));
+    if (status == nfsstat4::NFS4_OK || status == nfsstat4::NFS4ERR_COMPLETE_ALREADY) {
+      co_return Result<void>();
+    }
+    if (status != nfsstat4::NFS4ERR_DELAY && remedy_of(status, true) == Remedy::kNone) break;
+    keep_client_id = false;
+  }
+  *detail = fmt::format("{}: {}", step, xdr::enum_name(status));
+  co_return status_error(status, step);
+}
+
+Task<Result<void>> Session::begin(const OpContext& op, std::string* detail) {
+  Result<void> done = co_await establish(op, false, detail);
+  if (!done.ok()) {
+    if (detail->empty()) *detail = done.error().message();
+    co_return done.error();
+  }
+  state_ = State::kUsable;
+  co_return Result<void>();
+}
+
+Task<void> Session::end(const OpContext& op) {
+  if (state_ != State::kUsable) co_return;
+  fail(kStopped);
+  auto ignore = [](CompoundReader& in) { static_cast<void>(in); };
+  auto session = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_DESTROY_SESSION, xdr::DESTROY_SESSION4args{session_id_});
+  };
+  Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, session, ignore);
+  if (!done.ok()) co_return;
+  auto client = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_DESTROY_CLIENTID, xdr::DESTROY_CLIENTID4args{client_id_});
+  };
+  static_cast<void>(co_await ask(rpc_, op, options_.minor, client, ignore));
+}
+
+Task<Result<Session::Turn>> Session::take_turn(const OpContext& op) {
+  // A soft mount's recovery has failed before: try it again for this call.
+  if (state_ == State::kFailed && !stopped_) {
+    state_ = State::kRenewing;
+    tasks_.spawn(recover());
+  }
+  for (;;) {
+    if (stopped_ || state_ == State::kNone) co_return kStopped;
+    if (state_ == State::kFailed) co_return why_failed_;
+    if (state_ != State::kUsable) {
+      if (!co_await changed_.wait(op.cancel)) co_return kInterrupted;
+      continue;
+    }
+    if (std::optional<std::uint32_t> slot = slots_.take()) co_return Turn{*slot, epoch_};
+    if (!co_await slot_freed_.wait(op.cancel)) co_return kInterrupted;
+  }
+}
+
+xdr::SEQUENCE4args Session::sequence(const Turn& turn, bool cache) const {
+  return {session_id_, slots_.sequence(turn.slot), turn.slot, slots_.highest_taken(), cache};
+}
+
+void Session::give_back(const Turn& turn, const xdr::SEQUENCE4res& result) {
+  if (turn.epoch != epoch_) return;
+  const bool used = result.status == nfsstat4::NFS4_OK ||
+                    result.status == nfsstat4::NFS4ERR_RETRY_UNCACHED_REP;
+  slots_.give_back(turn.slot, used);
+  if (result.status == nfsstat4::NFS4_OK) {
+    slots_.set_highest(result.resok4.sr_target_highest_slotid);
+  }
+  slot_freed_.wake_one();
+}
+
+void Session::give_up(const Turn& turn) {
+  if (turn.epoch != epoch_ || stopped_) return;
+  tasks_.spawn(probe(turn));
+}
+
+Task<void> Session::probe(Turn turn) {
+  OpContext op;
+  op.identity = options_.identity;
+  op.cancel = &stopping_;
+  xdr::SEQUENCE4res result;
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_SEQUENCE, sequence(turn, false));
+  };
+  auto parse = [&](CompoundReader& in) { in.next(nfs_opnum4::OP_SEQUENCE, result); };
+  for (Duration wait = kRetryFirst;; wait = std::min(2 * wait, kRetryLongest)) {
+    // A new session has new slots.
+    if (stopped_ || turn.epoch != epoch_ || state_ != State::kUsable) co_return;
+    result = {};
+    Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, build, parse);
+    if (stopped_ || turn.epoch != epoch_) co_return;
+    if (done.ok() && result.status != nfsstat4::NFS4ERR_DELAY) {
+      // A false retry: the request itself has run.
+      const bool retried = result.status == nfsstat4::NFS4ERR_SEQ_FALSE_RETRY;
+      const Remedy remedy = retried ? Remedy::kNone : remedy_of(result.status, true);
+      if (retried) result.status = nfsstat4::NFS4ERR_RETRY_UNCACHED_REP;
+      give_back(turn, result);
+      if (remedy == Remedy::kNewSession || remedy == Remedy::kNewClientId) renew(turn, remedy);
+      co_return;
+    }
+    co_await rpc_.sleep(wait, &stopping_);
+  }
+}
+
+void Session::renew(const Turn& turn, Remedy remedy) {
+  if (turn.epoch != epoch_ || state_ != State::kUsable) return;
+  state_ = State::kRenewing;
+  if (remedy == Remedy::kNewClientId) client_id_ = 0;
+  tasks_.spawn(recover());
+}
+
+Task<void> Session::recover() {
+  OpContext op;
+  op.identity = options_.identity;
+  op.cancel = &stopping_;
+  for (Duration wait = kRetryFirst;; wait = std::min(2 * wait, kRetryLongest)) {
+    std::string detail;
+    Result<void> done = co_await establish(op, true, &detail);
+    if (stopped_) co_return;
+    if (done.ok()) break;
+    if (rpc_.options().soft) {
+      fail(done.error());
+      co_return;
+    }
+    log_warning("NFSv4.{}: no new session with the server, trying again: {}", options_.minor,
+             detail.empty() ? done.error().message() : detail);
+    co_await rpc_.sleep(wait, &stopping_);
+    if (stopped_) co_return;
+  }
+  state_ = State::kUsable;
+  changed_.wake_all();
+  slot_freed_.wake_all();
+}
+
+Task<Result<void>> Session::bind(const OpContext& op) {
+  xdr::BIND_CONN_TO_SESSION4args args;
+  args.bctsa_sessid = session_id_;
+  auto build = [&](CompoundWriter& out) { out.op(nfs_opnum4::OP_BIND_CONN_TO_SESSION, args); };
+  auto parse = [](CompoundReader& in) {
+    xdr::BIND_CONN_TO_SESSION4res result;
+    in.next(nfs_opnum4::OP_BIND_CONN_TO_SESSION, result);
+  };
+  // Whatever the server says to it, the call that wanted it goes out again and hears more.
+  Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, build, parse);
+  if (!done.ok()) co_return done.error();
+  co_return Result<void>();
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Session: the client's id and session with one server (RFC 8881, sections 2.4 and 2.10), and what
+// brings them back when the server has lost them.
+//
+//   begin():   EXCHANGE_ID, CREATE_SESSION, RECLAIM_COMPLETE
+//   call.h:    take a Turn (a slot), SEQUENCE and operations, give the Turn back
+//   renew():   a call was told that session or client id are gone. One task makes new ones, all
+//              other calls wait for it, and go out again.
+//   end():     DESTROY_SESSION, DESTROY_CLIENTID
+//
+// A connection that breaks costs nothing here: RpcClient sends the same request again, and the
+// server knows it by slot and sequence id. What was executed already is answered from its slot.
+//
+// A call that was given up (an interrupt, a soft time-out) leaves a slot of which nobody knows
+// whether the server has seen its request. The slot stays taken until a SEQUENCE alone with the same
+// sequence id was answered: new, retry or false retry, in each case the next id is the one behind it.
+//
+// On the RpcClient's thread. stop() before destroying; nothing may be awaited then.
+#pragma once
+
+#include <string>
+
+#include "client/nfs4/gate.h"
+#include "client/nfs4/recovery.h"
+#include "client/nfs4/slot_table.h"
+#include "client/rpc_client.h"
+#include "xdr/nfs3_constants.h"
+#include "xdr/nfs4.h"
+
+namespace nfsrdma::nfs4 {
+
+struct SessionOptions {
+  std::uint32_t minor = 2;        // 1 or 2
+  bool any_minor = true;          // 1 will do where the server has no 2
+  std::uint32_t max_transfer = 1 << 20;  // bytes of one READ or WRITE
+  std::uint32_t slots = 64;       // at most so many requests at once
+  AuthSys identity;               // the principal of the client id
+  std::string owner;              // co_ownerid: this client's alone
+};
+
+class Session {
+ public:
+  /// The right to one request.
+  struct Turn {
+    std::uint32_t slot = 0;
+    std::uint64_t epoch = 0;  // of which session
+  };
+
+  Session(RpcClient& rpc, SessionOptions options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  Task<Result<void>> begin(const OpContext& op, std::string* detail);
+  Task<void> end(const OpContext& op);
+  /// Whatever runs or waits here ends with EIO, now and ever after.
+  void stop();
+
+  /// Waits for a session and a free slot. EINTR: cancelled.
+  Task<Result<Turn>> take_turn(const OpContext& op);
+  xdr::SEQUENCE4args sequence(const Turn& turn, bool cache) const;
+  /// SEQUENCE was answered.
+  void give_back(const Turn& turn, const xdr::SEQUENCE4res& result);
+  /// It was not, or not so that it can be read.
+  void give_up(const Turn& turn);
+  /// The session that `turn` was of is gone.
+  void renew(const Turn& turn, Remedy remedy);
+  /// BIND_CONN_TO_SESSION, for the connection that the next call takes.
+  Task<Result<void>> bind(const OpContext& op);
+
+  std::uint32_t minor() const { return options_.minor; }
+  RpcClient& rpc() { return rpc_; }
+  std::uint64_t epoch() const { return epoch_; }
+  std::uint64_t client_id() const { return client_id_; }
+  const SlotTable& slots() const { return slots_; }
+  /// Bytes of a READ's or WRITE's data that fit through the fore channel.
+  std::uint32_t max_read() const { return max_read_; }
+  std::uint32_t max_write() const { return max_write_; }
+
+ private:
+  enum class State : std::uint8_t { kNone, kUsable, kRenewing, kFailed };
+
+  Task<Result<void>> establish(const OpContext& op, bool keep_client_id, std::string* detail);
+  Task<Result<xdr::nfsstat4>> exchange_id(const OpContext& op);
+  Task<Result<xdr::nfsstat4>> create_session(const OpContext& op);
+  Task<Result<xdr::nfsstat4>> reclaim_complete(const OpContext& op);
+  Task<void> recover();
+  Task<void> probe(Turn turn);
+  void fail(Error why);
+
+  RpcClient& rpc_;
+  SessionOptions options_;
+  xdr::verifier4 verifier_{};  // of this life of the client
+  State state_ = State::kNone;
+  Error why_failed_{};
+  std::uint64_t client_id_ = 0;  // 0: none
+  std::uint32_t create_sequence_ = 0;
+  xdr::sessionid4 session_id_{};
+  std::uint64_t epoch_ = 0;
+  SlotTable slots_;
+  std::uint32_t max_read_ = 0;
+  std::uint32_t max_write_ = 0;
+  Gate changed_;     // state_
+  Gate slot_freed_;
+  CancelToken stopping_;
+  bool stopped_ = false;
+  TaskGroup tasks_;
+};
+
+}  // namespace nfsrdma::nfs4

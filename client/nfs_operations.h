@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// NfsOperations: what a version of NFS does for an AsyncMount, one function per operation, in the
+// words of client/nfs_types.h. nfs3/operations.h and nfs4/operations.h implement it.
+//
+// Threads, memory, errors: as async_mount.h says. Names, data and OpContext stay in place until the
+// Task is done.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "client/nfs_types.h"
+#include "client/op_context.h"
+#include "rpcrdma/base/task.h"
+
+namespace nfsrdma {
+
+class NfsOperations {
+ public:
+  virtual ~NfsOperations() = default;
+
+  /// Before all others: what the version needs with the server before files are asked for. On an
+  /// error *detail says what was tried.
+  virtual Task<Result<void>> begin(const OpContext& op, std::string* detail) = 0;
+  /// Tells the server goodbye, best effort; `op` may be cancelled.
+  virtual Task<void> end(const OpContext& op) = 0;
+  /// Ends what runs on its own. Every call was aborted, or is about to be.
+  virtual void abort() = 0;
+  /// Where the server's tree begins; kUnsupported: this version cannot ask.
+  virtual Task<Result<FileHandle>> server_root(const OpContext& op) = 0;
+  /// "3", "4.2": for people.
+  virtual std::string version() const = 0;
+
+  virtual Task<Result<void>> null(const OpContext& op) = 0;
+  virtual Task<Result<Attributes>> getattr(const OpContext& op, const FileHandle& file) = 0;
+  virtual Task<Result<Wcc>> setattr(const OpContext& op, const FileHandle& file,
+                                    const SetAttributes& set, const timespec* guard_ctime) = 0;
+  virtual Task<Result<LookupResult>> lookup(const OpContext& op, const FileHandle& directory,
+                                            std::string_view name,
+                                            std::optional<Attributes>* directory_attributes) = 0;
+  virtual Task<Result<AccessResult>> access(const OpContext& op, const FileHandle& file,
+                                            std::uint32_t wanted) = 0;
+  virtual Task<Result<std::string>> readlink(const OpContext& op, const FileHandle& link) = 0;
+
+  /// One READ of at most read_size() bytes; what it gives may be short.
+  virtual Task<Result<ReadResult>> read_once(const OpContext& op, const FileHandle& file,
+                                             std::uint64_t offset, MutableByteSpan into) = 0;
+  /// One WRITE of at most write_size() bytes; it may take fewer, but not none of some.
+  virtual Task<Result<WriteResult>> write_once(const OpContext& op, const FileHandle& file,
+                                               std::uint64_t offset, ByteSpan data,
+                                               Stability stability) = 0;
+  virtual Task<Result<CommitResult>> commit(const OpContext& op, const FileHandle& file,
+                                            std::uint64_t offset, std::uint32_t count) = 0;
+
+  virtual Task<Result<CreateResult>> create(const OpContext& op, const FileHandle& directory,
+                                            std::string_view name, CreateMode mode,
+                                            const SetAttributes& set) = 0;
+  virtual Task<Result<CreateResult>> mkdir(const OpContext& op, const FileHandle& directory,
+                                           std::string_view name, const SetAttributes& set) = 0;
+  virtual Task<Result<CreateResult>> symlink(const OpContext& op, const FileHandle& directory,
+                                             std::string_view name, std::string_view target,
+                                             const SetAttributes& set) = 0;
+  virtual Task<Result<CreateResult>> mknod(const OpContext& op, const FileHandle& directory,
+                                           std::string_view name, FileType type,
+                                           std::uint32_t rdev_major, std::uint32_t rdev_minor,
+                                           const SetAttributes& set) = 0;
+  virtual Task<Result<LinkResult>> link(const OpContext& op, const FileHandle& file,
+                                        const FileHandle& directory, std::string_view name) = 0;
+  virtual Task<Result<RemoveResult>> remove(const OpContext& op, const FileHandle& directory,
+                                            std::string_view name, const FileHandle* known) = 0;
+  virtual Task<Result<RemoveResult>> rmdir(const OpContext& op, const FileHandle& directory,
+                                           std::string_view name, const FileHandle* known) = 0;
+  virtual Task<Result<RenameResult>> rename(const OpContext& op, const FileHandle& from_directory,
+                                            std::string_view from_name,
+                                            const FileHandle& to_directory,
+                                            std::string_view to_name, const FileHandle* known) = 0;
+
+  virtual Task<Result<DirectoryPage>> readdir(const OpContext& op, const FileHandle& directory,
+                                              std::uint64_t cookie, std::uint64_t verifier,
+                                              std::uint32_t max_bytes,
+                                              DirectoryVisitor& visitor) = 0;
+  virtual Task<Result<DirectoryPage>> readdirplus(const OpContext& op, const FileHandle& directory,
+                                                  std::uint64_t cookie, std::uint64_t verifier,
+                                                  std::uint32_t max_bytes,
+                                                  DirectoryVisitor& visitor) = 0;
+  virtual Task<Result<FsStat>> fsstat(const OpContext& op, const FileHandle& file) = 0;
+  virtual Task<Result<FsInfo>> fsinfo(const OpContext& op, const FileHandle& file) = 0;
+  virtual Task<Result<PathConf>> pathconf(const OpContext& op, const FileHandle& file) = 0;
+};
+
+/// A name that could lead out of its directory, or stands for it, is no entry of a directory.
+inline bool sane_entry_name(std::string_view name) {
+  return !name.empty() && name.find('/') == std::string_view::npos &&
+         name.find('\0') == std::string_view::npos;
+}
+
+}  // namespace nfsrdma
