@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AsyncMount: reading and writing of any length. A large request is cut into pieces of read_size() or
-// write_size() that a bounded number of workers carry out, each taking the next piece when it is
+// AsyncMount: reading and writing of any length. A large request is cut into pieces of read_size()
+// or write_size() that a bounded number of workers carry out, each taking the next piece when it is
 // done with one.
 #include <algorithm>
 
@@ -31,9 +31,8 @@ struct ReadJob {
 Task<void> read_piece(ReadJob& job, std::size_t begin, std::size_t length) {
   std::size_t done = 0;
   while (done < length && !job.error) {
-    Result<ReadResult> part =
-        co_await job.nfs.read_once(job.op, job.file, job.offset + begin + done,
-                           job.into.subspan(begin + done, length - done));
+    Result<ReadResult> part = co_await job.nfs.read_once(
+        job.op, job.file, job.offset + begin + done, job.into.subspan(begin + done, length - done));
     if (!part.ok()) {
       job.error = part.error();
       co_return;

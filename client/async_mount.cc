@@ -10,9 +10,9 @@
 #include <atomic>
 #include <random>
 
+#include "client/nfs3/mount_service.h"
 #include "client/nfs3/operations.h"
 #include "client/nfs4/operations.h"
-#include "client/nfs3/mount_service.h"
 
 namespace nfsrdma {
 namespace {

@@ -4,8 +4,7 @@
 namespace nfsrdma {
 namespace {
 
-constexpr std::string_view kNo40 =
-    "NFSv4.0 is not supported by this client; use 4.2, 4.1 or 3";
+constexpr std::string_view kNo40 = "NFSv4.0 is not supported by this client; use 4.2, 4.1 or 3";
 
 }  // namespace
 

@@ -18,11 +18,12 @@ struct ResultPlace {
 
 /// `call_head` is the RPC call, `reply_prefix` the beginning of its reply. nullopt when there is no
 /// such result (another procedure, an error) or the prefix is too short to tell; kResultPrefix
-/// bytes are always enough for NFSv3, and for a COMPOUND of NFSv4 unless its owners' names are long.
+/// bytes are always enough for NFSv3, and for a COMPOUND of NFSv4 unless its owners' names are
+/// long.
 std::optional<ResultPlace> find_result(ByteSpan call_head, ByteSpan reply_prefix);
 
-/// RPC reply header with the longest verifier (24 + 400); NFSv3: status, attributes (88), count, eof
-/// and length; NFSv4: head (12), SEQUENCE (44), PUTFH (8), GETATTR (24 and values), READ (16).
+/// RPC reply header with the longest verifier (24 + 400); NFSv3: status, attributes (88), count,
+/// eof and length; NFSv4: head (12), SEQUENCE (44), PUTFH (8), GETATTR (24 and values), READ (16).
 inline constexpr std::size_t kResultPrefix = 1024;
 
 }  // namespace nfsrdma

@@ -55,10 +55,11 @@ DirectoryPage visit_page(const Resok& ok, std::uint64_t cookie, DirectoryVisitor
 
 }  // namespace
 
-Task<Result<DirectoryPage>> Nfs3Operations::readdir(const OpContext& op, const FileHandle& directory,
-                                                std::uint64_t cookie, std::uint64_t verifier,
-                                                std::uint32_t max_bytes,
-                                                DirectoryVisitor& visitor) {
+Task<Result<DirectoryPage>> Nfs3Operations::readdir(const OpContext& op,
+                                                    const FileHandle& directory,
+                                                    std::uint64_t cookie, std::uint64_t verifier,
+                                                    std::uint32_t max_bytes,
+                                                    DirectoryVisitor& visitor) {
   const xdr::READDIR3args args{to_wire(directory), cookie, verifier_to_wire(verifier), max_bytes};
   NFSRDMA_CO_TRY(Answer<xdr::READDIR3res> answer,
                  co_await call<xdr::READDIR3res>(*rpc_, op, nfsproc3::NFSPROC3_READDIR, args,
@@ -73,11 +74,9 @@ Task<Result<DirectoryPage>> Nfs3Operations::readdir(const OpContext& op, const F
   co_return page;
 }
 
-Task<Result<DirectoryPage>> Nfs3Operations::readdirplus(const OpContext& op,
-                                                    const FileHandle& directory,
-                                                    std::uint64_t cookie, std::uint64_t verifier,
-                                                    std::uint32_t max_bytes,
-                                                    DirectoryVisitor& visitor) {
+Task<Result<DirectoryPage>> Nfs3Operations::readdirplus(
+    const OpContext& op, const FileHandle& directory, std::uint64_t cookie, std::uint64_t verifier,
+    std::uint32_t max_bytes, DirectoryVisitor& visitor) {
   const xdr::READDIRPLUS3args args{to_wire(directory), cookie, verifier_to_wire(verifier),
                                    max_bytes, max_bytes};
   NFSRDMA_CO_TRY(

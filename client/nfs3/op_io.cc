@@ -57,7 +57,7 @@ Task<Result<WriteResult>> Nfs3Operations::write_once(const OpContext& op, const 
 }
 
 Task<Result<CommitResult>> Nfs3Operations::commit(const OpContext& op, const FileHandle& file,
-                                              std::uint64_t offset, std::uint32_t count) {
+                                                  std::uint64_t offset, std::uint32_t count) {
   const xdr::COMMIT3args args{to_wire(file), offset, count};
   NFSRDMA_CO_TRY(Answer<xdr::COMMIT3res> answer,
                  co_await call<xdr::COMMIT3res>(*rpc_, op, nfsproc3::NFSPROC3_COMMIT, args));

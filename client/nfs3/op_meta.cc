@@ -44,7 +44,7 @@ Task<Result<Attributes>> Nfs3Operations::getattr(const OpContext& op, const File
 }
 
 Task<Result<Wcc>> Nfs3Operations::setattr(const OpContext& op, const FileHandle& file,
-                                      const SetAttributes& set, const timespec* guard_ctime) {
+                                          const SetAttributes& set, const timespec* guard_ctime) {
   xdr::SETATTR3args args{to_wire(file), to_wire(set), {}};
   if (guard_ctime != nullptr) args.guard = {true, to_wire(*guard_ctime)};
   NFSRDMA_CO_TRY(Answer<xdr::SETATTR3res> answer,
@@ -63,8 +63,8 @@ Task<Result<Wcc>> Nfs3Operations::setattr(const OpContext& op, const FileHandle&
 }
 
 Task<Result<LookupResult>> Nfs3Operations::lookup(const OpContext& op, const FileHandle& directory,
-                                              std::string_view name,
-                                              std::optional<Attributes>* directory_attributes) {
+                                                  std::string_view name,
+                                                  std::optional<Attributes>* directory_attributes) {
   const xdr::LOOKUP3args args{{to_wire(directory), name}};
   NFSRDMA_CO_TRY(Answer<xdr::LOOKUP3res> answer,
                  co_await call<xdr::LOOKUP3res>(*rpc_, op, nfsproc3::NFSPROC3_LOOKUP, args));
@@ -83,7 +83,7 @@ Task<Result<LookupResult>> Nfs3Operations::lookup(const OpContext& op, const Fil
 }
 
 Task<Result<AccessResult>> Nfs3Operations::access(const OpContext& op, const FileHandle& file,
-                                              std::uint32_t wanted) {
+                                                  std::uint32_t wanted) {
   const xdr::ACCESS3args args{to_wire(file), wanted};
   NFSRDMA_CO_TRY(Answer<xdr::ACCESS3res> answer,
                  co_await call<xdr::ACCESS3res>(*rpc_, op, nfsproc3::NFSPROC3_ACCESS, args));

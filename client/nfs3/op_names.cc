@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nfs3Operations: operations that make, remove and move names. Each ends with the question whether its
-// answer is to be believed (doubtful.h).
+// Nfs3Operations: operations that make, remove and move names. Each ends with the question whether
+// its answer is to be believed (doubtful.h).
 #include <random>
 
 #include "client/doubtful.h"
@@ -79,8 +79,8 @@ Task<Result<CreateResult>> after_exclusive(Nfs3Operations& nfs, const OpContext&
 }  // namespace
 
 Task<Result<CreateResult>> Nfs3Operations::create(const OpContext& op, const FileHandle& directory,
-                                              std::string_view name, CreateMode mode,
-                                              const SetAttributes& set) {
+                                                  std::string_view name, CreateMode mode,
+                                                  const SetAttributes& set) {
   xdr::CREATE3args args;
   args.where = {to_wire(directory), name};
   args.how.mode = static_cast<xdr::createmode3>(mode);  // the same numbers
@@ -115,7 +115,7 @@ Task<Result<CreateResult>> Nfs3Operations::create(const OpContext& op, const Fil
 }
 
 Task<Result<CreateResult>> Nfs3Operations::mkdir(const OpContext& op, const FileHandle& directory,
-                                             std::string_view name, const SetAttributes& set) {
+                                                 std::string_view name, const SetAttributes& set) {
   const xdr::MKDIR3args args{{to_wire(directory), name}, to_wire(set)};
   NFSRDMA_CO_TRY(Answer<xdr::MKDIR3res> answer,
                  co_await call<xdr::MKDIR3res>(*rpc_, op, nfsproc3::NFSPROC3_MKDIR, args));
@@ -131,8 +131,8 @@ Task<Result<CreateResult>> Nfs3Operations::mkdir(const OpContext& op, const File
 }
 
 Task<Result<CreateResult>> Nfs3Operations::symlink(const OpContext& op, const FileHandle& directory,
-                                               std::string_view name, std::string_view target,
-                                               const SetAttributes& set) {
+                                                   std::string_view name, std::string_view target,
+                                                   const SetAttributes& set) {
   const xdr::SYMLINK3args args{{to_wire(directory), name}, {to_wire(set), {as_bytes(target)}}};
   NFSRDMA_CO_TRY(Answer<xdr::SYMLINK3res> answer,
                  co_await call<xdr::SYMLINK3res>(*rpc_, op, nfsproc3::NFSPROC3_SYMLINK, args));
@@ -151,9 +151,9 @@ Task<Result<CreateResult>> Nfs3Operations::symlink(const OpContext& op, const Fi
 }
 
 Task<Result<CreateResult>> Nfs3Operations::mknod(const OpContext& op, const FileHandle& directory,
-                                             std::string_view name, FileType type,
-                                             std::uint32_t rdev_major, std::uint32_t rdev_minor,
-                                             const SetAttributes& set) {
+                                                 std::string_view name, FileType type,
+                                                 std::uint32_t rdev_major, std::uint32_t rdev_minor,
+                                                 const SetAttributes& set) {
   xdr::MKNOD3args args;
   args.where = {to_wire(directory), name};
   args.what.type = to_wire(type);
@@ -174,7 +174,7 @@ Task<Result<CreateResult>> Nfs3Operations::mknod(const OpContext& op, const File
 }
 
 Task<Result<LinkResult>> Nfs3Operations::link(const OpContext& op, const FileHandle& file,
-                                          const FileHandle& directory, std::string_view name) {
+                                              const FileHandle& directory, std::string_view name) {
   const xdr::LINK3args args{to_wire(file), {to_wire(directory), name}};
   NFSRDMA_CO_TRY(Answer<xdr::LINK3res> answer,
                  co_await call<xdr::LINK3res>(*rpc_, op, nfsproc3::NFSPROC3_LINK, args));
@@ -190,7 +190,7 @@ Task<Result<LinkResult>> Nfs3Operations::link(const OpContext& op, const FileHan
 }
 
 Task<Result<RemoveResult>> Nfs3Operations::remove(const OpContext& op, const FileHandle& directory,
-                                              std::string_view name, const FileHandle* known) {
+                                                  std::string_view name, const FileHandle* known) {
   const xdr::REMOVE3args args{{to_wire(directory), name}};
   NFSRDMA_CO_TRY(Answer<xdr::REMOVE3res> answer,
                  co_await call<xdr::REMOVE3res>(*rpc_, op, nfsproc3::NFSPROC3_REMOVE, args));
@@ -205,7 +205,7 @@ Task<Result<RemoveResult>> Nfs3Operations::remove(const OpContext& op, const Fil
 }
 
 Task<Result<RemoveResult>> Nfs3Operations::rmdir(const OpContext& op, const FileHandle& directory,
-                                             std::string_view name, const FileHandle* known) {
+                                                 std::string_view name, const FileHandle* known) {
   const xdr::RMDIR3args args{{to_wire(directory), name}};
   NFSRDMA_CO_TRY(Answer<xdr::RMDIR3res> answer,
                  co_await call<xdr::RMDIR3res>(*rpc_, op, nfsproc3::NFSPROC3_RMDIR, args));
@@ -219,10 +219,9 @@ Task<Result<RemoveResult>> Nfs3Operations::rmdir(const OpContext& op, const File
   co_return RemoveResult{};
 }
 
-Task<Result<RenameResult>> Nfs3Operations::rename(const OpContext& op, const FileHandle& from_directory,
-                                              std::string_view from_name,
-                                              const FileHandle& to_directory,
-                                              std::string_view to_name, const FileHandle* known) {
+Task<Result<RenameResult>> Nfs3Operations::rename(
+    const OpContext& op, const FileHandle& from_directory, std::string_view from_name,
+    const FileHandle& to_directory, std::string_view to_name, const FileHandle* known) {
   const xdr::RENAME3args args{{to_wire(from_directory), from_name},
                               {to_wire(to_directory), to_name}};
   NFSRDMA_CO_TRY(Answer<xdr::RENAME3res> answer,

@@ -22,54 +22,51 @@ class Nfs3Operations final : public NfsOperations {
 
   Task<Result<void>> null(const OpContext& op) override;
   Task<Result<Attributes>> getattr(const OpContext& op, const FileHandle& file) override;
-  Task<Result<Wcc>> setattr(const OpContext& op, const FileHandle& file,
-                                    const SetAttributes& set, const timespec* guard_ctime) override;
+  Task<Result<Wcc>> setattr(const OpContext& op, const FileHandle& file, const SetAttributes& set,
+                            const timespec* guard_ctime) override;
   Task<Result<LookupResult>> lookup(const OpContext& op, const FileHandle& directory,
-                                            std::string_view name,
-                                            std::optional<Attributes>* directory_attributes) override;
+                                    std::string_view name,
+                                    std::optional<Attributes>* directory_attributes) override;
   Task<Result<AccessResult>> access(const OpContext& op, const FileHandle& file,
-                                            std::uint32_t wanted) override;
+                                    std::uint32_t wanted) override;
   Task<Result<std::string>> readlink(const OpContext& op, const FileHandle& link) override;
 
   Task<Result<ReadResult>> read_once(const OpContext& op, const FileHandle& file,
-                                             std::uint64_t offset, MutableByteSpan into) override;
+                                     std::uint64_t offset, MutableByteSpan into) override;
   Task<Result<WriteResult>> write_once(const OpContext& op, const FileHandle& file,
-                                               std::uint64_t offset, ByteSpan data,
-                                               Stability stability) override;
+                                       std::uint64_t offset, ByteSpan data,
+                                       Stability stability) override;
   Task<Result<CommitResult>> commit(const OpContext& op, const FileHandle& file,
-                                            std::uint64_t offset, std::uint32_t count) override;
+                                    std::uint64_t offset, std::uint32_t count) override;
 
   Task<Result<CreateResult>> create(const OpContext& op, const FileHandle& directory,
-                                            std::string_view name, CreateMode mode,
-                                            const SetAttributes& set) override;
+                                    std::string_view name, CreateMode mode,
+                                    const SetAttributes& set) override;
   Task<Result<CreateResult>> mkdir(const OpContext& op, const FileHandle& directory,
-                                           std::string_view name, const SetAttributes& set) override;
+                                   std::string_view name, const SetAttributes& set) override;
   Task<Result<CreateResult>> symlink(const OpContext& op, const FileHandle& directory,
-                                             std::string_view name, std::string_view target,
-                                             const SetAttributes& set) override;
+                                     std::string_view name, std::string_view target,
+                                     const SetAttributes& set) override;
   Task<Result<CreateResult>> mknod(const OpContext& op, const FileHandle& directory,
-                                           std::string_view name, FileType type,
-                                           std::uint32_t rdev_major, std::uint32_t rdev_minor,
-                                           const SetAttributes& set) override;
+                                   std::string_view name, FileType type, std::uint32_t rdev_major,
+                                   std::uint32_t rdev_minor, const SetAttributes& set) override;
   Task<Result<LinkResult>> link(const OpContext& op, const FileHandle& file,
-                                        const FileHandle& directory, std::string_view name) override;
+                                const FileHandle& directory, std::string_view name) override;
   Task<Result<RemoveResult>> remove(const OpContext& op, const FileHandle& directory,
-                                            std::string_view name, const FileHandle* known) override;
+                                    std::string_view name, const FileHandle* known) override;
   Task<Result<RemoveResult>> rmdir(const OpContext& op, const FileHandle& directory,
-                                           std::string_view name, const FileHandle* known) override;
+                                   std::string_view name, const FileHandle* known) override;
   Task<Result<RenameResult>> rename(const OpContext& op, const FileHandle& from_directory,
-                                            std::string_view from_name,
-                                            const FileHandle& to_directory,
-                                            std::string_view to_name, const FileHandle* known) override;
+                                    std::string_view from_name, const FileHandle& to_directory,
+                                    std::string_view to_name, const FileHandle* known) override;
 
   Task<Result<DirectoryPage>> readdir(const OpContext& op, const FileHandle& directory,
-                                              std::uint64_t cookie, std::uint64_t verifier,
-                                              std::uint32_t max_bytes,
-                                              DirectoryVisitor& visitor) override;
+                                      std::uint64_t cookie, std::uint64_t verifier,
+                                      std::uint32_t max_bytes, DirectoryVisitor& visitor) override;
   Task<Result<DirectoryPage>> readdirplus(const OpContext& op, const FileHandle& directory,
-                                                  std::uint64_t cookie, std::uint64_t verifier,
-                                                  std::uint32_t max_bytes,
-                                                  DirectoryVisitor& visitor) override;
+                                          std::uint64_t cookie, std::uint64_t verifier,
+                                          std::uint32_t max_bytes,
+                                          DirectoryVisitor& visitor) override;
   Task<Result<FsStat>> fsstat(const OpContext& op, const FileHandle& file) override;
   Task<Result<FsInfo>> fsinfo(const OpContext& op, const FileHandle& file) override;
   Task<Result<PathConf>> pathconf(const OpContext& op, const FileHandle& file) override;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// IdNames: owners of files are texts in NFSv4 (RFC 8881, section 5.9): "1000", or "name@domain" from
-// servers that map ids. Numbers are what this client sends, as Linux's does with AUTH_SYS; names that
-// it receives are looked up in this machine's user database, the domain left aside, and remembered.
-// What nobody here knows is 65534 (nobody).
+// IdNames: owners of files are texts in NFSv4 (RFC 8881, section 5.9): "1000", or "name@domain"
+// from servers that map ids. Numbers are what this client sends, as Linux's does with AUTH_SYS;
+// names that it receives are looked up in this machine's user database, the domain left aside, and
+// remembered. What nobody here knows is 65534 (nobody).
 #pragma once
 
 #include <cstdint>

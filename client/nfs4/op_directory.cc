@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nfs4Operations: READDIR. NFSv4 has no entries for "." and "..", which applications expect: they are
-// made up here. Cookies 1 and 2, which no server uses for others (RFC 8881, section 18.23.3), stand
-// behind them.
+// Nfs4Operations: READDIR. NFSv4 has no entries for "." and "..", which applications expect: they
+// are made up here. Cookies 1 and 2, which no server uses for others (RFC 8881, section 18.23.3),
+// stand behind them.
 #include "client/nfs4/attributes_result.h"
 #include "client/nfs4/call.h"
 #include "client/nfs4/operations.h"
@@ -71,8 +71,8 @@ class PageVisit {
  private:
   void one(const xdr::entry4& entry) {
     xdr::FileAttributes4 values;
-    const bool readable = xdr::decode_attributes(entry.attrs, values).outcome ==
-                          xdr::AttributeDecoding::kOk;
+    const bool readable =
+        xdr::decode_attributes(entry.attrs, values).outcome == xdr::AttributeDecoding::kOk;
     std::optional<Attributes> attributes;
     FileHandle handle;
     std::uint64_t fileid = 0;
@@ -132,9 +132,9 @@ Task<Result<DirectoryPage>> Nfs4Operations::page(const OpContext& op, const File
     visit.dots(directory, visit.page.directory);
     visit.entries(got.resok4);
   };
-  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op,
-                                           {.max_results = args.maxcount + kPageOverhead}, build,
-                                           parse));
+  NFSRDMA_CO_TRY(
+      Ending end,
+      co_await call(session_, op, {.max_results = args.maxcount + kPageOverhead}, build, parse));
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "READDIR");
   if (visit.page.entries == 0 && !visit.received && !visit.page.eof) {
     co_return Error{Errc::kProtocol, EIO, "READDIR: empty page before the end"};
@@ -150,12 +150,9 @@ Task<Result<DirectoryPage>> Nfs4Operations::readdir(const OpContext& op,
   return page(op, directory, cookie, verifier, max_bytes, false, visitor);
 }
 
-Task<Result<DirectoryPage>> Nfs4Operations::readdirplus(const OpContext& op,
-                                                        const FileHandle& directory,
-                                                        std::uint64_t cookie,
-                                                        std::uint64_t verifier,
-                                                        std::uint32_t max_bytes,
-                                                        DirectoryVisitor& visitor) {
+Task<Result<DirectoryPage>> Nfs4Operations::readdirplus(
+    const OpContext& op, const FileHandle& directory, std::uint64_t cookie, std::uint64_t verifier,
+    std::uint32_t max_bytes, DirectoryVisitor& visitor) {
   return page(op, directory, cookie, verifier, max_bytes, true, visitor);
 }
 

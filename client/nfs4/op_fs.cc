@@ -22,11 +22,11 @@ constexpr bitmap4 kFsStat =
     bitmap4::of({fattr4_number::FATTR4_FILES_AVAIL, fattr4_number::FATTR4_FILES_FREE,
                  fattr4_number::FATTR4_FILES_TOTAL, fattr4_number::FATTR4_SPACE_AVAIL,
                  fattr4_number::FATTR4_SPACE_FREE, fattr4_number::FATTR4_SPACE_TOTAL});
-constexpr bitmap4 kFsInfo = bitmap4::of(
-    {fattr4_number::FATTR4_LINK_SUPPORT, fattr4_number::FATTR4_SYMLINK_SUPPORT,
-     fattr4_number::FATTR4_CANSETTIME, fattr4_number::FATTR4_HOMOGENEOUS,
-     fattr4_number::FATTR4_MAXFILESIZE, fattr4_number::FATTR4_MAXREAD,
-     fattr4_number::FATTR4_MAXWRITE, fattr4_number::FATTR4_TIME_DELTA});
+constexpr bitmap4 kFsInfo =
+    bitmap4::of({fattr4_number::FATTR4_LINK_SUPPORT, fattr4_number::FATTR4_SYMLINK_SUPPORT,
+                 fattr4_number::FATTR4_CANSETTIME, fattr4_number::FATTR4_HOMOGENEOUS,
+                 fattr4_number::FATTR4_MAXFILESIZE, fattr4_number::FATTR4_MAXREAD,
+                 fattr4_number::FATTR4_MAXWRITE, fattr4_number::FATTR4_TIME_DELTA});
 constexpr bitmap4 kPathConf =
     bitmap4::of({fattr4_number::FATTR4_CASE_INSENSITIVE, fattr4_number::FATTR4_CASE_PRESERVING,
                  fattr4_number::FATTR4_CHOWN_RESTRICTED, fattr4_number::FATTR4_MAXLINK,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nfs4Operations: operations that make, remove and move names. The server keeps their replies, so that
-// a lost connection leaves no doubt; a session that was lost with the server does, and then the object
-// itself decides (client/doubtful.h).
+// Nfs4Operations: operations that make, remove and move names. The server keeps their replies, so
+// that a lost connection leaves no doubt; a session that was lost with the server does, and then
+// the object itself decides (client/doubtful.h).
 #include <random>
 
 #include "client/nfs4/attributes_result.h"
@@ -79,6 +79,7 @@ Task<Result<CreateResult>> Nfs4Operations::open_new(const OpContext& op,
                                                     const FileHandle& directory,
                                                     std::string_view name,
                                                     const xdr::createhow4& how, bool* resent) {
+  NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
   CreateResult result;
   // An owner of its own, so that CLOSE ends this OPEN alone.
   std::array<std::byte, 8> owner;
@@ -102,8 +103,8 @@ Task<Result<CreateResult>> Nfs4Operations::open_new(const OpContext& op,
     if (!in.next(nfs_opnum4::OP_OPEN, opened)) return;
     read_object_and_directory(in, true, names_, &result);
   };
-  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.max_results = 2048, .once = true}, build,
-                                           parse));
+  NFSRDMA_CO_TRY(Ending end,
+                 co_await call(session_, op, {.max_results = 2048, .once = true}, build, parse));
   *resent = end.resent;
   // What is asked about the file when it is there may fail without harm, but for the handle.
   if (!result.handle.empty()) co_return result;
@@ -144,8 +145,8 @@ Task<Result<CreateResult>> Nfs4Operations::create(const OpContext& op, const Fil
   }
   const nfs4::EncodedAttributes values(set);
   xdr::createhow4 how;
-  how.mode = mode == CreateMode::kGuarded ? xdr::createmode4::GUARDED4
-                                          : xdr::createmode4::UNCHECKED4;
+  how.mode =
+      mode == CreateMode::kGuarded ? xdr::createmode4::GUARDED4 : xdr::createmode4::UNCHECKED4;
   how.createattrs = values.wire();
   bool resent = false;
   Result<CreateResult> made = co_await open_new(op, directory, name, how, &resent);
@@ -183,8 +184,8 @@ Task<Result<CreateResult>> Nfs4Operations::make(const OpContext& op, const FileH
     if (!in.next(nfs_opnum4::OP_CREATE, created)) return;
     read_object_and_directory(in, false, names_, &result);
   };
-  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.max_results = 2048, .once = true}, build,
-                                           parse));
+  NFSRDMA_CO_TRY(Ending end,
+                 co_await call(session_, op, {.max_results = 2048, .once = true}, build, parse));
   *resent = end.resent;
   if (!result.handle.empty()) co_return result;
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "CREATE");
@@ -257,8 +258,8 @@ Task<Result<LinkResult>> Nfs4Operations::link(const OpContext& op, const FileHan
     result.directory.after = next_attributes(in, names_);
     if (in.next(nfs_opnum4::OP_RESTOREFH)) result.attributes = next_attributes(in, names_);
   };
-  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.max_results = 2048, .once = true}, build,
-                                           parse));
+  NFSRDMA_CO_TRY(Ending end,
+                 co_await call(session_, op, {.max_results = 2048, .once = true}, build, parse));
   if (linked) co_return result;
   const Error error = status_error(end.status, "LINK");
   if (!doubtful_presence(end.resent, error)) co_return error;
@@ -295,8 +296,8 @@ Task<Result<RemoveResult>> Nfs4Operations::take_away(const OpContext& op,
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH)) return;
     if (!in.next(nfs_opnum4::OP_LOOKUP)) return;
     if (!in.next(is_directory ? nfs_opnum4::OP_VERIFY : nfs_opnum4::OP_NVERIFY)) {
-      other_kind = in.status() == nfsstat4::NFS4ERR_SAME ||
-                   in.status() == nfsstat4::NFS4ERR_NOT_SAME;
+      other_kind =
+          in.status() == nfsstat4::NFS4ERR_SAME || in.status() == nfsstat4::NFS4ERR_NOT_SAME;
       return;
     }
     if (!in.next(nfs_opnum4::OP_RESTOREFH) || !in.next(nfs_opnum4::OP_REMOVE, got)) return;
@@ -349,8 +350,8 @@ Task<Result<RenameResult>> Nfs4Operations::rename(
       result.from_directory.after = next_attributes(in, names_);
     }
   };
-  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.max_results = 2048, .once = true}, build,
-                                           parse));
+  NFSRDMA_CO_TRY(Ending end,
+                 co_await call(session_, op, {.max_results = 2048, .once = true}, build, parse));
   if (renamed) co_return result;
   const Error error = status_error(end.status, "RENAME");
   if (!doubtful_absence(end.resent, error)) co_return error;

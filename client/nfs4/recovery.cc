@@ -37,51 +37,82 @@ Remedy remedy_of(nfsstat4 status, bool in_sequence) {
 
 int errno_of(nfsstat4 status) {
   switch (status) {
-    case nfsstat4::NFS4ERR_PERM: return EPERM;
-    case nfsstat4::NFS4ERR_NOENT: return ENOENT;
-    case nfsstat4::NFS4ERR_NXIO: return ENXIO;
-    case nfsstat4::NFS4ERR_ACCESS: return EACCES;
-    case nfsstat4::NFS4ERR_EXIST: return EEXIST;
-    case nfsstat4::NFS4ERR_XDEV: return EXDEV;
-    case nfsstat4::NFS4ERR_NOTDIR: return ENOTDIR;
-    case nfsstat4::NFS4ERR_ISDIR: return EISDIR;
+    case nfsstat4::NFS4ERR_PERM:
+      return EPERM;
+    case nfsstat4::NFS4ERR_NOENT:
+      return ENOENT;
+    case nfsstat4::NFS4ERR_NXIO:
+      return ENXIO;
+    case nfsstat4::NFS4ERR_ACCESS:
+      return EACCES;
+    case nfsstat4::NFS4ERR_EXIST:
+      return EEXIST;
+    case nfsstat4::NFS4ERR_XDEV:
+      return EXDEV;
+    case nfsstat4::NFS4ERR_NOTDIR:
+      return ENOTDIR;
+    case nfsstat4::NFS4ERR_ISDIR:
+      return EISDIR;
     case nfsstat4::NFS4ERR_INVAL:
     case nfsstat4::NFS4ERR_BADCHAR:
     case nfsstat4::NFS4ERR_BADNAME:
     case nfsstat4::NFS4ERR_BADOWNER:
     case nfsstat4::NFS4ERR_BAD_COOKIE:
-    case nfsstat4::NFS4ERR_BADTYPE: return EINVAL;
-    case nfsstat4::NFS4ERR_FBIG: return EFBIG;
-    case nfsstat4::NFS4ERR_NOSPC: return ENOSPC;
-    case nfsstat4::NFS4ERR_ROFS: return EROFS;
-    case nfsstat4::NFS4ERR_MLINK: return EMLINK;
-    case nfsstat4::NFS4ERR_NAMETOOLONG: return ENAMETOOLONG;
-    case nfsstat4::NFS4ERR_NOTEMPTY: return ENOTEMPTY;
-    case nfsstat4::NFS4ERR_DQUOT: return EDQUOT;
+    case nfsstat4::NFS4ERR_BADTYPE:
+      return EINVAL;
+    case nfsstat4::NFS4ERR_FBIG:
+      return EFBIG;
+    case nfsstat4::NFS4ERR_NOSPC:
+      return ENOSPC;
+    case nfsstat4::NFS4ERR_ROFS:
+      return EROFS;
+    case nfsstat4::NFS4ERR_MLINK:
+      return EMLINK;
+    case nfsstat4::NFS4ERR_NAMETOOLONG:
+      return ENAMETOOLONG;
+    case nfsstat4::NFS4ERR_NOTEMPTY:
+      return ENOTEMPTY;
+    case nfsstat4::NFS4ERR_DQUOT:
+      return EDQUOT;
     case nfsstat4::NFS4ERR_STALE:
     case nfsstat4::NFS4ERR_BADHANDLE:
-    case nfsstat4::NFS4ERR_FHEXPIRED: return ESTALE;
+    case nfsstat4::NFS4ERR_FHEXPIRED:
+      return ESTALE;
     case nfsstat4::NFS4ERR_NOTSUPP:
     case nfsstat4::NFS4ERR_ATTRNOTSUPP:
-    case nfsstat4::NFS4ERR_OP_ILLEGAL: return EOPNOTSUPP;
-    case nfsstat4::NFS4ERR_MINOR_VERS_MISMATCH: return EPROTONOSUPPORT;
-    case nfsstat4::NFS4ERR_WRONGSEC: return EPERM;
-    case nfsstat4::NFS4ERR_SYMLINK: return ELOOP;
+    case nfsstat4::NFS4ERR_OP_ILLEGAL:
+      return EOPNOTSUPP;
+    case nfsstat4::NFS4ERR_MINOR_VERS_MISMATCH:
+      return EPROTONOSUPPORT;
+    case nfsstat4::NFS4ERR_WRONGSEC:
+      return EPERM;
+    case nfsstat4::NFS4ERR_SYMLINK:
+      return ELOOP;
     // An object of the wrong kind: OPEN and READ of what is no file.
-    case nfsstat4::NFS4ERR_WRONG_TYPE: return EINVAL;
-    case nfsstat4::NFS4ERR_NOT_SAME: return EAGAIN;
+    case nfsstat4::NFS4ERR_WRONG_TYPE:
+      return EINVAL;
+    case nfsstat4::NFS4ERR_NOT_SAME:
+      return EAGAIN;
     case nfsstat4::NFS4ERR_LOCKED:
     case nfsstat4::NFS4ERR_SHARE_DENIED:
-    case nfsstat4::NFS4ERR_DENIED: return EAGAIN;
-    case nfsstat4::NFS4ERR_DEADLOCK: return EDEADLK;
-    case nfsstat4::NFS4ERR_OPENMODE: return EBADF;
-    case nfsstat4::NFS4ERR_MOVED: return EREMOTE;
-    case nfsstat4::NFS4ERR_NOXATTR: return ENODATA;
-    case nfsstat4::NFS4ERR_XATTR2BIG: return E2BIG;
+    case nfsstat4::NFS4ERR_DENIED:
+      return EAGAIN;
+    case nfsstat4::NFS4ERR_DEADLOCK:
+      return EDEADLK;
+    case nfsstat4::NFS4ERR_OPENMODE:
+      return EBADF;
+    case nfsstat4::NFS4ERR_MOVED:
+      return EREMOTE;
+    case nfsstat4::NFS4ERR_NOXATTR:
+      return ENODATA;
+    case nfsstat4::NFS4ERR_XATTR2BIG:
+      return E2BIG;
     case nfsstat4::NFS4ERR_REQ_TOO_BIG:
     case nfsstat4::NFS4ERR_REP_TOO_BIG:
-    case nfsstat4::NFS4ERR_REP_TOO_BIG_TO_CACHE: return EMSGSIZE;
-    default: return EIO;
+    case nfsstat4::NFS4ERR_REP_TOO_BIG_TO_CACHE:
+      return EMSGSIZE;
+    default:
+      return EIO;
   }
 }
 

@@ -51,8 +51,7 @@ std::uint32_t room_for_data(std::uint32_t message) {
 
 }  // namespace
 
-Session::Session(RpcClient& rpc, SessionOptions options)
-    : rpc_(rpc), options_(std::move(options)) {
+Session::Session(RpcClient& rpc, SessionOptions options) : rpc_(rpc), options_(std::move(options)) {
   std::random_device random;
   store_be64(verifier_.data(), (std::uint64_t{random()} << 32) | random());
 }
@@ -122,22 +121,40 @@ Task<Result<xdr::nfsstat4>> Session::create_session(const OpContext& op) {
   co_return co_await ask(rpc_, op, options_.minor, build, parse);
 }
 
-Task<Result<xdr::nfsstat4>> Session::reclaim_complete(const OpContext& op) {
-  const std::optional<std::uint32_t> slot = slots_.take();
-  const Turn turn{*slot, epoch_};
-  bool used = false;
+Task<Result<xdr::nfsstat4>> Session::reclaim_complete(const OpContext& op, Turn turn) {
   auto build = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_SEQUENCE, sequence(turn, true));
     out.op(nfs_opnum4::OP_RECLAIM_COMPLETE, xdr::RECLAIM_COMPLETE4args{false});
   };
+  xdr::SEQUENCE4res result;
   auto parse = [&](CompoundReader& in) {
-    xdr::SEQUENCE4res result;
-    used = in.next(nfs_opnum4::OP_SEQUENCE, result);
-    if (used) in.next(nfs_opnum4::OP_RECLAIM_COMPLETE);
+    if (in.next(nfs_opnum4::OP_SEQUENCE, result)) in.next(nfs_opnum4::OP_RECLAIM_COMPLETE);
   };
   Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, build, parse);
-  slots_.give_back(*slot, used);
+  if (done.ok()) {
+    give_back(turn, result);
+  } else {
+    give_up(turn);
+  }
   co_return done;
+}
+
+Task<Result<void>> Session::allow_opens(const OpContext& op) {
+  // Once set, whoever makes a new client id does it; this one may be told that it has been done.
+  while (!opens_) {
+    NFSRDMA_CO_TRY(Turn turn, co_await take_turn(op));
+    NFSRDMA_CO_TRY(nfsstat4 status, co_await reclaim_complete(op, turn));
+    if (status == nfsstat4::NFS4_OK || status == nfsstat4::NFS4ERR_COMPLETE_ALREADY) {
+      // Of an older client id: the newer one has to do it as well.
+      if (turn.epoch == epoch_) opens_ = true;
+      continue;
+    }
+    const Remedy remedy = remedy_of(status, true);
+    if (remedy == Remedy::kNone) co_return status_error(status, "RECLAIM_COMPLETE");
+    if (remedy == Remedy::kNewSession || remedy == Remedy::kNewClientId) renew(turn, remedy);
+    co_await rpc_.sleep(kRetryFirst, op.cancel);
+  }
+  co_return Result<void>();
 }
 
 Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,
@@ -174,9 +191,9 @@ Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,
       continue;
     }
     if (status != nfsstat4::NFS4_OK) break;
-    if (!new_client_id) co_return Result<void>();
+    if (!new_client_id || !opens_) co_return Result<void>();
     step = "RECLAIM_COMPLETE";
-    NFSRDMA_CO_TRY(status, co_await reclaim_complete(op));
+    NFSRDMA_CO_TRY(status, co_await reclaim_complete(op, Turn{*slots_.take(), epoch_}));
     if (status == nfsstat4::NFS4_OK || status == nfsstat4::NFS4ERR_COMPLETE_ALREADY) {
       co_return Result<void>();
     }
@@ -236,8 +253,8 @@ xdr::SEQUENCE4args Session::sequence(const Turn& turn, bool cache) const {
 
 void Session::give_back(const Turn& turn, const xdr::SEQUENCE4res& result) {
   if (turn.epoch != epoch_) return;
-  const bool used = result.status == nfsstat4::NFS4_OK ||
-                    result.status == nfsstat4::NFS4ERR_RETRY_UNCACHED_REP;
+  const bool used =
+      result.status == nfsstat4::NFS4_OK || result.status == nfsstat4::NFS4ERR_RETRY_UNCACHED_REP;
   slots_.give_back(turn.slot, used);
   if (result.status == nfsstat4::NFS4_OK) {
     slots_.set_highest(result.resok4.sr_target_highest_slotid);
@@ -255,9 +272,7 @@ Task<void> Session::probe(Turn turn) {
   op.identity = options_.identity;
   op.cancel = &stopping_;
   xdr::SEQUENCE4res result;
-  auto build = [&](CompoundWriter& out) {
-    out.op(nfs_opnum4::OP_SEQUENCE, sequence(turn, false));
-  };
+  auto build = [&](CompoundWriter& out) { out.op(nfs_opnum4::OP_SEQUENCE, sequence(turn, false)); };
   auto parse = [&](CompoundReader& in) { in.next(nfs_opnum4::OP_SEQUENCE, result); };
   for (Duration wait = kRetryFirst;; wait = std::min(2 * wait, kRetryLongest)) {
     // A new session has new slots.
@@ -299,7 +314,7 @@ Task<void> Session::recover() {
       co_return;
     }
     log_warning("NFSv4.{}: no new session with the server, trying again: {}", options_.minor,
-             detail.empty() ? done.error().message() : detail);
+                detail.empty() ? done.error().message() : detail);
     co_await rpc_.sleep(wait, &stopping_);
     if (stopped_) co_return;
   }

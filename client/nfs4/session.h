@@ -2,7 +2,10 @@
 // Session: the client's id and session with one server (RFC 8881, sections 2.4 and 2.10), and what
 // brings them back when the server has lost them.
 //
-//   begin():   EXCHANGE_ID, CREATE_SESSION, RECLAIM_COMPLETE
+//   begin():   EXCHANGE_ID, CREATE_SESSION
+//   allow_opens():  RECLAIM_COMPLETE, once. From then on the server keeps the client on record, and
+//              after a restart waits for it with its grace period; so only a client that opens
+//              files does it (a mount's data shards do not), and each new client id does it at once
 //   call.h:    take a Turn (a slot), SEQUENCE and operations, give the Turn back
 //   renew():   a call was told that session or client id are gone. One task makes new ones, all
 //              other calls wait for it, and go out again.
@@ -12,8 +15,9 @@
 // server knows it by slot and sequence id. What was executed already is answered from its slot.
 //
 // A call that was given up (an interrupt, a soft time-out) leaves a slot of which nobody knows
-// whether the server has seen its request. The slot stays taken until a SEQUENCE alone with the same
-// sequence id was answered: new, retry or false retry, in each case the next id is the one behind it.
+// whether the server has seen its request. The slot stays taken until a SEQUENCE alone with the
+// same sequence id was answered: new, retry or false retry, in each case the next id is the one
+// behind it.
 //
 // On the RpcClient's thread. stop() before destroying; nothing may be awaited then.
 #pragma once
@@ -30,12 +34,12 @@
 namespace nfsrdma::nfs4 {
 
 struct SessionOptions {
-  std::uint32_t minor = 2;        // 1 or 2
-  bool any_minor = true;          // 1 will do where the server has no 2
+  std::uint32_t minor = 2;               // 1 or 2
+  bool any_minor = true;                 // 1 will do where the server has no 2
   std::uint32_t max_transfer = 1 << 20;  // bytes of one READ or WRITE
-  std::uint32_t slots = 64;       // at most so many requests at once
-  AuthSys identity;               // the principal of the client id
-  std::string owner;              // co_ownerid: this client's alone
+  std::uint32_t slots = 64;              // at most so many requests at once
+  AuthSys identity;                      // the principal of the client id
+  std::string owner;                     // co_ownerid: this client's alone
 };
 
 class Session {
@@ -55,6 +59,9 @@ class Session {
   Task<void> end(const OpContext& op);
   /// Whatever runs or waits here ends with EIO, now and ever after.
   void stop();
+
+  /// Before the first OPEN.
+  Task<Result<void>> allow_opens(const OpContext& op);
 
   /// Waits for a session and a free slot. EINTR: cancelled.
   Task<Result<Turn>> take_turn(const OpContext& op);
@@ -83,7 +90,7 @@ class Session {
   Task<Result<void>> establish(const OpContext& op, bool keep_client_id, std::string* detail);
   Task<Result<xdr::nfsstat4>> exchange_id(const OpContext& op);
   Task<Result<xdr::nfsstat4>> create_session(const OpContext& op);
-  Task<Result<xdr::nfsstat4>> reclaim_complete(const OpContext& op);
+  Task<Result<xdr::nfsstat4>> reclaim_complete(const OpContext& op, Turn turn);
   Task<void> recover();
   Task<void> probe(Turn turn);
   void fail(Error why);
@@ -100,10 +107,11 @@ class Session {
   SlotTable slots_;
   std::uint32_t max_read_ = 0;
   std::uint32_t max_write_ = 0;
-  Gate changed_;     // state_
+  Gate changed_;  // state_
   Gate slot_freed_;
   CancelToken stopping_;
   bool stopped_ = false;
+  bool opens_ = false;  // allow_opens() was called
   TaskGroup tasks_;
 };
 

@@ -355,15 +355,17 @@ class OurClient:
     """mount.nfs-rdma."""
     ours = True
 
-    def __init__(self, fabric):
+    def __init__(self, fabric, version="3"):
         self.fabric = fabric
+        self.version = version
 
     def prepare(self, settings):
         if not os.path.exists("/dev/fuse"):
             run("modprobe", "fuse")
 
     def mount(self, bench, where):
-        options = ["proto=rdma", f"fabric={self.fabric}", f"port={RDMA_PORT}", "retry=0"]
+        options = ["proto=rdma", f"fabric={self.fabric}", f"port={RDMA_PORT}", "retry=0",
+                   f"vers={self.version}"]
         if bench.settings.transfer:
             options += [f"rsize={bench.settings.transfer}", f"wsize={bench.settings.transfer}"]
         if bench.settings.crc and self.fabric == "iwarp":

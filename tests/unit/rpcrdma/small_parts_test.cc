@@ -286,6 +286,41 @@ TEST(NfsBinding, OtherProceduresHaveNoData) {
   EXPECT_FALSE(find_result(words({1, 0, 2, 100003, 3, 7}), words({1, 1, 0, 0, 0, 0, 0, 0, 5, 1, 5}))
                    .has_value());
 }
+const auto kCompound = words({1, 0, 2, 100003, 4, 1});
+/// A reply up to the results: NFS4_OK, an empty tag, `results` of them.
+std::vector<std::byte> compound_reply(std::uint32_t results,
+                                      std::initializer_list<std::uint32_t> list) {
+  std::vector<std::byte> reply = words({1, 1, 0, 0, 0, 0, 0, 0, results});
+  const std::vector<std::byte> rest = words(list);
+  reply.insert(reply.end(), rest.begin(), rest.end());
+  return reply;
+}
+TEST(NfsBinding, FindsTheDataOfACompoundBehindSequenceHandleAndAttributes) {
+  const auto reply = compound_reply(4, {53, 0, 1, 2,  3,  4, 5,  6,  7, 8, 9,  // SEQUENCE
+                                        22, 0,                                 // PUTFH
+                                        9,  0, 2, 10, 11, 5, 12, 13,           // GETATTR
+                                        25, 0, 1, 7});                         // READ: eof, length
+  const auto place = find_result(kCompound, reply);
+  ASSERT_TRUE(place.has_value());
+  EXPECT_EQ(place->position, reply.size());
+  EXPECT_EQ(place->length, 7u);
+  for (std::size_t cut = 0; cut < reply.size(); cut += 4) {
+    EXPECT_FALSE(find_result(kCompound, ByteSpan(reply).first(cut)).has_value()) << cut;
+  }
+}
+TEST(NfsBinding, FindsALinksText) {
+  const auto reply = compound_reply(2, {22, 0, 27, 0, 3});
+  const auto place = find_result(kCompound, reply);
+  ASSERT_TRUE(place.has_value());
+  EXPECT_EQ(place->position, reply.size());
+  EXPECT_EQ(place->length, 3u);
+}
+TEST(NfsBinding, CompoundsWithoutDataAndWithErrorsHaveNone) {
+  EXPECT_FALSE(find_result(kCompound, compound_reply(2, {22, 0, 9, 0, 0, 0})).has_value());
+  EXPECT_FALSE(find_result(kCompound, compound_reply(2, {22, 70, 25, 0, 0, 0})).has_value());
+  EXPECT_FALSE(find_result(kCompound, compound_reply(1, {3, 0, 25, 0, 0, 0})).has_value());
+  EXPECT_FALSE(find_result(kCompound, words({1, 1, 0, 0, 0, 0, 10018, 0, 0})).has_value());
+}
 TEST(NfsBinding, ShortPrefixIsUndecided) {
   EXPECT_FALSE(find_result(kReadCall, words({1, 1, 0, 0, 0, 0, 0, 0, 5, 1})).has_value());
 }

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// A server of NFSv4.1 and 4.2 that a test plays with: one client id, one session, a reply cache for
+// each slot as RFC 8881 2.10.6 wants it, one file and one directory; and errors on purpose.
+//
+// It answers what is out on the newest transport of a FakeEnvironment.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "tests/unit/client/fake_environment.h"
+#include "xdr/nfs4.h"
+
+namespace nfsrdma {
+
+class FakeNfs4Server {
+ public:
+  using Op = xdr::nfs_opnum4;
+  using Stat = xdr::nfsstat4;
+
+  explicit FakeNfs4Server(FakeEnvironment& environment) : environment_(environment) {}
+
+  // --- what the test sets ---
+  std::uint32_t newest_minor = 2;
+  std::uint32_t slots = 8;
+  std::deque<Stat> exchange_errors, create_errors, sequence_errors;
+  std::deque<Stat> getattr_errors;
+  bool file_there = true;
+  std::uint32_t target_highest = 1000;
+
+  // --- what it looks at ---
+  std::vector<std::vector<Op>> seen;                               // operations of each COMPOUND
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> sequences;  // slot, sequence id
+  std::uint32_t minor_seen = 0;
+  unsigned removed = 0;
+  unsigned sessions = 0;
+  unsigned reclaims_complete = 0;
+
+  /// Everything that it knew of clients is gone.
+  void restart() {
+    client_id_ = 0;
+    session_ = 0;
+    cached_.clear();
+  }
+  void lose_session() {
+    session_ = 0;
+    cached_.clear();
+  }
+
+  /// Answers the oldest call. False: there is none.
+  bool serve_one() {
+    FakeTransport* transport = connected();
+    if (transport == nullptr || transport->out().empty()) return false;
+    const std::vector<std::byte> reply = reply_to(*transport->out().front());
+    transport->answer([&](xdr::Encoder& out) { out.fixed_opaque(reply); });
+    return true;
+  }
+  /// Runs the oldest call without answering it.
+  void run_unanswered() { (void)reply_to(*connected()->out().front()); }
+  void serve_all() {
+    for (int i = 0; i < 1000; ++i) {
+      environment_.settle();
+      if (!serve_one()) return;
+    }
+    FAIL() << "the client asks without end";
+  }
+  /// For as long as `time`, in small steps.
+  void serve_for(Duration time) {
+    const TimePoint end = environment_.now() + time;
+    while (environment_.now() < end) {
+      serve_all();
+      environment_.advance(std::chrono::milliseconds(50));
+    }
+    serve_all();
+  }
+  FakeTransport* connected() {
+    FakeTransport* transport = environment_.transport();
+    if (transport != nullptr && transport != accepted_) {
+      accepted_ = transport;
+      transport->accept();
+    }
+    return transport;
+  }
+
+  /// The COMPOUND's results for `call`.
+  std::vector<std::byte> reply_to(const ClientCall& call) {
+    std::vector<std::byte> message(call.head.begin(), call.head.end());
+    xdr::Decoder in(message);
+    xdr::rpc_msg header;
+    xdr::COMPOUND4args head;
+    EXPECT_TRUE(xdr::decode(in, header));
+    EXPECT_EQ(header.cbody.vers, 4u);
+    EXPECT_TRUE(xdr::decode(in, head));
+    minor_seen = head.minorversion;
+    seen.emplace_back();
+    results_.assign(8192, std::byte{});
+    xdr::Encoder out(results_);
+    status_ = Stat::NFS4_OK;
+    count_ = 0;
+    slot_.reset();
+    if (head.minorversion > newest_minor) {
+      status_ = Stat::NFS4ERR_MINOR_VERS_MISMATCH;
+    } else {
+      for (std::uint32_t i = 0; i < head.argarray_len && status_ == Stat::NFS4_OK; ++i) {
+        const auto number = static_cast<Op>(in.u32());
+        seen.back().push_back(number);
+        run(number, in, out);
+        if (replayed_) return *std::exchange(replayed_, std::nullopt);
+      }
+    }
+    std::vector<std::byte> whole(8192 + 64);
+    xdr::Encoder reply(whole);
+    xdr::encode(reply, xdr::COMPOUND4res{status_, {}, count_});
+    reply.fixed_opaque(out.bytes());
+    whole.resize(reply.size());
+    if (slot_ && cache_this_) cached_[*slot_].reply = whole;
+    return whole;
+  }
+
+ private:
+  struct Cached {
+    std::uint32_t sequence = 0;
+    std::vector<std::byte> reply;
+  };
+
+  static Stat next(std::deque<Stat>& errors) {
+    if (errors.empty()) return Stat::NFS4_OK;
+    const Stat status = errors.front();
+    errors.pop_front();
+    return status;
+  }
+
+  template <typename Res>
+  void answer(Op number, const Res& result, xdr::Encoder& out) {
+    out.u32(static_cast<std::uint32_t>(number));
+    xdr::encode(out, result);
+    status_ = result.status;
+    ++count_;
+  }
+  template <typename Args>
+  static Args args(xdr::Decoder& in) {
+    Args value;
+    EXPECT_TRUE(xdr::decode(in, value));
+    return value;
+  }
+  void plain(Op number, Stat status, xdr::Encoder& out) {
+    answer(number, xdr::Nfs4Result<xdr::Void>{status, {}}, out);
+  }
+
+  void run(Op number, xdr::Decoder& in, xdr::Encoder& out) {
+    switch (number) {
+      case Op::OP_EXCHANGE_ID: {
+        (void)args<xdr::EXCHANGE_ID4args>(in);
+        xdr::EXCHANGE_ID4res res;
+        res.status = next(exchange_errors);
+        if (res.status == Stat::NFS4_OK) client_id_ = ++last_id_;
+        res.resok4.eir_clientid = client_id_;
+        res.resok4.eir_sequenceid = create_sequence_ = 1;
+        return answer(number, res, out);
+      }
+      case Op::OP_CREATE_SESSION: {
+        const auto want = args<xdr::CREATE_SESSION4args>(in);
+        xdr::CREATE_SESSION4res res;
+        res.status = next(create_errors);
+        if (res.status == Stat::NFS4_OK) {
+          if (client_id_ == 0 || want.csa_clientid != client_id_) {
+            res.status = Stat::NFS4ERR_STALE_CLIENTID;
+          } else if (want.csa_sequence != create_sequence_) {
+            res.status = Stat::NFS4ERR_SEQ_MISORDERED;
+          } else {
+            ++create_sequence_;
+            ++sessions;
+            session_ = ++last_id_;
+            cached_.clear();
+            store_be64(res.resok4.csr_sessionid.data(), session_);
+            res.resok4.csr_fore_chan_attrs = want.csa_fore_chan_attrs;
+            res.resok4.csr_fore_chan_attrs.ca_maxrequests = slots;
+          }
+        }
+        return answer(number, res, out);
+      }
+      case Op::OP_BIND_CONN_TO_SESSION: {
+        (void)args<xdr::BIND_CONN_TO_SESSION4args>(in);
+        return answer(number, xdr::BIND_CONN_TO_SESSION4res{}, out);
+      }
+      case Op::OP_SEQUENCE:
+        return sequence(args<xdr::SEQUENCE4args>(in), out);
+      case Op::OP_RECLAIM_COMPLETE:
+        (void)args<xdr::RECLAIM_COMPLETE4args>(in);
+        ++reclaims_complete;
+        return plain(number, Stat::NFS4_OK, out);
+      case Op::OP_PUTFH:
+        (void)args<xdr::PUTFH4args>(in);
+        return plain(number, Stat::NFS4_OK, out);
+      case Op::OP_SAVEFH:
+      case Op::OP_RESTOREFH:
+        return plain(number, Stat::NFS4_OK, out);
+      case Op::OP_LOOKUP:
+        (void)args<xdr::LOOKUP4args>(in);
+        return plain(number, file_there ? Stat::NFS4_OK : Stat::NFS4ERR_NOENT, out);
+      case Op::OP_NVERIFY:
+        (void)args<xdr::NVERIFY4args>(in);
+        return plain(number, Stat::NFS4_OK, out);
+      case Op::OP_REMOVE: {
+        (void)args<xdr::REMOVE4args>(in);
+        ++removed;
+        file_there = false;
+        return answer(number, xdr::REMOVE4res{}, out);
+      }
+      case Op::OP_GETATTR:
+        (void)args<xdr::GETATTR4args>(in);
+        return getattr(out);
+      default:
+        ADD_FAILURE() << "operation " << xdr::enum_name(number);
+        return plain(Op::OP_ILLEGAL, Stat::NFS4ERR_OP_ILLEGAL, out);
+    }
+  }
+
+  void sequence(const xdr::SEQUENCE4args& want, xdr::Encoder& out) {
+    sequences.emplace_back(want.sa_slotid, want.sa_sequenceid);
+    xdr::SEQUENCE4res res;
+    res.status = next(sequence_errors);
+    if (res.status == Stat::NFS4_OK) res.status = check(want);
+    res.resok4 = {want.sa_sessionid, want.sa_sequenceid, want.sa_slotid,
+                  slots - 1,         target_highest,     0};
+    if (!replayed_) answer(Op::OP_SEQUENCE, res, out);
+  }
+
+  Stat check(const xdr::SEQUENCE4args& want) {
+    if (session_ == 0 || load_be64(want.sa_sessionid.data()) != session_) {
+      return Stat::NFS4ERR_BADSESSION;
+    }
+    if (want.sa_slotid >= slots) return Stat::NFS4ERR_BADSLOT;
+    EXPECT_GE(want.sa_highest_slotid, want.sa_slotid);
+    Cached& cached = cached_[want.sa_slotid];
+    if (want.sa_sequenceid == cached.sequence && cached.sequence != 0) {
+      if (cached.reply.empty()) return Stat::NFS4ERR_RETRY_UNCACHED_REP;
+      replayed_ = cached.reply;
+      return Stat::NFS4_OK;
+    }
+    if (want.sa_sequenceid != cached.sequence + 1) return Stat::NFS4ERR_SEQ_MISORDERED;
+    cached = {want.sa_sequenceid, {}};
+    slot_ = want.sa_slotid;
+    cache_this_ = want.sa_cachethis;
+    return Stat::NFS4_OK;
+  }
+
+  void getattr(xdr::Encoder& out) {
+    std::array<std::byte, 256> room;
+    xdr::Encoder encoder(room);
+    xdr::FileAttributes4 values;
+    values.attrmask =
+        xdr::bitmap4::of({xdr::fattr4_number::FATTR4_TYPE, xdr::fattr4_number::FATTR4_SIZE,
+                          xdr::fattr4_number::FATTR4_FILEID, xdr::fattr4_number::FATTR4_OWNER});
+    values.type = xdr::nfs_ftype4::NF4REG;
+    values.size = 4711;
+    values.fileid = 12;
+    values.owner = "1000";
+    xdr::detail::EncodeArchive archive(encoder);
+    xdr::visit_attribute_values(archive, values);
+    xdr::GETATTR4res res;
+    res.status = next(getattr_errors);
+    res.resok4.obj_attributes = {values.attrmask, encoder.bytes()};
+    answer(Op::OP_GETATTR, res, out);
+  }
+
+  FakeEnvironment& environment_;
+  FakeTransport* accepted_ = nullptr;
+  std::uint64_t last_id_ = 100;
+  std::uint64_t client_id_ = 0;
+  std::uint32_t create_sequence_ = 0;
+  std::uint64_t session_ = 0;
+  std::map<std::uint32_t, Cached> cached_;
+  // Of the COMPOUND that is being run:
+  std::vector<std::byte> results_;
+  Stat status_ = Stat::NFS4_OK;
+  std::uint32_t count_ = 0;
+  std::optional<std::uint32_t> slot_;
+  bool cache_this_ = false;
+  std::optional<std::vector<std::byte>> replayed_;
+};
+
+}  // namespace nfsrdma

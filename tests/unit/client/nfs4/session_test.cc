@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client's session against a server that answers errors on purpose, loses sessions, restarts
+// and forgets: each call ends with its answer, nothing runs twice, no slot is lost.
+#include "client/nfs4/session.h"
+
+#include "client/nfs4/operations.h"
+#include "tests/unit/client/nfs4/fake_nfs4_server.h"
+
+namespace nfsrdma {
+namespace {
+
+using Op = xdr::nfs_opnum4;
+using Stat = xdr::nfsstat4;
+using std::chrono::seconds;
+
+class SessionTest : public testing::Test {
+ protected:
+  explicit SessionTest(bool soft = false) {
+    auto environment = std::make_unique<FakeEnvironment>();
+    environment_ = environment.get();
+    RpcClientOptions options;
+    options.candidates = {
+        {TransportKind::kTcp, SocketAddress::parse("192.0.2.1", 2049).value(), nullptr}};
+    options.soft = soft;
+    options.timeo = seconds(2);
+    options.retrans = 1;
+    options.idle_timeout = Duration::zero();
+    rpc_ = std::make_unique<RpcClient>(std::move(environment), options);
+    server_ = std::make_unique<FakeNfs4Server>(*environment_);
+    make({});
+    const std::array<std::byte, 2> bytes{std::byte{1}, std::byte{2}};
+    file_ = FileHandle(bytes);
+  }
+  ~SessionTest() override {
+    nfs_->abort();
+    rpc_->abort_all();
+    EXPECT_EQ(group_.running(), 0u);
+  }
+
+  void make(nfs4::SessionOptions options) {
+    options.slots = 4;
+    options.owner = "test";
+    nfs_ = std::make_unique<Nfs4Operations>(*rpc_, std::move(options));
+  }
+  template <typename T>
+  static Task<void> keep(Task<Result<T>> task, std::optional<Result<T>>* out) {
+    out->emplace(co_await std::move(task));
+  }
+  Result<void> begin() {
+    std::optional<Result<void>> done;
+    detail_.clear();
+    group_.spawn(keep(nfs_->begin(op_, &detail_), &done));
+    server_->serve_for(seconds(10));
+    EXPECT_TRUE(done.has_value());
+    server_->seen.clear();
+    server_->sequences.clear();
+    return done.value_or(Error{Errc::kTimedOut, 0, "test"});
+  }
+  void ask(std::optional<Result<Attributes>>* out, const OpContext& op) {
+    group_.spawn(keep(nfs_->getattr(op, file_), out));
+    environment_->settle();
+  }
+  /// A GETATTR that must succeed within a minute.
+  void expect_getattr_works() {
+    std::optional<Result<Attributes>> got;
+    ask(&got, op_);
+    server_->serve_for(seconds(60));
+    ASSERT_TRUE(got.has_value());
+    ASSERT_TRUE(got->ok()) << got->error().message();
+    EXPECT_EQ((*got)->size, 4711u);
+    EXPECT_EQ((*got)->uid, 1000u);
+  }
+  void allow_opens() {
+    std::optional<Result<void>> done;
+    group_.spawn(keep(session().allow_opens(op_), &done));
+    server_->serve_for(seconds(5));
+    ASSERT_TRUE(done.has_value() && done->ok());
+  }
+  nfs4::Session& session() { return nfs_->session(); }
+
+  FakeEnvironment* environment_ = nullptr;
+  std::unique_ptr<RpcClient> rpc_;
+  std::unique_ptr<FakeNfs4Server> server_;
+  std::unique_ptr<Nfs4Operations> nfs_;
+  TaskGroup group_;
+  OpContext op_;
+  FileHandle file_;
+  std::string detail_;
+};
+
+TEST_F(SessionTest, BeginsWithClientIdAndSession) {
+  std::optional<Result<void>> done;
+  group_.spawn(keep(nfs_->begin(op_, &detail_), &done));
+  server_->serve_all();
+  ASSERT_TRUE(done.has_value() && done->ok());
+  const std::vector<std::vector<Op>> expected{{Op::OP_EXCHANGE_ID}, {Op::OP_CREATE_SESSION}};
+  EXPECT_EQ(server_->seen, expected);
+  EXPECT_EQ(nfs_->version(), "4.2");
+  expect_getattr_works();
+}
+
+TEST_F(SessionTest, TakesTheMinorVersionThatTheServerHas) {
+  server_->newest_minor = 1;
+  ASSERT_TRUE(begin().ok());
+  EXPECT_EQ(nfs_->version(), "4.1");
+  expect_getattr_works();
+}
+
+TEST_F(SessionTest, RefusesAnotherMinorVersionThanTheOneAskedFor) {
+  server_->newest_minor = 1;
+  nfs4::SessionOptions options;
+  options.any_minor = false;
+  make(options);
+  const Result<void> done = begin();
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().sys, EPROTONOSUPPORT);
+  EXPECT_EQ(detail_, "EXCHANGE_ID: NFS4ERR_MINOR_VERS_MISMATCH");
+}
+
+TEST_F(SessionTest, NeverHasMoreRequestsThanSlots) {
+  server_->slots = 2;
+  ASSERT_TRUE(begin().ok());
+  std::array<std::optional<Result<Attributes>>, 5> got;
+  for (auto& one : got)
+    ask(&one, op_);
+  EXPECT_EQ(environment_->transport()->out().size(), 2u);
+  server_->serve_all();
+  for (auto& one : got)
+    EXPECT_TRUE(one.has_value() && one->ok());
+  EXPECT_EQ(session().slots().taken(), 0u);
+}
+
+TEST_F(SessionTest, UsesFewerSlotsWhenTheServerWantsThem) {
+  ASSERT_TRUE(begin().ok());
+  server_->target_highest = 0;
+  expect_getattr_works();
+  EXPECT_EQ(session().slots().usable(), 1u);
+  std::array<std::optional<Result<Attributes>>, 2> got;
+  for (auto& one : got)
+    ask(&one, op_);
+  EXPECT_EQ(environment_->transport()->out().size(), 1u);
+  server_->serve_all();
+  EXPECT_TRUE(got[0].has_value() && got[1].has_value());
+}
+
+TEST_F(SessionTest, AWaitForASlotCanBeInterrupted) {
+  server_->slots = 1;
+  ASSERT_TRUE(begin().ok());
+  std::optional<Result<Attributes>> first, second;
+  CancelToken cancel;
+  OpContext op;
+  op.cancel = &cancel;
+  ask(&first, op_);
+  ask(&second, op);
+  cancel.cancel();
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(second->error().sys, EINTR);
+  server_->serve_all();
+  EXPECT_TRUE(first.has_value() && first->ok());
+}
+
+TEST_F(SessionTest, AnInterruptedRequestsSlotIsUsedAgainOnceTheServerHasSpoken) {
+  server_->slots = 1;
+  ASSERT_TRUE(begin().ok());
+  for (const bool arrives : {true, false}) {
+    std::optional<Result<Attributes>> got;
+    CancelToken cancel;
+    OpContext op;
+    op.cancel = &cancel;
+    ask(&got, op);
+    if (arrives) server_->run_unanswered();
+    cancel.cancel();
+    ASSERT_TRUE(got.has_value());
+    EXPECT_EQ(got->error().sys, EINTR);
+    EXPECT_EQ(session().slots().taken(), 1u);  // until it is known what became of it
+    server_->serve_all();
+    EXPECT_EQ(session().slots().taken(), 0u);
+    expect_getattr_works();
+  }
+  EXPECT_EQ(server_->sessions, 1u);
+}
+
+TEST_F(SessionTest, ALostConnectionNeitherRepeatsNorLosesARequest) {
+  ASSERT_TRUE(begin().ok());
+  std::optional<Result<RemoveResult>> removed;
+  group_.spawn(keep(nfs_->remove(op_, file_, "name", nullptr), &removed));
+  environment_->settle();
+  server_->run_unanswered();
+  environment_->transport()->lose();
+  server_->serve_for(seconds(5));
+  ASSERT_TRUE(removed.has_value());
+  EXPECT_TRUE(removed->ok());
+  EXPECT_EQ(server_->removed, 1u);
+  EXPECT_EQ(server_->sessions, 1u);
+}
+
+TEST_F(SessionTest, ARequestThatSequencePutOffKeepsSlotAndSequenceId) {
+  ASSERT_TRUE(begin().ok());
+  server_->sequence_errors = {Stat::NFS4ERR_DELAY, Stat::NFS4ERR_CONN_NOT_BOUND_TO_SESSION};
+  expect_getattr_works();
+  ASSERT_EQ(server_->sequences.size(), 3u);
+  EXPECT_EQ(server_->sequences[0], server_->sequences[1]);
+  EXPECT_EQ(server_->sequences[0], server_->sequences[2]);
+  EXPECT_EQ(server_->seen[2], std::vector<Op>{Op::OP_BIND_CONN_TO_SESSION});
+}
+
+TEST_F(SessionTest, SaysOnceThatAllIsReclaimedBeforeItOpens) {
+  ASSERT_TRUE(begin().ok());
+  EXPECT_EQ(server_->reclaims_complete, 0u);
+  allow_opens();
+  allow_opens();
+  EXPECT_EQ(server_->reclaims_complete, 1u);
+}
+
+TEST_F(SessionTest, AfterARestartOfTheServerAllGoesOn) {
+  ASSERT_TRUE(begin().ok());
+  allow_opens();
+  server_->restart();
+  std::array<std::optional<Result<Attributes>>, 3> got;
+  for (auto& one : got)
+    ask(&one, op_);
+  server_->serve_for(seconds(5));
+  for (auto& one : got)
+    EXPECT_TRUE(one.has_value() && one->ok());
+  EXPECT_EQ(server_->sessions, 2u);  // one for all of them
+  EXPECT_EQ(server_->reclaims_complete, 2u);
+  EXPECT_EQ(session().slots().taken(), 0u);
+}
+
+TEST_F(SessionTest, ALostSessionKeepsTheClientId) {
+  ASSERT_TRUE(begin().ok());
+  allow_opens();
+  server_->lose_session();
+  expect_getattr_works();
+  EXPECT_EQ(server_->sessions, 2u);
+  EXPECT_EQ(server_->reclaims_complete, 1u);
+}
+
+TEST_F(SessionTest, ARemoveThatRanBeforeTheRestartSucceeds) {
+  ASSERT_TRUE(begin().ok());
+  std::optional<Result<RemoveResult>> removed;
+  group_.spawn(keep(nfs_->remove(op_, file_, "name", nullptr), &removed));
+  environment_->settle();
+  server_->run_unanswered();
+  environment_->transport()->lose();
+  server_->restart();
+  server_->serve_for(seconds(10));
+  ASSERT_TRUE(removed.has_value());
+  EXPECT_TRUE(removed->ok());
+  EXPECT_EQ(server_->removed, 1u);
+}
+
+TEST_F(SessionTest, ARemoveOfNothingFailsAlsoAfterALostConnection) {
+  ASSERT_TRUE(begin().ok());
+  server_->file_there = false;
+  std::optional<Result<RemoveResult>> removed;
+  group_.spawn(keep(nfs_->remove(op_, file_, "name", nullptr), &removed));
+  environment_->settle();
+  server_->run_unanswered();
+  environment_->transport()->lose();
+  server_->serve_for(seconds(5));
+  ASSERT_TRUE(removed.has_value());
+  EXPECT_EQ(removed->error().sys, ENOENT);
+}
+
+TEST_F(SessionTest, AbortEndsCallsThatWaitForANewSession) {
+  ASSERT_TRUE(begin().ok());
+  server_->restart();
+  std::optional<Result<Attributes>> got;
+  ask(&got, op_);
+  server_->serve_one();  // BADSESSION
+  environment_->settle();
+  EXPECT_FALSE(got.has_value());
+  nfs_->abort();
+  ASSERT_TRUE(got.has_value());
+  EXPECT_EQ(got->error().sys, EIO);
+}
+
+TEST_F(SessionTest, AWaitForANewSessionCanBeInterrupted) {
+  ASSERT_TRUE(begin().ok());
+  server_->restart();
+  std::optional<Result<Attributes>> got;
+  CancelToken cancel;
+  OpContext op;
+  op.cancel = &cancel;
+  ask(&got, op);
+  server_->serve_one();
+  cancel.cancel();
+  ASSERT_TRUE(got.has_value());
+  EXPECT_EQ(got->error().sys, EINTR);
+  expect_getattr_works();
+}
+
+TEST_F(SessionTest, AReplyThatEndsAnywhereIsAnErrorAndCostsNoSlot) {
+  ASSERT_TRUE(begin().ok());
+  std::size_t length = 1;
+  for (std::size_t cut = 0; cut < length; cut += 4) {
+    std::optional<Result<Attributes>> got;
+    ask(&got, op_);
+    const std::vector<std::byte> reply =
+        server_->reply_to(*environment_->transport()->out().front());
+    length = reply.size();
+    environment_->transport()->answer(
+        [&](xdr::Encoder& out) { out.fixed_opaque(ByteSpan(reply).first(cut)); });
+    ASSERT_TRUE(got.has_value()) << cut;
+    EXPECT_FALSE(got->ok()) << cut;
+    server_->serve_for(seconds(2));
+    EXPECT_EQ(session().slots().taken(), 0u) << cut;
+  }
+  EXPECT_GT(length, 100u);
+  expect_getattr_works();
+}
+
+// Errors of SEQUENCE, and of operations behind it, that no caller gets to see.
+struct Passing {
+  Stat status;
+  bool of_sequence;
+};
+class PassingErrors : public SessionTest, public testing::WithParamInterface<Passing> {};
+
+TEST_P(PassingErrors, AreDealtWith) {
+  ASSERT_TRUE(begin().ok());
+  auto& errors = GetParam().of_sequence ? server_->sequence_errors : server_->getattr_errors;
+  // More often in a row than the client goes on without a pause.
+  errors.assign(6, GetParam().status);
+  expect_getattr_works();
+  EXPECT_TRUE(errors.empty());
+  EXPECT_EQ(session().slots().taken(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, PassingErrors,
+                         testing::Values(Passing{Stat::NFS4ERR_BADSESSION, true},
+                                         Passing{Stat::NFS4ERR_DEADSESSION, true},
+                                         Passing{Stat::NFS4ERR_SEQ_MISORDERED, true},
+                                         Passing{Stat::NFS4ERR_BADSLOT, true},
+                                         Passing{Stat::NFS4ERR_BAD_HIGH_SLOT, true},
+                                         Passing{Stat::NFS4ERR_SEQ_FALSE_RETRY, true},
+                                         Passing{Stat::NFS4ERR_STALE_CLIENTID, true},
+                                         Passing{Stat::NFS4ERR_CONN_NOT_BOUND_TO_SESSION, true},
+                                         Passing{Stat::NFS4ERR_DELAY, true},
+                                         Passing{Stat::NFS4ERR_DELAY, false},
+                                         Passing{Stat::NFS4ERR_GRACE, false}),
+                         [](const auto& row) {
+                           return std::string(xdr::enum_name(row.param.status)) +
+                                  (row.param.of_sequence ? "_of_SEQUENCE" : "");
+                         });
+
+class SoftSessionTest : public SessionTest {
+ protected:
+  SoftSessionTest() : SessionTest(true) {}
+};
+
+TEST_F(SoftSessionTest, GivesUpOnAServerThatMakesNoSessionAndTriesAgainLater) {
+  ASSERT_TRUE(begin().ok());
+  server_->restart();
+  server_->exchange_errors.assign(1, Stat::NFS4ERR_SERVERFAULT);
+  std::optional<Result<Attributes>> got;
+  ask(&got, op_);
+  server_->serve_for(seconds(10));
+  ASSERT_TRUE(got.has_value());
+  EXPECT_EQ(got->error().sys, EIO);
+  expect_getattr_works();
+}
+
+TEST_F(SoftSessionTest, GivesUpOnAServerThatAlwaysSaysLater) {
+  ASSERT_TRUE(begin().ok());
+  server_->getattr_errors.assign(1000, Stat::NFS4ERR_DELAY);
+  std::optional<Result<Attributes>> got;
+  ask(&got, op_);
+  server_->serve_for(seconds(30));
+  ASSERT_TRUE(got.has_value());
+  EXPECT_EQ(got->error().sys, ETIMEDOUT);
+  EXPECT_EQ(session().slots().taken(), 0u);
+}
+
+}  // namespace
+}  // namespace nfsrdma
