@@ -2,8 +2,8 @@
 // Doubtful answers (decisions.md 11). A call that changes something went out twice, because the
 // connection broke before it was answered, and the server has forgotten the first run (it
 // restarted): then "no such file" for a REMOVE or "exists" for a MKDIR may be the trace of our own
-// success. The object itself decides. These are the rules, without any I/O; async_names.cc asks the
-// questions.
+// success. The object itself decides. These are the rules, without any I/O; op_names.cc of nfs3/
+// and nfs4/ asks the questions.
 //
 // Limits, because version 3 tells no more: when another client did the very same thing in between,
 // we report success too, and a MKDIR, CREATE or MKNOD cannot be told from an equal one by somebody

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "rpcrdma/base/log.h"
-#include "rpcrdma/nfs_binding.h"
 #include "rpcrdma/rdma_client.h"
 
 namespace nfsrdma {
@@ -354,10 +353,9 @@ Error RdmaClient::place_result(const Exchange& exchange, ClientCall& call, ByteS
     return protocol("Write chunk longer than offered");
   }
   stats_.rdma_write_bytes += placed;
-  // It stands at the end of the reply, but for a pad that Linux leaves behind a link's text in
-  // NFSv4.
-  const std::optional<ResultPlace> place = find_result(call.head, rpc);
-  reduced_ = {place ? place->position : rpc.size(), ByteSpan(call.sink).first(placed)};
+  // The result stands at the end of the reply (RFC 8267: READ and READLINK of version 3; in NFSv4
+  // the client puts READ last).
+  reduced_ = {rpc.size(), ByteSpan(call.sink).first(placed)};
   call.reduced = {&reduced_, 1};
   return kNoError;
 }

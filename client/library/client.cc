@@ -38,8 +38,19 @@ std::error_code to_error_code(const Error& error) {
   return {errno_of(error), std::generic_category()};
 }
 
+namespace {
+
+Task<nfsrdma::Result<void>> say_goodbye(AsyncMount& mount) {
+  co_await mount.unmount();
+  co_return nfsrdma::Result<void>();
+}
+
+}  // namespace
+
 Mount::Impl::~Impl() {
   tree.reset();
+  // So that the server need not keep its session for the rest of a lease.
+  if (mount) static_cast<void>(driver->run(say_goodbye(*mount)));
   mount.reset();
 }
 

@@ -443,8 +443,8 @@ std::string MountDaemon::description() {
   std::string out = fmt::format("{} on {} type fuse.nfs-rdma ({})", line_.source_text, mount_point_,
                                 line_.options.text());
   if (server_ == nullptr) return out;
-  out += fmt::format("\nrsize={} wsize={} shards={}", server_->read_size(), server_->write_size(),
-                     shards_->count());
+  out += fmt::format("\nNFS version {} rsize={} wsize={} shards={}", server_->version(),
+                     server_->read_size(), server_->write_size(), shards_->count());
   for (const ShardReport& shard : shards_->report()) {
     for (const ConnectionInfo& info : shard.connections) {
       out +=
@@ -466,6 +466,7 @@ std::string MountDaemon::status_document() {
   json.field("source", line_.source_text);
   json.field("mount_point", mount_point_);
   json.field("options", line_.options.text());
+  json.field("nfs_version", server_->version());
   json.field("rsize", server_->read_size());
   json.field("wsize", server_->write_size());
   json.field("calls_outstanding", all.calls_outstanding);

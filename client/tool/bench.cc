@@ -294,6 +294,8 @@ Task<Result<void>> run_load(EventLoop& loop, Fabrics fabrics, MountSettings sett
       result->commit_seconds = std::chrono::duration<double>(SteadyTime::now() - began).count();
     }
   }
+  for (const auto& mount : mounts)
+    co_await mount->unmount();
   // The mounts go with nothing of theirs on the stack.
   co_await mounts[0]->rpc().yield();
   co_return std::move(ready);

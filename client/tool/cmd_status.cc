@@ -56,6 +56,10 @@ void print_connection(const JsonValue& c, std::uint64_t threads) {
 }
 
 void print_document(const JsonValue& document, int verdict) {
+  // Of a mount.
+  if (const std::string& version = document["nfs_version"].text(); !version.empty()) {
+    fmt::print("NFS version {}\n", version);
+  }
   for (const JsonValue& connection : document["connections"].items())
     print_connection(connection, document["shards"].items().size());
   std::fputs(nfs4_text(document["nfs4"]).c_str(), stdout);

@@ -36,7 +36,7 @@ void print_help(std::FILE* out) {
     std::fprintf(out, "  %-8s %s\n", std::string(command.name).c_str(), command.summary);
   }
   std::fputs(
-      "\nURLs: nfs://host[:port]/export/path?fabric=iwarp&vers=3&tcpport=N&mountport=N\n"
+      "\nURLs: nfs://host[:port]/export/path?fabric=iwarp&vers=4.2&tcpport=N&mountport=N\n"
       "nfs-rdma COMMAND --help tells more; nfs-rdma --version the version.\n",
       out);
 }
