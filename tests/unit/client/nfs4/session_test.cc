@@ -311,6 +311,25 @@ TEST_F(SessionTest, AReplyThatEndsAnywhereIsAnErrorAndCostsNoSlot) {
   expect_getattr_works();
 }
 
+TEST_F(SessionTest, AReplyWithAnyBitFlippedEndsTheCall) {
+  ASSERT_TRUE(begin().ok());
+  std::size_t bits = 1;
+  for (std::size_t bit = 0; bit < bits; ++bit) {
+    std::optional<Result<Attributes>> got;
+    ask(&got, op_);
+    std::vector<std::byte> reply = server_->reply_to(*environment_->transport()->out().front());
+    bits = std::max(bits, 8 * reply.size());
+    ASSERT_LT(bit / 8, reply.size());
+    reply[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
+    environment_->transport()->answer([&](xdr::Encoder& out) { out.fixed_opaque(reply); });
+    server_->serve_for(seconds(5));
+    ASSERT_TRUE(got.has_value()) << bit;
+    ASSERT_EQ(session().slots().taken(), 0u) << bit;
+    expect_getattr_works();
+  }
+  EXPECT_GT(bits, 900u);
+}
+
 // Errors of SEQUENCE, and of operations behind it, that no caller gets to see.
 struct Passing {
   Stat status;
