@@ -212,6 +212,21 @@ TEST_F(SessionTest, SaysOnceThatAllIsReclaimedBeforeItOpens) {
   EXPECT_EQ(server_->reclaims_complete, 1u);
 }
 
+TEST_F(SessionTest, ARequestThatSequencePutOffKeepsItsSlotFromOthers) {
+  ASSERT_TRUE(begin().ok());
+  server_->sequence_errors = {Stat::NFS4ERR_DELAY};
+  std::optional<Result<Attributes>> first, second;
+  ask(&first, op_);
+  server_->serve_all();
+  ask(&second, op_);
+  server_->serve_for(seconds(5));
+  ASSERT_TRUE(first.has_value() && second.has_value());
+  ASSERT_EQ(server_->sequences.size(), 3u);
+  EXPECT_EQ(server_->sequences[0].first, 0u);
+  EXPECT_EQ(server_->sequences[1].first, 1u);
+  EXPECT_EQ(server_->sequences[2], server_->sequences[0]);
+}
+
 TEST_F(SessionTest, AfterARestartOfTheServerAllGoesOn) {
   ASSERT_TRUE(begin().ok());
   allow_opens();
