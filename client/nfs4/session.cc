@@ -54,6 +54,7 @@ std::uint32_t room_for_data(std::uint32_t message) {
 Session::Session(RpcClient& rpc, SessionOptions options) : rpc_(rpc), options_(std::move(options)) {
   std::random_device random;
   store_be64(verifier_.data(), (std::uint64_t{random()} << 32) | random());
+  pause_alarm_ = rpc_.environment().make_alarm([this] { paused_.wake_all(); });
 }
 
 Session::~Session() {
@@ -65,6 +66,17 @@ void Session::stop() {
   stopped_ = true;
   fail(kStopped);
   stopping_.cancel();
+}
+
+Task<void> Session::pause(Duration duration, CancelToken* cancel) {
+  const TimePoint until = rpc_.environment().now() + duration;
+  while (rpc_.environment().now() < until) {
+    if (!pause_alarm_->armed() || until < pause_alarm_at_) {
+      pause_alarm_at_ = until;
+      pause_alarm_->set(until);
+    }
+    if (!co_await paused_.wait(cancel)) co_return;
+  }
 }
 
 void Session::fail(Error why) {
@@ -164,7 +176,7 @@ Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,
   Duration wait = kRetryFirst;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (status == nfsstat4::NFS4ERR_DELAY) {
-      co_await rpc_.sleep(wait, op.cancel);
+      co_await pause(wait, op.cancel);
       wait = std::min(2 * wait, kRetryLongest);
     }
     if (op.cancel != nullptr && op.cancel->cancelled()) co_return kInterrupted;
@@ -289,7 +301,7 @@ Task<void> Session::probe(Turn turn) {
       if (remedy == Remedy::kNewSession || remedy == Remedy::kNewClientId) renew(turn, remedy);
       co_return;
     }
-    co_await rpc_.sleep(wait, &stopping_);
+    co_await pause(wait, &stopping_);
   }
 }
 
@@ -315,7 +327,7 @@ Task<void> Session::recover() {
     }
     log_warning("NFSv4.{}: no new session with the server, trying again: {}", options_.minor,
                 detail.empty() ? done.error().message() : detail);
-    co_await rpc_.sleep(wait, &stopping_);
+    co_await pause(wait, &stopping_);
     if (stopped_) co_return;
   }
   state_ = State::kUsable;

@@ -93,6 +93,8 @@ class Session {
   Task<Result<xdr::nfsstat4>> reclaim_complete(const OpContext& op, Turn turn);
   Task<void> recover();
   Task<void> probe(Turn turn);
+  /// Over within stop(), unlike RpcClient::sleep(): nothing of tasks_ may outlive that.
+  Task<void> pause(Duration duration, CancelToken* cancel);
   void fail(Error why);
 
   RpcClient& rpc_;
@@ -109,6 +111,9 @@ class Session {
   std::uint32_t max_write_ = 0;
   Gate changed_;  // state_
   Gate slot_freed_;
+  Gate paused_;
+  std::unique_ptr<Alarm> pause_alarm_;
+  TimePoint pause_alarm_at_{};
   CancelToken stopping_;
   bool stopped_ = false;
   bool opens_ = false;  // allow_opens() was called

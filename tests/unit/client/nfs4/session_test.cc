@@ -291,6 +291,31 @@ TEST_F(SessionTest, AbortEndsCallsThatWaitForANewSession) {
   EXPECT_EQ(got->error().sys, EIO);
 }
 
+TEST_F(SessionTest, MayGoWhileItWaitsToTryAgain) {
+  ASSERT_TRUE(begin().ok());
+  // One call's slot is being asked for, another call waits for a new session; both were told:
+  // later.
+  std::optional<Result<Attributes>> given_up, waiting;
+  CancelToken cancel;
+  OpContext op;
+  op.cancel = &cancel;
+  ask(&given_up, op);
+  cancel.cancel();
+  server_->sequence_errors = {Stat::NFS4ERR_DELAY};
+  server_->serve_all();
+  EXPECT_EQ(session().slots().taken(), 1u);
+  server_->restart();
+  server_->exchange_errors.assign(100, Stat::NFS4ERR_DELAY);
+  ask(&waiting, op_);
+  server_->serve_all();
+  EXPECT_FALSE(waiting.has_value());
+  nfs_->abort();
+  ASSERT_TRUE(waiting.has_value());
+  EXPECT_EQ(waiting->error().sys, EIO);
+  nfs_.reset();  // checks that nothing of its own is running
+  make({});
+}
+
 TEST_F(SessionTest, AWaitForANewSessionCanBeInterrupted) {
   ASSERT_TRUE(begin().ok());
   server_->restart();
