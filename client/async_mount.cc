@@ -257,7 +257,21 @@ void AsyncMount::abort_all() {
   rpc_->abort_all();
 }
 
+Task<void> AsyncMount::end_session() {
+  CancelToken deadline;
+  OpContext op;
+  op.identity = settings_.identity;
+  op.cancel = &deadline;
+  std::unique_ptr<Alarm> alarm = rpc_->environment().make_alarm([&deadline] { deadline.cancel(); });
+  alarm->set(rpc_->environment().now() + kGoodbye);
+  co_await operations_->end(op);
+  // The alarm may be what brought us here, and is not destroyed underneath itself.
+  co_await rpc_->yield();
+}
+
 Task<void> AsyncMount::unmount() {
+  co_await end_session();
+  if (!root_.mount_port) co_return;
   CancelToken deadline;
   OpContext op;
   op.identity = settings_.identity;
@@ -266,19 +280,17 @@ Task<void> AsyncMount::unmount() {
   hasty.connect_timeout = std::chrono::seconds(1);
   std::unique_ptr<Alarm> alarm = rpc_->environment().make_alarm([&deadline] { deadline.cancel(); });
   alarm->set(rpc_->environment().now() + kGoodbye);
-  co_await operations_->end(op);
-  if (root_.mount_port) {
+  {
     std::string ignored;
     nfs3::MountService service(loop_, hasty, *rpc_);
     service.set_cancel(&deadline);
     Result<void> done = co_await service.reach(*root_.mount_port, &ignored);
     if (done.ok()) done = co_await service.umnt(op, root_.path);
     static_cast<void>(done);
+    // The alarm may be what brought us here, and the service's connection, too: neither is
+    // destroyed underneath itself.
     co_await rpc_->yield();
   }
-  // The alarm may be what brought us here, and the service's connection, too: neither is
-  // destroyed underneath itself.
-  co_await rpc_->yield();
 }
 
 }  // namespace nfsrdma

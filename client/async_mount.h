@@ -115,6 +115,8 @@ class AsyncMount {
   /// are no exception; another second when MOUNT has a port of its own that is silent.
   static constexpr std::chrono::seconds kGoodbye{2};
   Task<void> unmount();
+  /// The session alone, as for one of several AsyncMounts of a tree. Over after kGoodbye, too.
+  Task<void> end_session();
 
   // --- NFS operations ---
   Task<Result<void>> null(const OpContext& op) { return operations_->null(op); }

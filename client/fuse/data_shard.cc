@@ -82,6 +82,7 @@ void DataShard::serve() {
   ::pthread_setname_np(::pthread_self(), "data shard");
   tasks_.spawn(attach());
   loop_->run();
+  if (mount_ != nullptr && !aborted_) tasks_.spawn(mount_->end_session());
   // No transfer is under way; attach() may be.
   while (tasks_.running() != 0)
     loop_->turn(Duration(-1));
