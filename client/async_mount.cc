@@ -265,8 +265,8 @@ Task<void> AsyncMount::end_session() {
   std::unique_ptr<Alarm> alarm = rpc_->environment().make_alarm([&deadline] { deadline.cancel(); });
   alarm->set(rpc_->environment().now() + kGoodbye);
   co_await operations_->end(op);
-  // The alarm may be what brought us here, and is not destroyed underneath itself.
-  co_await rpc_->yield();
+  // An alarm that brought us here is not destroyed underneath itself.
+  if (deadline.cancelled()) co_await rpc_->yield();
 }
 
 Task<void> AsyncMount::unmount() {

@@ -133,8 +133,7 @@ class ErrorsTest : public ::testing::Test {
   void add_random(Operations4& operations) {
     const auto rows = valid_errors(session_.minor_version);
     const ValidErrors& row = rows[source_.below(rows.size())];
-    std::vector<std::byte> room(1u << 20);
-    xdr::Encoder encoder(room);
+    xdr::Encoder encoder(room_);
     encoder.u32(static_cast<std::uint32_t>(row.operation));
     xdr::with_operation(row.operation, [&](auto its) {
       using Args = typename decltype(its)::Args;
@@ -180,6 +179,7 @@ class ErrorsTest : public ::testing::Test {
   const std::vector<std::string_view> names_ = {
       "file", "full", "empty", "symlink", "fifo", "locked",   "inner",   "missing",
       "new",  "",     ".",     "..",      "a/b",  "\xff\xfe", long_name_};
+  std::vector<std::byte> room_ = std::vector<std::byte>(1u << 20);
   std::map<nfs_opnum4, int> seen_;
   std::set<std::string> wrong_;
 };
