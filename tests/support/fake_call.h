@@ -66,20 +66,23 @@ class StubConnection final : public ServerConnection {
 class StubCall final : public Call {
  public:
   StubCall(ServerConnection& connection, std::vector<std::byte> arguments)
-      : arguments_(std::move(arguments)),
-        room_(std::make_unique_for_overwrite<std::byte[]>(kRoom)) {
+      : arguments_(std::move(arguments)) {
     connection_ = &connection;
     message_ = arguments_;
   }
   bool reserve_reply(std::size_t bytes) override { return bytes <= kRoom; }
-  MutableByteSpan reply_room() override { return {room_.get(), kRoom}; }
+  MutableByteSpan reply_room() override {
+    if (room_ == nullptr) room_ = std::make_unique_for_overwrite<std::byte[]>(kRoom);
+    return {room_.get(), kRoom};
+  }
   void reply(const xdr::Encoder&, Buffer) override {}
   void drop() override {}
 
  private:
   static constexpr std::size_t kRoom = std::size_t{2} << 20;
   std::vector<std::byte> arguments_;
-  std::unique_ptr<std::byte[]> room_;  // not cleared, which would take most of a test's time
+  // Neither cleared nor there unless it is asked for, which would take most of a test's time.
+  std::unique_ptr<std::byte[]> room_;
 };
 
 }  // namespace nfsrdma::test
