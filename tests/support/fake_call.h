@@ -71,7 +71,11 @@ class StubCall final : public Call {
     message_ = arguments_;
   }
   bool reserve_reply(std::size_t bytes) override { return bytes <= kRoom; }
+  ~StubCall() override {
+    if (room_ != nullptr) spare_room() = std::move(room_);
+  }
   MutableByteSpan reply_room() override {
+    if (room_ == nullptr) room_ = std::move(spare_room());
     if (room_ == nullptr) room_ = std::make_unique_for_overwrite<std::byte[]>(kRoom);
     return {room_.get(), kRoom};
   }
@@ -80,8 +84,12 @@ class StubCall final : public Call {
 
  private:
   static constexpr std::size_t kRoom = std::size_t{2} << 20;
+  static std::unique_ptr<std::byte[]>& spare_room() {
+    static thread_local std::unique_ptr<std::byte[]> spare;
+    return spare;
+  }
   std::vector<std::byte> arguments_;
-  // Neither cleared nor there unless it is asked for, which would take most of a test's time.
+  // Neither cleared nor made anew for each call, which would take most of a test's time.
   std::unique_ptr<std::byte[]> room_;
 };
 
