@@ -2,6 +2,7 @@
 #include "tests/unit/rpcrdma/iwarp/loopback_capture.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <linux/ethtool.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
@@ -46,6 +47,7 @@ bool SegmentedStream::in_one_segment(std::size_t at, std::size_t size) const {
 }
 
 std::string LoopbackCapture::start(unsigned mtu) {
+  before_.reset(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
   if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
     return trouble("a network of its own");
   }
@@ -83,6 +85,8 @@ std::string LoopbackCapture::start(unsigned mtu) {
 }
 
 LoopbackCapture::~LoopbackCapture() {
+  // Below 1280 there is no IPv6, which others may want.
+  if (!before_ || ::setns(before_.get(), CLONE_NEWNET) != 0) set_mtu(65536);
   if (ring_ != nullptr) ::munmap(ring_, std::size_t{kFrames} * kFrame);
 }
 

@@ -30,8 +30,9 @@ struct SegmentedStream {
   bool in_one_segment(std::size_t at, std::size_t size) const;
 };
 
-/// A network of this process's own, with nothing but loopback in it: nobody else's packets, an MTU
-/// of our choice, and the right to look.
+/// A network of this thread's own, with nothing but loopback in it: nobody else's packets, an MTU
+/// of our choice, and the right to look. Root is back in the one before when it is destroyed; for
+/// others there is no way back, and they keep it with the usual MTU.
 class LoopbackCapture {
  public:
   LoopbackCapture() = default;
@@ -51,6 +52,7 @@ class LoopbackCapture {
   // Frames shared with the kernel: a socket's buffer would have room for fewer, unless root asks.
   static constexpr unsigned kFrame = 2048;
   static constexpr unsigned kFrames = 8192;
+  UniqueFd before_;
   UniqueFd socket_;
   std::byte* ring_ = nullptr;
   unsigned next_ = 0;
