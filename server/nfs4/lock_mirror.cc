@@ -227,6 +227,12 @@ std::shared_ptr<LockMirror::File> LockMirror::file_of(const FileEntry& file, boo
   return slot;
 }
 
+bool LockMirror::has_at_hand(const FileKey& file) {
+  std::lock_guard guard(state_.mutex);
+  const auto found = files_.find(file);
+  return found != files_.end() && !found->second->is_remote;
+}
+
 // --- letting go
 // -----------------------------------------------------------------------------------
 
@@ -245,20 +251,6 @@ void LockMirror::note_ended(const FileKey& key, const ByteRange& range) {
 void LockMirror::settle_later(const FileKey& key) {
   const auto found = files_.find(key);
   if (found != files_.end() && !found->second->stale.empty()) queue(*found->second);
-}
-
-void LockMirror::settle(const FileKey& key, bool may_block) {
-  std::shared_ptr<File> file;
-  {
-    std::lock_guard guard(state_.mutex);
-    const auto found = files_.find(key);
-    if (found == files_.end() || found->second->stale.empty()) return;
-    file = found->second;
-  }
-  const Turn turn(*this, file, may_block);
-  if (!turn.would_block()) return;
-  std::lock_guard guard(state_.mutex);
-  settle_later(key);
 }
 
 /// False: something could not be let go of, and is to be tried again.

@@ -6,10 +6,10 @@
 // what is OpenStates' to say.
 //
 // What the kernel's lock covers is never less than what clients hold. It is raised before a lock
-// enters the table, in the file's *turn*, which one LOCK has at a time; locks that ended are let go
-// of later, in a turn of their own, which looks at the table anew: by whoever ended them, where
-// that may be, else by a thread of this object: one for files of this machine, and one for those
-// whose file systems ask others, which may hang.
+// enters the table, in the file's *turn*, which one LOCK or LOCKU has at a time; locks that ended
+// are let go of afterwards, at the end of a turn, which looks at the table anew: that of the LOCKU,
+// or one of a thread of this object: one for files of this machine, and one for those whose file
+// systems ask others, which may hang.
 //
 // Where a file system has no locks, or the file cannot be opened for it, clients' locks are among
 // clients alone.
@@ -91,13 +91,13 @@ class LockMirror {
     std::unique_lock<std::mutex> lock_;
   };
 
+  /// Without the mutex: are locks of that file mirrored, and by this machine alone?
+  bool has_at_hand(const FileKey& file);
   /// With the mutex: locks that clients had in that range have ended, or may have. To be followed
-  /// by settle() or settle_later(), or by the end of a turn.
+  /// by settle_later(), or by the end of a turn.
   void note_ended(const FileKey& file, const ByteRange& range = {0, UINT64_MAX});
   /// With the mutex.
   void settle_later(const FileKey& file);
-  /// Without it: at once, where that does not block, else later.
-  void settle(const FileKey& file, bool may_block);
 
   /// With the mutex: of how many files locks are, or were until now.
   std::size_t files() const { return files_.size(); }

@@ -303,8 +303,16 @@ nfsstat4 locku(Compound& compound, const xdr::LOCKU4args& args, xdr::LOCKU4res& 
     return other_kind && compound.minor_version() != 0 ? NFS4ERR_BAD_STATEID : bad;
   }
   ServerState& state = compound.state();
-  const FileKey file = file_key(*compound.current.object.file);
-  std::unique_lock guard(state.mutex);
+  const FileEntry& entry = *compound.current.object.file;
+  const FileKey file = file_key(entry);
+  // What is unlocked is free when this is answered; but a file whose locks another host keeps is
+  // not waited for. The turn's end lets go.
+  std::optional<LockMirror::Turn> turn;
+  if (state.lock_mirror.has_at_hand(file)) {
+    turn.emplace(state.lock_mirror, entry, compound.may_block());
+    if (turn->would_block()) return compound.retry(Outcome::kWouldBlock);
+  }
+  std::lock_guard guard(state.mutex);
   const Stateid stateid = compound.real(args.lock_stateid);
   compound.act_for(stateid);
   if (state.opens.is_of_another(stateid, file)) return NFS4ERR_BAD_STATEID;
@@ -318,8 +326,7 @@ nfsstat4 locku(Compound& compound, const xdr::LOCKU4args& args, xdr::LOCKU4res& 
   state.lock_notifier.unlocked(file, wanted.range);
   res.resok4 = to_wire(answer.stateid);
   compound.current_stateid = answer.stateid;
-  guard.unlock();
-  state.lock_mirror.settle(file, compound.may_block());
+  if (!turn) state.lock_mirror.settle_later(file);
   return NFS4_OK;
 }
 

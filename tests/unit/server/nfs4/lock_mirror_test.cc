@@ -260,6 +260,18 @@ TEST_F(LockMirrorTest, ClientsLocksKeepLocalProcessesOut) {
   EXPECT_TRUE(is_over());
 }
 
+/// Also when the thread that looks for waiting processes begins to watch the file just then.
+TEST_F(LockMirrorTest, WhatIsUnlockedIsFreeWhenThatIsAnswered) {
+  Client client = connect("client");
+  Local local = this->local();
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_EQ(lock(client, kWrite, 0, 10), NFS4_OK) << i;
+    ASSERT_EQ(unlock(client, 0, 10), NFS4_OK) << i;
+    ASSERT_TRUE(local.lock(Kind::kWrite, 0, 9)) << i;
+    ASSERT_TRUE(local.unlock());
+  }
+}
+
 TEST_F(LockMirrorTest, TheEndOfAnOpenOrOfAClientFreesItsLocks) {
   Client first = connect("first one"), second = connect("second one");
   Local local = this->local();
