@@ -217,6 +217,31 @@ class AsyncMount {
     return operations_->pathconf(op, file);
   }
 
+  // --- NFSv4.2; before it kUnsupported, ENOSYS ---
+  /// Where the first data or hole at or behind `offset` begins, the end of the file being a hole.
+  /// ENXIO: `offset` is at the end or behind it, or no data comes any more.
+  Task<Result<std::uint64_t>> seek(const OpContext& op, const FileHandle& file,
+                                   std::uint64_t offset, SeekFor what) {
+    return operations_->seek(op, file, offset, what);
+  }
+  /// Takes space for these bytes; a file that is shorter becomes longer.
+  Task<Result<Wcc>> allocate(const OpContext& op, const FileHandle& file, std::uint64_t offset,
+                             std::uint64_t length) {
+    return operations_->allocate(op, file, offset, length);
+  }
+  /// Makes a hole; the file does not become longer.
+  Task<Result<Wcc>> deallocate(const OpContext& op, const FileHandle& file, std::uint64_t offset,
+                               std::uint64_t length) {
+    return operations_->deallocate(op, file, offset, length);
+  }
+  /// The server copies bytes that `from` has, perhaps fewer than `count`; go on behind them. They
+  /// are on stable storage then.
+  Task<Result<CopyResult>> copy(const OpContext& op, const FileHandle& from,
+                                std::uint64_t from_offset, const FileHandle& to,
+                                std::uint64_t to_offset, std::uint64_t count) {
+    return operations_->copy(op, from, from_offset, to, to_offset, count);
+  }
+
   /// Where NFSv4 begins; NFSv3 asks MOUNT.
   Task<Result<FileHandle>> server_root(const OpContext& op) { return operations_->server_root(op); }
 

@@ -6,6 +6,7 @@
 // Task is done.
 #pragma once
 
+#include <cerrno>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -87,6 +88,32 @@ class NfsOperations {
   virtual Task<Result<FsStat>> fsstat(const OpContext& op, const FileHandle& file) = 0;
   virtual Task<Result<FsInfo>> fsinfo(const OpContext& op, const FileHandle& file) = 0;
   virtual Task<Result<PathConf>> pathconf(const OpContext& op, const FileHandle& file) = 0;
+
+  // --- NFSv4.2 (RFC 7862); before it there is none of this: kUnsupported, ENOSYS ---
+  /// Where the first data or hole at or behind `offset` begins, the end of the file being a hole.
+  /// ENXIO: `offset` is at the end or behind it, or no data comes any more.
+  virtual Task<Result<std::uint64_t>> seek(const OpContext&, const FileHandle&, std::uint64_t,
+                                           SeekFor) {
+    co_return not_in_this_version("SEEK");
+  }
+  /// Space for these bytes; a file that is shorter becomes longer.
+  virtual Task<Result<Wcc>> allocate(const OpContext&, const FileHandle&, std::uint64_t,
+                                     std::uint64_t) {
+    co_return not_in_this_version("ALLOCATE");
+  }
+  /// A hole, which does not make the file longer.
+  virtual Task<Result<Wcc>> deallocate(const OpContext&, const FileHandle&, std::uint64_t,
+                                       std::uint64_t) {
+    co_return not_in_this_version("DEALLOCATE");
+  }
+  /// The server copies up to `count` bytes that `from` has, perhaps fewer.
+  virtual Task<Result<CopyResult>> copy(const OpContext&, const FileHandle&, std::uint64_t,
+                                        const FileHandle&, std::uint64_t, std::uint64_t) {
+    co_return not_in_this_version("COPY");
+  }
+
+ protected:
+  static Error not_in_this_version(const char* what) { return {Errc::kUnsupported, ENOSYS, what}; }
 };
 
 /// A name that could lead out of its directory, or stands for it, is no entry of a directory.

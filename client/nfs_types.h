@@ -165,6 +165,14 @@ struct CommitResult {
   Wcc wcc;
 };
 
+/// What seek() looks for.
+enum class SeekFor : std::uint8_t { kData, kHole };
+/// Of a copy that the server made.
+struct CopyResult {
+  std::uint64_t count = 0;  // bytes, on stable storage
+  Wcc wcc;                  // of the file copied to
+};
+
 struct DirectoryEntry {
   std::uint64_t fileid = 0;
   std::string_view name;                   // valid during the call only

@@ -120,6 +120,18 @@ class FileSystem {
                  std::size_t* count);
   /// Where a write with O_APPEND goes that the kernel would put at *offset, the end as it knows it.
   Task<int> append_offset(RequestContext context, NodeRef node, std::uint64_t* offset);
+  // Answered ENOSYS where the server does not speak NFSv4.2:
+  /// *found as the seek() of async_mount.h has it, with all that applications wrote.
+  Task<int> seek(RequestContext context, NodeRef node, std::uint64_t offset, SeekFor what,
+                 std::uint64_t* found);
+  enum class Space : std::uint8_t { kTaken, kFreed };
+  /// Space for a range, which may make the file longer, or a hole, which never does.
+  Task<int> change_space(RequestContext context, NodeRef node, Space space, std::uint64_t offset,
+                         std::uint64_t length);
+  /// Copies up to *count bytes on the server, and says in *count how many they were; 0: `from` ends
+  /// at from_offset.
+  Task<int> copy(RequestContext context, NodeRef from, std::uint64_t from_offset, NodeRef to,
+                 std::uint64_t to_offset, std::uint64_t* count);
   FileWriter& writer_of(Node& node);
   /// Pushes all files' data out, without waiting.
   void write_back_all();

@@ -53,6 +53,8 @@ class FileWriter : public ListNode<FileWriter> {
   Task<int> flush(RequestContext context, NodeRef node, bool commit);
   /// The first error since the last report, which this is.
   int take_error() { return std::exchange(error_, 0); }
+  /// The same, but no report.
+  int lost() const { return error_; }
   /// Like flush without commit, for reading back a range.
   Task<int> settle(RequestContext context, NodeRef node, std::uint64_t offset,
                    std::uint64_t length);

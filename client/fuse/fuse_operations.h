@@ -81,6 +81,11 @@ class FuseOperations {
   Task<void> flush(fuse_req_t raw, OpenFile* file);
   Task<void> fsync(fuse_req_t raw, OpenFile* file);
   void release(fuse_req_t raw, OpenFile* file);
+  Task<void> lseek(fuse_req_t raw, OpenFile* file, std::uint64_t offset, int whence);
+  Task<void> fallocate(fuse_req_t raw, OpenFile* file, int mode, std::uint64_t offset,
+                       std::uint64_t length);
+  Task<void> copy_file_range(fuse_req_t raw, OpenFile* from, std::uint64_t from_offset,
+                             OpenFile* to, std::uint64_t to_offset, std::size_t size);
   // Directories.
   Task<void> opendir(fuse_req_t raw, fuse_ino_t ino, fuse_file_info info);
   Task<void> readdir(fuse_req_t raw, OpenDirectory* directory, std::size_t size,

@@ -164,4 +164,29 @@ Task<Result<FsStat>> MountedRemote::fsstat(RequestContext context, const FileHan
   co_return seen(co_await mount_.fsstat(op, file));
 }
 
+Task<Result<std::uint64_t>> MountedRemote::seek(RequestContext context, const FileHandle& file,
+                                                std::uint64_t offset, SeekFor what) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.seek(op, file, offset, what));
+}
+
+Task<Result<Wcc>> MountedRemote::allocate(RequestContext context, const FileHandle& file,
+                                          std::uint64_t offset, std::uint64_t length) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.allocate(op, file, offset, length));
+}
+
+Task<Result<Wcc>> MountedRemote::deallocate(RequestContext context, const FileHandle& file,
+                                            std::uint64_t offset, std::uint64_t length) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.deallocate(op, file, offset, length));
+}
+
+Task<Result<CopyResult>> MountedRemote::copy(RequestContext context, const FileHandle& from,
+                                             std::uint64_t from_offset, const FileHandle& to,
+                                             std::uint64_t to_offset, std::uint64_t count) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.copy(op, from, from_offset, to, to_offset, count));
+}
+
 }  // namespace nfsrdma

@@ -56,6 +56,15 @@ class MountedRemote final : public Remote {
                                       std::uint64_t cookie, std::uint64_t verifier, bool plus,
                                       DirectoryVisitor& visitor) override;
   Task<Result<FsStat>> fsstat(RequestContext context, const FileHandle& file) override;
+  Task<Result<std::uint64_t>> seek(RequestContext context, const FileHandle& file,
+                                   std::uint64_t offset, SeekFor what) override;
+  Task<Result<Wcc>> allocate(RequestContext context, const FileHandle& file, std::uint64_t offset,
+                             std::uint64_t length) override;
+  Task<Result<Wcc>> deallocate(RequestContext context, const FileHandle& file, std::uint64_t offset,
+                               std::uint64_t length) override;
+  Task<Result<CopyResult>> copy(RequestContext context, const FileHandle& from,
+                                std::uint64_t from_offset, const FileHandle& to,
+                                std::uint64_t to_offset, std::uint64_t count) override;
 
  private:
   template <typename T>

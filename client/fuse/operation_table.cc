@@ -89,6 +89,20 @@ void on_flush(fuse_req_t req, fuse_ino_t, fuse_file_info* info) {
 void on_fsync(fuse_req_t req, fuse_ino_t, int, fuse_file_info* info) {
   self(req).spawn(self(req).fsync(req, file_of(info)));
 }
+void on_lseek(fuse_req_t req, fuse_ino_t, off_t offset, int whence, fuse_file_info* info) {
+  self(req).spawn(self(req).lseek(req, file_of(info), static_cast<std::uint64_t>(offset), whence));
+}
+void on_fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t length,
+                  fuse_file_info* info) {
+  self(req).spawn(self(req).fallocate(req, file_of(info), mode, static_cast<std::uint64_t>(offset),
+                                      static_cast<std::uint64_t>(length)));
+}
+void on_copy_file_range(fuse_req_t req, fuse_ino_t, off_t from_offset, fuse_file_info* from,
+                        fuse_ino_t, off_t to_offset, fuse_file_info* to, std::size_t size, int) {
+  self(req).spawn(self(req).copy_file_range(req, file_of(from),
+                                            static_cast<std::uint64_t>(from_offset), file_of(to),
+                                            static_cast<std::uint64_t>(to_offset), size));
+}
 void on_release(fuse_req_t req, fuse_ino_t, fuse_file_info* info) {
   self(req).release(req, file_of(info));
 }
@@ -141,6 +155,9 @@ fuse_lowlevel_ops make_table() {
   table.write = on_write;
   table.flush = on_flush;
   table.fsync = on_fsync;
+  table.lseek = on_lseek;
+  table.fallocate = on_fallocate;
+  table.copy_file_range = on_copy_file_range;
   table.release = on_release;
   table.opendir = on_opendir;
   table.readdir = on_readdir;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Remote: the server as the FUSE file system sees it, one function per NFSv3 procedure, in the
+// Remote: the server as the FUSE file system sees it, one function per operation, in the
 // words of client/nfs_types.h. The product has one implementation, over AsyncMount
 // (mounted_remote.cc); tests put a small file system in memory behind it.
 //
@@ -92,6 +92,16 @@ class Remote {
                                               std::uint64_t cookie, std::uint64_t verifier,
                                               bool plus, DirectoryVisitor& visitor) = 0;
   virtual Task<Result<FsStat>> fsstat(RequestContext context, const FileHandle& file) = 0;
+  /// These four as in client/async_mount.h: ENOSYS before NFSv4.2.
+  virtual Task<Result<std::uint64_t>> seek(RequestContext context, const FileHandle& file,
+                                           std::uint64_t offset, SeekFor what) = 0;
+  virtual Task<Result<Wcc>> allocate(RequestContext context, const FileHandle& file,
+                                     std::uint64_t offset, std::uint64_t length) = 0;
+  virtual Task<Result<Wcc>> deallocate(RequestContext context, const FileHandle& file,
+                                       std::uint64_t offset, std::uint64_t length) = 0;
+  virtual Task<Result<CopyResult>> copy(RequestContext context, const FileHandle& from,
+                                        std::uint64_t from_offset, const FileHandle& to,
+                                        std::uint64_t to_offset, std::uint64_t count) = 0;
 };
 
 }  // namespace nfsrdma

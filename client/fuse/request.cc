@@ -62,6 +62,9 @@ void Request::whole(ByteSpan data) {
 void Request::written(std::size_t count) {
   ::fuse_reply_write(take(), count);
 }
+void Request::sought(std::uint64_t offset) {
+  ::fuse_reply_lseek(take(), static_cast<off_t>(offset));
+}
 void Request::space(const struct statvfs& space) {
   ::fuse_reply_statfs(take(), &space);
 }

@@ -42,6 +42,7 @@ class Request final : public ReadAnswer {
   void whole(ByteSpan data) override;
   bool answered() const { return answered_; }
   void written(std::size_t count);
+  void sought(std::uint64_t offset);
   void space(const struct statvfs& space);
 
  private:

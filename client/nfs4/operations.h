@@ -74,6 +74,18 @@ class Nfs4Operations final : public NfsOperations {
   Task<Result<FsInfo>> fsinfo(const OpContext& op, const FileHandle& file) override;
   Task<Result<PathConf>> pathconf(const OpContext& op, const FileHandle& file) override;
 
+  Task<Result<std::uint64_t>> seek(const OpContext& op, const FileHandle& file,
+                                   std::uint64_t offset, SeekFor what) override;
+  Task<Result<Wcc>> allocate(const OpContext& op, const FileHandle& file, std::uint64_t offset,
+                             std::uint64_t length) override;
+  Task<Result<Wcc>> deallocate(const OpContext& op, const FileHandle& file, std::uint64_t offset,
+                               std::uint64_t length) override;
+  Task<Result<CopyResult>> copy(const OpContext& op, const FileHandle& from,
+                                std::uint64_t from_offset, const FileHandle& to,
+                                std::uint64_t to_offset, std::uint64_t count) override;
+  /// Bytes that one COPY asks for: it is answered in a second or so by a server with slow disks.
+  static constexpr std::uint64_t kMostOfACopy = 64u << 20;
+
   nfs4::Session& session() { return session_; }
 
  private:
@@ -87,6 +99,11 @@ class Nfs4Operations final : public NfsOperations {
                                       bool* resent);
   Task<Result<CreateResult>> create_exclusive(const OpContext& op, const FileHandle& directory,
                                               std::string_view name, const SetAttributes& set);
+  /// One COPY. *verifier is set when what it copied wants a COMMIT.
+  Task<Result<CopyResult>> copy_once(const OpContext& op, const FileHandle& from,
+                                     std::uint64_t from_offset, const FileHandle& to,
+                                     std::uint64_t to_offset, std::uint64_t count,
+                                     std::optional<std::uint64_t>* verifier);
   Task<Result<RemoveResult>> take_away(const OpContext& op, const FileHandle& directory,
                                        std::string_view name, bool is_directory,
                                        const FileHandle* known);

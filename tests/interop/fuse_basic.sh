@@ -98,6 +98,41 @@ check "holes" '
   echo end | dd of=h bs=1M seek=100 conv=notrunc status=none; [ "$(stat -c %s h)" = 104857604 ]
   head -c 1000 h | cmp - <(head -c 1000 /dev/zero); [ "$(tail -c 4 h)" = end ]
   [ "$(stat -c %b "$export_dir/h")" -lt 1000 ]'
+if [[ ,$mount_by, == *,vers=4.2,* ]]; then
+  check "holes are found, and space is taken and freed" '
+    head -c 4M /dev/urandom > '"$work"'/space; cp '"$work"'/space s4; fallocate -p -o 1M -l 1M s4
+    dd if=/dev/zero of='"$work"'/space bs=1M seek=1 count=1 conv=notrunc status=none
+    cmp s4 '"$work"'/space; [ "$(stat -c %b "$export_dir/s4")" = $((3 * 2048)) ]
+    fallocate -l 1M s5; [ "$(stat -c %s,%b s5)" = 1048576,2048 ]; refused fallocate -n -l 2M s5
+    python3 - <<PY
+import errno, os
+f = os.open("s4", os.O_RDWR)
+assert os.lseek(f, 0, os.SEEK_HOLE) == 1 << 20
+assert os.lseek(f, 1 << 20, os.SEEK_DATA) == 2 << 20
+assert os.lseek(f, 2 << 20, os.SEEK_HOLE) == 4 << 20
+os.pwrite(f, b"x", 8 << 20)  # not yet with the server
+assert os.lseek(f, 4 << 20, os.SEEK_DATA) == 8 << 20
+try: os.lseek(f, (8 << 20) + 1, os.SEEK_DATA)
+except OSError as error: assert error.errno == errno.ENXIO
+else: raise SystemExit("data behind the end")
+PY'
+  check "copies are made by the server" '
+    head -c 100M /dev/urandom > "$export_dir/from"
+    moved() { "$bin/nfs-rdma" status --mount "$mnt" --json | python3 -c "
+import json, sys
+totals = json.load(sys.stdin)[\"totals\"]
+print(sum(totals[name] for name in totals if name.endswith(\"_bytes\")))"; }
+    before=$(moved); cp from to; after=$(moved); cmp from "$export_dir/to"
+    [ $((after - before)) -lt 1000000 ]
+    echo written > w; cp w w2; echo longer >> w; cp w w2; cmp w w2; rm from to'
+else
+  check "without version 4.2, copies and holes are made the long way" '
+    seq 100000 > c; cp c c2; cmp c "$export_dir/c2"; refused fallocate -p -l 4096 c; cmp c c2
+    python3 -c "
+import os
+f = os.open(\"c\", os.O_RDONLY); size = os.fstat(f).st_size
+assert os.lseek(f, 5, os.SEEK_DATA) == 5 and os.lseek(f, 5, os.SEEK_HOLE) == size"'
+fi
 check "read behind own write without a flush" '
   python3 - <<PY
 import os

@@ -136,9 +136,9 @@ EXCEPTIONS = [
     ("[123]-*-kernel-4.0", "*delegations", "over RDMA Linux's client of version 4.0 names netid rdma "
      "for callbacks that it takes over TCP alone, so that no server calls it"),
     ("*-kernel-4.*", "*delegations", None),
-    ("*-kernel-4.2", "server-copy", None),
+    ("*-4.2", "server-copy", None),
     ("*", "server-copy", "COPY came with version 4.2"),
-    ("*-kernel-4.2", "space", None),
+    ("*-4.2", "space", None),
     ("*", "space", "ALLOCATE, DEALLOCATE and SEEK came with version 4.2"),
     ("*-kernel-4.2", "xattrs", None),
     ("*", "xattrs", "extended attributes came with version 4.2"),

@@ -319,7 +319,57 @@ class MemoryRemote final : public Remote {
     co_return space;
   }
 
+  Task<Result<std::uint64_t>> seek(RequestContext, const FileHandle& file, std::uint64_t offset,
+                                   SeekFor what) override {
+    co_await count("seek");
+    if (before_version_42) co_return not_spoken();
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    if (offset >= object->data.size()) co_return failure(ENXIO);
+    // Each NUL is a hole.
+    const char nul = '\0';
+    const std::size_t found = what == SeekFor::kHole ? object->data.find(nul, offset)
+                                                     : object->data.find_first_not_of(nul, offset);
+    if (found != std::string::npos) co_return found;
+    if (what == SeekFor::kData) co_return failure(ENXIO);
+    co_return object->data.size();
+  }
+  Task<Result<Wcc>> allocate(RequestContext, const FileHandle& file, std::uint64_t offset,
+                             std::uint64_t length) override {
+    co_await count("allocate");
+    co_return change_space(file, offset, length, true);
+  }
+  Task<Result<Wcc>> deallocate(RequestContext, const FileHandle& file, std::uint64_t offset,
+                               std::uint64_t length) override {
+    co_await count("deallocate");
+    co_return change_space(file, offset, length, false);
+  }
+  Task<Result<CopyResult>> copy(RequestContext, const FileHandle& from, std::uint64_t from_offset,
+                                const FileHandle& to, std::uint64_t to_offset,
+                                std::uint64_t wanted) override {
+    log.push_back("copy " + std::to_string(wanted));
+    co_await count("copy");
+    if (before_version_42) co_return not_spoken();
+    ObjectRef source = find(from), target = find(to);
+    if (source == nullptr || target == nullptr) co_return failure(ESTALE);
+    CopyResult result;
+    result.wcc.before = before(*target);
+    const std::string bytes = source->data.substr(from_offset, std::min(wanted, most_of_a_copy));
+    if (target->data.size() < to_offset + bytes.size()) {
+      target->data.resize(to_offset + bytes.size());
+    }
+    target->data.replace(to_offset, bytes.size(), bytes);
+    target->stable_data = target->data;
+    target->attributes.size = target->data.size();
+    touch(*target);
+    result.count = bytes.size();
+    result.wcc.after = target->attributes;
+    co_return result;
+  }
+
   bool no_links = false;
+  bool before_version_42 = false;
+  std::uint64_t most_of_a_copy = UINT64_MAX;
 
  private:
   /// Lets a call that is held back look whether it was cancelled.
@@ -334,6 +384,27 @@ class MemoryRemote final : public Remote {
       co_await held_.wait();
   }
   static Error failure(int number) { return Error{Errc::kRefused, number, "memory"}; }
+  static Error not_spoken() { return Error{Errc::kUnsupported, ENOSYS, "memory"}; }
+  Result<Wcc> change_space(const FileHandle& file, std::uint64_t offset, std::uint64_t length,
+                           bool taken) {
+    if (before_version_42) return not_spoken();
+    ObjectRef object = find(file);
+    if (object == nullptr) return failure(ESTALE);
+    Wcc wcc;
+    wcc.before = before(*object);
+    std::string& data = object->data;
+    if (taken) {
+      data.resize(std::max<std::size_t>(data.size(), offset + length));
+    } else if (offset < data.size()) {
+      const std::size_t count = std::min<std::size_t>(length, data.size() - offset);
+      data.replace(offset, count, count, '\0');
+    }
+    object->stable_data = data;
+    object->attributes.size = data.size();
+    touch(*object);
+    wcc.after = object->attributes;
+    return wcc;
+  }
   static Wcc::Before before(const Object& object) {
     return {object.attributes.size, object.attributes.mtime, object.attributes.ctime};
   }

@@ -31,6 +31,9 @@ class FakeNfs4Server {
   std::deque<Stat> getattr_errors;
   bool file_there = true;
   std::uint32_t target_highest = 1000;
+  xdr::SEEK4res seek;
+  std::deque<xdr::COPY4res> copies;
+  std::uint64_t verifier = 1;  // of COMMIT
 
   // --- what it looks at ---
   std::vector<std::vector<Op>> seen;                               // operations of each COMPOUND
@@ -39,6 +42,7 @@ class FakeNfs4Server {
   unsigned removed = 0;
   unsigned sessions = 0;
   unsigned reclaims_complete = 0;
+  std::vector<xdr::COPY4args> copy_calls;
 
   /// Everything that it knew of clients is gone.
   void restart() {
@@ -214,6 +218,25 @@ class FakeNfs4Server {
       case Op::OP_GETATTR:
         (void)args<xdr::GETATTR4args>(in);
         return getattr(out);
+      case Op::OP_SEEK:
+        (void)args<xdr::SEEK4args>(in);
+        return answer(number, seek, out);
+      case Op::OP_COPY: {
+        copy_calls.push_back(args<xdr::COPY4args>(in));
+        xdr::COPY4res res;
+        res.status = Stat::NFS4ERR_SERVERFAULT;
+        if (!copies.empty()) {
+          res = copies.front();
+          copies.pop_front();
+        }
+        return answer(number, res, out);
+      }
+      case Op::OP_COMMIT: {
+        (void)args<xdr::COMMIT4args>(in);
+        xdr::COMMIT4res res;
+        store_be64(res.resok4.writeverf.data(), verifier);
+        return answer(number, res, out);
+      }
       default:
         ADD_FAILURE() << "operation " << xdr::enum_name(number);
         return plain(Op::OP_ILLEGAL, Stat::NFS4ERR_OP_ILLEGAL, out);

@@ -3,8 +3,7 @@
 // and forgets: each call ends with its answer, nothing runs twice, no slot is lost.
 #include "client/nfs4/session.h"
 
-#include "client/nfs4/operations.h"
-#include "tests/unit/client/nfs4/fake_nfs4_server.h"
+#include "tests/unit/client/nfs4/session_fixture.h"
 
 namespace nfsrdma {
 namespace {
@@ -12,81 +11,6 @@ namespace {
 using Op = xdr::nfs_opnum4;
 using Stat = xdr::nfsstat4;
 using std::chrono::seconds;
-
-class SessionTest : public testing::Test {
- protected:
-  explicit SessionTest(bool soft = false) {
-    auto environment = std::make_unique<FakeEnvironment>();
-    environment_ = environment.get();
-    RpcClientOptions options;
-    options.candidates = {
-        {TransportKind::kTcp, SocketAddress::parse("192.0.2.1", 2049).value(), nullptr}};
-    options.soft = soft;
-    options.timeo = seconds(2);
-    options.retrans = 1;
-    options.idle_timeout = Duration::zero();
-    rpc_ = std::make_unique<RpcClient>(std::move(environment), options);
-    server_ = std::make_unique<FakeNfs4Server>(*environment_);
-    make({});
-    const std::array<std::byte, 2> bytes{std::byte{1}, std::byte{2}};
-    file_ = FileHandle(bytes);
-  }
-  ~SessionTest() override {
-    nfs_->abort();
-    rpc_->abort_all();
-    EXPECT_EQ(group_.running(), 0u);
-  }
-
-  void make(nfs4::SessionOptions options) {
-    options.slots = 4;
-    options.owner = "test";
-    nfs_ = std::make_unique<Nfs4Operations>(*rpc_, std::move(options));
-  }
-  template <typename T>
-  static Task<void> keep(Task<Result<T>> task, std::optional<Result<T>>* out) {
-    out->emplace(co_await std::move(task));
-  }
-  Result<void> begin() {
-    std::optional<Result<void>> done;
-    detail_.clear();
-    group_.spawn(keep(nfs_->begin(op_, &detail_), &done));
-    server_->serve_for(seconds(10));
-    EXPECT_TRUE(done.has_value());
-    server_->seen.clear();
-    server_->sequences.clear();
-    return done.value_or(Error{Errc::kTimedOut, 0, "test"});
-  }
-  void ask(std::optional<Result<Attributes>>* out, const OpContext& op) {
-    group_.spawn(keep(nfs_->getattr(op, file_), out));
-    environment_->settle();
-  }
-  /// A GETATTR that must succeed within a minute.
-  void expect_getattr_works() {
-    std::optional<Result<Attributes>> got;
-    ask(&got, op_);
-    server_->serve_for(seconds(60));
-    ASSERT_TRUE(got.has_value());
-    ASSERT_TRUE(got->ok()) << got->error().message();
-    EXPECT_EQ((*got)->size, 4711u);
-    EXPECT_EQ((*got)->uid, 1000u);
-  }
-  void allow_opens() {
-    std::optional<Result<void>> done;
-    group_.spawn(keep(session().allow_opens(op_), &done));
-    server_->serve_for(seconds(5));
-    ASSERT_TRUE(done.has_value() && done->ok());
-  }
-  nfs4::Session& session() { return nfs_->session(); }
-
-  FakeEnvironment* environment_ = nullptr;
-  std::unique_ptr<RpcClient> rpc_;
-  std::unique_ptr<FakeNfs4Server> server_;
-  std::unique_ptr<Nfs4Operations> nfs_;
-  TaskGroup group_;
-  OpContext op_;
-  FileHandle file_;
-  std::string detail_;
-};
 
 TEST_F(SessionTest, BeginsWithClientIdAndSession) {
   std::optional<Result<void>> done;

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holes, reserved space and copies on the server (NFSv4.2). The server must have what applications
+// wrote before it is asked; and where it changes a file, that must be stable: data that is
+// rewritten after a restart of the server would undo the change.
+#include <cerrno>
+
+#include "client/fuse/file_system.h"
+
+namespace nfsrdma {
+
+Task<int> FileSystem::seek(RequestContext context, NodeRef node, std::uint64_t offset, SeekFor what,
+                           std::uint64_t* found) {
+  if (node->writer != nullptr) {
+    if (int error = co_await node->writer->flush(context, node, false)) co_return error;
+  }
+  auto answer = co_await remote.seek(context, node->handle, offset, what);
+  if (!answer.ok()) co_return failed(*node, answer.error());
+  *found = *answer;
+  co_return 0;
+}
+
+Task<int> FileSystem::change_space(RequestContext context, NodeRef node, Space space,
+                                   std::uint64_t offset, std::uint64_t length) {
+  if (node->writer != nullptr) {
+    if (int error = co_await node->writer->flush(context, node, true)) co_return error;
+  }
+  const std::uint64_t started = begin_request();
+  ++node->changes_running;
+  auto answer = space == Space::kTaken
+                    ? co_await remote.allocate(context, node->handle, offset, length)
+                    : co_await remote.deallocate(context, node->handle, offset, length);
+  apply_change(*node, answer.ok() ? *answer : Wcc{}, started);
+  --node->changes_running;
+  if (!answer.ok()) co_return failed(*node, answer.error());
+  co_return 0;
+}
+
+Task<int> FileSystem::copy(RequestContext context, NodeRef from, std::uint64_t from_offset,
+                           NodeRef to, std::uint64_t to_offset, std::uint64_t* count) {
+  if (from->writer != nullptr) {
+    if (int error = co_await from->writer->flush(context, from, false)) co_return error;
+    if (int error = from->writer->lost()) co_return error;  // else old data would be copied
+  }
+  if (to->writer != nullptr) {
+    if (int error = co_await to->writer->flush(context, to, true)) co_return error;
+  }
+  // What lies behind the end must not be asked for (RFC 7862, 15.2.3).
+  if (!from->timer.fresh(loop.now())) {
+    if (int error = co_await getattr(context, from)) co_return error;
+  }
+  const std::uint64_t size = visible(*from).size;
+  *count = from_offset < size ? std::min(*count, size - from_offset) : 0;
+  if (*count == 0) co_return 0;
+  const std::uint64_t started = begin_request();
+  ++to->changes_running;
+  auto answer =
+      co_await remote.copy(context, from->handle, from_offset, to->handle, to_offset, *count);
+  apply_change(*to, answer.ok() ? answer->wcc : Wcc{}, started);
+  --to->changes_running;
+  // Either of the two may be the one that is gone; a wrong guess costs a LOOKUP.
+  if (!answer.ok()) {
+    failed(*from, answer.error());
+    co_return failed(*to, answer.error());
+  }
+  *count = answer->count;
+  co_return 0;
+}
+
+}  // namespace nfsrdma

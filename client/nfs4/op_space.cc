@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nfs4Operations: what NFSv4.2 knows of holes, space and copies (RFC 7862, section 15). As with
+// READ and WRITE, the stateid is the anonymous one.
+#include <algorithm>
+#include <limits>
+
+#include "client/nfs4/attributes_result.h"
+#include "client/nfs4/call.h"
+#include "client/nfs4/operations.h"
+
+namespace nfsrdma {
+namespace {
+
+using nfs4::call;
+using nfs4::CompoundReader;
+using nfs4::CompoundWriter;
+using nfs4::Ending;
+using nfs4::kAttributes;
+using nfs4::next_attributes;
+using nfs4::put;
+using nfs4::status_error;
+using xdr::nfs_opnum4;
+using xdr::nfsstat4;
+
+/// Bytes of a file that off_t can name.
+constexpr std::uint64_t kLastOffset = std::numeric_limits<std::int64_t>::max();
+/// Copies that a server which restarts again and again has lost, before that is an error.
+constexpr int kLostCopies = 4;
+
+}  // namespace
+
+Task<Result<std::uint64_t>> Nfs4Operations::seek(const OpContext& op, const FileHandle& file,
+                                                 std::uint64_t offset, SeekFor what) {
+  if (session_.minor() < 2) co_return not_in_this_version("SEEK");
+  xdr::SEEK4args args;
+  args.sa_offset = offset;
+  args.sa_what = what == SeekFor::kData ? xdr::data_content4::NFS4_CONTENT_DATA
+                                        : xdr::data_content4::NFS4_CONTENT_HOLE;
+  xdr::SEEK4res got;
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(file));
+    out.op(nfs_opnum4::OP_SEEK, args);
+  };
+  auto parse = [&](CompoundReader& in) {
+    if (in.next(nfs_opnum4::OP_PUTFH)) in.next(nfs_opnum4::OP_SEEK, got);
+  };
+  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {}, build, parse));
+  if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "SEEK");
+  const bool no_data = what == SeekFor::kData && got.resok4.sr_eof;
+  if (no_data) co_return status_error(nfsstat4::NFS4ERR_NXIO, "SEEK");
+  if (got.resok4.sr_offset < offset || got.resok4.sr_offset > kLastOffset) {
+    co_return Error{Errc::kProtocol, EIO, "SEEK: the reply's offset cannot be"};
+  }
+  co_return got.resok4.sr_offset;
+}
+
+Task<Result<Wcc>> Nfs4Operations::allocate(const OpContext& op, const FileHandle& file,
+                                           std::uint64_t offset, std::uint64_t length) {
+  if (session_.minor() < 2) co_return not_in_this_version("ALLOCATE");
+  Wcc result;
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(file));
+    out.op(nfs_opnum4::OP_ALLOCATE, xdr::ALLOCATE4args{{}, offset, length});
+    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+  };
+  auto parse = [&](CompoundReader& in) {
+    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_ALLOCATE)) return;
+    result.after = next_attributes(in, names_);
+  };
+  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {}, build, parse));
+  if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "ALLOCATE");
+  co_return result;
+}
+
+Task<Result<Wcc>> Nfs4Operations::deallocate(const OpContext& op, const FileHandle& file,
+                                             std::uint64_t offset, std::uint64_t length) {
+  if (session_.minor() < 2) co_return not_in_this_version("DEALLOCATE");
+  Wcc result;
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(file));
+    out.op(nfs_opnum4::OP_DEALLOCATE, xdr::DEALLOCATE4args{{}, offset, length});
+    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+  };
+  auto parse = [&](CompoundReader& in) {
+    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_DEALLOCATE)) return;
+    result.after = next_attributes(in, names_);
+  };
+  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {}, build, parse));
+  if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "DEALLOCATE");
+  co_return result;
+}
+
+Task<Result<CopyResult>> Nfs4Operations::copy_once(const OpContext& op, const FileHandle& from,
+                                                   std::uint64_t from_offset, const FileHandle& to,
+                                                   std::uint64_t to_offset, std::uint64_t count,
+                                                   std::optional<std::uint64_t>* verifier) {
+  CopyResult result;
+  bool behind_the_reply = false;
+  xdr::COPY4args args;
+  args.ca_src_offset = from_offset;
+  args.ca_dst_offset = to_offset;
+  args.ca_count = count;
+  args.ca_consecutive = true;
+  args.ca_synchronous = true;
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(from));
+    out.op(nfs_opnum4::OP_SAVEFH);
+    out.op(nfs_opnum4::OP_PUTFH, put(to));
+    out.op(nfs_opnum4::OP_COPY, args);
+    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+  };
+  auto parse = [&](CompoundReader& in) {
+    xdr::COPY4res got;
+    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH) ||
+        !in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_COPY, got)) {
+      return;
+    }
+    const xdr::write_response4& done = got.resok4.cr_response;
+    behind_the_reply = done.wr_callback_id.count > 0;
+    result.count = done.wr_count;
+    verifier->reset();
+    if (done.wr_committed != xdr::stable_how4::FILE_SYNC4) {
+      *verifier = load_be64(done.wr_writeverf.data());
+    }
+    result.wcc.after = next_attributes(in, names_);
+  };
+  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {}, build, parse));
+  if (end.status == nfsstat4::NFS4ERR_OFFLOAD_NO_REQS) {
+    // It could, but not at once or not in order.
+    co_return status_error(nfsstat4::NFS4ERR_NOTSUPP, "COPY");
+  }
+  if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "COPY");
+  if (behind_the_reply) {
+    co_return Error{Errc::kProtocol, EIO, "COPY: goes on behind its reply although it must not"};
+  }
+  if (result.count > count) {
+    co_return Error{Errc::kProtocol, EIO, "COPY: more than was asked for"};
+  }
+  co_return result;
+}
+
+Task<Result<CopyResult>> Nfs4Operations::copy(const OpContext& op, const FileHandle& from,
+                                              std::uint64_t from_offset, const FileHandle& to,
+                                              std::uint64_t to_offset, std::uint64_t count) {
+  if (session_.minor() < 2) co_return not_in_this_version("COPY");
+  count = std::min(count, kMostOfACopy);
+  // A count of 0 means "to the end of the file" in a COPY.
+  if (count == 0) co_return CopyResult{};
+  for (int lost = 0; lost < kLostCopies; ++lost) {
+    std::optional<std::uint64_t> verifier;
+    NFSRDMA_CO_TRY(CopyResult result,
+                   co_await copy_once(op, from, from_offset, to, to_offset, count, &verifier));
+    if (!verifier || result.count == 0) co_return result;
+    NFSRDMA_CO_TRY(CommitResult commit, co_await this->commit(op, to, 0, 0));
+    if (commit.wcc.after) result.wcc.after = commit.wcc.after;
+    if (commit.verifier == *verifier) co_return result;
+  }
+  co_return Error{Errc::kSystem, EIO, "COPY: the server lost it again and again"};
+}
+
+}  // namespace nfsrdma

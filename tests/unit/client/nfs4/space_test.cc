@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// SEEK and COPY of the client, against a server that answers what the test wants.
+#include "tests/unit/client/nfs4/session_fixture.h"
+
+namespace nfsrdma {
+namespace {
+
+using Stat = xdr::nfsstat4;
+
+class SpaceTest : public SessionTest {
+ protected:
+  template <typename T>
+  Result<T> finish(Task<Result<T>> task) {
+    std::optional<Result<T>> done;
+    group_.spawn(keep(std::move(task), &done));
+    server_->serve_for(std::chrono::seconds(2));
+    EXPECT_TRUE(done.has_value());
+    return done ? std::move(*done) : Result<T>(Error{Errc::kTimedOut, 0, "test"});
+  }
+  Result<std::uint64_t> seek(std::uint64_t offset, SeekFor what) {
+    return finish(nfs_->seek(op_, file_, offset, what));
+  }
+  Result<CopyResult> copy(std::uint64_t count) {
+    return finish(nfs_->copy(op_, file_, 10, file_, 20, count));
+  }
+  void will_seek(bool eof, std::uint64_t offset) {
+    server_->seek.resok4.sr_eof = eof;
+    server_->seek.resok4.sr_offset = offset;
+  }
+  void will_copy(std::uint64_t count, xdr::stable_how4 how, std::uint64_t verifier) {
+    xdr::COPY4res res;
+    res.resok4.cr_response.wr_count = count;
+    res.resok4.cr_response.wr_committed = how;
+    store_be64(res.resok4.cr_response.wr_writeverf.data(), verifier);
+    res.resok4.cr_requirements = {true, true};
+    server_->copies.push_back(res);
+  }
+  std::size_t commits() const {
+    std::size_t count = 0;
+    for (const auto& compound : server_->seen)
+      count += static_cast<std::size_t>(
+          std::count(compound.begin(), compound.end(), xdr::nfs_opnum4::OP_COMMIT));
+    return count;
+  }
+};
+
+TEST_F(SpaceTest, SeekSaysWhereDataOrAHoleBegins) {
+  ASSERT_TRUE(begin().ok());
+  will_seek(false, 4096);
+  EXPECT_EQ(seek(100, SeekFor::kData).value(), 4096u);
+  will_seek(true, 5000);
+  EXPECT_EQ(seek(100, SeekFor::kHole).value(), 5000u) << "the end is a hole";
+}
+
+/// RFC 7862 15.11.3: that is no error in NFS, and one for lseek(2).
+TEST_F(SpaceTest, NoDataUpToTheEndIsEnxio) {
+  ASSERT_TRUE(begin().ok());
+  will_seek(true, 5000);
+  EXPECT_EQ(seek(100, SeekFor::kData).error().sys, ENXIO);
+  server_->seek.status = Stat::NFS4ERR_NXIO;
+  EXPECT_EQ(seek(9000, SeekFor::kHole).error().sys, ENXIO);
+}
+
+TEST_F(SpaceTest, ASeekNeverGoesBack) {
+  ASSERT_TRUE(begin().ok());
+  will_seek(false, 99);
+  EXPECT_EQ(seek(100, SeekFor::kHole).error().code, Errc::kProtocol);
+  will_seek(false, std::uint64_t{1} << 63);
+  EXPECT_EQ(seek(100, SeekFor::kHole).error().code, Errc::kProtocol) << "no offset of a file";
+}
+
+TEST_F(SpaceTest, OlderVersionsHaveNoneOfIt) {
+  server_->newest_minor = 1;
+  ASSERT_TRUE(begin().ok());
+  EXPECT_EQ(seek(0, SeekFor::kData).error().sys, ENOSYS);
+  EXPECT_EQ(copy(1).error().sys, ENOSYS);
+  EXPECT_EQ(finish(nfs_->allocate(op_, file_, 0, 1)).error().sys, ENOSYS);
+  EXPECT_EQ(finish(nfs_->deallocate(op_, file_, 0, 1)).error().sys, ENOSYS);
+  EXPECT_TRUE(server_->seen.empty());
+}
+
+TEST_F(SpaceTest, ACopyThatIsStableNeedsNoCommit) {
+  ASSERT_TRUE(begin().ok());
+  will_copy(1000, xdr::stable_how4::FILE_SYNC4, 7);
+  EXPECT_EQ(copy(1000).value().count, 1000u);
+  EXPECT_EQ(commits(), 0u);
+  ASSERT_EQ(server_->copy_calls.size(), 1u);
+  const xdr::COPY4args& call = server_->copy_calls[0];
+  EXPECT_EQ(call.ca_src_offset, 10u);
+  EXPECT_EQ(call.ca_dst_offset, 20u);
+  EXPECT_EQ(call.ca_count, 1000u);
+  EXPECT_TRUE(call.ca_consecutive);
+  EXPECT_TRUE(call.ca_synchronous);
+}
+
+TEST_F(SpaceTest, WhatIsNotStableIsCommitted) {
+  ASSERT_TRUE(begin().ok());
+  server_->verifier = 7;
+  will_copy(900, xdr::stable_how4::UNSTABLE4, 7);
+  EXPECT_EQ(copy(1000).value().count, 900u);
+  EXPECT_EQ(commits(), 1u);
+}
+
+TEST_F(SpaceTest, ACopyThatARestartLostIsMadeAgain) {
+  ASSERT_TRUE(begin().ok());
+  server_->verifier = 8;
+  will_copy(1000, xdr::stable_how4::UNSTABLE4, 7);
+  will_copy(1000, xdr::stable_how4::UNSTABLE4, 8);
+  EXPECT_EQ(copy(1000).value().count, 1000u);
+  EXPECT_EQ(server_->copy_calls.size(), 2u);
+  EXPECT_EQ(commits(), 2u);
+}
+
+TEST_F(SpaceTest, ACopyThatIsLostAgainAndAgainIsAnError) {
+  ASSERT_TRUE(begin().ok());
+  server_->verifier = 8;
+  for (int i = 0; i < 10; ++i)
+    will_copy(1000, xdr::stable_how4::UNSTABLE4, 7);
+  EXPECT_EQ(copy(1000).error().sys, EIO);
+  EXPECT_LT(server_->copy_calls.size(), 10u);
+}
+
+/// A count of 0 on the wire would be all of the file.
+TEST_F(SpaceTest, NothingIsCopiedWithoutACall) {
+  ASSERT_TRUE(begin().ok());
+  EXPECT_EQ(copy(0).value().count, 0u);
+  EXPECT_TRUE(server_->copy_calls.empty());
+}
+
+TEST_F(SpaceTest, OneCallCopiesSoMuchAndNoMore) {
+  ASSERT_TRUE(begin().ok());
+  will_copy(Nfs4Operations::kMostOfACopy, xdr::stable_how4::FILE_SYNC4, 7);
+  EXPECT_EQ(copy(std::uint64_t{1} << 40).value().count, Nfs4Operations::kMostOfACopy);
+  EXPECT_EQ(server_->copy_calls.at(0).ca_count, Nfs4Operations::kMostOfACopy);
+}
+
+TEST_F(SpaceTest, AnswersToACopyThatCannotBeAreErrors) {
+  ASSERT_TRUE(begin().ok());
+  will_copy(1001, xdr::stable_how4::FILE_SYNC4, 7);
+  EXPECT_EQ(copy(1000).error().code, Errc::kProtocol) << "more than was asked for";
+  will_copy(1000, xdr::stable_how4::FILE_SYNC4, 7);
+  ASSERT_TRUE(server_->copies.back().resok4.cr_response.wr_callback_id.push_back({}));
+  EXPECT_EQ(copy(1000).error().code, Errc::kProtocol) << "goes on although it must not";
+}
+
+TEST_F(SpaceTest, AServerThatCannotCopyAtOnceCannotCopy) {
+  ASSERT_TRUE(begin().ok());
+  xdr::COPY4res res;
+  res.status = Stat::NFS4ERR_OFFLOAD_NO_REQS;
+  server_->copies.push_back(res);
+  EXPECT_EQ(copy(1000).error().sys, EOPNOTSUPP);
+}
+
+}  // namespace
+}  // namespace nfsrdma
