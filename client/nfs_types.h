@@ -74,6 +74,9 @@ struct Attributes {
   timespec atime{};
   timespec mtime{};
   timespec ctime{};
+  /// NFSv4: another number after each change of data, attributes or names, also when the server's
+  /// clock ticks too slowly for its times to tell.
+  std::optional<std::uint64_t> change;
 };
 struct stat to_stat(const Attributes& attributes);
 
@@ -84,7 +87,15 @@ struct Wcc {
     timespec mtime{};
     timespec ctime{};
   };
+  /// NFSv4, of a directory: its change attribute (RFC 8881 3.3.3). Not `atomic`: others may have
+  /// changed it in between.
+  struct Change {
+    bool atomic = false;
+    std::uint64_t before = 0;
+    std::uint64_t after = 0;
+  };
   std::optional<Before> before;
+  std::optional<Change> change;
   std::optional<Attributes> after;
 };
 

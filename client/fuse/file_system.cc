@@ -21,13 +21,29 @@ constexpr std::chrono::seconds kWriteBackEvery{5};
 constexpr std::chrono::seconds kRevalidateEvery{1};
 constexpr std::uint32_t kEverybodySearches = 0111;
 
-auto time_of(const timespec& time) {
-  return std::tuple(time.tv_sec, time.tv_nsec);
+/// What grows with each change of an object. A change attribute may be any number, but those of
+/// Linux grow (RFC 7862, 12.2.3).
+auto age_of(const Attributes& attributes) {
+  return std::tuple(attributes.ctime.tv_sec, attributes.ctime.tv_nsec,
+                    attributes.change.value_or(0));
+}
+bool differs(const Attributes& now, const Attributes& before) {
+  return !same_time(now.ctime, before.ctime) ||
+         (now.change && before.change && *now.change != *before.change);
 }
 
 bool same_version(const Wcc::Before& before, const Attributes& known) {
   return before.size == known.size && same_time(before.mtime, known.mtime) &&
          same_time(before.ctime, known.ctime);
+}
+/// Is there nothing but our own operation between what we know and what is now? A server that
+/// cannot tell gets the benefit of the doubt, as from the kernel's client: else every own write
+/// would empty the caches.
+bool is_ours(const Wcc& change, const Attributes& known) {
+  if (change.before) return same_version(*change.before, known);
+  if (!change.change || !known.change || !change.after->change) return true;
+  return change.change->atomic && change.change->before == *known.change &&
+         change.change->after == *change.after->change;
 }
 
 }  // namespace
@@ -126,9 +142,11 @@ void FileSystem::apply(Node& node, const Attributes& attributes, std::uint64_t s
     return;
   }
   // A reply that was overtaken.
-  if (started < node.applied_at && time_of(attributes.ctime) <= time_of(old.ctime)) return;
-  const bool content = attributes.size != old.size || !same_time(attributes.mtime, old.mtime);
-  const bool changed = content || !same_time(attributes.ctime, old.ctime);
+  if (started < node.applied_at && age_of(attributes) <= age_of(old)) return;
+  const bool written = attributes.size != old.size || !same_time(attributes.mtime, old.mtime);
+  const bool changed = written || differs(attributes, old);
+  const bool content = written || (changed && node.renamed_at == 0);
+  if (started > node.renamed_at) node.renamed_at = 0;
   if (changed && node.changes_running == 0) {
     if (content) foreign_change(node);
     node.access.clear();  // an ACL may have changed without a trace in the mode
@@ -147,18 +165,21 @@ void FileSystem::apply_change(Node& node, const Wcc& change, std::uint64_t start
     return;
   }
   const Attributes& after = *change.after;
-  // The caller still counts itself in changes_running. A server that cannot tell what was before
-  // gets the benefit of the doubt, as from the kernel's client: else every own write would empty
-  // the caches.
-  const bool ours = !node.has_attributes || !change.before || node.changes_running > 1 ||
-                    same_version(*change.before, node.attributes);
+  // The caller still counts itself in changes_running.
+  const bool ours =
+      !node.has_attributes || node.changes_running > 1 || is_ours(change, node.attributes);
   const bool overtaken = node.has_attributes && started < node.applied_at &&
-                         std::tuple(time_of(after.ctime), after.size) <=
-                             std::tuple(time_of(node.attributes.ctime), node.attributes.size);
+                         std::tuple(age_of(after), after.size) <=
+                             std::tuple(age_of(node.attributes), node.attributes.size);
   if (overtaken) return;
   if (!ours) foreign_change(node);
   take_over(node, after);
   node.timer.changed(options.attributes, node.is_directory(), loop.now());
+}
+
+void FileSystem::note_renamed(Node& node) {
+  node.timer.expire();
+  node.renamed_at = begin_request();
 }
 
 Task<int> FileSystem::getattr(RequestContext context, NodeRef node) {

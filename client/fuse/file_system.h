@@ -4,8 +4,10 @@
 //
 // Attributes: every reply that carries attributes goes through apply() or apply_change(). Replies
 // can overtake each other, so each request notes the clock at its start: attributes from before
-// the last ones taken over count only when their ctime is later. What differs without a change
-// of ours in between is somebody else's change and makes the caches of the object invalid.
+// the last ones taken over count only when their ctime is later, or with the same ctime their
+// change attribute is greater. What differs without a change of ours in between is somebody else's
+// change and makes the caches of the object invalid; a later ctime alone does, since whoever wrote
+// can have set the other times back, but not when we changed a name of it.
 //
 // Permissions: asked with ACCESS as the caller, never judged by mode bits. Since the kernel's name
 // cache knows no callers, names in directories that not everybody may search are not cached
@@ -64,6 +66,8 @@ class FileSystem {
     if (attributes) apply(node, *attributes, started);
   }
   void apply_change(Node& node, const Wcc& change, std::uint64_t started);
+  /// After a change of its names by us that did not tell its new attributes.
+  void note_renamed(Node& node);
   /// GETATTR unless fresh; with data on its way to the server, after it.
   Task<int> refresh(RequestContext context, NodeRef node);
   Task<int> getattr(RequestContext context, NodeRef node);

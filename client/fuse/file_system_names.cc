@@ -154,7 +154,7 @@ Task<int> FileSystem::hide_open_file(RequestContext context, NodeRef node, NodeR
     if (error == 0) directory->names.store_absent(name);
   }
   if (error != 0) co_return error;
-  node->timer.expire();
+  note_renamed(*node);
   directory->names.store(hidden, node);
   node->silly = std::make_unique<SillyName>(SillyName{directory, hidden, context.caller});
   // The last close came while we were at it.
@@ -173,7 +173,7 @@ Task<void> FileSystem::remove_silly(NodeRef node) {
                                         &node->handle);
   names_changed(directory, removed.ok() ? removed->directory : Wcc{}, started);
   directory.names.forget(silly->name);
-  node->timer.expire();
+  note_renamed(*node);
   --directory.silly_removals;
   silly_done_.wake_all();
 }
@@ -196,7 +196,7 @@ Task<int> FileSystem::remove(RequestContext context, NodeRef directory, std::str
     co_return co_await failed_in(context, directory, removed.error());
   }
   directory->names.store_absent(name);
-  if (target != nullptr) target->timer.expire();  // its link count
+  if (target != nullptr) note_renamed(*target);  // its link count
   co_return 0;
 }
 
@@ -259,10 +259,10 @@ Task<int> FileSystem::rename(RequestContext context, NodeRef from_directory, std
   if (moved != nullptr) {
     to_directory->names.store(to, moved);
     place(*moved, to_directory, to);
-    moved->timer.expire();
+    note_renamed(*moved);
     if (moved->silly != nullptr && moved->silly->name == from) moved->silly.reset();
   }
-  if (replaced != nullptr) replaced->timer.expire();
+  if (replaced != nullptr) note_renamed(*replaced);
   co_return 0;
 }
 
@@ -279,10 +279,11 @@ Task<int> FileSystem::link(RequestContext context, NodeRef node, NodeRef directo
     if (error != ENOENT) co_return error;
     co_return co_await failed_in(context, directory, linked.error());
   }
-  node->timer.expire();
+  note_renamed(*node);
   ++node->changes_running;  // its new link count is no foreign change
   apply(*node, linked->attributes, started);
   --node->changes_running;
+  if (linked->attributes) node->renamed_at = 0;
   directory->names.store(name, node);
   if (!linked->attributes) co_return co_await getattr(context, node);
   co_return 0;

@@ -48,6 +48,7 @@ struct Node : public ListNode<Node> {  // linked while open
   Attributes attributes;
   AttributeTimer timer;
   std::uint64_t applied_at = 0;  // the request clock when they were taken over
+  std::uint64_t renamed_at = 0;  // the same, when we changed a name of it; 0: seen since
   AccessCache access;
   bool kernel_outdated = false;  // the kernel believes attributes that others have changed
   bool kernel_size_old = false;  // it has not been told the size since; it appends at its own

@@ -74,6 +74,7 @@ std::optional<Attributes> from_wire(const xdr::FileAttributes4& wire, IdNames& n
   result.atime = to_timespec(wire.time_access);
   result.mtime = to_timespec(wire.time_modify);
   result.ctime = to_timespec(wire.time_metadata);
+  if (has.has(fattr4_number::FATTR4_CHANGE)) result.change = wire.change;
   return result;
 }
 

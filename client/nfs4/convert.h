@@ -26,6 +26,10 @@ inline constexpr xdr::bitmap4 kAttributes = xdr::bitmap4::of(
 std::optional<Attributes> from_wire(const xdr::fattr4& wire, IdNames& names);
 std::optional<Attributes> from_wire(const xdr::FileAttributes4& wire, IdNames& names);
 
+inline Wcc::Change from_wire(const xdr::change_info4& wire) {
+  return {wire.atomic, wire.before, wire.after};
+}
+
 FsStat fs_stat(const xdr::FileAttributes4& wire);
 PathConf path_conf(const xdr::FileAttributes4& wire);
 

@@ -101,6 +101,7 @@ Task<Result<CreateResult>> Nfs4Operations::open_new(const OpContext& op,
     xdr::OPEN4res opened;
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH)) return;
     if (!in.next(nfs_opnum4::OP_OPEN, opened)) return;
+    result.directory.change = nfs4::from_wire(opened.resok4.cinfo);
     read_object_and_directory(in, true, names_, &result);
   };
   NFSRDMA_CO_TRY(Ending end,
@@ -182,6 +183,7 @@ Task<Result<CreateResult>> Nfs4Operations::make(const OpContext& op, const FileH
     xdr::CREATE4res created;
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH)) return;
     if (!in.next(nfs_opnum4::OP_CREATE, created)) return;
+    result.directory.change = nfs4::from_wire(created.resok4.cinfo);
     read_object_and_directory(in, false, names_, &result);
   };
   NFSRDMA_CO_TRY(Ending end,
@@ -255,6 +257,7 @@ Task<Result<LinkResult>> Nfs4Operations::link(const OpContext& op, const FileHan
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH)) return;
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_LINK, got)) return;
     linked = true;
+    result.directory.change = nfs4::from_wire(got.resok4.cinfo);
     result.directory.after = next_attributes(in, names_);
     if (in.next(nfs_opnum4::OP_RESTOREFH)) result.attributes = next_attributes(in, names_);
   };
@@ -302,6 +305,7 @@ Task<Result<RemoveResult>> Nfs4Operations::take_away(const OpContext& op,
     }
     if (!in.next(nfs_opnum4::OP_RESTOREFH) || !in.next(nfs_opnum4::OP_REMOVE, got)) return;
     removed = true;
+    result.directory.change = nfs4::from_wire(got.resok4.cinfo);
     result.directory.after = next_attributes(in, names_);
   };
   NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.once = true}, build, parse));
@@ -345,6 +349,8 @@ Task<Result<RenameResult>> Nfs4Operations::rename(
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH)) return;
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_RENAME, got)) return;
     renamed = true;
+    result.from_directory.change = nfs4::from_wire(got.resok4.source_cinfo);
+    result.to_directory.change = nfs4::from_wire(got.resok4.target_cinfo);
     result.to_directory.after = next_attributes(in, names_);
     if (in.next(nfs_opnum4::OP_RESTOREFH)) {
       result.from_directory.after = next_attributes(in, names_);

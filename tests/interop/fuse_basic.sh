@@ -143,6 +143,9 @@ for i in range(300):
     assert os.pread(f, 10, 0)[:6] == b"x00000"
 assert os.fstat(f).st_size == 299 * 4001 + 6
 PY'
+check "what others wrote is seen, also when they set its time back" '
+  echo one > others; cat others > /dev/null; cat others > /dev/null; time=$(stat -c %y others)
+  echo two > "$export_dir/others"; touch -d "$time" "$export_dir/others"; [ "$(cat others)" = two ]'
 check "10,000 entries" '
   mkdir many; (cd many; seq 10000 | xargs touch); [ "$(ls many | wc -l)" = 10000 ]
   [ "$(ls -l many | tail -n +2 | awk "{print \$NF}" | sort -n | cksum)" = "$(seq 10000 | cksum)" ]

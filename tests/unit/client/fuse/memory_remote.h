@@ -106,7 +106,7 @@ class MemoryRemote final : public Remote {
     ObjectRef object = find(file);
     if (object == nullptr) co_return failure(ESTALE);
     Wcc wcc;
-    wcc.before = before(*object);
+    begin(wcc, *object);
     if (set.mode) object->attributes.mode = *set.mode;
     if (set.size) {
       object->data.resize(*set.size);
@@ -115,7 +115,7 @@ class MemoryRemote final : public Remote {
     }
     touch(*object);
     if (set.mtime && !set.mtime->server_now) object->attributes.mtime = set.mtime->value;
-    wcc.after = object->attributes;
+    finish(wcc, *object);
     co_return wcc;
   }
   Task<Result<LookupResult>> lookup(RequestContext, const FileHandle& directory,
@@ -169,7 +169,7 @@ class MemoryRemote final : public Remote {
     ObjectRef object = find(file);
     if (object == nullptr) co_return failure(ESTALE);
     WriteResult result;
-    result.wcc.before = before(*object);
+    begin(result.wcc, *object);
     if (object->data.size() < offset + data.size()) object->data.resize(offset + data.size());
     object->data.replace(offset, data.size(), std::string(as_text(data)));
     if (stability == Stability::kFileSync) object->stable_data = object->data;
@@ -178,7 +178,7 @@ class MemoryRemote final : public Remote {
     result.count = data.size();
     result.stability = stability;
     result.verifier = boot_;
-    result.wcc.after = object->attributes;
+    finish(result.wcc, *object);
     co_return result;
   }
   Task<Result<CommitResult>> commit(RequestContext, const FileHandle& file) override {
@@ -189,8 +189,8 @@ class MemoryRemote final : public Remote {
     object->stable_data = object->data;
     CommitResult result;
     result.verifier = boot_;
-    result.wcc.before = before(*object);
-    result.wcc.after = object->attributes;
+    begin(result.wcc, *object);
+    finish(result.wcc, *object);
     co_return result;
   }
   Task<Result<CreateResult>> create(RequestContext, const FileHandle& directory,
@@ -254,15 +254,16 @@ class MemoryRemote final : public Remote {
     auto it = source->names.find(from);
     if (it == source->names.end()) co_return failure(ENOENT);
     RenameResult result;
-    result.from_directory.before = before(*source);
-    result.to_directory.before = before(*target);
+    begin(result.from_directory, *source);
+    begin(result.to_directory, *target);
     ObjectRef moved = it->second;
     source->names.erase(it);
     target->names[to] = moved;
     touch(*source);
     if (source != target) touch(*target);
-    result.from_directory.after = source->attributes;
-    result.to_directory.after = target->attributes;
+    touch_attributes(*moved);  // most file systems do
+    finish(result.from_directory, *source);
+    finish(result.to_directory, *target);
     co_return result;
   }
   Task<Result<LinkResult>> link(RequestContext, const FileHandle& file, const FileHandle& directory,
@@ -273,12 +274,12 @@ class MemoryRemote final : public Remote {
     ObjectRef object = find(file), parent = find(directory);
     if (object == nullptr || parent == nullptr) co_return failure(ESTALE);
     LinkResult result;
-    result.directory.before = before(*parent);
+    begin(result.directory, *parent);
     parent->names[name] = object;
     ++object->attributes.nlink;
     touch(*parent);
     result.attributes = object->attributes;
-    result.directory.after = parent->attributes;
+    finish(result.directory, *parent);
     co_return result;
   }
   Task<Result<DirectoryPage>> readdir(RequestContext, const FileHandle& directory,
@@ -353,7 +354,7 @@ class MemoryRemote final : public Remote {
     ObjectRef source = find(from), target = find(to);
     if (source == nullptr || target == nullptr) co_return failure(ESTALE);
     CopyResult result;
-    result.wcc.before = before(*target);
+    begin(result.wcc, *target);
     const std::string bytes = source->data.substr(from_offset, std::min(wanted, most_of_a_copy));
     if (target->data.size() < to_offset + bytes.size()) {
       target->data.resize(to_offset + bytes.size());
@@ -363,12 +364,21 @@ class MemoryRemote final : public Remote {
     target->attributes.size = target->data.size();
     touch(*target);
     result.count = bytes.size();
-    result.wcc.after = target->attributes;
+    finish(result.wcc, *target);
     co_return result;
   }
 
   bool no_links = false;
   bool before_version_42 = false;
+  bool changes_are_atomic = true;
+  bool clock_stands = false;  // times do not tell changes apart
+  /// Objects have change attributes; there is no weak cache consistency data but for directories.
+  void speak_version_4() {
+    is_version_4 = true;
+    for (auto& weak : all_) {
+      if (ObjectRef object = weak.lock()) touch_attributes(*object);
+    }
+  }
   std::uint64_t most_of_a_copy = UINT64_MAX;
 
  private:
@@ -391,7 +401,7 @@ class MemoryRemote final : public Remote {
     ObjectRef object = find(file);
     if (object == nullptr) return failure(ESTALE);
     Wcc wcc;
-    wcc.before = before(*object);
+    begin(wcc, *object);
     std::string& data = object->data;
     if (taken) {
       data.resize(std::max<std::size_t>(data.size(), offset + length));
@@ -402,15 +412,30 @@ class MemoryRemote final : public Remote {
     object->stable_data = data;
     object->attributes.size = data.size();
     touch(*object);
-    wcc.after = object->attributes;
+    finish(wcc, *object);
     return wcc;
   }
-  static Wcc::Before before(const Object& object) {
-    return {object.attributes.size, object.attributes.mtime, object.attributes.ctime};
+  void begin(Wcc& wcc, const Object& object) const {
+    if (!is_version_4) {
+      wcc.before = {object.attributes.size, object.attributes.mtime, object.attributes.ctime};
+    } else if (object.attributes.type == FileType::kDirectory) {
+      wcc.change = {changes_are_atomic, *object.attributes.change, 0};
+    }
   }
-  void touch(Object& object) { object.attributes.mtime = object.attributes.ctime = tick(); }
+  static void finish(Wcc& wcc, const Object& object) {
+    wcc.after = object.attributes;
+    if (wcc.change) wcc.change->after = *object.attributes.change;
+  }
+  void touch(Object& object) {
+    object.attributes.mtime = tick();
+    touch_attributes(object);
+  }
+  void touch_attributes(Object& object) {
+    object.attributes.ctime = tick();
+    if (is_version_4) object.attributes.change = ++last_change_;
+  }
   timespec tick() {
-    ++clock_;
+    if (!clock_stands) ++clock_;
     return {1'700'000'000 + clock_, 0};
   }
   ObjectRef make_object(FileType type, std::uint32_t mode) {
@@ -435,12 +460,12 @@ class MemoryRemote final : public Remote {
   }
   CreateResult made(Object& parent, const std::string& name, const ObjectRef& object) {
     CreateResult result;
-    result.directory.before = before(parent);
+    begin(result.directory, parent);
     parent.names[name] = object;
     touch(parent);
     result.handle = object->handle;
     result.attributes = object->attributes;
-    result.directory.after = parent.attributes;
+    finish(result.directory, parent);
     return result;
   }
   Result<RemoveResult> take_away(const FileHandle& directory, const std::string& name) {
@@ -448,15 +473,17 @@ class MemoryRemote final : public Remote {
     if (parent == nullptr) return failure(ESTALE);
     if (parent->names.count(name) == 0) return failure(ENOENT);
     RemoveResult result;
-    result.directory.before = before(*parent);
+    begin(result.directory, *parent);
     parent->names.erase(name);
     touch(*parent);
-    result.directory.after = parent->attributes;
+    finish(result.directory, *parent);
     return result;
   }
 
   std::uint32_t write_size_ = 1 << 20;
   std::int64_t clock_ = 0;
+  bool is_version_4 = false;
+  std::uint64_t last_change_ = 0;
   std::uint64_t last_fileid_ = 0;
   std::uint64_t boot_ = 1;
   bool holding_ = false;
