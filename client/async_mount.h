@@ -242,6 +242,24 @@ class AsyncMount {
     return operations_->copy(op, from, from_offset, to, to_offset, count);
   }
 
+  /// Extended attributes for users: names without "user.". ENODATA: there is none of that name.
+  bool has_xattrs() const { return operations_->has_xattrs(); }
+  Task<Result<std::string>> get_xattr(const OpContext& op, const FileHandle& file,
+                                      std::string_view name) {
+    return operations_->get_xattr(op, file, name);
+  }
+  Task<Result<Wcc>> set_xattr(const OpContext& op, const FileHandle& file, std::string_view name,
+                              ByteSpan value, XattrThere there) {
+    return operations_->set_xattr(op, file, name, value, there);
+  }
+  Task<Result<std::vector<std::string>>> list_xattrs(const OpContext& op, const FileHandle& file) {
+    return operations_->list_xattrs(op, file);
+  }
+  Task<Result<Wcc>> remove_xattr(const OpContext& op, const FileHandle& file,
+                                 std::string_view name) {
+    return operations_->remove_xattr(op, file, name);
+  }
+
   /// Where NFSv4 begins; NFSv3 asks MOUNT.
   Task<Result<FileHandle>> server_root(const OpContext& op) { return operations_->server_root(op); }
 

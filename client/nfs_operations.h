@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "client/nfs_types.h"
 #include "client/op_context.h"
@@ -110,6 +111,23 @@ class NfsOperations {
   virtual Task<Result<CopyResult>> copy(const OpContext&, const FileHandle&, std::uint64_t,
                                         const FileHandle&, std::uint64_t, std::uint64_t) {
     co_return not_in_this_version("COPY");
+  }
+  /// Extended attributes (RFC 8276), of which there are those for users: names without "user.".
+  virtual bool has_xattrs() const { return false; }
+  /// ENODATA: there is none of that name.
+  virtual Task<Result<std::string>> get_xattr(const OpContext&, const FileHandle&,
+                                              std::string_view) {
+    co_return not_in_this_version("GETXATTR");
+  }
+  virtual Task<Result<Wcc>> set_xattr(const OpContext&, const FileHandle&, std::string_view,
+                                      ByteSpan, XattrThere) {
+    co_return not_in_this_version("SETXATTR");
+  }
+  virtual Task<Result<std::vector<std::string>>> list_xattrs(const OpContext&, const FileHandle&) {
+    co_return not_in_this_version("LISTXATTRS");
+  }
+  virtual Task<Result<Wcc>> remove_xattr(const OpContext&, const FileHandle&, std::string_view) {
+    co_return not_in_this_version("REMOVEXATTR");
   }
 
  protected:

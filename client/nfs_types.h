@@ -176,6 +176,11 @@ struct CommitResult {
   Wcc wcc;
 };
 
+/// What set_xattr() finds: anything, nothing (else EEXIST), or a value (else ENODATA).
+enum class XattrThere : std::uint8_t { kEither, kNo, kYes };
+/// Bytes of a value, and of all names of an object with "user." and a NUL each, as in xattr(7).
+inline constexpr std::size_t kMaxXattrBytes = 65536;
+
 /// What seek() looks for.
 enum class SeekFor : std::uint8_t { kData, kHole };
 /// Of a copy that the server made.

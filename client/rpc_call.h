@@ -11,6 +11,7 @@
 #include <array>
 #include <coroutine>
 #include <optional>
+#include <vector>
 
 #include "client/op_context.h"
 #include "rpcrdma/base/clock.h"
@@ -29,6 +30,7 @@ class RpcCall final : public ClientCall, public Cancellable, public ListNode<Rpc
   /// Room for the RPC header (at most about 440 bytes) and the arguments without payload: two
   /// handles and two names of the longest.
   static constexpr std::size_t kHeadBytes = 3072;
+  static constexpr std::size_t kMaxHeaderBytes = 512;
 
   explicit RpcCall(RpcClient& client) : client_(client) {}
 
@@ -88,6 +90,7 @@ class RpcCall final : public ClientCall, public Cancellable, public ListNode<Rpc
   std::optional<xdr::Encoder> encoder_;
   std::optional<xdr::Decoder> results_;
   std::array<std::byte, kHeadBytes> head_room_;
+  std::vector<std::byte> long_head_room_;  // in use when it has bytes
 };
 
 /// Gives the call back when it goes. Only while the call is not under way.

@@ -108,7 +108,8 @@ Task<Result<void>> RpcClient::connect(std::string* detail) {
 }
 
 RpcCallLease RpcClient::prepare(std::uint32_t program, std::uint32_t version,
-                                std::uint32_t procedure, const OpContext& op) {
+                                std::uint32_t procedure, const OpContext& op,
+                                std::size_t arguments) {
   if (free_calls_.empty()) {
     calls_.push_back(std::make_unique<RpcCall>(*this));
     free_calls_.push_back(calls_.back().get());
@@ -118,7 +119,12 @@ RpcCallLease RpcClient::prepare(std::uint32_t program, std::uint32_t version,
   free_calls_.pop_back();
   call.cancel_ = op.cancel;
   call.xid = next_xid();
-  call.encoder_.emplace(call.head_room_);
+  if (arguments + RpcCall::kMaxHeaderBytes > RpcCall::kHeadBytes) {
+    call.long_head_room_.resize(arguments + RpcCall::kMaxHeaderBytes);
+    call.encoder_.emplace(call.long_head_room_);
+  } else {
+    call.encoder_.emplace(call.head_room_);
+  }
 
   std::array<std::byte, xdr::kMaxAuthBytes> body_room;
   xdr::Encoder body(body_room);
@@ -153,6 +159,7 @@ void RpcClient::release(RpcCall& call) {
   call.sink = call.long_reply = {};
   call.max_reply = 0;
   call.results_.reset();
+  call.long_head_room_ = {};
   free_calls_.push_back(&call);
 }
 

@@ -52,9 +52,10 @@ class RpcClient {
   /// it. On an error *detail, which outlives the Task, says what was tried.
   Task<Result<void>> connect(std::string* detail);
 
-  /// A call with its header encoded.
+  /// A call with its header encoded. `arguments`: their bytes, without payload, where that is more
+  /// than handles and names.
   RpcCallLease prepare(std::uint32_t program, std::uint32_t version, std::uint32_t procedure,
-                       const OpContext& op);
+                       const OpContext& op, std::size_t arguments = 0);
   Task<void> sleep(Duration duration, CancelToken* cancel);
   /// Goes on from the event loop, with nothing of the client on the stack: before destroying it.
   Task<void> yield();

@@ -23,7 +23,9 @@ ssize_t answer_init(int fd, const iovec* pieces, int count) {
   }
   fuse_init_out init{};
   std::memcpy(&init, pieces[1].iov_base, pieces[1].iov_len);
-  init.flags |= FUSE_HANDLE_KILLPRIV;
+  // The second version is the same duty; with it the kernel remembers of a file that it has no
+  // security.capability, for which it asks before a write.
+  init.flags |= FUSE_HANDLE_KILLPRIV | FUSE_HANDLE_KILLPRIV_V2;
   const iovec changed[] = {pieces[0], {&init, pieces[1].iov_len}};
   return ::writev(fd, changed, 2);
 }

@@ -136,6 +136,12 @@ class FileSystem {
   /// at from_offset.
   Task<int> copy(RequestContext context, NodeRef from, std::uint64_t from_offset, NodeRef to,
                  std::uint64_t to_offset, std::uint64_t* count);
+  // Extended attributes: names without "user.". Nothing of them is cached.
+  Task<int> get_xattr(RequestContext context, NodeRef node, std::string name, std::string* value);
+  Task<int> set_xattr(RequestContext context, NodeRef node, std::string name, std::string value,
+                      XattrThere there);
+  Task<int> list_xattrs(RequestContext context, NodeRef node, std::vector<std::string>* names);
+  Task<int> remove_xattr(RequestContext context, NodeRef node, std::string name);
   FileWriter& writer_of(Node& node);
   /// Pushes all files' data out, without waiting.
   void write_back_all();

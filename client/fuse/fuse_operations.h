@@ -71,6 +71,11 @@ class FuseOperations {
   Task<void> setattr(fuse_req_t raw, fuse_ino_t ino, struct stat wanted, int which, OpenFile* file);
   Task<void> access(fuse_req_t raw, fuse_ino_t ino, int mask);
   Task<void> statfs(fuse_req_t raw, fuse_ino_t ino);
+  Task<void> getxattr(fuse_req_t raw, fuse_ino_t ino, std::string name, std::size_t size);
+  Task<void> setxattr(fuse_req_t raw, fuse_ino_t ino, std::string name, std::string value,
+                      int flags);
+  Task<void> listxattr(fuse_req_t raw, fuse_ino_t ino, std::size_t size);
+  Task<void> removexattr(fuse_req_t raw, fuse_ino_t ino, std::string name);
   // Files.
   Task<void> create(fuse_req_t raw, fuse_ino_t parent, std::string name, mode_t mode,
                     fuse_file_info info);

@@ -189,4 +189,29 @@ Task<Result<CopyResult>> MountedRemote::copy(RequestContext context, const FileH
   co_return seen(co_await mount_.copy(op, from, from_offset, to, to_offset, count));
 }
 
+Task<Result<std::string>> MountedRemote::get_xattr(RequestContext context, const FileHandle& file,
+                                                   const std::string& name) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.get_xattr(op, file, name));
+}
+
+Task<Result<Wcc>> MountedRemote::set_xattr(RequestContext context, const FileHandle& file,
+                                           const std::string& name, ByteSpan value,
+                                           XattrThere there) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.set_xattr(op, file, name, value, there));
+}
+
+Task<Result<std::vector<std::string>>> MountedRemote::list_xattrs(RequestContext context,
+                                                                  const FileHandle& file) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.list_xattrs(op, file));
+}
+
+Task<Result<Wcc>> MountedRemote::remove_xattr(RequestContext context, const FileHandle& file,
+                                              const std::string& name) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.remove_xattr(op, file, name));
+}
+
 }  // namespace nfsrdma

@@ -65,6 +65,15 @@ class MountedRemote final : public Remote {
   Task<Result<CopyResult>> copy(RequestContext context, const FileHandle& from,
                                 std::uint64_t from_offset, const FileHandle& to,
                                 std::uint64_t to_offset, std::uint64_t count) override;
+  bool has_xattrs() const override { return mount_.has_xattrs(); }
+  Task<Result<std::string>> get_xattr(RequestContext context, const FileHandle& file,
+                                      const std::string& name) override;
+  Task<Result<Wcc>> set_xattr(RequestContext context, const FileHandle& file,
+                              const std::string& name, ByteSpan value, XattrThere there) override;
+  Task<Result<std::vector<std::string>>> list_xattrs(RequestContext context,
+                                                     const FileHandle& file) override;
+  Task<Result<Wcc>> remove_xattr(RequestContext context, const FileHandle& file,
+                                 const std::string& name) override;
 
  private:
   template <typename T>

@@ -133,6 +133,20 @@ void on_access(fuse_req_t req, fuse_ino_t ino, int mask) {
   self(req).spawn(self(req).access(req, ino, mask));
 }
 
+void on_getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::size_t size) {
+  self(req).spawn(self(req).getxattr(req, ino, name, size));
+}
+void on_setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value,
+                 std::size_t size, int flags) {
+  self(req).spawn(self(req).setxattr(req, ino, name, std::string(value, size), flags));
+}
+void on_listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
+  self(req).spawn(self(req).listxattr(req, ino, size));
+}
+void on_removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
+  self(req).spawn(self(req).removexattr(req, ino, name));
+}
+
 fuse_lowlevel_ops make_table() {
   fuse_lowlevel_ops table{};
   table.init = on_init;
@@ -155,6 +169,10 @@ fuse_lowlevel_ops make_table() {
   table.write = on_write;
   table.flush = on_flush;
   table.fsync = on_fsync;
+  table.getxattr = on_getxattr;
+  table.setxattr = on_setxattr;
+  table.listxattr = on_listxattr;
+  table.removexattr = on_removexattr;
   table.lseek = on_lseek;
   table.fallocate = on_fallocate;
   table.copy_file_range = on_copy_file_range;

@@ -102,6 +102,17 @@ class Remote {
   virtual Task<Result<CopyResult>> copy(RequestContext context, const FileHandle& from,
                                         std::uint64_t from_offset, const FileHandle& to,
                                         std::uint64_t to_offset, std::uint64_t count) = 0;
+  /// Extended attributes, as there: names without "user.".
+  virtual bool has_xattrs() const = 0;
+  virtual Task<Result<std::string>> get_xattr(RequestContext context, const FileHandle& file,
+                                              const std::string& name) = 0;
+  virtual Task<Result<Wcc>> set_xattr(RequestContext context, const FileHandle& file,
+                                      const std::string& name, ByteSpan value,
+                                      XattrThere there) = 0;
+  virtual Task<Result<std::vector<std::string>>> list_xattrs(RequestContext context,
+                                                             const FileHandle& file) = 0;
+  virtual Task<Result<Wcc>> remove_xattr(RequestContext context, const FileHandle& file,
+                                         const std::string& name) = 0;
 };
 
 }  // namespace nfsrdma

@@ -65,6 +65,9 @@ void Request::written(std::size_t count) {
 void Request::sought(std::uint64_t offset) {
   ::fuse_reply_lseek(take(), static_cast<off_t>(offset));
 }
+void Request::xattr_size(std::size_t size) {
+  ::fuse_reply_xattr(take(), size);
+}
 void Request::space(const struct statvfs& space) {
   ::fuse_reply_statfs(take(), &space);
 }

@@ -23,6 +23,7 @@ struct CallShape {
   MutableByteSpan sink{};          // for READ data or a link's text
   std::size_t max_results = 1024;  // bytes of results without what goes into the sink
   bool once = false;               // must not run twice: the server keeps the reply
+  std::size_t arguments = 0;       // bytes, when they are more than handles and names
 };
 
 struct Ending {
@@ -54,7 +55,7 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
     Remedy remedy = Remedy::kNone;
     {
       RpcCallLease rpc_call =
-          rpc.prepare(xdr::kNfsProgram, xdr::kNfsV4, xdr::NFSPROC4_COMPOUND, op);
+          rpc.prepare(xdr::kNfsProgram, xdr::kNfsV4, xdr::NFSPROC4_COMPOUND, op, shape.arguments);
       CompoundWriter out(rpc_call->encoder(), session.minor());
       out.op(xdr::nfs_opnum4::OP_SEQUENCE, session.sequence(*turn, shape.once));
       build(out);

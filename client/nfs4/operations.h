@@ -83,6 +83,15 @@ class Nfs4Operations final : public NfsOperations {
   Task<Result<CopyResult>> copy(const OpContext& op, const FileHandle& from,
                                 std::uint64_t from_offset, const FileHandle& to,
                                 std::uint64_t to_offset, std::uint64_t count) override;
+  bool has_xattrs() const override { return session_.minor() >= 2; }
+  Task<Result<std::string>> get_xattr(const OpContext& op, const FileHandle& file,
+                                      std::string_view name) override;
+  Task<Result<Wcc>> set_xattr(const OpContext& op, const FileHandle& file, std::string_view name,
+                              ByteSpan value, XattrThere there) override;
+  Task<Result<std::vector<std::string>>> list_xattrs(const OpContext& op,
+                                                     const FileHandle& file) override;
+  Task<Result<Wcc>> remove_xattr(const OpContext& op, const FileHandle& file,
+                                 std::string_view name) override;
   /// Bytes that one COPY asks for: it is answered in a second or so by a server with slow disks.
   static constexpr std::uint64_t kMostOfACopy = 64u << 20;
 

@@ -140,7 +140,7 @@ EXCEPTIONS = [
     ("*", "server-copy", "COPY came with version 4.2"),
     ("*-4.2", "space", None),
     ("*", "space", "ALLOCATE, DEALLOCATE and SEEK came with version 4.2"),
-    ("*-kernel-4.2", "xattrs", None),
+    ("*-4.2", "xattrs", None),
     ("*", "xattrs", "extended attributes came with version 4.2"),
     ("*-kernel-4.2", "reflink", None),
     ("*", "reflink", "CLONE came with version 4.2"),

@@ -64,6 +64,21 @@ TEST_F(ChangeAttributeTest, OwnNamesDoNotEmptyTheCache) {
   EXPECT_TRUE(may_keep(node));
 }
 
+TEST_F(ChangeAttributeTest, OwnExtendedAttributesDoNotEmptyTheCache) {
+  auto file = remote_.add_file("a", "data");
+  NodeRef node = opened("a");
+  ASSERT_EQ(run(fs_->set_xattr(me_, node, "x", "value", XattrThere::kEither)), 0);
+  EXPECT_TRUE(may_keep(node));
+  EXPECT_EQ(file->xattrs["x"], "value");
+  std::string value;
+  ASSERT_EQ(run(fs_->get_xattr(me_, node, "x", &value)), 0);
+  EXPECT_EQ(value, "value");
+  EXPECT_EQ(run(fs_->set_xattr(me_, node, "x", "other", XattrThere::kNo)), EEXIST);
+  ASSERT_EQ(run(fs_->remove_xattr(me_, node, "x")), 0);
+  EXPECT_TRUE(may_keep(node));
+  EXPECT_EQ(run(fs_->get_xattr(me_, node, "x", &value)), ENODATA);
+}
+
 /// After a rename by us, what others do is seen again as soon as its attributes have come.
 TEST_F(ChangeAttributeTest, AfterOwnNamesOthersAreSeen) {
   remote_.clock_stands = true;

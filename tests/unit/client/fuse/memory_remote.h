@@ -22,6 +22,7 @@ class MemoryRemote final : public Remote {
     Attributes attributes;
     std::string data, stable_data, text;
     std::map<std::string, std::shared_ptr<Object>> names;
+    std::map<std::string, std::string> xattrs;
     std::map<std::uint32_t, std::uint32_t> denied;  // uid: rights that ACCESS refuses
   };
   using ObjectRef = std::shared_ptr<Object>;
@@ -366,6 +367,52 @@ class MemoryRemote final : public Remote {
     result.count = bytes.size();
     finish(result.wcc, *target);
     co_return result;
+  }
+
+  bool has_xattrs() const override { return !before_version_42; }
+  Task<Result<std::string>> get_xattr(RequestContext, const FileHandle& file,
+                                      const std::string& name) override {
+    co_await count("get_xattr");
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    const auto found = object->xattrs.find(name);
+    if (found == object->xattrs.end()) co_return failure(ENODATA);
+    co_return found->second;
+  }
+  Task<Result<Wcc>> set_xattr(RequestContext, const FileHandle& file, const std::string& name,
+                              ByteSpan value, XattrThere there) override {
+    co_await count("set_xattr");
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    const bool known = object->xattrs.count(name) != 0;
+    if (known && there == XattrThere::kNo) co_return failure(EEXIST);
+    if (!known && there == XattrThere::kYes) co_return failure(ENODATA);
+    object->xattrs[name] = std::string(as_text(value));
+    touch_attributes(*object);
+    Wcc wcc;
+    finish(wcc, *object);
+    co_return wcc;
+  }
+  Task<Result<std::vector<std::string>>> list_xattrs(RequestContext,
+                                                     const FileHandle& file) override {
+    co_await count("list_xattrs");
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    std::vector<std::string> names;
+    for (const auto& [name, value] : object->xattrs)
+      names.push_back(name);
+    co_return names;
+  }
+  Task<Result<Wcc>> remove_xattr(RequestContext, const FileHandle& file,
+                                 const std::string& name) override {
+    co_await count("remove_xattr");
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    if (object->xattrs.erase(name) == 0) co_return failure(ENODATA);
+    touch_attributes(*object);
+    Wcc wcc;
+    finish(wcc, *object);
+    co_return wcc;
   }
 
   bool no_links = false;

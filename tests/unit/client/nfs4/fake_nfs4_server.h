@@ -34,6 +34,10 @@ class FakeNfs4Server {
   xdr::SEEK4res seek;
   std::deque<xdr::COPY4res> copies;
   std::uint64_t verifier = 1;  // of COMMIT
+  Stat setxattr = Stat::NFS4_OK;
+  std::string xattr;  // the value that there is
+  /// Pages of LISTXATTRS: the cookies are their places.
+  std::vector<std::vector<std::string>> xattr_pages;
 
   // --- what it looks at ---
   std::vector<std::vector<Op>> seen;                               // operations of each COMPOUND
@@ -229,6 +233,33 @@ class FakeNfs4Server {
           res = copies.front();
           copies.pop_front();
         }
+        return answer(number, res, out);
+      }
+      case Op::OP_GETXATTR: {
+        (void)args<xdr::GETXATTR4args>(in);
+        xdr::GETXATTR4res res;
+        res.resok4.gxr_value = as_bytes(xattr);
+        return answer(number, res, out);
+      }
+      case Op::OP_SETXATTR: {
+        const auto want = args<xdr::SETXATTR4args>(in);
+        xattr = as_text(want.sxa_value);
+        return answer(number, xdr::SETXATTR4res{setxattr, {}}, out);
+      }
+      case Op::OP_LISTXATTRS: {
+        const auto want = args<xdr::LISTXATTRS4args>(in);
+        xdr::LISTXATTRS4res res;
+        std::vector<std::byte> room(4096);
+        xdr::Encoder encoder(room);
+        if (want.lxa_cookie < xattr_pages.size()) {
+          const auto& page = xattr_pages[want.lxa_cookie];
+          for (const std::string& name : page)
+            xdr::encode(encoder, xdr::xattrkey4{name});
+          res.resok4.lxr_names.count = static_cast<std::uint32_t>(page.size());
+        }
+        res.resok4.lxr_names.encoded = encoder.bytes();
+        res.resok4.lxr_cookie = want.lxa_cookie + 1;
+        res.resok4.lxr_eof = want.lxa_cookie + 1 >= xattr_pages.size();
         return answer(number, res, out);
       }
       case Op::OP_COMMIT: {

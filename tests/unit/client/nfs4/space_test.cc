@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SEEK and COPY of the client, against a server that answers what the test wants.
+// SEEK, COPY and extended attributes of the client, against a server that answers what the test
+// wants.
 #include "tests/unit/client/nfs4/session_fixture.h"
 
 namespace nfsrdma {
@@ -149,6 +150,57 @@ TEST_F(SpaceTest, AServerThatCannotCopyAtOnceCannotCopy) {
   res.status = Stat::NFS4ERR_OFFLOAD_NO_REQS;
   server_->copies.push_back(res);
   EXPECT_EQ(copy(1000).error().sys, EOPNOTSUPP);
+}
+
+TEST_F(SpaceTest, NamesOfExtendedAttributesComeInPages) {
+  ASSERT_TRUE(begin().ok());
+  server_->xattr_pages = {{"a", "b"}, {"c"}, {}};
+  const std::vector<std::string> expected{"a", "b", "c"};
+  EXPECT_EQ(finish(nfs_->list_xattrs(op_, file_)).value(), expected);
+  server_->xattr_pages.clear();
+  EXPECT_TRUE(finish(nfs_->list_xattrs(op_, file_)).value().empty());
+}
+
+TEST_F(SpaceTest, AListThatDoesNotGetOnIsAnError) {
+  ASSERT_TRUE(begin().ok());
+  server_->xattr_pages = {{"a"}, {}, {"c"}};
+  EXPECT_EQ(finish(nfs_->list_xattrs(op_, file_)).error().code, Errc::kProtocol);
+}
+
+TEST_F(SpaceTest, NamesThatCannotBeAreLeftOut) {
+  ASSERT_TRUE(begin().ok());
+  server_->xattr_pages = {{"", std::string("a\0b", 3), "c"}};
+  EXPECT_EQ(finish(nfs_->list_xattrs(op_, file_)).value(), std::vector<std::string>{"c"});
+}
+
+TEST_F(SpaceTest, AListWithoutEndIsCut) {
+  ASSERT_TRUE(begin().ok());
+  server_->xattr_pages.assign(1000, {std::string(200, 'n')});
+  EXPECT_EQ(finish(nfs_->list_xattrs(op_, file_)).error().sys, E2BIG);
+}
+
+TEST_F(SpaceTest, AValueMayBeLongerThanAllOtherArguments) {
+  ASSERT_TRUE(begin().ok());
+  const std::string value(kMaxXattrBytes, 'v');
+  EXPECT_TRUE(finish(nfs_->set_xattr(op_, file_, "a", as_bytes(value), XattrThere::kEither)).ok());
+  EXPECT_EQ(server_->xattr, value);
+  EXPECT_EQ(finish(nfs_->set_xattr(op_, file_, "a", as_bytes(value + "v"), XattrThere::kEither))
+                .error()
+                .sys,
+            E2BIG);
+  expect_getattr_works();
+}
+
+TEST_F(SpaceTest, ErrorsOfExtendedAttributesAreThoseOfXattr) {
+  ASSERT_TRUE(begin().ok());
+  const std::pair<Stat, int> errors[] = {{Stat::NFS4ERR_NOXATTR, ENODATA},
+                                         {Stat::NFS4ERR_XATTR2BIG, E2BIG},
+                                         {Stat::NFS4ERR_EXIST, EEXIST},
+                                         {Stat::NFS4ERR_NOTSUPP, EOPNOTSUPP}};
+  for (const auto& [status, number] : errors) {
+    server_->setxattr = status;
+    EXPECT_EQ(finish(nfs_->set_xattr(op_, file_, "a", {}, XattrThere::kYes)).error().sys, number);
+  }
 }
 
 }  // namespace
