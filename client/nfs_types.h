@@ -87,8 +87,8 @@ struct Wcc {
     timespec mtime{};
     timespec ctime{};
   };
-  /// NFSv4, of a directory: its change attribute (RFC 8881 3.3.3). Not `atomic`: others may have
-  /// changed it in between.
+  /// NFSv4, where a name or an extended attribute was changed: the change attribute of the
+  /// directory or the object (RFC 8881 3.3.3). Not `atomic`: others may have changed it in between.
   struct Change {
     bool atomic = false;
     std::uint64_t before = 0;

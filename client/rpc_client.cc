@@ -159,7 +159,7 @@ void RpcClient::release(RpcCall& call) {
   call.sink = call.long_reply = {};
   call.max_reply = 0;
   call.results_.reset();
-  call.long_head_room_ = {};
+  call.long_head_room_ = std::vector<std::byte>();  // not "= {}", which would keep the memory
   free_calls_.push_back(&call);
 }
 

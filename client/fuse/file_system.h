@@ -162,6 +162,9 @@ class FileSystem {
 
  private:
   void foreign_change(Node& node);
+  /// COPY of what lies in front of the end of `from`.
+  Task<int> copy_within(RequestContext context, NodeRef from, std::uint64_t from_offset, NodeRef to,
+                        std::uint64_t to_offset, std::uint64_t* count);
   Task<int> lookup_here(RequestContext context, NodeRef directory, std::string name,
                         NodeRef* found);
   /// Looks a directory that is gone up again by its name, and those above it if need be. ESTALE: it

@@ -62,6 +62,13 @@ Task<int> FileSystem::setattr(RequestContext context, NodeRef node, SetAttribute
   const std::uint64_t started = begin_request();
   ++node->changes_running;
   auto answer = co_await remote.setattr(context, node->handle, set);
+  // NFSv4 does not say what was before. This much can only be somebody else's.
+  if (answer.ok() && answer->after && !answer->before && !set.size && !set.mtime &&
+      node->has_attributes && node->changes_running == 1 &&
+      (answer->after->size != node->attributes.size ||
+       !same_time(answer->after->mtime, node->attributes.mtime))) {
+    foreign_change(*node);
+  }
   apply_change(*node, answer.ok() ? *answer : Wcc{}, started);
   --node->changes_running;
   if (!answer.ok()) co_return failed(*node, answer.error());

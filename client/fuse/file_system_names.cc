@@ -240,12 +240,16 @@ Task<int> FileSystem::rename(RequestContext context, NodeRef from_directory, std
     if (error != 0) co_return error;
   }
   const std::uint64_t started = begin_request();
-  ++from_directory->changes_running;
+  // Once for each directory: a second change under way would pass for the reason of any difference.
+  const bool moves = from_directory != to_directory;
   ++to_directory->changes_running;
+  if (moves) ++from_directory->changes_running;
   auto renamed = co_await remote.rename(context, from_directory->handle, from, to_directory->handle,
                                         to, moved != nullptr ? &moved->handle : nullptr);
-  names_changed(*from_directory, renamed.ok() ? renamed->from_directory : Wcc{}, started);
   names_changed(*to_directory, renamed.ok() ? renamed->to_directory : Wcc{}, started);
+  if (moves) {
+    names_changed(*from_directory, renamed.ok() ? renamed->from_directory : Wcc{}, started);
+  }
   from_directory->names.forget(from);
   to_directory->names.forget(to);
   if (!renamed.ok()) {

@@ -44,11 +44,28 @@ Task<int> FileSystem::copy(RequestContext context, NodeRef from, std::uint64_t f
   if (to->writer != nullptr) {
     if (int error = co_await to->writer->flush(context, to, true)) co_return error;
   }
-  // What lies behind the end must not be asked for (RFC 7862, 15.2.3).
+  // What lies behind the end must not be asked for (RFC 7862, 15.2.3): the end that the server
+  // knows of, since more may be written meanwhile.
   if (!from->timer.fresh(loop.now())) {
     if (int error = co_await getattr(context, from)) co_return error;
   }
-  const std::uint64_t size = visible(*from).size;
+  const std::uint64_t wanted = *count;
+  int error = co_await copy_within(context, from, from_offset, to, to_offset, count);
+  if (error == EINVAL) {
+    // Somebody may have made it shorter.
+    const std::uint64_t end = from_offset + *count;
+    if (int failure = co_await getattr(context, from)) co_return failure;
+    if (from->attributes.size < end) {
+      *count = wanted;
+      error = co_await copy_within(context, from, from_offset, to, to_offset, count);
+    }
+  }
+  co_return error;
+}
+
+Task<int> FileSystem::copy_within(RequestContext context, NodeRef from, std::uint64_t from_offset,
+                                  NodeRef to, std::uint64_t to_offset, std::uint64_t* count) {
+  const std::uint64_t size = from->attributes.size;
   *count = from_offset < size ? std::min(*count, size - from_offset) : 0;
   if (*count == 0) co_return 0;
   const std::uint64_t started = begin_request();

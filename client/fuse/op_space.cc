@@ -45,6 +45,8 @@ Task<void> FuseOperations::copy_file_range(fuse_req_t raw, OpenFile* from,
   Request request(*this, raw);
   NodeRef source = from->node;
   NodeRef target = to->node;
+  // COPY reads and writes as one and the same.
+  if (*from->caller != *to->caller) co_return request.error(EOPNOTSUPP);
   std::uint64_t count = size;
   const int error =
       co_await fs.copy(request.as(to->caller), source, from_offset, target, to_offset, &count);

@@ -55,10 +55,16 @@ class CompoundReader {
       if (!failed_ && head_.status == xdr::nfsstat4::NFS4_OK) sound_ = false;
       return false;
     }
-    if (decoder_.u32() != static_cast<std::uint32_t>(number) || !xdr::decode(decoder_, result)) {
-      sound_ = false;
-      return false;
+    const auto which = static_cast<xdr::nfs_opnum4>(decoder_.u32());
+    if (which == xdr::nfs_opnum4::OP_ILLEGAL) {
+      // The server does not know the operation (RFC 8881, 15.2.3.1).
+      xdr::Nfs4Result<xdr::Void> unknown;
+      sound_ = xdr::decode(decoder_, unknown) && unknown.status != xdr::nfsstat4::NFS4_OK;
+      result.status = unknown.status;
+    } else {
+      sound_ = which == number && xdr::decode(decoder_, result);
     }
+    if (!sound_) return false;
     ++taken_;
     failed_ = result.status != xdr::nfsstat4::NFS4_OK;
     if (failed_ && result.status != head_.status) sound_ = false;

@@ -125,8 +125,9 @@ Task<Result<CopyResult>> Nfs4Operations::copy_once(const OpContext& op, const Fi
     result.wcc.after = next_attributes(in, names_);
   };
   NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {}, build, parse));
-  if (end.status == nfsstat4::NFS4ERR_OFFLOAD_NO_REQS) {
-    // It could, but not at once or not in order.
+  if (end.status == nfsstat4::NFS4ERR_OFFLOAD_NO_REQS ||
+      end.status == nfsstat4::NFS4ERR_OFFLOAD_DENIED) {
+    // It could, but not at once or not in order, or does not want to: copied the long way, then.
     co_return status_error(nfsstat4::NFS4ERR_NOTSUPP, "COPY");
   }
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "COPY");

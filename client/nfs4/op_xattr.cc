@@ -85,6 +85,7 @@ Task<Result<Wcc>> Nfs4Operations::set_xattr(const OpContext& op, const FileHandl
     xdr::SETXATTR4res set;
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SETXATTR, set)) return;
     done = true;
+    result.change = nfs4::from_wire(set.resok4);
     result.after = next_attributes(in, names_);
   };
   const std::size_t arguments = round_up4(value.size()) + kOtherArguments;
@@ -121,8 +122,9 @@ Task<Result<std::vector<std::string>>> Nfs4Operations::list_xattrs(const OpConte
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_LISTXATTRS, got)) return;
     names.resize(before);
     for (const xdr::xattrkey4& key : got.resok4.lxr_names) {
-      received = true;
-      if (is_sane(key.name)) names.emplace_back(key.name);
+      if (!is_sane(key.name)) continue;
+      received = true;  // each such name counts towards the limit
+      names.emplace_back(key.name);
     }
     next = got.resok4.lxr_cookie;
     eof = got.resok4.lxr_eof;
@@ -158,6 +160,7 @@ Task<Result<Wcc>> Nfs4Operations::remove_xattr(const OpContext& op, const FileHa
     xdr::REMOVEXATTR4res removed;
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_REMOVEXATTR, removed)) return;
     done = true;
+    result.change = nfs4::from_wire(removed.resok4);
     result.after = next_attributes(in, names_);
   };
   NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.once = true}, build, parse));

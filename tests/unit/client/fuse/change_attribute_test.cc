@@ -79,6 +79,33 @@ TEST_F(ChangeAttributeTest, OwnExtendedAttributesDoNotEmptyTheCache) {
   EXPECT_EQ(run(fs_->get_xattr(me_, node, "x", &value)), ENODATA);
 }
 
+TEST_F(ChangeAttributeTest, OwnAttributesDoNotHideWhatOthersWrote) {
+  auto file = remote_.add_file("a", "old");
+  NodeRef node = opened("a");
+  remote_.write_elsewhere(*file, "new");
+  ASSERT_EQ(run(fs_->set_xattr(me_, node, "x", "value", XattrThere::kEither)), 0);
+  EXPECT_FALSE(may_keep(node));
+  remote_.write_elsewhere(*file, "two");
+  SetAttributes set;
+  set.mode = 0600;
+  ASSERT_EQ(run(fs_->setattr(me_, node, set)), 0);
+  EXPECT_FALSE(may_keep(node));
+  set.mode = 0644;
+  ASSERT_EQ(run(fs_->setattr(me_, node, set)), 0);
+  EXPECT_TRUE(may_keep(node));
+}
+
+TEST_F(ChangeAttributeTest, AChangeOfOthersBeforeARenameIsSeen) {
+  remote_.clock_stands = true;
+  remote_.add_file("a");
+  age(fs_->root);
+  look("a");
+  EXPECT_EQ(asked_for("theirs"), 1);
+  remote_.add_directory(*remote_.root_object(), "theirs");
+  ASSERT_EQ(run(fs_->rename(me_, fs_->root, "a", fs_->root, "b")), 0);
+  EXPECT_EQ(asked_for("theirs"), 1);
+}
+
 /// After a rename by us, what others do is seen again as soon as its attributes have come.
 TEST_F(ChangeAttributeTest, AfterOwnNamesOthersAreSeen) {
   remote_.clock_stands = true;

@@ -105,6 +105,38 @@ TEST_F(FileSystemSpaceTest, ACopyAsksHowLongItsSourceIs) {
   EXPECT_EQ(target->data, "abcdef");
 }
 
+TEST_F(FileSystemSpaceTest, ASourceThatBecameShorterIsCopiedToItsEnd) {
+  auto source = remote_.add_file("from", "abcdef");
+  auto target = remote_.add_file("to");
+  age(fs_->root);
+  NodeRef from = look("from"), to = look("to");
+  remote_.write_elsewhere(*source, "xy");
+  std::uint64_t count = 1000;
+  ASSERT_EQ(copy(from, 0, to, 0, &count), 0);
+  EXPECT_EQ(count, 2u);
+  EXPECT_EQ(target->data, "xy");
+  // For another reason it is no use to ask again.
+  remote_.fail_copies_with = EINVAL;
+  EXPECT_EQ(copy(from, 0, to, 0, &count), EINVAL);
+  EXPECT_EQ(remote_.calls["copy"], 3);
+}
+
+TEST_F(FileSystemSpaceTest, WhatIsWrittenMeanwhileIsNotAskedFor) {
+  remote_.add_file("from", "abc");
+  auto target = remote_.add_file("to");
+  age(fs_->root);
+  NodeRef from = look("from"), to = look("to");
+  age(from);
+  remote_.hold();
+  int error = -1;
+  std::uint64_t count = 1000;
+  start(fs_->copy(me_, from, 0, to, 0, &count), &error);  // waits for GETATTR
+  ASSERT_EQ(write(from, 3, "def"), 0);
+  remote_.release();
+  EXPECT_EQ(error, 0);
+  EXPECT_EQ(target->data, "abc");
+}
+
 TEST_F(FileSystemSpaceTest, TheServerMayCopyLess) {
   remote_.add_file("from", "abcdef");
   auto target = remote_.add_file("to");

@@ -87,6 +87,7 @@ class MemoryRemote final : public Remote {
   }
   int fail_writes_with = 0;
   int fail_commits_with = 0;
+  int fail_copies_with = 0;
   std::map<std::string, int> calls;
   std::vector<std::string> log;  // names and writers of changes, in order
 
@@ -114,7 +115,11 @@ class MemoryRemote final : public Remote {
       object->stable_data = object->data;
       object->attributes.size = *set.size;
     }
-    touch(*object);
+    if (set.size) {
+      touch(*object);
+    } else {
+      touch_attributes(*object);
+    }
     if (set.mtime && !set.mtime->server_now) object->attributes.mtime = set.mtime->value;
     finish(wcc, *object);
     co_return wcc;
@@ -352,8 +357,12 @@ class MemoryRemote final : public Remote {
     log.push_back("copy " + std::to_string(wanted));
     co_await count("copy");
     if (before_version_42) co_return not_spoken();
+    if (fail_copies_with != 0) co_return failure(fail_copies_with);
     ObjectRef source = find(from), target = find(to);
     if (source == nullptr || target == nullptr) co_return failure(ESTALE);
+    if (wanted > source->data.size() || from_offset > source->data.size() - wanted) {
+      co_return failure(EINVAL);
+    }
     CopyResult result;
     begin(result.wcc, *target);
     const std::string bytes = source->data.substr(from_offset, std::min(wanted, most_of_a_copy));
@@ -387,9 +396,10 @@ class MemoryRemote final : public Remote {
     const bool known = object->xattrs.count(name) != 0;
     if (known && there == XattrThere::kNo) co_return failure(EEXIST);
     if (!known && there == XattrThere::kYes) co_return failure(ENODATA);
+    Wcc wcc;
+    if (is_version_4) wcc.change = {true, *object->attributes.change, 0};
     object->xattrs[name] = std::string(as_text(value));
     touch_attributes(*object);
-    Wcc wcc;
     finish(wcc, *object);
     co_return wcc;
   }
@@ -408,9 +418,10 @@ class MemoryRemote final : public Remote {
     co_await count("remove_xattr");
     ObjectRef object = find(file);
     if (object == nullptr) co_return failure(ESTALE);
+    Wcc wcc;
+    if (is_version_4) wcc.change = {true, *object->attributes.change, 0};
     if (object->xattrs.erase(name) == 0) co_return failure(ENODATA);
     touch_attributes(*object);
-    Wcc wcc;
     finish(wcc, *object);
     co_return wcc;
   }

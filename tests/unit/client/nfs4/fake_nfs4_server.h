@@ -35,7 +35,8 @@ class FakeNfs4Server {
   std::deque<xdr::COPY4res> copies;
   std::uint64_t verifier = 1;  // of COMMIT
   Stat setxattr = Stat::NFS4_OK;
-  std::string xattr;  // the value that there is
+  std::string xattr;          // the value that there is
+  std::optional<Op> unknown;  // what it has never heard of
   /// Pages of LISTXATTRS: the cookies are their places.
   std::vector<std::vector<std::string>> xattr_pages;
 
@@ -160,6 +161,7 @@ class FakeNfs4Server {
   }
 
   void run(Op number, xdr::Decoder& in, xdr::Encoder& out) {
+    if (number == unknown) return plain(Op::OP_ILLEGAL, Stat::NFS4ERR_OP_ILLEGAL, out);
     switch (number) {
       case Op::OP_EXCHANGE_ID: {
         (void)args<xdr::EXCHANGE_ID4args>(in);

@@ -146,10 +146,12 @@ TEST_F(SpaceTest, AnswersToACopyThatCannotBeAreErrors) {
 
 TEST_F(SpaceTest, AServerThatCannotCopyAtOnceCannotCopy) {
   ASSERT_TRUE(begin().ok());
-  xdr::COPY4res res;
-  res.status = Stat::NFS4ERR_OFFLOAD_NO_REQS;
-  server_->copies.push_back(res);
-  EXPECT_EQ(copy(1000).error().sys, EOPNOTSUPP);
+  for (const Stat status : {Stat::NFS4ERR_OFFLOAD_NO_REQS, Stat::NFS4ERR_OFFLOAD_DENIED}) {
+    xdr::COPY4res res;
+    res.status = status;
+    server_->copies.push_back(res);
+    EXPECT_EQ(copy(1000).error().sys, EOPNOTSUPP);
+  }
 }
 
 TEST_F(SpaceTest, NamesOfExtendedAttributesComeInPages) {
@@ -171,6 +173,20 @@ TEST_F(SpaceTest, NamesThatCannotBeAreLeftOut) {
   ASSERT_TRUE(begin().ok());
   server_->xattr_pages = {{"", std::string("a\0b", 3), "c"}};
   EXPECT_EQ(finish(nfs_->list_xattrs(op_, file_)).value(), std::vector<std::string>{"c"});
+}
+
+TEST_F(SpaceTest, AListOfNothingButNonsenseEnds) {
+  ASSERT_TRUE(begin().ok());
+  server_->xattr_pages.assign(1000, {""});
+  EXPECT_EQ(finish(nfs_->list_xattrs(op_, file_)).error().code, Errc::kProtocol);
+}
+
+/// As knfsd before it knew of extended attributes.
+TEST_F(SpaceTest, AnOperationThatTheServerDoesNotKnowIsNotSupported) {
+  ASSERT_TRUE(begin().ok());
+  server_->unknown = xdr::nfs_opnum4::OP_GETXATTR;
+  EXPECT_EQ(finish(nfs_->get_xattr(op_, file_, "a")).error().sys, EOPNOTSUPP);
+  expect_getattr_works();
 }
 
 TEST_F(SpaceTest, AListWithoutEndIsCut) {
