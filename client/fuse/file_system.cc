@@ -177,6 +177,16 @@ void FileSystem::apply_change(Node& node, const Wcc& change, std::uint64_t start
   node.timer.changed(options.attributes, node.is_directory(), loop.now());
 }
 
+Task<int> FileSystem::make_change(NodeRef node, Task<Result<Wcc>> change) {
+  const std::uint64_t started = begin_request();
+  ++node->changes_running;
+  auto answer = co_await std::move(change);
+  apply_change(*node, answer.ok() ? *answer : Wcc{}, started);
+  --node->changes_running;
+  if (!answer.ok()) co_return failed(*node, answer.error());
+  co_return 0;
+}
+
 void FileSystem::note_renamed(Node& node) {
   node.timer.expire();
   node.renamed_at = begin_request();

@@ -162,6 +162,8 @@ class FileSystem {
 
  private:
   void foreign_change(Node& node);
+  /// Runs a call that changes an object and takes over what it says of it.
+  Task<int> make_change(NodeRef node, Task<Result<Wcc>> change);
   /// COPY of what lies in front of the end of `from`.
   Task<int> copy_within(RequestContext context, NodeRef from, std::uint64_t from_offset, NodeRef to,
                         std::uint64_t to_offset, std::uint64_t* count);

@@ -24,15 +24,10 @@ Task<int> FileSystem::change_space(RequestContext context, NodeRef node, Space s
   if (node->writer != nullptr) {
     if (int error = co_await node->writer->flush(context, node, true)) co_return error;
   }
-  const std::uint64_t started = begin_request();
-  ++node->changes_running;
-  auto answer = space == Space::kTaken
-                    ? co_await remote.allocate(context, node->handle, offset, length)
-                    : co_await remote.deallocate(context, node->handle, offset, length);
-  apply_change(*node, answer.ok() ? *answer : Wcc{}, started);
-  --node->changes_running;
-  if (!answer.ok()) co_return failed(*node, answer.error());
-  co_return 0;
+  Task<Result<Wcc>> change = space == Space::kTaken
+                                 ? remote.allocate(context, node->handle, offset, length)
+                                 : remote.deallocate(context, node->handle, offset, length);
+  co_return co_await make_change(node, std::move(change));
 }
 
 Task<int> FileSystem::copy(RequestContext context, NodeRef from, std::uint64_t from_offset,

@@ -14,13 +14,8 @@ Task<int> FileSystem::get_xattr(RequestContext context, NodeRef node, std::strin
 
 Task<int> FileSystem::set_xattr(RequestContext context, NodeRef node, std::string name,
                                 std::string value, XattrThere there) {
-  const std::uint64_t started = begin_request();
-  ++node->changes_running;
-  auto answer = co_await remote.set_xattr(context, node->handle, name, as_bytes(value), there);
-  apply_change(*node, answer.ok() ? *answer : Wcc{}, started);
-  --node->changes_running;
-  if (!answer.ok()) co_return failed(*node, answer.error());
-  co_return 0;
+  Task<Result<Wcc>> change = remote.set_xattr(context, node->handle, name, as_bytes(value), there);
+  co_return co_await make_change(node, std::move(change));
 }
 
 Task<int> FileSystem::list_xattrs(RequestContext context, NodeRef node,
@@ -32,13 +27,8 @@ Task<int> FileSystem::list_xattrs(RequestContext context, NodeRef node,
 }
 
 Task<int> FileSystem::remove_xattr(RequestContext context, NodeRef node, std::string name) {
-  const std::uint64_t started = begin_request();
-  ++node->changes_running;
-  auto answer = co_await remote.remove_xattr(context, node->handle, name);
-  apply_change(*node, answer.ok() ? *answer : Wcc{}, started);
-  --node->changes_running;
-  if (!answer.ok()) co_return failed(*node, answer.error());
-  co_return 0;
+  Task<Result<Wcc>> change = remote.remove_xattr(context, node->handle, name);
+  co_return co_await make_change(node, std::move(change));
 }
 
 }  // namespace nfsrdma

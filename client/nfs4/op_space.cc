@@ -27,6 +27,28 @@ constexpr std::uint64_t kLastOffset = std::numeric_limits<std::int64_t>::max();
 /// Copies that a server which restarts again and again has lost, before that is an error.
 constexpr int kLostCopies = 4;
 
+/// ALLOCATE or DEALLOCATE, which lives in the frame that awaits.
+template <typename Args>
+Task<Result<Wcc>> change_space(nfs4::Session& session, nfs4::IdNames& names, const OpContext& op,
+                               const FileHandle& file, nfs_opnum4 number, const Args& args) {
+  Wcc result;
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(file));
+    out.op(number, args);
+    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+  };
+  auto parse = [&](CompoundReader& in) {
+    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(number)) return;
+    result.after = next_attributes(in, names);
+  };
+  NFSRDMA_CO_TRY(Ending end, co_await call(session, op, {}, build, parse));
+  if (end.status != nfsstat4::NFS4_OK) {
+    co_return status_error(end.status,
+                           number == nfs_opnum4::OP_ALLOCATE ? "ALLOCATE" : "DEALLOCATE");
+  }
+  co_return result;
+}
+
 }  // namespace
 
 Task<Result<std::uint64_t>> Nfs4Operations::seek(const OpContext& op, const FileHandle& file,
@@ -57,37 +79,15 @@ Task<Result<std::uint64_t>> Nfs4Operations::seek(const OpContext& op, const File
 Task<Result<Wcc>> Nfs4Operations::allocate(const OpContext& op, const FileHandle& file,
                                            std::uint64_t offset, std::uint64_t length) {
   if (session_.minor() < 2) co_return not_in_this_version("ALLOCATE");
-  Wcc result;
-  auto build = [&](CompoundWriter& out) {
-    out.op(nfs_opnum4::OP_PUTFH, put(file));
-    out.op(nfs_opnum4::OP_ALLOCATE, xdr::ALLOCATE4args{{}, offset, length});
-    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
-  };
-  auto parse = [&](CompoundReader& in) {
-    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_ALLOCATE)) return;
-    result.after = next_attributes(in, names_);
-  };
-  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {}, build, parse));
-  if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "ALLOCATE");
-  co_return result;
+  const xdr::ALLOCATE4args args{{}, offset, length};
+  co_return co_await change_space(session_, names_, op, file, nfs_opnum4::OP_ALLOCATE, args);
 }
 
 Task<Result<Wcc>> Nfs4Operations::deallocate(const OpContext& op, const FileHandle& file,
                                              std::uint64_t offset, std::uint64_t length) {
   if (session_.minor() < 2) co_return not_in_this_version("DEALLOCATE");
-  Wcc result;
-  auto build = [&](CompoundWriter& out) {
-    out.op(nfs_opnum4::OP_PUTFH, put(file));
-    out.op(nfs_opnum4::OP_DEALLOCATE, xdr::DEALLOCATE4args{{}, offset, length});
-    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
-  };
-  auto parse = [&](CompoundReader& in) {
-    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_DEALLOCATE)) return;
-    result.after = next_attributes(in, names_);
-  };
-  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {}, build, parse));
-  if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "DEALLOCATE");
-  co_return result;
+  const xdr::DEALLOCATE4args args{{}, offset, length};
+  co_return co_await change_space(session_, names_, op, file, nfs_opnum4::OP_DEALLOCATE, args);
 }
 
 Task<Result<CopyResult>> Nfs4Operations::copy_once(const OpContext& op, const FileHandle& from,
@@ -125,11 +125,6 @@ Task<Result<CopyResult>> Nfs4Operations::copy_once(const OpContext& op, const Fi
     result.wcc.after = next_attributes(in, names_);
   };
   NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {}, build, parse));
-  if (end.status == nfsstat4::NFS4ERR_OFFLOAD_NO_REQS ||
-      end.status == nfsstat4::NFS4ERR_OFFLOAD_DENIED) {
-    // It could, but not at once or not in order, or does not want to: copied the long way, then.
-    co_return status_error(nfsstat4::NFS4ERR_NOTSUPP, "COPY");
-  }
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "COPY");
   if (behind_the_reply) {
     co_return Error{Errc::kProtocol, EIO, "COPY: goes on behind its reply although it must not"};

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nfs4Operations: extended attributes (RFC 8276, section 8.4).
-#include <cstring>
-
 #include "client/nfs4/attributes_result.h"
 #include "client/nfs4/call.h"
 #include "client/nfs4/operations.h"
@@ -21,11 +19,11 @@ using xdr::nfs_opnum4;
 using xdr::nfsstat4;
 
 constexpr std::size_t kUserPrefix = 5;  // "user."
-/// Of LISTXATTRS4resok: what Linux's client asks for at a time is as much as there may be.
+/// Of a LISTXATTRS4resok, asked for at a time.
 constexpr std::uint32_t kPageBytes = 16384;
 /// Results of the other operations in front of those that can be long.
 constexpr std::size_t kOtherResults = 1024;
-/// Arguments beside a value: two handles' worth, the name and what goes in front.
+/// Arguments beside a value: the handle, the name and what goes in front.
 constexpr std::size_t kOtherArguments = 2048;
 
 xdr::setxattr_option4 to_wire(XattrThere there) {

@@ -81,6 +81,8 @@ int errno_of(nfsstat4 status) {
     case nfsstat4::NFS4ERR_NOTSUPP:
     case nfsstat4::NFS4ERR_ATTRNOTSUPP:
     case nfsstat4::NFS4ERR_OP_ILLEGAL:
+    case nfsstat4::NFS4ERR_OFFLOAD_NO_REQS:  // not at once or not in order
+    case nfsstat4::NFS4ERR_OFFLOAD_DENIED:
       return EOPNOTSUPP;
     case nfsstat4::NFS4ERR_MINOR_VERS_MISMATCH:
       return EPROTONOSUPPORT;
