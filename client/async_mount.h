@@ -260,6 +260,34 @@ class AsyncMount {
     return operations_->remove_xattr(op, file, name);
   }
 
+  // --- byte-range locks: NFSv4; before it kUnsupported, ENOSYS ---
+  bool has_locks() const { return operations_->has_locks(); }
+  /// `open_for`: what the file is open for, access_bits::kRead and kModify; other data than that
+  /// goes past the lock. EAGAIN: a lock of somebody else's is in the way, and `wait` is kNo. EIO:
+  /// the owner has lost a lock on this file; it may lock again once it has unlocked that. Locks
+  /// outlive connections and restarts of the server, not AsyncMounts.
+  Task<Result<void>> lock(const OpContext& op, const FileHandle& file, const FileLock& wanted,
+                          LockWait wait, std::uint32_t open_for) {
+    return operations_->lock(op, file, wanted, wait, open_for);
+  }
+  /// Of what.owner, whatever its kind. When it is cancelled it happens all the same. All bytes:
+  /// nothing is kept of the owner.
+  Task<Result<void>> unlock(const OpContext& op, const FileHandle& file, const FileLock& what) {
+    return operations_->unlock(op, file, what);
+  }
+  /// What is in the way of `wanted`, if anything.
+  Task<Result<std::optional<LockHolder>>> test_lock(const OpContext& op, const FileHandle& file,
+                                                    const FileLock& wanted) {
+    return operations_->test_lock(op, file, wanted);
+  }
+  /// Nobody uses the file any more: lets go of what is held of it, on its own.
+  void close(const FileHandle& file) { operations_->close(file); }
+  /// Its data is this AsyncMount's to read and write: another's may be refused.
+  bool holds(const FileHandle& file) const { return operations_->holds(file); }
+  std::size_t locks_held() const { return operations_->locks_held(); }
+  /// Requests that the session lets through at once; 0: NFSv3, which has no sessions.
+  std::uint32_t session_slots() const { return operations_->session_slots(); }
+
   /// Where NFSv4 begins; NFSv3 asks MOUNT.
   Task<Result<FileHandle>> server_root(const OpContext& op) { return operations_->server_root(op); }
 

@@ -130,6 +130,32 @@ class NfsOperations {
     co_return not_in_this_version("REMOVEXATTR");
   }
 
+  // --- byte-range locks: NFSv4 ---
+  virtual bool has_locks() const { return false; }
+  /// `open_for`: what the file is open for, access_bits::kRead and kModify. EAGAIN: a lock of
+  /// somebody else's is in the way, and `wait` is kNo. EIO: the owner has lost a lock on this file.
+  virtual Task<Result<void>> lock(const OpContext&, const FileHandle&, const FileLock&, LockWait,
+                                  std::uint32_t) {
+    co_return not_in_this_version("LOCK");
+  }
+  /// Of what.owner, whatever its kind; all bytes also when the owner goes.
+  virtual Task<Result<void>> unlock(const OpContext&, const FileHandle&, const FileLock&) {
+    co_return not_in_this_version("LOCKU");
+  }
+  /// What is in the way of `wanted`, if anything.
+  virtual Task<Result<std::optional<LockHolder>>> test_lock(const OpContext&, const FileHandle&,
+                                                            const FileLock&) {
+    co_return not_in_this_version("LOCKT");
+  }
+  /// Nobody uses the file any more: what is held of it is let go of, soon.
+  virtual void close(const FileHandle&) {}
+  /// Something is held of it: its data is this NfsOperations' to read and write.
+  virtual bool holds(const FileHandle&) const { return false; }
+  // For people:
+  virtual std::size_t locks_held() const { return 0; }
+  /// Requests that the session lets through at once; 0: there is no session.
+  virtual std::uint32_t session_slots() const { return 0; }
+
  protected:
   static Error not_in_this_version(const char* what) { return {Errc::kUnsupported, ENOSYS, what}; }
 };

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string_view>
 
+#include "rpcrdma/base/byte_range_locks.h"
 #include "rpcrdma/base/bytes.h"
 #include "rpcrdma/base/result.h"
 #include "rpcrdma/base/timestamp.h"
@@ -187,6 +188,21 @@ enum class SeekFor : std::uint8_t { kData, kHole };
 struct CopyResult {
   std::uint64_t count = 0;  // bytes, on stable storage
   Wcc wcc;                  // of the file copied to
+};
+
+/// A byte-range lock. `owner` is a number of the caller's choice for who locks: a process, an open
+/// file.
+struct FileLock {
+  LockOwnerId owner = 0;
+  LockKind kind = LockKind::kRead;
+  ByteRange range;
+};
+/// Is a lock waited for that is not to be had now?
+enum class LockWait : std::uint8_t { kNo, kYes };
+/// A lock that is in the way of another.
+struct LockHolder {
+  FileLock lock;
+  bool ours = false;  // by an owner of this client; else lock.owner says nothing
 };
 
 struct DirectoryEntry {

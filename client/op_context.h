@@ -25,6 +25,7 @@ struct AuthSys {
     group_count = static_cast<std::uint32_t>(std::min(all.size(), kMaxGroups));
     std::copy_n(all.begin(), group_count, groups.begin());
   }
+  bool operator==(const AuthSys&) const = default;
   /// The identity of this process.
   static AuthSys of_process();
 };

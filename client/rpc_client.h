@@ -61,6 +61,8 @@ class RpcClient {
   Task<void> yield();
 
   void set_observer(RpcClientObserver observer) { observer_ = std::move(observer); }
+  /// `lost` is told of each connection that breaks; nothing of the client may be called from there.
+  void set_on_lost(std::function<void()> lost) { on_lost_ = std::move(lost); }
   /// Everything under way, and to come, fails with EIO.
   void abort_all();
   /// The way that the first connection took.
@@ -87,6 +89,7 @@ class RpcClient {
   std::unique_ptr<ClientEnvironment> environment_;
   RpcClientOptions options_;
   RpcClientObserver observer_;
+  std::function<void()> on_lost_;
   std::unique_ptr<Alarm> tick_;
   std::vector<std::unique_ptr<RpcConnection>> connections_;
   std::vector<std::unique_ptr<RpcCall>> calls_;

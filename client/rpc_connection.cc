@@ -170,6 +170,7 @@ void RpcConnection::lost(const std::string& detail) {
   retire_link();
   state_ = State::kIdle;
   if (client_.observer_.disconnected) client_.observer_.disconnected(detail);
+  if (client_.on_lost_) client_.on_lost_();
   if (state_ == State::kIdle && !waiting_.empty()) retry_after(backoff_.next());
 }
 

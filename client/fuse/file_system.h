@@ -24,6 +24,7 @@
 #include "client/fuse/file_writer.h"
 #include "client/fuse/node.h"
 #include "client/fuse/remote.h"
+#include "client/occasion.h"
 #include "rpcrdma/base/event_loop.h"
 
 namespace nfsrdma {
@@ -43,11 +44,16 @@ struct KernelCache {
   /// Data and attributes, soon; returns before it is done (the kernel may wait for requests of
   /// ours).
   std::function<void(std::uint64_t)> drop_data;
+  /// The same; `done` is called on the loop's thread when the kernel has let go of it.
+  std::function<void(std::uint64_t, std::function<void()> done)> drop_data_and_tell;
   /// Attributes only, now.
   std::function<void(std::uint64_t)> drop_attributes;
   /// A name in a directory is to be looked up again; soon, like drop_data.
   std::function<void(std::uint64_t, const std::string&)> expire_name;
 };
+
+/// access_bits that open(2) with `flags` wants.
+std::uint32_t rights_for(int flags);
 
 class FileSystem {
  public:
@@ -142,6 +148,20 @@ class FileSystem {
                       XattrThere there);
   Task<int> list_xattrs(RequestContext context, NodeRef node, std::vector<std::string>* names);
   Task<int> remove_xattr(RequestContext context, NodeRef node, std::string name);
+  // Byte-range locks, where the server has them. As on every NFS client they are where caches meet:
+  // who locks sees what others wrote before, who unlocks has written what they shall see.
+  /// `flags`: of the open file; `pid`: who locks. EAGAIN: somebody else's is in the way.
+  Task<int> lock(RequestContext context, NodeRef node, FileLock wanted, LockWait wait, int flags,
+                 pid_t pid);
+  Task<int> unlock(RequestContext context, NodeRef node, FileLock what);
+  /// *found is what is in the way of `wanted`, if anything; *pid its process, 0: on another host.
+  Task<int> test_lock(RequestContext context, NodeRef node, FileLock wanted,
+                      std::optional<FileLock>* found, pid_t* pid);
+  /// All locks of an owner that closes the file. They go when what it wrote is written, whoever
+  /// stops waiting for it.
+  Task<int> let_go(RequestContext context, NodeRef node, LockOwnerId owner);
+  /// The same for an owner that is gone already.
+  Task<void> let_go_when_written(NodeRef node, CallerRef caller, LockOwnerId owner);
   FileWriter& writer_of(Node& node);
   /// Pushes all files' data out, without waiting.
   void write_back_all();
@@ -183,6 +203,9 @@ class FileSystem {
   void may_search(Node& directory, const CallerRef& caller);
   void names_changed(Node& directory, const Wcc& change, std::uint64_t started);
   Task<void> remove_silly(NodeRef node);
+  /// Nothing that the kernel or we remember of the file counts any more, once this is over.
+  Task<bool> forget_data(RequestContext context, NodeRef node);
+  Task<void> close_locked(NodeRef node);
   std::string silly_name(const Node& node);
   std::string path_of(const Node& node);
   void on_write_back_timer();

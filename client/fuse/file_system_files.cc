@@ -9,12 +9,10 @@
 #include "client/fuse/file_system.h"
 
 namespace nfsrdma {
-namespace {
-
-// The kernel opens programs with this flag to execute them (its FMODE_EXEC).
-constexpr int kOpenForExec = 0x20;
 
 std::uint32_t rights_for(int flags) {
+  // The kernel opens programs with this flag to execute them (its FMODE_EXEC).
+  constexpr int kOpenForExec = 0x20;
   if (flags & kOpenForExec) return access_bits::kExecute;
   switch (flags & O_ACCMODE) {
     case O_WRONLY:
@@ -25,8 +23,6 @@ std::uint32_t rights_for(int flags) {
       return access_bits::kRead;
   }
 }
-
-}  // namespace
 
 Task<int> FileSystem::open(RequestContext context, NodeRef node, int flags, bool* keep_cache) {
   const bool ask = options.close_to_open || !node->timer.fresh(loop.now());
@@ -49,7 +45,11 @@ void FileSystem::close(NodeRef node) {
   if (--node->opens > 0) return;
   node->unlink();
   if (node->silly != nullptr) tasks.spawn(remove_silly(node));
-  if (node->writer != nullptr) node->writer->write_back(node);
+  if (!node->lockers.empty()) {
+    tasks.spawn(close_locked(node));
+  } else if (node->writer != nullptr) {
+    node->writer->write_back(node);
+  }
 }
 
 Task<int> FileSystem::setattr(RequestContext context, NodeRef node, SetAttributes set) {

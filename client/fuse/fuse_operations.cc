@@ -58,9 +58,10 @@ void FuseOperations::init(fuse_conn_info* connection) {
   choose(connection, FUSE_CAP_SPLICE_READ, false);
   choose(connection, FUSE_CAP_SPLICE_WRITE, false);
   choose(connection, FUSE_CAP_SPLICE_MOVE, false);
-  // Locks are local: the kernel's own.
-  choose(connection, FUSE_CAP_POSIX_LOCKS, false);
-  choose(connection, FUSE_CAP_FLOCK_LOCKS, false);
+  // Else the kernel's own, for this host alone.
+  const bool locks = fs.remote.has_locks();
+  choose(connection, FUSE_CAP_POSIX_LOCKS, locks && !options_.local_posix_locks);
+  choose(connection, FUSE_CAP_FLOCK_LOCKS, locks && !options_.local_flock);
   if (ready_) fs.loop.post(ready_);
 }
 
@@ -116,7 +117,7 @@ void FuseOperations::check_interrupts() {
   IntrusiveList<Interrupt> batch;
   batch.splice_back(interrupted_);
   while (Interrupt* interrupt = batch.pop_front()) {
-    if (fatal_signal_pending(interrupt->pid)) {
+    if (interrupt->by_any_signal || fatal_signal_pending(interrupt->pid)) {
       interrupt->raise();
     } else {
       interrupted_.push_back(*interrupt);

@@ -19,6 +19,10 @@ namespace nfsrdma {
 struct OpenFile {
   NodeRef node;
   CallerRef caller;  // writes and reads carry the opener's credentials
+  int flags = 0;     // of open(2)
+  /// Who locked by this open file and has not closed it: at the end those that are no process, but
+  /// the open file itself (flock(2), F_OFD_SETLK), whose locks go with it.
+  std::vector<LockOwnerId> lockers{};
 };
 
 /// What fuse_file_info::fh of a directory points to.
@@ -41,6 +45,8 @@ struct OpenDirectory {
 struct FuseOperationsOptions {
   bool readdirplus = true;
   bool attribute_cache = true;
+  bool local_posix_locks = false;  // locks of fcntl() are for this host alone
+  bool local_flock = false;        // those of flock()
 };
 
 class FuseOperations {
@@ -83,9 +89,13 @@ class FuseOperations {
   Task<void> read(fuse_req_t raw, OpenFile* file, std::size_t size, std::uint64_t offset);
   Task<void> write(fuse_req_t raw, OpenFile* file, ByteSpan data, std::uint64_t offset,
                    fuse_file_info info, BlockRef block);
-  Task<void> flush(fuse_req_t raw, OpenFile* file);
+  Task<void> flush(fuse_req_t raw, OpenFile* file, LockOwnerId owner);
   Task<void> fsync(fuse_req_t raw, OpenFile* file);
   void release(fuse_req_t raw, OpenFile* file);
+  Task<void> getlk(fuse_req_t raw, OpenFile* file, LockOwnerId owner, struct flock asked);
+  Task<void> setlk(fuse_req_t raw, OpenFile* file, LockOwnerId owner, struct flock asked,
+                   LockWait wait);
+  Task<void> flock(fuse_req_t raw, OpenFile* file, LockOwnerId owner, int operation);
   Task<void> lseek(fuse_req_t raw, OpenFile* file, std::uint64_t offset, int whence);
   Task<void> fallocate(fuse_req_t raw, OpenFile* file, int mode, std::uint64_t offset,
                        std::uint64_t length);
@@ -128,6 +138,8 @@ class FuseOperations {
   void reply_entry(Request& request, const NodeRef& node, const Node& directory);
   void reply_attributes(Request& request, Node& node);
   Task<void> make(Request& request, NodeRef parent, std::string name, FileSystem::Maker maker);
+  /// 0, or why data did not reach the server.
+  Task<int> write_out(Request& request, OpenFile* file);
   Task<int> make_file(Request& request, NodeRef parent, std::string name, mode_t mode, int flags,
                       NodeRef* node, bool* keep_cache);
   Task<int> fetch_page(Request& request, OpenDirectory& directory, std::uint64_t cookie, bool plus);

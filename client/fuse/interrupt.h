@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interrupt: the caller of one FUSE request was killed while waiting. Like NFS in the kernel, only
-// signals that end the process count; an alarm clock must not fail a write.
+// signals that end the process count; an alarm clock must not fail a write. Only who waits for a
+// lock is called back by any signal, as fcntl(2) has it.
 //
 // Whoever waits on behalf of the request sets on_raise for as long as it can give up.
 #pragma once
@@ -19,6 +20,7 @@ namespace nfsrdma {
 struct Interrupt : public ListNode<Interrupt> {
   pid_t pid = 0;
   bool raised = false;
+  bool by_any_signal = false;
   std::function<void()> on_raise;
   /// Ends the calls to the server. Shared, since the last call that it ends may end the request,
   /// and this with it, while the token still goes through its list.

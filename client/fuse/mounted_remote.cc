@@ -29,6 +29,11 @@ Result<T> MountedRemote::seen(Result<T> result) const {
   return result;
 }
 
+DataShard* MountedRemote::shard_for(const FileHandle& file, MountShards::Awaited awaited,
+                                    std::size_t bytes) const {
+  return mount_.holds(file) ? nullptr : shards_.choose(awaited, bytes);
+}
+
 Task<Result<Attributes>> MountedRemote::getattr(RequestContext context, const FileHandle& file) {
   const OpContext op = op_of(context);
   co_return seen(co_await mount_.getattr(op, file));
@@ -62,7 +67,7 @@ Task<Result<std::string>> MountedRemote::readlink(RequestContext context, const 
 Task<Result<ReadResult>> MountedRemote::read(RequestContext context, const FileHandle& file,
                                              std::uint64_t offset, MutableByteSpan into) {
   const OpContext op = op_of(context);
-  if (DataShard* shard = shards_.choose(MountShards::Awaited::kYes, into.size())) {
+  if (DataShard* shard = shard_for(file, MountShards::Awaited::kYes, into.size())) {
     co_return seen(co_await shard->read(op, file, offset, into, context.answer));
   }
   const MountShards::OnMain counted(shards_, into.size());
@@ -76,7 +81,7 @@ Task<Result<WriteResult>> MountedRemote::write(RequestContext context, const Fil
   // What goes out UNSTABLE is write-behind's, or is followed by a COMMIT that waits for all of it.
   const auto awaited =
       stability == Stability::kUnstable ? MountShards::Awaited::kNo : MountShards::Awaited::kYes;
-  if (DataShard* shard = shards_.choose(awaited, data.size())) {
+  if (DataShard* shard = shard_for(file, awaited, data.size())) {
     co_return seen(co_await shard->write(op, file, offset, data, stability));
   }
   const MountShards::OnMain counted(shards_, data.size());
@@ -212,6 +217,26 @@ Task<Result<Wcc>> MountedRemote::remove_xattr(RequestContext context, const File
                                               const std::string& name) {
   const OpContext op = op_of(context);
   co_return seen(co_await mount_.remove_xattr(op, file, name));
+}
+
+Task<Result<void>> MountedRemote::lock(RequestContext context, const FileHandle& file,
+                                       const FileLock& wanted, LockWait wait,
+                                       std::uint32_t open_for) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.lock(op, file, wanted, wait, open_for));
+}
+
+Task<Result<void>> MountedRemote::unlock(RequestContext context, const FileHandle& file,
+                                         const FileLock& what) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.unlock(op, file, what));
+}
+
+Task<Result<std::optional<LockHolder>>> MountedRemote::test_lock(RequestContext context,
+                                                                 const FileHandle& file,
+                                                                 const FileLock& wanted) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.test_lock(op, file, wanted));
 }
 
 }  // namespace nfsrdma

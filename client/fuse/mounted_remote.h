@@ -74,8 +74,20 @@ class MountedRemote final : public Remote {
                                                      const FileHandle& file) override;
   Task<Result<Wcc>> remove_xattr(RequestContext context, const FileHandle& file,
                                  const std::string& name) override;
+  bool has_locks() const override { return mount_.has_locks(); }
+  Task<Result<void>> lock(RequestContext context, const FileHandle& file, const FileLock& wanted,
+                          LockWait wait, std::uint32_t open_for) override;
+  Task<Result<void>> unlock(RequestContext context, const FileHandle& file,
+                            const FileLock& what) override;
+  Task<Result<std::optional<LockHolder>>> test_lock(RequestContext context, const FileHandle& file,
+                                                    const FileLock& wanted) override;
+  void close(const FileHandle& file) override { mount_.close(file); }
 
  private:
+  /// Who shall carry out a transfer; null: the main thread, which alone has the locks of a file.
+  DataShard* shard_for(const FileHandle& file, MountShards::Awaited awaited,
+                       std::size_t bytes) const;
+
   template <typename T>
   Result<T> seen(Result<T> result) const;
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "client/fuse/access_cache.h"
 #include "client/fuse/attribute_timer.h"
@@ -29,6 +30,12 @@ struct SillyName {
   NodeRef directory;
   std::string name;
   CallerRef caller;
+};
+
+/// The owner of locks, as the kernel numbers them, and who that is to people.
+struct LockingProcess {
+  LockOwnerId owner = 0;
+  pid_t pid = 0;
 };
 
 struct Node : public ListNode<Node> {  // linked while open
@@ -60,6 +67,7 @@ struct Node : public ListNode<Node> {  // linked while open
   bool cache_valid = true;       // what the kernel has cached is what the server has
   std::unique_ptr<FileWriter> writer;
   std::unique_ptr<SillyName> silly;
+  std::vector<LockingProcess> lockers;  // who may hold locks here
 
   // --- directories ---
   NameCache names;

@@ -13,7 +13,18 @@ Notifier::~Notifier() {
 
 void Notifier::invalidate(std::uint64_t node) {
   std::lock_guard lock(mutex_);
-  pending_.insert(node);
+  pending_[node];
+  changed_.notify_one();
+}
+
+void Notifier::invalidate(std::uint64_t node, std::function<void()> done) {
+  std::unique_lock lock(mutex_);
+  if (stopping_) {
+    lock.unlock();
+    done();
+    return;
+  }
+  pending_[node].push_back(std::move(done));
   changed_.notify_one();
 }
 
@@ -35,6 +46,11 @@ void Notifier::stop() {
     changed_.notify_one();
   }
   if (thread_.joinable()) thread_.join();
+  // Without the lock: those who are told may ask for more.
+  for (auto& [node, waiting] : std::exchange(pending_, {})) {
+    for (auto& done : waiting)
+      done();
+  }
 }
 
 void Notifier::run() {
@@ -56,11 +72,12 @@ void Notifier::run() {
       changed_.wait(lock);
       continue;
     }
-    const std::uint64_t node = *pending_.begin();
-    pending_.erase(pending_.begin());
+    const auto row = pending_.extract(pending_.begin());
     lock.unlock();
     // ENOENT: the kernel has forgotten the file meanwhile, which is as good.
-    ::fuse_lowlevel_notify_inval_inode(session_, node, 0, 0);
+    ::fuse_lowlevel_notify_inval_inode(session_, row.key(), 0, 0);
+    for (auto& done : row.mapped())
+      done();
     lock.lock();
   }
 }

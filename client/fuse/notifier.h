@@ -6,11 +6,14 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "client/fuse/fuse_api.h"
 
@@ -23,6 +26,9 @@ class Notifier {
 
   /// Any thread; returns at once.
   void invalidate(std::uint64_t node);
+  /// The same; `done` is called on the notifier's thread when the kernel has let go of it, or by
+  /// stop().
+  void invalidate(std::uint64_t node, std::function<void()> done);
   /// Any thread; returns at once. The kernel looks `name` up again before it believes it.
   void expire_name(std::uint64_t directory, const std::string& name);
   /// Any thread, at once: only what the kernel believes of size and times. It waits for nothing.
@@ -36,9 +42,10 @@ class Notifier {
   fuse_session* session_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<std::uint64_t> pending_;                        // guarded by mutex_
-  std::set<std::pair<std::uint64_t, std::string>> names_;  // guarded by mutex_
-  bool stopping_ = false;                                  // guarded by mutex_
+  /// With who waits for each.
+  std::map<std::uint64_t, std::vector<std::function<void()>>> pending_;  // guarded by mutex_
+  std::set<std::pair<std::uint64_t, std::string>> names_;                // guarded by mutex_
+  bool stopping_ = false;                                                // guarded by mutex_
   std::thread thread_;
 };
 

@@ -58,7 +58,7 @@ Task<void> FuseOperations::create(fuse_req_t raw, fuse_ino_t parent, std::string
   const int error =
       co_await make_file(request, directory, std::move(name), mode, info.flags, &node, &keep_cache);
   if (error != 0) co_return request.error(error);
-  OpenFile* file = new OpenFile{node, request.caller()};
+  OpenFile* file = new OpenFile{node, request.caller(), info.flags};
   info.fh = to_fh(file);
   info.keep_cache = keep_cache;
   const fuse_entry_param entry = entry_of(*node, *directory);
@@ -76,7 +76,7 @@ Task<void> FuseOperations::open(fuse_req_t raw, fuse_ino_t ino, fuse_file_info i
   bool keep_cache = true;
   const int error = co_await fs.open(request.context(), node, info.flags, &keep_cache);
   if (error != 0) co_return request.error(error);
-  OpenFile* file = new OpenFile{node, request.caller()};
+  OpenFile* file = new OpenFile{node, request.caller(), info.flags};
   info.fh = to_fh(file);
   info.keep_cache = keep_cache;
   if (request.opened(info)) co_return;
@@ -127,24 +127,38 @@ Task<void> FuseOperations::write(fuse_req_t raw, OpenFile* file, ByteSpan data,
   request.written(data.size());
 }
 
-Task<void> FuseOperations::flush(fuse_req_t raw, OpenFile* file) {
-  Request request(*this, raw);
+Task<int> FuseOperations::write_out(Request& request, OpenFile* file) {
   NodeRef node = file->node;
-  if (node->writer == nullptr) co_return request.error(0);
+  if (node->writer == nullptr) co_return 0;
   // Who was killed does not wait for the server; the data goes on its way all the same.
   if (!node->writer->data().stable()) watch(request.interrupt());
-  int error = co_await node->writer->flush(request.as(file->caller), node, true);
-  if (error == 0) error = node->writer->take_error();
+  const int error = co_await node->writer->flush(request.as(file->caller), node, true);
+  co_return error == 0 ? node->writer->take_error() : error;
+}
+
+Task<void> FuseOperations::flush(fuse_req_t raw, OpenFile* file, LockOwnerId owner) {
+  Request request(*this, raw);
+  NodeRef node = file->node;
+  const RequestContext context = request.as(file->caller);
+  std::erase(file->lockers, owner);
+  int error = co_await write_out(request, file);
+  // Closing any descriptor of a file lets go of all locks that the process has on it (fcntl(2)).
+  const int kept = co_await fs.let_go(context, node, owner);
+  if (error == 0) error = kept;
   request.error(error);
 }
 
 Task<void> FuseOperations::fsync(fuse_req_t raw, OpenFile* file) {
-  // close() and fsync() mean the same here: everything is stable on the server.
-  return flush(raw, file);
+  // close() and fsync() mean the same for data: everything is stable on the server.
+  Request request(*this, raw);
+  const int error = co_await write_out(request, file);
+  request.error(error);
 }
 
 void FuseOperations::release(fuse_req_t raw, OpenFile* file) {
   NodeRef node = file->node;
+  for (const LockOwnerId owner : file->lockers)
+    fs.tasks.spawn(fs.let_go_when_written(node, file->caller, owner));
   delete file;
   // Before any request behind it in the queue: an unlink must not find the file still open.
   fs.close(node);

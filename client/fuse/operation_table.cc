@@ -84,7 +84,7 @@ void on_write(fuse_req_t req, fuse_ino_t, const char* data, std::size_t size, of
                                   *info, self(req).request_block()));
 }
 void on_flush(fuse_req_t req, fuse_ino_t, fuse_file_info* info) {
-  self(req).spawn(self(req).flush(req, file_of(info)));
+  self(req).spawn(self(req).flush(req, file_of(info), info->lock_owner));
 }
 void on_fsync(fuse_req_t req, fuse_ino_t, int, fuse_file_info* info) {
   self(req).spawn(self(req).fsync(req, file_of(info)));
@@ -105,6 +105,16 @@ void on_copy_file_range(fuse_req_t req, fuse_ino_t, off_t from_offset, fuse_file
 }
 void on_release(fuse_req_t req, fuse_ino_t, fuse_file_info* info) {
   self(req).release(req, file_of(info));
+}
+void on_getlk(fuse_req_t req, fuse_ino_t, fuse_file_info* info, struct flock* asked) {
+  self(req).spawn(self(req).getlk(req, file_of(info), info->lock_owner, *asked));
+}
+void on_setlk(fuse_req_t req, fuse_ino_t, fuse_file_info* info, struct flock* asked, int sleep) {
+  const LockWait wait = sleep != 0 ? LockWait::kYes : LockWait::kNo;
+  self(req).spawn(self(req).setlk(req, file_of(info), info->lock_owner, *asked, wait));
+}
+void on_flock(fuse_req_t req, fuse_ino_t, fuse_file_info* info, int operation) {
+  self(req).spawn(self(req).flock(req, file_of(info), info->lock_owner, operation));
 }
 void on_opendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* info) {
   self(req).spawn(self(req).opendir(req, ino, *info));
@@ -177,6 +187,9 @@ fuse_lowlevel_ops make_table() {
   table.fallocate = on_fallocate;
   table.copy_file_range = on_copy_file_range;
   table.release = on_release;
+  table.getlk = on_getlk;
+  table.setlk = on_setlk;
+  table.flock = on_flock;
   table.opendir = on_opendir;
   table.readdir = on_readdir;
   table.readdirplus = on_readdirplus;

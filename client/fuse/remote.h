@@ -113,6 +113,18 @@ class Remote {
                                                              const FileHandle& file) = 0;
   virtual Task<Result<Wcc>> remove_xattr(RequestContext context, const FileHandle& file,
                                          const std::string& name) = 0;
+
+  /// Byte-range locks, as there; without them the kernel's own have to do.
+  virtual bool has_locks() const = 0;
+  virtual Task<Result<void>> lock(RequestContext context, const FileHandle& file,
+                                  const FileLock& wanted, LockWait wait,
+                                  std::uint32_t open_for) = 0;
+  virtual Task<Result<void>> unlock(RequestContext context, const FileHandle& file,
+                                    const FileLock& what) = 0;
+  virtual Task<Result<std::optional<LockHolder>>> test_lock(RequestContext context,
+                                                            const FileHandle& file,
+                                                            const FileLock& wanted) = 0;
+  virtual void close(const FileHandle& file) = 0;
 };
 
 }  // namespace nfsrdma

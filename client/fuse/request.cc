@@ -65,6 +65,9 @@ void Request::written(std::size_t count) {
 void Request::sought(std::uint64_t offset) {
   ::fuse_reply_lseek(take(), static_cast<off_t>(offset));
 }
+void Request::lock(const struct flock& found) {
+  ::fuse_reply_lock(take(), &found);
+}
 void Request::xattr_size(std::size_t size) {
   ::fuse_reply_xattr(take(), size);
 }

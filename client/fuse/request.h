@@ -43,6 +43,7 @@ class Request final : public ReadAnswer {
   bool answered() const { return answered_; }
   void written(std::size_t count);
   void sought(std::uint64_t offset);
+  void lock(const struct flock& found);
   void xattr_size(std::size_t size);
   void space(const struct statvfs& space);
 

@@ -277,6 +277,10 @@ std::string MountDaemon::mount() {
   kernel.drop_data = [this](std::uint64_t node) {
     if (notifier_ != nullptr) notifier_->invalidate(node);
   };
+  kernel.drop_data_and_tell = [this](std::uint64_t node, std::function<void()> done) {
+    if (notifier_ == nullptr) return loop_.post(std::move(done));
+    notifier_->invalidate(node, [this, done] { loop_.post(done); });
+  };
   kernel.drop_attributes = [this](std::uint64_t node) {
     if (notifier_ != nullptr) notifier_->invalidate_attributes(node);
   };
@@ -291,7 +295,9 @@ std::string MountDaemon::mount() {
     return fmt::format("{}: {}", line_.source_text, std::strerror(error));
   }
   operations_ = std::make_unique<FuseOperations>(
-      *files_, FuseOperationsOptions{line_.options.readdirplus, line_.options.attribute_cache},
+      *files_,
+      FuseOperationsOptions{line_.options.readdirplus, line_.options.attribute_cache,
+                            line_.options.local_posix_locks, line_.options.local_flock},
       [this] { on_ready(); });
   std::string name = "mount.nfs-rdma", flag = "-o", list = session_options(line_);
   char* words[] = {name.data(), flag.data(), list.data(), nullptr};
@@ -445,6 +451,9 @@ std::string MountDaemon::description() {
   if (server_ == nullptr) return out;
   out += fmt::format("\nNFS version {} rsize={} wsize={} shards={}", server_->version(),
                      server_->read_size(), server_->write_size(), shards_->count());
+  if (const std::uint32_t slots = server_->session_slots(); slots != 0) {
+    out += fmt::format(" slots={}", slots);
+  }
   for (const ShardReport& shard : shards_->report()) {
     for (const ConnectionInfo& info : shard.connections) {
       out +=
@@ -467,6 +476,10 @@ std::string MountDaemon::status_document() {
   json.field("mount_point", mount_point_);
   json.field("options", line_.options.text());
   json.field("nfs_version", server_->version());
+  if (const std::uint32_t slots = server_->session_slots(); slots != 0) {
+    json.field("session_slots", slots);
+    json.field("locks_held", server_->locks_held());
+  }
   json.field("rsize", server_->read_size());
   json.field("wsize", server_->write_size());
   json.field("calls_outstanding", all.calls_outstanding);

@@ -131,16 +131,13 @@ string take_security(MountOptions&, string_view v) {
 }
 
 string take_local_lock(MountOptions& o, string_view v) {
-  if (v == "all") return {};
-  if (v == "none") {
-    o.notices.emplace_back("local_lock=none: locks are local to this host, as with nolock");
-    return {};
+  if (v != "all" && v != "none" && v != "flock" && v != "posix") {
+    return fmt::format("'{}' is not one of all, flock, posix, none", v);
   }
-  if (v == "flock" || v == "posix") {
-    o.notices.push_back(fmt::format("local_lock={}: all locks are local to this host", v));
-    return {};
-  }
-  return fmt::format("'{}' is not one of all, flock, posix, none", v);
+  o.local_posix_locks = v == "all" || v == "posix";
+  o.local_flock = v == "all" || v == "flock";
+  o.locks_asked = v != "all";
+  return {};
 }
 
 string take_actimeo(MountOptions& o, string_view v) {
@@ -189,10 +186,11 @@ string set_recovery(MountOptions& o, string_view) {
   o.recovery = recovery;
   return {};
 }
-/// Locks are always local; asking for it changes nothing, asking for the opposite is told.
 string take_lock(MountOptions& o, string_view) {
-  o.notices.emplace_back("lock: locks are local to this host, as with nolock");
-  return {};
+  return take_local_lock(o, "none");
+}
+string take_nolock(MountOptions& o, string_view) {
+  return take_local_lock(o, "all");
 }
 string take_fsc(MountOptions& o, string_view) {
   o.notices.emplace_back("fsc: there is no cache on disk; ignored");
@@ -284,7 +282,7 @@ constexpr OptionRow kTable[] = {
     {"noacl", Value::kNone, ignore},
     // Locks.
     {"lock", Value::kNone, take_lock},
-    {"nolock", Value::kNone, ignore},
+    {"nolock", Value::kNone, take_nolock},
     {"local_lock", Value::kRequired, take_local_lock},
     // mount(2).
     {"ro", Value::kNone, set<&MountOptions::read_only, true>},

@@ -86,6 +86,12 @@ const char* lookup_cache_text(LookupCache cache) {
   return cache == LookupCache::kNone ? "none" : "all";
 }
 
+std::string_view local_lock_text(const MountOptions& options) {
+  if (options.version.major == 3) return "all";
+  if (options.local_flock) return options.local_posix_locks ? "all" : "flock";
+  return options.local_posix_locks ? "posix" : "none";
+}
+
 std::string cache_text(const MountOptions& o) {
   if (!o.attribute_cache) return "noac";
   return fmt::format("acregmin={},acregmax={},acdirmin={},acdirmax={}", o.acregmin.count(),
@@ -131,7 +137,8 @@ std::string MountOptions::text() const {
   add(cache_text(*this));
   if (!close_to_open) add("nocto");
   if (!readdirplus) add("nordirplus");
-  add(fmt::format("lookupcache={},local_lock=all,sec=sys", lookup_cache_text(lookup_cache)));
+  add(fmt::format("lookupcache={},local_lock={},sec=sys", lookup_cache_text(lookup_cache),
+                  local_lock_text(*this)));
   return out;
 }
 
@@ -168,6 +175,13 @@ bool finish_mount_options(MountOptions* options, std::string* error) {
     *error = fmt::format("port={} and tcpport={} differ, and proto=tcp has one port", o.port,
                          o.tcp_port);
     return false;
+  }
+  if (o.version.major == 3) {
+    if (o.locks_asked) {
+      o.notices.emplace_back(
+          "NFSv3: locks are local to this host, as with nolock; vers=4 has them on the server");
+    }
+    o.local_posix_locks = o.local_flock = true;
   }
   if (o.retry < std::chrono::minutes(0)) o.retry = std::chrono::minutes(o.background ? 10'000 : 2);
   return true;

@@ -52,6 +52,11 @@ struct MountOptions {
   bool readdirplus = true;
   bool synchronous = false;  // sync (implied by noac)
 
+  // --- locks; with NFSv3 all of them are this host's ---
+  bool local_posix_locks = false;  // local_lock=posix, all
+  bool local_flock = false;        // local_lock=flock, all
+  bool locks_asked = false;        // that some are not local, in so many words
+
   // --- mount(2) ---
   bool read_only = false;
   bool suid = true, dev = true, exec = true;

@@ -25,8 +25,9 @@ constexpr bitmap4 kFsStat =
 constexpr bitmap4 kFsInfo =
     bitmap4::of({fattr4_number::FATTR4_LINK_SUPPORT, fattr4_number::FATTR4_SYMLINK_SUPPORT,
                  fattr4_number::FATTR4_CANSETTIME, fattr4_number::FATTR4_HOMOGENEOUS,
-                 fattr4_number::FATTR4_MAXFILESIZE, fattr4_number::FATTR4_MAXREAD,
-                 fattr4_number::FATTR4_MAXWRITE, fattr4_number::FATTR4_TIME_DELTA});
+                 fattr4_number::FATTR4_LEASE_TIME, fattr4_number::FATTR4_MAXFILESIZE,
+                 fattr4_number::FATTR4_MAXREAD, fattr4_number::FATTR4_MAXWRITE,
+                 fattr4_number::FATTR4_TIME_DELTA});
 constexpr bitmap4 kPathConf =
     bitmap4::of({fattr4_number::FATTR4_CASE_INSENSITIVE, fattr4_number::FATTR4_CASE_PRESERVING,
                  fattr4_number::FATTR4_CHOWN_RESTRICTED, fattr4_number::FATTR4_MAXLINK,
@@ -88,7 +89,12 @@ Task<Result<FsStat>> Nfs4Operations::fsstat(const OpContext& op, const FileHandl
 
 Task<Result<FsInfo>> Nfs4Operations::fsinfo(const OpContext& op, const FileHandle& file) {
   FsInfo result;
-  auto take = [&](const xdr::FileAttributes4& values) { result = fs_info(values, session_); };
+  auto take = [&](const xdr::FileAttributes4& values) {
+    result = fs_info(values, session_);
+    if (values.attrmask.has(fattr4_number::FATTR4_LEASE_TIME)) {
+      session_.set_lease(std::chrono::seconds(values.lease_time));
+    }
+  };
   NFSRDMA_CO_TRY(Ending end, co_await ask(session_, op, file, kFsInfo, take));
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "GETATTR");
   Result<Attributes> attributes = co_await getattr(op, file);

@@ -21,12 +21,14 @@ Task<Result<ReadResult>> Nfs4Operations::read_once(const OpContext& op, const Fi
                                                    std::uint64_t offset, MutableByteSpan into) {
   ReadResult result;
   bool fits = true;
+  xdr::stateid4 stateid;
   // READ comes last: that the data ends the reply lets both transports put it in its place.
   auto build = [&](CompoundWriter& out) {
+    stateid = locks_.stateid_for(file, xdr::OPEN4_SHARE_ACCESS_READ);
     out.op(nfs_opnum4::OP_PUTFH, put(file));
     out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
     out.op(nfs_opnum4::OP_READ,
-           xdr::READ4args{{}, offset, static_cast<std::uint32_t>(into.size())});
+           xdr::READ4args{stateid, offset, static_cast<std::uint32_t>(into.size())});
   };
   auto parse = [&](CompoundReader& in) {
     xdr::READ4res got;
@@ -43,7 +45,12 @@ Task<Result<ReadResult>> Nfs4Operations::read_once(const OpContext& op, const Fi
     result.count = data.size();
     result.eof = got.resok4.eof;
   };
-  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.sink = into}, build, parse));
+  Ending end;
+  do {
+    NFSRDMA_CO_CHECK_OK(locks_.usable(file));
+    NFSRDMA_CO_TRY(end, co_await call(session_, op, {.sink = into}, build, parse));
+  } while (locks_.again(file, stateid, end.status));
+  NFSRDMA_CO_CHECK_OK(locks_.usable(file));
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "READ");
   if (!fits) co_return Error{Errc::kProtocol, EIO, "READ: wrong length in the reply"};
   co_return result;
@@ -53,9 +60,12 @@ Task<Result<WriteResult>> Nfs4Operations::write_once(const OpContext& op, const 
                                                      std::uint64_t offset, ByteSpan data,
                                                      Stability stability) {
   WriteResult result;
+  xdr::stateid4 stateid;
   auto build = [&](CompoundWriter& out) {
+    stateid = locks_.stateid_for(file, xdr::OPEN4_SHARE_ACCESS_WRITE);
     out.op(nfs_opnum4::OP_PUTFH, put(file));
-    out.op(nfs_opnum4::OP_WRITE, xdr::WRITE4args{{}, offset, nfs4::to_wire(stability), {data}});
+    out.op(nfs_opnum4::OP_WRITE,
+           xdr::WRITE4args{stateid, offset, nfs4::to_wire(stability), {data}});
     out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
   };
   auto parse = [&](CompoundReader& in) {
@@ -66,7 +76,12 @@ Task<Result<WriteResult>> Nfs4Operations::write_once(const OpContext& op, const 
     result.verifier = load_be64(got.resok4.writeverf.data());
     result.wcc.after = next_attributes(in, names_);
   };
-  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {}, build, parse));
+  Ending end;
+  do {
+    NFSRDMA_CO_CHECK_OK(locks_.usable(file));
+    NFSRDMA_CO_TRY(end, co_await call(session_, op, {}, build, parse));
+  } while (locks_.again(file, stateid, end.status));
+  NFSRDMA_CO_CHECK_OK(locks_.usable(file));
   // Data may have been taken although what came behind it failed; it is written again then.
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "WRITE");
   if (result.count > data.size() || (result.count == 0 && !data.empty())) {

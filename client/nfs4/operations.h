@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // NfsOperations by NFSv4.1 and 4.2 (RFC 8881, 7862): a COMPOUND each, in a session (call.h).
 //
-// No file stays open: data is read and written with the anonymous stateid, and what is created is
-// closed in the COMPOUND that opens it.
+// Only files with locks stay open (file_locks.h). Else data is read and written with the anonymous
+// stateid, and what is created is closed in the COMPOUND that opens it.
 #pragma once
 
+#include "client/nfs4/file_locks.h"
 #include "client/nfs4/id_names.h"
 #include "client/nfs4/session.h"
 #include "client/nfs_operations.h"
@@ -15,11 +16,14 @@ class Nfs4Operations final : public NfsOperations {
  public:
   /// `rpc` outlives this.
   Nfs4Operations(RpcClient& rpc, nfs4::SessionOptions options)
-      : rpc_(rpc), session_(rpc, std::move(options)) {}
+      : rpc_(rpc), session_(rpc, std::move(options)), locks_(session_) {}
 
   Task<Result<void>> begin(const OpContext& op, std::string* detail) override;
   Task<void> end(const OpContext& op) override;
-  void abort() override { session_.stop(); }
+  void abort() override {
+    locks_.stop();
+    session_.stop();
+  }
   std::string version() const override { return "4." + std::to_string(session_.minor()); }
   Task<Result<FileHandle>> server_root(const OpContext& op) override;
 
@@ -92,10 +96,28 @@ class Nfs4Operations final : public NfsOperations {
                                                      const FileHandle& file) override;
   Task<Result<Wcc>> remove_xattr(const OpContext& op, const FileHandle& file,
                                  std::string_view name) override;
+  bool has_locks() const override { return true; }
+  Task<Result<void>> lock(const OpContext& op, const FileHandle& file, const FileLock& wanted,
+                          LockWait wait, std::uint32_t open_for) override {
+    return locks_.lock(op, file, wanted, wait, open_for);
+  }
+  Task<Result<void>> unlock(const OpContext& op, const FileHandle& file,
+                            const FileLock& what) override {
+    return locks_.unlock(op, file, what);
+  }
+  Task<Result<std::optional<LockHolder>>> test_lock(const OpContext& op, const FileHandle& file,
+                                                    const FileLock& wanted) override {
+    return locks_.test(op, file, wanted);
+  }
+  void close(const FileHandle& file) override { locks_.close(file); }
+  bool holds(const FileHandle& file) const override { return locks_.holds(file); }
+  std::size_t locks_held() const override { return locks_.locks_held(); }
+  std::uint32_t session_slots() const override { return session_.slots().usable(); }
   /// Bytes that one COPY asks for: it is answered in a second or so by a server with slow disks.
   static constexpr std::uint64_t kMostOfACopy = 64u << 20;
 
   nfs4::Session& session() { return session_; }
+  nfs4::FileLocks& locks() { return locks_; }
 
  private:
   /// CREATE, of anything but regular files. An error, too, sets *resent.
@@ -122,6 +144,7 @@ class Nfs4Operations final : public NfsOperations {
 
   RpcClient& rpc_;
   nfs4::Session session_;
+  nfs4::FileLocks locks_;
   nfs4::IdNames names_;
   std::uint64_t next_owner_ = 0;
 };

@@ -99,6 +99,9 @@ int errno_of(nfsstat4 status) {
     case nfsstat4::NFS4ERR_SHARE_DENIED:
     case nfsstat4::NFS4ERR_DENIED:
       return EAGAIN;
+    case nfsstat4::NFS4ERR_LOCK_RANGE:
+    case nfsstat4::NFS4ERR_BAD_RANGE:
+      return ENOLCK;
     case nfsstat4::NFS4ERR_DEADLOCK:
       return EDEADLK;
     case nfsstat4::NFS4ERR_OPENMODE:

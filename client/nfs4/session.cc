@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <random>
 
-#include "client/nfs4/compound.h"
 #include "rpcrdma/base/log.h"
 
 namespace nfsrdma::nfs4 {
@@ -51,13 +50,19 @@ std::uint32_t room_for_data(std::uint32_t message) {
 
 }  // namespace
 
-Session::Session(RpcClient& rpc, SessionOptions options) : rpc_(rpc), options_(std::move(options)) {
+Session::Session(RpcClient& rpc, SessionOptions options)
+    : rpc_(rpc), options_(std::move(options)), pauses_(rpc.environment()) {
   std::random_device random;
   store_be64(verifier_.data(), (std::uint64_t{random()} << 32) | random());
-  pause_alarm_ = rpc_.environment().make_alarm([this] { paused_.wake_all(); });
+  lost_alarm_ = rpc_.environment().make_alarm([this] {
+    connection_lost_ = true;
+    pauses_.nudge();
+  });
+  rpc_.set_on_lost([this] { lost_alarm_->set(rpc_.environment().now()); });
 }
 
 Session::~Session() {
+  rpc_.set_on_lost(nullptr);
   stop();
 }
 
@@ -66,17 +71,6 @@ void Session::stop() {
   stopped_ = true;
   fail(kStopped);
   stopping_.cancel();
-}
-
-Task<void> Session::pause(Duration duration, CancelToken* cancel) {
-  const TimePoint until = rpc_.environment().now() + duration;
-  while (rpc_.environment().now() < until) {
-    if (!pause_alarm_->armed() || until < pause_alarm_at_) {
-      pause_alarm_at_ = until;
-      pause_alarm_->set(until);
-    }
-    if (!co_await paused_.wait(cancel)) co_return;
-  }
 }
 
 void Session::fail(Error why) {
@@ -96,6 +90,9 @@ Task<Result<xdr::nfsstat4>> Session::exchange_id(const OpContext& op) {
     if (!in.next(nfs_opnum4::OP_EXCHANGE_ID, result)) return;
     client_id_ = result.resok4.eir_clientid;
     create_sequence_ = result.resok4.eir_sequenceid;
+    // A record that the server has already still has what we hold.
+    const bool known = (result.resok4.eir_flags & xdr::EXCHGID4_FLAG_CONFIRMED_R) != 0;
+    if (!known) reclaim_due_ = opens_;
   };
   co_return co_await ask(rpc_, op, options_.minor, build, parse);
 }
@@ -158,7 +155,9 @@ Task<Result<void>> Session::allow_opens(const OpContext& op) {
     NFSRDMA_CO_TRY(nfsstat4 status, co_await reclaim_complete(op, turn));
     if (status == nfsstat4::NFS4_OK || status == nfsstat4::NFS4ERR_COMPLETE_ALREADY) {
       // Of an older client id: the newer one has to do it as well.
-      if (turn.epoch == epoch_) opens_ = true;
+      if (turn.epoch != epoch_) continue;
+      // Somebody else may have asked at the same time.
+      if (!std::exchange(opens_, true)) tasks_.spawn(keep_lease());
       continue;
     }
     const Remedy remedy = remedy_of(status, true);
@@ -169,6 +168,35 @@ Task<Result<void>> Session::allow_opens(const OpContext& op) {
   co_return Result<void>();
 }
 
+Task<Result<nfsstat4>> Session::ask_in_recovery(const OpContext& op, const Builder& build,
+                                                const Parser& parse) {
+  for (Duration wait = kRetryFirst;; wait = std::min(2 * wait, kRetryLongest)) {
+    const std::optional<std::uint32_t> slot = slots_.take();
+    if (stopped_ || !slot) co_return kStopped;
+    const Turn turn{*slot, epoch_};
+    xdr::SEQUENCE4res sequenced;
+    bool in_session = false;
+    auto build_all = [&](CompoundWriter& out) {
+      out.op(nfs_opnum4::OP_SEQUENCE, sequence(turn, true));
+      build(out);
+    };
+    auto parse_all = [&](CompoundReader& in) {
+      in_session = in.next(nfs_opnum4::OP_SEQUENCE, sequenced);
+      if (in_session) parse(in);
+    };
+    Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, build_all, parse_all);
+    if (!done.ok()) co_return done.error();
+    const nfsstat4 status = *done;
+    // The slots of a session that is given up need not be given back.
+    if (!in_session && remedy_of(status, true) != Remedy::kLater) {
+      co_return Error{Errc::kInvalid, EIO, "SEQUENCE"};
+    }
+    give_back(turn, sequenced);
+    if (remedy_of(status, !in_session) != Remedy::kLater) co_return status;
+    co_await pauses_.pause(wait, op.cancel);
+  }
+}
+
 Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,
                                       std::string* detail) {
   const char* step = "";
@@ -176,7 +204,7 @@ Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,
   Duration wait = kRetryFirst;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (status == nfsstat4::NFS4ERR_DELAY) {
-      co_await pause(wait, op.cancel);
+      co_await pauses_.pause(wait, op.cancel);
       wait = std::min(2 * wait, kRetryLongest);
     }
     if (op.cancel != nullptr && op.cancel->cancelled()) co_return kInterrupted;
@@ -203,10 +231,22 @@ Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,
       continue;
     }
     if (status != nfsstat4::NFS4_OK) break;
-    if (!new_client_id || !opens_) co_return Result<void>();
+    if (!reclaim_due_) co_return Result<void>();
+    if (state_held_ != nullptr) {
+      step = "reclaim";
+      Result<void> reclaimed = co_await state_held_->reclaim(op);
+      if (!reclaimed.ok()) {
+        // Perhaps the server has restarted once more.
+        if (reclaimed.error().code != Errc::kInvalid) co_return reclaimed.error();
+        keep_client_id = false;
+        continue;
+      }
+    }
     step = "RECLAIM_COMPLETE";
-    NFSRDMA_CO_TRY(status, co_await reclaim_complete(op, Turn{*slots_.take(), epoch_}));
+    const Turn turn{*slots_.take(), epoch_};
+    NFSRDMA_CO_TRY(status, co_await reclaim_complete(op, turn));
     if (status == nfsstat4::NFS4_OK || status == nfsstat4::NFS4ERR_COMPLETE_ALREADY) {
+      reclaim_due_ = false;
       co_return Result<void>();
     }
     if (status != nfsstat4::NFS4ERR_DELAY && remedy_of(status, true) == Remedy::kNone) break;
@@ -228,6 +268,7 @@ Task<Result<void>> Session::begin(const OpContext& op, std::string* detail) {
 
 Task<void> Session::end(const OpContext& op) {
   if (state_ != State::kUsable) co_return;
+  ended_ = true;
   fail(kStopped);
   auto ignore = [](CompoundReader& in) { static_cast<void>(in); };
   auto session = [&](CompoundWriter& out) {
@@ -243,7 +284,7 @@ Task<void> Session::end(const OpContext& op) {
 
 Task<Result<Session::Turn>> Session::take_turn(const OpContext& op) {
   // A soft mount's recovery has failed before: try it again for this call.
-  if (state_ == State::kFailed && !stopped_) {
+  if (state_ == State::kFailed && !stopped_ && !ended_) {
     state_ = State::kRenewing;
     tasks_.spawn(recover());
   }
@@ -251,11 +292,13 @@ Task<Result<Session::Turn>> Session::take_turn(const OpContext& op) {
     if (stopped_ || state_ == State::kNone) co_return kStopped;
     if (state_ == State::kFailed) co_return why_failed_;
     if (state_ != State::kUsable) {
-      if (!co_await changed_.wait(op.cancel)) co_return kInterrupted;
+      const bool woken = co_await changed_.wait(op.cancel);
+      if (!woken) co_return kInterrupted;
       continue;
     }
     if (std::optional<std::uint32_t> slot = slots_.take()) co_return Turn{*slot, epoch_};
-    if (!co_await slot_freed_.wait(op.cancel)) co_return kInterrupted;
+    const bool woken = co_await slot_freed_.wait(op.cancel);
+    if (!woken) co_return kInterrupted;
   }
 }
 
@@ -270,8 +313,45 @@ void Session::give_back(const Turn& turn, const xdr::SEQUENCE4res& result) {
   slots_.give_back(turn.slot, used);
   if (result.status == nfsstat4::NFS4_OK) {
     slots_.set_highest(result.resok4.sr_target_highest_slotid);
+    heard_at_ = rpc_.environment().now();
+    if (state_ == State::kUsable) look_at(result.resok4.sr_status_flags, turn);
   }
   slot_freed_.wake_one();
+}
+
+void Session::look_at(std::uint32_t status_flags, const Turn& turn) {
+  constexpr std::uint32_t kRevoked = xdr::SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED |
+                                     xdr::SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED |
+                                     xdr::SEQ4_STATUS_ADMIN_STATE_REVOKED;
+  if ((status_flags & kRevoked) != 0 && state_held_ != nullptr) state_held_->some_is_revoked();
+  if ((status_flags & xdr::SEQ4_STATUS_RESTART_RECLAIM_NEEDED) != 0 && opens_) {
+    // The server has kept the session across its restart, and nothing else.
+    reclaim_due_ = true;
+    renew(turn, Remedy::kNewSession);
+  }
+}
+
+void Session::set_lease(Duration lease) {
+  lease_ = std::max<Duration>(lease, std::chrono::seconds(2));
+}
+
+Task<void> Session::keep_lease() {
+  OpContext op;
+  op.identity = options_.identity;
+  op.cancel = &stopping_;
+  while (!stopped_ && !ended_) {
+    const TimePoint now = rpc_.environment().now();
+    const TimePoint due = heard_at_ + lease_ / 2;
+    if (due > now && !connection_lost_) {
+      co_await pauses_.pause(due - now, &stopping_, &connection_lost_);
+      continue;
+    }
+    connection_lost_ = false;
+    Result<Turn> turn = co_await take_turn(op);
+    if (turn.ok()) co_await probe(*turn);
+    // Not heard of: others deal with that.
+    if (heard_at_ < now) co_await pauses_.pause(lease_ / 4, &stopping_, &connection_lost_);
+  }
 }
 
 void Session::give_up(const Turn& turn) {
@@ -301,7 +381,7 @@ Task<void> Session::probe(Turn turn) {
       if (remedy == Remedy::kNewSession || remedy == Remedy::kNewClientId) renew(turn, remedy);
       co_return;
     }
-    co_await pause(wait, &stopping_);
+    co_await pauses_.pause(wait, &stopping_);
   }
 }
 
@@ -327,7 +407,7 @@ Task<void> Session::recover() {
     }
     log_warning("NFSv4.{}: no new session with the server, trying again: {}", options_.minor,
                 detail.empty() ? done.error().message() : detail);
-    co_await pause(wait, &stopping_);
+    co_await pauses_.pause(wait, &stopping_);
     if (stopped_) co_return;
   }
   state_ = State::kUsable;

@@ -8,7 +8,11 @@
 //              files does it (a mount's data shards do not), and each new client id does it at once
 //   call.h:    take a Turn (a slot), SEQUENCE and operations, give the Turn back
 //   renew():   a call was told that session or client id are gone. One task makes new ones, all
-//              other calls wait for it, and go out again.
+//              other calls wait for it, and go out again. What the client held is asked for again
+//              in front of RECLAIM_COMPLETE (HeldState)
+//   keep_lease():  SEQUENCE when nothing else was sent for half of the lease, and at once when a
+//              connection was lost: a server that has restarted waits for its clients, and keeps
+//              everybody else waiting until then
 //   end():     DESTROY_SESSION, DESTROY_CLIENTID
 //
 // A connection that breaks costs nothing here: RpcClient sends the same request again, and the
@@ -22,9 +26,11 @@
 // On the RpcClient's thread. stop() before destroying; nothing may be awaited then.
 #pragma once
 
+#include <functional>
 #include <string>
 
-#include "client/nfs4/gate.h"
+#include "client/nfs4/compound.h"
+#include "client/nfs4/pauses.h"
 #include "client/nfs4/recovery.h"
 #include "client/nfs4/slot_table.h"
 #include "client/rpc_client.h"
@@ -40,6 +46,17 @@ struct SessionOptions {
   std::uint32_t slots = 64;              // at most so many requests at once
   AuthSys identity;                      // the principal of the client id
   std::string owner;                     // co_ownerid: this client's alone
+};
+
+/// What the client holds on the server besides the session: a new client id begins without it.
+class HeldState {
+ public:
+  virtual ~HeldState() = default;
+  /// Asks for all of it again, by Session::ask_in_recovery(). What the server refuses is lost, and
+  /// no error; an error is the session's.
+  virtual Task<Result<void>> reclaim(const OpContext& op) = 0;
+  /// The server says, perhaps not for the first time, that it has revoked something.
+  virtual void some_is_revoked() = 0;
 };
 
 class Session {
@@ -59,6 +76,16 @@ class Session {
   Task<void> end(const OpContext& op);
   /// Whatever runs or waits here ends with EIO, now and ever after.
   void stop();
+
+  /// `state` (may be null) outlives the session's last call.
+  void set_state(HeldState* state) { state_held_ = state; }
+  /// The server's, in which it must hear of us.
+  void set_lease(Duration lease);
+  using Builder = std::function<void(CompoundWriter&)>;
+  using Parser = std::function<void(CompoundReader&)>;
+  /// One COMPOUND of HeldState::reclaim(), again while the server says: later.
+  Task<Result<xdr::nfsstat4>> ask_in_recovery(const OpContext& op, const Builder& build,
+                                              const Parser& parse);
 
   /// Before the first OPEN.
   Task<Result<void>> allow_opens(const OpContext& op);
@@ -93,8 +120,8 @@ class Session {
   Task<Result<xdr::nfsstat4>> reclaim_complete(const OpContext& op, Turn turn);
   Task<void> recover();
   Task<void> probe(Turn turn);
-  /// Over within stop(), unlike RpcClient::sleep(): nothing of tasks_ may outlive that.
-  Task<void> pause(Duration duration, CancelToken* cancel);
+  Task<void> keep_lease();
+  void look_at(std::uint32_t status_flags, const Turn& turn);
   void fail(Error why);
 
   RpcClient& rpc_;
@@ -111,12 +138,17 @@ class Session {
   std::uint32_t max_write_ = 0;
   Gate changed_;  // state_
   Gate slot_freed_;
-  Gate paused_;
-  std::unique_ptr<Alarm> pause_alarm_;
-  TimePoint pause_alarm_at_{};
+  Pauses pauses_;  // over within stop(), as all of tasks_ must be
   CancelToken stopping_;
   bool stopped_ = false;
-  bool opens_ = false;  // allow_opens() was called
+  bool ended_ = false;        // end() was called
+  bool opens_ = false;        // allow_opens() was called
+  bool reclaim_due_ = false;  // no RECLAIM_COMPLETE yet by this client id
+  HeldState* state_held_ = nullptr;
+  Duration lease_ = std::chrono::seconds(90);
+  TimePoint heard_at_{};  // when SEQUENCE was answered last
+  bool connection_lost_ = false;
+  std::unique_ptr<Alarm> lost_alarm_;
   TaskGroup tasks_;
 };
 

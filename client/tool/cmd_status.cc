@@ -58,7 +58,11 @@ void print_connection(const JsonValue& c, std::uint64_t threads) {
 void print_document(const JsonValue& document, int verdict) {
   // Of a mount.
   if (const std::string& version = document["nfs_version"].text(); !version.empty()) {
-    fmt::print("NFS version {}\n", version);
+    fmt::print("NFS version {}", version);
+    if (const auto slots = document["session_slots"].count(); slots != 0) {
+      fmt::print(", session with {} slots, {} locks held", slots, document["locks_held"].count());
+    }
+    std::puts("");
   }
   for (const JsonValue& connection : document["connections"].items())
     print_connection(connection, document["shards"].items().size());

@@ -12,7 +12,7 @@
 #include <set>
 #include <string>
 
-#include "server/nfs4/state/byte_range_locks.h"
+#include "rpcrdma/base/byte_range_locks.h"
 #include "server/nfs4/state/client_table.h"
 #include "server/nfs4/state/share_reservations.h"
 #include "server/nfs4/state/stateid_rules.h"

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "server/nfs4/state/byte_range_locks.h"
+#include "rpcrdma/base/byte_range_locks.h"
 
 namespace nfsrdma::nfs4 {
 

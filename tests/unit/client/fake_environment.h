@@ -24,6 +24,7 @@ class FakeTransport final : public ClientTransport {
 
   // --- the test's side ---
   void accept();
+  bool accepted() const { return ready_; }
   void refuse(int number);
   /// The server is gone: what is out fails, then the handler hears of it.
   void lose();

@@ -34,6 +34,14 @@ class FileSystemTest : public testing::Test {
     if (fs_ != nullptr) run(fs_->finish());
     KernelCache kernel;
     kernel.drop_data = [this](std::uint64_t id) { invalidated_.push_back(id); };
+    kernel.drop_data_and_tell = [this](std::uint64_t id, std::function<void()> done) {
+      invalidated_.push_back(id);
+      if (hold_kernel_) {
+        kernel_waits_.push_back(std::move(done));
+      } else {
+        done();
+      }
+    };
     kernel.drop_attributes = [this](std::uint64_t id) { outdated_.push_back(id); };
     kernel.expire_name = [this](std::uint64_t, const std::string& name) {
       expired_.push_back(name);
@@ -94,6 +102,8 @@ class FileSystemTest : public testing::Test {
   std::unique_ptr<FileSystem> fs_;
   TaskGroup started_;
   std::vector<std::uint64_t> invalidated_;
+  bool hold_kernel_ = false;
+  std::vector<std::function<void()>> kernel_waits_;
   std::vector<std::uint64_t> outdated_;
   std::vector<std::string> expired_;
   RequestContext me_{caller(0), nullptr};

@@ -23,6 +23,7 @@ class MemoryRemote final : public Remote {
     std::string data, stable_data, text;
     std::map<std::string, std::shared_ptr<Object>> names;
     std::map<std::string, std::string> xattrs;
+    ByteRangeLocks locks;
     std::map<std::uint32_t, std::uint32_t> denied;  // uid: rights that ACCESS refuses
   };
   using ObjectRef = std::shared_ptr<Object>;
@@ -426,6 +427,47 @@ class MemoryRemote final : public Remote {
     co_return wcc;
   }
 
+  bool has_locks() const override { return is_version_4; }
+  Task<Result<void>> lock(RequestContext, const FileHandle& file, const FileLock& wanted,
+                          LockWait wait, std::uint32_t) override {
+    log.push_back(std::string("lock ") + (wanted.kind == LockKind::kWrite ? "write" : "read") +
+                  (wait == LockWait::kYes ? " wait" : ""));
+    co_await count("lock");
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    while (object->locks.lock(wanted.owner, wanted.kind, wanted.range) !=
+           ByteRangeLocks::Outcome::kDone) {
+      if (wait == LockWait::kNo) co_return failure(EAGAIN);
+      co_await unlocked_.wait();
+    }
+    co_return Result<void>();
+  }
+  Task<Result<void>> unlock(RequestContext, const FileHandle& file, const FileLock& what) override {
+    log.push_back("unlock");
+    co_await count("unlock");
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    object->locks.unlock(what.owner, what.range);
+    unlocked_.wake_all();
+    co_return Result<void>();
+  }
+  Task<Result<std::optional<LockHolder>>> test_lock(RequestContext, const FileHandle& file,
+                                                    const FileLock& wanted) override {
+    co_await count("test_lock");
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    const auto* held = object->locks.conflict(wanted.owner, wanted.kind, wanted.range);
+    if (held == nullptr) co_return std::optional<LockHolder>();
+    const bool ours = held->owner < first_foreign_owner;
+    co_return std::optional(LockHolder{{held->owner, held->kind, held->range}, ours});
+  }
+  void close(const FileHandle& file) override {
+    log.push_back("close");
+    if (ObjectRef object = find(file)) object->locks = {};
+  }
+  /// Owners from here on are another client's.
+  static constexpr LockOwnerId first_foreign_owner = 1000;
+
   bool no_links = false;
   bool before_version_42 = false;
   bool changes_are_atomic = true;
@@ -451,6 +493,7 @@ class MemoryRemote final : public Remote {
     while (holding_)
       co_await held_.wait();
   }
+  WaitList unlocked_;
   static Error failure(int number) { return Error{Errc::kRefused, number, "memory"}; }
   static Error not_spoken() { return Error{Errc::kUnsupported, ENOSYS, "memory"}; }
   Result<Wcc> change_space(const FileHandle& file, std::uint64_t offset, std::uint64_t length,

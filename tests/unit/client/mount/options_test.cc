@@ -31,6 +31,8 @@ TEST_P(GoodOptions, HaveTheEffectiveText) {
 
 const std::string kAuto = "vers=3,proto=auto,fabric=auto,port=20049,tcpport=2049,";
 const std::string kTail = kDefaultTail;
+/// Up to where locks are local.
+const std::string kBeforeLocks = kTail.substr(0, kTail.find("local_lock="));
 
 INSTANTIATE_TEST_SUITE_P(
     Table, GoodOptions,
@@ -39,9 +41,12 @@ INSTANTIATE_TEST_SUITE_P(
         GoodCase{"defaults,_netdev,noauto,user,x-systemd.automount,nofail", "rw," + kAuto + kTail},
         GoodCase{"rdma", "rw,vers=3,proto=rdma,fabric=auto,port=20049," + kTail},
         GoodCase{"proto=rdma6,port=20050", "rw,vers=3,proto=rdma6,fabric=auto,port=20050," + kTail},
-        GoodCase{"tcp,vers=4", "rw,vers=4,proto=tcp,tcpport=2049," + kTail},
-        GoodCase{"tcp,v4.1", "rw,vers=4.1,proto=tcp,tcpport=2049," + kTail},
-        GoodCase{"tcp,vers=4,minorversion=2", "rw,vers=4.2,proto=tcp,tcpport=2049," + kTail},
+        GoodCase{"tcp,vers=4",
+                 "rw,vers=4,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
+        GoodCase{"tcp,v4.1",
+                 "rw,vers=4.1,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
+        GoodCase{"tcp,vers=4,minorversion=2",
+                 "rw,vers=4.2,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
         GoodCase{"tcp", "rw,vers=3,proto=tcp,tcpport=2049," + kTail},
         GoodCase{"proto=tcp6,port=12049", "rw,vers=3,proto=tcp6,tcpport=12049," + kTail},
         GoodCase{"rdma,crc=require",
@@ -70,6 +75,13 @@ INSTANTIATE_TEST_SUITE_P(
                                     "hard,timeo=600,retrans=2,nconnect=1,acregmin=90,acregmax=90,"
                                     "acdirmin=30,acdirmax=60,lookupcache=all,local_lock=all,"
                                     "sec=sys"},
+        GoodCase{"tcp,vers=4,nolock", "rw,vers=4,proto=tcp,tcpport=2049," + kTail},
+        GoodCase{"tcp,vers=4,nolock,lock",
+                 "rw,vers=4,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
+        GoodCase{"tcp,local_lock=flock,vers=4",
+                 "rw,vers=4,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=flock,sec=sys"},
+        GoodCase{"tcp,vers=4,local_lock=posix",
+                 "rw,vers=4,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=posix,sec=sys"},
         GoodCase{"comment=\"a,b\",nolock,sec=sys", "rw," + kAuto + kTail}));
 
 struct BadCase {
@@ -152,6 +164,17 @@ TEST(MountOptions, FscIsAcceptedWithANotice) {
   std::string error;
   ASSERT_TRUE(parse_mount_options("fsc", false, &options, &error)) << error;
   EXPECT_EQ(options.notices, std::vector<std::string>{"fsc: there is no cache on disk; ignored"});
+}
+
+TEST(MountOptions, LocksOfVersion3AreLocalWithANoticeToWhoAsksForOthers) {
+  MountOptions options;
+  std::string error;
+  ASSERT_TRUE(parse_mount_options("local_lock=none", false, &options, &error)) << error;
+  ASSERT_TRUE(finish_mount_options(&options, &error)) << error;
+  EXPECT_TRUE(options.local_posix_locks && options.local_flock);
+  EXPECT_EQ(options.notices,
+            std::vector<std::string>{"NFSv3: locks are local to this host, as with nolock; vers=4 "
+                                     "has them on the server"});
 }
 
 TEST(MountOptions, BackgroundMountsTryForAWeek) {

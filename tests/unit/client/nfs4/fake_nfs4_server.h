@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server of NFSv4.1 and 4.2 that a test plays with: one client id, one session, a reply cache for
-// each slot as RFC 8881 2.10.6 wants it, one file and one directory; and errors on purpose.
+// each slot as RFC 8881 2.10.6 wants it, one file that can be locked, and one directory; and errors
+// on purpose.
 //
 // It answers what is out on the newest transport of a FakeEnvironment.
 #pragma once
@@ -10,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "tests/unit/client/fake_environment.h"
@@ -40,6 +42,12 @@ class FakeNfs4Server {
   /// Pages of LISTXATTRS: the cookies are their places.
   std::vector<std::vector<std::string>> xattr_pages;
 
+  std::deque<Stat> open_errors, lock_errors, unlock_errors;
+  std::uint32_t status_flags = 0;  // of SEQUENCE
+  bool in_grace = false;
+  ByteRangeLocks locks;  // owners from kForeign on are another client's
+  static constexpr LockOwnerId kForeign = 1000;
+
   // --- what it looks at ---
   std::vector<std::vector<Op>> seen;                               // operations of each COMPOUND
   std::vector<std::pair<std::uint32_t, std::uint32_t>> sequences;  // slot, sequence id
@@ -48,12 +56,29 @@ class FakeNfs4Server {
   unsigned sessions = 0;
   unsigned reclaims_complete = 0;
   std::vector<xdr::COPY4args> copy_calls;
+  std::vector<std::uint64_t> data_stateids;  // of READ and WRITE; 0: the anonymous one
+  std::vector<xdr::OPEN4args> opens_seen;    // their texts are gone
+  unsigned lock_reclaims = 0;
+  std::set<std::uint64_t> stateids;  // that stand
+  std::set<std::uint64_t> revoked;   // of those that stood
 
   /// Everything that it knew of clients is gone.
   void restart() {
     client_id_ = 0;
     session_ = 0;
     cached_.clear();
+    stateids.clear();
+    revoked.clear();
+    locks = {};
+  }
+  /// Another client's.
+  void lock_elsewhere(LockKind kind, ByteRange range) { locks.lock(kForeign, kind, range); }
+  void unlock_elsewhere() { locks.release(kForeign); }
+  void revoke_everything() {
+    revoked.merge(stateids);
+    stateids.clear();
+    locks = {};
+    status_flags = xdr::SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED;
   }
   void lose_session() {
     session_ = 0;
@@ -88,10 +113,7 @@ class FakeNfs4Server {
   }
   FakeTransport* connected() {
     FakeTransport* transport = environment_.transport();
-    if (transport != nullptr && transport != accepted_) {
-      accepted_ = transport;
-      transport->accept();
-    }
+    if (transport != nullptr && !transport->accepted()) transport->accept();
     return transport;
   }
 
@@ -199,6 +221,13 @@ class FakeNfs4Server {
       }
       case Op::OP_SEQUENCE:
         return sequence(args<xdr::SEQUENCE4args>(in), out);
+      case Op::OP_DESTROY_SESSION:
+        (void)args<xdr::DESTROY_SESSION4args>(in);
+        session_ = 0;
+        return plain(number, Stat::NFS4_OK, out);
+      case Op::OP_DESTROY_CLIENTID:
+        (void)args<xdr::DESTROY_CLIENTID4args>(in);
+        return plain(number, stateids.empty() ? Stat::NFS4_OK : Stat::NFS4ERR_CLIENTID_BUSY, out);
       case Op::OP_RECLAIM_COMPLETE:
         (void)args<xdr::RECLAIM_COMPLETE4args>(in);
         ++reclaims_complete;
@@ -264,6 +293,79 @@ class FakeNfs4Server {
         res.resok4.lxr_eof = want.lxa_cookie + 1 >= xattr_pages.size();
         return answer(number, res, out);
       }
+      case Op::OP_OPEN:
+        return open(args<xdr::OPEN4args>(in), out);
+      case Op::OP_CLOSE: {
+        const auto want = args<xdr::CLOSE4args>(in);
+        xdr::CLOSE4res res;
+        res.status = check(want.open_stateid);
+        if (res.status == Stat::NFS4_OK) stateids.erase(number_of(want.open_stateid));
+        return answer(number, res, out);
+      }
+      case Op::OP_LOCK:
+        return lock(args<xdr::LOCK4args>(in), out);
+      case Op::OP_LOCKT: {
+        const auto want = args<xdr::LOCKT4args>(in);
+        xdr::LOCKT4res res;
+        const LockOwnerId owner = load_be64(want.owner.owner.data());
+        const auto* held = locks.conflict(owner, kind_of(want.locktype),
+                                          byte_range(want.offset, want.length).value());
+        if (held != nullptr) {
+          res.status = Stat::NFS4ERR_DENIED;
+          res.denied = denial(*held);
+        }
+        return answer(number, res, out);
+      }
+      case Op::OP_LOCKU: {
+        const auto want = args<xdr::LOCKU4args>(in);
+        xdr::LOCKU4res res;
+        res.status = next(unlock_errors);
+        if (res.status == Stat::NFS4_OK) res.status = check(want.lock_stateid);
+        if (res.status == Stat::NFS4_OK) {
+          locks.unlock(owners_[number_of(want.lock_stateid)],
+                       byte_range(want.offset, want.length).value());
+          res.resok4 = want.lock_stateid;
+        }
+        return answer(number, res, out);
+      }
+      case Op::OP_TEST_STATEID: {
+        const auto want = args<xdr::TEST_STATEID4args>(in);
+        xdr::TEST_STATEID4res res;
+        std::array<std::byte, 64> room;
+        xdr::Encoder encoder(room);
+        std::vector<Stat> found;
+        for (const xdr::stateid4& stateid : want.ts_stateids)
+          found.push_back(check(stateid));
+        res.resok4.tsr_status_codes = xdr::encode_array<Stat>(encoder, found);
+        return answer(number, res, out);
+      }
+      case Op::OP_FREE_STATEID: {
+        const auto want = args<xdr::FREE_STATEID4args>(in);
+        const std::uint64_t id = number_of(want.fsa_stateid);
+        const bool there = stateids.erase(id) + revoked.erase(id) != 0;
+        if (revoked.empty()) status_flags = 0;
+        return plain(number, there ? Stat::NFS4_OK : Stat::NFS4ERR_BAD_STATEID, out);
+      }
+      case Op::OP_READ: {
+        const auto want = args<xdr::READ4args>(in);
+        xdr::READ4res res;
+        res.status = use(want.stateid);
+        res.resok4.eof = true;
+        return answer(number, res, out);
+      }
+      case Op::OP_WRITE: {
+        // The data is no part of what is in line.
+        xdr::stateid4 stateid;
+        EXPECT_TRUE(xdr::decode(in, stateid));
+        xdr::WRITE4res res;
+        res.status = use(stateid);
+        res.resok4.count = 1;
+        res.resok4.committed = xdr::stable_how4::FILE_SYNC4;
+        answer(number, res, out);
+        // What comes behind it cannot be found.
+        status_ = res.status;
+        return;
+      }
       case Op::OP_COMMIT: {
         (void)args<xdr::COMMIT4args>(in);
         xdr::COMMIT4res res;
@@ -276,13 +378,91 @@ class FakeNfs4Server {
     }
   }
 
+  static std::uint64_t number_of(const xdr::stateid4& stateid) {
+    return load_be64(stateid.other.data());
+  }
+  xdr::stateid4 new_stateid() {
+    xdr::stateid4 stateid{1, {}};
+    store_be64(stateid.other.data(), ++last_id_);
+    stateids.insert(last_id_);
+    return stateid;
+  }
+  Stat check(const xdr::stateid4& stateid) const {
+    const std::uint64_t id = number_of(stateid);
+    if (stateids.contains(id)) return Stat::NFS4_OK;
+    return revoked.contains(id) ? Stat::NFS4ERR_EXPIRED : Stat::NFS4ERR_BAD_STATEID;
+  }
+  Stat use(const xdr::stateid4& stateid) {
+    data_stateids.push_back(number_of(stateid));
+    return number_of(stateid) == 0 ? Stat::NFS4_OK : check(stateid);
+  }
+  static LockKind kind_of(xdr::nfs_lock_type4 type) {
+    const bool write =
+        type == xdr::nfs_lock_type4::WRITE_LT || type == xdr::nfs_lock_type4::WRITEW_LT;
+    return write ? LockKind::kWrite : LockKind::kRead;
+  }
+  xdr::LOCK4denied denial(const ByteRangeLocks::Held& held) {
+    store_be64(denied_owner_.data(), held.owner);
+    return {held.range.first,
+            length_of(held.range),
+            held.kind == LockKind::kWrite ? xdr::nfs_lock_type4::WRITE_LT
+                                          : xdr::nfs_lock_type4::READ_LT,
+            {77, denied_owner_}};
+  }
+  /// Whether state may be made now.
+  Stat grace(bool reclaim) const {
+    if (reclaim) return in_grace ? Stat::NFS4_OK : Stat::NFS4ERR_NO_GRACE;
+    return in_grace ? Stat::NFS4ERR_GRACE : Stat::NFS4_OK;
+  }
+  void open(const xdr::OPEN4args& want, xdr::Encoder& out) {
+    opens_seen.push_back(want);
+    xdr::OPEN4res res;
+    res.status = next(open_errors);
+    const bool reclaim = want.claim.claim == xdr::open_claim_type4::CLAIM_PREVIOUS;
+    if (res.status == Stat::NFS4_OK) res.status = grace(reclaim);
+    if (res.status == Stat::NFS4_OK) {
+      const LockOwnerId owner = load_be64(want.owner.owner.data());
+      auto known = opened_.find(owner);
+      if (known != opened_.end() && check(known->second) == Stat::NFS4_OK) {
+        res.resok4.stateid = known->second;
+      } else {
+        opened_[owner] = res.resok4.stateid = new_stateid();
+      }
+    }
+    answer(Op::OP_OPEN, res, out);
+  }
+  void lock(const xdr::LOCK4args& want, xdr::Encoder& out) {
+    xdr::LOCK4res res;
+    if (want.reclaim) ++lock_reclaims;
+    const bool fresh = want.locker.new_lock_owner;
+    const xdr::stateid4& stateid =
+        fresh ? want.locker.open_owner.open_stateid : want.locker.lock_owner.lock_stateid;
+    res.status = next(lock_errors);
+    if (res.status == Stat::NFS4_OK) res.status = grace(want.reclaim);
+    if (res.status == Stat::NFS4_OK) res.status = check(stateid);
+    if (res.status == Stat::NFS4_OK) {
+      const LockOwnerId owner = fresh ? load_be64(want.locker.open_owner.lock_owner.owner.data())
+                                      : owners_[number_of(stateid)];
+      const auto range = byte_range(want.offset, want.length).value();
+      if (const auto* held = locks.conflict(owner, kind_of(want.locktype), range)) {
+        res.status = Stat::NFS4ERR_DENIED;
+        res.denied = denial(*held);
+      } else {
+        locks.lock(owner, kind_of(want.locktype), range);
+        res.resok4.lock_stateid = fresh ? new_stateid() : stateid;
+        owners_[number_of(res.resok4.lock_stateid)] = owner;
+      }
+    }
+    answer(Op::OP_LOCK, res, out);
+  }
+
   void sequence(const xdr::SEQUENCE4args& want, xdr::Encoder& out) {
     sequences.emplace_back(want.sa_slotid, want.sa_sequenceid);
     xdr::SEQUENCE4res res;
     res.status = next(sequence_errors);
     if (res.status == Stat::NFS4_OK) res.status = check(want);
     res.resok4 = {want.sa_sessionid, want.sa_sequenceid, want.sa_slotid,
-                  slots - 1,         target_highest,     0};
+                  slots - 1,         target_highest,     status_flags};
     if (!replayed_) answer(Op::OP_SEQUENCE, res, out);
   }
 
@@ -325,12 +505,14 @@ class FakeNfs4Server {
   }
 
   FakeEnvironment& environment_;
-  FakeTransport* accepted_ = nullptr;
   std::uint64_t last_id_ = 100;
   std::uint64_t client_id_ = 0;
   std::uint32_t create_sequence_ = 0;
   std::uint64_t session_ = 0;
   std::map<std::uint32_t, Cached> cached_;
+  std::map<LockOwnerId, xdr::stateid4> opened_;  // by open-owner
+  std::map<std::uint64_t, LockOwnerId> owners_;  // of lock stateids
+  std::array<std::byte, 8> denied_owner_{};
   // Of the COMPOUND that is being run:
   std::vector<std::byte> results_;
   Stat status_ = Stat::NFS4_OK;

@@ -46,7 +46,8 @@ class Gate {
     bool cancelled_ = false;
   };
 
-  /// `if (!co_await gate.wait(cancel))`: it was cancelled. Look again at what was waited for.
+  /// False: cancelled. Else look again at what was waited for. In a statement of its own: g++ 12
+  /// lays out some frames wrongly that have `if (!co_await gate.wait(cancel))`.
   Waiter wait(CancelToken* cancel) { return Waiter(*this, cancel); }
   void wake_one() {
     if (Waiter* waiter = waiters_.pop_front()) waiter->go_on();

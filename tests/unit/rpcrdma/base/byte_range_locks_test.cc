@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/nfs4/state/byte_range_locks.h"
+#include "rpcrdma/base/byte_range_locks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <deque>
 #include <set>
 
-namespace nfsrdma::nfs4 {
+namespace nfsrdma {
 namespace {
 
 using testing::ElementsAre;
@@ -141,4 +141,4 @@ TEST_P(Exhaustive, EveryStepFromEveryState) {
 INSTANTIATE_TEST_SUITE_P(Where, Exhaustive, testing::Values(0, UINT64_MAX - (kBytes - 1)));
 
 }  // namespace
-}  // namespace nfsrdma::nfs4
+}  // namespace nfsrdma

@@ -3,7 +3,9 @@
 // advisory and per byte, as POSIX has them: a lock replaces what its owner holds in that range,
 // neighbours of one kind become one, unlocking the middle leaves two.
 //
-// Pure: no I/O, no clock. The caller serialises; an object lives as long as its file has state.
+// The server and the client both keep
+// them. Pure: no I/O, no clock. The caller serialises; an object lives as long as its file has
+// state.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-namespace nfsrdma::nfs4 {
+namespace nfsrdma {
 
 struct ByteRange {
   std::uint64_t first = 0;
@@ -68,4 +70,4 @@ class ByteRangeLocks {
   std::vector<Held> held_;
 };
 
-}  // namespace nfsrdma::nfs4
+}  // namespace nfsrdma

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/nfs4/state/byte_range_locks.h"
+#include "rpcrdma/base/byte_range_locks.h"
 
 #include <algorithm>
 
-namespace nfsrdma::nfs4 {
+namespace nfsrdma {
 
 std::optional<ByteRange> byte_range(std::uint64_t offset, std::uint64_t length) {
   if (length == 0) return std::nullopt;
@@ -94,4 +94,4 @@ bool ByteRangeLocks::holds_any(LockOwnerId owner) const {
                      [owner](const Held& held) { return held.owner == owner; });
 }
 
-}  // namespace nfsrdma::nfs4
+}  // namespace nfsrdma

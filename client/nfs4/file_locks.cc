@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileLocks while the server keeps its word: OPEN, LOCK, LOCKT, LOCKU, CLOSE. reclaim.cc has the
+// rest.
+#include "client/nfs4/file_locks.h"
+
+#include <algorithm>
+
+#include "client/nfs4/call.h"
+#include "client/nfs4/convert.h"
+#include "client/nfs4/owner_bytes.h"
+#include "client/occasion.h"
+
+namespace nfsrdma::nfs4 {
+namespace {
+
+using xdr::nfs_opnum4;
+using xdr::nfsstat4;
+using xdr::stateid4;
+
+constexpr Duration kPollFirst = std::chrono::milliseconds(50);
+constexpr Duration kPollLongest = std::chrono::seconds(1);
+/// Times that an OPEN which the server has forgotten is made anew for one LOCK.
+constexpr int kReopens = 3;
+constexpr ByteRange kAllBytes{0, UINT64_MAX};
+
+const Error kStopped{Errc::kSystem, EIO, "aborted"};
+const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
+const Error kLost{Errc::kSystem, EIO, "a lock on this file was lost"};
+const Error kInTheWay{Errc::kSystem, EAGAIN, "LOCK"};
+
+std::uint32_t access_for(LockKind kind) {
+  return kind == LockKind::kRead ? xdr::OPEN4_SHARE_ACCESS_READ : xdr::OPEN4_SHARE_ACCESS_WRITE;
+}
+
+std::uint32_t share_access(std::uint32_t open_for) {
+  std::uint32_t access = 0;
+  if ((open_for & access_bits::kRead) != 0) access |= xdr::OPEN4_SHARE_ACCESS_READ;
+  if ((open_for & access_bits::kModify) != 0) access |= xdr::OPEN4_SHARE_ACCESS_WRITE;
+  return access;
+}
+
+xdr::nfs_lock_type4 lock_type(LockKind kind, LockWait wait) {
+  using enum xdr::nfs_lock_type4;
+  if (wait == LockWait::kYes) return kind == LockKind::kRead ? READW_LT : WRITEW_LT;
+  return kind == LockKind::kRead ? READ_LT : WRITE_LT;
+}
+
+}  // namespace
+
+bool stateid_is_gone(nfsstat4 status) {
+  switch (status) {
+    case nfsstat4::NFS4ERR_BAD_STATEID:
+    case nfsstat4::NFS4ERR_STALE_STATEID:
+    case nfsstat4::NFS4ERR_OLD_STATEID:
+    case nfsstat4::NFS4ERR_EXPIRED:
+    case nfsstat4::NFS4ERR_ADMIN_REVOKED:
+    case nfsstat4::NFS4ERR_DELEG_REVOKED:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// One change of what is held of a file. Shared: who asked may be gone before it is done.
+struct FileLocks::Request {
+  enum class What : std::uint8_t { kLock, kUnlock, kClose };
+
+  Request(What its_what, FileRef its_file, const AuthSys& its_identity)
+      : what(its_what), file(std::move(its_file)), identity(its_identity) {}
+
+  const What what;
+  const FileRef file;
+  const AuthSys identity;
+  FileLock lock{};
+  LockWait wait = LockWait::kNo;
+  std::uint32_t access = 0;  // OPEN4_SHARE_ACCESS_ bits
+  Result<void> result = kStopped;
+  bool abandoned = false;
+  Occasion done;
+};
+
+FileLocks::FileLocks(Session& session) : session_(session), pauses_(session.rpc().environment()) {
+  session_.set_state(this);
+}
+
+FileLocks::~FileLocks() {
+  stop();
+}
+
+void FileLocks::stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  stopping_.cancel();
+  pauses_.nudge();
+  emptied_.wake_all();
+}
+
+FileLocks::FileRef FileLocks::file_of(const FileHandle& handle) {
+  FileRef& file = files_[handle];
+  if (file == nullptr) file = std::make_shared<File>(handle);
+  return file;
+}
+
+FileLocks::FileRef FileLocks::find(const FileHandle& handle) const {
+  const auto found = files_.find(handle);
+  return found == files_.end() ? nullptr : found->second;
+}
+
+FileLocks::Locker* FileLocks::find_locker(const File& file, LockOwnerId owner) {
+  for (const auto& locker : file.lockers) {
+    if (locker->owner == owner) return locker.get();
+  }
+  return nullptr;
+}
+
+FileLocks::Locker& FileLocks::locker_of(File& file, LockOwnerId owner) {
+  if (Locker* known = find_locker(file, owner)) return *known;
+  file.lockers.push_back(std::make_unique<Locker>());
+  file.lockers.back()->owner = owner;
+  return *file.lockers.back();
+}
+
+FileLocks::Open& FileLocks::open_of(File& file, const AuthSys& identity) {
+  for (const auto& open : file.opens) {
+    if (open->identity == identity) return *open;
+  }
+  file.opens.push_back(std::make_unique<Open>());
+  Open& open = *file.opens.back();
+  open.identity = identity;
+  open.owner = ++next_owner_;
+  return open;
+}
+
+void FileLocks::drop_unless_used(const FileRef& file) {
+  const bool in_use = file->busy || !file->turn.empty() || !file->waiting.empty();
+  if (in_use || !file->opens.empty() || !file->lost.empty()) return;
+  const auto found = files_.find(file->handle);
+  if (found != files_.end() && found->second == file) files_.erase(found);
+  if (files_.empty()) emptied_.wake_all();
+}
+
+std::size_t FileLocks::locks_held() const {
+  std::size_t count = 0;
+  for (const auto& [handle, file] : files_)
+    count += file->held.held().size();
+  return count;
+}
+
+// --- asking ---
+
+Task<Result<void>> FileLocks::perform(RequestRef request, CancelToken* cancel) {
+  if (stopped_) co_return kStopped;
+  tasks_.spawn(carry_out(request));
+  const bool waited = co_await request->done.wait(cancel);
+  if (waited) co_return request->result;
+  request->abandoned = true;
+  co_return kInterrupted;
+}
+
+Task<void> FileLocks::carry_out(RequestRef request) {
+  const FileRef file = request->file;
+  bool mine = !file->busy;
+  while (!mine) {
+    const bool woken = co_await file->turn.wait(&stopping_);
+    if (!woken) break;
+    mine = !file->busy;
+  }
+  if (mine) {
+    file->busy = true;
+    OpContext op;
+    op.identity = request->identity;
+    op.cancel = &stopping_;
+    if (request->what == Request::What::kClose) {
+      co_await close_now(*file, op);
+    } else if (request->what == Request::What::kUnlock) {
+      request->result = co_await unlock_now(*file, op, request->lock);
+    } else if (!request->abandoned) {
+      const ByteRangeLocks before = file->held;
+      request->result = co_await lock_now(*file, op, request->lock, request->wait, request->access);
+      if (request->result.ok() && request->abandoned) {
+        co_await undo(*file, op, request->lock, before);
+      }
+    }
+    file->busy = false;
+    file->turn.wake_one();
+  }
+  request->done.come();
+  drop_unless_used(file);
+}
+
+Task<Result<void>> FileLocks::lock(const OpContext& op, const FileHandle& handle, FileLock wanted,
+                                   LockWait wait, std::uint32_t open_for) {
+  const FileRef file = file_of(handle);
+  bool look_again = false;
+  if (wait == LockWait::kYes) file->waiting.push_back(&look_again);
+  Result<void> result;
+  for (Duration pause = kPollFirst;; pause = std::min(2 * pause, kPollLongest)) {
+    look_again = false;
+    auto request = std::make_shared<Request>(Request::What::kLock, file, op.identity);
+    request->lock = wanted;
+    request->wait = wait;
+    request->access = share_access(open_for) | access_for(wanted.kind);
+    result = co_await perform(request, op.cancel);
+    const bool in_the_way = !result.ok() && result.error().sys == EAGAIN;
+    if (!in_the_way || wait == LockWait::kNo) break;
+    if (!look_again) co_await pauses_.pause(pause, op.cancel, &look_again);
+    if (op.cancel != nullptr && op.cancel->cancelled()) {
+      result = kInterrupted;
+      break;
+    }
+    if (stopped_) {
+      result = kStopped;
+      break;
+    }
+  }
+  if (wait == LockWait::kYes) std::erase(file->waiting, &look_again);
+  drop_unless_used(file);
+  co_return result;
+}
+
+Task<Result<void>> FileLocks::unlock(const OpContext& op, const FileHandle& handle, FileLock what) {
+  const FileRef file = find(handle);
+  if (file == nullptr) co_return Result<void>();
+  auto request = std::make_shared<Request>(Request::What::kUnlock, file, op.identity);
+  request->lock = what;
+  co_return co_await perform(request, op.cancel);
+}
+
+void FileLocks::close(const FileHandle& handle) {
+  const FileRef file = find(handle);
+  if (file == nullptr || stopped_) return;
+  auto request = std::make_shared<Request>(Request::What::kClose, file, AuthSys{});
+  tasks_.spawn(carry_out(std::move(request)));
+}
+
+Task<void> FileLocks::close_all(const OpContext& op) {
+  const std::vector<FileRef> all = all_files();
+  for (const FileRef& file : all)
+    close(file->handle);
+  bool patient = true;
+  while (patient && !files_.empty() && !stopped_)
+    patient = co_await emptied_.wait(op.cancel);
+}
+
+Task<Result<std::optional<LockHolder>>> FileLocks::test(const OpContext& op,
+                                                        const FileHandle& handle, FileLock wanted) {
+  if (const FileRef file = find(handle)) {
+    const auto* mine = file->held.conflict(wanted.owner, wanted.kind, wanted.range);
+    if (mine != nullptr) {
+      co_return std::optional(LockHolder{{mine->owner, mine->kind, mine->range}, true});
+    }
+  }
+  NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
+  const OwnerBytes owner(wanted.owner);
+  std::optional<LockHolder> holder;
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(handle));
+    out.op(nfs_opnum4::OP_LOCKT,
+           xdr::LOCKT4args{lock_type(wanted.kind, LockWait::kNo), wanted.range.first,
+                           length_of(wanted.range), owner.of(session_)});
+  };
+  auto parse = [&](CompoundReader& in) {
+    xdr::LOCKT4res got;
+    if (!in.next(nfs_opnum4::OP_PUTFH)) return;
+    in.next(nfs_opnum4::OP_LOCKT, got);
+    if (got.status != nfsstat4::NFS4ERR_DENIED) return;
+    const xdr::LOCK4denied& denied = got.denied;
+    const bool write = denied.locktype == xdr::nfs_lock_type4::WRITE_LT ||
+                       denied.locktype == xdr::nfs_lock_type4::WRITEW_LT;
+    holder.emplace();
+    holder->lock.kind = write ? LockKind::kWrite : LockKind::kRead;
+    holder->lock.range = byte_range(denied.offset, denied.length).value_or(kAllBytes);
+  };
+  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {}, build, parse));
+  if (end.status != nfsstat4::NFS4_OK && !holder) co_return status_error(end.status, "LOCKT");
+  co_return holder;
+}
+
+// --- in the file's turn ---
+
+Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open& open,
+                                          std::uint32_t access) {
+  if (open.stateid && (open.access & access) == access) co_return Result<void>();
+  NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
+  const OwnerBytes owner(open.owner);
+  const std::uint32_t wanted = (open.stateid ? open.access : 0) | access;
+  std::optional<stateid4> stateid;
+  auto build = [&](CompoundWriter& out) {
+    xdr::OPEN4args args;
+    args.share_access = wanted | xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+    args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
+    args.owner = owner.of(session_);
+    args.claim.claim = xdr::open_claim_type4::CLAIM_FH;
+    out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
+    out.op(nfs_opnum4::OP_OPEN, args);
+  };
+  auto parse = [&](CompoundReader& in) {
+    xdr::OPEN4res got;
+    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_OPEN, got)) return;
+    stateid = got.resok4.stateid;
+  };
+  NFSRDMA_CO_TRY(Ending end,
+                 co_await call(session_, op, {.max_results = 2048, .once = true}, build, parse));
+  if (!stateid) co_return status_error(end.status, "OPEN");
+  open.stateid = stateid;
+  open.access = wanted;
+  co_return Result<void>();
+}
+
+Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock wanted,
+                                       LockWait wait, std::uint32_t access) {
+  if (file.lost.holds_any(wanted.owner)) co_return kLost;
+  if (file.held.conflict(wanted.owner, wanted.kind, wanted.range) != nullptr) co_return kInTheWay;
+  const OwnerBytes owner(wanted.owner);
+  Locker& locker = locker_of(file, wanted.owner);
+  if (locker.open == nullptr) locker.open = &open_of(file, op.identity);
+  Open& open = *locker.open;
+  OpContext as_opener = op;
+  as_opener.identity = open.identity;
+  nfsstat4 status = nfsstat4::NFS4_OK;
+  for (int attempt = 0; attempt < kReopens; ++attempt) {
+    NFSRDMA_CO_CHECK_OK(co_await ensure_open(file, as_opener, open, access));
+    std::optional<stateid4> granted;
+    auto build = [&](CompoundWriter& out) {
+      xdr::LOCK4args args;
+      args.locktype = lock_type(wanted.kind, wait);
+      args.offset = wanted.range.first;
+      args.length = length_of(wanted.range);
+      args.locker.new_lock_owner = !locker.stateid;
+      args.locker.open_owner.open_stateid = newest(open.stateid);
+      args.locker.open_owner.lock_owner = owner.of(session_);
+      args.locker.lock_owner.lock_stateid = newest(locker.stateid);
+      out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
+      out.op(nfs_opnum4::OP_LOCK, args);
+    };
+    auto parse = [&](CompoundReader& in) {
+      xdr::LOCK4res got;
+      if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_LOCK, got)) return;
+      granted = got.resok4.lock_stateid;
+    };
+    NFSRDMA_CO_TRY(Ending end, co_await call(session_, as_opener, {.once = true}, build, parse));
+    status = end.status;
+    if (granted) {
+      locker.stateid = granted;
+      file.held.lock(wanted.owner, wanted.kind, wanted.range);
+      // Others of this owner's went meanwhile: this one goes with them, by the owner's unlocking.
+      if (file.lost.holds_any(wanted.owner)) co_return kLost;
+      co_return Result<void>();
+    }
+    if (!stateid_is_gone(status)) break;
+    // It holds nothing that could be lost, or it has just learnt that it is.
+    if (locker.stateid && file.held.holds_any(wanted.owner)) {
+      lose(file, locker);
+      co_return kLost;
+    }
+    locker.stateid.reset();
+    lose(file, open);
+  }
+  if (status == nfsstat4::NFS4ERR_DENIED) co_return kInTheWay;
+  co_return status_error(status, "LOCK");
+}
+
+Task<Result<void>> FileLocks::unlock_now(File& file, const OpContext& op, FileLock what) {
+  const bool all = what.range == kAllBytes;
+  file.lost.unlock(what.owner, what.range);
+  Locker* locker = find_locker(file, what.owner);
+  if (locker == nullptr) co_return Result<void>();
+  if (locker->stateid) {
+    OpContext as_opener = op;
+    as_opener.identity = locker->open->identity;
+    bool done = false;
+    auto build = [&](CompoundWriter& out) {
+      out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
+      out.op(nfs_opnum4::OP_LOCKU,
+             xdr::LOCKU4args{lock_type(what.kind, LockWait::kNo), 0, newest(locker->stateid),
+                             what.range.first, length_of(what.range)});
+      if (all) {
+        out.op(nfs_opnum4::OP_FREE_STATEID, xdr::FREE_STATEID4args{newest(locker->stateid)});
+      }
+    };
+    auto parse = [&](CompoundReader& in) {
+      xdr::LOCKU4res got;
+      done = in.next(nfs_opnum4::OP_PUTFH) && in.next(nfs_opnum4::OP_LOCKU, got);
+      // A stateid that cannot be freed goes with the CLOSE.
+      if (done && all) in.next(nfs_opnum4::OP_FREE_STATEID);
+    };
+    NFSRDMA_CO_TRY(Ending end, co_await call(session_, as_opener, {.once = true}, build, parse));
+    // What the server does not know of is not locked.
+    if (!done && !stateid_is_gone(end.status)) co_return status_error(end.status, "LOCKU");
+  }
+  file.held.unlock(what.owner, what.range);
+  if (all) {
+    std::erase_if(file.lockers, [&](const auto& one) { return one.get() == locker; });
+  }
+  note_released(file);
+  co_return Result<void>();
+}
+
+Task<void> FileLocks::undo(File& file, const OpContext& op, FileLock granted,
+                           ByteRangeLocks before) {
+  // What its owner had in the range it keeps, if by the newer kind.
+  std::vector<ByteRange> kept;
+  for (const ByteRangeLocks::Held& held : before.held()) {
+    if (held.owner == granted.owner && held.range.overlaps(granted.range)) {
+      kept.push_back(held.range);
+    }
+  }
+  std::uint64_t from = granted.range.first;
+  for (const ByteRange& range : kept) {
+    if (range.first > from) {
+      const FileLock gap{granted.owner, granted.kind, {from, range.first - 1}};
+      [[maybe_unused]] Result<void> done = co_await unlock_now(file, op, gap);
+    }
+    if (range.last >= granted.range.last) co_return;
+    from = range.last + 1;
+  }
+  const FileLock rest{granted.owner, granted.kind, {from, granted.range.last}};
+  [[maybe_unused]] Result<void> done = co_await unlock_now(file, op, rest);
+}
+
+Task<void> FileLocks::close_now(File& file, const OpContext& op) {
+  // A server may refuse to close what has locks (RFC 8881, 18.2.3).
+  std::vector<LockOwnerId> owners;
+  for (const auto& locker : file.lockers)
+    owners.push_back(locker->owner);
+  for (const LockOwnerId owner : owners) {
+    const FileLock all{owner, LockKind::kWrite, kAllBytes};
+    [[maybe_unused]] Result<void> done = co_await unlock_now(file, op, all);
+  }
+  for (const auto& open : file.opens) {
+    if (!open->stateid) continue;
+    OpContext as_opener = op;
+    as_opener.identity = open->identity;
+    auto build = [&](CompoundWriter& out) {
+      out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
+      out.op(nfs_opnum4::OP_CLOSE, xdr::CLOSE4args{0, newest(open->stateid)});
+    };
+    auto parse = [](CompoundReader& in) { static_cast<void>(in); };
+    [[maybe_unused]] Result<Ending> done =
+        co_await call(session_, as_opener, {.once = true}, build, parse);
+  }
+  file.lockers.clear();
+  file.opens.clear();
+  file.held = {};
+  file.lost = {};
+  note_released(file);
+}
+
+void FileLocks::note_released(File& file) {
+  for (bool* look_again : file.waiting)
+    *look_again = true;
+  if (!file.waiting.empty()) pauses_.nudge();
+}
+
+// --- READ and WRITE ---
+
+stateid4 FileLocks::stateid_for(const FileHandle& handle, std::uint32_t access) const {
+  if (files_.empty()) return {};
+  const FileRef file = find(handle);
+  if (file == nullptr) return {};
+  const Locker* only = nullptr;
+  for (const auto& locker : file->lockers) {
+    if (!file->held.holds_any(locker->owner)) continue;
+    if (only != nullptr) return {};
+    only = locker.get();
+  }
+  if (only == nullptr || !only->stateid || (only->open->access & access) != access) return {};
+  return newest(only->stateid);
+}
+
+Result<void> FileLocks::usable(const FileHandle& handle) const {
+  if (files_.empty()) return {};
+  const FileRef file = find(handle);
+  if (file != nullptr && !file->lost.empty()) return kLost;
+  return {};
+}
+
+bool FileLocks::again(const FileHandle& handle, const stateid4& used, nfsstat4 status) {
+  if (!stateid_is_gone(status) || used.other == stateid4{}.other) return false;
+  const FileRef file = find(handle);
+  if (file == nullptr) return true;
+  for (const auto& locker : file->lockers) {
+    if (!locker->stateid || locker->stateid->other != used.other) continue;
+    lose(*file, *locker);
+    return false;
+  }
+  // Unlocked or reclaimed while it was on its way.
+  return true;
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileLocks: the byte-range locks that this client holds on the server, and the OPENs that carry
+// them (RFC 8881, sections 8, 9 and 18.10 to 18.12).
+//
+// A LOCK needs a file that is open. So the first lock of a file opens it (OPEN by its handle, no
+// delegation wanted), once for each identity that locks it, and close() closes it; a file that
+// nobody locks costs nothing. While one owner alone has locks on a file, READ and WRITE carry its
+// lock's stateid: what was written under a lock that is lost is refused then, and not mixed with
+// what the next owner writes.
+//
+//   granted      File::held says so, nothing else does. Conflicts among owners of this client are
+//                answered from there, those with other clients by the server
+//   waited for   asked for again and again, and at once when an owner of this client lets go of
+//                something in the file
+//   reclaimed    after a restart of the server: OPEN by CLAIM_PREVIOUS, LOCK with `reclaim`
+//   lost         the lease expired, the server revoked it or will not have it reclaimed. Whoever
+//                locks as that owner, or reads or writes the file, gets EIO until the owner unlocks
+//                it or the file is closed: what they believe of the file may not be so any more
+//
+// Requests that change what is held run in tasks of their own, one at a time for each file, and are
+// never cut short: whoever asked may be interrupted, and what was granted to nobody is given back.
+//
+// On the session's thread. stop() before destroying; nothing may be awaited then.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "client/nfs4/pauses.h"
+#include "client/nfs4/session.h"
+#include "client/nfs_types.h"
+
+namespace nfsrdma::nfs4 {
+
+class FileLocks final : public HeldState {
+ public:
+  explicit FileLocks(Session& session);
+  ~FileLocks() override;
+
+  /// `open_for`: access_bits::kRead and kModify, for which the OPEN is made, besides what the lock
+  /// needs. EAGAIN: somebody else's lock is in the way, and `wait` is kNo. EDEADLK: waiting would
+  /// be in vain. EIO: the owner has lost a lock here.
+  Task<Result<void>> lock(const OpContext& op, const FileHandle& file, FileLock wanted,
+                          LockWait wait, std::uint32_t open_for);
+  /// Bytes that are not locked need not be. All bytes: the server forgets the owner, too.
+  Task<Result<void>> unlock(const OpContext& op, const FileHandle& file, FileLock what);
+  /// A lock that is in the way of `wanted`; none: it would be granted.
+  Task<Result<std::optional<LockHolder>>> test(const OpContext& op, const FileHandle& file,
+                                               FileLock wanted);
+  /// Lets go of everything that is held of the file. Runs on its own.
+  void close(const FileHandle& file);
+  /// The same of every file, until that is done or `op` cancelled.
+  Task<void> close_all(const OpContext& op);
+  /// Everything fails with EIO from now on.
+  void stop();
+
+  /// READ and WRITE must go through this session.
+  bool holds(const FileHandle& file) const { return !files_.empty() && files_.contains(file); }
+  /// What a READ or WRITE (OPEN4_SHARE_ACCESS_ bits) carries: the anonymous stateid unless a lock
+  /// has a better one.
+  xdr::stateid4 stateid_for(const FileHandle& file, std::uint32_t access) const;
+  /// EIO: a lock on this file is lost.
+  Result<void> usable(const FileHandle& file) const;
+  /// A READ or WRITE with `used` ended with `status`. True: once more, with another stateid.
+  bool again(const FileHandle& file, const xdr::stateid4& used, xdr::nfsstat4 status);
+
+  /// For people.
+  std::size_t files_open() const { return files_.size(); }
+  std::size_t locks_held() const;
+
+  // HeldState:
+  Task<Result<void>> reclaim(const OpContext& op) override;
+  void some_is_revoked() override;
+
+ private:
+  /// An OPEN that stands on the server while it has a stateid.
+  struct Open {
+    AuthSys identity;
+    std::uint64_t owner = 0;   // open-owner, of this OPEN alone
+    std::uint32_t access = 0;  // OPEN4_SHARE_ACCESS_ bits
+    std::optional<xdr::stateid4> stateid;
+  };
+  /// A lock-owner of one file.
+  struct Locker {
+    LockOwnerId owner = 0;
+    Open* open = nullptr;  // whose stateid made ours
+    std::optional<xdr::stateid4> stateid;
+  };
+  struct File {
+    explicit File(const FileHandle& its_handle) : handle(its_handle) {}
+    const FileHandle handle;
+    std::vector<std::unique_ptr<Open>> opens;
+    std::vector<std::unique_ptr<Locker>> lockers;
+    ByteRangeLocks held;
+    ByteRangeLocks lost;  // what was held, until it is unlocked
+    bool busy = false;    // a request is under way
+    Gate turn;
+    std::vector<bool*> waiting;  // set when a lock is let go of
+  };
+  using FileRef = std::shared_ptr<File>;
+  struct Request;
+  using RequestRef = std::shared_ptr<Request>;
+
+  FileRef file_of(const FileHandle& handle);
+  FileRef find(const FileHandle& handle) const;
+  static Locker* find_locker(const File& file, LockOwnerId owner);
+  Locker& locker_of(File& file, LockOwnerId owner);
+  Open& open_of(File& file, const AuthSys& identity);
+  void drop_unless_used(const FileRef& file);
+
+  Task<Result<void>> perform(RequestRef request, CancelToken* cancel);
+  Task<void> carry_out(RequestRef request);
+  Task<Result<void>> lock_now(File& file, const OpContext& op, FileLock wanted, LockWait wait,
+                              std::uint32_t access);
+  Task<Result<void>> unlock_now(File& file, const OpContext& op, FileLock what);
+  Task<void> close_now(File& file, const OpContext& op);
+  /// What was granted to somebody who is gone; `before`: what was held then.
+  Task<void> undo(File& file, const OpContext& op, FileLock granted, ByteRangeLocks before);
+  Task<Result<void>> ensure_open(File& file, const OpContext& op, Open& open, std::uint32_t access);
+  void note_released(File& file);
+
+  // reclaim.cc
+  Task<Result<void>> reclaim_open(const OpContext& op, File& file, Open& open);
+  Task<Result<void>> reclaim_locks(const OpContext& op, File& file, Locker& locker);
+  Task<void> check_all();
+  Task<void> check(const OpContext& op, File& file);
+  Task<bool> still_valid(const OpContext& op, xdr::stateid4 stateid);
+  void lose(File& file, Locker& locker);
+  void lose(File& file, Open& open);
+  std::vector<FileRef> all_files() const;
+
+  Session& session_;
+  Pauses pauses_;
+  CancelToken stopping_;
+  bool stopped_ = false;
+  std::unordered_map<FileHandle, FileRef, FileHandleHash> files_;
+  Gate emptied_;  // files_
+  std::uint64_t next_owner_ = 0;
+  unsigned lost_ = 0;  // locks, not told yet
+  bool checking_ = false;
+  TimePoint checked_at_{};
+  TaskGroup tasks_;
+};
+
+/// The server does not know this stateid, or not any more.
+bool stateid_is_gone(xdr::nfsstat4 status);
+
+}  // namespace nfsrdma::nfs4

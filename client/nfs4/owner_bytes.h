@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owners and stateids of NFSv4.1 as this client sends them.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "client/nfs4/session.h"
+#include "rpcrdma/base/bytes.h"
+
+namespace nfsrdma::nfs4 {
+
+/// A lock-owner or open-owner on the wire, for as long as this lives.
+class OwnerBytes {
+ public:
+  explicit OwnerBytes(std::uint64_t owner) { store_be64(bytes_.data(), owner); }
+  xdr::state_owner4 of(const Session& session) const { return {session.client_id(), bytes_}; }
+
+ private:
+  std::array<std::byte, 8> bytes_;
+};
+
+/// Whichever is the newest (RFC 8881, 8.2.2): answers that come in another order than the server
+/// gave them do no harm then.
+inline xdr::stateid4 newest(const std::optional<xdr::stateid4>& stateid) {
+  xdr::stateid4 out = stateid.value_or(xdr::stateid4{});
+  out.seqid = 0;
+  return out;
+}
+
+}  // namespace nfsrdma::nfs4

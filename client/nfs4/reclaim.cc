@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileLocks when the server has lost what it granted (RFC 8881, 8.4): reclaim after its restart,
+// and what it has revoked.
+#include <algorithm>
+
+#include "client/nfs4/call.h"
+#include "client/nfs4/convert.h"
+#include "client/nfs4/file_locks.h"
+#include "client/nfs4/owner_bytes.h"
+#include "rpcrdma/base/log.h"
+
+namespace nfsrdma::nfs4 {
+namespace {
+
+using xdr::nfs_opnum4;
+using xdr::nfsstat4;
+using xdr::stateid4;
+
+/// The server says so with each SEQUENCE until it is content, some of them for good.
+constexpr Duration kCheckEvery = std::chrono::seconds(5);
+
+}  // namespace
+
+std::vector<FileLocks::FileRef> FileLocks::all_files() const {
+  std::vector<FileRef> all;
+  for (const auto& [handle, file] : files_)
+    all.push_back(file);
+  return all;
+}
+
+void FileLocks::lose(File& file, Locker& locker) {
+  locker.stateid.reset();
+  for (const ByteRangeLocks::Held& held : file.held.held()) {
+    if (held.owner != locker.owner) continue;
+    file.lost.lock(held.owner, held.kind, held.range);
+    ++lost_;
+  }
+  file.held.release(locker.owner);
+  if (lost_ == 0) return;
+  log_warning("NFSv4.{}: {} lock{} lost: the server {}", session_.minor(), lost_,
+              lost_ == 1 ? " is" : "s are",
+              "has given up waiting for this client, or was told to let go; reading and writing "
+              "the file fails until its owner unlocks or closes it");
+  lost_ = 0;
+}
+
+void FileLocks::lose(File& file, Open& open) {
+  open.stateid.reset();
+  for (const auto& locker : file.lockers) {
+    if (locker->open == &open) lose(file, *locker);
+  }
+}
+
+// --- after a restart of the server ---
+
+Task<Result<void>> FileLocks::reclaim(const OpContext& op) {
+  const std::vector<FileRef> all = all_files();
+  for (const FileRef& file : all) {
+    // By number: who had no lock at all may come while this waits.
+    for (std::size_t i = 0; i < file->opens.size(); ++i) {
+      Open& open = *file->opens[i];
+      if (!open.stateid) continue;
+      OpContext as_opener = op;
+      as_opener.identity = open.identity;
+      NFSRDMA_CO_CHECK_OK(co_await reclaim_open(as_opener, *file, open));
+    }
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, Open& open) {
+  const OwnerBytes owner(open.owner);
+  std::optional<stateid4> stateid;
+  const Session::Builder build = [&](CompoundWriter& out) {
+    xdr::OPEN4args args;
+    args.share_access = open.access;
+    args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
+    args.owner = owner.of(session_);
+    args.claim.claim = xdr::open_claim_type4::CLAIM_PREVIOUS;
+    args.claim.delegate_type = xdr::open_delegation_type4::OPEN_DELEGATE_NONE;
+    out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
+    out.op(nfs_opnum4::OP_OPEN, args);
+  };
+  const Session::Parser parse = [&](CompoundReader& in) {
+    xdr::OPEN4res got;
+    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_OPEN, got)) return;
+    stateid = got.resok4.stateid;
+  };
+  NFSRDMA_CO_CHECK_OK(co_await session_.ask_in_recovery(op, build, parse));
+  if (!stateid) {
+    lose(file, open);
+    co_return Result<void>();
+  }
+  open.stateid = stateid;
+  for (std::size_t i = 0; i < file.lockers.size(); ++i) {
+    Locker& locker = *file.lockers[i];
+    if (locker.open != &open) continue;
+    locker.stateid.reset();
+    NFSRDMA_CO_CHECK_OK(co_await reclaim_locks(op, file, locker));
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> FileLocks::reclaim_locks(const OpContext& op, File& file, Locker& locker) {
+  const OwnerBytes owner(locker.owner);
+  std::vector<ByteRangeLocks::Held> pieces = file.held.held();
+  std::erase_if(pieces, [&](const auto& held) { return held.owner != locker.owner; });
+  for (const ByteRangeLocks::Held& piece : pieces) {
+    std::optional<stateid4> stateid;
+    const Session::Builder build = [&](CompoundWriter& out) {
+      xdr::LOCK4args args;
+      args.locktype = piece.kind == LockKind::kRead ? xdr::nfs_lock_type4::READ_LT
+                                                    : xdr::nfs_lock_type4::WRITE_LT;
+      args.reclaim = true;
+      args.offset = piece.range.first;
+      args.length = length_of(piece.range);
+      args.locker.new_lock_owner = !locker.stateid;
+      args.locker.open_owner.open_stateid = newest(locker.open->stateid);
+      args.locker.open_owner.lock_owner = owner.of(session_);
+      args.locker.lock_owner.lock_stateid = newest(locker.stateid);
+      out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
+      out.op(nfs_opnum4::OP_LOCK, args);
+    };
+    const Session::Parser parse = [&](CompoundReader& in) {
+      xdr::LOCK4res got;
+      if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_LOCK, got)) return;
+      stateid = got.resok4.lock_stateid;
+    };
+    NFSRDMA_CO_CHECK_OK(co_await session_.ask_in_recovery(op, build, parse));
+    if (!stateid) {
+      lose(file, locker);
+      co_return Result<void>();
+    }
+    locker.stateid = stateid;
+  }
+  co_return Result<void>();
+}
+
+// --- revoked ---
+
+void FileLocks::some_is_revoked() {
+  const TimePoint now = session_.rpc().environment().now();
+  const bool just_now = checked_at_ != TimePoint{} && now - checked_at_ < kCheckEvery;
+  if (checking_ || stopped_ || files_.empty() || just_now) return;
+  checking_ = true;
+  checked_at_ = now;
+  tasks_.spawn(check_all());
+}
+
+Task<void> FileLocks::check_all() {
+  OpContext op;
+  op.cancel = &stopping_;
+  const std::vector<FileRef> all = all_files();
+  for (const FileRef& file : all) {
+    for (std::size_t i = 0; i < file->lockers.size(); ++i) {
+      // Kept by value: a request in the file's turn may put an end to the locker meanwhile.
+      const LockOwnerId owner = file->lockers[i]->owner;
+      const std::optional<stateid4> stateid = file->lockers[i]->stateid;
+      if (!stateid) continue;
+      op.identity = file->lockers[i]->open->identity;
+      const bool valid = co_await still_valid(op, *stateid);
+      if (valid) continue;
+      Locker* locker = find_locker(*file, owner);
+      if (locker != nullptr && locker->stateid && locker->stateid->other == stateid->other) {
+        lose(*file, *locker);
+      }
+    }
+    for (std::size_t i = 0; i < file->opens.size(); ++i) {
+      const std::optional<stateid4> stateid = file->opens[i]->stateid;
+      if (!stateid) continue;
+      op.identity = file->opens[i]->identity;
+      const bool valid = co_await still_valid(op, *stateid);
+      if (valid) continue;
+      if (i < file->opens.size() && file->opens[i]->stateid &&
+          file->opens[i]->stateid->other == stateid->other) {
+        lose(*file, *file->opens[i]);
+      }
+    }
+  }
+  checking_ = false;
+}
+
+/// TEST_STATEID, and FREE_STATEID of what is revoked: the server keeps that until it is told.
+Task<bool> FileLocks::still_valid(const OpContext& op, stateid4 stateid) {
+  std::array<std::byte, 16> room;
+  xdr::Encoder encoder(room);
+  stateid.seqid = 0;
+  const std::array<stateid4, 1> one{stateid};
+  const auto list = xdr::encode_array<stateid4>(encoder, one);
+  bool tested = false;
+  nfsstat4 found = nfsstat4::NFS4_OK;
+  auto test = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_TEST_STATEID, xdr::TEST_STATEID4args{list});
+  };
+  auto read = [&](CompoundReader& in) {
+    xdr::TEST_STATEID4res got;
+    if (!in.next(nfs_opnum4::OP_TEST_STATEID, got)) return;
+    for (const nfsstat4 status : got.resok4.tsr_status_codes) {
+      found = status;
+      tested = true;
+    }
+  };
+  Result<Ending> end = co_await call(session_, op, {}, test, read);
+  if (!end.ok() || !tested || !stateid_is_gone(found)) co_return true;
+  auto free = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_FREE_STATEID, xdr::FREE_STATEID4args{stateid});
+  };
+  auto ignore = [](CompoundReader& in) { static_cast<void>(in); };
+  [[maybe_unused]] Result<Ending> freed = co_await call(session_, op, {.once = true}, free, ignore);
+  co_return false;
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,139 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Locks of the FUSE mount: two mounts of one export, as two hosts would have them, and the kernel's
+# own locks on the server, against each other; and what becomes of them when the server is killed,
+# when a client is silent for longer than its lease, and when a mount ends.
+#
+#   fuse_locks.sh BIN_DIR [iwarp|tcp] [MOUNT_OPTIONS]     needs root and /dev/fuse
+set -u
+
+# shellcheck source=tests/interop/fuse_server.sh
+. "$(dirname "$0")/fuse_server.sh"
+
+work=$(mktemp -d /tmp/nfs-rdma-locks.XXXXXX)
+here=$(cd "$(dirname "$0")" && pwd)
+export_dir=$work/export
+a=$work/a
+b=$work/b
+c=$work/c
+mkdir -p "$export_dir" "$a" "$b" "$c" "$work/state"
+failures=0
+holder_pid=
+silent_pid=
+
+mount_it() {  # mount_it DIR [OPTIONS]
+  # shellcheck disable=SC2154  # fuse_server.sh sets it
+  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$1" -o "$mount_by,retry=0${2:+,$2}" \
+    8>&- 9>&- || {
+    echo "mount failed"; cat "$work/server.log"; exit 1
+  }
+}
+daemon_of() { pgrep -f "mount.nfs-rdma 127.0.0.1:$export_dir $1 "; }
+clean_up() {
+  # shellcheck disable=SC2086  # none, one or two
+  kill -9 $holder_pid $silent_pid 2>/dev/null
+  pkill -CONT -f "mount.nfs-rdma 127.0.0.1:$export_dir"
+  umount -l "$a" "$b" "$c" 2>/dev/null
+  [ -n "$server_pid" ] && kill "$server_pid" 2>/dev/null && wait "$server_pid" 2>/dev/null
+  rm -rf "$work"
+}
+trap clean_up EXIT
+result() {  # result STATUS NAME
+  if [ "$1" = 0 ]; then
+    echo "ok   $2"
+  else
+    echo "FAIL $2"
+    sed 's/^/     /' "$work/out" | tail -n 15
+    failures=$((failures + 1))
+  fi
+}
+locks() { timeout -k 5 300 python3 "$here/fuse_locks.py" "$1" "$a" "$b" "$export_dir" "${2:-$1}"; }
+check() {  # check NAME COMMAND...
+  local name=$1
+  shift
+  timeout -k 5 150 bash -c "$(declare -f locks); here=$here a=$a b=$b export_dir=$export_dir; $*" \
+    >"$work/out" 2>&1
+  result $? "$name"
+}
+# A process of A that has locked bytes 0 to 9 of file $1, and does as it is told by descriptor $2 (9).
+start_holder() {
+  mkfifo "$work/tell.$1"
+  locks "$1" hold <"$work/tell.$1" >"$work/said.$1" 2>&1 &
+  holder_pid=$!
+  eval "exec ${2:-9}>$work/tell.$1"
+  wait_for_word "$1" 1 locked
+}
+wait_for_word() {  # wait_for_word FILE LINE WORD
+  local said
+  for _ in $(seq 1200); do
+    said=$(sed -n "$2p" "$work/said.$1")
+    [ "$said" = "$3" ] && return 0
+    [ -n "$said" ] && break
+    sleep 0.1
+  done
+  echo "holder: line $2 is not '$3':"; cat "$work/said.$1"
+  return 1
+}
+# Who keeps a holder's pipe open keeps it waiting.
+restart_server() {
+  kill_server
+  start_server 8>&- 9>&-
+}
+end_holder() {
+  exec 9>&-
+  wait "$holder_pid"
+  holder_pid=
+}
+
+start_server
+mount_it "$c"
+a=$c start_holder lost 8 || exit 1
+silent_pid=$holder_pid silent_daemon=$(daemon_of "$c")
+holder_pid=
+kill -STOP "$silent_daemon"
+mount_it "$a"
+mount_it "$b"
+for name in $(python3 "$here/fuse_locks.py" --list); do
+  check "$name" "locks $name"
+done
+
+{
+  locks lost free && kill -CONT "$silent_daemon" && echo go >&8 &&
+    wait_for_word lost 2 "error EIO" && echo go >&8 && wait_for_word lost 3 written
+} >"$work/out" 2>&1
+result $? "who was silent for too long has lost its lock, and is told"
+exec 8>&-
+wait "$silent_pid"
+umount "$c"
+
+{
+  start_holder kept && restart_server && echo go >&9 && wait_for_word kept 2 written &&
+    locks kept taken && [ "$(head -c 10 "$export_dir/kept")" = 0123456789 ] &&
+    echo go >&9 && wait_for_word kept 3 written && locks kept free
+} >"$work/out" 2>&1
+result $? "a lock is kept through the server's restart"
+end_holder
+
+{
+  start_holder kept_idle && restart_server && locks kept_idle taken
+} >"$work/out" 2>&1
+result $? "also by a client that asks for nothing meanwhile"
+end_holder
+
+{
+  start_holder ended && locks ended taken && umount -l "$a" && end_holder && locks ended free &&
+    mount_it "$a"
+} >"$work/out" 2>&1
+result $? "the end of a mount lets go of locks"
+
+umount "$a" "$b"
+mount_it "$a" local_lock=all
+mount_it "$b" local_lock=flock
+{
+  start_holder local && locks local free
+} >"$work/out" 2>&1
+result $? "local_lock=all keeps locks to this host"
+end_holder
+
+echo "$failures failures"
+[ "$failures" = 0 ]

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Locks of the mount, and what they mean for data: who locks reads what others wrote, who unlocks
+// has written.
+#include "tests/unit/client/fuse/file_system_fixture.h"
+
+namespace nfsrdma {
+namespace {
+
+class FileSystemLocksTest : public FileSystemTest {
+ protected:
+  void SetUp() override {
+    FileSystemTest::SetUp();
+    remote_.speak_version_4();
+    object_ = remote_.add_file("file", "before");
+    node_ = opened("file");
+    remote_.log.clear();
+    remote_.calls.clear();
+    invalidated_.clear();
+  }
+  void TearDown() override {
+    for (auto& done : std::exchange(kernel_waits_, {}))
+      done();
+    if (node_->opens > 0) fs_->close(node_);
+    FileSystemTest::TearDown();
+  }
+  static FileLock write_lock(LockOwnerId owner, ByteRange range) {
+    return {owner, LockKind::kWrite, range};
+  }
+  int lock(const FileLock& wanted) {
+    return run(fs_->lock(me_, node_, wanted, LockWait::kNo, O_RDWR, 77));
+  }
+  /// Until nothing runs without a request.
+  void settle() {
+    struct Settle {
+      static Task<void> run(TaskGroup& tasks) { co_await tasks.wait(); }
+    };
+    run_to_completion(*loop_, Settle::run(fs_->tasks));
+  }
+  std::size_t place(const std::string& entry) const {
+    return static_cast<std::size_t>(std::find(remote_.log.begin(), remote_.log.end(), entry) -
+                                    remote_.log.begin());
+  }
+
+  MemoryRemote::ObjectRef object_;
+  NodeRef node_;
+};
+
+TEST_F(FileSystemLocksTest, ALockMakesTheKernelForgetWhatItHas) {
+  hold_kernel_ = true;
+  int result = -1;
+  start(fs_->lock(me_, node_, write_lock(1, {0, 9}), LockWait::kNo, O_RDWR, 77), &result);
+  EXPECT_EQ(result, -1) << "answered before the kernel had let go of its pages";
+  ASSERT_EQ(kernel_waits_.size(), 1u);
+  EXPECT_EQ(invalidated_, std::vector<std::uint64_t>{node_->id});
+  kernel_waits_.front()();
+  kernel_waits_.clear();
+  EXPECT_EQ(result, 0);
+}
+
+TEST_F(FileSystemLocksTest, ALockMakesUsAskForAttributes) {
+  ASSERT_EQ(run(fs_->getattr(me_, node_)), 0);
+  ASSERT_TRUE(node_->timer.fresh(loop_->now()));
+  remote_.write_elsewhere(*object_, "longer than before");
+  EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
+  ASSERT_EQ(run(fs_->refresh(me_, node_)), 0);
+  EXPECT_EQ(fs_->visible(*node_).size, 18u);
+}
+
+TEST_F(FileSystemLocksTest, AnAppendBehindALockGoesWhereTheFileEndsNow) {
+  remote_.write_elsewhere(*object_, "longer than before");
+  EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
+  std::uint64_t offset = 6;  // as the kernel remembers
+  ASSERT_EQ(run(fs_->append_offset(me_, node_, &offset)), 0);
+  EXPECT_EQ(offset, 18u);
+}
+
+TEST_F(FileSystemLocksTest, ARefusedLockDropsNothing) {
+  ASSERT_EQ(object_->locks.lock(MemoryRemote::first_foreign_owner, LockKind::kRead, {5, 5}),
+            ByteRangeLocks::Outcome::kDone);
+  EXPECT_EQ(lock(write_lock(1, {0, 9})), EAGAIN);
+  EXPECT_TRUE(invalidated_.empty());
+}
+
+TEST_F(FileSystemLocksTest, AnUnlockComesBehindStableData) {
+  EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
+  EXPECT_EQ(write(node_, 0, "written"), 0);
+  EXPECT_EQ(run(fs_->unlock(me_, node_, write_lock(1, {0, 9}))), 0);
+  EXPECT_EQ(object_->stable_data, "written");
+  EXPECT_LT(place("write 0+7 as 0 sync"), place("unlock"));
+}
+
+TEST_F(FileSystemLocksTest, ClosingLetsGoOfAllThatTheProcessHas) {
+  EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
+  EXPECT_EQ(lock(write_lock(1, {20, 29})), 0);
+  EXPECT_EQ(lock(write_lock(2, {40, 49})), 0);
+  EXPECT_EQ(run(fs_->let_go(me_, node_, 1)), 0);
+  ASSERT_EQ(object_->locks.held().size(), 1u);
+  EXPECT_EQ(object_->locks.held()[0].owner, 2u);
+}
+
+TEST_F(FileSystemLocksTest, ClosingCostsNothingWithoutLocks) {
+  EXPECT_EQ(run(fs_->let_go(me_, node_, 1)), 0);
+  EXPECT_EQ(remote_.calls["unlock"], 0);
+  fs_->close(node_);
+  EXPECT_EQ(std::count(remote_.log.begin(), remote_.log.end(), "close"), 0);
+}
+
+TEST_F(FileSystemLocksTest, AKilledProcessDoesNotWaitAndItsLocksGoAllTheSame) {
+  EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
+  EXPECT_EQ(write(node_, 0, "written"), 0);
+  remote_.hold();
+  Interrupt interrupt;
+  const RequestContext killed{me_.caller, &interrupt};
+  int result = -1;
+  start(fs_->let_go(killed, node_, 1), &result);
+  interrupt.raise();
+  EXPECT_EQ(result, EINTR);
+  EXPECT_FALSE(object_->locks.empty());
+  remote_.release();
+  settle();
+  EXPECT_TRUE(object_->locks.empty());
+  EXPECT_EQ(object_->stable_data, "written");
+}
+
+TEST_F(FileSystemLocksTest, WhoIsKilledWhileTheKernelLetsGoKeepsNoLock) {
+  hold_kernel_ = true;
+  Interrupt interrupt;
+  const RequestContext killed{me_.caller, &interrupt};
+  int result = -1;
+  start(fs_->lock(killed, node_, write_lock(1, {0, 9}), LockWait::kNo, O_RDWR, 77), &result);
+  ASSERT_FALSE(object_->locks.empty());
+  interrupt.raise();
+  EXPECT_EQ(result, EINTR);
+  EXPECT_TRUE(object_->locks.empty());
+}
+
+TEST_F(FileSystemLocksTest, TheLastCloseClosesOnTheServerBehindTheData) {
+  EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
+  EXPECT_EQ(write(node_, 0, "written"), 0);
+  fs_->close(node_);
+  settle();
+  EXPECT_EQ(object_->stable_data, "written");
+  EXPECT_LT(place("write 0+7 as 0 sync"), place("close"));
+  EXPECT_LT(place("close"), remote_.log.size());
+  EXPECT_TRUE(node_->lockers.empty());
+}
+
+TEST_F(FileSystemLocksTest, AFileThatIsOpenAgainIsNotClosed) {
+  EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
+  EXPECT_EQ(write(node_, 0, "written"), 0);
+  remote_.hold();
+  fs_->close(node_);
+  fs_->adopt_open(*node_);
+  remote_.release();
+  settle();
+  EXPECT_EQ(std::count(remote_.log.begin(), remote_.log.end(), "close"), 0);
+}
+
+TEST_F(FileSystemLocksTest, TestNamesTheProcessOfThisHost) {
+  EXPECT_EQ(lock(write_lock(1, {10, 19})), 0);
+  object_->locks.lock(MemoryRemote::first_foreign_owner, LockKind::kRead, {30, 39});
+  std::optional<FileLock> found;
+  pid_t pid = -1;
+  EXPECT_EQ(run(fs_->test_lock(me_, node_, write_lock(2, {0, 99}), &found, &pid)), 0);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->range, (ByteRange{10, 19}));
+  EXPECT_EQ(pid, 77);
+  EXPECT_EQ(run(fs_->test_lock(me_, node_, write_lock(2, {30, 99}), &found, &pid)), 0);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(pid, 0);
+  EXPECT_EQ(run(fs_->test_lock(me_, node_, write_lock(2, {50, 99}), &found, &pid)), 0);
+  EXPECT_FALSE(found.has_value());
+}
+
+}  // namespace
+}  // namespace nfsrdma

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// Byte-range locks of the NFSv4 client, against a server that refuses, restarts, forgets and
+// revokes: who believes to have a lock has it, and nobody keeps one that nobody wants.
+#include "client/nfs4/file_locks.h"
+
+#include "tests/unit/client/nfs4/session_fixture.h"
+
+namespace nfsrdma {
+namespace {
+
+using Op = xdr::nfs_opnum4;
+using Stat = xdr::nfsstat4;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Outcome = std::optional<Result<void>>;
+
+constexpr ByteRange kAll{0, UINT64_MAX};
+
+class FileLocksTest : public SessionTest {
+ protected:
+  FileLocksTest() { EXPECT_TRUE(begin().ok()); }
+
+  void start_lock(Outcome* out, const FileLock& wanted, LockWait wait = LockWait::kNo,
+                  CancelToken* cancel = nullptr) {
+    const std::uint32_t open_for = access_bits::kRead;
+    op_as_.push_back(std::make_unique<OpContext>(op_));
+    op_as_.back()->cancel = cancel;
+    group_.spawn(keep(nfs_->lock(*op_as_.back(), file_, wanted, wait, open_for), out));
+    environment_->settle();
+  }
+  /// 0, or the errno.
+  int lock(const FileLock& wanted, LockWait wait = LockWait::kNo) {
+    Outcome done;
+    start_lock(&done, wanted, wait);
+    server_->serve_for(seconds(2));
+    return number(done);
+  }
+  int unlock(LockOwnerId owner, ByteRange range) {
+    Outcome done;
+    group_.spawn(keep(nfs_->unlock(op_, file_, {owner, LockKind::kRead, range}), &done));
+    server_->serve_for(seconds(2));
+    return number(done);
+  }
+  static int number(const Outcome& done) {
+    if (!done) return -1;
+    return done->ok() ? 0 : done->error().sys;
+  }
+  int read() {
+    std::optional<Result<ReadResult>> done;
+    group_.spawn(keep(nfs_->read_once(op_, file_, 0, room_), &done));
+    server_->serve_for(seconds(2));
+    if (!done) return -1;
+    return done->ok() ? 0 : done->error().sys;
+  }
+  void close() {
+    nfs_->close(file_);
+    server_->serve_for(seconds(2));
+  }
+  void restart() {
+    server_->restart();
+    server_->in_grace = true;
+    environment_->transport()->lose();
+    server_->serve_for(seconds(5));
+    server_->in_grace = false;
+    server_->serve_for(seconds(5));
+  }
+  std::size_t times(Op operation) const {
+    std::size_t count = 0;
+    for (const auto& compound : server_->seen)
+      count += static_cast<std::size_t>(std::count(compound.begin(), compound.end(), operation));
+    return count;
+  }
+
+  std::vector<std::unique_ptr<OpContext>> op_as_;
+  std::array<std::byte, 16> room_{};
+};
+
+TEST_F(FileLocksTest, TheFirstLockOpensTheFileAndTheLastCloseClosesIt) {
+  EXPECT_EQ(lock({1, LockKind::kRead, {0, 9}}), 0);
+  ASSERT_EQ(server_->opens_seen.size(), 1u);
+  EXPECT_EQ(server_->opens_seen[0].share_access,
+            xdr::OPEN4_SHARE_ACCESS_READ | xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG);
+  EXPECT_EQ(lock({1, LockKind::kRead, {20, 29}}), 0);
+  EXPECT_EQ(server_->opens_seen.size(), 1u);
+  EXPECT_EQ(server_->locks.held().size(), 2u);
+  EXPECT_EQ(nfs_->locks_held(), 2u);
+  close();
+  EXPECT_TRUE(server_->locks.empty());
+  EXPECT_TRUE(server_->stateids.empty());
+  EXPECT_FALSE(nfs_->holds(file_));
+}
+
+TEST_F(FileLocksTest, AWriteLockWantsAnOpenForWriting) {
+  EXPECT_EQ(lock({1, LockKind::kRead, {0, 9}}), 0);
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 4}}), 0);
+  ASSERT_EQ(server_->opens_seen.size(), 2u);
+  EXPECT_EQ(server_->opens_seen[1].share_access & 3, xdr::OPEN4_SHARE_ACCESS_BOTH);
+  EXPECT_EQ(server_->stateids.size(), 2u);  // of one open and one lock
+}
+
+TEST_F(FileLocksTest, SomebodyElsesLockIsInTheWay) {
+  server_->lock_elsewhere(LockKind::kWrite, {5, 5});
+  EXPECT_EQ(lock({1, LockKind::kRead, {0, 9}}), EAGAIN);
+  EXPECT_EQ(lock({1, LockKind::kRead, {0, 4}}), 0);
+  EXPECT_EQ(nfs_->locks_held(), 1u);
+}
+
+TEST_F(FileLocksTest, ConflictsOfThisClientAreAnsweredHere) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  const std::size_t asked = times(Op::OP_LOCK);
+  EXPECT_EQ(lock({2, LockKind::kWrite, {9, 9}}), EAGAIN);
+  EXPECT_EQ(times(Op::OP_LOCK), asked);
+}
+
+TEST_F(FileLocksTest, WhoWaitsGetsItWhenItIsLetGoOfHere) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  Outcome waited;
+  start_lock(&waited, {2, LockKind::kWrite, {0, 9}}, LockWait::kYes);
+  server_->serve_for(seconds(10));
+  EXPECT_FALSE(waited.has_value());
+  Outcome unlocked;
+  group_.spawn(keep(nfs_->unlock(op_, file_, {1, LockKind::kRead, kAll}), &unlocked));
+  server_->serve_all();  // no time passes
+  EXPECT_EQ(number(unlocked), 0);
+  EXPECT_EQ(number(waited), 0);
+}
+
+TEST_F(FileLocksTest, WhoWaitsGetsItWhenItIsLetGoOfElsewhere) {
+  server_->lock_elsewhere(LockKind::kWrite, kAll);
+  Outcome waited;
+  start_lock(&waited, {2, LockKind::kRead, {0, 9}}, LockWait::kYes);
+  server_->serve_for(seconds(20));
+  EXPECT_FALSE(waited.has_value());
+  EXPECT_LE(times(Op::OP_LOCK), 30u);
+  server_->unlock_elsewhere();
+  server_->serve_for(seconds(2));
+  EXPECT_EQ(number(waited), 0);
+}
+
+TEST_F(FileLocksTest, AWaitCanBeInterrupted) {
+  server_->lock_elsewhere(LockKind::kWrite, kAll);
+  CancelToken cancel;
+  Outcome waited;
+  start_lock(&waited, {2, LockKind::kRead, {0, 9}}, LockWait::kYes, &cancel);
+  server_->serve_for(seconds(3));
+  cancel.cancel();
+  EXPECT_EQ(number(waited), EINTR);
+  server_->unlock_elsewhere();
+  server_->serve_for(seconds(3));
+  EXPECT_TRUE(server_->locks.empty());
+}
+
+TEST_F(FileLocksTest, WhatWasGrantedToSomebodyWhoIsGoneIsGivenBack) {
+  EXPECT_EQ(lock({1, LockKind::kRead, {4, 5}}), 0);
+  CancelToken cancel;
+  Outcome asked;
+  start_lock(&asked, {1, LockKind::kRead, {0, 9}}, LockWait::kNo, &cancel);
+  cancel.cancel();
+  EXPECT_EQ(number(asked), EINTR);
+  server_->serve_for(seconds(2));
+  ASSERT_EQ(server_->locks.held().size(), 1u);
+  EXPECT_EQ(server_->locks.held()[0].range, (ByteRange{4, 5}));  // what it had before
+  EXPECT_EQ(nfs_->locks_held(), 1u);
+}
+
+TEST_F(FileLocksTest, UnlockingTheMiddleLeavesTwo) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  EXPECT_EQ(unlock(1, {3, 6}), 0);
+  EXPECT_EQ(server_->locks.held().size(), 2u);
+  EXPECT_EQ(nfs_->locks_held(), 2u);
+  EXPECT_EQ(lock({2, LockKind::kWrite, {3, 6}}), 0);
+}
+
+TEST_F(FileLocksTest, UnlockingEverythingLetsTheServerForgetTheOwner) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  EXPECT_EQ(unlock(1, kAll), 0);
+  EXPECT_EQ(times(Op::OP_FREE_STATEID), 1u);
+  EXPECT_EQ(server_->stateids.size(), 1u);  // the open
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+}
+
+TEST_F(FileLocksTest, TestNamesWhatIsInTheWay) {
+  server_->lock_elsewhere(LockKind::kWrite, {5, 8});
+  EXPECT_EQ(lock({1, LockKind::kWrite, {20, 29}}), 0);
+  const auto ask = [&](FileLock wanted) {
+    std::optional<Result<std::optional<LockHolder>>> done;
+    group_.spawn(keep(nfs_->test_lock(op_, file_, wanted), &done));
+    server_->serve_for(seconds(2));
+    return done.has_value() && done->ok() ? **done : std::optional<LockHolder>();
+  };
+  const auto elsewhere = ask({2, LockKind::kRead, {0, 9}});
+  ASSERT_TRUE(elsewhere.has_value());
+  EXPECT_FALSE(elsewhere->ours);
+  EXPECT_EQ(elsewhere->lock.range, (ByteRange{5, 8}));
+  EXPECT_EQ(elsewhere->lock.kind, LockKind::kWrite);
+  const auto here = ask({2, LockKind::kRead, {25, 25}});
+  ASSERT_TRUE(here.has_value());
+  EXPECT_TRUE(here->ours);
+  EXPECT_EQ(here->lock.owner, 1u);
+  EXPECT_FALSE(ask({1, LockKind::kRead, {25, 25}}).has_value());
+}
+
+TEST_F(FileLocksTest, DataGoesUnderTheLockOfASingleOwner) {
+  EXPECT_EQ(read(), 0);
+  EXPECT_EQ(server_->data_stateids.back(), 0u);
+  EXPECT_EQ(lock({1, LockKind::kRead, {0, 9}}), 0);
+  EXPECT_EQ(read(), 0);
+  EXPECT_NE(server_->data_stateids.back(), 0u);
+  EXPECT_EQ(lock({2, LockKind::kRead, {0, 9}}), 0);
+  EXPECT_EQ(read(), 0);
+  EXPECT_EQ(server_->data_stateids.back(), 0u);
+  EXPECT_EQ(unlock(2, kAll), 0);
+  EXPECT_EQ(unlock(1, kAll), 0);
+  EXPECT_EQ(read(), 0);
+  EXPECT_EQ(server_->data_stateids.back(), 0u);
+}
+
+TEST_F(FileLocksTest, ARestartOfTheServerIsSurvived) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  EXPECT_EQ(lock({1, LockKind::kRead, {20, 29}}), 0);
+  EXPECT_EQ(lock({2, LockKind::kRead, {40, 49}}), 0);
+  const std::vector<ByteRangeLocks::Held> before = server_->locks.held();
+  const unsigned completes = server_->reclaims_complete;
+  restart();  // and nobody asks for anything
+  EXPECT_EQ(server_->locks.held(), before);
+  EXPECT_EQ(server_->lock_reclaims, 3u);
+  EXPECT_EQ(server_->reclaims_complete, completes + 1);
+  EXPECT_EQ(server_->opens_seen.back().claim.claim, xdr::open_claim_type4::CLAIM_PREVIOUS);
+  EXPECT_EQ(read(), 0);
+  EXPECT_EQ(unlock(1, kAll), 0);
+  EXPECT_EQ(unlock(2, kAll), 0);
+  EXPECT_TRUE(server_->locks.empty());
+}
+
+TEST_F(FileLocksTest, ALockThatIsNotToBeHadBackIsLostUntilItIsUnlocked) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  server_->restart();  // whose time of grace is over
+  environment_->transport()->lose();
+  server_->serve_for(seconds(5));
+  EXPECT_EQ(read(), EIO);
+  EXPECT_EQ(lock({1, LockKind::kRead, {50, 59}}), EIO);
+  EXPECT_EQ(unlock(1, {0, 4}), 0);
+  EXPECT_EQ(read(), EIO);
+  EXPECT_EQ(unlock(1, {5, 9}), 0);
+  EXPECT_EQ(read(), 0);
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  EXPECT_EQ(read(), 0);
+}
+
+TEST_F(FileLocksTest, RevokedLocksAreLostAndTheServerIsToldSo) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  server_->revoke_everything();
+  expect_getattr_works();
+  server_->serve_for(seconds(2));
+  EXPECT_TRUE(server_->revoked.empty());
+  EXPECT_EQ(server_->status_flags, 0u);
+  EXPECT_EQ(read(), EIO);
+  close();
+  EXPECT_EQ(read(), 0);
+  EXPECT_EQ(lock({2, LockKind::kWrite, {0, 9}}), 0);
+}
+
+TEST_F(FileLocksTest, DataIsRefusedWhenItsLockHasGone) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  server_->stateids.clear();
+  EXPECT_EQ(read(), EIO);
+  EXPECT_EQ(server_->data_stateids.size(), 1u);
+}
+
+TEST_F(FileLocksTest, AnOpenThatTheServerHasForgottenIsMadeAnew) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  EXPECT_EQ(unlock(1, kAll), 0);
+  server_->stateids.clear();
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  EXPECT_EQ(server_->opens_seen.size(), 2u);
+}
+
+TEST_F(FileLocksTest, ALockWaitsForTheEndOfGrace) {
+  server_->in_grace = true;
+  Outcome done;
+  start_lock(&done, {1, LockKind::kWrite, {0, 9}});
+  server_->serve_for(seconds(20));
+  EXPECT_FALSE(done.has_value());
+  server_->in_grace = false;
+  server_->serve_for(seconds(10));
+  EXPECT_EQ(number(done), 0);
+}
+
+TEST_F(FileLocksTest, ErrorsOfOpenAndLockAreTheApplications) {
+  server_->open_errors = {Stat::NFS4ERR_ACCESS};
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), EACCES);
+  server_->lock_errors = {Stat::NFS4ERR_DEADLOCK};
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), EDEADLK);
+  EXPECT_EQ(nfs_->locks_held(), 0u);
+  close();
+  EXPECT_TRUE(server_->stateids.empty());
+}
+
+TEST_F(FileLocksTest, ALostReplyLeavesOneLock) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {100, 109}}), 0);
+  Outcome done;
+  start_lock(&done, {1, LockKind::kWrite, {0, 9}});
+  server_->run_unanswered();
+  environment_->transport()->lose();
+  server_->serve_for(seconds(5));
+  EXPECT_EQ(number(done), 0);
+  EXPECT_EQ(server_->locks.held().size(), 2u);
+  EXPECT_EQ(nfs_->locks_held(), 2u);
+}
+
+TEST_F(FileLocksTest, AnIdleClientIsHeardOfWithinTheLease) {
+  session().set_lease(seconds(20));
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  server_->seen.clear();
+  server_->serve_for(seconds(60));
+  EXPECT_GE(server_->seen.size(), 5u);
+  EXPECT_LE(server_->seen.size(), 8u);
+  for (const auto& compound : server_->seen)
+    EXPECT_EQ(compound, std::vector<Op>{Op::OP_SEQUENCE});
+}
+
+TEST_F(FileLocksTest, TheEndOfASessionClosesEverything) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  struct End {
+    static Task<void> run(Nfs4Operations& nfs, const OpContext& op, bool* done) {
+      co_await nfs.end(op);
+      *done = true;
+    }
+  };
+  bool done = false;
+  group_.spawn(End::run(*nfs_, op_, &done));
+  server_->serve_for(seconds(5));
+  EXPECT_TRUE(done);
+  EXPECT_TRUE(server_->stateids.empty());
+  ASSERT_FALSE(server_->seen.empty());
+  EXPECT_EQ(server_->seen.back(), std::vector<Op>{Op::OP_DESTROY_CLIENTID});
+}
+
+}  // namespace
+}  // namespace nfsrdma
