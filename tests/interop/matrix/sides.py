@@ -342,6 +342,7 @@ class NeighbourClient(KernelClient):
         super().__init__(rdma=False, version=version)
 
     def mount(self, bench, where):
+        run("modprobe", "-a", "nfsv4", limit=MODULES)
         name = "/sys/fs/nfs/net/nfs_client/identifier"
         run("ip", "netns", "exec", "srv", "sh", "-c", f"echo neighbour >{name}")
         os.makedirs(where, exist_ok=True)

@@ -85,3 +85,39 @@ def reclaim(t):
     wanted = bytes(100) + b"ours" + bytes(96) + b"theirs" + bytes(794)
     expect_equal(get(t.server_path("file")), wanted, "the file on the server")
     wait_for(lambda: not held(t), 10, "everything to be closed and let go")
+
+
+@case("locks-restart", limit=400)
+def locks_restart(t):
+    """The same for any server, without looking into it; and the client has nothing to say meanwhile."""
+    neighbour = NeighbourClient(t.client.version)
+    neighbour.mount(t, SECOND_MOUNT)
+    put(t.path("file"), bytes(1000), sync=True)
+    there = os.path.join(SECOND_MOUNT, t.case.name, "file")
+    ours = holding(t.path("file"), 100, b"ours")
+    ours.wait_until(1)
+    t.server.crash_and_restart()
+
+    def check(worker):
+        # What is new waits for the end of the grace period.
+        with open(there, "r+b", buffering=0) as other:
+            expect_error(errno.EAGAIN, "what our client has", lock, other, fcntl.F_WRLCK, 103, 1)
+            lock(other, fcntl.F_WRLCK, 104, 1)
+        worker.progress = 1
+    checking = Worker(check)
+    checking.finish(GRACE)
+    expect_equal(checking.progress, 1, "how far the other client came")
+    ours.progress = 2
+    ours.wait_until(3, GRACE)
+    expect_equal(get(there)[100:104], b"ours", "what was written under the lock")
+
+    def take(worker):
+        with open(there, "r+b", buffering=0) as other:
+            lock(other, fcntl.F_WRLCK, 100, 4, wait=True)
+        worker.progress = 1
+    taking = Worker(take)
+    time.sleep(1)
+    expect(not taking.ended(), "a lock was given to two")
+    ours.kill()
+    taking.finish(90)
+    expect_equal(taking.progress, 1, "how far the other client came")
