@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import signal
+import sqlite3
 import struct
 import sys
 import time
@@ -285,6 +286,32 @@ def append():
     expect(found, sorted(b"%s %d" % (m, i) for m in (b"a", b"b", b"c") for i in range(60)), "lines")
 
 
+def database():
+    """SQLite, whose only protection is locks, used from both sides at once."""
+    names = [os.path.join(where, sys.argv[1]) for where in (A, B)]
+    with sqlite3.connect(names[0]) as first:
+        first.execute("CREATE TABLE t (who TEXT, n INTEGER)")
+    first.close()
+
+    def work(name, who):
+        one = sqlite3.connect(name, timeout=240, isolation_level=None)
+        for n in range(25):
+            one.execute("BEGIN IMMEDIATE")
+            (before,) = one.execute("SELECT count(*) FROM t").fetchone()
+            one.execute("INSERT INTO t VALUES (?, ?)", (who, before))
+            one.execute("COMMIT")
+        one.close()
+
+    children = [in_child(lambda n=n, w=w: work(n, w)) for w, n in enumerate(names + names)]
+    for child in children:
+        expect(wait_for(child), 0, "a child with transactions")
+    last = sqlite3.connect(names[1])
+    expect(last.execute("PRAGMA integrity_check").fetchone(), ("ok",), "integrity check")
+    found = [n for (n,) in last.execute("SELECT n FROM t ORDER BY rowid")]
+    expect(found, list(range(100)), "each transaction has seen all before it")
+    last.close()
+
+
 def hold():
     """Locks 0..9 in A, says so, and writes there when told; for tests that hurt the server."""
     new_file()
@@ -319,7 +346,7 @@ def free():
     eventually(lambda: write_lock(b, 5, 1), "byte 5 is free", 240)
 
 
-CASES = (ranges, holders, shared, waits, ends, whole, open_file, count, append)
+CASES = (ranges, holders, shared, waits, ends, whole, open_file, count, append, database)
 
 if __name__ == "__main__":
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # children end with us: PR_SET_PDEATHSIG
