@@ -81,6 +81,9 @@ Task<int> FileSystem::start(RequestContext context) {
 Task<void> FileSystem::finish() {
   write_back_timer_.cancel();
   revalidate_timer_.cancel();
+  // The kernel may never say so any more: nobody hears its requests.
+  for (const std::shared_ptr<Occasion>& dropped : std::exchange(dropping_, {}))
+    dropped->come();
   std::vector<NodeRef> all;
   nodes.for_each([&all](const NodeRef& node) { all.push_back(node); });
   for (NodeRef& node : all) {

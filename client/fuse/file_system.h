@@ -149,7 +149,8 @@ class FileSystem {
   Task<int> list_xattrs(RequestContext context, NodeRef node, std::vector<std::string>* names);
   Task<int> remove_xattr(RequestContext context, NodeRef node, std::string name);
   // Byte-range locks, where the server has them. As on every NFS client they are where caches meet:
-  // who locks sees what others wrote before, who unlocks has written what they shall see.
+  // who locks sees what others wrote before, who unlocks has written what they shall see. Owners
+  // are the kernel's numbers.
   /// `flags`: of the open file; `pid`: who locks. EAGAIN: somebody else's is in the way.
   Task<int> lock(RequestContext context, NodeRef node, FileLock wanted, LockWait wait, int flags,
                  pid_t pid);
@@ -160,8 +161,10 @@ class FileSystem {
   /// All locks of an owner that closes the file. They go when what it wrote is written, whoever
   /// stops waiting for it.
   Task<int> let_go(RequestContext context, NodeRef node, LockOwnerId owner);
-  /// The same for an owner that is gone already.
-  Task<void> let_go_when_written(NodeRef node, CallerRef caller, LockOwnerId owner);
+  /// The same, and nobody waits.
+  void let_go_behind(const NodeRef& node, const CallerRef& caller, LockOwnerId owner);
+  /// Has it, perhaps, any?
+  static bool may_hold_locks(const Node& node, LockOwnerId owner);
   FileWriter& writer_of(Node& node);
   /// Pushes all files' data out, without waiting.
   void write_back_all();
@@ -206,6 +209,10 @@ class FileSystem {
   /// Nothing that the kernel or we remember of the file counts any more, once this is over.
   Task<bool> forget_data(RequestContext context, NodeRef node);
   Task<void> close_locked(NodeRef node);
+  /// The number of an owner for the server, which is new to it or not.
+  LockOwnerId owner_for(Node& node, LockOwnerId kernel_owner, pid_t pid);
+  /// UNLOCK behind the data; whoever stops waiting. `what` is the server's.
+  Task<void> unlock_behind(NodeRef node, CallerRef caller, FileLock what);
   std::string silly_name(const Node& node);
   std::string path_of(const Node& node);
   void on_write_back_timer();
@@ -217,6 +224,8 @@ class FileSystem {
   KernelCache kernel_;
   IntrusiveList<Node> open_nodes_;
   std::optional<FsStat> last_space_;
+  LockOwnerId last_lock_owner_ = 0;
+  std::vector<std::shared_ptr<Occasion>> dropping_;  // forget_data() under way
   std::uint64_t clock_ = 0;
   std::uint32_t silly_counter_;
   std::size_t open_files_ = 0;

@@ -45,7 +45,7 @@ void FileSystem::close(NodeRef node) {
   if (--node->opens > 0) return;
   node->unlink();
   if (node->silly != nullptr) tasks.spawn(remove_silly(node));
-  if (!node->lockers.empty()) {
+  if (remote.holds(node->handle)) {
     tasks.spawn(close_locked(node));
   } else if (node->writer != nullptr) {
     node->writer->write_back(node);

@@ -4,7 +4,6 @@
 // emptied behind each lock, as by the kernel's NFS client, and everything is stable on the server
 // in front of each unlock: data that had to be written again after a restart of the server would
 // undo what the next owner writes.
-#include <algorithm>
 #include <cerrno>
 
 #include "client/fuse/file_system.h"
@@ -18,36 +17,59 @@ CancelToken* cancel_of(const RequestContext& context) {
   return context.interrupt == nullptr ? nullptr : context.interrupt->token.get();
 }
 
-bool knows(const Node& node, LockOwnerId owner) {
-  return std::any_of(node.lockers.begin(), node.lockers.end(),
-                     [owner](const LockingProcess& one) { return one.owner == owner; });
+const LockingProcess* find_locker(const Node& node, LockOwnerId kernel_owner) {
+  for (const LockingProcess& one : node.lockers) {
+    if (one.kernel_owner == kernel_owner) return &one;
+  }
+  return nullptr;
 }
 
 }  // namespace
+
+bool FileSystem::may_hold_locks(const Node& node, LockOwnerId owner) {
+  return find_locker(node, owner) != nullptr;
+}
+
+LockOwnerId FileSystem::owner_for(Node& node, LockOwnerId kernel_owner, pid_t pid) {
+  if (const LockingProcess* known = find_locker(node, kernel_owner)) return known->owner;
+  node.lockers.push_back({kernel_owner, ++last_lock_owner_, pid});
+  return last_lock_owner_;
+}
 
 Task<bool> FileSystem::forget_data(RequestContext context, NodeRef node) {
   node->timer.expire();
   node->kernel_size_old = true;
   auto dropped = std::make_shared<Occasion>();
+  dropping_.push_back(dropped);
   kernel_.drop_data_and_tell(node->id, [dropped] { dropped->come(); });
-  co_return co_await dropped->wait(cancel_of(context));
+  const bool over = co_await dropped->wait(cancel_of(context));
+  std::erase(dropping_, dropped);
+  co_return over;
 }
 
 Task<int> FileSystem::lock(RequestContext context, NodeRef node, FileLock wanted, LockWait wait,
                            int flags, pid_t pid) {
-  // In front of the answer: the file may be closed while this waits.
   const std::uint32_t rights = rights_for(flags);
-  if (!knows(*node, wanted.owner)) node->lockers.push_back({wanted.owner, pid});
+  if (node->writer != nullptr) {
+    // It may be less than what is held: then others read what was written under the lock.
+    if (int error = co_await node->writer->flush(context, node, true)) co_return error;
+  }
+  // In front of the answer: the file may be closed while this waits.
+  wanted.owner = owner_for(*node, wanted.owner, pid);
   auto answer = co_await remote.lock(context, node->handle, wanted, wait, rights);
   if (!answer.ok()) co_return failed(*node, answer.error());
+  // From here on only the end of the process counts: the lock is its.
+  if (context.interrupt != nullptr) context.interrupt->by_any_signal = false;
   const bool forgotten = co_await forget_data(context, node);
   if (forgotten) co_return 0;
-  // Who asked was killed.
-  tasks.spawn(let_go_when_written(node, context.caller, wanted.owner));
+  tasks.spawn(unlock_behind(node, context.caller, wanted));
   co_return EINTR;
 }
 
 Task<int> FileSystem::unlock(RequestContext context, NodeRef node, FileLock what) {
+  const LockingProcess* locker = find_locker(*node, what.owner);
+  if (locker == nullptr) co_return 0;
+  what.owner = locker->owner;
   if (node->writer != nullptr) {
     if (int error = co_await node->writer->flush(context, node, true)) co_return error;
   }
@@ -58,6 +80,9 @@ Task<int> FileSystem::unlock(RequestContext context, NodeRef node, FileLock what
 
 Task<int> FileSystem::test_lock(RequestContext context, NodeRef node, FileLock wanted,
                                 std::optional<FileLock>* found, pid_t* pid) {
+  // No number of ours is 0.
+  const LockingProcess* locker = find_locker(*node, wanted.owner);
+  wanted.owner = locker == nullptr ? 0 : locker->owner;
   auto answer = co_await remote.test_lock(context, node->handle, wanted);
   if (!answer.ok()) co_return failed(*node, answer.error());
   found->reset();
@@ -72,7 +97,11 @@ Task<int> FileSystem::test_lock(RequestContext context, NodeRef node, FileLock w
 }
 
 Task<int> FileSystem::let_go(RequestContext context, NodeRef node, LockOwnerId owner) {
-  if (!knows(*node, owner)) co_return 0;
+  const LockingProcess* locker = find_locker(*node, owner);
+  if (locker == nullptr) co_return 0;
+  const FileLock all{locker->owner, LockKind::kWrite, kAllBytes};
+  std::erase_if(node->lockers,
+                [owner](const LockingProcess& one) { return one.kernel_owner == owner; });
   auto over = std::make_shared<Occasion>();
   struct Told {
     static Task<void> when(Task<void> done, std::shared_ptr<Occasion> then) {
@@ -80,16 +109,24 @@ Task<int> FileSystem::let_go(RequestContext context, NodeRef node, LockOwnerId o
       then->come();
     }
   };
-  tasks.spawn(Told::when(let_go_when_written(node, context.caller, owner), over));
+  tasks.spawn(Told::when(unlock_behind(node, context.caller, all), over));
   const bool waited = co_await over->wait(cancel_of(context));
   co_return waited ? 0 : EINTR;
 }
 
-Task<void> FileSystem::let_go_when_written(NodeRef node, CallerRef caller, LockOwnerId owner) {
+void FileSystem::let_go_behind(const NodeRef& node, const CallerRef& caller, LockOwnerId owner) {
+  struct Ignored {
+    static Task<void> result(Task<int> of) { [[maybe_unused]] int error = co_await std::move(of); }
+  };
+  tasks.spawn(Ignored::result(let_go({caller, nullptr}, node, owner)));
+}
+
+Task<void> FileSystem::unlock_behind(NodeRef node, CallerRef caller, FileLock what) {
   const RequestContext context{caller, nullptr};
-  const FileLock all{owner, LockKind::kWrite, kAllBytes};
-  [[maybe_unused]] const int error = co_await unlock(context, node, all);
-  std::erase_if(node->lockers, [owner](const LockingProcess& one) { return one.owner == owner; });
+  if (node->writer != nullptr) {
+    [[maybe_unused]] const int error = co_await node->writer->flush(context, node, true);
+  }
+  [[maybe_unused]] auto answer = co_await remote.unlock(context, node->handle, what);
 }
 
 Task<void> FileSystem::close_locked(NodeRef node) {

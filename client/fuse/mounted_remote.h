@@ -82,6 +82,7 @@ class MountedRemote final : public Remote {
   Task<Result<std::optional<LockHolder>>> test_lock(RequestContext context, const FileHandle& file,
                                                     const FileLock& wanted) override;
   void close(const FileHandle& file) override { mount_.close(file); }
+  bool holds(const FileHandle& file) const override { return mount_.holds(file); }
 
  private:
   /// Who shall carry out a transfer; null: the main thread, which alone has the locks of a file.

@@ -32,8 +32,10 @@ struct SillyName {
   CallerRef caller;
 };
 
-/// The owner of locks, as the kernel numbers them, and who that is to people.
+/// An owner of locks. The kernel's numbers come again when a process has ended, perhaps while its
+/// locks are still on their way out: so the server is given one of our own.
 struct LockingProcess {
+  LockOwnerId kernel_owner = 0;
   LockOwnerId owner = 0;
   pid_t pid = 0;
 };

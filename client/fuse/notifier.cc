@@ -13,6 +13,7 @@ Notifier::~Notifier() {
 
 void Notifier::invalidate(std::uint64_t node) {
   std::lock_guard lock(mutex_);
+  if (stopping_) return;
   pending_[node];
   changed_.notify_one();
 }
@@ -46,9 +47,11 @@ void Notifier::stop() {
     changed_.notify_one();
   }
   if (thread_.joinable()) thread_.join();
-  // Without the lock: those who are told may ask for more.
-  for (auto& [node, waiting] : std::exchange(pending_, {})) {
-    for (auto& done : waiting)
+  std::unique_lock lock(mutex_);
+  const auto left = std::exchange(pending_, {});
+  lock.unlock();
+  for (const auto& [node, waiting] : left) {
+    for (const auto& done : waiting)
       done();
   }
 }

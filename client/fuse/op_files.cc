@@ -130,8 +130,6 @@ Task<void> FuseOperations::write(fuse_req_t raw, OpenFile* file, ByteSpan data,
 Task<int> FuseOperations::write_out(Request& request, OpenFile* file) {
   NodeRef node = file->node;
   if (node->writer == nullptr) co_return 0;
-  // Who was killed does not wait for the server; the data goes on its way all the same.
-  if (!node->writer->data().stable()) watch(request.interrupt());
   const int error = co_await node->writer->flush(request.as(file->caller), node, true);
   co_return error == 0 ? node->writer->take_error() : error;
 }
@@ -141,6 +139,9 @@ Task<void> FuseOperations::flush(fuse_req_t raw, OpenFile* file, LockOwnerId own
   NodeRef node = file->node;
   const RequestContext context = request.as(file->caller);
   std::erase(file->lockers, owner);
+  // Who was killed does not wait for the server; data and unlocking go on their way all the same.
+  const bool unstable = node->writer != nullptr && !node->writer->data().stable();
+  if (unstable || FileSystem::may_hold_locks(*node, owner)) watch(request.interrupt());
   int error = co_await write_out(request, file);
   // Closing any descriptor of a file lets go of all locks that the process has on it (fcntl(2)).
   const int kept = co_await fs.let_go(context, node, owner);
@@ -151,6 +152,8 @@ Task<void> FuseOperations::flush(fuse_req_t raw, OpenFile* file, LockOwnerId own
 Task<void> FuseOperations::fsync(fuse_req_t raw, OpenFile* file) {
   // close() and fsync() mean the same for data: everything is stable on the server.
   Request request(*this, raw);
+  const NodeRef node = file->node;
+  if (node->writer != nullptr && !node->writer->data().stable()) watch(request.interrupt());
   const int error = co_await write_out(request, file);
   request.error(error);
 }
@@ -158,7 +161,7 @@ Task<void> FuseOperations::fsync(fuse_req_t raw, OpenFile* file) {
 void FuseOperations::release(fuse_req_t raw, OpenFile* file) {
   NodeRef node = file->node;
   for (const LockOwnerId owner : file->lockers)
-    fs.tasks.spawn(fs.let_go_when_written(node, file->caller, owner));
+    fs.let_go_behind(node, file->caller, owner);
   delete file;
   // Before any request behind it in the queue: an unlink must not find the file still open.
   fs.close(node);

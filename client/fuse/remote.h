@@ -125,6 +125,7 @@ class Remote {
                                                             const FileHandle& file,
                                                             const FileLock& wanted) = 0;
   virtual void close(const FileHandle& file) = 0;
+  virtual bool holds(const FileHandle& file) const = 0;
 };
 
 }  // namespace nfsrdma

@@ -100,7 +100,7 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
     }
     if (go_on.ok() && remedy == Remedy::kBind) go_on = co_await session.bind(op);
     if (go_on.ok() && (remedy == Remedy::kLater || ++at_once > kAtOnce)) {
-      co_await rpc.sleep(wait, op.cancel);
+      co_await session.pause(wait, op.cancel);
       wait = std::min(2 * wait, kLaterLongest);
       if (op.cancel != nullptr && op.cancel->cancelled()) {
         go_on = Error{Errc::kSystem, EINTR, "interrupted"};

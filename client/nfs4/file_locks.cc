@@ -19,6 +19,9 @@ using xdr::stateid4;
 
 constexpr Duration kPollFirst = std::chrono::milliseconds(50);
 constexpr Duration kPollLongest = std::chrono::seconds(1);
+/// Between attempts to let go of what the server did not answer.
+constexpr Duration kRetryFirst = std::chrono::seconds(1);
+constexpr Duration kRetryLongest = std::chrono::seconds(15);
 /// Times that an OPEN which the server has forgotten is made anew for one LOCK.
 constexpr int kReopens = 3;
 constexpr ByteRange kAllBytes{0, UINT64_MAX};
@@ -75,6 +78,7 @@ struct FileLocks::Request {
   LockWait wait = LockWait::kNo;
   std::uint32_t access = 0;  // OPEN4_SHARE_ACCESS_ bits
   Result<void> result = kStopped;
+  bool again = false;  // by release_later()
   bool abandoned = false;
   Occasion done;
 };
@@ -115,20 +119,19 @@ FileLocks::Locker* FileLocks::find_locker(const File& file, LockOwnerId owner) {
 
 FileLocks::Locker& FileLocks::locker_of(File& file, LockOwnerId owner) {
   if (Locker* known = find_locker(file, owner)) return *known;
-  file.lockers.push_back(std::make_unique<Locker>());
+  file.lockers.push_back(std::make_shared<Locker>());
   file.lockers.back()->owner = owner;
   return *file.lockers.back();
 }
 
-FileLocks::Open& FileLocks::open_of(File& file, const AuthSys& identity) {
+FileLocks::OpenRef FileLocks::open_of(File& file, const AuthSys& identity) {
   for (const auto& open : file.opens) {
-    if (open->identity == identity) return *open;
+    if (open->identity == identity) return open;
   }
-  file.opens.push_back(std::make_unique<Open>());
-  Open& open = *file.opens.back();
-  open.identity = identity;
-  open.owner = ++next_owner_;
-  return open;
+  file.opens.push_back(std::make_shared<Open>());
+  file.opens.back()->identity = identity;
+  file.opens.back()->owner = ++next_owner_;
+  return file.opens.back();
 }
 
 void FileLocks::drop_unless_used(const FileRef& file) {
@@ -171,9 +174,14 @@ Task<void> FileLocks::carry_out(RequestRef request) {
     op.identity = request->identity;
     op.cancel = &stopping_;
     if (request->what == Request::What::kClose) {
-      co_await close_now(*file, op);
+      const bool closed = co_await close_now(*file, op);
+      if (!closed && !stopped_) tasks_.spawn(close_later(file));
     } else if (request->what == Request::What::kUnlock) {
       request->result = co_await unlock_now(*file, op, request->lock);
+      const bool for_good = request->lock.range == kAllBytes;
+      if (!request->result.ok() && for_good && !stopped_ && !request->again) {
+        tasks_.spawn(release_later(file, request->lock));
+      }
     } else if (!request->abandoned) {
       const ByteRangeLocks before = file->held;
       request->result = co_await lock_now(*file, op, request->lock, request->wait, request->access);
@@ -313,7 +321,8 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
   if (file.held.conflict(wanted.owner, wanted.kind, wanted.range) != nullptr) co_return kInTheWay;
   const OwnerBytes owner(wanted.owner);
   Locker& locker = locker_of(file, wanted.owner);
-  if (locker.open == nullptr) locker.open = &open_of(file, op.identity);
+  if (locker.open == nullptr) locker.open = open_of(file, op.identity);
+  ++file.locks_asked;
   Open& open = *locker.open;
   OpContext as_opener = op;
   as_opener.identity = open.identity;
@@ -348,12 +357,12 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
       co_return Result<void>();
     }
     if (!stateid_is_gone(status)) break;
-    // It holds nothing that could be lost, or it has just learnt that it is.
-    if (locker.stateid && file.held.holds_any(wanted.owner)) {
+    if (locker.stateid) {
+      locker.stateid.reset();
+      if (!file.held.holds_any(wanted.owner)) continue;  // nothing that could be lost
       lose(file, locker);
       co_return kLost;
     }
-    locker.stateid.reset();
     lose(file, open);
   }
   if (status == nfsstat4::NFS4ERR_DENIED) co_return kInTheWay;
@@ -366,6 +375,7 @@ Task<Result<void>> FileLocks::unlock_now(File& file, const OpContext& op, FileLo
   Locker* locker = find_locker(file, what.owner);
   if (locker == nullptr) co_return Result<void>();
   if (locker->stateid) {
+    locker->leaving = all;
     OpContext as_opener = op;
     as_opener.identity = locker->open->identity;
     bool done = false;
@@ -384,11 +394,17 @@ Task<Result<void>> FileLocks::unlock_now(File& file, const OpContext& op, FileLo
       // A stateid that cannot be freed goes with the CLOSE.
       if (done && all) in.next(nfs_opnum4::OP_FREE_STATEID);
     };
-    NFSRDMA_CO_TRY(Ending end, co_await call(session_, as_opener, {.once = true}, build, parse));
+    Result<Ending> end = co_await call(session_, as_opener, {.once = true}, build, parse);
     // What the server does not know of is not locked.
-    if (!done && !stateid_is_gone(end.status)) co_return status_error(end.status, "LOCKU");
+    const bool gone = done || (end.ok() && stateid_is_gone(end->status));
+    if (!gone) {
+      locker->leaving = false;
+      if (!end.ok()) co_return end.error();
+      co_return status_error(end->status, "LOCKU");
+    }
   }
   file.held.unlock(what.owner, what.range);
+  file.lost.unlock(what.owner, what.range);  // perhaps meanwhile
   if (all) {
     std::erase_if(file.lockers, [&](const auto& one) { return one.get() == locker; });
   }
@@ -418,16 +434,17 @@ Task<void> FileLocks::undo(File& file, const OpContext& op, FileLock granted,
   [[maybe_unused]] Result<void> done = co_await unlock_now(file, op, rest);
 }
 
-Task<void> FileLocks::close_now(File& file, const OpContext& op) {
+Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
+  bool closed = true;
   // A server may refuse to close what has locks (RFC 8881, 18.2.3).
-  std::vector<LockOwnerId> owners;
-  for (const auto& locker : file.lockers)
-    owners.push_back(locker->owner);
-  for (const LockOwnerId owner : owners) {
-    const FileLock all{owner, LockKind::kWrite, kAllBytes};
-    [[maybe_unused]] Result<void> done = co_await unlock_now(file, op, all);
+  const std::vector<LockerRef> lockers = file.lockers;
+  for (const LockerRef& locker : lockers) {
+    const FileLock all{locker->owner, LockKind::kWrite, kAllBytes};
+    Result<void> done = co_await unlock_now(file, op, all);
+    closed &= done.ok();
   }
-  for (const auto& open : file.opens) {
+  const std::vector<OpenRef> opens = file.opens;
+  for (const OpenRef& open : opens) {
     if (!open->stateid) continue;
     OpContext as_opener = op;
     as_opener.identity = open->identity;
@@ -436,14 +453,35 @@ Task<void> FileLocks::close_now(File& file, const OpContext& op) {
       out.op(nfs_opnum4::OP_CLOSE, xdr::CLOSE4args{0, newest(open->stateid)});
     };
     auto parse = [](CompoundReader& in) { static_cast<void>(in); };
-    [[maybe_unused]] Result<Ending> done =
-        co_await call(session_, as_opener, {.once = true}, build, parse);
+    Result<Ending> done = co_await call(session_, as_opener, {.once = true}, build, parse);
+    if (done.ok()) open->stateid.reset();
+    closed &= done.ok();
   }
+  if (!closed) co_return false;
   file.lockers.clear();
   file.opens.clear();
   file.held = {};
   file.lost = {};
   note_released(file);
+  co_return true;
+}
+
+Task<void> FileLocks::release_later(FileRef file, FileLock what) {
+  for (Duration wait = kRetryFirst; !stopped_; wait = std::min(2 * wait, kRetryLongest)) {
+    co_await pauses_.pause(wait, &stopping_);
+    auto request = std::make_shared<Request>(Request::What::kUnlock, file, AuthSys{});
+    request->lock = what;
+    request->again = true;
+    Result<void> done = co_await perform(request, &stopping_);
+    if (done.ok()) co_return;
+  }
+}
+
+Task<void> FileLocks::close_later(FileRef file) {
+  const std::uint64_t asked = file->locks_asked;
+  co_await pauses_.pause(kRetryLongest, &stopping_);
+  // Whoever has locked since then closes it.
+  if (!stopped_ && file->locks_asked == asked) close(file->handle);
 }
 
 void FileLocks::note_released(File& file) {
@@ -460,7 +498,7 @@ stateid4 FileLocks::stateid_for(const FileHandle& handle, std::uint32_t access) 
   if (file == nullptr) return {};
   const Locker* only = nullptr;
   for (const auto& locker : file->lockers) {
-    if (!file->held.holds_any(locker->owner)) continue;
+    if (locker->leaving || !file->held.holds_any(locker->owner)) continue;
     if (only != nullptr) return {};
     only = locker.get();
   }
@@ -480,7 +518,8 @@ bool FileLocks::again(const FileHandle& handle, const stateid4& used, nfsstat4 s
   const FileRef file = find(handle);
   if (file == nullptr) return true;
   for (const auto& locker : file->lockers) {
-    if (!locker->stateid || locker->stateid->other != used.other) continue;
+    if (!locker->stateid || locker->stateid->other != used.other || locker->leaving) continue;
+    locker->stateid.reset();
     lose(*file, *locker);
     return false;
   }

@@ -85,17 +85,21 @@ class FileLocks final : public HeldState {
   /// A lock-owner of one file.
   struct Locker {
     LockOwnerId owner = 0;
-    Open* open = nullptr;  // whose stateid made ours
+    std::shared_ptr<Open> open;  // whose stateid made ours
     std::optional<xdr::stateid4> stateid;
+    bool leaving = false;  // FREE_STATEID is under way
   };
+  using OpenRef = std::shared_ptr<Open>;
+  using LockerRef = std::shared_ptr<Locker>;
   struct File {
     explicit File(const FileHandle& its_handle) : handle(its_handle) {}
     const FileHandle handle;
-    std::vector<std::unique_ptr<Open>> opens;
-    std::vector<std::unique_ptr<Locker>> lockers;
+    std::vector<OpenRef> opens;
+    std::vector<LockerRef> lockers;
     ByteRangeLocks held;
-    ByteRangeLocks lost;  // what was held, until it is unlocked
-    bool busy = false;    // a request is under way
+    ByteRangeLocks lost;            // what was held, until it is unlocked
+    bool busy = false;              // a request is under way
+    std::uint64_t locks_asked = 0;  // ever
     Gate turn;
     std::vector<bool*> waiting;  // set when a lock is let go of
   };
@@ -107,7 +111,7 @@ class FileLocks final : public HeldState {
   FileRef find(const FileHandle& handle) const;
   static Locker* find_locker(const File& file, LockOwnerId owner);
   Locker& locker_of(File& file, LockOwnerId owner);
-  Open& open_of(File& file, const AuthSys& identity);
+  OpenRef open_of(File& file, const AuthSys& identity);
   void drop_unless_used(const FileRef& file);
 
   Task<Result<void>> perform(RequestRef request, CancelToken* cancel);
@@ -115,18 +119,22 @@ class FileLocks final : public HeldState {
   Task<Result<void>> lock_now(File& file, const OpContext& op, FileLock wanted, LockWait wait,
                               std::uint32_t access);
   Task<Result<void>> unlock_now(File& file, const OpContext& op, FileLock what);
-  Task<void> close_now(File& file, const OpContext& op);
+  /// False: the server has not answered all of it.
+  Task<bool> close_now(File& file, const OpContext& op);
+  /// Tries again to let go of what the server did not answer (soft mounts): nobody else will.
+  Task<void> release_later(FileRef file, FileLock what);
+  Task<void> close_later(FileRef file);
   /// What was granted to somebody who is gone; `before`: what was held then.
   Task<void> undo(File& file, const OpContext& op, FileLock granted, ByteRangeLocks before);
   Task<Result<void>> ensure_open(File& file, const OpContext& op, Open& open, std::uint32_t access);
   void note_released(File& file);
 
   // reclaim.cc
-  Task<Result<void>> reclaim_open(const OpContext& op, File& file, Open& open);
-  Task<Result<void>> reclaim_locks(const OpContext& op, File& file, Locker& locker);
+  Task<Result<void>> reclaim_open(const OpContext& op, File& file, OpenRef open);
+  Task<Result<void>> reclaim_locks(const OpContext& op, File& file, LockerRef locker);
   Task<void> check_all();
-  Task<void> check(const OpContext& op, File& file);
   Task<bool> still_valid(const OpContext& op, xdr::stateid4 stateid);
+  /// Its locks are lost; its stateid is the caller's business.
   void lose(File& file, Locker& locker);
   void lose(File& file, Open& open);
   std::vector<FileRef> all_files() const;

@@ -29,7 +29,6 @@ std::vector<FileLocks::FileRef> FileLocks::all_files() const {
 }
 
 void FileLocks::lose(File& file, Locker& locker) {
-  locker.stateid.reset();
   for (const ByteRangeLocks::Held& held : file.held.held()) {
     if (held.owner != locker.owner) continue;
     file.lost.lock(held.owner, held.kind, held.range);
@@ -47,7 +46,9 @@ void FileLocks::lose(File& file, Locker& locker) {
 void FileLocks::lose(File& file, Open& open) {
   open.stateid.reset();
   for (const auto& locker : file.lockers) {
-    if (locker->open == &open) lose(file, *locker);
+    if (locker->open.get() != &open) continue;
+    locker->stateid.reset();
+    lose(file, *locker);
   }
 }
 
@@ -56,24 +57,24 @@ void FileLocks::lose(File& file, Open& open) {
 Task<Result<void>> FileLocks::reclaim(const OpContext& op) {
   const std::vector<FileRef> all = all_files();
   for (const FileRef& file : all) {
-    // By number: who had no lock at all may come while this waits.
-    for (std::size_t i = 0; i < file->opens.size(); ++i) {
-      Open& open = *file->opens[i];
-      if (!open.stateid) continue;
+    // Copies, here and below: a request in the file's turn may come to its end meanwhile.
+    const std::vector<OpenRef> opens = file->opens;
+    for (const OpenRef& open : opens) {
+      if (!open->stateid) continue;
       OpContext as_opener = op;
-      as_opener.identity = open.identity;
+      as_opener.identity = open->identity;
       NFSRDMA_CO_CHECK_OK(co_await reclaim_open(as_opener, *file, open));
     }
   }
   co_return Result<void>();
 }
 
-Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, Open& open) {
-  const OwnerBytes owner(open.owner);
+Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, OpenRef open) {
+  const OwnerBytes owner(open->owner);
   std::optional<stateid4> stateid;
   const Session::Builder build = [&](CompoundWriter& out) {
     xdr::OPEN4args args;
-    args.share_access = open.access;
+    args.share_access = open->access;
     args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
     args.owner = owner.of(session_);
     args.claim.claim = xdr::open_claim_type4::CLAIM_PREVIOUS;
@@ -88,23 +89,23 @@ Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, Open
   };
   NFSRDMA_CO_CHECK_OK(co_await session_.ask_in_recovery(op, build, parse));
   if (!stateid) {
-    lose(file, open);
+    lose(file, *open);
     co_return Result<void>();
   }
-  open.stateid = stateid;
-  for (std::size_t i = 0; i < file.lockers.size(); ++i) {
-    Locker& locker = *file.lockers[i];
-    if (locker.open != &open) continue;
-    locker.stateid.reset();
+  open->stateid = stateid;
+  const std::vector<LockerRef> lockers = file.lockers;
+  for (const LockerRef& locker : lockers) {
+    if (locker->open != open) continue;
+    locker->stateid.reset();
     NFSRDMA_CO_CHECK_OK(co_await reclaim_locks(op, file, locker));
   }
   co_return Result<void>();
 }
 
-Task<Result<void>> FileLocks::reclaim_locks(const OpContext& op, File& file, Locker& locker) {
-  const OwnerBytes owner(locker.owner);
+Task<Result<void>> FileLocks::reclaim_locks(const OpContext& op, File& file, LockerRef locker) {
+  const OwnerBytes owner(locker->owner);
   std::vector<ByteRangeLocks::Held> pieces = file.held.held();
-  std::erase_if(pieces, [&](const auto& held) { return held.owner != locker.owner; });
+  std::erase_if(pieces, [&](const auto& held) { return held.owner != locker->owner; });
   for (const ByteRangeLocks::Held& piece : pieces) {
     std::optional<stateid4> stateid;
     const Session::Builder build = [&](CompoundWriter& out) {
@@ -114,10 +115,10 @@ Task<Result<void>> FileLocks::reclaim_locks(const OpContext& op, File& file, Loc
       args.reclaim = true;
       args.offset = piece.range.first;
       args.length = length_of(piece.range);
-      args.locker.new_lock_owner = !locker.stateid;
-      args.locker.open_owner.open_stateid = newest(locker.open->stateid);
+      args.locker.new_lock_owner = !locker->stateid;
+      args.locker.open_owner.open_stateid = newest(locker->open->stateid);
       args.locker.open_owner.lock_owner = owner.of(session_);
-      args.locker.lock_owner.lock_stateid = newest(locker.stateid);
+      args.locker.lock_owner.lock_stateid = newest(locker->stateid);
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
       out.op(nfs_opnum4::OP_LOCK, args);
     };
@@ -128,10 +129,11 @@ Task<Result<void>> FileLocks::reclaim_locks(const OpContext& op, File& file, Loc
     };
     NFSRDMA_CO_CHECK_OK(co_await session_.ask_in_recovery(op, build, parse));
     if (!stateid) {
-      lose(file, locker);
+      // What came before this piece has come back: the owner's unlocking lets go of it.
+      lose(file, *locker);
       co_return Result<void>();
     }
-    locker.stateid = stateid;
+    locker->stateid = stateid;
   }
   co_return Result<void>();
 }
@@ -152,29 +154,25 @@ Task<void> FileLocks::check_all() {
   op.cancel = &stopping_;
   const std::vector<FileRef> all = all_files();
   for (const FileRef& file : all) {
-    for (std::size_t i = 0; i < file->lockers.size(); ++i) {
-      // Kept by value: a request in the file's turn may put an end to the locker meanwhile.
-      const LockOwnerId owner = file->lockers[i]->owner;
-      const std::optional<stateid4> stateid = file->lockers[i]->stateid;
-      if (!stateid) continue;
-      op.identity = file->lockers[i]->open->identity;
+    const std::vector<LockerRef> lockers = file->lockers;
+    for (const LockerRef& locker : lockers) {
+      const std::optional<stateid4> stateid = locker->stateid;
+      if (!stateid || locker->leaving) continue;
+      op.identity = locker->open->identity;
       const bool valid = co_await still_valid(op, *stateid);
-      if (valid) continue;
-      Locker* locker = find_locker(*file, owner);
-      if (locker != nullptr && locker->stateid && locker->stateid->other == stateid->other) {
-        lose(*file, *locker);
-      }
+      if (valid || locker->leaving || !locker->stateid) continue;
+      if (locker->stateid->other != stateid->other) continue;
+      locker->stateid.reset();
+      lose(*file, *locker);
     }
-    for (std::size_t i = 0; i < file->opens.size(); ++i) {
-      const std::optional<stateid4> stateid = file->opens[i]->stateid;
+    const std::vector<OpenRef> opens = file->opens;
+    for (const OpenRef& open : opens) {
+      const std::optional<stateid4> stateid = open->stateid;
       if (!stateid) continue;
-      op.identity = file->opens[i]->identity;
+      op.identity = open->identity;
       const bool valid = co_await still_valid(op, *stateid);
-      if (valid) continue;
-      if (i < file->opens.size() && file->opens[i]->stateid &&
-          file->opens[i]->stateid->other == stateid->other) {
-        lose(*file, *file->opens[i]);
-      }
+      if (valid || !open->stateid || open->stateid->other != stateid->other) continue;
+      lose(*file, *open);
     }
   }
   checking_ = false;

@@ -71,6 +71,7 @@ void Session::stop() {
   stopped_ = true;
   fail(kStopped);
   stopping_.cancel();
+  pauses_.nudge();
 }
 
 void Session::fail(Error why) {
@@ -163,7 +164,7 @@ Task<Result<void>> Session::allow_opens(const OpContext& op) {
     const Remedy remedy = remedy_of(status, true);
     if (remedy == Remedy::kNone) co_return status_error(status, "RECLAIM_COMPLETE");
     if (remedy == Remedy::kNewSession || remedy == Remedy::kNewClientId) renew(turn, remedy);
-    co_await rpc_.sleep(kRetryFirst, op.cancel);
+    co_await pause(kRetryFirst, op.cancel);
   }
   co_return Result<void>();
 }

@@ -106,6 +106,10 @@ class Session {
   RpcClient& rpc() { return rpc_; }
   std::uint64_t epoch() const { return epoch_; }
   std::uint64_t client_id() const { return client_id_; }
+  /// Over within stop(), too.
+  Task<void> pause(Duration duration, CancelToken* cancel) {
+    return pauses_.pause(duration, cancel, &stopped_);
+  }
   const SlotTable& slots() const { return slots_; }
   /// Bytes of a READ's or WRITE's data that fit through the fore channel.
   std::uint32_t max_read() const { return max_read_; }

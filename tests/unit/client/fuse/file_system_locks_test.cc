@@ -21,6 +21,7 @@ class FileSystemLocksTest : public FileSystemTest {
     for (auto& done : std::exchange(kernel_waits_, {}))
       done();
     if (node_->opens > 0) fs_->close(node_);
+    node_.reset();
     FileSystemTest::TearDown();
   }
   static FileLock write_lock(LockOwnerId owner, ByteRange range) {
@@ -95,7 +96,7 @@ TEST_F(FileSystemLocksTest, ClosingLetsGoOfAllThatTheProcessHas) {
   EXPECT_EQ(lock(write_lock(2, {40, 49})), 0);
   EXPECT_EQ(run(fs_->let_go(me_, node_, 1)), 0);
   ASSERT_EQ(object_->locks.held().size(), 1u);
-  EXPECT_EQ(object_->locks.held()[0].owner, 2u);
+  EXPECT_EQ(object_->locks.held()[0].range, (ByteRange{40, 49}));
 }
 
 TEST_F(FileSystemLocksTest, ClosingCostsNothingWithoutLocks) {
@@ -143,6 +144,79 @@ TEST_F(FileSystemLocksTest, TheLastCloseClosesOnTheServerBehindTheData) {
   EXPECT_LT(place("write 0+7 as 0 sync"), place("close"));
   EXPECT_LT(place("close"), remote_.log.size());
   EXPECT_TRUE(node_->lockers.empty());
+}
+
+TEST_F(FileSystemLocksTest, TheLastCloseClosesAlsoWhenAllLocksAreGone) {
+  EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
+  EXPECT_EQ(run(fs_->let_go(me_, node_, 1)), 0);
+  fs_->close(node_);
+  settle();
+  EXPECT_EQ(std::count(remote_.log.begin(), remote_.log.end(), "close"), 1);
+}
+
+TEST_F(FileSystemLocksTest, AnOwnersNumberThatComesAgainIsAnotherOwner) {
+  EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
+  EXPECT_EQ(write(node_, 0, "written"), 0);
+  remote_.hold();
+  Interrupt interrupt;
+  const RequestContext killed{me_.caller, &interrupt};
+  int result = -1, again = -1;
+  start(fs_->let_go(killed, node_, 1), &result);
+  interrupt.raise();  // the process is gone, its data and its unlocking are on their way
+  start(fs_->lock(me_, node_, write_lock(1, {20, 29}), LockWait::kNo, O_RDWR, 78), &again);
+  remote_.release();
+  settle();
+  EXPECT_EQ(again, 0);
+  ASSERT_EQ(object_->locks.held().size(), 1u);
+  EXPECT_EQ(object_->locks.held()[0].range, (ByteRange{20, 29}));
+  EXPECT_EQ(run(fs_->let_go(me_, node_, 1)), 0);
+  EXPECT_TRUE(object_->locks.empty());
+}
+
+TEST_F(FileSystemLocksTest, ASignalBehindTheGrantTakesNothing) {
+  EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
+  hold_kernel_ = true;
+  Interrupt interrupt;
+  interrupt.by_any_signal = true;
+  const RequestContext waiting{me_.caller, &interrupt};
+  int result = -1;
+  start(fs_->lock(waiting, node_, write_lock(1, {20, 29}), LockWait::kYes, O_RDWR, 77), &result);
+  EXPECT_FALSE(interrupt.by_any_signal);
+  for (auto& done : std::exchange(kernel_waits_, {}))
+    done();
+  EXPECT_EQ(result, 0);
+  EXPECT_EQ(object_->locks.held().size(), 2u);
+}
+
+TEST_F(FileSystemLocksTest, WhoIsKilledBehindTheGrantLosesTheNewLockAlone) {
+  EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
+  hold_kernel_ = true;
+  Interrupt interrupt;
+  const RequestContext killed{me_.caller, &interrupt};
+  int result = -1;
+  start(fs_->lock(killed, node_, write_lock(1, {20, 29}), LockWait::kNo, O_RDWR, 77), &result);
+  interrupt.raise();
+  EXPECT_EQ(result, EINTR);
+  ASSERT_EQ(object_->locks.held().size(), 1u);
+  EXPECT_EQ(object_->locks.held()[0].range, (ByteRange{0, 9}));
+}
+
+TEST_F(FileSystemLocksTest, ALesserLockComesBehindStableData) {
+  EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
+  EXPECT_EQ(write(node_, 0, "written"), 0);
+  EXPECT_EQ(lock({1, LockKind::kRead, {0, 9}}), 0);
+  EXPECT_LT(place("write 0+7 as 0 sync"), place("lock read"));
+  EXPECT_LT(place("lock read"), remote_.log.size());
+}
+
+TEST_F(FileSystemLocksTest, TheEndOfTheMountDoesNotWaitForTheKernel) {
+  hold_kernel_ = true;
+  int result = -1;
+  start(fs_->lock(me_, node_, write_lock(1, {0, 9}), LockWait::kNo, O_RDWR, 77), &result);
+  EXPECT_EQ(result, -1);
+  fs_->close(node_);
+  run(fs_->finish());
+  EXPECT_EQ(result, 0);
 }
 
 TEST_F(FileSystemLocksTest, AFileThatIsOpenAgainIsNotClosed) {

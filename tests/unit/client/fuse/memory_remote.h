@@ -24,6 +24,7 @@ class MemoryRemote final : public Remote {
     std::map<std::string, std::shared_ptr<Object>> names;
     std::map<std::string, std::string> xattrs;
     ByteRangeLocks locks;
+    bool held = false;                              // locked since the last close()
     std::map<std::uint32_t, std::uint32_t> denied;  // uid: rights that ACCESS refuses
   };
   using ObjectRef = std::shared_ptr<Object>;
@@ -435,6 +436,7 @@ class MemoryRemote final : public Remote {
     co_await count("lock");
     ObjectRef object = find(file);
     if (object == nullptr) co_return failure(ESTALE);
+    object->held = true;
     while (object->locks.lock(wanted.owner, wanted.kind, wanted.range) !=
            ByteRangeLocks::Outcome::kDone) {
       if (wait == LockWait::kNo) co_return failure(EAGAIN);
@@ -463,7 +465,14 @@ class MemoryRemote final : public Remote {
   }
   void close(const FileHandle& file) override {
     log.push_back("close");
-    if (ObjectRef object = find(file)) object->locks = {};
+    if (ObjectRef object = find(file)) {
+      object->locks = {};
+      object->held = false;
+    }
+  }
+  bool holds(const FileHandle& file) const override {
+    const ObjectRef object = find(file);
+    return object != nullptr && object->held;
   }
   /// Owners from here on are another client's.
   static constexpr LockOwnerId first_foreign_owner = 1000;
@@ -552,7 +561,7 @@ class MemoryRemote final : public Remote {
     return object;
   }
   /// Like a file system without open-by-handle of removed files: no name, no object.
-  ObjectRef find(const FileHandle& handle) {
+  ObjectRef find(const FileHandle& handle) const {
     for (auto& weak : all_) {
       ObjectRef object = weak.lock();
       if (object != nullptr && object->handle == handle) return object;

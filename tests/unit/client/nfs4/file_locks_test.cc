@@ -18,7 +18,7 @@ constexpr ByteRange kAll{0, UINT64_MAX};
 
 class FileLocksTest : public SessionTest {
  protected:
-  FileLocksTest() { EXPECT_TRUE(begin().ok()); }
+  explicit FileLocksTest(bool soft = false) : SessionTest(soft) { EXPECT_TRUE(begin().ok()); }
 
   void start_lock(Outcome* out, const FileLock& wanted, LockWait wait = LockWait::kNo,
                   CancelToken* cancel = nullptr) {
@@ -265,6 +265,61 @@ TEST_F(FileLocksTest, DataIsRefusedWhenItsLockHasGone) {
   server_->stateids.clear();
   EXPECT_EQ(read(), EIO);
   EXPECT_EQ(server_->data_stateids.size(), 1u);
+}
+
+TEST_F(FileLocksTest, WhatIsLostWhileItIsUnlockedIsNotMissed) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  Outcome unlocked;
+  group_.spawn(keep(nfs_->unlock(op_, file_, {1, LockKind::kRead, kAll}), &unlocked));
+  environment_->settle();
+  server_->restart();  // no grace
+  environment_->transport()->lose();
+  server_->serve_for(seconds(10));
+  EXPECT_EQ(number(unlocked), 0);
+  EXPECT_EQ(read(), 0);
+}
+
+TEST_F(FileLocksTest, WhatIsHadBackInPartIsGivenBack) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  EXPECT_EQ(lock({1, LockKind::kWrite, {20, 29}}), 0);
+  server_->restart();
+  server_->in_grace = true;
+  server_->lock_errors = {Stat::NFS4_OK, Stat::NFS4ERR_RECLAIM_CONFLICT};
+  environment_->transport()->lose();
+  server_->serve_for(seconds(5));
+  server_->in_grace = false;
+  EXPECT_EQ(read(), EIO);
+  EXPECT_EQ(unlock(1, kAll), 0);
+  EXPECT_TRUE(server_->locks.empty());
+  EXPECT_EQ(read(), 0);
+}
+
+class SoftFileLocksTest : public FileLocksTest {
+ protected:
+  SoftFileLocksTest() : FileLocksTest(true) {}
+};
+
+TEST_F(SoftFileLocksTest, WhatNobodyWaitsForAnyMoreIsUnlockedAllTheSame) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  Outcome unlocked;
+  group_.spawn(keep(nfs_->unlock(op_, file_, {1, LockKind::kRead, kAll}), &unlocked));
+  environment_->settle();
+  environment_->advance(seconds(30));  // and no answer
+  EXPECT_EQ(number(unlocked), ETIMEDOUT);
+  EXPECT_FALSE(server_->locks.empty());
+  server_->serve_for(seconds(60));
+  EXPECT_TRUE(server_->locks.empty());
+  EXPECT_EQ(nfs_->locks_held(), 0u);
+}
+
+TEST_F(SoftFileLocksTest, ACloseThatWasNotAnsweredIsMadeAgain) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  nfs_->close(file_);
+  environment_->settle();
+  environment_->advance(seconds(30));
+  server_->serve_for(seconds(90));
+  EXPECT_TRUE(server_->stateids.empty());
+  EXPECT_FALSE(nfs_->holds(file_));
 }
 
 TEST_F(FileLocksTest, AnOpenThatTheServerHasForgottenIsMadeAnew) {
