@@ -156,6 +156,8 @@ TEST_F(FileSystemLocksTest, TheLastCloseClosesAlsoWhenAllLocksAreGone) {
 
 TEST_F(FileSystemLocksTest, AnOwnersNumberThatComesAgainIsAnotherOwner) {
   EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
+  ASSERT_EQ(object_->locks.held().size(), 1u);
+  const LockOwnerId first = object_->locks.held()[0].owner;
   EXPECT_EQ(write(node_, 0, "written"), 0);
   remote_.hold();
   Interrupt interrupt;
@@ -169,6 +171,7 @@ TEST_F(FileSystemLocksTest, AnOwnersNumberThatComesAgainIsAnotherOwner) {
   EXPECT_EQ(again, 0);
   ASSERT_EQ(object_->locks.held().size(), 1u);
   EXPECT_EQ(object_->locks.held()[0].range, (ByteRange{20, 29}));
+  EXPECT_NE(object_->locks.held()[0].owner, first) << "an unlock that is late would take it";
   EXPECT_EQ(run(fs_->let_go(me_, node_, 1)), 0);
   EXPECT_TRUE(object_->locks.empty());
 }
