@@ -31,6 +31,11 @@ const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
 const Error kLost{Errc::kSystem, EIO, "a lock on this file was lost"};
 const Error kInTheWay{Errc::kSystem, EAGAIN, "LOCK"};
 
+/// On a soft mount: nobody knows what the server has made of it.
+bool unanswered(const Error& error) {
+  return error.code == Errc::kTimedOut;
+}
+
 std::uint32_t access_for(LockKind kind) {
   return kind == LockKind::kRead ? xdr::OPEN4_SHARE_ACCESS_READ : xdr::OPEN4_SHARE_ACCESS_WRITE;
 }
@@ -178,8 +183,9 @@ Task<void> FileLocks::carry_out(RequestRef request) {
       if (!closed && !stopped_) tasks_.spawn(close_later(file));
     } else if (request->what == Request::What::kUnlock) {
       request->result = co_await unlock_now(*file, op, request->lock);
+      const bool failed = !request->result.ok() && unanswered(request->result.error());
       const bool for_good = request->lock.range == kAllBytes;
-      if (!request->result.ok() && for_good && !stopped_ && !request->again) {
+      if (failed && for_good && !stopped_ && !request->again) {
         tasks_.spawn(release_later(file, request->lock));
       }
     } else if (!request->abandoned) {
@@ -315,6 +321,19 @@ Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open&
   co_return Result<void>();
 }
 
+xdr::LOCK4args FileLocks::lock_args(const Locker& locker, const FileLock& what,
+                                    const xdr::state_owner4& owner) {
+  xdr::LOCK4args args;
+  args.locktype = lock_type(what.kind, LockWait::kNo);
+  args.offset = what.range.first;
+  args.length = length_of(what.range);
+  args.locker.new_lock_owner = !locker.stateid;
+  args.locker.open_owner.open_stateid = newest(locker.open->stateid);
+  args.locker.open_owner.lock_owner = owner;
+  args.locker.lock_owner.lock_stateid = newest(locker.stateid);
+  return args;
+}
+
 Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock wanted,
                                        LockWait wait, std::uint32_t access) {
   if (file.lost.holds_any(wanted.owner)) co_return kLost;
@@ -331,14 +350,8 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
     NFSRDMA_CO_CHECK_OK(co_await ensure_open(file, as_opener, open, access));
     std::optional<stateid4> granted;
     auto build = [&](CompoundWriter& out) {
-      xdr::LOCK4args args;
+      xdr::LOCK4args args = lock_args(locker, wanted, owner.of(session_));
       args.locktype = lock_type(wanted.kind, wait);
-      args.offset = wanted.range.first;
-      args.length = length_of(wanted.range);
-      args.locker.new_lock_owner = !locker.stateid;
-      args.locker.open_owner.open_stateid = newest(open.stateid);
-      args.locker.open_owner.lock_owner = owner.of(session_);
-      args.locker.lock_owner.lock_stateid = newest(locker.stateid);
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
       out.op(nfs_opnum4::OP_LOCK, args);
     };
@@ -395,8 +408,10 @@ Task<Result<void>> FileLocks::unlock_now(File& file, const OpContext& op, FileLo
       if (done && all) in.next(nfs_opnum4::OP_FREE_STATEID);
     };
     Result<Ending> end = co_await call(session_, as_opener, {.once = true}, build, parse);
-    // What the server does not know of is not locked.
-    const bool gone = done || (end.ok() && stateid_is_gone(end->status));
+    // What the server does not know of is not locked, nor is a file that is no more.
+    const bool unknown =
+        end.ok() && (stateid_is_gone(end->status) || errno_of(end->status) == ESTALE);
+    const bool gone = done || unknown;
     if (!gone) {
       locker->leaving = false;
       if (!end.ok()) co_return end.error();
@@ -441,7 +456,7 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
   for (const LockerRef& locker : lockers) {
     const FileLock all{locker->owner, LockKind::kWrite, kAllBytes};
     Result<void> done = co_await unlock_now(file, op, all);
-    closed &= done.ok();
+    closed &= done.ok() || !unanswered(done.error());
   }
   const std::vector<OpenRef> opens = file.opens;
   for (const OpenRef& open : opens) {
@@ -454,8 +469,9 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
     };
     auto parse = [](CompoundReader& in) { static_cast<void>(in); };
     Result<Ending> done = co_await call(session_, as_opener, {.once = true}, build, parse);
-    if (done.ok()) open->stateid.reset();
-    closed &= done.ok();
+    const bool answered = done.ok() || !unanswered(done.error());
+    if (answered) open->stateid.reset();
+    closed &= answered;
   }
   if (!closed) co_return false;
   file.lockers.clear();
@@ -473,7 +489,7 @@ Task<void> FileLocks::release_later(FileRef file, FileLock what) {
     request->lock = what;
     request->again = true;
     Result<void> done = co_await perform(request, &stopping_);
-    if (done.ok()) co_return;
+    if (done.ok() || !unanswered(done.error())) co_return;
   }
 }
 

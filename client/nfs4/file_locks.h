@@ -128,6 +128,9 @@ class FileLocks final : public HeldState {
   Task<void> undo(File& file, const OpContext& op, FileLock granted, ByteRangeLocks before);
   Task<Result<void>> ensure_open(File& file, const OpContext& op, Open& open, std::uint32_t access);
   void note_released(File& file);
+  /// LOCK of `what`, by the locker's stateid or the first by that of its OPEN; `owner` on the wire.
+  static xdr::LOCK4args lock_args(const Locker& locker, const FileLock& what,
+                                  const xdr::state_owner4& owner);
 
   // reclaim.cc
   Task<Result<void>> reclaim_open(const OpContext& op, File& file, OpenRef open);

@@ -109,16 +109,9 @@ Task<Result<void>> FileLocks::reclaim_locks(const OpContext& op, File& file, Loc
   for (const ByteRangeLocks::Held& piece : pieces) {
     std::optional<stateid4> stateid;
     const Session::Builder build = [&](CompoundWriter& out) {
-      xdr::LOCK4args args;
-      args.locktype = piece.kind == LockKind::kRead ? xdr::nfs_lock_type4::READ_LT
-                                                    : xdr::nfs_lock_type4::WRITE_LT;
+      const FileLock what{piece.owner, piece.kind, piece.range};
+      xdr::LOCK4args args = lock_args(*locker, what, owner.of(session_));
       args.reclaim = true;
-      args.offset = piece.range.first;
-      args.length = length_of(piece.range);
-      args.locker.new_lock_owner = !locker->stateid;
-      args.locker.open_owner.open_stateid = newest(locker->open->stateid);
-      args.locker.open_owner.lock_owner = owner.of(session_);
-      args.locker.lock_owner.lock_stateid = newest(locker->stateid);
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
       out.op(nfs_opnum4::OP_LOCK, args);
     };

@@ -171,7 +171,8 @@ Task<Result<void>> Session::allow_opens(const OpContext& op) {
 
 Task<Result<nfsstat4>> Session::ask_in_recovery(const OpContext& op, const Builder& build,
                                                 const Parser& parse) {
-  for (Duration wait = kRetryFirst;; wait = std::min(2 * wait, kRetryLongest)) {
+  Duration wait = kRetryFirst;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::optional<std::uint32_t> slot = slots_.take();
     if (stopped_ || !slot) co_return kStopped;
     const Turn turn{*slot, epoch_};
@@ -195,7 +196,9 @@ Task<Result<nfsstat4>> Session::ask_in_recovery(const OpContext& op, const Build
     give_back(turn, sequenced);
     if (remedy_of(status, !in_session) != Remedy::kLater) co_return status;
     co_await pauses_.pause(wait, op.cancel);
+    wait = std::min(2 * wait, kRetryLongest);
   }
+  co_return Error{Errc::kSystem, EIO, "reclaim: the server keeps saying: later"};
 }
 
 Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,
@@ -248,6 +251,7 @@ Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,
     NFSRDMA_CO_TRY(status, co_await reclaim_complete(op, turn));
     if (status == nfsstat4::NFS4_OK || status == nfsstat4::NFS4ERR_COMPLETE_ALREADY) {
       reclaim_due_ = false;
+      reclaimed_at_ = rpc_.environment().now();
       co_return Result<void>();
     }
     if (status != nfsstat4::NFS4ERR_DELAY && remedy_of(status, true) == Remedy::kNone) break;
@@ -325,7 +329,9 @@ void Session::look_at(std::uint32_t status_flags, const Turn& turn) {
                                      xdr::SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED |
                                      xdr::SEQ4_STATUS_ADMIN_STATE_REVOKED;
   if ((status_flags & kRevoked) != 0 && state_held_ != nullptr) state_held_->some_is_revoked();
-  if ((status_flags & xdr::SEQ4_STATUS_RESTART_RECLAIM_NEEDED) != 0 && opens_) {
+  // A server that goes on saying so does not get a new session with each call.
+  const bool just_done = rpc_.environment().now() - reclaimed_at_ < kRetryLongest;
+  if ((status_flags & xdr::SEQ4_STATUS_RESTART_RECLAIM_NEEDED) != 0 && opens_ && !just_done) {
     // The server has kept the session across its restart, and nothing else.
     reclaim_due_ = true;
     renew(turn, Remedy::kNewSession);

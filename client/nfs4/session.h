@@ -83,7 +83,7 @@ class Session {
   void set_lease(Duration lease);
   using Builder = std::function<void(CompoundWriter&)>;
   using Parser = std::function<void(CompoundReader&)>;
-  /// One COMPOUND of HeldState::reclaim(), again while the server says: later.
+  /// One COMPOUND of HeldState::reclaim(), a few times more when the server says: later.
   Task<Result<xdr::nfsstat4>> ask_in_recovery(const OpContext& op, const Builder& build,
                                               const Parser& parse);
 
@@ -151,6 +151,7 @@ class Session {
   HeldState* state_held_ = nullptr;
   Duration lease_ = std::chrono::seconds(90);
   TimePoint heard_at_{};  // when SEQUENCE was answered last
+  TimePoint reclaimed_at_{};
   bool connection_lost_ = false;
   std::unique_ptr<Alarm> lost_alarm_;
   TaskGroup tasks_;

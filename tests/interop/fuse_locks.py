@@ -312,6 +312,15 @@ def database():
     last.close()
 
 
+def say_written(fd, data):
+    try:
+        os.pwrite(fd, data, 0)
+        os.fsync(fd)
+        print("written", flush=True)
+    except OSError as error:
+        print(f"error {errno.errorcode[error.errno]}", flush=True)
+
+
 def hold():
     """Locks 0..9 in A, says so, and writes there when told; for tests that hurt the server."""
     new_file()
@@ -319,20 +328,10 @@ def hold():
     expect(write_lock(a, 0, 10), True, "A locks")
     print("locked", flush=True)
     sys.stdin.readline()
-    try:
-        os.pwrite(a, b"0123456789", 0)
-        os.fsync(a)
-        print("written", flush=True)
-    except OSError as error:
-        print(f"error {errno.errorcode[error.errno]}", flush=True)
+    say_written(a, b"0123456789")
     sys.stdin.readline()
     unlock(a, 0, 10)
-    try:
-        os.pwrite(a, b"9876543210", 0)
-        os.fsync(a)
-        print("written", flush=True)
-    except OSError as error:
-        print(f"error {errno.errorcode[error.errno]}", flush=True)
+    say_written(a, b"9876543210")
 
 
 def taken():

@@ -56,6 +56,12 @@ class FileLocksTest : public SessionTest {
     nfs_->close(file_);
     server_->serve_for(seconds(2));
   }
+  void expect_getattr_works_soon() {
+    std::optional<Result<Attributes>> got;
+    ask(&got, op_);
+    server_->serve_for(milliseconds(200));
+    ASSERT_TRUE(got.has_value() && got->ok());
+  }
   void restart() {
     server_->restart();
     server_->in_grace = true;
@@ -294,6 +300,34 @@ TEST_F(FileLocksTest, WhatIsHadBackInPartIsGivenBack) {
   EXPECT_EQ(read(), 0);
 }
 
+TEST_F(FileLocksTest, ALockOnAFileThatIsNoMoreIsGone) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  server_->unlock_errors = {Stat::NFS4ERR_STALE};
+  EXPECT_EQ(unlock(1, kAll), 0);
+  EXPECT_EQ(nfs_->locks_held(), 0u);
+}
+
+TEST_F(FileLocksTest, AnErrorThatTheServerGivesIsNotAskedForAgainAndAgain) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  server_->unlock_errors.assign(100, Stat::NFS4ERR_SERVERFAULT);
+  EXPECT_EQ(unlock(1, kAll), EIO);
+  close();
+  EXPECT_FALSE(nfs_->holds(file_));
+  const std::size_t asked = times(Op::OP_LOCKU);
+  server_->serve_for(seconds(40));
+  EXPECT_EQ(times(Op::OP_LOCKU), asked);
+}
+
+TEST_F(FileLocksTest, AServerThatAlwaysWantsAReclaimGetsFewOfThem) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  server_->status_flags = xdr::SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
+  server_->in_grace = true;
+  for (int i = 0; i < 20; ++i)
+    expect_getattr_works_soon();
+  EXPECT_GE(server_->sessions, 2u);
+  EXPECT_LE(server_->sessions, 3u);
+}
+
 class SoftFileLocksTest : public FileLocksTest {
  protected:
   SoftFileLocksTest() : FileLocksTest(true) {}
@@ -310,6 +344,18 @@ TEST_F(SoftFileLocksTest, WhatNobodyWaitsForAnyMoreIsUnlockedAllTheSame) {
   server_->serve_for(seconds(60));
   EXPECT_TRUE(server_->locks.empty());
   EXPECT_EQ(nfs_->locks_held(), 0u);
+}
+
+TEST_F(SoftFileLocksTest, AReclaimThatIsAlwaysPutOffEnds) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  server_->restart();
+  server_->open_errors.assign(1000, Stat::NFS4ERR_DELAY);
+  environment_->transport()->lose();
+  std::optional<Result<Attributes>> got;
+  ask(&got, op_);
+  server_->serve_for(seconds(300));
+  ASSERT_TRUE(got.has_value());
+  EXPECT_FALSE(got->ok());
 }
 
 TEST_F(SoftFileLocksTest, ACloseThatWasNotAnsweredIsMadeAgain) {
