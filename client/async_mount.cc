@@ -90,6 +90,7 @@ std::unique_ptr<NfsOperations> make_operations(RpcClient& rpc, const MountSettin
   options.slots = std::max<std::uint32_t>(settings.credits, 1) * settings.connections;
   options.identity = settings.identity;
   options.owner = client_owner();
+  options.source = settings.session_source;
   return std::make_unique<Nfs4Operations>(rpc, std::move(options));
 }
 

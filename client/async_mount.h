@@ -282,11 +282,20 @@ class AsyncMount {
   }
   /// Nobody uses the file any more: lets go of what is held of it, on its own.
   void close(const FileHandle& file) { operations_->close(file); }
-  /// Its data is this AsyncMount's to read and write: another's may be refused.
+  /// Something is held of it.
   bool holds(const FileHandle& file) const { return operations_->holds(file); }
+  /// For READs and WRITEs by another AsyncMount with a session from here (OpContext::right);
+  /// `access`: access_bits::kRead or kModify. EIO: a lock on the file is lost.
+  Result<DataRight> right_for(const FileHandle& file, std::uint32_t access) const {
+    return operations_->right_for(file, access);
+  }
+  /// For MountSettings::session_source of others; null: they need none.
+  nfs4::SessionSource* session_source() { return operations_->session_source(); }
   std::size_t locks_held() const { return operations_->locks_held(); }
   /// Requests that the session lets through at once; 0: NFSv3, which has no sessions.
   std::uint32_t session_slots() const { return operations_->session_slots(); }
+  bool has_back_channel() const { return operations_->has_back_channel(); }
+  std::uint64_t callbacks_done() const { return operations_->callbacks_done(); }
 
   /// Where NFSv4 begins; NFSv3 asks MOUNT.
   Task<Result<FileHandle>> server_root(const OpContext& op) { return operations_->server_root(op); }

@@ -15,6 +15,10 @@
 #include "rpcrdma/base/socket_address.h"
 #include "rpcrdma/fabric.h"
 
+namespace nfsrdma::nfs4 {
+class SessionSource;
+}
+
 namespace nfsrdma {
 
 /// The fabrics that this program has; a null one was not built in or does not work here, for the
@@ -69,6 +73,9 @@ struct MountSettings {
   std::chrono::milliseconds connect_timeout{15'000};
   /// Then, for MOUNT and FSINFO, also on a `hard` mount.
   std::chrono::milliseconds first_answers{30'000};
+  /// NFSv4: another AsyncMount's, which outlives this one: both are one client to the server. Null:
+  /// a client by itself.
+  nfs4::SessionSource* session_source = nullptr;
 };
 
 /// Looks `settings.host` up (blocking). The Error comes with *detail for people.

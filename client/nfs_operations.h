@@ -16,6 +16,10 @@
 #include "client/op_context.h"
 #include "rpcrdma/base/task.h"
 
+namespace nfsrdma::nfs4 {
+class SessionSource;
+}
+
 namespace nfsrdma {
 
 class NfsOperations {
@@ -149,12 +153,23 @@ class NfsOperations {
   }
   /// Nobody uses the file any more: what is held of it is let go of, soon.
   virtual void close(const FileHandle&) {}
-  /// Something is held of it: its data is this NfsOperations' to read and write.
+  /// Something is held of it.
   virtual bool holds(const FileHandle&) const { return false; }
+  /// What READs and WRITEs of the file show now, `access` being access_bits::kRead or kModify. EIO:
+  /// they must not be made, since a lock on it is lost.
+  virtual Result<DataRight> right_for(const FileHandle&, std::uint32_t access) const {
+    static_cast<void>(access);
+    return DataRight{};
+  }
+  /// Where other threads have their sessions from; null: this version has none.
+  virtual nfs4::SessionSource* session_source() { return nullptr; }
   // For people:
   virtual std::size_t locks_held() const { return 0; }
   /// Requests that the session lets through at once; 0: there is no session.
   virtual std::uint32_t session_slots() const { return 0; }
+  /// The server can call us, and how often it has.
+  virtual bool has_back_channel() const { return false; }
+  virtual std::uint64_t callbacks_done() const { return 0; }
 
  protected:
   static Error not_in_this_version(const char* what) { return {Errc::kUnsupported, ENOSYS, what}; }

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <span>
 
+#include "rpcrdma/base/error.h"
 #include "rpcrdma/base/intrusive_list.h"
 
 namespace nfsrdma {
@@ -59,10 +61,25 @@ class CancelToken {
   IntrusiveList<Cancellable, Cancellable> items_;
 };
 
+/// What a READ or WRITE shows the server of what its client holds of the file: a stateid of NFSv4.
+/// Zeros: nothing.
+struct DataRight {
+  std::uint32_t seqid = 0;
+  std::array<std::byte, 12> other{};
+};
+
 /// Outlives the operation that it is given to.
 struct OpContext {
   AuthSys identity;
   CancelToken* cancel = nullptr;
+  /// For a READ or WRITE of another thread's behalf, which has looked it up; null: look it up. When
+  /// the server does not take it, the answer is kRightGone, and the other thread knows what to do.
+  const DataRight* right = nullptr;
 };
+
+inline constexpr Error kRightGone{Errc::kNotFound, EIO, "the stateid is gone"};
+inline bool is_right_gone(const Error& error) {
+  return error.code == kRightGone.code && error.where == kRightGone.where;
+}
 
 }  // namespace nfsrdma

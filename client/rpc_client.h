@@ -63,6 +63,9 @@ class RpcClient {
   void set_observer(RpcClientObserver observer) { observer_ = std::move(observer); }
   /// `lost` is told of each connection that breaks; nothing of the client may be called from there.
   void set_on_lost(std::function<void()> lost) { on_lost_ = std::move(lost); }
+  /// `answer` gets the server's own calls (ClientTransportHandler::on_backward_call()).
+  using BackwardAnswer = std::function<std::size_t(ByteSpan call, MutableByteSpan room)>;
+  void set_on_backward_call(BackwardAnswer answer) { on_backward_call_ = std::move(answer); }
   /// Everything under way, and to come, fails with EIO.
   void abort_all();
   /// The way that the first connection took.
@@ -90,6 +93,7 @@ class RpcClient {
   RpcClientOptions options_;
   RpcClientObserver observer_;
   std::function<void()> on_lost_;
+  BackwardAnswer on_backward_call_;
   std::unique_ptr<Alarm> tick_;
   std::vector<std::unique_ptr<RpcConnection>> connections_;
   std::vector<std::unique_ptr<RpcCall>> calls_;

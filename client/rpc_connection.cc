@@ -174,6 +174,10 @@ void RpcConnection::lost(const std::string& detail) {
   if (state_ == State::kIdle && !waiting_.empty()) retry_after(backoff_.next());
 }
 
+std::size_t RpcConnection::called(ByteSpan call, MutableByteSpan room) {
+  return client_.on_backward_call_ ? client_.on_backward_call_(call, room) : 0;
+}
+
 void RpcConnection::hang_up(const std::string& why) {
   Link* link = link_.get();
   link->transport->close();

@@ -61,6 +61,9 @@ class RpcConnection final : private Deferred {
     void on_transport_closed(Error why, const std::string& detail) override {
       if (owner.link_.get() == this) owner.closed(why, detail);
     }
+    std::size_t on_backward_call(ByteSpan call, MutableByteSpan room) override {
+      return owner.link_.get() == this ? owner.called(call, room) : 0;
+    }
     RpcConnection& owner;
     std::unique_ptr<ClientTransport> transport;
     bool answered = false;
@@ -74,6 +77,8 @@ class RpcConnection final : private Deferred {
   void became_ready();
   void closed(Error why, const std::string& detail);
   void lost(const std::string& detail);
+  /// By the server.
+  std::size_t called(ByteSpan call, MutableByteSpan room);
   void hang_up(const std::string& why);
   void retire_link();
   void retry_after(Duration wait);

@@ -64,9 +64,23 @@ class ClientCall : public ListNode<ClientCall> {
   void* transport_state = nullptr;
 };
 
+/// Calls of the server's own (the backward direction, RFC 8167) that it may have under way at once
+/// on one connection. More are not answered.
+inline constexpr std::uint32_t kBackwardCredits = 2;
+/// The longest reply to one of them. Their length is for the server to choose, within the inline
+/// threshold over RDMA and the longest record over TCP.
+inline constexpr std::size_t kMaxBackwardReply = 1024;
+
 class ClientTransportHandler {
  public:
   virtual ~ClientTransportHandler() = default;
+  /// The server calls: an RPC message, xid first, valid until this returns. Encodes the reply into
+  /// `room`, kMaxBackwardReply bytes, and returns how many it has; 0: there is none, ever.
+  virtual std::size_t on_backward_call(ByteSpan call, MutableByteSpan room) {
+    static_cast<void>(call);
+    static_cast<void>(room);
+    return 0;
+  }
   /// Calls may be submitted.
   virtual void on_transport_ready() = 0;
   /// Never became ready, or was ready and is gone. Every call still with the transport has

@@ -24,8 +24,9 @@ namespace nfsrdma {
 
 class RdmaClient;
 
-/// Receives beyond the calls outstanding: for messages of a back channel that we do not have.
-inline constexpr std::uint32_t kSpareReceives = 4;
+/// Receives beyond the calls outstanding: for the server's own calls, and for those of a server
+/// that makes more of them than it may.
+inline constexpr std::uint32_t kSpareReceives = 2 * kBackwardCredits;
 
 /// One call on the wire.
 class Exchange final : public WorkOwner {
@@ -56,6 +57,18 @@ class Exchange final : public WorkOwner {
   std::vector<std::byte> own_tail_;        // pad and tail of a Position-Zero Read chunk
 };
 
+/// One reply to a call of the server's own, while its Send is posted.
+class BackwardReply final : public WorkOwner {
+ public:
+  explicit BackwardReply(RdmaClient& client) : client_(client) {}
+  void on_work_done(std::uint32_t tag, WorkStatus status) override;
+
+ private:
+  friend class RdmaClient;
+  RdmaClient& client_;
+  Buffer message_;  // empty: free
+};
+
 class RdmaClient final : public ClientTransport,
                          private ConnectHandler,
                          private QueuePairHandler,
@@ -76,6 +89,7 @@ class RdmaClient final : public ClientTransport,
 
  private:
   friend class Exchange;
+  friend class BackwardReply;
   enum class State : std::uint8_t { kConnecting, kReady, kClosing, kClosed };
 
   Result<QueuePairOptions> on_device(Device& device) override;
@@ -97,6 +111,8 @@ class RdmaClient final : public ClientTransport,
   Segment segment_of(const MemoryRegion& region) const;
 
   void handle_reply(const ReceivedMessage& message);
+  bool is_backward_call(HeaderVerdict verdict, ByteSpan rpc) const;
+  void answer_backward_call(ByteSpan rpc);
   Error take_reply(Exchange& exchange, ClientCall& call, const ReceivedMessage& message);
   Error take_inline(Exchange& exchange, ClientCall& call, ByteSpan rpc);
   Error take_long(Exchange& exchange, ClientCall& call);
@@ -130,6 +146,8 @@ class RdmaClient final : public ClientTransport,
 
   std::vector<std::unique_ptr<Exchange>> exchanges_;
   std::vector<Exchange*> idle_;
+  // A call may be here before the completion of the Send that answered the one before it.
+  std::vector<std::unique_ptr<BackwardReply>> backward_replies_;
   IntrusiveList<ClientCall> waiting_;
   std::uint32_t outstanding_ = 0;  // exchanges that await a reply
   std::uint32_t credits_ = 1;      // RFC 8166, 3.3.3: one until the first reply
@@ -140,7 +158,7 @@ class RdmaClient final : public ClientTransport,
   TimePoint since_{};
   TimePoint last_heard_{};
   TransferStats stats_;
-  std::uint64_t unmatched_ = 0;  // replies to nobody, backward calls
+  std::uint64_t unmatched_ = 0;  // replies to nobody, backward calls that are not answered
 };
 
 }  // namespace nfsrdma

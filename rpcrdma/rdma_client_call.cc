@@ -271,14 +271,12 @@ Exchange* RdmaClient::find(std::uint32_t xid) {
 
 void RdmaClient::handle_reply(const ReceivedMessage& message) {
   const HeaderVerdict verdict = decode_header(message.bytes, header_);
-  // A call of the server's own looks like a message without chunks whose RPC type is CALL; its
-  // xids are not ours.
   const ByteSpan rpc = message.bytes.subspan(std::min(header_.header_bytes, message.bytes.size()));
-  const bool backward = verdict == HeaderVerdict::kOk && header_.proc == RDMA_MSG &&
-                        header_.chunks.empty() && rpc.size() >= 8 &&
-                        load_be32(rpc.data() + 4) != kRpcReply;
-  Exchange* exchange =
-      backward || verdict == HeaderVerdict::kTooShort ? nullptr : find(header_.xid);
+  if (is_backward_call(verdict, rpc)) {
+    answer_backward_call(rpc);
+    return;
+  }
+  Exchange* exchange = verdict == HeaderVerdict::kTooShort ? nullptr : find(header_.xid);
   if (exchange == nullptr) {
     ++unmatched_;
     return;

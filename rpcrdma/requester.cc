@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RdmaClient's connection: how it comes up, how it ends, and who is told. rdma_client_call.cc
-// marshals calls and takes replies.
+// marshals calls and takes replies, rdma_client_backward.cc answers the server's own calls.
 #include "rpcrdma/requester.h"
 
 #include <algorithm>
@@ -50,6 +50,7 @@ RdmaClient::~RdmaClient() {
   fail_calls();
   for (auto& exchange : exchanges_)
     exchange->message_.reset();
+  backward_replies_.clear();
   endpoint_.reset();
 }
 
@@ -69,7 +70,7 @@ Result<QueuePairOptions> RdmaClient::on_device(Device& device) {
     RdmaEndpoint::Shape shape;
     shape.receive_bytes = options_.inline_bytes;
     shape.receive_depth = options_.max_credits + kSpareReceives;
-    shape.send_completions = 2 * options_.max_credits;
+    shape.send_completions = 2 * (options_.max_credits + kSpareReceives);
     NFSRDMA_TRY(endpoint_, RdmaEndpoint::create(loop_, device, *pool_, shape, *this));
     endpoint_->ensure_receives(1 + kSpareReceives);
     if (endpoint_->receive_count() == 0) return pool_->why_not();
@@ -79,7 +80,7 @@ Result<QueuePairOptions> RdmaClient::on_device(Device& device) {
   options.completions = &endpoint_->completions();
   options.receives = &endpoint_->receives();
   options.handler = this;
-  options.send_depth = options_.max_credits + 1;
+  options.send_depth = options_.max_credits + 1 + kSpareReceives;
   options.inbound_reads = std::min(options_.inbound_reads, device_.max_inbound_reads);
   options.outbound_reads = 0;  // a client never reads from its server
   private_data_ =
@@ -151,6 +152,10 @@ void RdmaClient::tear_down() {
   for (auto& exchange : exchanges_) {
     endpoint_->work().forget(*exchange);
     exchange->withdraw();
+  }
+  for (auto& reply : backward_replies_) {
+    endpoint_->work().forget(*reply);
+    reply->message_.reset();
   }
 }
 

@@ -50,6 +50,8 @@ TcpClient::TcpClient(EventLoop& loop, const SocketAddress& server, const TcpClie
       cursor_(options.max_record),
       since_(loop.now()),
       last_heard_(since_) {
+  for (Slot& reply : backward_replies_)
+    reply.backward = true;
   idle_.reserve(options_.max_calls);
   slots_.reserve(options_.max_calls);
 }
@@ -200,6 +202,7 @@ void TcpClient::release(Slot& slot) {
   slot.large_sink = false;
   slot.call = nullptr;
   slot.copy = {};
+  if (slot.backward) return;
   idle_.push_back(&slot);
   if (!waiting_.empty()) loop_.defer(*this);
 }
@@ -281,7 +284,11 @@ void TcpClient::sent(std::size_t bytes) {
   while (Slot* slot = out_.front()) {
     if (bytes < slot->record_bytes) break;
     bytes -= slot->record_bytes;
-    sent_.push_back(*slot);
+    if (slot->backward) {
+      release(*slot);
+    } else {
+      sent_.push_back(*slot);
+    }
   }
   out_offset_ = bytes;
 }

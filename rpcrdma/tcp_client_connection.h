@@ -6,6 +6,7 @@
 // socket into the call's sink; any other long reply is read into record_ whole.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,8 +44,13 @@ class TcpClient final : public ClientTransport, private FdWatcher, private Defer
     std::byte mark[kRecordMarkBytes];
     std::size_t record_bytes = 0;
     bool large_sink = false;
-    std::vector<std::byte> copy;  // the record, when its call was cancelled half sent
+    // The record, when its call was cancelled half sent, or when it is a backward reply.
+    std::vector<std::byte> copy;
+    bool backward = false;  // one of backward_replies_
   };
+  // Replies to the server's own calls that are not in the socket yet. A server that goes on calling
+  // without taking them is not answered.
+  static constexpr std::size_t kMaxBackwardReplies = 2 * kBackwardCredits;
   static constexpr std::size_t kMaxPieces = 5;  // mark, head, payload, pad, tail
   static constexpr std::size_t kScratchBytes = 64 << 10;
   static constexpr std::size_t kSpillBytes = 4096;
@@ -69,6 +75,7 @@ class TcpClient final : public ClientTransport, private FdWatcher, private Defer
   void take_long(ByteSpan* available);
   void finish_long();
   void deliver(ByteSpan reply, std::span<const xdr::ReducedItem> reduced);
+  void answer_backward_call(ByteSpan rpc);
   Slot* find(std::uint32_t xid);
   void release(Slot& slot);
 
@@ -88,8 +95,9 @@ class TcpClient final : public ClientTransport, private FdWatcher, private Defer
   IntrusiveList<ClientCall> waiting_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Slot*> idle_;
-  IntrusiveList<Slot> out_;   // not yet in the socket entirely
-  IntrusiveList<Slot> sent_;  // awaiting their replies
+  std::array<Slot, kMaxBackwardReplies> backward_replies_;  // free: in no list
+  IntrusiveList<Slot> out_;                                 // not yet in the socket entirely
+  IntrusiveList<Slot> sent_;                                // awaiting their replies
   std::size_t out_offset_ = 0;
   std::size_t large_sinks_ = 0;  // of the calls in sent_ and out_
 

@@ -10,8 +10,9 @@
 namespace nfsrdma {
 
 namespace {
-constexpr std::uint32_t kRpcReply = 1;  // msg_type REPLY (RFC 5531)
-}
+constexpr std::uint32_t kRpcCall = 0;  // msg_type (RFC 5531)
+constexpr std::uint32_t kRpcReply = 1;
+}  // namespace
 
 /// One system call; false when there is nothing more to read now.
 bool TcpClient::read_once() {
@@ -163,7 +164,33 @@ TcpClient::Slot* TcpClient::find(std::uint32_t xid) {
   return found;
 }
 
+/// The backward direction: a record is a call of the server's own when its RPC type says so.
+void TcpClient::answer_backward_call(ByteSpan rpc) {
+  auto reply = std::find_if(backward_replies_.begin(), backward_replies_.end(),
+                            [](const Slot& slot) { return slot.copy.empty(); });
+  if (reply == backward_replies_.end()) {
+    ++stats_.errors;
+    return;
+  }
+  std::vector<std::byte> record(kRecordMarkBytes + kMaxBackwardReply);
+  const std::size_t length =
+      handler_.on_backward_call(rpc, MutableByteSpan(record).subspan(kRecordMarkBytes));
+  if (length == 0) ++stats_.errors;
+  // Whoever took the call may have given this connection up.
+  if (length == 0 || state_ != State::kReady) return;
+  store_be32(record.data(), kLastFragment | static_cast<std::uint32_t>(length));
+  record.resize(kRecordMarkBytes + length);
+  reply->record_bytes = record.size();
+  reply->copy = std::move(record);
+  out_.push_back(*reply);
+  loop_.defer(*this);
+}
+
 void TcpClient::deliver(ByteSpan reply, std::span<const xdr::ReducedItem> reduced) {
+  if (reply.size() >= 8 && load_be32(reply.data() + 4) == kRpcCall) {
+    answer_backward_call(reply);
+    return;
+  }
   Slot* slot = reply.size() < 8 ? nullptr : find(load_be32(reply.data()));
   if (slot == nullptr || load_be32(reply.data() + 4) != kRpcReply) {
     ++stats_.errors;

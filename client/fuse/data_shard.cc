@@ -11,6 +11,10 @@ struct DataShard::Transfer final : Cancellable, std::enable_shared_from_this<Tra
   Transfer(DataShard& s, const OpContext& its_op, const FileHandle& its_file) : shard(s) {
     op.identity = its_op.identity;
     op.cancel = &token;
+    if (its_op.right != nullptr) {
+      right = *its_op.right;
+      op.right = &right;
+    }
     file = its_file;
   }
 
@@ -24,6 +28,7 @@ struct DataShard::Transfer final : Cancellable, std::enable_shared_from_this<Tra
 
   DataShard& shard;
   OpContext op;
+  DataRight right;
   CancelToken token;  // of the shard's thread
   FileHandle file;
   std::uint64_t offset = 0;

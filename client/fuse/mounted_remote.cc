@@ -29,11 +29,6 @@ Result<T> MountedRemote::seen(Result<T> result) const {
   return result;
 }
 
-DataShard* MountedRemote::shard_for(const FileHandle& file, MountShards::Awaited awaited,
-                                    std::size_t bytes) const {
-  return mount_.holds(file) ? nullptr : shards_.choose(awaited, bytes);
-}
-
 Task<Result<Attributes>> MountedRemote::getattr(RequestContext context, const FileHandle& file) {
   const OpContext op = op_of(context);
   co_return seen(co_await mount_.getattr(op, file));
@@ -66,9 +61,14 @@ Task<Result<std::string>> MountedRemote::readlink(RequestContext context, const 
 
 Task<Result<ReadResult>> MountedRemote::read(RequestContext context, const FileHandle& file,
                                              std::uint64_t offset, MutableByteSpan into) {
-  const OpContext op = op_of(context);
-  if (DataShard* shard = shard_for(file, MountShards::Awaited::kYes, into.size())) {
-    co_return seen(co_await shard->read(op, file, offset, into, context.answer));
+  OpContext op = op_of(context);
+  if (DataShard* shard = shards_.choose(MountShards::Awaited::kYes, into.size())) {
+    NFSRDMA_CO_TRY(const DataRight right, mount_.right_for(file, access_bits::kRead));
+    op.right = &right;
+    Result<ReadResult> done = co_await shard->read(op, file, offset, into, context.answer);
+    const bool gone = !done.ok() && is_right_gone(done.error());
+    if (!gone) co_return seen(std::move(done));
+    op.right = nullptr;
   }
   const MountShards::OnMain counted(shards_, into.size());
   co_return seen(co_await mount_.read(op, file, offset, into));
@@ -77,12 +77,20 @@ Task<Result<ReadResult>> MountedRemote::read(RequestContext context, const FileH
 Task<Result<WriteResult>> MountedRemote::write(RequestContext context, const FileHandle& file,
                                                std::uint64_t offset, ByteSpan data,
                                                Stability stability) {
-  const OpContext op = op_of(context);
+  OpContext op = op_of(context);
   // What goes out UNSTABLE is write-behind's, or is followed by a COMMIT that waits for all of it.
   const auto awaited =
       stability == Stability::kUnstable ? MountShards::Awaited::kNo : MountShards::Awaited::kYes;
-  if (DataShard* shard = shard_for(file, awaited, data.size())) {
-    co_return seen(co_await shard->write(op, file, offset, data, stability));
+  if (DataShard* shard = shards_.choose(awaited, data.size())) {
+    NFSRDMA_CO_TRY(const DataRight right, mount_.right_for(file, access_bits::kModify));
+    op.right = &right;
+    Result<WriteResult> done = co_await shard->write(op, file, offset, data, stability);
+    const bool gone = !done.ok() && is_right_gone(done.error());
+    if (!gone) {
+      NFSRDMA_CO_CHECK_OK(mount_.right_for(file, access_bits::kModify));
+      co_return seen(std::move(done));
+    }
+    op.right = nullptr;
   }
   const MountShards::OnMain counted(shards_, data.size());
   co_return seen(co_await mount_.write(op, file, offset, data, stability));

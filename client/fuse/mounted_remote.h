@@ -85,10 +85,6 @@ class MountedRemote final : public Remote {
   bool holds(const FileHandle& file) const override { return mount_.holds(file); }
 
  private:
-  /// Who shall carry out a transfer; null: the main thread, which alone has the locks of a file.
-  DataShard* shard_for(const FileHandle& file, MountShards::Awaited awaited,
-                       std::size_t bytes) const;
-
   template <typename T>
   Result<T> seen(Result<T> result) const;
 

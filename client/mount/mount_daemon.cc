@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "client/fuse/device_io.h"
+#include "client/fuse/session_errand.h"
 #include "rpcrdma/base/json_writer.h"
 #include "rpcrdma/base/log.h"
 #include "rpcrdma/connection_json.h"
@@ -113,7 +114,13 @@ class Attacher final : public ShardAttacher {
         root_(std::move(root)),
         observer_(std::move(observer)) {}
 
+  /// The same client to the server as the main thread's mount.
+  void share_sessions(EventLoop& main, nfs4::SessionSource& source) {
+    sessions_ = std::make_unique<SessionErrands>(main, source);
+    settings_.session_source = sessions_.get();
+  }
   Task<Result<std::unique_ptr<AsyncMount>>> attach(EventLoop& loop, std::string* detail) override {
+    if (sessions_ != nullptr) sessions_->set_asker(loop);
     Result<std::unique_ptr<AsyncMount>> made =
         co_await AsyncMount::attach(loop, fabrics_, settings_, root_, detail);
     if (made.ok()) (*made)->set_observer(std::move(observer_));
@@ -125,6 +132,7 @@ class Attacher final : public ShardAttacher {
   MountSettings settings_;
   MountRoot root_;
   MountObserver observer_;
+  std::unique_ptr<SessionErrands> sessions_;
 };
 
 }  // namespace
@@ -255,6 +263,9 @@ void MountDaemon::start_shards(const MountSettings& settings) {
     its.first_answers = std::min(its.first_answers, kShardPatience);
     auto attacher = std::make_unique<Attacher>(fabrics_, std::move(its), server_->root(),
                                                observer_of(line_.source.host, outage_));
+    if (nfs4::SessionSource* sessions = server_->session_source()) {
+      attacher->share_sessions(loop_, *sessions);
+    }
     // Woken by the word from the shard, the loop below looks again.
     Result<std::unique_ptr<DataShard>> shard = DataShard::start(loop_, std::move(attacher));
     if (shard.ok()) {
@@ -452,7 +463,8 @@ std::string MountDaemon::description() {
   out += fmt::format("\nNFS version {} rsize={} wsize={} shards={}", server_->version(),
                      server_->read_size(), server_->write_size(), shards_->count());
   if (const std::uint32_t slots = server_->session_slots(); slots != 0) {
-    out += fmt::format(" slots={}", slots);
+    out +=
+        fmt::format(" slots={} back_channel={}", slots, server_->has_back_channel() ? "yes" : "no");
   }
   for (const ShardReport& shard : shards_->report()) {
     for (const ConnectionInfo& info : shard.connections) {
@@ -479,6 +491,8 @@ std::string MountDaemon::status_document() {
   if (const std::uint32_t slots = server_->session_slots(); slots != 0) {
     json.field("session_slots", slots);
     json.field("locks_held", server_->locks_held());
+    json.field("back_channel", server_->has_back_channel());
+    json.field("callbacks_done", server_->callbacks_done());
   }
   json.field("rsize", server_->read_size());
   json.field("wsize", server_->write_size());

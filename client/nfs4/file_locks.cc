@@ -19,6 +19,8 @@ using xdr::stateid4;
 
 constexpr Duration kPollFirst = std::chrono::milliseconds(50);
 constexpr Duration kPollLongest = std::chrono::seconds(1);
+/// When the server says when to ask: a message may be lost, and whoever asks first gets the lock.
+constexpr Duration kPollLongestNotified = std::chrono::seconds(10);
 /// Between attempts to let go of what the server did not answer.
 constexpr Duration kRetryFirst = std::chrono::seconds(1);
 constexpr Duration kRetryLongest = std::chrono::seconds(15);
@@ -208,7 +210,7 @@ Task<Result<void>> FileLocks::lock(const OpContext& op, const FileHandle& handle
   bool look_again = false;
   if (wait == LockWait::kYes) file->waiting.push_back(&look_again);
   Result<void> result;
-  for (Duration pause = kPollFirst;; pause = std::min(2 * pause, kPollLongest)) {
+  for (Duration pause = kPollFirst;; pause *= 2) {
     look_again = false;
     auto request = std::make_shared<Request>(Request::What::kLock, file, op.identity);
     request->lock = wanted;
@@ -217,6 +219,8 @@ Task<Result<void>> FileLocks::lock(const OpContext& op, const FileHandle& handle
     result = co_await perform(request, op.cancel);
     const bool in_the_way = !result.ok() && result.error().sys == EAGAIN;
     if (!in_the_way || wait == LockWait::kNo) break;
+    const bool notified = file->notifies && session_.has_back_channel();
+    pause = std::min(pause, notified ? kPollLongestNotified : kPollLongest);
     if (!look_again) co_await pauses_.pause(pause, op.cancel, &look_again);
     if (op.cancel != nullptr && op.cancel->cancelled()) {
       result = kInterrupted;
@@ -312,6 +316,7 @@ Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open&
     xdr::OPEN4res got;
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_OPEN, got)) return;
     stateid = got.resok4.stateid;
+    file.notifies = (got.resok4.rflags & xdr::OPEN4_RESULT_MAY_NOTIFY_LOCK) != 0;
   };
   NFSRDMA_CO_TRY(Ending end,
                  co_await call(session_, op, {.max_results = 2048, .once = true}, build, parse));
@@ -500,6 +505,11 @@ Task<void> FileLocks::close_later(FileRef file) {
   if (!stopped_ && file->locks_asked == asked) close(file->handle);
 }
 
+void FileLocks::lock_may_be_free(const FileHandle& handle) {
+  const FileRef file = find(handle);
+  if (file != nullptr) note_released(*file);
+}
+
 void FileLocks::note_released(File& file) {
   for (bool* look_again : file.waiting)
     *look_again = true;
@@ -520,6 +530,12 @@ stateid4 FileLocks::stateid_for(const FileHandle& handle, std::uint32_t access) 
   }
   if (only == nullptr || !only->stateid || (only->open->access & access) != access) return {};
   return newest(only->stateid);
+}
+
+Result<DataRight> FileLocks::right_for(const FileHandle& handle, std::uint32_t access) const {
+  NFSRDMA_CHECK_OK(usable(handle));
+  const stateid4 stateid = stateid_for(handle, share_access(access));
+  return DataRight{stateid.seqid, stateid.other};
 }
 
 Result<void> FileLocks::usable(const FileHandle& handle) const {

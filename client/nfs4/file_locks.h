@@ -11,7 +11,7 @@
 //   granted      File::held says so, nothing else does. Conflicts among owners of this client are
 //                answered from there, those with other clients by the server
 //   waited for   asked for again and again, and at once when an owner of this client lets go of
-//                something in the file
+//                something in the file, or when the server says that others did (CB_NOTIFY_LOCK)
 //   reclaimed    after a restart of the server: OPEN by CLAIM_PREVIOUS, LOCK with `reclaim`
 //   lost         the lease expired, the server revoked it or will not have it reclaimed. Whoever
 //                locks as that owner, or reads or writes the file, gets EIO until the owner unlocks
@@ -56,11 +56,12 @@ class FileLocks final : public HeldState {
   /// Everything fails with EIO from now on.
   void stop();
 
-  /// READ and WRITE must go through this session.
   bool holds(const FileHandle& file) const { return !files_.empty() && files_.contains(file); }
   /// What a READ or WRITE (OPEN4_SHARE_ACCESS_ bits) carries: the anonymous stateid unless a lock
   /// has a better one.
   xdr::stateid4 stateid_for(const FileHandle& file, std::uint32_t access) const;
+  /// The same for `access`, an access_bits::kRead or kModify, or EIO as usable() has it.
+  Result<DataRight> right_for(const FileHandle& file, std::uint32_t access) const;
   /// EIO: a lock on this file is lost.
   Result<void> usable(const FileHandle& file) const;
   /// A READ or WRITE with `used` ended with `status`. True: once more, with another stateid.
@@ -73,6 +74,7 @@ class FileLocks final : public HeldState {
   // HeldState:
   Task<Result<void>> reclaim(const OpContext& op) override;
   void some_is_revoked() override;
+  void lock_may_be_free(const FileHandle& file) override;
 
  private:
   /// An OPEN that stands on the server while it has a stateid.
@@ -99,6 +101,7 @@ class FileLocks final : public HeldState {
     ByteRangeLocks held;
     ByteRangeLocks lost;            // what was held, until it is unlocked
     bool busy = false;              // a request is under way
+    bool notifies = false;          // the server says when to ask again for a lock
     std::uint64_t locks_asked = 0;  // ever
     Gate turn;
     std::vector<bool*> waiting;  // set when a lock is let go of

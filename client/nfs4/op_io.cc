@@ -17,6 +17,12 @@ using nfs4::status_error;
 using xdr::nfs_opnum4;
 using xdr::nfsstat4;
 
+xdr::stateid4 Nfs4Operations::stateid_of(const OpContext& op, const FileHandle& file,
+                                         std::uint32_t access) const {
+  if (op.right != nullptr) return {op.right->seqid, op.right->other};
+  return locks_.stateid_for(file, access);
+}
+
 Task<Result<ReadResult>> Nfs4Operations::read_once(const OpContext& op, const FileHandle& file,
                                                    std::uint64_t offset, MutableByteSpan into) {
   ReadResult result;
@@ -24,7 +30,7 @@ Task<Result<ReadResult>> Nfs4Operations::read_once(const OpContext& op, const Fi
   xdr::stateid4 stateid;
   // READ comes last: that the data ends the reply lets both transports put it in its place.
   auto build = [&](CompoundWriter& out) {
-    stateid = locks_.stateid_for(file, xdr::OPEN4_SHARE_ACCESS_READ);
+    stateid = stateid_of(op, file, xdr::OPEN4_SHARE_ACCESS_READ);
     out.op(nfs_opnum4::OP_PUTFH, put(file));
     out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
     out.op(nfs_opnum4::OP_READ,
@@ -49,8 +55,9 @@ Task<Result<ReadResult>> Nfs4Operations::read_once(const OpContext& op, const Fi
   do {
     NFSRDMA_CO_CHECK_OK(locks_.usable(file));
     NFSRDMA_CO_TRY(end, co_await call(session_, op, {.sink = into}, build, parse));
-  } while (locks_.again(file, stateid, end.status));
+  } while (op.right == nullptr && locks_.again(file, stateid, end.status));
   NFSRDMA_CO_CHECK_OK(locks_.usable(file));
+  if (op.right != nullptr && nfs4::stateid_is_gone(end.status)) co_return kRightGone;
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "READ");
   if (!fits) co_return Error{Errc::kProtocol, EIO, "READ: wrong length in the reply"};
   co_return result;
@@ -62,7 +69,7 @@ Task<Result<WriteResult>> Nfs4Operations::write_once(const OpContext& op, const 
   WriteResult result;
   xdr::stateid4 stateid;
   auto build = [&](CompoundWriter& out) {
-    stateid = locks_.stateid_for(file, xdr::OPEN4_SHARE_ACCESS_WRITE);
+    stateid = stateid_of(op, file, xdr::OPEN4_SHARE_ACCESS_WRITE);
     out.op(nfs_opnum4::OP_PUTFH, put(file));
     out.op(nfs_opnum4::OP_WRITE,
            xdr::WRITE4args{stateid, offset, nfs4::to_wire(stability), {data}});
@@ -80,8 +87,9 @@ Task<Result<WriteResult>> Nfs4Operations::write_once(const OpContext& op, const 
   do {
     NFSRDMA_CO_CHECK_OK(locks_.usable(file));
     NFSRDMA_CO_TRY(end, co_await call(session_, op, {}, build, parse));
-  } while (locks_.again(file, stateid, end.status));
+  } while (op.right == nullptr && locks_.again(file, stateid, end.status));
   NFSRDMA_CO_CHECK_OK(locks_.usable(file));
+  if (op.right != nullptr && nfs4::stateid_is_gone(end.status)) co_return kRightGone;
   // Data may have been taken although what came behind it failed; it is written again then.
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "WRITE");
   if (result.count > data.size() || (result.count == 0 && !data.empty())) {

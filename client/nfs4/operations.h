@@ -111,8 +111,14 @@ class Nfs4Operations final : public NfsOperations {
   }
   void close(const FileHandle& file) override { locks_.close(file); }
   bool holds(const FileHandle& file) const override { return locks_.holds(file); }
+  Result<DataRight> right_for(const FileHandle& file, std::uint32_t access) const override {
+    return locks_.right_for(file, access);
+  }
+  nfs4::SessionSource* session_source() override { return &session_; }
   std::size_t locks_held() const override { return locks_.locks_held(); }
   std::uint32_t session_slots() const override { return session_.slots().usable(); }
+  bool has_back_channel() const override { return session_.has_back_channel(); }
+  std::uint64_t callbacks_done() const override { return session_.callbacks_done(); }
   /// Bytes that one COPY asks for: it is answered in a second or so by a server with slow disks.
   static constexpr std::uint64_t kMostOfACopy = 64u << 20;
 
@@ -138,6 +144,8 @@ class Nfs4Operations final : public NfsOperations {
   Task<Result<RemoveResult>> take_away(const OpContext& op, const FileHandle& directory,
                                        std::string_view name, bool is_directory,
                                        const FileHandle* known);
+  /// For a READ or WRITE, `access` being an OPEN4_SHARE_ACCESS_ bit.
+  xdr::stateid4 stateid_of(const OpContext& op, const FileHandle& file, std::uint32_t access) const;
   Task<Result<DirectoryPage>> page(const OpContext& op, const FileHandle& directory,
                                    std::uint64_t cookie, std::uint64_t verifier,
                                    std::uint32_t max_bytes, bool plus, DirectoryVisitor& visitor);

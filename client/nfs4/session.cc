@@ -20,7 +20,9 @@ constexpr std::uint32_t kAroundData = 2048;
 constexpr std::uint32_t kMaxOperations = 16;
 /// Of replies that the server keeps: attributes with long owners, and a handle.
 constexpr std::uint32_t kCachedReply = 2048;
-constexpr std::uint32_t kCallbackProgram = 0x40000000;
+/// The shortest message that holds a callback: none of them is longer than a page, and their
+/// replies are short.
+constexpr std::uint32_t kCallbackBytes = 4096;
 constexpr Duration kRetryFirst = std::chrono::milliseconds(500);
 constexpr Duration kRetryLongest = std::chrono::seconds(15);
 constexpr int kAttempts = 8;
@@ -51,7 +53,7 @@ std::uint32_t room_for_data(std::uint32_t message) {
 }  // namespace
 
 Session::Session(RpcClient& rpc, SessionOptions options)
-    : rpc_(rpc), options_(std::move(options)), pauses_(rpc.environment()) {
+    : rpc_(rpc), options_(std::move(options)), pauses_(rpc.environment()), callbacks_(*this) {
   std::random_device random;
   store_be64(verifier_.data(), (std::uint64_t{random()} << 32) | random());
   lost_alarm_ = rpc_.environment().make_alarm([this] {
@@ -59,10 +61,14 @@ Session::Session(RpcClient& rpc, SessionOptions options)
     pauses_.nudge();
   });
   rpc_.set_on_lost([this] { lost_alarm_->set(rpc_.environment().now()); });
+  rpc_.set_on_backward_call([this](ByteSpan call, MutableByteSpan room) -> std::size_t {
+    return stopped_ ? 0 : callbacks_.answer(call, room);
+  });
 }
 
 Session::~Session() {
   rpc_.set_on_lost(nullptr);
+  rpc_.set_on_backward_call(nullptr);
   stop();
 }
 
@@ -98,13 +104,19 @@ Task<Result<xdr::nfsstat4>> Session::exchange_id(const OpContext& op) {
   co_return co_await ask(rpc_, op, options_.minor, build, parse);
 }
 
-Task<Result<xdr::nfsstat4>> Session::create_session(const OpContext& op) {
+Task<Result<xdr::nfsstat4>> Session::create_session(const OpContext& op, std::uint32_t flags,
+                                                    MadeSession* made) {
+  while (creating_) {
+    const bool woken = co_await created_.wait(op.cancel);
+    if (!woken) co_return kInterrupted;
+  }
   std::array<std::byte, 64> room;
   xdr::Encoder scratch(room);
   const std::array<xdr::callback_sec_parms4, 1> flavors{};  // AUTH_NONE
   xdr::CREATE_SESSION4args args;
   args.csa_clientid = client_id_;
   args.csa_sequence = create_sequence_;
+  args.csa_flags = flags;
   args.csa_fore_chan_attrs = {0,
                               options_.max_transfer + kAroundData,
                               options_.max_transfer + kAroundData,
@@ -112,23 +124,77 @@ Task<Result<xdr::nfsstat4>> Session::create_session(const OpContext& op) {
                               kMaxOperations,
                               options_.slots,
                               {}};
-  args.csa_back_chan_attrs = {0, 4096, 4096, 0, 2, 1, {}};
-  args.csa_cb_program = kCallbackProgram;
+  args.csa_back_chan_attrs = {0,
+                              kCallbackBytes,
+                              kMaxBackwardReply,
+                              kMaxBackwardReply,
+                              Callbacks::kOperations,
+                              Callbacks::kSlots,
+                              {}};
+  args.csa_cb_program = Callbacks::kProgram;
   args.csa_sec_parms = xdr::encode_array<xdr::callback_sec_parms4>(scratch, flavors);
   auto build = [&](CompoundWriter& out) { out.op(nfs_opnum4::OP_CREATE_SESSION, args); };
   auto parse = [&](CompoundReader& in) {
     xdr::CREATE_SESSION4res result;
     if (!in.next(nfs_opnum4::OP_CREATE_SESSION, result)) return;
-    ++create_sequence_;
-    session_id_ = result.resok4.csr_sessionid;
-    const xdr::channel_attrs4& fore = result.resok4.csr_fore_chan_attrs;
-    // No more than was asked for, and never none, whatever the server says.
-    slots_.reset(std::clamp<std::uint32_t>(fore.ca_maxrequests, 1, options_.slots));
-    ++epoch_;
-    max_read_ = std::min(room_for_data(fore.ca_maxresponsesize), options_.max_transfer);
-    max_write_ = std::min(room_for_data(fore.ca_maxrequestsize), options_.max_transfer);
+    if (client_id_ == args.csa_clientid) ++create_sequence_;
+    const xdr::CREATE_SESSION4resok& got = result.resok4;
+    *made = {got.csr_sessionid, args.csa_clientid, options_.minor,
+             // No more than was asked for, and never none, whatever the server says.
+             std::clamp<std::uint32_t>(got.csr_fore_chan_attrs.ca_maxrequests, 1, options_.slots),
+             got.csr_fore_chan_attrs.ca_maxrequestsize, got.csr_fore_chan_attrs.ca_maxresponsesize,
+             (got.csr_flags & xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN) != 0,
+             got.csr_back_chan_attrs.ca_maxrequests};
   };
-  co_return co_await ask(rpc_, op, options_.minor, build, parse);
+  creating_ = true;
+  Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, build, parse);
+  creating_ = false;
+  created_.wake_one();
+  co_return done;
+}
+
+void Session::use(const MadeSession& made) {
+  session_id_ = made.id;
+  client_id_ = made.client_id;
+  options_.minor = made.minor;
+  slots_.reset(made.requests);
+  ++epoch_;
+  back_channel_ = made.back_channel;
+  callbacks_.begin_session(made.minor, made.id, made.callbacks);
+  max_read_ = std::min(room_for_data(made.response_bytes), options_.max_transfer);
+  max_write_ = std::min(room_for_data(made.request_bytes), options_.max_transfer);
+}
+
+Task<Result<MadeSession>> Session::make_session(const OpContext& op, xdr::sessionid4 before,
+                                                std::string* detail) {
+  std::erase(given_, before);
+  OpContext as_owner;
+  as_owner.identity = options_.identity;
+  as_owner.cancel = op.cancel;
+  nfsstat4 status = nfsstat4::NFS4_OK;
+  Duration wait = kRetryFirst;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    NFSRDMA_CO_CHECK_OK(co_await usable(as_owner));
+    const Turn of{0, epoch_};
+    MadeSession made;
+    NFSRDMA_CO_TRY(status, co_await create_session(as_owner, 0, &made));
+    if (status == nfsstat4::NFS4_OK) {
+      given_.push_back(made.id);
+      co_return made;
+    }
+    const bool forgotten =
+        status == nfsstat4::NFS4ERR_STALE_CLIENTID || status == nfsstat4::NFS4ERR_SEQ_MISORDERED;
+    if (forgotten) {
+      renew(of, Remedy::kNewClientId);
+    } else if (status == nfsstat4::NFS4ERR_DELAY) {
+      co_await pauses_.pause(wait, as_owner.cancel, &stopped_);
+      wait = std::min(2 * wait, kRetryLongest);
+    } else {
+      break;
+    }
+  }
+  *detail = fmt::format("CREATE_SESSION: {}", xdr::enum_name(status));
+  co_return status_error(status, "CREATE_SESSION");
 }
 
 Task<Result<xdr::nfsstat4>> Session::reclaim_complete(const OpContext& op, Turn turn) {
@@ -203,6 +269,12 @@ Task<Result<nfsstat4>> Session::ask_in_recovery(const OpContext& op, const Build
 
 Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,
                                       std::string* detail) {
+  if (options_.source != nullptr) {
+    Result<MadeSession> given = co_await options_.source->make_session(op, session_id_, detail);
+    if (!given.ok()) co_return given.error();
+    use(*given);
+    co_return Result<void>();
+  }
   const char* step = "";
   nfsstat4 status = nfsstat4::NFS4_OK;
   Duration wait = kRetryFirst;
@@ -225,7 +297,10 @@ Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,
       if (status != nfsstat4::NFS4_OK) break;
     }
     step = "CREATE_SESSION";
-    NFSRDMA_CO_TRY(status, co_await create_session(op));
+    MadeSession made;
+    NFSRDMA_CO_TRY(status,
+                   co_await create_session(op, xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN, &made));
+    if (status == nfsstat4::NFS4_OK) use(made);
     if (status == nfsstat4::NFS4ERR_DELAY) {
       keep_client_id = true;
       continue;
@@ -275,19 +350,31 @@ Task<void> Session::end(const OpContext& op) {
   if (state_ != State::kUsable) co_return;
   ended_ = true;
   fail(kStopped);
+  // Who gave it destroys it.
+  if (options_.source != nullptr) co_return;
+  given_.push_back(session_id_);
+  for (const xdr::sessionid4& id : given_) {
+    Result<void> done = co_await destroy(op, id);
+    if (!done.ok()) co_return;
+  }
   auto ignore = [](CompoundReader& in) { static_cast<void>(in); };
-  auto session = [&](CompoundWriter& out) {
-    out.op(nfs_opnum4::OP_DESTROY_SESSION, xdr::DESTROY_SESSION4args{session_id_});
-  };
-  Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, session, ignore);
-  if (!done.ok()) co_return;
   auto client = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_DESTROY_CLIENTID, xdr::DESTROY_CLIENTID4args{client_id_});
   };
   static_cast<void>(co_await ask(rpc_, op, options_.minor, client, ignore));
 }
 
-Task<Result<Session::Turn>> Session::take_turn(const OpContext& op) {
+Task<Result<void>> Session::destroy(const OpContext& op, xdr::sessionid4 session) {
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_DESTROY_SESSION, xdr::DESTROY_SESSION4args{session});
+  };
+  auto ignore = [](CompoundReader& in) { static_cast<void>(in); };
+  Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, build, ignore);
+  if (!done.ok()) co_return done.error();
+  co_return Result<void>();
+}
+
+Task<Result<void>> Session::usable(const OpContext& op) {
   // A soft mount's recovery has failed before: try it again for this call.
   if (state_ == State::kFailed && !stopped_ && !ended_) {
     state_ = State::kRenewing;
@@ -296,10 +383,16 @@ Task<Result<Session::Turn>> Session::take_turn(const OpContext& op) {
   for (;;) {
     if (stopped_ || state_ == State::kNone) co_return kStopped;
     if (state_ == State::kFailed) co_return why_failed_;
-    if (state_ != State::kUsable) {
-      const bool woken = co_await changed_.wait(op.cancel);
-      if (!woken) co_return kInterrupted;
-      continue;
+    if (state_ == State::kUsable) co_return Result<void>();
+    const bool woken = co_await changed_.wait(op.cancel);
+    if (!woken) co_return kInterrupted;
+  }
+}
+
+Task<Result<Session::Turn>> Session::take_turn(const OpContext& op) {
+  for (;;) {
+    if (state_ != State::kUsable || stopped_) {
+      NFSRDMA_CO_CHECK_OK(co_await usable(op));
     }
     if (std::optional<std::uint32_t> slot = slots_.take()) co_return Turn{*slot, epoch_};
     const bool woken = co_await slot_freed_.wait(op.cancel);
@@ -335,7 +428,34 @@ void Session::look_at(std::uint32_t status_flags, const Turn& turn) {
     // The server has kept the session across its restart, and nothing else.
     reclaim_due_ = true;
     renew(turn, Remedy::kNewSession);
+    return;
   }
+  constexpr std::uint32_t kCannotCall =
+      xdr::SEQ4_STATUS_CB_PATH_DOWN | xdr::SEQ4_STATUS_CB_PATH_DOWN_SESSION;
+  back_channel_ = back_channel_ && (status_flags & kCannotCall) == 0;
+  const bool just_bound = rpc_.environment().now() - bound_at_ < kRetryLongest;
+  if ((status_flags & kCannotCall) != 0 && opens_ && !binding_ && !just_bound) {
+    binding_ = true;
+    tasks_.spawn(restore_back_channel());
+  }
+}
+
+Task<void> Session::restore_back_channel() {
+  OpContext op;
+  op.identity = options_.identity;
+  op.cancel = &stopping_;
+  // When it fails, the next reply says so again.
+  [[maybe_unused]] Result<void> done = co_await bind(op);
+  bound_at_ = rpc_.environment().now();
+  binding_ = false;
+}
+
+void Session::lock_may_be_free(const xdr::nfs_fh4& file) {
+  if (state_held_ != nullptr) state_held_->lock_may_be_free(FileHandle(file.data));
+}
+
+void Session::give_up_slots(std::uint32_t highest) {
+  slots_.set_highest(highest);
 }
 
 void Session::set_lease(Duration lease) {
@@ -425,10 +545,13 @@ Task<void> Session::recover() {
 Task<Result<void>> Session::bind(const OpContext& op) {
   xdr::BIND_CONN_TO_SESSION4args args;
   args.bctsa_sessid = session_id_;
+  args.bctsa_dir = xdr::channel_dir_from_client4::CDFC4_FORE_OR_BOTH;
   auto build = [&](CompoundWriter& out) { out.op(nfs_opnum4::OP_BIND_CONN_TO_SESSION, args); };
-  auto parse = [](CompoundReader& in) {
+  const std::uint64_t epoch = epoch_;
+  auto parse = [&](CompoundReader& in) {
     xdr::BIND_CONN_TO_SESSION4res result;
-    in.next(nfs_opnum4::OP_BIND_CONN_TO_SESSION, result);
+    if (!in.next(nfs_opnum4::OP_BIND_CONN_TO_SESSION, result) || epoch != epoch_) return;
+    if (result.resok4.bctsr_dir != xdr::channel_dir_from_server4::CDFS4_FORE) back_channel_ = true;
   };
   // Whatever the server says to it, the call that wanted it goes out again and hears more.
   Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, build, parse);

@@ -13,7 +13,13 @@
 //   keep_lease():  SEQUENCE when nothing else was sent for half of the lease, and at once when a
 //              connection was lost: a server that has restarted waits for its clients, and keeps
 //              everybody else waiting until then
-//   end():     DESTROY_SESSION, DESTROY_CLIENTID
+//   make_session(): CREATE_SESSION for another thread of the mount, which has a Session with that
+//   as
+//              its `source`: it makes nothing itself, and asks there again when it was lost
+//   callbacks: the server calls on the connection that made the session (callbacks.h). When that is
+//              lost, it says so in SEQUENCE's reply, and is given another one by
+//              BIND_CONN_TO_SESSION
+//   end():     DESTROY_SESSION of all of them, DESTROY_CLIENTID
 //
 // A connection that breaks costs nothing here: RpcClient sends the same request again, and the
 // server knows it by slot and sequence id. What was executed already is answered from its slot.
@@ -29,9 +35,11 @@
 #include <functional>
 #include <string>
 
+#include "client/nfs4/callbacks.h"
 #include "client/nfs4/compound.h"
 #include "client/nfs4/pauses.h"
 #include "client/nfs4/recovery.h"
+#include "client/nfs4/session_source.h"
 #include "client/nfs4/slot_table.h"
 #include "client/rpc_client.h"
 #include "xdr/nfs3_constants.h"
@@ -46,6 +54,9 @@ struct SessionOptions {
   std::uint32_t slots = 64;              // at most so many requests at once
   AuthSys identity;                      // the principal of the client id
   std::string owner;                     // co_ownerid: this client's alone
+  /// Where the session comes from, which outlives it; null: it makes a client id of its own, by
+  /// what stands above.
+  SessionSource* source = nullptr;
 };
 
 /// What the client holds on the server besides the session: a new client id begins without it.
@@ -57,9 +68,11 @@ class HeldState {
   virtual Task<Result<void>> reclaim(const OpContext& op) = 0;
   /// The server says, perhaps not for the first time, that it has revoked something.
   virtual void some_is_revoked() = 0;
+  /// A lock on `file` for which this client waits may be granted now.
+  virtual void lock_may_be_free(const FileHandle& file) = 0;
 };
 
-class Session {
+class Session final : public SessionSource, private CallbackHandler {
  public:
   /// The right to one request.
   struct Turn {
@@ -68,7 +81,7 @@ class Session {
   };
 
   Session(RpcClient& rpc, SessionOptions options);
-  ~Session();
+  ~Session() override;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -89,6 +102,9 @@ class Session {
 
   /// Before the first OPEN.
   Task<Result<void>> allow_opens(const OpContext& op);
+
+  Task<Result<MadeSession>> make_session(const OpContext& op, xdr::sessionid4 before,
+                                         std::string* detail) override;
 
   /// Waits for a session and a free slot. EINTR: cancelled.
   Task<Result<Turn>> take_turn(const OpContext& op);
@@ -111,6 +127,9 @@ class Session {
     return pauses_.pause(duration, cancel, &stopped_);
   }
   const SlotTable& slots() const { return slots_; }
+  /// The server can call us.
+  bool has_back_channel() const { return back_channel_; }
+  std::uint64_t callbacks_done() const { return callbacks_.done(); }
   /// Bytes of a READ's or WRITE's data that fit through the fore channel.
   std::uint32_t max_read() const { return max_read_; }
   std::uint32_t max_write() const { return max_write_; }
@@ -120,13 +139,21 @@ class Session {
 
   Task<Result<void>> establish(const OpContext& op, bool keep_client_id, std::string* detail);
   Task<Result<xdr::nfsstat4>> exchange_id(const OpContext& op);
-  Task<Result<xdr::nfsstat4>> create_session(const OpContext& op);
+  Task<Result<xdr::nfsstat4>> create_session(const OpContext& op, std::uint32_t flags,
+                                             MadeSession* made);
+  void use(const MadeSession& made);
+  Task<Result<void>> destroy(const OpContext& op, xdr::sessionid4 session);
+  /// Until there is a session. kStopped, kInterrupted, or why there is none.
+  Task<Result<void>> usable(const OpContext& op);
   Task<Result<xdr::nfsstat4>> reclaim_complete(const OpContext& op, Turn turn);
   Task<void> recover();
   Task<void> probe(Turn turn);
   Task<void> keep_lease();
+  Task<void> restore_back_channel();
   void look_at(std::uint32_t status_flags, const Turn& turn);
   void fail(Error why);
+  void lock_may_be_free(const xdr::nfs_fh4& file) override;
+  void give_up_slots(std::uint32_t highest) override;
 
   RpcClient& rpc_;
   SessionOptions options_;
@@ -135,6 +162,10 @@ class Session {
   Error why_failed_{};
   std::uint64_t client_id_ = 0;  // 0: none
   std::uint32_t create_sequence_ = 0;
+  // The server takes a second CREATE_SESSION with the same number for the first one come again.
+  bool creating_ = false;
+  Gate created_;
+  std::vector<xdr::sessionid4> given_;  // by make_session()
   xdr::sessionid4 session_id_{};
   std::uint64_t epoch_ = 0;
   SlotTable slots_;
@@ -149,6 +180,10 @@ class Session {
   bool opens_ = false;        // allow_opens() was called
   bool reclaim_due_ = false;  // no RECLAIM_COMPLETE yet by this client id
   HeldState* state_held_ = nullptr;
+  Callbacks callbacks_;
+  bool back_channel_ = false;
+  bool binding_ = false;
+  TimePoint bound_at_{};
   Duration lease_ = std::chrono::seconds(90);
   TimePoint heard_at_{};  // when SEQUENCE was answered last
   TimePoint reclaimed_at_{};

@@ -4,6 +4,7 @@
 // byte: data is a function of a seed.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -218,7 +219,19 @@ class TransportLog : public ClientTransportHandler {
   int ready = 0, closed = 0;
   Error why{};
   std::string detail;
+  std::vector<std::vector<std::byte>> backward_calls;
+  /// The bytes of the answer to each of them, xid, REPLY and zeros; 0: none.
+  std::size_t backward_reply = 0;
+  std::function<void()> on_backward;
   void on_transport_ready() override { ++ready; }
+  std::size_t on_backward_call(ByteSpan call, MutableByteSpan room) override {
+    backward_calls.emplace_back(call.begin(), call.end());
+    std::fill(room.begin(), room.end(), std::byte{0});
+    store_be32(room.data(), load_be32(call.data()));
+    store_be32(room.data() + 4, 1);
+    if (on_backward) on_backward();
+    return std::min(backward_reply, room.size());
+  }
   void on_transport_closed(Error error, const std::string& text) override {
     ++closed;
     why = error;

@@ -32,6 +32,12 @@ class FakeTransport final : public ClientTransport {
   void answer(const std::function<void(xdr::Encoder&)>& results,
               xdr::accept_stat stat = xdr::accept_stat::SUCCESS);
   std::deque<ClientCall*>& out() { return out_; }
+  /// The server's own call, and the reply to it.
+  std::vector<std::byte> call_back(ByteSpan call) {
+    std::vector<std::byte> room(kMaxBackwardReply);
+    room.resize(handler_.on_backward_call(call, room));
+    return room;
+  }
   const TransportCandidate& candidate() const { return candidate_; }
   Duration connect_timeout{};
 

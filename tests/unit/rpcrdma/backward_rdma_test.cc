@@ -347,7 +347,54 @@ TEST_F(BackwardRdma, WithoutAReceiveForTheReplyNothingIsSent) {
   EXPECT_EQ(probe.how(), Errc::kExhausted);
 }
 
-// --- Our own client serves no calls; they must not confuse it. ---
+// --- Our own client ---
+
+TEST(BackwardRdmaClient, AnswersAmongItsOwnCalls) {
+  SimPair pair;
+  pair.connect();
+  EXPECT_TRUE(pair.call(kToyNull, 0).good);
+  for (const std::size_t bytes : {24u, 1024u}) {
+    pair.log.backward_reply = bytes;
+    pair.log.backward_calls.clear();
+    BackwardProbe probe;
+    ASSERT_TRUE(pair.handler.newest->send_backward(probe).ok());
+    pair.run();
+    ASSERT_EQ(pair.log.backward_calls.size(), 1u);
+    EXPECT_EQ(pair.log.backward_calls[0].size(), probe.message.size());
+    ASSERT_TRUE(probe.ok);
+    EXPECT_EQ(probe.answer.size(), bytes);
+    EXPECT_TRUE(pair.call(kToyRead, 10'000).good);
+    EXPECT_TRUE(pair.call(kToyWrite, 10'000).good);
+  }
+}
+
+TEST(BackwardRdmaClient, AnswersMoreThanItGrants) {
+  SimPair pair;
+  pair.connect();
+  EXPECT_TRUE(pair.call(kToyNull, 0).good);
+  pair.log.backward_reply = 24;
+  std::vector<std::unique_ptr<BackwardProbe>> probes;
+  for (int i = 0; i < 20; ++i) {
+    probes.push_back(std::make_unique<BackwardProbe>());
+    ASSERT_TRUE(pair.handler.newest->send_backward(*probes.back()).ok());
+  }
+  pair.run();
+  for (const auto& probe : probes)
+    EXPECT_TRUE(probe->ok);
+}
+
+TEST(BackwardRdmaClient, WhoIsCalledMayHangUp) {
+  SimPair pair;
+  pair.connect();
+  EXPECT_TRUE(pair.call(kToyNull, 0).good);
+  pair.log.backward_reply = 24;
+  pair.log.on_backward = [&] { pair.client->close(); };
+  BackwardProbe probe;
+  ASSERT_TRUE(pair.handler.newest->send_backward(probe).ok());
+  pair.run();
+  EXPECT_EQ(probe.how(), Errc::kClosed);
+  EXPECT_EQ(pair.log.closed, 1);
+}
 
 TEST(BackwardRdmaClient, DropsCallsAndGoesOn) {
   SimPair pair;

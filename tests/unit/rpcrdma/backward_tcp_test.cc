@@ -226,7 +226,66 @@ TEST_F(BackwardTcp, ACancelledCallLeavesNothingBehind) {
   ASSERT_TRUE(turn_until([&] { return errors() == 1; }));
 }
 
-// --- Our own client serves no calls; they must not confuse it. ---
+// --- Our own client ---
+
+TEST_F(BackwardTcp, OurClientAnswersAmongItsOwnCalls) {
+  client_ = make_tcp_transport(*loop_, listener_->address(), {}, log_);
+  ASSERT_TRUE(turn_until([this] { return log_.ready == 1 && handler_.opened == 1; }));
+  log_.backward_reply = 1024;
+  std::vector<std::unique_ptr<BackwardProbe>> probes;
+  std::vector<std::unique_ptr<ToyCall>> calls;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    // Some are in one read, some are not, and the data of replies goes past them.
+    calls.push_back(std::make_unique<ToyCall>(i + 1, kToyRead, 200'000, 3));
+    client_->submit(*calls.back());
+    probes.push_back(std::make_unique<BackwardProbe>(i % 2 == 0 ? 10 : 16'000));
+    send(*probes.back());
+  }
+  ASSERT_TRUE(turn_until([&] {
+    int done = 0;
+    for (int i = 0; i < 4; ++i)
+      done += probes[i]->completions + calls[i]->completions;
+    return done == 8;
+  }));
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(calls[i]->good);
+    EXPECT_TRUE(probes[i]->ok);
+    EXPECT_EQ(probes[i]->answer.size(), 1024u);
+  }
+  ASSERT_EQ(log_.backward_calls.size(), 4u);
+  EXPECT_EQ(log_.backward_calls[1].size(), 64'000u);
+}
+
+TEST_F(BackwardTcp, AServerThatReadsNoRepliesIsNotAnsweredForEver) {
+  client_ = make_tcp_transport(*loop_, listener_->address(), {}, log_);
+  ASSERT_TRUE(turn_until([this] { return log_.ready == 1 && handler_.opened == 1; }));
+  log_.backward_reply = 1024;
+  // Each of them is handed out before the client writes anything.
+  std::vector<std::unique_ptr<BackwardProbe>> probes;
+  for (int i = 0; i < 12; ++i) {
+    probes.push_back(std::make_unique<BackwardProbe>());
+    send(*probes.back());
+  }
+  ASSERT_TRUE(turn_until(
+      [this] { return log_.backward_calls.size() + client_->describe().stats.errors >= 12; }));
+  EXPECT_LE(log_.backward_calls.size(), 12u);
+  BackwardProbe last;
+  ASSERT_TRUE(turn_until([&] { return probes[0]->completions == 1; }));
+  send(last);
+  ASSERT_TRUE(turn_until([&] { return last.completions == 1; }));
+  EXPECT_TRUE(last.ok);
+}
+
+TEST_F(BackwardTcp, OurClientMayHangUpWhenCalled) {
+  client_ = make_tcp_transport(*loop_, listener_->address(), {}, log_);
+  ASSERT_TRUE(turn_until([this] { return log_.ready == 1 && handler_.opened == 1; }));
+  log_.backward_reply = 24;
+  log_.on_backward = [&] { client_->close(); };
+  BackwardProbe probe;
+  send(probe);
+  ASSERT_TRUE(turn_until([&] { return probe.completions == 1; }));
+  EXPECT_EQ(probe.how(), Errc::kClosed);
+}
 
 TEST_F(BackwardTcp, OurClientDropsCallsAndGoesOn) {
   client_ = make_tcp_transport(*loop_, listener_->address(), {}, log_);

@@ -262,6 +262,37 @@ TEST_F(Requester, SecondReplyToTheSameCallIsDropped) {
   answer_null(1);
   EXPECT_EQ(call.completions, 1);
 }
+// The call and the reply of wire.md 7.4, but for the credits, which are ours to choose.
+TEST_F(Requester, ABackwardCallIsAnsweredInLine) {
+  connect();
+  log_.backward_reply = 24;
+  answer(0x9d, RDMA_MSG, none(), {0x9d, 0, 2, 0x40000000, 1, 0}, 16);
+  ASSERT_EQ(log_.backward_calls.size(), 1u);
+  ASSERT_EQ(log_.backward_calls[0].size(), 24u);
+  ASSERT_EQ(server_.inbox.size(), 1u);
+  const auto& message = server_.inbox[0];
+  ASSERT_EQ(message.size(), 28u + 24u);
+  const std::uint32_t words[] = {0x9d, 1, kBackwardCredits, 0, 0, 0, 0, 0x9d, 1, 0};
+  for (std::size_t i = 0; i < std::size(words); ++i)
+    EXPECT_EQ(load_be32(message.data() + 4 * i), words[i]) << i;
+  // Its credits are those of the server's calls.
+  ToyCall one(1, kToyNull, 0, 0), two(2, kToyNull, 0, 0);
+  client_->submit(one);
+  client_->submit(two);
+  run();
+  EXPECT_EQ(server_.inbox.size(), 2u);
+}
+TEST_F(Requester, WhatIsNoCallIsNotAnswered) {
+  connect();
+  log_.backward_reply = 24;
+  answer(7, RDMA_MSG, none(), {8, 0, 2, 0x40000000, 1, 0});  // two xids
+  answer(7, RDMA_MSG, none(), {7, 2, 2, 0x40000000, 1, 0});  // neither CALL nor REPLY
+  answer(7, RDMA_NOMSG, none(), {7, 0, 2, 0x40000000, 1, 0});
+  answer(7, RDMA_MSG, none(), {7});
+  EXPECT_TRUE(log_.backward_calls.empty());
+  EXPECT_TRUE(server_.inbox.empty());
+  EXPECT_EQ(log_.closed, 0);
+}
 TEST_F(Requester, BackwardCallsAreIgnored) {
   connect();
   ToyCall call(1, kToyNull, 0, 0);

@@ -14,6 +14,7 @@
 #include <set>
 #include <vector>
 
+#include "client/nfs4/callbacks.h"
 #include "tests/unit/client/fake_environment.h"
 #include "xdr/nfs4.h"
 
@@ -42,6 +43,9 @@ class FakeNfs4Server {
   /// Pages of LISTXATTRS: the cookies are their places.
   std::vector<std::vector<std::string>> xattr_pages;
 
+  bool makes_callbacks = true;  // CREATE_SESSION and BIND_CONN_TO_SESSION may give a back channel
+  bool notifies_locks = false;  // OPEN says so
+
   std::deque<Stat> open_errors, lock_errors, unlock_errors;
   std::uint32_t status_flags = 0;  // of SEQUENCE
   bool in_grace = false;
@@ -55,6 +59,7 @@ class FakeNfs4Server {
   unsigned removed = 0;
   unsigned sessions = 0;
   unsigned reclaims_complete = 0;
+  unsigned binds = 0;
   std::vector<xdr::COPY4args> copy_calls;
   std::vector<std::uint64_t> data_stateids;  // of READ and WRITE; 0: the anonymous one
   std::vector<xdr::OPEN4args> opens_seen;    // their texts are gone
@@ -83,6 +88,40 @@ class FakeNfs4Server {
   void lose_session() {
     session_ = 0;
     cached_.clear();
+  }
+
+  /// The message of a callback with its CB_SEQUENCE, and one operation behind it.
+  template <typename Args>
+  std::vector<std::byte> callback(xdr::nfs_cb_opnum4 number, const Args& args) {
+    std::vector<std::byte> message(1024);
+    xdr::Encoder out(message);
+    xdr::rpc_msg header;
+    header.cbody.prog = nfs4::Callbacks::kProgram;
+    header.cbody.vers = xdr::kNfs4CallbackVersion;
+    header.cbody.proc = xdr::CB_COMPOUND;
+    xdr::encode(out, header);
+    xdr::encode(out, xdr::CB_COMPOUND4args{{}, minor_seen, 0, 2});
+    xdr::CB_SEQUENCE4args sequence;
+    store_be64(sequence.csa_sessionid.data(), session_);
+    sequence.csa_sequenceid = ++callback_sequence_;
+    out.u32(static_cast<std::uint32_t>(xdr::nfs_cb_opnum4::OP_CB_SEQUENCE));
+    xdr::encode(out, sequence);
+    out.u32(static_cast<std::uint32_t>(number));
+    xdr::encode(out, args);
+    message.resize(out.size());
+    return message;
+  }
+  /// CB_NOTIFY_LOCK for the file; its status, or that of what was in front of it.
+  Stat notify_lock(ByteSpan file) {
+    const auto reply = connected()->call_back(
+        callback(xdr::nfs_cb_opnum4::OP_CB_NOTIFY_LOCK,
+                 xdr::CB_NOTIFY_LOCK4args{{file}, {client_id_, as_bytes("anybody")}}));
+    xdr::Decoder in(reply);
+    xdr::rpc_msg header;
+    xdr::CB_COMPOUND4res head;
+    EXPECT_TRUE(xdr::decode(in, header) && xdr::decode(in, head));
+    EXPECT_EQ(header.rbody.areply.stat, xdr::accept_stat::SUCCESS);
+    return head.status;
   }
 
   /// Answers the oldest call. False: there is none.
@@ -211,13 +250,24 @@ class FakeNfs4Server {
             store_be64(res.resok4.csr_sessionid.data(), session_);
             res.resok4.csr_fore_chan_attrs = want.csa_fore_chan_attrs;
             res.resok4.csr_fore_chan_attrs.ca_maxrequests = slots;
+            if (makes_callbacks) {
+              res.resok4.csr_flags = want.csa_flags & xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
+              res.resok4.csr_back_chan_attrs = want.csa_back_chan_attrs;
+            }
+            callback_sequence_ = 0;
           }
         }
         return answer(number, res, out);
       }
       case Op::OP_BIND_CONN_TO_SESSION: {
-        (void)args<xdr::BIND_CONN_TO_SESSION4args>(in);
-        return answer(number, xdr::BIND_CONN_TO_SESSION4res{}, out);
+        const auto want = args<xdr::BIND_CONN_TO_SESSION4args>(in);
+        EXPECT_EQ(want.bctsa_dir, xdr::channel_dir_from_client4::CDFC4_FORE_OR_BOTH);
+        EXPECT_EQ(load_be64(want.bctsa_sessid.data()), session_);
+        ++binds;
+        xdr::BIND_CONN_TO_SESSION4res res;
+        res.resok4.bctsr_sessid = want.bctsa_sessid;
+        if (makes_callbacks) res.resok4.bctsr_dir = xdr::channel_dir_from_server4::CDFS4_BOTH;
+        return answer(number, res, out);
       }
       case Op::OP_SEQUENCE:
         return sequence(args<xdr::SEQUENCE4args>(in), out);
@@ -428,6 +478,7 @@ class FakeNfs4Server {
       } else {
         opened_[owner] = res.resok4.stateid = new_stateid();
       }
+      if (notifies_locks) res.resok4.rflags |= xdr::OPEN4_RESULT_MAY_NOTIFY_LOCK;
     }
     answer(Op::OP_OPEN, res, out);
   }
@@ -509,6 +560,7 @@ class FakeNfs4Server {
   std::uint64_t client_id_ = 0;
   std::uint32_t create_sequence_ = 0;
   std::uint64_t session_ = 0;
+  std::uint32_t callback_sequence_ = 0;
   std::map<std::uint32_t, Cached> cached_;
   std::map<LockOwnerId, xdr::stateid4> opened_;  // by open-owner
   std::map<std::uint64_t, LockOwnerId> owners_;  // of lock stateids

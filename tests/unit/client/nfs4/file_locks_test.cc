@@ -111,6 +111,53 @@ TEST_F(FileLocksTest, SomebodyElsesLockIsInTheWay) {
   EXPECT_EQ(nfs_->locks_held(), 1u);
 }
 
+TEST_F(FileLocksTest, WhoWaitsAsksAgainWhenToldTo) {
+  server_->notifies_locks = true;
+  server_->lock_elsewhere(LockKind::kWrite, {0, 9});
+  Outcome done;
+  start_lock(&done, {1, LockKind::kRead, {0, 9}}, LockWait::kYes);
+  server_->serve_for(seconds(30));
+  EXPECT_FALSE(done.has_value());
+  server_->unlock_elsewhere();
+  EXPECT_EQ(server_->notify_lock(file_.bytes()), Stat::NFS4_OK);
+  server_->serve_all();  // in no time
+  EXPECT_EQ(number(done), 0);
+  EXPECT_EQ(nfs_->callbacks_done(), 1u);
+}
+
+TEST_F(FileLocksTest, WhoIsToldToAsksSeldomByHimself) {
+  server_->lock_elsewhere(LockKind::kWrite, {0, 9});
+  Outcome untold;
+  start_lock(&untold, {1, LockKind::kRead, {0, 9}}, LockWait::kYes);
+  server_->serve_for(seconds(60));
+  const std::size_t often = times(Op::OP_LOCK);
+  EXPECT_GE(often, 55u);
+  server_->unlock_elsewhere();
+  server_->serve_for(seconds(2));
+  EXPECT_EQ(number(untold), 0);
+  close();
+
+  server_->notifies_locks = true;
+  server_->lock_elsewhere(LockKind::kWrite, {0, 9});
+  Outcome told;
+  const std::size_t before = times(Op::OP_LOCK);
+  start_lock(&told, {1, LockKind::kRead, {0, 9}}, LockWait::kYes);
+  server_->serve_for(seconds(60));
+  EXPECT_LE(times(Op::OP_LOCK) - before, 16u);
+  // The message may be lost.
+  server_->unlock_elsewhere();
+  server_->serve_for(seconds(11));
+  EXPECT_EQ(number(told), 0);
+}
+
+TEST_F(FileLocksTest, WordOfALockThatNobodyWantsDoesNoHarm) {
+  EXPECT_EQ(server_->notify_lock(file_.bytes()), Stat::NFS4_OK);
+  EXPECT_EQ(server_->notify_lock({}), Stat::NFS4_OK);
+  EXPECT_EQ(lock({1, LockKind::kRead, {0, 9}}), 0);
+  EXPECT_EQ(server_->notify_lock(file_.bytes()), Stat::NFS4_OK);
+  EXPECT_EQ(nfs_->locks_held(), 1u);
+}
+
 TEST_F(FileLocksTest, ConflictsOfThisClientAreAnsweredHere) {
   EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
   const std::size_t asked = times(Op::OP_LOCK);

@@ -356,5 +356,68 @@ TEST_F(SoftSessionTest, GivesUpOnAServerThatAlwaysSaysLater) {
   EXPECT_EQ(session().slots().taken(), 0u);
 }
 
+// --- the back channel ---
+
+TEST_F(SessionTest, TheServerMayCallOnTheConnectionOfTheSession) {
+  ASSERT_TRUE(begin().ok());
+  EXPECT_TRUE(nfs_->has_back_channel());
+  EXPECT_EQ(server_->notify_lock(file_.bytes()), Stat::NFS4_OK);
+  expect_getattr_works();
+}
+
+TEST_F(SessionTest, AServerThatDoesNotCallIsNotAskedTo) {
+  server_->makes_callbacks = false;
+  ASSERT_TRUE(begin().ok());
+  EXPECT_FALSE(nfs_->has_back_channel());
+  allow_opens();
+  server_->serve_for(seconds(120));
+  EXPECT_EQ(server_->binds, 0u);
+}
+
+TEST_F(SessionTest, AConnectionThatIsLostIsReplacedForCallbacks) {
+  ASSERT_TRUE(begin().ok());
+  allow_opens();
+  environment_->transport()->lose();
+  server_->status_flags = xdr::SEQ4_STATUS_CB_PATH_DOWN | xdr::SEQ4_STATUS_CB_PATH_DOWN_SESSION;
+  server_->serve_for(std::chrono::milliseconds(500));
+  EXPECT_EQ(server_->binds, 1u);
+  server_->status_flags = 0;
+  expect_getattr_works();
+  EXPECT_TRUE(nfs_->has_back_channel());
+  EXPECT_EQ(server_->notify_lock(file_.bytes()), Stat::NFS4_OK);
+  EXPECT_EQ(server_->sessions, 1u);
+}
+
+TEST_F(SessionTest, AServerThatWantsNoBindingIsNotAskedWithoutEnd) {
+  ASSERT_TRUE(begin().ok());
+  allow_opens();
+  server_->makes_callbacks = false;
+  server_->status_flags = xdr::SEQ4_STATUS_CB_PATH_DOWN;
+  for (int i = 0; i < 300; ++i) {
+    std::optional<Result<Attributes>> got;
+    ask(&got, op_);
+    server_->serve_for(std::chrono::milliseconds(200));
+  }
+  EXPECT_FALSE(nfs_->has_back_channel());
+  EXPECT_GE(server_->binds, 2u);
+  EXPECT_LE(server_->binds, 5u);  // in a minute
+}
+
+TEST_F(SessionTest, CallsOfAnOlderSessionAreRefused) {
+  ASSERT_TRUE(begin().ok());
+  const auto old =
+      server_->callback(xdr::nfs_cb_opnum4::OP_CB_RECALL_ANY, xdr::CB_RECALL_ANY4args{});
+  server_->lose_session();
+  expect_getattr_works();
+  EXPECT_EQ(server_->sessions, 2u);
+  const auto reply = server_->connected()->call_back(old);
+  xdr::Decoder in(reply);
+  xdr::rpc_msg header;
+  xdr::CB_COMPOUND4res head;
+  ASSERT_TRUE(xdr::decode(in, header) && xdr::decode(in, head));
+  EXPECT_EQ(head.status, Stat::NFS4ERR_BADSESSION);
+  EXPECT_EQ(server_->notify_lock(file_.bytes()), Stat::NFS4_OK);
+}
+
 }  // namespace
 }  // namespace nfsrdma

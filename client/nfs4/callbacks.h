@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Callbacks: what the server calls this client for (RFC 8881, sections 2.10 and 20; RFC 7862, 16),
+// on connections of the client's own (RFC 8167). An RPC call comes in, the reply goes out at once:
+// whatever takes longer is begun here and done elsewhere.
+//
+// Each slot of the back channel keeps its last reply; a call that comes again is answered from
+// there, and done once.
+//
+// On the session's thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "rpcrdma/base/bytes.h"
+#include "xdr/decoder.h"
+#include "xdr/encoder.h"
+#include "xdr/nfs4.h"
+
+namespace nfsrdma::nfs4 {
+
+/// Who is called. The transport is on the stack: nothing of it may be destroyed.
+class CallbackHandler {
+ public:
+  virtual ~CallbackHandler() = default;
+  /// CB_NOTIFY_LOCK: a lock on `file` for which one of us waits may be granted now.
+  virtual void lock_may_be_free(const xdr::nfs_fh4& file) = 0;
+  /// CB_RECALL_SLOT: no slot above `highest` is to be used any more.
+  virtual void give_up_slots(std::uint32_t highest) = 0;
+};
+
+class Callbacks {
+ public:
+  /// Of the program that CREATE_SESSION names: any number of our own will do.
+  static constexpr std::uint32_t kProgram = 0x40000000;
+  /// Calls at once.
+  static constexpr std::uint32_t kSlots = 2;
+  /// Operations of one call, CB_SEQUENCE included.
+  static constexpr std::uint32_t kOperations = 8;
+
+  explicit Callbacks(CallbackHandler& handler) : handler_(handler) {}
+
+  /// `slots`: what the server makes of kSlots.
+  void begin_session(std::uint32_t minor, const xdr::sessionid4& session, std::uint32_t slots);
+  /// Encodes the reply to `call`, an RPC message, into `room`; its bytes. 0: that was no call.
+  std::size_t answer(ByteSpan call, MutableByteSpan room);
+  /// Operations that were done, but for CB_SEQUENCE; for people.
+  std::uint64_t done() const { return done_; }
+
+ private:
+  struct Slot {
+    std::uint32_t sequence = 0;      // of the last call
+    std::vector<std::byte> results;  // of it, from the status on
+  };
+  /// One CB_COMPOUND being answered.
+  struct Compound {
+    xdr::Decoder& in;
+    xdr::Encoder& out;
+    std::size_t begin;  // in `out`
+    xdr::nfsstat4 status = xdr::nfsstat4::NFS4_OK;
+    Slot* slot = nullptr;  // since CB_SEQUENCE
+    bool replayed = false;
+  };
+
+  void compound(xdr::Decoder& in, xdr::Encoder& out);
+  void operation(Compound& compound);
+  void sequence(Compound& compound);
+  /// The arguments stand behind; what the client says to them.
+  template <typename Args>
+  xdr::nfsstat4 carry_out(xdr::nfs_cb_opnum4 number, const Args& args);
+
+  CallbackHandler& handler_;
+  std::uint32_t minor_ = 0;
+  xdr::sessionid4 session_{};
+  std::vector<Slot> slots_;
+  std::uint64_t done_ = 0;
+};
+
+}  // namespace nfsrdma::nfs4
