@@ -200,7 +200,8 @@ TEST_F(CallbacksTest, WhatTheSessionDoesNotHaveIsRefused) {
   const auto call = message(1, [&](xdr::Encoder& out) { sequence(out, 0, 1); });
   room.resize(fresh.answer(call, room));
   ASSERT_GE(room.size(), 28u);
-  EXPECT_EQ(load_be32(room.data() + 24), static_cast<std::uint32_t>(Stat::NFS4ERR_MINOR_VERS_MISMATCH));
+  EXPECT_EQ(load_be32(room.data() + 24),
+            static_cast<std::uint32_t>(Stat::NFS4ERR_MINOR_VERS_MISMATCH));
 }
 
 TEST_F(CallbacksTest, EachOperationHasAnAnswer) {

@@ -34,6 +34,7 @@ class FakeNfs4Server {
   std::deque<Stat> getattr_errors;
   bool file_there = true;
   std::uint32_t target_highest = 1000;
+  bool further_sessions = false;  // CREATE_SESSION makes one more, else another
   xdr::SEEK4res seek;
   std::deque<xdr::COPY4res> copies;
   std::uint64_t verifier = 1;  // of COMMIT
@@ -60,6 +61,9 @@ class FakeNfs4Server {
   unsigned sessions = 0;
   unsigned reclaims_complete = 0;
   unsigned binds = 0;
+  std::set<std::uint64_t> further;  // sessions of the client id besides the first
+  std::vector<std::uint32_t> create_sequences;
+  bool clientid_busy = false;  // at the last DESTROY_CLIENTID
   std::vector<xdr::COPY4args> copy_calls;
   std::vector<std::uint64_t> data_stateids;  // of READ and WRITE; 0: the anonymous one
   std::vector<xdr::OPEN4args> opens_seen;    // their texts are gone
@@ -70,8 +74,7 @@ class FakeNfs4Server {
   /// Everything that it knew of clients is gone.
   void restart() {
     client_id_ = 0;
-    session_ = 0;
-    cached_.clear();
+    lose_session();
     stateids.clear();
     revoked.clear();
     locks = {};
@@ -85,9 +88,16 @@ class FakeNfs4Server {
     locks = {};
     status_flags = xdr::SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED;
   }
+  std::uint64_t session() const { return session_; }
+  /// One that another client has made.
+  std::uint64_t give_session() {
+    cached_.clear();
+    return session_ = ++last_id_;
+  }
   void lose_session() {
     session_ = 0;
     cached_.clear();
+    further.clear();
   }
 
   /// The message of a callback with its CB_SEQUENCE, and one operation behind it.
@@ -228,7 +238,10 @@ class FakeNfs4Server {
         (void)args<xdr::EXCHANGE_ID4args>(in);
         xdr::EXCHANGE_ID4res res;
         res.status = next(exchange_errors);
-        if (res.status == Stat::NFS4_OK) client_id_ = ++last_id_;
+        if (res.status == Stat::NFS4_OK) {
+          client_id_ = ++last_id_;
+          lose_session();
+        }
         res.resok4.eir_clientid = client_id_;
         res.resok4.eir_sequenceid = create_sequence_ = 1;
         return answer(number, res, out);
@@ -237,6 +250,7 @@ class FakeNfs4Server {
         const auto want = args<xdr::CREATE_SESSION4args>(in);
         xdr::CREATE_SESSION4res res;
         res.status = next(create_errors);
+        create_sequences.push_back(want.csa_sequence);
         if (res.status == Stat::NFS4_OK) {
           if (client_id_ == 0 || want.csa_clientid != client_id_) {
             res.status = Stat::NFS4ERR_STALE_CLIENTID;
@@ -245,9 +259,14 @@ class FakeNfs4Server {
           } else {
             ++create_sequence_;
             ++sessions;
-            session_ = ++last_id_;
-            cached_.clear();
-            store_be64(res.resok4.csr_sessionid.data(), session_);
+            const std::uint64_t made = ++last_id_;
+            if (further_sessions && session_ != 0) {
+              further.insert(made);
+            } else {
+              session_ = made;
+              cached_.clear();
+            }
+            store_be64(res.resok4.csr_sessionid.data(), made);
             res.resok4.csr_fore_chan_attrs = want.csa_fore_chan_attrs;
             res.resok4.csr_fore_chan_attrs.ca_maxrequests = slots;
             if (makes_callbacks) {
@@ -272,12 +291,13 @@ class FakeNfs4Server {
       case Op::OP_SEQUENCE:
         return sequence(args<xdr::SEQUENCE4args>(in), out);
       case Op::OP_DESTROY_SESSION:
-        (void)args<xdr::DESTROY_SESSION4args>(in);
-        session_ = 0;
-        return plain(number, Stat::NFS4_OK, out);
-      case Op::OP_DESTROY_CLIENTID:
+        return destroy_session(args<xdr::DESTROY_SESSION4args>(in), out);
+      case Op::OP_DESTROY_CLIENTID: {
         (void)args<xdr::DESTROY_CLIENTID4args>(in);
-        return plain(number, stateids.empty() ? Stat::NFS4_OK : Stat::NFS4ERR_CLIENTID_BUSY, out);
+        const bool busy = !stateids.empty() || session_ != 0 || !further.empty();
+        clientid_busy = busy;
+        return plain(number, busy ? Stat::NFS4ERR_CLIENTID_BUSY : Stat::NFS4_OK, out);
+      }
       case Op::OP_RECLAIM_COMPLETE:
         (void)args<xdr::RECLAIM_COMPLETE4args>(in);
         ++reclaims_complete;
@@ -428,6 +448,12 @@ class FakeNfs4Server {
     }
   }
 
+  void destroy_session(const xdr::DESTROY_SESSION4args& want, xdr::Encoder& out) {
+    const std::uint64_t id = load_be64(want.dsa_sessionid.data());
+    const bool known = id == session_ || further.erase(id) != 0;
+    if (id == session_) session_ = 0;
+    plain(Op::OP_DESTROY_SESSION, known ? Stat::NFS4_OK : Stat::NFS4ERR_BADSESSION, out);
+  }
   static std::uint64_t number_of(const xdr::stateid4& stateid) {
     return load_be64(stateid.other.data());
   }

@@ -111,6 +111,31 @@ TEST_F(FileLocksTest, SomebodyElsesLockIsInTheWay) {
   EXPECT_EQ(nfs_->locks_held(), 1u);
 }
 
+// What the data shards of a mount read and write with.
+TEST_F(FileLocksTest, AnotherThreadMayUseTheLocksStateid) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  Result<DataRight> right = nfs_->right_for(file_, access_bits::kModify);
+  ASSERT_TRUE(right.ok());
+  OpContext op = op_;
+  op.right = &*right;
+  std::optional<Result<ReadResult>> done;
+  group_.spawn(keep(nfs_->read_once(op, file_, 0, room_), &done));
+  server_->serve_for(seconds(2));
+  ASSERT_TRUE(done && done->ok());
+  EXPECT_EQ(server_->data_stateids.back(), load_be64(right->other.data()));
+  // It is not for that thread to know what has become of it.
+  server_->revoke_everything();
+  server_->status_flags = 0;
+  done.reset();
+  group_.spawn(keep(nfs_->read_once(op, file_, 0, room_), &done));
+  server_->serve_for(seconds(2));
+  ASSERT_TRUE(done.has_value());
+  EXPECT_TRUE(is_right_gone(done->error()));
+  EXPECT_TRUE(nfs_->right_for(file_, access_bits::kModify).ok());
+  EXPECT_EQ(read(), EIO);
+  EXPECT_FALSE(nfs_->right_for(file_, access_bits::kModify).ok());
+}
+
 TEST_F(FileLocksTest, WhoWaitsAsksAgainWhenToldTo) {
   server_->notifies_locks = true;
   server_->lock_elsewhere(LockKind::kWrite, {0, 9});

@@ -419,5 +419,166 @@ TEST_F(SessionTest, CallsOfAnOlderSessionAreRefused) {
   EXPECT_EQ(server_->notify_lock(file_.bytes()), Stat::NFS4_OK);
 }
 
+// --- further sessions of the client id, for other threads ---
+
+class FurtherSessions : public SessionTest {
+ protected:
+  using Made = std::optional<Result<nfs4::MadeSession>>;
+  FurtherSessions() { server_->further_sessions = true; }
+  void start(Made* out, xdr::sessionid4 before = {}, CancelToken* cancel = nullptr) {
+    op_.cancel = cancel;
+    group_.spawn(keep(session().make_session(op_, before, &detail_), out));
+    op_.cancel = nullptr;
+    environment_->settle();
+  }
+  static std::uint64_t id_of(Made& made) { return load_be64((*made)->id.data()); }
+};
+
+TEST_F(FurtherSessions, HaveTheSameClientId) {
+  ASSERT_TRUE(begin().ok());
+  Made one, two;
+  start(&one);
+  start(&two);
+  server_->serve_all();
+  ASSERT_TRUE(one && one->ok() && two && two->ok());
+  EXPECT_EQ(server_->further, (std::set{id_of(one), id_of(two)}));
+  EXPECT_EQ((*one)->client_id, session().client_id());
+  EXPECT_FALSE((*one)->back_channel);
+  EXPECT_EQ((*one)->requests, 4u);
+  // A number that comes twice would be the same request come again.
+  EXPECT_EQ(server_->create_sequences, (std::vector<std::uint32_t>{1, 2, 3}));
+  expect_getattr_works();  // the first is as it was
+  EXPECT_EQ(session().epoch(), 1u);
+}
+
+TEST_F(FurtherSessions, EndWithTheClientId) {
+  ASSERT_TRUE(begin().ok());
+  Made one, two;
+  start(&one);
+  server_->serve_all();
+  start(&two, (*one)->id);  // instead of the first, which is lost
+  server_->serve_all();
+  ASSERT_TRUE(two && two->ok());
+  server_->further.erase(id_of(one));
+  group_.spawn(nfs_->end(op_));
+  server_->serve_all();
+  EXPECT_TRUE(server_->further.empty());
+  EXPECT_FALSE(server_->clientid_busy);
+  const std::vector<std::vector<Op>> last(server_->seen.end() - 3, server_->seen.end());
+  EXPECT_EQ(last,
+            (std::vector<std::vector<Op>>{
+                {Op::OP_DESTROY_SESSION}, {Op::OP_DESTROY_SESSION}, {Op::OP_DESTROY_CLIENTID}}));
+}
+
+TEST_F(FurtherSessions, AfterARestartTheClientIdComesFirst) {
+  ASSERT_TRUE(begin().ok());
+  allow_opens();
+  server_->restart();
+  Made made;
+  start(&made);
+  server_->serve_for(seconds(5));
+  ASSERT_TRUE(made && made->ok());
+  EXPECT_EQ((*made)->client_id, session().client_id());
+  EXPECT_EQ(server_->reclaims_complete, 2u);
+  EXPECT_EQ(server_->further.size(), 1u);
+  expect_getattr_works();
+}
+
+TEST_F(FurtherSessions, ErrorsOfTheServer) {
+  ASSERT_TRUE(begin().ok());
+  server_->create_errors = {Stat::NFS4ERR_DELAY, Stat::NFS4ERR_DELAY};
+  Made late, none;
+  start(&late);
+  server_->serve_for(seconds(5));
+  ASSERT_TRUE(late && late->ok());
+  server_->create_errors = {Stat::NFS4ERR_NOSPC};
+  start(&none);
+  server_->serve_for(seconds(1));
+  ASSERT_TRUE(none.has_value());
+  EXPECT_EQ(none->error().sys, ENOSPC);
+  EXPECT_EQ(detail_, "CREATE_SESSION: NFS4ERR_NOSPC");
+  server_->create_errors.assign(100, Stat::NFS4ERR_STALE_CLIENTID);
+  Made never;
+  start(&never);
+  server_->serve_for(seconds(300));
+  server_->create_errors.clear();
+  server_->serve_for(seconds(60));
+  EXPECT_TRUE(never.has_value());
+  expect_getattr_works();
+}
+
+TEST_F(FurtherSessions, WhoAsksMayGoAway) {
+  ASSERT_TRUE(begin().ok());
+  CancelToken cancel, cancel_too;
+  Made one, two, three;
+  start(&one, {}, &cancel);
+  start(&two, {}, &cancel_too);
+  start(&three);
+  cancel_too.cancel();
+  ASSERT_TRUE(two.has_value());
+  cancel.cancel();
+  ASSERT_TRUE(one.has_value());
+  EXPECT_EQ(one->error().sys, EINTR);
+  server_->serve_all();
+  ASSERT_TRUE(three && three->ok());
+}
+
+/// A session that another one gives.
+class GivenSession : public SessionTest, protected nfs4::SessionSource {
+ protected:
+  GivenSession() {
+    nfs4::SessionOptions options;
+    options.source = this;
+    make(options);
+  }
+  Task<Result<nfs4::MadeSession>> make_session(const OpContext&, xdr::sessionid4 before,
+                                               std::string* detail) override {
+    asked_.push_back(load_be64(before.data()));
+    if (refuse_) {
+      *detail = "not today";
+      co_return Error{Errc::kSystem, ENOSPC, "CREATE_SESSION"};
+    }
+    nfs4::MadeSession made;
+    made.client_id = 9;
+    made.minor = 1;
+    made.requests = 3;
+    made.request_bytes = made.response_bytes = 1 << 20;
+    store_be64(made.id.data(), server_->give_session());
+    co_return made;
+  }
+  std::vector<std::uint64_t> asked_;
+  bool refuse_ = false;
+};
+
+TEST_F(GivenSession, IsUsedAndGivenBackByNobodyHere) {
+  ASSERT_TRUE(begin().ok());
+  EXPECT_EQ(nfs_->version(), "4.1");
+  EXPECT_EQ(session().slots().size(), 3u);
+  EXPECT_EQ(session().client_id(), 9u);
+  expect_getattr_works();
+  server_->seen.clear();
+  group_.spawn(nfs_->end(op_));
+  server_->serve_all();
+  EXPECT_TRUE(server_->seen.empty());
+}
+
+TEST_F(GivenSession, IsAskedForAgainWhenItIsLost) {
+  ASSERT_TRUE(begin().ok());
+  const std::uint64_t first = server_->session();
+  server_->lose_session();
+  expect_getattr_works();
+  EXPECT_EQ(asked_, (std::vector<std::uint64_t>{0, first}));
+  for (const auto& compound : server_->seen)
+    EXPECT_EQ(compound.front(), Op::OP_SEQUENCE);
+}
+
+TEST_F(GivenSession, MayBeRefused) {
+  refuse_ = true;
+  const Result<void> done = begin();
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().sys, ENOSPC);
+  EXPECT_EQ(detail_, "not today");
+}
+
 }  // namespace
 }  // namespace nfsrdma
