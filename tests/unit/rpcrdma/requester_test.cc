@@ -281,6 +281,9 @@ TEST_F(Requester, ABackwardCallIsAnsweredInLine) {
   client_->submit(two);
   run();
   EXPECT_EQ(server_.inbox.size(), 2u);
+  client_.reset();  // it knows both calls for as long as they are not answered
+  EXPECT_EQ(one.completions, 1);
+  EXPECT_EQ(two.completions, 1);
 }
 TEST_F(Requester, WhatIsNoCallIsNotAnswered) {
   connect();

@@ -32,9 +32,7 @@ class FakeNfs4Server {
   std::uint32_t slots = 8;
   std::deque<Stat> exchange_errors, create_errors, sequence_errors;
   std::deque<Stat> getattr_errors;
-  bool file_there = true;
   std::uint32_t target_highest = 1000;
-  bool further_sessions = false;  // CREATE_SESSION makes one more, else another
   xdr::SEEK4res seek;
   std::deque<xdr::COPY4res> copies;
   std::uint64_t verifier = 1;  // of COMMIT
@@ -46,11 +44,14 @@ class FakeNfs4Server {
 
   bool makes_callbacks = true;  // CREATE_SESSION and BIND_CONN_TO_SESSION may give a back channel
   bool notifies_locks = false;  // OPEN says so
+  bool file_there = true;
+  bool in_grace = false;
+  bool further_sessions = false;  // CREATE_SESSION makes one more, else another
+  bool clientid_busy = false;     // at the last DESTROY_CLIENTID, to look at
 
   std::deque<Stat> open_errors, lock_errors, unlock_errors;
   std::uint32_t status_flags = 0;  // of SEQUENCE
-  bool in_grace = false;
-  ByteRangeLocks locks;  // owners from kForeign on are another client's
+  ByteRangeLocks locks;            // owners from kForeign on are another client's
   static constexpr LockOwnerId kForeign = 1000;
 
   // --- what it looks at ---
@@ -63,7 +64,6 @@ class FakeNfs4Server {
   unsigned binds = 0;
   std::set<std::uint64_t> further;  // sessions of the client id besides the first
   std::vector<std::uint32_t> create_sequences;
-  bool clientid_busy = false;  // at the last DESTROY_CLIENTID
   std::vector<xdr::COPY4args> copy_calls;
   std::vector<std::uint64_t> data_stateids;  // of READ and WRITE; 0: the anonymous one
   std::vector<xdr::OPEN4args> opens_seen;    // their texts are gone
@@ -584,8 +584,8 @@ class FakeNfs4Server {
   FakeEnvironment& environment_;
   std::uint64_t last_id_ = 100;
   std::uint64_t client_id_ = 0;
-  std::uint32_t create_sequence_ = 0;
   std::uint64_t session_ = 0;
+  std::uint32_t create_sequence_ = 0;
   std::uint32_t callback_sequence_ = 0;
   std::map<std::uint32_t, Cached> cached_;
   std::map<LockOwnerId, xdr::stateid4> opened_;  // by open-owner
