@@ -260,6 +260,22 @@ class AsyncMount {
     return operations_->remove_xattr(op, file, name);
   }
 
+  // --- delegations: NFSv4.1 and later; else there are none (client/nfs_operations.h) ---
+  void set_delegation_holder(DelegationHolder* holder) {
+    operations_->set_delegation_holder(holder);
+  }
+  Task<Result<AccessResult>> access_and_ask(const OpContext& op, const FileHandle& file,
+                                            std::uint32_t wanted, std::uint32_t open_for) {
+    return operations_->access_and_ask(op, file, wanted, open_for);
+  }
+  bool may_be_delegated() const { return operations_->may_be_delegated(); }
+  DelegationKind delegation(const FileHandle& file) { return operations_->delegation(file); }
+  std::uint64_t kept_back_limit(const FileHandle& file) const {
+    return operations_->kept_back_limit(file);
+  }
+  Task<void> give_back(const FileHandle& file) { return operations_->give_back(file); }
+  std::size_t delegations_held() const { return operations_->delegations_held(); }
+
   // --- byte-range locks: NFSv4; before it kUnsupported, ENOSYS ---
   bool has_locks() const { return operations_->has_locks(); }
   /// `open_for`: what the file is open for, access_bits::kRead and kModify; other data than that

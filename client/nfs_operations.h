@@ -134,6 +134,25 @@ class NfsOperations {
     co_return not_in_this_version("REMOVEXATTR");
   }
 
+  // --- delegations: NFSv4.1 and later ---
+  /// `holder` (may be null) outlives the last call.
+  virtual void set_delegation_holder(DelegationHolder*) {}
+  /// access(), and the server is asked for a delegation, as if the file were opened for
+  /// `open_for` (access_bits::kRead, kModify). It may give one of that kind or none.
+  virtual Task<Result<AccessResult>> access_and_ask(const OpContext& op, const FileHandle& file,
+                                                    std::uint32_t wanted, std::uint32_t open_for) {
+    static_cast<void>(open_for);
+    return access(op, file, wanted);
+  }
+  /// access_and_ask() has a chance.
+  virtual bool may_be_delegated() const { return false; }
+  /// What is promised now; asking keeps it from being given back as unused.
+  virtual DelegationKind delegation(const FileHandle&) { return DelegationKind::kNone; }
+  /// The file may be so long and have data that is not written when it is closed.
+  virtual std::uint64_t kept_back_limit(const FileHandle&) const { return 0; }
+  /// Gives a delegation back, if there is one.
+  virtual Task<void> give_back(const FileHandle&) { co_return; }
+
   // --- byte-range locks: NFSv4 ---
   virtual bool has_locks() const { return false; }
   /// `open_for`: what the file is open for, access_bits::kRead and kModify. EAGAIN: a lock of
@@ -165,6 +184,7 @@ class NfsOperations {
   virtual nfs4::SessionSource* session_source() { return nullptr; }
   // For people:
   virtual std::size_t locks_held() const { return 0; }
+  virtual std::size_t delegations_held() const { return 0; }
   /// Requests that the session lets through at once; 0: there is no session.
   virtual std::uint32_t session_slots() const { return 0; }
   /// The server can call us, and how often it has.

@@ -205,6 +205,25 @@ struct LockHolder {
   bool ours = false;  // by an owner of this client; else lock.owner says nothing
 };
 
+/// What the server has promised of a file until it takes that back (a delegation, RFC 8881 10.2):
+/// kRead: nobody changes it; kWrite: nobody else reads or changes it. In the order of their worth.
+enum class DelegationKind : std::uint8_t { kNone, kRead, kWrite };
+/// How a file with a write delegation stands for those who use it here.
+struct HeldAttributes {
+  std::uint64_t size = 0;
+  std::uint64_t change = 0;  // another than the server has seen where data is still here
+};
+/// Who relies on delegations.
+class DelegationHolder {
+ public:
+  virtual ~DelegationHolder() = default;
+  /// The promise is to end, or has: what was not written because of it is written, and then given
+  /// back, soon (AsyncMount::give_back). From within a message of the server: begins it, no more.
+  virtual void give_up(const FileHandle& file) = 0;
+  /// None: nothing is known of the file here.
+  virtual std::optional<HeldAttributes> held_attributes(const FileHandle& file) = 0;
+};
+
 struct DirectoryEntry {
   std::uint64_t fileid = 0;
   std::string_view name;                   // valid during the call only

@@ -8,7 +8,12 @@ namespace nfsrdma {
 void AttributeTimer::changed(const AttributePolicy& policy, bool directory, TimePoint now) {
   span_ = directory ? policy.directory_min : policy.regular_min;
   grown_at_ = now;
-  until_ = policy.enabled ? now + span_ : TimePoint::min();
+  believe(policy, now);
+}
+
+void AttributeTimer::believe(const AttributePolicy& policy, TimePoint now) {
+  const Duration span = held_ ? Duration(kHeld) : span_;
+  until_ = policy.enabled ? now + span : TimePoint::min();
 }
 
 void AttributeTimer::unchanged(const AttributePolicy& policy, bool directory, TimePoint now) {
@@ -20,7 +25,7 @@ void AttributeTimer::unchanged(const AttributePolicy& policy, bool directory, Ti
     grown_at_ = now;
   }
   span_ = std::clamp(span_, low, std::max(low, high));
-  until_ = policy.enabled ? now + span_ : TimePoint::min();
+  believe(policy, now);
 }
 
 }  // namespace nfsrdma

@@ -61,11 +61,13 @@ FileSystem::FileSystem(EventLoop& its_loop, Remote& its_remote, FileSystemOption
 }
 
 FileSystem::~FileSystem() {
+  remote.set_delegation_holder(nullptr);
   // Writers reach into the budget and their list: they go while both are there.
   nodes.for_each([](const NodeRef& node) { node->writer.reset(); });
 }
 
 Task<int> FileSystem::start(RequestContext context) {
+  remote.set_delegation_holder(this);
   root = nodes.obtain(remote.root());
   nodes.reference(root);
   const int error = co_await getattr(context, root);
@@ -290,7 +292,8 @@ Task<int> FileSystem::failed_in(RequestContext context, NodeRef directory, Error
   co_return ESTALE;
 }
 
-Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t rights, bool ask) {
+Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t rights, bool ask,
+                             std::uint32_t open_for) {
   if (!ask) {
     if (auto known = node->access.find(context.caller, rights, loop.now())) {
       co_return *known == rights ? 0 : EACCES;
@@ -300,9 +303,16 @@ Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t
   using namespace access_bits;
   const std::uint32_t all = node->is_directory() ? kRead | kLookup | kModify | kExtend | kDelete
                                                  : kRead | kModify | kExtend | kExecute;
+  const bool before = promised(*node);
   const std::uint64_t started = begin_request();
-  auto answer = co_await remote.access(context, node->handle, all);
+  Result<AccessResult> answer = AccessResult{};
+  if (open_for != 0) {
+    answer = co_await remote.access_and_ask(context, node->handle, all, open_for);
+  } else {
+    answer = co_await remote.access(context, node->handle, all);
+  }
   if (!answer.ok()) co_return failed(*node, answer.error());
+  if (answer->attributes) note_delegation(*node, open_for != 0, before);
   apply(*node, answer->attributes, started);
   if (node->removed) {
     stale(*node);

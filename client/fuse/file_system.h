@@ -55,10 +55,10 @@ struct KernelCache {
 /// access_bits that open(2) with `flags` wants.
 std::uint32_t rights_for(int flags);
 
-class FileSystem {
+class FileSystem : private DelegationHolder {
  public:
   FileSystem(EventLoop& loop, Remote& remote, FileSystemOptions options, KernelCache kernel);
-  ~FileSystem();
+  ~FileSystem() override;
 
   /// Fetches the root's attributes. Once, first.
   Task<int> start(RequestContext context);
@@ -96,8 +96,10 @@ class FileSystem {
 
   // --- permissions ---
   /// 0, EACCES, or why it could not be found out. `ask`: do not believe the cache (close-to-open:
-  /// the answer's attributes revalidate too).
-  Task<int> permit(RequestContext context, NodeRef node, std::uint32_t rights, bool ask);
+  /// the answer's attributes revalidate too). `open_for`, as delegation_wish() says it: a
+  /// delegation is asked for as well.
+  Task<int> permit(RequestContext context, NodeRef node, std::uint32_t rights, bool ask,
+                   std::uint32_t open_for = 0);
 
   // --- names ---
   /// On success *found is the node (null: the name is absent and may be cached so). In a directory
@@ -121,6 +123,8 @@ class FileSystem {
     if (node.opens++ == 0) open_nodes_.push_back(node);
     ++open_files_;
   }
+  /// Data may be written behind the close.
+  bool may_keep_back(const Node& node);
   /// The last close removes a silly name.
   void close(NodeRef node);
   /// Writes back and cuts or changes attributes, in this order.
@@ -184,6 +188,18 @@ class FileSystem {
   }
 
  private:
+  // --- delegations: file_system_delegations.cc ---
+  void give_up(const FileHandle& file) override;
+  std::optional<HeldAttributes> held_attributes(const FileHandle& file) override;
+  /// The server tells when what is known of the file is not good any more.
+  bool promised(const Node& node);
+  /// For what kind of open (access_bits) a delegation is to be asked for; 0: none.
+  std::uint32_t delegation_wish(Node& node, std::uint32_t rights);
+  /// An answer with attributes came: was a delegation asked for with it, was there one before?
+  void note_delegation(Node& node, bool asked, bool before);
+  /// Writes what was kept back, and gives the delegation back.
+  Task<void> end_promise(NodeRef node);
+
   void foreign_change(Node& node);
   /// Runs a call that changes an object and takes over what it says of it.
   Task<int> make_change(NodeRef node, Task<Result<Wcc>> change);

@@ -25,9 +25,15 @@ std::uint32_t rights_for(int flags) {
 }
 
 Task<int> FileSystem::open(RequestContext context, NodeRef node, int flags, bool* keep_cache) {
-  const bool ask = options.close_to_open || !node->timer.fresh(loop.now());
+  const std::uint32_t rights = rights_for(flags);
+  const std::uint32_t open_for = delegation_wish(*node, rights);
+  if (open_for != 0 && remote.delegation(node->handle) != DelegationKind::kNone) {
+    co_await end_promise(node);  // for a better one
+  }
+  const bool believed = promised(*node) || !options.close_to_open;
+  const bool ask = open_for != 0 || !believed || !node->timer.fresh(loop.now());
   const std::uint64_t before = node->applied_at;
-  if (int error = co_await permit(context, node, rights_for(flags), ask)) co_return error;
+  if (int error = co_await permit(context, node, rights, ask, open_for)) co_return error;
   if (ask && node->applied_at == before) {
     // ACCESS came back without attributes.
     if (int error = co_await getattr(context, node)) co_return error;

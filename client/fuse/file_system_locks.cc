@@ -54,12 +54,15 @@ Task<int> FileSystem::lock(RequestContext context, NodeRef node, FileLock wanted
     // It may be less than what is held: then others read what was written under the lock.
     if (int error = co_await node->writer->flush(context, node, true)) co_return error;
   }
+  // With a delegation nobody else has changed what is known of the file.
+  const bool current = promised(*node) && node->timer.fresh(loop.now());
   // In front of the answer: the file may be closed while this waits.
   wanted.owner = owner_for(*node, wanted.owner, pid);
   auto answer = co_await remote.lock(context, node->handle, wanted, wait, rights);
   if (!answer.ok()) co_return failed(*node, answer.error());
   // From here on only the end of the process counts: the lock is its.
   if (context.interrupt != nullptr) context.interrupt->by_any_signal = false;
+  if (current && promised(*node)) co_return 0;
   const bool forgotten = co_await forget_data(context, node);
   if (forgotten) co_return 0;
   tasks.spawn(unlock_behind(node, context.caller, wanted));

@@ -196,7 +196,10 @@ Task<int> FileSystem::remove(RequestContext context, NodeRef directory, std::str
     co_return co_await failed_in(context, directory, removed.error());
   }
   directory->names.store_absent(name);
-  if (target != nullptr) note_renamed(*target);  // its link count
+  if (target != nullptr) {
+    note_renamed(*target);  // its link count
+    if (promised(*target)) tasks.spawn(end_promise(target));
+  }
   co_return 0;
 }
 
@@ -266,7 +269,10 @@ Task<int> FileSystem::rename(RequestContext context, NodeRef from_directory, std
     note_renamed(*moved);
     if (moved->silly != nullptr && moved->silly->name == from) moved->silly.reset();
   }
-  if (replaced != nullptr) note_renamed(*replaced);
+  if (replaced != nullptr) {
+    note_renamed(*replaced);
+    if (promised(*replaced)) tasks.spawn(end_promise(replaced));
+  }
   co_return 0;
 }
 

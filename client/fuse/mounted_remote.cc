@@ -227,6 +227,14 @@ Task<Result<Wcc>> MountedRemote::remove_xattr(RequestContext context, const File
   co_return seen(co_await mount_.remove_xattr(op, file, name));
 }
 
+Task<Result<AccessResult>> MountedRemote::access_and_ask(RequestContext context,
+                                                         const FileHandle& file,
+                                                         std::uint32_t wanted,
+                                                         std::uint32_t open_for) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.access_and_ask(op, file, wanted, open_for));
+}
+
 Task<Result<void>> MountedRemote::lock(RequestContext context, const FileHandle& file,
                                        const FileLock& wanted, LockWait wait,
                                        std::uint32_t open_for) {

@@ -74,6 +74,17 @@ class MountedRemote final : public Remote {
                                                      const FileHandle& file) override;
   Task<Result<Wcc>> remove_xattr(RequestContext context, const FileHandle& file,
                                  const std::string& name) override;
+  void set_delegation_holder(DelegationHolder* holder) override {
+    mount_.set_delegation_holder(holder);
+  }
+  bool may_be_delegated() const override { return mount_.may_be_delegated(); }
+  DelegationKind delegation(const FileHandle& file) override { return mount_.delegation(file); }
+  std::uint64_t kept_back_limit(const FileHandle& file) const override {
+    return mount_.kept_back_limit(file);
+  }
+  Task<Result<AccessResult>> access_and_ask(RequestContext context, const FileHandle& file,
+                                            std::uint32_t wanted, std::uint32_t open_for) override;
+  Task<void> give_back(const FileHandle& file) override { return mount_.give_back(file); }
   bool has_locks() const override { return mount_.has_locks(); }
   Task<Result<void>> lock(RequestContext context, const FileHandle& file, const FileLock& wanted,
                           LockWait wait, std::uint32_t open_for) override;

@@ -19,6 +19,11 @@ NodeRef NodeTable::find(std::uint64_t id) const {
   return it == by_id_.end() ? nullptr : it->second;
 }
 
+NodeRef NodeTable::find(const FileHandle& handle) const {
+  const auto it = by_handle_.find(handle);
+  return it == by_handle_.end() ? nullptr : it->second.lock();
+}
+
 NodeRef NodeTable::obtain(const FileHandle& handle) {
   auto it = by_handle_.find(handle);
   if (it != by_handle_.end()) {

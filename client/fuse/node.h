@@ -65,6 +65,8 @@ struct Node : public ListNode<Node> {  // linked while open
 
   // --- regular files ---
   unsigned opens = 0;
+  std::uint32_t opened_for = 0;  // access_bits::kRead and kModify, since it is known
+  TimePoint ask_again_at{};      // for a delegation, not before that
   unsigned changes_running = 0;  // own WRITEs and SETATTRs under way
   bool cache_valid = true;       // what the kernel has cached is what the server has
   std::unique_ptr<FileWriter> writer;
@@ -87,6 +89,8 @@ class NodeTable {
 
   /// Null when the kernel has no reference any more.
   NodeRef find(std::uint64_t id) const;
+  /// The same by file handle, also when only we have one.
+  NodeRef find(const FileHandle& handle) const;
   /// The node of `handle`, made when there is none. The kernel does not know it yet.
   NodeRef obtain(const FileHandle& handle);
   /// The kernel was told of it once more.

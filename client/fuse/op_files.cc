@@ -142,7 +142,13 @@ Task<void> FuseOperations::flush(fuse_req_t raw, OpenFile* file, LockOwnerId own
   // Who was killed does not wait for the server; data and unlocking go on their way all the same.
   const bool unstable = node->writer != nullptr && !node->writer->data().stable();
   if (unstable || FileSystem::may_hold_locks(*node, owner)) watch(request.interrupt());
-  int error = co_await write_out(request, file);
+  int error = 0;
+  if (node->writer != nullptr && fs.may_keep_back(*node)) {
+    node->writer->write_back(node);
+    error = node->writer->take_error();
+  } else {
+    error = co_await write_out(request, file);
+  }
   // Closing any descriptor of a file lets go of all locks that the process has on it (fcntl(2)).
   const int kept = co_await fs.let_go(context, node, owner);
   if (error == 0) error = kept;

@@ -114,6 +114,18 @@ class Remote {
   virtual Task<Result<Wcc>> remove_xattr(RequestContext context, const FileHandle& file,
                                          const std::string& name) = 0;
 
+  /// Delegations, as there; without them there are none.
+  virtual void set_delegation_holder(DelegationHolder*) {}
+  virtual bool may_be_delegated() const { return false; }
+  virtual DelegationKind delegation(const FileHandle&) { return DelegationKind::kNone; }
+  virtual std::uint64_t kept_back_limit(const FileHandle&) const { return 0; }
+  virtual Task<Result<AccessResult>> access_and_ask(RequestContext context, const FileHandle& file,
+                                                    std::uint32_t wanted, std::uint32_t open_for) {
+    static_cast<void>(open_for);
+    return access(std::move(context), file, wanted);
+  }
+  virtual Task<void> give_back(const FileHandle&) { co_return; }
+
   /// Byte-range locks, as there; without them the kernel's own have to do.
   virtual bool has_locks() const = 0;
   virtual Task<Result<void>> lock(RequestContext context, const FileHandle& file,

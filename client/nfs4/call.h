@@ -24,6 +24,7 @@ struct CallShape {
   std::size_t max_results = 1024;  // bytes of results without what goes into the sink
   bool once = false;               // must not run twice: the server keeps the reply
   std::size_t arguments = 0;       // bytes, when they are more than handles and names
+  bool patient = true;             // "later" is waited for; else it is how the call ends
 };
 
 struct Ending {
@@ -89,6 +90,7 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
       }
       if (!in.sound()) co_return Error{Errc::kProtocol, EIO, "undecodable NFS result"};
       if (remedy == Remedy::kNone) co_return ending;
+      if (remedy == Remedy::kLater && in_session && !shape.patient) co_return ending;
       if (remedy == Remedy::kNewSession || remedy == Remedy::kNewClientId) {
         ending.resent = true;
         session.renew(was, remedy);

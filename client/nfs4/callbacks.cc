@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "client/nfs4/convert.h"
 #include "xdr/rpc.h"
 
 namespace nfsrdma::nfs4 {
@@ -28,10 +29,8 @@ void put_status(xdr::Encoder& out, nfs_cb_opnum4 number, nfsstat4 status) {
 /// To what concerns something that this client never asks for.
 nfsstat4 refusal_of(nfs_cb_opnum4 number) {
   switch (number) {
-    case nfs_cb_opnum4::OP_CB_GETATTR:
-    case nfs_cb_opnum4::OP_CB_RECALL:
     case nfs_cb_opnum4::OP_CB_NOTIFY:
-      return nfsstat4::NFS4ERR_BADHANDLE;  // no delegation on it
+      return nfsstat4::NFS4ERR_BADHANDLE;  // no delegation of a directory
     case nfs_cb_opnum4::OP_CB_LAYOUTRECALL:
       return nfsstat4::NFS4ERR_NOMATCHING_LAYOUT;
     case nfs_cb_opnum4::OP_CB_PUSH_DELEG:
@@ -122,8 +121,13 @@ void Callbacks::operation(Compound& now) {
     return;
   }
   const bool known = xdr::with_operation(number, [&](auto row) {
-    typename decltype(row)::Args args;
-    now.status = xdr::decode(now.in, args) ? carry_out(number, args) : nfsstat4::NFS4ERR_BADXDR;
+    using Args = typename decltype(row)::Args;
+    Args args;
+    const bool readable = xdr::decode(now.in, args);
+    if constexpr (std::is_same_v<Args, xdr::CB_GETATTR4args>) {
+      if (readable) return getattr(now, args);
+    }
+    now.status = readable ? carry_out(number, args) : nfsstat4::NFS4ERR_BADXDR;
     put_status(now.out, number, now.status);
   });
   if (known) return;
@@ -141,16 +145,45 @@ nfsstat4 Callbacks::carry_out(nfs_cb_opnum4 number, const Args& args) {
     ++done_;
     handler_.give_up_slots(args.rsa_target_highest_slotid);
     return nfsstat4::NFS4_OK;
+  } else if constexpr (std::is_same_v<Args, xdr::CB_RECALL4args>) {
+    const nfsstat4 status = handler_.recall(args.stateid, args.fh);
+    if (status == nfsstat4::NFS4_OK) ++done_;
+    return status;
   } else if constexpr (std::is_same_v<Args, xdr::CB_RECALL_ANY4args>) {
-    // Nothing is held that could be let go of. (CB_RECALLABLE_OBJ_AVAIL has the same arguments.)
+    // CB_RECALLABLE_OBJ_AVAIL has the same arguments, and was not asked for.
     if (number != nfs_cb_opnum4::OP_CB_RECALL_ANY) return refusal_of(number);
     ++done_;
+    const bool files = args.craa_type_mask.has(xdr::RCA4_TYPE_MASK_RDATA_DLG) ||
+                       args.craa_type_mask.has(xdr::RCA4_TYPE_MASK_WDATA_DLG);
+    if (files) handler_.keep_delegations(args.craa_objects_to_keep);
     return nfsstat4::NFS4_OK;
   } else if constexpr (std::is_same_v<Args, xdr::Void>) {
     return nfsstat4::NFS4ERR_OP_ILLEGAL;
   } else {
     return refusal_of(number);
   }
+}
+
+void Callbacks::getattr(Compound& now, const xdr::CB_GETATTR4args& args) {
+  using xdr::fattr4_number;
+  const std::optional<HeldAttributes> held = handler_.held_attributes(args.fh);
+  if (!held) {
+    now.status = nfsstat4::NFS4ERR_BADHANDLE;
+    put_status(now.out, nfs_cb_opnum4::OP_CB_GETATTR, now.status);
+    return;
+  }
+  ++done_;
+  // Of all attributes only these two can be another here (RFC 8881, 20.1.3).
+  xdr::FileAttributes4 values;
+  values.size = held->size;
+  values.change = held->change;
+  for (const fattr4_number one : {fattr4_number::FATTR4_SIZE, fattr4_number::FATTR4_CHANGE}) {
+    if (args.attr_request.has(one)) values.attrmask.set(one);
+  }
+  const EncodedAttributes encoded(values);
+  xdr::CB_GETATTR4res result;
+  result.resok4.obj_attributes = encoded.wire();
+  put(now.out, nfs_cb_opnum4::OP_CB_GETATTR, result);
 }
 
 void Callbacks::sequence(Compound& now) {

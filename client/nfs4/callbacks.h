@@ -10,8 +10,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "client/nfs_types.h"
 #include "rpcrdma/base/bytes.h"
 #include "xdr/decoder.h"
 #include "xdr/encoder.h"
@@ -25,6 +27,12 @@ class CallbackHandler {
   virtual ~CallbackHandler() = default;
   /// CB_NOTIFY_LOCK: a lock on `file` for which one of us waits may be granted now.
   virtual void lock_may_be_free(const xdr::nfs_fh4& file) = 0;
+  /// CB_RECALL: what to say to it. The delegation is given back later.
+  virtual xdr::nfsstat4 recall(const xdr::stateid4& stateid, const xdr::nfs_fh4& file) = 0;
+  /// CB_GETATTR of a file with a write delegation; none: there is no such file here.
+  virtual std::optional<HeldAttributes> held_attributes(const xdr::nfs_fh4& file) = 0;
+  /// CB_RECALL_ANY: no more than `most` delegations are to be kept.
+  virtual void keep_delegations(std::uint32_t most) = 0;
   /// CB_RECALL_SLOT: no slot above `highest` is to be used any more.
   virtual void give_up_slots(std::uint32_t highest) = 0;
 };
@@ -65,9 +73,10 @@ class Callbacks {
   void compound(xdr::Decoder& in, xdr::Encoder& out);
   void operation(Compound& compound);
   void sequence(Compound& compound);
-  /// The arguments stand behind; what the client says to them.
+  /// Done, or refused: the status.
   template <typename Args>
   xdr::nfsstat4 carry_out(xdr::nfs_cb_opnum4 number, const Args& args);
+  void getattr(Compound& compound, const xdr::CB_GETATTR4args& args);
 
   CallbackHandler& handler_;
   std::uint32_t minor_ = 0;

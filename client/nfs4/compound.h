@@ -20,6 +20,9 @@
 
 namespace nfsrdma::nfs4 {
 
+/// The current stateid (RFC 8881, section 16.2.3.1.2): that of the OPEN before.
+inline constexpr xdr::stateid4 kCurrentStateid{1, {}};
+
 class CompoundWriter {
  public:
   CompoundWriter(xdr::Encoder& encoder, std::uint32_t minor) : encoder_(encoder) {

@@ -8,6 +8,7 @@
 #include "client/nfs4/call.h"
 #include "client/nfs4/convert.h"
 #include "client/nfs4/owner_bytes.h"
+#include "client/nfs4/stateid_check.h"
 #include "client/occasion.h"
 
 namespace nfsrdma::nfs4 {
@@ -42,13 +43,6 @@ std::uint32_t access_for(LockKind kind) {
   return kind == LockKind::kRead ? xdr::OPEN4_SHARE_ACCESS_READ : xdr::OPEN4_SHARE_ACCESS_WRITE;
 }
 
-std::uint32_t share_access(std::uint32_t open_for) {
-  std::uint32_t access = 0;
-  if ((open_for & access_bits::kRead) != 0) access |= xdr::OPEN4_SHARE_ACCESS_READ;
-  if ((open_for & access_bits::kModify) != 0) access |= xdr::OPEN4_SHARE_ACCESS_WRITE;
-  return access;
-}
-
 xdr::nfs_lock_type4 lock_type(LockKind kind, LockWait wait) {
   using enum xdr::nfs_lock_type4;
   if (wait == LockWait::kYes) return kind == LockKind::kRead ? READW_LT : WRITEW_LT;
@@ -56,20 +50,6 @@ xdr::nfs_lock_type4 lock_type(LockKind kind, LockWait wait) {
 }
 
 }  // namespace
-
-bool stateid_is_gone(nfsstat4 status) {
-  switch (status) {
-    case nfsstat4::NFS4ERR_BAD_STATEID:
-    case nfsstat4::NFS4ERR_STALE_STATEID:
-    case nfsstat4::NFS4ERR_OLD_STATEID:
-    case nfsstat4::NFS4ERR_EXPIRED:
-    case nfsstat4::NFS4ERR_ADMIN_REVOKED:
-    case nfsstat4::NFS4ERR_DELEG_REVOKED:
-      return true;
-    default:
-      return false;
-  }
-}
 
 /// One change of what is held of a file. Shared: who asked may be gone before it is done.
 struct FileLocks::Request {
@@ -530,12 +510,6 @@ stateid4 FileLocks::stateid_for(const FileHandle& handle, std::uint32_t access) 
   }
   if (only == nullptr || !only->stateid || (only->open->access & access) != access) return {};
   return newest(only->stateid);
-}
-
-Result<DataRight> FileLocks::right_for(const FileHandle& handle, std::uint32_t access) const {
-  NFSRDMA_CHECK_OK(usable(handle));
-  const stateid4 stateid = stateid_for(handle, share_access(access));
-  return DataRight{stateid.seqid, stateid.other};
 }
 
 Result<void> FileLocks::usable(const FileHandle& handle) const {

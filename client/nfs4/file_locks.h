@@ -60,8 +60,6 @@ class FileLocks final : public HeldState {
   /// What a READ or WRITE (OPEN4_SHARE_ACCESS_ bits) carries: the anonymous stateid unless a lock
   /// has a better one.
   xdr::stateid4 stateid_for(const FileHandle& file, std::uint32_t access) const;
-  /// The same for `access`, an access_bits::kRead or kModify, or EIO as usable() has it.
-  Result<DataRight> right_for(const FileHandle& file, std::uint32_t access) const;
   /// EIO: a lock on this file is lost.
   Result<void> usable(const FileHandle& file) const;
   /// A READ or WRITE with `used` ended with `status`. True: once more, with another stateid.
@@ -139,7 +137,6 @@ class FileLocks final : public HeldState {
   Task<Result<void>> reclaim_open(const OpContext& op, File& file, OpenRef open);
   Task<Result<void>> reclaim_locks(const OpContext& op, File& file, LockerRef locker);
   Task<void> check_all();
-  Task<bool> still_valid(const OpContext& op, xdr::stateid4 stateid);
   /// Its locks are lost; its stateid is the caller's business.
   void lose(File& file, Locker& locker);
   void lose(File& file, Open& open);
@@ -157,8 +154,5 @@ class FileLocks final : public HeldState {
   TimePoint checked_at_{};
   TaskGroup tasks_;
 };
-
-/// The server does not know this stateid, or not any more.
-bool stateid_is_gone(xdr::nfsstat4 status);
 
 }  // namespace nfsrdma::nfs4

@@ -3,6 +3,7 @@
 #include "client/nfs4/attributes_result.h"
 #include "client/nfs4/call.h"
 #include "client/nfs4/operations.h"
+#include "client/nfs4/stateid_check.h"
 
 namespace nfsrdma {
 
@@ -20,7 +21,7 @@ using xdr::nfsstat4;
 xdr::stateid4 Nfs4Operations::stateid_of(const OpContext& op, const FileHandle& file,
                                          std::uint32_t access) const {
   if (op.right != nullptr) return {op.right->seqid, op.right->other};
-  return locks_.stateid_for(file, access);
+  return stateid_now(file, access);
 }
 
 Task<Result<ReadResult>> Nfs4Operations::read_once(const OpContext& op, const FileHandle& file,
@@ -55,7 +56,7 @@ Task<Result<ReadResult>> Nfs4Operations::read_once(const OpContext& op, const Fi
   do {
     NFSRDMA_CO_CHECK_OK(locks_.usable(file));
     NFSRDMA_CO_TRY(end, co_await call(session_, op, {.sink = into}, build, parse));
-  } while (op.right == nullptr && locks_.again(file, stateid, end.status));
+  } while (op.right == nullptr && once_more(file, stateid, end.status));
   NFSRDMA_CO_CHECK_OK(locks_.usable(file));
   if (op.right != nullptr && nfs4::stateid_is_gone(end.status)) co_return kRightGone;
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "READ");
@@ -87,7 +88,7 @@ Task<Result<WriteResult>> Nfs4Operations::write_once(const OpContext& op, const 
   do {
     NFSRDMA_CO_CHECK_OK(locks_.usable(file));
     NFSRDMA_CO_TRY(end, co_await call(session_, op, {}, build, parse));
-  } while (op.right == nullptr && locks_.again(file, stateid, end.status));
+  } while (op.right == nullptr && once_more(file, stateid, end.status));
   NFSRDMA_CO_CHECK_OK(locks_.usable(file));
   if (op.right != nullptr && nfs4::stateid_is_gone(end.status)) co_return kRightGone;
   // Data may have been taken although what came behind it failed; it is written again then.

@@ -16,15 +16,13 @@ using nfs4::CompoundReader;
 using nfs4::CompoundWriter;
 using nfs4::Ending;
 using nfs4::kAttributes;
+using nfs4::kCurrentStateid;
 using nfs4::next_attributes;
 using nfs4::put;
 using nfs4::status_error;
 using xdr::fattr4_number;
 using xdr::nfs_opnum4;
 using xdr::nfsstat4;
-
-/// The current stateid (RFC 8881, section 16.2.3.1.2): that of the OPEN before.
-constexpr xdr::stateid4 kCurrentStateid{1, {}};
 
 /// What `name` stands for now; an engaged optional without handle on errors other than ENOENT,
 /// which prove nothing.

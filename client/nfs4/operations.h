@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // NfsOperations by NFSv4.1 and 4.2 (RFC 8881, 7862): a COMPOUND each, in a session (call.h).
 //
-// Only files with locks stay open (file_locks.h). Else data is read and written with the anonymous
-// stateid, and what is created is closed in the COMPOUND that opens it.
+// Only files with locks stay open (file_locks.h). Else data is read and written with the stateid of
+// a delegation (delegations.h) or the anonymous one, and what is created, or asked a delegation
+// for, is closed in the COMPOUND that opens it.
 #pragma once
 
+#include "client/nfs4/delegations.h"
 #include "client/nfs4/file_locks.h"
 #include "client/nfs4/id_names.h"
 #include "client/nfs4/session.h"
@@ -16,12 +18,13 @@ class Nfs4Operations final : public NfsOperations {
  public:
   /// `rpc` outlives this.
   Nfs4Operations(RpcClient& rpc, nfs4::SessionOptions options)
-      : rpc_(rpc), session_(rpc, std::move(options)), locks_(session_) {}
+      : rpc_(rpc), session_(rpc, std::move(options)), locks_(session_), delegations_(session_) {}
 
   Task<Result<void>> begin(const OpContext& op, std::string* detail) override;
   Task<void> end(const OpContext& op) override;
   void abort() override {
     locks_.stop();
+    delegations_.stop();
     session_.stop();
   }
   std::string version() const override { return "4." + std::to_string(session_.minor()); }
@@ -96,6 +99,16 @@ class Nfs4Operations final : public NfsOperations {
                                                      const FileHandle& file) override;
   Task<Result<Wcc>> remove_xattr(const OpContext& op, const FileHandle& file,
                                  std::string_view name) override;
+  void set_delegation_holder(DelegationHolder* holder) override { delegations_.set_holder(holder); }
+  Task<Result<AccessResult>> access_and_ask(const OpContext& op, const FileHandle& file,
+                                            std::uint32_t wanted, std::uint32_t open_for) override;
+  bool may_be_delegated() const override;
+  DelegationKind delegation(const FileHandle& file) override { return delegations_.held(file); }
+  std::uint64_t kept_back_limit(const FileHandle& file) const override {
+    return delegations_.kept_back_limit(file);
+  }
+  Task<void> give_back(const FileHandle& file) override { return delegations_.give_back(file); }
+  std::size_t delegations_held() const override { return delegations_.size(); }
   bool has_locks() const override { return true; }
   Task<Result<void>> lock(const OpContext& op, const FileHandle& file, const FileLock& wanted,
                           LockWait wait, std::uint32_t open_for) override {
@@ -111,9 +124,7 @@ class Nfs4Operations final : public NfsOperations {
   }
   void close(const FileHandle& file) override { locks_.close(file); }
   bool holds(const FileHandle& file) const override { return locks_.holds(file); }
-  Result<DataRight> right_for(const FileHandle& file, std::uint32_t access) const override {
-    return locks_.right_for(file, access);
-  }
+  Result<DataRight> right_for(const FileHandle& file, std::uint32_t access) const override;
   nfs4::SessionSource* session_source() override { return &session_; }
   std::size_t locks_held() const override { return locks_.locks_held(); }
   std::uint32_t session_slots() const override { return session_.slots().usable(); }
@@ -124,6 +135,7 @@ class Nfs4Operations final : public NfsOperations {
 
   nfs4::Session& session() { return session_; }
   nfs4::FileLocks& locks() { return locks_; }
+  nfs4::Delegations& delegations() { return delegations_; }
 
  private:
   /// CREATE, of anything but regular files. An error, too, sets *resent.
@@ -146,6 +158,9 @@ class Nfs4Operations final : public NfsOperations {
                                        const FileHandle* known);
   /// For a READ or WRITE, `access` being an OPEN4_SHARE_ACCESS_ bit.
   xdr::stateid4 stateid_of(const OpContext& op, const FileHandle& file, std::uint32_t access) const;
+  xdr::stateid4 stateid_now(const FileHandle& file, std::uint32_t access) const;
+  /// A READ or WRITE with `used` ended with `status`. True: once more, with another stateid.
+  bool once_more(const FileHandle& file, const xdr::stateid4& used, xdr::nfsstat4 status);
   Task<Result<DirectoryPage>> page(const OpContext& op, const FileHandle& directory,
                                    std::uint64_t cookie, std::uint64_t verifier,
                                    std::uint32_t max_bytes, bool plus, DirectoryVisitor& visitor);
@@ -153,8 +168,10 @@ class Nfs4Operations final : public NfsOperations {
   RpcClient& rpc_;
   nfs4::Session session_;
   nfs4::FileLocks locks_;
+  nfs4::Delegations delegations_;
   nfs4::IdNames names_;
-  std::uint64_t next_owner_ = 0;
+  /// Open-owners of a COMPOUND each; FileLocks counts its own from 1 on.
+  std::uint64_t next_owner_ = std::uint64_t{1} << 63;
 };
 
 }  // namespace nfsrdma

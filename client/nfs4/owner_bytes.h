@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owners and stateids of NFSv4.1 as this client sends them.
+// Owners, stateids and rights of NFSv4.1 as this client sends them.
 #pragma once
 
 #include <array>
 #include <optional>
 
 #include "client/nfs4/session.h"
+#include "client/nfs_types.h"
 #include "rpcrdma/base/bytes.h"
 
 namespace nfsrdma::nfs4 {
@@ -26,6 +27,14 @@ inline xdr::stateid4 newest(const std::optional<xdr::stateid4>& stateid) {
   xdr::stateid4 out = stateid.value_or(xdr::stateid4{});
   out.seqid = 0;
   return out;
+}
+
+/// OPEN4_SHARE_ACCESS_ bits for `open_for`, access_bits::kRead and kModify.
+inline std::uint32_t share_access(std::uint32_t open_for) {
+  std::uint32_t access = 0;
+  if ((open_for & access_bits::kRead) != 0) access |= xdr::OPEN4_SHARE_ACCESS_READ;
+  if ((open_for & access_bits::kModify) != 0) access |= xdr::OPEN4_SHARE_ACCESS_WRITE;
+  return access;
 }
 
 }  // namespace nfsrdma::nfs4

@@ -7,6 +7,7 @@
 #include "client/nfs4/convert.h"
 #include "client/nfs4/file_locks.h"
 #include "client/nfs4/owner_bytes.h"
+#include "client/nfs4/stateid_check.h"
 #include "rpcrdma/base/log.h"
 
 namespace nfsrdma::nfs4 {
@@ -152,7 +153,7 @@ Task<void> FileLocks::check_all() {
       const std::optional<stateid4> stateid = locker->stateid;
       if (!stateid || locker->leaving) continue;
       op.identity = locker->open->identity;
-      const bool valid = co_await still_valid(op, *stateid);
+      const bool valid = co_await still_valid(session_, op, *stateid);
       if (valid || locker->leaving || !locker->stateid) continue;
       if (locker->stateid->other != stateid->other) continue;
       locker->stateid.reset();
@@ -163,42 +164,12 @@ Task<void> FileLocks::check_all() {
       const std::optional<stateid4> stateid = open->stateid;
       if (!stateid) continue;
       op.identity = open->identity;
-      const bool valid = co_await still_valid(op, *stateid);
+      const bool valid = co_await still_valid(session_, op, *stateid);
       if (valid || !open->stateid || open->stateid->other != stateid->other) continue;
       lose(*file, *open);
     }
   }
   checking_ = false;
-}
-
-/// TEST_STATEID, and FREE_STATEID of what is revoked: the server keeps that until it is told.
-Task<bool> FileLocks::still_valid(const OpContext& op, stateid4 stateid) {
-  std::array<std::byte, 16> room;
-  xdr::Encoder encoder(room);
-  stateid.seqid = 0;
-  const std::array<stateid4, 1> one{stateid};
-  const auto list = xdr::encode_array<stateid4>(encoder, one);
-  bool tested = false;
-  nfsstat4 found = nfsstat4::NFS4_OK;
-  auto test = [&](CompoundWriter& out) {
-    out.op(nfs_opnum4::OP_TEST_STATEID, xdr::TEST_STATEID4args{list});
-  };
-  auto read = [&](CompoundReader& in) {
-    xdr::TEST_STATEID4res got;
-    if (!in.next(nfs_opnum4::OP_TEST_STATEID, got)) return;
-    for (const nfsstat4 status : got.resok4.tsr_status_codes) {
-      found = status;
-      tested = true;
-    }
-  };
-  Result<Ending> end = co_await call(session_, op, {}, test, read);
-  if (!end.ok() || !tested || !stateid_is_gone(found)) co_return true;
-  auto free = [&](CompoundWriter& out) {
-    out.op(nfs_opnum4::OP_FREE_STATEID, xdr::FREE_STATEID4args{stateid});
-  };
-  auto ignore = [](CompoundReader& in) { static_cast<void>(in); };
-  [[maybe_unused]] Result<Ending> freed = co_await call(session_, op, {.once = true}, free, ignore);
-  co_return false;
 }
 
 }  // namespace nfsrdma::nfs4

@@ -99,7 +99,9 @@ Task<Result<xdr::nfsstat4>> Session::exchange_id(const OpContext& op) {
     create_sequence_ = result.resok4.eir_sequenceid;
     // A record that the server has already still has what we hold.
     const bool known = (result.resok4.eir_flags & xdr::EXCHGID4_FLAG_CONFIRMED_R) != 0;
-    if (!known) reclaim_due_ = opens_;
+    if (known) return;
+    reclaim_due_ = opens_;
+    if (delegations_ != nullptr) delegations_->all_lost();
   };
   co_return co_await ask(rpc_, op, options_.minor, build, parse);
 }
@@ -422,11 +424,16 @@ void Session::look_at(std::uint32_t status_flags, const Turn& turn) {
                                      xdr::SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED |
                                      xdr::SEQ4_STATUS_ADMIN_STATE_REVOKED;
   if ((status_flags & kRevoked) != 0 && state_held_ != nullptr) state_held_->some_is_revoked();
+  constexpr std::uint32_t kMayBeDelegation = kRevoked | xdr::SEQ4_STATUS_RECALLABLE_STATE_REVOKED;
+  if ((status_flags & kMayBeDelegation) != 0 && delegations_ != nullptr) {
+    delegations_->some_is_revoked();
+  }
   // A server that goes on saying so does not get a new session with each call.
   const bool just_done = rpc_.environment().now() - reclaimed_at_ < kRetryLongest;
   if ((status_flags & xdr::SEQ4_STATUS_RESTART_RECLAIM_NEEDED) != 0 && opens_ && !just_done) {
     // The server has kept the session across its restart, and nothing else.
     reclaim_due_ = true;
+    if (delegations_ != nullptr) delegations_->all_lost();
     renew(turn, Remedy::kNewSession);
     return;
   }
@@ -452,6 +459,20 @@ Task<void> Session::restore_back_channel() {
 
 void Session::lock_may_be_free(const xdr::nfs_fh4& file) {
   if (state_held_ != nullptr) state_held_->lock_may_be_free(FileHandle(file.data));
+}
+
+nfsstat4 Session::recall(const xdr::stateid4& stateid, const xdr::nfs_fh4& file) {
+  if (delegations_ == nullptr) return nfsstat4::NFS4ERR_BADHANDLE;
+  return delegations_->recall(stateid, FileHandle(file.data));
+}
+
+std::optional<HeldAttributes> Session::held_attributes(const xdr::nfs_fh4& file) {
+  if (delegations_ == nullptr) return std::nullopt;
+  return delegations_->held_attributes(FileHandle(file.data));
+}
+
+void Session::keep_delegations(std::uint32_t most) {
+  if (delegations_ != nullptr) delegations_->keep_most(most);
 }
 
 void Session::give_up_slots(std::uint32_t highest) {

@@ -72,6 +72,19 @@ class HeldState {
   virtual void lock_may_be_free(const FileHandle& file) = 0;
 };
 
+/// The delegations that the client has. Their calls come from within messages of the server.
+class DelegationState {
+ public:
+  virtual ~DelegationState() = default;
+  /// The server has forgotten all of them.
+  virtual void all_lost() = 0;
+  /// It says, perhaps not for the first time, that it has revoked one.
+  virtual void some_is_revoked() = 0;
+  virtual xdr::nfsstat4 recall(const xdr::stateid4& stateid, const FileHandle& file) = 0;
+  virtual std::optional<HeldAttributes> held_attributes(const FileHandle& file) = 0;
+  virtual void keep_most(std::uint32_t most) = 0;
+};
+
 class Session final : public SessionSource, private CallbackHandler {
  public:
   /// The right to one request.
@@ -92,8 +105,11 @@ class Session final : public SessionSource, private CallbackHandler {
 
   /// `state` (may be null) outlives the session's last call.
   void set_state(HeldState* state) { state_held_ = state; }
+  /// The same.
+  void set_delegations(DelegationState* state) { delegations_ = state; }
   /// The server's, in which it must hear of us.
   void set_lease(Duration lease);
+  Duration lease() const { return lease_; }
   using Builder = std::function<void(CompoundWriter&)>;
   using Parser = std::function<void(CompoundReader&)>;
   /// One COMPOUND of HeldState::reclaim(), a few times more when the server says: later.
@@ -153,6 +169,9 @@ class Session final : public SessionSource, private CallbackHandler {
   void look_at(std::uint32_t status_flags, const Turn& turn);
   void fail(Error why);
   void lock_may_be_free(const xdr::nfs_fh4& file) override;
+  xdr::nfsstat4 recall(const xdr::stateid4& stateid, const xdr::nfs_fh4& file) override;
+  std::optional<HeldAttributes> held_attributes(const xdr::nfs_fh4& file) override;
+  void keep_delegations(std::uint32_t most) override;
   void give_up_slots(std::uint32_t highest) override;
 
   RpcClient& rpc_;
@@ -180,6 +199,7 @@ class Session final : public SessionSource, private CallbackHandler {
   bool opens_ = false;        // allow_opens() was called
   bool reclaim_due_ = false;  // no RECLAIM_COMPLETE yet by this client id
   HeldState* state_held_ = nullptr;
+  DelegationState* delegations_ = nullptr;
   Callbacks callbacks_;
   bool back_channel_ = false;
   bool binding_ = false;

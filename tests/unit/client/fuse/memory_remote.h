@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "client/fuse/remote.h"
@@ -90,6 +91,10 @@ class MemoryRemote final : public Remote {
   int fail_writes_with = 0;
   int fail_commits_with = 0;
   int fail_copies_with = 0;
+  bool delegates = false;           // to whoever asks
+  std::uint64_t may_keep_back = 0;  // with a write delegation
+  std::unordered_map<FileHandle, DelegationKind, FileHandleHash> delegated;
+  DelegationHolder* holder = nullptr;
   std::map<std::string, int> calls;
   std::vector<std::string> log;  // names and writers of changes, in order
 
@@ -145,6 +150,33 @@ class MemoryRemote final : public Remote {
     const auto denied = object->denied.find(context.caller->uid);
     const std::uint32_t no = denied == object->denied.end() ? 0 : denied->second;
     co_return AccessResult{wanted & ~no, object->attributes};
+  }
+  void set_delegation_holder(DelegationHolder* its) override { holder = its; }
+  bool may_be_delegated() const override { return delegates; }
+  DelegationKind delegation(const FileHandle& file) override {
+    const auto it = delegated.find(file);
+    return it == delegated.end() ? DelegationKind::kNone : it->second;
+  }
+  std::uint64_t kept_back_limit(const FileHandle&) const override { return may_keep_back; }
+  Task<Result<AccessResult>> access_and_ask(RequestContext context, const FileHandle& file,
+                                            std::uint32_t wanted, std::uint32_t open_for) override {
+    ++calls["ask"];
+    auto answer = co_await access(context, file, wanted);
+    const bool writes = (open_for & access_bits::kModify) != 0;
+    if (answer.ok() && delegates) {
+      delegated[file] = writes ? DelegationKind::kWrite : DelegationKind::kRead;
+    }
+    co_return answer;
+  }
+  Task<void> give_back(const FileHandle& file) override {
+    log.push_back("give back");
+    co_await count("give back");
+    delegated.erase(file);
+  }
+  /// As the client's table does.
+  void recall(const Object& file) {
+    delegated.erase(file.handle);
+    holder->give_up(file.handle);
   }
   Task<Result<std::string>> readlink(RequestContext, const FileHandle& link) override {
     co_await count("readlink");

@@ -21,6 +21,15 @@ struct Recorder final : CallbackHandler {
     files.emplace_back(file.data.begin(), file.data.end());
   }
   void give_up_slots(std::uint32_t highest) override { highest_slots.push_back(highest); }
+  Stat recall(const xdr::stateid4&, const xdr::nfs_fh4&) override {
+    ++recalls;
+    return recall_status;
+  }
+  std::optional<HeldAttributes> held_attributes(const xdr::nfs_fh4&) override { return {}; }
+  void keep_delegations(std::uint32_t most) override { kept.push_back(most); }
+  unsigned recalls = 0;
+  Stat recall_status = Stat::NFS4ERR_BAD_STATEID;
+  std::vector<std::uint32_t> kept;
   std::vector<std::vector<std::byte>> files;
   std::vector<std::uint32_t> highest_slots;
 };
@@ -149,7 +158,19 @@ TEST_F(CallbacksTest, WhatIsAskedIsDoneOnce) {
               put(out, Op::OP_CB_RECALL_ANY, xdr::CB_RECALL_ANY4args{});
             }),
             Stat::NFS4_OK);
-  EXPECT_EQ(callbacks_.done(), 3u);
+  EXPECT_TRUE(recorder_.kept.empty()) << "that was about nothing";
+  xdr::CB_RECALL_ANY4args some;
+  some.craa_objects_to_keep = 9;
+  some.craa_type_mask.set(xdr::RCA4_TYPE_MASK_WDATA_DLG);
+  EXPECT_EQ(ask_one([&](xdr::Encoder& out) { put(out, Op::OP_CB_RECALL_ANY, some); }),
+            Stat::NFS4_OK);
+  EXPECT_EQ(recorder_.kept, (std::vector<std::uint32_t>{9}));
+  EXPECT_EQ(callbacks_.done(), 4u);
+  recorder_.recall_status = Stat::NFS4_OK;
+  EXPECT_EQ(ask_one([&](xdr::Encoder& out) { put(out, Op::OP_CB_RECALL, xdr::CB_RECALL4args{}); }),
+            Stat::NFS4_OK);
+  EXPECT_EQ(recorder_.recalls, 1u);
+  EXPECT_EQ(callbacks_.done(), 5u);
 }
 
 TEST_F(CallbacksTest, ARetryGetsTheReplyOfTheFirstTime) {
@@ -207,7 +228,7 @@ TEST_F(CallbacksTest, WhatTheSessionDoesNotHaveIsRefused) {
 TEST_F(CallbacksTest, EachOperationHasAnAnswer) {
   const std::pair<Op, Stat> expected[] = {
       {Op::OP_CB_GETATTR, Stat::NFS4ERR_BADHANDLE},
-      {Op::OP_CB_RECALL, Stat::NFS4ERR_BADHANDLE},
+      {Op::OP_CB_RECALL, Stat::NFS4ERR_BAD_STATEID},
       {Op::OP_CB_LAYOUTRECALL, Stat::NFS4ERR_NOMATCHING_LAYOUT},
       {Op::OP_CB_NOTIFY, Stat::NFS4ERR_BADHANDLE},
       {Op::OP_CB_PUSH_DELEG, Stat::NFS4ERR_REJECT_DELEG},
@@ -239,7 +260,7 @@ TEST_F(CallbacksTest, NothingIsDoneBehindAnError) {
                           put(out, Op::OP_CB_RECALL, xdr::CB_RECALL4args{});
                           notify(out);
                         })),
-            Stat::NFS4ERR_BADHANDLE);
+            Stat::NFS4ERR_BAD_STATEID);
   EXPECT_EQ(results_.size(), 2u);
   EXPECT_TRUE(recorder_.files.empty());
 }

@@ -16,6 +16,7 @@
 
 #include "client/nfs4/callbacks.h"
 #include "tests/unit/client/fake_environment.h"
+#include "tests/unit/client/nfs4/fake_delegations.h"
 #include "xdr/nfs4.h"
 
 namespace nfsrdma {
@@ -53,6 +54,7 @@ class FakeNfs4Server {
   std::uint32_t status_flags = 0;  // of SEQUENCE
   ByteRangeLocks locks;            // owners from kForeign on are another client's
   static constexpr LockOwnerId kForeign = 1000;
+  FakeDelegations delegations;
 
   // --- what it looks at ---
   std::vector<std::vector<Op>> seen;                               // operations of each COMPOUND
@@ -123,9 +125,18 @@ class FakeNfs4Server {
   }
   /// CB_NOTIFY_LOCK for the file; its status, or that of what was in front of it.
   Stat notify_lock(ByteSpan file) {
-    const auto reply = connected()->call_back(
-        callback(xdr::nfs_cb_opnum4::OP_CB_NOTIFY_LOCK,
-                 xdr::CB_NOTIFY_LOCK4args{{file}, {client_id_, as_bytes("anybody")}}));
+    return call_back(xdr::nfs_cb_opnum4::OP_CB_NOTIFY_LOCK,
+                     xdr::CB_NOTIFY_LOCK4args{{file}, {client_id_, as_bytes("anybody")}});
+  }
+  /// CB_RECALL of the delegation with that number.
+  Stat recall(ByteSpan file, std::uint64_t number) {
+    xdr::stateid4 stateid{1, {}};
+    store_be64(stateid.other.data(), number);
+    return call_back(xdr::nfs_cb_opnum4::OP_CB_RECALL, xdr::CB_RECALL4args{stateid, false, {file}});
+  }
+  template <typename Args>
+  Stat call_back(xdr::nfs_cb_opnum4 number, const Args& args) {
+    const auto reply = connected()->call_back(callback(number, args));
     xdr::Decoder in(reply);
     xdr::rpc_msg header;
     xdr::CB_COMPOUND4res head;
@@ -368,8 +379,20 @@ class FakeNfs4Server {
       case Op::OP_CLOSE: {
         const auto want = args<xdr::CLOSE4args>(in);
         xdr::CLOSE4res res;
-        res.status = check(want.open_stateid);
-        if (res.status == Stat::NFS4_OK) stateids.erase(number_of(want.open_stateid));
+        res.status = check(current(want.open_stateid));
+        if (res.status == Stat::NFS4_OK) stateids.erase(number_of(current(want.open_stateid)));
+        return answer(number, res, out);
+      }
+      case Op::OP_DELEGRETURN: {
+        const auto want = args<xdr::DELEGRETURN4args>(in);
+        const Stat status = check(want.deleg_stateid);
+        delegations.returned.push_back(number_of(want.deleg_stateid));
+        stateids.erase(number_of(want.deleg_stateid));
+        return plain(number, status, out);
+      }
+      case Op::OP_ACCESS: {
+        xdr::ACCESS4res res;
+        res.resok4.supported = res.resok4.access = args<xdr::ACCESS4args>(in).access;
         return answer(number, res, out);
       }
       case Op::OP_LOCK:
@@ -472,6 +495,10 @@ class FakeNfs4Server {
     data_stateids.push_back(number_of(stateid));
     return number_of(stateid) == 0 ? Stat::NFS4_OK : check(stateid);
   }
+  /// Of the OPEN before, in the same COMPOUND.
+  const xdr::stateid4& current(const xdr::stateid4& stateid) const {
+    return stateid.seqid == 1 && number_of(stateid) == 0 ? current_ : stateid;
+  }
   static LockKind kind_of(xdr::nfs_lock_type4 type) {
     const bool write =
         type == xdr::nfs_lock_type4::WRITE_LT || type == xdr::nfs_lock_type4::WRITEW_LT;
@@ -503,6 +530,12 @@ class FakeNfs4Server {
         res.resok4.stateid = known->second;
       } else {
         opened_[owner] = res.resok4.stateid = new_stateid();
+      }
+      current_ = res.resok4.stateid;
+      if (delegations.wanted(want.share_access)) {
+        const xdr::stateid4 promised = new_stateid();
+        delegations.given.push_back(number_of(promised));
+        res.resok4.delegation = delegations.of(want.share_access, promised);
       }
       if (notifies_locks) res.resok4.rflags |= xdr::OPEN4_RESULT_MAY_NOTIFY_LOCK;
     }
@@ -591,6 +624,7 @@ class FakeNfs4Server {
   std::map<LockOwnerId, xdr::stateid4> opened_;  // by open-owner
   std::map<std::uint64_t, LockOwnerId> owners_;  // of lock stateids
   std::array<std::byte, 8> denied_owner_{};
+  xdr::stateid4 current_{};
   // Of the COMPOUND that is being run:
   std::vector<std::byte> results_;
   Stat status_ = Stat::NFS4_OK;

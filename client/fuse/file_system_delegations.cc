@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a delegation means for the caches (RFC 8881, 10.4): attributes, rights and data are good
+// until the server says otherwise, so that open, stat and close ask nobody; with a write delegation
+// close does not wait for data either, as far as the server allows.
+//
+// It is asked for at the second open of a kind: files that are used once, as most of a tree that is
+// copied, cost no OPEN and no DELEGRETURN. After a recall others want the file, too; then it is not
+// asked for again for a while.
+#include <algorithm>
+
+#include "client/fuse/file_system.h"
+
+namespace nfsrdma {
+namespace {
+
+constexpr std::chrono::seconds kAskAgain{60};
+
+}  // namespace
+
+bool FileSystem::promised(const Node& node) {
+  return node.timer.held() && remote.delegation(node.handle) != DelegationKind::kNone;
+}
+
+std::uint32_t FileSystem::delegation_wish(Node& node, std::uint32_t rights) {
+  using namespace access_bits;
+  if (!options.attributes.enabled || !node.is_regular() || !remote.may_be_delegated()) return 0;
+  std::uint32_t open_for = rights & (kRead | kModify);
+  if ((rights & kExecute) != 0) open_for |= kRead;  // programs are read
+  const bool first = (node.opened_for & open_for) != open_for;
+  node.opened_for |= open_for;
+  if (first || loop.now() < node.ask_again_at) return 0;
+  const auto wanted = (open_for & kModify) != 0 ? DelegationKind::kWrite : DelegationKind::kRead;
+  return remote.delegation(node.handle) >= wanted ? 0 : open_for;
+}
+
+void FileSystem::note_delegation(Node& node, bool asked, bool before) {
+  const bool now = remote.delegation(node.handle) != DelegationKind::kNone;
+  if (now && (asked || before)) node.timer.hold();
+  if (!now && asked) node.ask_again_at = loop.now() + kAskAgain;
+}
+
+bool FileSystem::may_keep_back(const Node& node) {
+  return remote.delegation(node.handle) == DelegationKind::kWrite &&
+         visible(node).size <= remote.kept_back_limit(node.handle);
+}
+
+void FileSystem::give_up(const FileHandle& file) {
+  const NodeRef node = nodes.find(file);
+  if (node == nullptr) {
+    struct Forgotten {
+      static Task<void> give_back(Remote& remote, FileHandle file) {
+        co_await remote.give_back(file);
+      }
+    };
+    tasks.spawn(Forgotten::give_back(remote, file));
+    return;
+  }
+  node->ask_again_at = loop.now() + kAskAgain;
+  tasks.spawn(end_promise(node));
+}
+
+Task<void> FileSystem::end_promise(NodeRef node) {
+  node->timer.let_go();
+  node->access.clear();
+  if (node->lookups > 0) kernel_.drop_attributes(node->id);
+  if (node->writer != nullptr && !node->writer->data().stable()) {
+    // Errors stay for who wrote it.
+    const RequestContext nobody{std::make_shared<const Caller>(), nullptr};
+    [[maybe_unused]] const int error = co_await node->writer->flush(nobody, node, true);
+  }
+  co_await remote.give_back(node->handle);
+}
+
+std::optional<HeldAttributes> FileSystem::held_attributes(const FileHandle& file) {
+  const NodeRef node = nodes.find(file);
+  if (node == nullptr || !node->has_attributes) return std::nullopt;
+  const bool more = node->writer != nullptr && !node->writer->data().clean();
+  return HeldAttributes{visible(*node).size, node->attributes.change.value_or(0) + (more ? 1 : 0)};
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/nfs4/delegations.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "client/nfs4/call.h"
+#include "client/nfs4/convert.h"
+#include "client/nfs4/owner_bytes.h"
+#include "client/nfs4/stateid_check.h"
+#include "rpcrdma/base/log.h"
+
+namespace nfsrdma::nfs4 {
+namespace {
+
+using xdr::nfs_opnum4;
+using xdr::nfsstat4;
+using xdr::open_delegation_type4;
+using xdr::stateid4;
+
+constexpr Duration kRetryFirst = std::chrono::seconds(1);
+constexpr Duration kRetryLongest = std::chrono::seconds(15);
+/// The server says so with each SEQUENCE until it is content, some of them for good.
+constexpr Duration kCheckEvery = std::chrono::seconds(5);
+/// Leases without any use after which one is given back.
+constexpr int kUnusedLeases = 2;
+
+std::uint64_t limit_of(const xdr::nfs_space_limit4& limit) {
+  if (limit.limitby == xdr::limit_by4::NFS_LIMIT_SIZE) return limit.filesize;
+  const std::uint64_t blocks = limit.mod_blocks.num_blocks;
+  return blocks * limit.mod_blocks.bytes_per_block;  // two 32-bit numbers
+}
+
+}  // namespace
+
+Delegations::Delegations(Session& session)
+    : session_(session), pauses_(session.rpc().environment()) {
+  session_.set_delegations(this);
+}
+
+Delegations::~Delegations() {
+  stop();
+}
+
+void Delegations::stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  holder_ = nullptr;
+  stopping_.cancel();
+  pauses_.nudge();
+}
+
+void Delegations::granted(const FileHandle& file, const AuthSys& identity, std::uint32_t access,
+                          const xdr::open_delegation4& delegation) {
+  Row row;
+  bool recalled = false;
+  if (delegation.delegation_type == open_delegation_type4::OPEN_DELEGATE_READ) {
+    row.kind = DelegationKind::kRead;
+    row.stateid = delegation.read.stateid;
+    recalled = delegation.read.recall;
+  } else if (delegation.delegation_type == open_delegation_type4::OPEN_DELEGATE_WRITE) {
+    row.kind = DelegationKind::kWrite;
+    row.stateid = delegation.write.stateid;
+    row.kept_back_limit = limit_of(delegation.write.space_limit);
+    recalled = delegation.write.recall;
+  } else {
+    return;
+  }
+  if (stopped_) return;
+  const auto known = rows_.find(file);
+  if (known != rows_.end()) {
+    // A server has one for a file and client at most: what it says last counts.
+    if (known->second.phase == Phase::kReturning &&
+        known->second.stateid.other == row.stateid.other) {
+      return;
+    }
+    erase(known);
+  }
+  row.access = access;
+  row.identity = identity;
+  row.used = session_.rpc().environment().now();
+  row.place = oldest_.insert(oldest_.end(), file);
+  const auto made = rows_.emplace(file, row).first;
+  if (recalled) leave(made);
+  leave_oldest([this](const Row&) { return rows_.size() <= kMost; });
+  if (!std::exchange(watching_, true)) tasks_.spawn(watch_unused());
+}
+
+void Delegations::erase(Rows::iterator row) {
+  oldest_.erase(row->second.place);
+  rows_.erase(row);
+}
+
+DelegationKind Delegations::held(const FileHandle& file) {
+  const auto row = rows_.find(file);
+  if (row == rows_.end() || row->second.phase != Phase::kHeld) return DelegationKind::kNone;
+  row->second.used = session_.rpc().environment().now();
+  oldest_.splice(oldest_.end(), oldest_, row->second.place);
+  return row->second.kind;
+}
+
+stateid4 Delegations::stateid_for(const FileHandle& file, std::uint32_t access) const {
+  if (rows_.empty()) return {};
+  const auto row = rows_.find(file);
+  if (row == rows_.end() || row->second.phase == Phase::kReturning) return {};
+  const bool writes = (access & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0;
+  if (writes && row->second.kind != DelegationKind::kWrite) return {};
+  if ((row->second.access & access) != access) return {};
+  return newest(row->second.stateid);
+}
+
+std::uint64_t Delegations::kept_back_limit(const FileHandle& file) const {
+  const auto row = rows_.find(file);
+  const bool held = row != rows_.end() && row->second.phase == Phase::kHeld;
+  return held ? row->second.kept_back_limit : 0;
+}
+
+bool Delegations::gone(const FileHandle& file, const stateid4& used) {
+  const auto row = rows_.find(file);
+  if (row == rows_.end() || row->second.stateid.other != used.other) return false;
+  const bool told = row->second.phase != Phase::kHeld;
+  erase(row);
+  if (!told && holder_ != nullptr) holder_->give_up(file);
+  return true;
+}
+
+// --- the end of one ---
+
+void Delegations::leave(Rows::iterator row) {
+  if (row->second.phase != Phase::kHeld) return;
+  row->second.phase = Phase::kLeaving;
+  const FileHandle file = row->first;  // the row may go
+  if (holder_ != nullptr) {
+    holder_->give_up(file);
+  } else if (!stopped_) {
+    tasks_.spawn(give_back_later(file));
+  }
+}
+
+template <typename Enough>
+void Delegations::leave_oldest(Enough enough) {
+  // A copy: the holder may be done with one at once.
+  std::vector<FileHandle> all(oldest_.begin(), oldest_.end());
+  for (const FileHandle& file : all) {
+    const auto row = rows_.find(file);
+    if (row == rows_.end() || row->second.phase != Phase::kHeld) continue;
+    if (enough(row->second)) return;
+    leave(row);
+  }
+}
+
+Task<void> Delegations::give_back_later(FileHandle file) {
+  co_await give_back(file);
+}
+
+Task<void> Delegations::give_back(const FileHandle& file) {
+  const FileHandle handle = file;
+  const auto row = rows_.find(handle);
+  if (row == rows_.end() || row->second.phase == Phase::kReturning || stopped_) co_return;
+  row->second.phase = Phase::kReturning;
+  const stateid4 stateid = row->second.stateid;
+  OpContext op;
+  op.identity = row->second.identity;
+  op.cancel = &stopping_;
+  for (Duration wait = kRetryFirst; !stopped_; wait = std::min(2 * wait, kRetryLongest)) {
+    const bool answered = co_await send_back(op, handle, stateid);
+    if (answered) break;
+    co_await pauses_.pause(wait, &stopping_);
+  }
+  const auto now = rows_.find(handle);
+  if (now != rows_.end() && now->second.stateid.other == stateid.other) erase(now);
+}
+
+Task<bool> Delegations::send_back(const OpContext& op, FileHandle file, stateid4 stateid) {
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(file));
+    out.op(nfs_opnum4::OP_DELEGRETURN, xdr::DELEGRETURN4args{newest(stateid)});
+  };
+  auto ignore = [](CompoundReader& in) { static_cast<void>(in); };
+  Result<Ending> end = co_await call(session_, op, {.once = true}, build, ignore);
+  co_return end.ok() || end.error().code != Errc::kTimedOut;
+}
+
+Task<void> Delegations::give_back_all(const OpContext& op) {
+  holder_ = nullptr;
+  while (!rows_.empty() && !stopped_) {
+    const auto row = rows_.begin();
+    const FileHandle file = row->first;
+    const stateid4 stateid = row->second.stateid;
+    OpContext as_opener = op;
+    as_opener.identity = row->second.identity;
+    erase(row);
+    [[maybe_unused]] const bool answered = co_await send_back(as_opener, file, stateid);
+    if (op.cancel != nullptr && op.cancel->cancelled()) co_return;
+  }
+}
+
+Task<void> Delegations::watch_unused() {
+  while (!stopped_) {
+    const Duration lease = session_.lease();
+    co_await pauses_.pause(lease, &stopping_, &stopped_);
+    if (stopped_) break;
+    const TimePoint limit = session_.rpc().environment().now() - kUnusedLeases * lease;
+    leave_oldest([limit](const Row& row) { return row.used > limit; });
+    if (rows_.empty()) break;
+  }
+  watching_ = false;
+}
+
+// --- the server's word ---
+
+void Delegations::all_lost() {
+  Rows before;
+  before.swap(rows_);
+  oldest_.clear();
+  for (const auto& [file, row] : before) {
+    if (row.phase == Phase::kHeld && holder_ != nullptr) holder_->give_up(file);
+  }
+}
+
+nfsstat4 Delegations::recall(const stateid4& stateid, const FileHandle& file) {
+  const auto row = rows_.find(file);
+  if (row == rows_.end() || row->second.stateid.other != stateid.other) {
+    // It may be in an answer that is still on its way.
+    return asking_ > 0 ? nfsstat4::NFS4ERR_DELAY : nfsstat4::NFS4ERR_BAD_STATEID;
+  }
+  leave(row);
+  return nfsstat4::NFS4_OK;
+}
+
+std::optional<HeldAttributes> Delegations::held_attributes(const FileHandle& file) {
+  const auto row = rows_.find(file);
+  if (row == rows_.end() || row->second.kind != DelegationKind::kWrite) return std::nullopt;
+  return holder_ == nullptr ? std::nullopt : holder_->held_attributes(file);
+}
+
+void Delegations::keep_most(std::uint32_t most) {
+  std::size_t held = 0;
+  for (const auto& [file, row] : rows_)
+    held += row.phase == Phase::kHeld ? 1u : 0u;
+  leave_oldest([&](const Row&) {
+    if (held <= most) return true;
+    --held;
+    return false;
+  });
+}
+
+void Delegations::some_is_revoked() {
+  const TimePoint now = session_.rpc().environment().now();
+  const bool just_now = checked_at_ != TimePoint{} && now - checked_at_ < kCheckEvery;
+  if (checking_ || stopped_ || rows_.empty() || just_now) return;
+  checking_ = true;
+  checked_at_ = now;
+  tasks_.spawn(check_all());
+}
+
+Task<void> Delegations::check_all() {
+  std::vector<FileHandle> all(oldest_.begin(), oldest_.end());
+  for (const FileHandle& file : all) {
+    const auto row = rows_.find(file);
+    if (row == rows_.end() || row->second.phase == Phase::kReturning) continue;
+    const stateid4 stateid = row->second.stateid;
+    OpContext op;
+    op.identity = row->second.identity;
+    op.cancel = &stopping_;
+    const bool valid = co_await still_valid(session_, op, stateid);
+    if (stopped_) break;
+    if (!valid && gone(file, stateid)) {
+      log_warning("NFSv4.{}: the server has revoked a delegation: it was not given back in time",
+                  session_.minor());
+    }
+  }
+  checking_ = false;
+}
+
+}  // namespace nfsrdma::nfs4

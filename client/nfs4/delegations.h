@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Delegations: what the server has promised this client of files (RFC 8881, sections 10.2 to 10.5
+// and 20.2). While there is one, nobody needs to ask whether the file has changed.
+//
+// A delegation is asked for by an OPEN that is closed in the same COMPOUND (op_open.cc): nothing of
+// the file stays open for it, so that nothing has to be claimed when it ends. The life of one:
+//
+//   held       READ and WRITE carry its stateid, if no lock has a better one
+//   leaving    recalled, not used for long, one too many, or revoked: the holder was told
+//              (DelegationHolder::give_up), writes what it has kept back, and calls give_back()
+//   returning  DELEGRETURN is on its way, again and again until it is answered
+//
+// Restarts: nothing is reclaimed. The server has forgotten the promise then, the holder is told,
+// and the next open asks anew.
+//
+// On the session's thread. stop() before destroying; nothing may be awaited then.
+#pragma once
+
+#include <list>
+#include <unordered_map>
+#include <vector>
+
+#include "client/nfs4/pauses.h"
+#include "client/nfs4/session.h"
+#include "client/nfs_types.h"
+
+namespace nfsrdma::nfs4 {
+
+class Delegations final : public DelegationState {
+ public:
+  /// Held at once; who gets one more gives back what was not used for the longest time.
+  static constexpr std::size_t kMost = 5000;
+
+  explicit Delegations(Session& session);
+  ~Delegations() override;
+  void stop();
+
+  /// Who is told; null: nobody keeps anything back, and what is recalled is given back at once. It
+  /// outlives this, or is taken out first.
+  void set_holder(DelegationHolder* holder) { holder_ = holder; }
+
+  /// For as long as an OPEN is out whose answer may bring one: it may be recalled before that.
+  class Asking {
+   public:
+    explicit Asking(Delegations& delegations) : delegations_(delegations) {
+      ++delegations_.asking_;
+    }
+    ~Asking() { --delegations_.asking_; }
+    Asking(const Asking&) = delete;
+    Asking& operator=(const Asking&) = delete;
+
+   private:
+    Delegations& delegations_;
+  };
+  /// What an OPEN of `identity` for `access` (OPEN4_SHARE_ACCESS_ bits) was answered with.
+  void granted(const FileHandle& file, const AuthSys& identity, std::uint32_t access,
+               const xdr::open_delegation4& delegation);
+
+  /// kNone also where it is to end. Who asks uses it.
+  DelegationKind held(const FileHandle& file);
+  /// The anonymous one when there is none for `access`.
+  xdr::stateid4 stateid_for(const FileHandle& file, std::uint32_t access) const;
+  std::uint64_t kept_back_limit(const FileHandle& file) const;
+  /// The server does not know `used`. True: it was a delegation's, which is over.
+  bool gone(const FileHandle& file, const xdr::stateid4& used);
+  /// Over when the server has said something to it.
+  Task<void> give_back(const FileHandle& file);
+  /// All of them, until `op` is cancelled. The holder has nothing to do with it any more.
+  Task<void> give_back_all(const OpContext& op);
+  std::size_t size() const { return rows_.size(); }
+
+  // DelegationState:
+  void all_lost() override;
+  void some_is_revoked() override;
+  xdr::nfsstat4 recall(const xdr::stateid4& stateid, const FileHandle& file) override;
+  std::optional<HeldAttributes> held_attributes(const FileHandle& file) override;
+  void keep_most(std::uint32_t most) override;
+
+ private:
+  enum class Phase : std::uint8_t { kHeld, kLeaving, kReturning };
+  struct Row {
+    DelegationKind kind = DelegationKind::kNone;
+    Phase phase = Phase::kHeld;
+    std::uint32_t access = 0;  // of the OPEN
+    xdr::stateid4 stateid{};
+    AuthSys identity;
+    std::uint64_t kept_back_limit = 0;
+    TimePoint used{};
+    std::list<FileHandle>::iterator place;  // in oldest_
+  };
+  using Rows = std::unordered_map<FileHandle, Row, FileHandleHash>;
+
+  void erase(Rows::iterator row);
+  /// The holder is told, once.
+  void leave(Rows::iterator row);
+  /// What is held, oldest first, while `enough` says so.
+  template <typename Enough>
+  void leave_oldest(Enough enough);
+  Task<void> give_back_later(FileHandle file);
+  /// True: answered.
+  Task<bool> send_back(const OpContext& op, FileHandle file, xdr::stateid4 stateid);
+  Task<void> check_all();
+  Task<void> watch_unused();
+
+  Session& session_;
+  DelegationHolder* holder_ = nullptr;
+  Pauses pauses_;
+  CancelToken stopping_;
+  bool stopped_ = false;
+  Rows rows_;
+  std::list<FileHandle> oldest_;  // of rows_, by their use
+  unsigned asking_ = 0;
+  bool checking_ = false;
+  bool watching_ = false;
+  TimePoint checked_at_{};
+  TaskGroup tasks_;
+};
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What has become of stateids that the server does not honour any more.
+#pragma once
+
+#include "client/nfs4/session.h"
+
+namespace nfsrdma::nfs4 {
+
+/// The server does not know this stateid, or not any more.
+bool stateid_is_gone(xdr::nfsstat4 status);
+
+/// TEST_STATEID, and FREE_STATEID of what is revoked: the server keeps that until it is told. True
+/// also when the server did not answer that.
+Task<bool> still_valid(Session& session, const OpContext& op, xdr::stateid4 stateid);
+
+}  // namespace nfsrdma::nfs4

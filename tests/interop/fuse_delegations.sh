@@ -1,0 +1,140 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Delegations of the FUSE mount: what it does without asking, and that nobody sees old data for it.
+# Two mounts of one export, as two hosts would have them, and processes of the server's own machine;
+# then a server that is killed, and a mount that does not answer a recall.
+#
+#   fuse_delegations.sh BIN_DIR [iwarp|tcp] [MOUNT_OPTIONS]     needs root and /dev/fuse
+set -u
+
+# shellcheck source=tests/interop/fuse_server.sh
+. "$(dirname "$0")/fuse_server.sh"
+
+work=$(mktemp -d /tmp/nfs-rdma-delegations.XXXXXX)
+here=$(cd "$(dirname "$0")" && pwd)
+export_dir=$work/export
+a=$work/a
+b=$work/b
+mkdir -p "$export_dir" "$a" "$b" "$work/state"
+failures=0
+out=$work/out
+
+mount_it() {  # mount_it DIR
+  # shellcheck disable=SC2154  # fuse_server.sh sets it
+  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$1" -o "$mount_by,retry=0" || {
+    echo "mount failed"; cat "$work/server.log"; exit 1
+  }
+}
+daemon_of() { pgrep -f "mount.nfs-rdma 127.0.0.1:$export_dir $1 "; }
+clean_up() {
+  pkill -CONT -f "mount.nfs-rdma 127.0.0.1:$export_dir"
+  umount -l "$a" "$b" 2>/dev/null
+  [ -n "$server_pid" ] && kill "$server_pid" 2>/dev/null && wait "$server_pid" 2>/dev/null
+  rm -rf "$work"
+}
+trap clean_up EXIT
+result() {  # result STATUS NAME
+  if [ "$1" = 0 ]; then
+    echo "ok   $2"
+  else
+    echo "FAIL $2"
+    sed 's/^/     /' "$out" | tail -n 15
+    failures=$((failures + 1))
+  fi
+}
+# status WORD: of mount A: calls, delegations_held or callbacks_done.
+status() {
+  "$bin/nfs-rdma" status --mount "$a" --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+d["calls"] = sum(c["calls"] for c in d["connections"])
+print(d[sys.argv[1]])' "$1"
+}
+held() { [ "$(status delegations_held)" = "$1" ] || { echo "delegations: $(status delegations_held), not $1"; false; }; }
+says() {  # says FILE TEXT
+  local now
+  now=$(cat "$1")
+  [ "$now" = "$2" ] || { echo "$1: '$now', not '$2'"; false; }
+}
+# The second open for reading, or writing, asks for a delegation.
+read_twice() { cat "$1" "$1" >/dev/null; }
+write_twice() { : >>"$1" && : >>"$1"; }
+within() {  # within SECONDS COMMAND...
+  local end=$((SECONDS + $1))
+  shift
+  until "$@" >/dev/null; do
+    [ $SECONDS -lt $end ] || { "$@"; return 1; }
+    sleep 0.2
+  done
+}
+
+start_server
+mount_it "$a"
+mount_it "$b"
+
+{
+  echo one >"$export_dir/read" && read_twice "$a/read" && held 1 && before=$(status calls) &&
+    for _ in $(seq 50); do
+      read -r word <"$a/read" && [ "$word" = one ] && stat "$a/read" >/dev/null || break
+    done
+  asked=$(($(status calls) - before))
+  # A SEQUENCE may have kept the lease meanwhile.
+  [ "$asked" -le 1 ] || { echo "50 opens and stats took $asked calls"; false; }
+} >"$out" 2>&1
+result $? "open, read, stat and close ask nobody"
+
+{
+  echo two >>"$export_dir/read" && says "$a/read" $'one\ntwo' && held 0 &&
+    [ "$(status callbacks_done)" -ge 1 ]
+} >"$out" 2>&1
+result $? "a process on the server is seen at once"
+
+{
+  echo one >"$a/write" && write_twice "$a/write" && held 1 && echo two >>"$a/write" &&
+    [ "$(stat -c %s "$b/write")" = 8 ] && held 1 && says "$b/write" $'one\ntwo' && held 0 &&
+    echo three >>"$b/write" && says "$a/write" $'one\ntwo\nthree'
+} >"$out" 2>&1
+result $? "another host sees the size by asking, and the data behind a recall"
+
+{
+  write_twice "$a/write2" && write_twice "$a/write2" && held 1 &&
+    python3 - "$a/write2" "$export_dir/write2" <<'EOF'
+import mmap, os, sys
+mounted, local = sys.argv[1:]
+fd = os.open(mounted, os.O_RDWR)
+os.write(fd, b"x" * 300000)
+assert len(open(local, "rb").read()) == 300000, "a local reader does not see what was written"
+os.close(fd)
+EOF
+} >"$out" 2>&1
+result $? "a local reader sees what is being written"
+
+timeout -k 5 200 python3 "$here/fuse_delegations.py" "$a" "$b" "$export_dir" "${SEED:-7}" >"$out" 2>&1
+result $? "whoever changes a file, and however: the next open sees it ($(tail -n 1 "$out"))"
+
+{
+  for i in 1 2 3; do echo old >"$export_dir/down$i" && read_twice "$a/down$i"; done
+  [ "$(status delegations_held)" -ge 3 ] && kill_server &&
+    for i in 1 2 3; do echo new >"$export_dir/down$i"; done
+  start_server && within 20 held 0 &&
+    for i in 1 2 3; do says "$a/down$i" new || break; done
+} >"$out" 2>&1
+result $? "nothing is believed any more when the server has restarted"
+
+{
+  echo one >"$export_dir/silent" && read_twice "$a/silent" && held 1 &&
+    silent=$(daemon_of "$a") && kill -STOP "$silent" && started=$SECONDS &&
+    timeout 100 sh -c "echo two >>'$export_dir/silent'" && took=$((SECONDS - started)) &&
+    kill -CONT "$silent" && within 10 says "$a/silent" $'one\ntwo' && within 20 held 0 &&
+    echo "the process waited $took s"
+} >"$out" 2>&1
+result $? "who does not answer a recall loses it"
+
+{
+  for i in 1 2 3; do read_twice "$a/down$i"; done
+  umount "$a" && [ -z "$("$bin/nfs-rdma" status --server "$work/control.sock" | grep -E '[1-9][0-9]* delegation')" ]
+} >"$out" 2>&1
+result $? "all are given back when the mount ends"
+
+echo "$failures failures"
+[ "$failures" = 0 ]

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileSystem: what is not asked with a delegation, and what happens when it ends.
+#include "tests/unit/client/fuse/file_system_fixture.h"
+
+namespace nfsrdma {
+namespace {
+
+class DelegatedFileTest : public FileSystemTest {
+ protected:
+  void SetUp() override {
+    remote_.speak_version_4();
+    remote_.delegates = true;
+    FileSystemTest::SetUp();
+  }
+  int open_as(RequestContext context, const NodeRef& node, int flags, bool* keep = nullptr) {
+    bool ignored = false;
+    return run(fs_->open(std::move(context), node, flags, keep != nullptr ? keep : &ignored));
+  }
+  void use(const NodeRef& node, int flags = O_RDONLY) {
+    ASSERT_EQ(open_as(me_, node, flags), 0);
+    fs_->close(node);
+  }
+  /// Calls to the server while `what` runs.
+  template <typename What>
+  int calls(What what) {
+    const auto sum = [this] {
+      int all = 0;
+      for (const auto& [name, count] : remote_.calls)
+        all += name == "ask" ? 0 : count;
+      return all;
+    };
+    const int before = sum();
+    what();
+    return sum() - before;
+  }
+};
+
+TEST_F(DelegatedFileTest, IsAskedForAtTheSecondOpen) {
+  remote_.add_file("a", "data");
+  NodeRef node = look("a");
+  use(node);
+  EXPECT_EQ(remote_.calls["ask"], 0);
+  use(node);
+  EXPECT_EQ(remote_.calls["ask"], 1);
+  EXPECT_EQ(remote_.delegation(node->handle), DelegationKind::kRead);
+  EXPECT_EQ(calls([&] {
+              for (int i = 0; i < 5; ++i) {
+                use(node);
+                EXPECT_EQ(run(fs_->refresh(me_, node)), 0);
+              }
+            }),
+            0);
+}
+
+TEST_F(DelegatedFileTest, AttributesAreGoodForLong) {
+  remote_.add_file("a", "data");
+  NodeRef node = look("a");
+  use(node);
+  EXPECT_LE(fs_->attribute_seconds(*node), 60);
+  use(node);
+  EXPECT_GE(fs_->attribute_seconds(*node), 600);
+}
+
+TEST_F(DelegatedFileTest, RightsAreAskedForOncePerUser) {
+  auto file = remote_.add_file("a", "data");
+  NodeRef node = look("a");
+  use(node);
+  use(node);
+  file->denied[1000] = access_bits::kRead;
+  EXPECT_EQ(open_as(other_, node, O_RDONLY), EACCES) << "not by the promise that another has";
+  EXPECT_EQ(calls([&] { EXPECT_EQ(open_as(other_, node, O_RDONLY), EACCES); }), 0);
+}
+
+TEST_F(DelegatedFileTest, ARecallEndsWhatWasBelieved) {
+  auto file = remote_.add_file("a", "old");
+  NodeRef node = look("a");
+  use(node);
+  use(node);
+  outdated_.clear();
+  remote_.recall(*file);
+  EXPECT_EQ(outdated_, std::vector{node->id});
+  EXPECT_EQ(fs_->attribute_seconds(*node), 0);
+  remote_.write_elsewhere(*file, "newer");
+  bool keep = true;
+  EXPECT_EQ(open_as(me_, node, O_RDONLY, &keep), 0);
+  EXPECT_FALSE(keep);
+  EXPECT_EQ(node->attributes.size, 5u);
+  EXPECT_EQ(remote_.calls["give back"], 1);
+}
+
+TEST_F(DelegatedFileTest, OneThatOthersWantIsNotAskedForAtOnce) {
+  auto file = remote_.add_file("a", "data");
+  NodeRef node = look("a");
+  use(node);
+  use(node);
+  remote_.recall(*file);
+  const int before = remote_.calls["ask"];
+  use(node);
+  use(node);
+  EXPECT_EQ(remote_.calls["ask"], before);
+}
+
+TEST_F(DelegatedFileTest, WritersGetABetterOne) {
+  remote_.add_file("a", "data");
+  NodeRef node = look("a");
+  use(node);
+  use(node);
+  use(node, O_RDWR);
+  EXPECT_EQ(remote_.delegation(node->handle), DelegationKind::kRead);
+  use(node, O_RDWR);
+  EXPECT_EQ(remote_.calls["give back"], 1);
+  EXPECT_EQ(remote_.delegation(node->handle), DelegationKind::kWrite);
+  EXPECT_EQ(calls([&] { use(node, O_RDWR); }), 0);
+  EXPECT_EQ(calls([&] { use(node); }), 0);
+}
+
+TEST_F(DelegatedFileTest, DataIsKeptBackAsFarAsTheServerAllows) {
+  remote_.add_file("a", "data");
+  NodeRef node = look("a");
+  use(node, O_RDWR);
+  use(node, O_RDWR);
+  EXPECT_FALSE(fs_->may_keep_back(*node));
+  remote_.may_keep_back = 6;
+  EXPECT_TRUE(fs_->may_keep_back(*node));
+  ASSERT_EQ(write(node, 0, "longer text"), 0);
+  EXPECT_FALSE(fs_->may_keep_back(*node));
+}
+
+TEST_F(DelegatedFileTest, WhatWasKeptBackIsStableBeforeItIsGivenBack) {
+  auto file = remote_.add_file("a", "data");
+  NodeRef node = look("a");
+  use(node, O_RDWR);
+  use(node, O_RDWR);
+  ASSERT_EQ(write(node, 0, "mine"), 0);
+  remote_.log.clear();
+  remote_.hold();
+  remote_.recall(*file);
+  remote_.release();
+  ASSERT_EQ(fsync(node), 0);
+  EXPECT_EQ(file->stable_data, "mine");
+  ASSERT_FALSE(remote_.log.empty());
+  EXPECT_EQ(remote_.log.back(), "give back");
+  EXPECT_EQ(remote_.log.front().substr(0, 5), "write");
+}
+
+TEST_F(DelegatedFileTest, WhoAsksHearsOfDataThatIsStillHere) {
+  auto file = remote_.add_file("a", "data");
+  NodeRef node = look("a");
+  use(node, O_RDWR);
+  use(node, O_RDWR);
+  const auto before = remote_.holder->held_attributes(file->handle);
+  ASSERT_TRUE(before.has_value());
+  EXPECT_EQ(before->size, 4u);
+  EXPECT_EQ(before->change, node->attributes.change);
+  remote_.hold();
+  ASSERT_EQ(write(node, 4, " and more"), 0);
+  const auto after = remote_.holder->held_attributes(file->handle);
+  EXPECT_EQ(after->size, 13u);
+  EXPECT_NE(after->change, before->change);
+  remote_.release();
+  const std::array<std::byte, 1> nobody{std::byte{99}};
+  EXPECT_FALSE(remote_.holder->held_attributes(FileHandle(nobody)).has_value());
+}
+
+TEST_F(DelegatedFileTest, ALockNeedNotEmptyTheCaches) {
+  remote_.add_file("a", "data");
+  NodeRef node = look("a");
+  const FileLock wanted{7, LockKind::kWrite, {0, 9}};
+  use(node, O_RDWR);
+  ASSERT_EQ(open_as(me_, node, O_RDWR), 0);
+  invalidated_.clear();
+  ASSERT_EQ(run(fs_->lock(me_, node, wanted, LockWait::kNo, O_RDWR, 1)), 0);
+  EXPECT_TRUE(invalidated_.empty());
+  ASSERT_EQ(run(fs_->unlock(me_, node, wanted)), 0);
+  remote_.delegated.clear();
+  ASSERT_EQ(run(fs_->lock(me_, node, wanted, LockWait::kNo, O_RDWR, 1)), 0);
+  EXPECT_EQ(invalidated_, std::vector{node->id});
+  ASSERT_EQ(run(fs_->unlock(me_, node, wanted)), 0);
+  fs_->close(node);
+}
+
+TEST_F(DelegatedFileTest, OfAFileThatIsRemovedHereItGoesBack) {
+  remote_.add_file("a", "data");
+  NodeRef node = look("a");
+  use(node);
+  use(node);
+  ASSERT_EQ(run(fs_->remove(me_, fs_->root, "a")), 0);
+  EXPECT_EQ(remote_.calls["give back"], 1);
+}
+
+TEST_F(DelegatedFileTest, OfAFileThatTheKernelHasForgottenItGoesBack) {
+  auto file = remote_.add_file("a", "data");
+  NodeRef node = look("a");
+  use(node);
+  use(node);
+  fs_->nodes.forget(node->id, node->lookups);
+  node.reset();
+  fs_->root->names.clear();
+  remote_.recall(*file);
+  EXPECT_EQ(remote_.calls["give back"], 1);
+}
+
+TEST_F(DelegatedFileTest, NotWithoutCachingOfAttributes) {
+  FileSystemOptions options;
+  options.attributes.enabled = false;
+  build(options);
+  remote_.add_file("a", "data");
+  NodeRef node = look("a");
+  for (int i = 0; i < 3; ++i)
+    use(node);
+  EXPECT_EQ(remote_.calls["ask"], 0);
+}
+
+}  // namespace
+}  // namespace nfsrdma
