@@ -36,7 +36,8 @@ class DelegationsTest : public SessionTest {
     ask_for(&got, file, open_for);
     server_->serve_for(seconds(2));
     EXPECT_TRUE(got.has_value());
-    return got.value_or(Error{Errc::kTimedOut, 0, "test"});
+    if (!got) return Error{Errc::kTimedOut, 0, "test"};
+    return std::move(*got);
   }
   /// One of `file`; its number.
   std::uint64_t have(const FileHandle& file, Given kind) {
@@ -65,7 +66,7 @@ class DelegationsTest : public SessionTest {
 TEST_F(DelegationsTest, IsAskedForInOneCompoundThatLeavesNothingOpen) {
   nfs_->set_delegation_holder(&holder_);
   server_->delegations.give = Given::OPEN_DELEGATE_READ;
-  const auto got = ask_for(file_, access_bits::kRead);
+  Result<AccessResult> got = ask_for(file_, access_bits::kRead);
   ASSERT_TRUE(got.ok());
   EXPECT_EQ(got->allowed, 0x3fu);
   EXPECT_TRUE(got->attributes.has_value());
@@ -108,9 +109,7 @@ TEST_F(DelegationsTest, AnOpenThatFailsIsNoFailureAndIsNotWaitedFor) {
 TEST_F(DelegationsTest, DataTravelsWithTheStateidThatIsGoodForIt) {
   using namespace access_bits;
   const std::uint64_t number = have(file_, Given::OPEN_DELEGATE_READ);
-  const auto number_in = [](const Result<DataRight>& right) {
-    return load_be64(right->other.data());
-  };
+  const auto number_in = [](Result<DataRight> right) { return load_be64(right->other.data()); };
   EXPECT_EQ(number_in(nfs_->right_for(file_, kRead)), number);
   EXPECT_EQ(number_in(nfs_->right_for(file_, kModify)), 0u);
   EXPECT_TRUE(read());
@@ -129,7 +128,7 @@ TEST_F(DelegationsTest, ARecallTellsTheHolderOnceWhoGivesItBack) {
   EXPECT_EQ(holder_.told, std::vector{file_});
   EXPECT_EQ(nfs_->delegation(file_), DelegationKind::kNone);
   // What was kept back is written with it.
-  const auto right = nfs_->right_for(file_, access_bits::kModify);
+  Result<DataRight> right = nfs_->right_for(file_, access_bits::kModify);
   EXPECT_EQ(load_be64(right->other.data()), number);
   server_->serve_for(seconds(5));
   EXPECT_TRUE(server_->delegations.returned.empty()) << "before the holder was done";
