@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delegations with Linux's client: opens that ask nobody, and others that are waited for."""
+"""Delegations: opens that ask nobody, and others that are waited for. Linux's client first, then ours."""
 import os
 
 from bench import MOUNT, SECOND_MOUNT, data, expect_digest, get, put
 from case import case, expect, expect_equal
-from sides import NeighbourClient, wait_for
+from sides import NeighbourClient, status, wait_for
 
 MIB = 1 << 20
 
@@ -124,4 +124,70 @@ def write_delegations(t):
     expect_equal(os.stat(t.path("own")).st_size, 50, "the size, for the holder")
     os.unlink(t.path("own"))
     expect(not os.path.exists(t.server_path("own")), "the file is still there")
+    neighbour.unmount(SECOND_MOUNT)
+
+
+def ours(what):
+    document = status("--mount", MOUNT)
+    if what == "calls":
+        return sum(connection["calls"] for connection in document["connections"])
+    return document[what]
+
+
+def hold(t, name, content, mode="rb"):
+    """Our mount holds a delegation of a file that was made on the server."""
+    put(t.server_path(name), content)
+
+    def held():
+        for _ in range(2):
+            with open(t.path(name), mode) as file:
+                expect_equal(file.read(), content, "the content")
+        return ours("delegations_held") == 1
+    # A server does not give one of a file that it has had open to write a moment ago.
+    wait_for(held, 90, "a delegation for our mount")
+
+
+@case("delegations-ours", limit=300)
+def delegations_ours(t):
+    neighbour = NeighbourClient(t.client.version)
+    neighbour.mount(t, SECOND_MOUNT)
+    there = os.path.join(SECOND_MOUNT, t.case.name)
+
+    hold(t, "file", b"before")
+    before = ours("calls")
+    for _ in range(20):
+        expect_equal(get(t.path("file")), b"before", "the content")
+        os.stat(t.path("file"))
+    # One SEQUENCE may have kept the lease.
+    expect(ours("calls") - before <= 1, f"20 opens took {ours('calls') - before} calls")
+
+    # Linux's client writes: it waits until our mount has given back, and ours sees it at once.
+    called = ours("callbacks_done")
+    put(os.path.join(there, "file"), b"behind", sync=True)
+    expect_equal(get(t.path("file")), b"behind", "after another client wrote")
+    expect_equal(ours("delegations_held"), 0, "delegations")
+    expect(ours("callbacks_done") > called, "our mount was not asked for the delegation")
+
+    # So does a process on the server.
+    hold(t, "local", b"before")
+    with open(t.server_path("local"), "r+b") as local:
+        local.write(b"behind")
+    expect_equal(get(t.path("local")), b"behind", "after a process on the server wrote")
+
+    # The other way round: Linux's client has read the file, and may hold a delegation of it.
+    put(t.server_path("theirs"), b"before")
+    for _ in range(3):
+        expect_equal(get(os.path.join(there, "theirs")), b"before", "for the other client")
+    put(t.path("theirs"), b"behind", sync=True)
+    expect_equal(get(os.path.join(there, "theirs")), b"behind", "for the other client, after our mount wrote")
+
+    # The holder changes and removes what it has.
+    hold(t, "own", b"before")
+    os.chmod(t.path("own"), 0o600)
+    expect_equal(os.stat(t.server_path("own")).st_mode & 0o777, 0o600, "the mode")
+    put(t.path("own"), b"mine", sync=True)
+    expect_equal(get(t.server_path("own")), b"mine", "what our mount wrote")
+    os.unlink(t.path("own"))
+    expect(not os.path.exists(t.server_path("own")), "the file is still there")
+    wait_for(lambda: ours("delegations_held") == 0, 20, "delegations of removed files to be given back")
     neighbour.unmount(SECOND_MOUNT)
