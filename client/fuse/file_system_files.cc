@@ -26,9 +26,11 @@ std::uint32_t rights_for(int flags) {
 
 Task<int> FileSystem::open(RequestContext context, NodeRef node, int flags, bool* keep_cache) {
   const std::uint32_t rights = rights_for(flags);
-  const std::uint32_t open_for = delegation_wish(*node, rights);
+  std::uint32_t open_for = delegation_wish(*node, rights);
   if (open_for != 0 && remote.delegation(node->handle) != DelegationKind::kNone) {
-    co_await end_promise(node);  // for a better one
+    // It is given back for a better one, which the next open asks for: this one waits for nothing.
+    tasks.spawn(end_promise(node));
+    open_for = 0;
   }
   const bool believed = promised(*node) || !options.close_to_open;
   const bool ask = open_for != 0 || !believed || !node->timer.fresh(loop.now());

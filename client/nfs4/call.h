@@ -88,7 +88,10 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
         turn.reset();
         session.give_back(was, sequence);
       }
-      if (!in.sound()) co_return Error{Errc::kProtocol, EIO, "undecodable NFS result"};
+      if (!in.sound()) {
+        if (turn) session.give_up(*turn);
+        co_return Error{Errc::kProtocol, EIO, "undecodable NFS result"};
+      }
       if (remedy == Remedy::kNone) co_return ending;
       if (remedy == Remedy::kLater && in_session && !shape.patient) co_return ending;
       if (remedy == Remedy::kNewSession || remedy == Remedy::kNewClientId) {

@@ -24,6 +24,8 @@ constexpr Duration kRetryLongest = std::chrono::seconds(15);
 constexpr Duration kCheckEvery = std::chrono::seconds(5);
 /// Leases without any use after which one is given back.
 constexpr int kUnusedLeases = 2;
+/// Given back at once, of those that are not in the table.
+constexpr unsigned kMostStrays = 16;
 
 std::uint64_t limit_of(const xdr::nfs_space_limit4& limit) {
   if (limit.limitby == xdr::limit_by4::NFS_LIMIT_SIZE) return limit.filesize;
@@ -153,6 +155,15 @@ Task<void> Delegations::give_back_later(FileHandle file) {
   co_await give_back(file);
 }
 
+Task<void> Delegations::give_back_stray(FileHandle file, stateid4 stateid) {
+  ++strays_;
+  OpContext op;
+  op.identity = session_.identity();
+  op.cancel = &stopping_;
+  [[maybe_unused]] const bool answered = co_await send_back(op, file, stateid);
+  --strays_;
+}
+
 Task<void> Delegations::give_back(const FileHandle& file) {
   const FileHandle handle = file;
   const auto row = rows_.find(handle);
@@ -222,7 +233,10 @@ nfsstat4 Delegations::recall(const stateid4& stateid, const FileHandle& file) {
   const auto row = rows_.find(file);
   if (row == rows_.end() || row->second.stateid.other != stateid.other) {
     // It may be in an answer that is still on its way.
-    return asking_ > 0 ? nfsstat4::NFS4ERR_DELAY : nfsstat4::NFS4ERR_BAD_STATEID;
+    if (asking_ > 0 || stopped_) return nfsstat4::NFS4ERR_DELAY;
+    if (strays_ >= kMostStrays) return nfsstat4::NFS4ERR_BAD_STATEID;
+    tasks_.spawn(give_back_stray(file, stateid));
+    return nfsstat4::NFS4_OK;
   }
   leave(row);
   return nfsstat4::NFS4_OK;

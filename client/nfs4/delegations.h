@@ -10,6 +10,9 @@
 //              (DelegationHolder::give_up), writes what it has kept back, and calls give_back()
 //   returning  DELEGRETURN is on its way, again and again until it is answered
 //
+// One whose answer was lost (soft mounts give calls up) is heard of when it is recalled, and given
+// back then.
+//
 // Restarts: nothing is reclaimed. The server has forgotten the promise then, the holder is told,
 // and the next open asks anew.
 //
@@ -39,7 +42,11 @@ class Delegations final : public DelegationState {
   /// outlives this, or is taken out first.
   void set_holder(DelegationHolder* holder) { holder_ = holder; }
 
-  /// For as long as an OPEN is out whose answer may bring one: it may be recalled before that.
+  /// Runs an OPEN whose answer may bring one. Whoever asked may be killed meanwhile: it is not cut
+  /// short but by stop(), which cancels stopping().
+  void ask(Task<void> task) { tasks_.spawn(std::move(task)); }
+  CancelToken& stopping() { return stopping_; }
+  /// For as long as such an OPEN is out: what it brings may be recalled before the answer.
   class Asking {
    public:
     explicit Asking(Delegations& delegations) : delegations_(delegations) {
@@ -97,6 +104,8 @@ class Delegations final : public DelegationState {
   template <typename Enough>
   void leave_oldest(Enough enough);
   Task<void> give_back_later(FileHandle file);
+  /// One that is not in the table: its answer was lost with a call that was given up.
+  Task<void> give_back_stray(FileHandle file, xdr::stateid4 stateid);
   /// True: answered.
   Task<bool> send_back(const OpContext& op, FileHandle file, xdr::stateid4 stateid);
   Task<void> check_all();
@@ -110,6 +119,7 @@ class Delegations final : public DelegationState {
   Rows rows_;
   std::list<FileHandle> oldest_;  // of rows_, by their use
   unsigned asking_ = 0;
+  unsigned strays_ = 0;
   bool checking_ = false;
   bool watching_ = false;
   TimePoint checked_at_{};

@@ -10,6 +10,7 @@
 #include "client/nfs4/operations.h"
 #include "client/nfs4/owner_bytes.h"
 #include "client/nfs4/stateid_check.h"
+#include "client/occasion.h"
 
 namespace nfsrdma {
 
@@ -24,12 +25,43 @@ using nfs4::put;
 using xdr::nfs_opnum4;
 using xdr::nfsstat4;
 
+/// Shared: who asked may be gone before the answer comes, which must not be lost.
+struct Nfs4Operations::Ask {
+  OpContext op;
+  FileHandle file;
+  std::uint32_t wanted = 0;
+  std::uint32_t share = 0;  // OPEN4_SHARE_ACCESS_ bits
+  Result<AccessResult> result = AccessResult{};
+  Occasion done;
+};
+
 Task<Result<AccessResult>> Nfs4Operations::access_and_ask(const OpContext& op,
                                                           const FileHandle& file,
                                                           std::uint32_t wanted,
                                                           std::uint32_t open_for) {
   const std::uint32_t share = nfs4::share_access(open_for);
   if (share == 0 || !may_be_delegated()) co_return co_await access(op, file, wanted);
+  auto ask = std::make_shared<Ask>();
+  ask->op.identity = op.identity;
+  ask->op.cancel = &delegations_.stopping();
+  ask->file = file;
+  ask->wanted = wanted;
+  ask->share = share;
+  delegations_.ask(carry_out(ask));
+  const bool waited = co_await ask->done.wait(op.cancel);
+  if (!waited) co_return Error{Errc::kSystem, EINTR, "interrupted"};
+  co_return std::move(ask->result);
+}
+
+Task<void> Nfs4Operations::carry_out(std::shared_ptr<Ask> ask) {
+  ask->result = co_await open_for_a_delegation(ask->op, ask->file, ask->wanted, ask->share);
+  ask->done.come();
+}
+
+Task<Result<AccessResult>> Nfs4Operations::open_for_a_delegation(const OpContext& op,
+                                                                 const FileHandle& file,
+                                                                 std::uint32_t wanted,
+                                                                 std::uint32_t share) {
   NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
   const nfs4::OwnerBytes owner(++next_owner_);
   const bool writes = (share & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0;

@@ -6,6 +6,8 @@
 // for, is closed in the COMPOUND that opens it.
 #pragma once
 
+#include <memory>
+
 #include "client/nfs4/delegations.h"
 #include "client/nfs4/file_locks.h"
 #include "client/nfs4/id_names.h"
@@ -156,6 +158,10 @@ class Nfs4Operations final : public NfsOperations {
   Task<Result<RemoveResult>> take_away(const OpContext& op, const FileHandle& directory,
                                        std::string_view name, bool is_directory,
                                        const FileHandle* known);
+  struct Ask;
+  Task<void> carry_out(std::shared_ptr<Ask> ask);
+  Task<Result<AccessResult>> open_for_a_delegation(const OpContext& op, const FileHandle& file,
+                                                   std::uint32_t wanted, std::uint32_t share);
   /// For a READ or WRITE, `access` being an OPEN4_SHARE_ACCESS_ bit.
   xdr::stateid4 stateid_of(const OpContext& op, const FileHandle& file, std::uint32_t access) const;
   xdr::stateid4 stateid_now(const FileHandle& file, std::uint32_t access) const;

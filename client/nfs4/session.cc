@@ -29,6 +29,7 @@ constexpr int kAttempts = 8;
 
 const Error kStopped{Errc::kSystem, EIO, "aborted"};
 const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
+const Error kNoSlot{Errc::kTimedOut, ETIMEDOUT, "every slot waits for the server"};
 
 /// A COMPOUND outside of any session, or with a SEQUENCE of the builder's own.
 template <typename Build, typename Parse>
@@ -60,6 +61,7 @@ Session::Session(RpcClient& rpc, SessionOptions options)
     connection_lost_ = true;
     pauses_.nudge();
   });
+  slot_alarm_ = rpc_.environment().make_alarm([this] { slot_freed_.wake_all(); });
   rpc_.set_on_lost([this] { lost_alarm_->set(rpc_.environment().now()); });
   rpc_.set_on_backward_call([this](ByteSpan call, MutableByteSpan room) -> std::size_t {
     return stopped_ ? 0 : callbacks_.answer(call, room);
@@ -392,11 +394,21 @@ Task<Result<void>> Session::usable(const OpContext& op) {
 }
 
 Task<Result<Session::Turn>> Session::take_turn(const OpContext& op) {
+  const RpcClientOptions& options = rpc_.options();
+  const TimePoint limit = rpc_.environment().now() + options.timeo * (options.retrans + 1);
   for (;;) {
     if (state_ != State::kUsable || stopped_) {
       NFSRDMA_CO_CHECK_OK(co_await usable(op));
     }
     if (std::optional<std::uint32_t> slot = slots_.take()) co_return Turn{*slot, epoch_};
+    if (options.soft) {
+      // All slots may be taken by requests that were given up, and the server says nothing.
+      if (rpc_.environment().now() >= limit) co_return kNoSlot;
+      if (!slot_alarm_->armed() || limit < slot_alarm_at_) {
+        slot_alarm_at_ = limit;
+        slot_alarm_->set(limit);
+      }
+    }
     const bool woken = co_await slot_freed_.wait(op.cancel);
     if (!woken) co_return kInterrupted;
   }

@@ -122,7 +122,8 @@ class Session final : public SessionSource, private CallbackHandler {
   Task<Result<MadeSession>> make_session(const OpContext& op, xdr::sessionid4 before,
                                          std::string* detail) override;
 
-  /// Waits for a session and a free slot. EINTR: cancelled.
+  /// Waits for a session and a free slot. EINTR: cancelled. A soft mount waits as long as for an
+  /// answer.
   Task<Result<Turn>> take_turn(const OpContext& op);
   xdr::SEQUENCE4args sequence(const Turn& turn, bool cache) const;
   /// SEQUENCE was answered.
@@ -138,6 +139,7 @@ class Session final : public SessionSource, private CallbackHandler {
   RpcClient& rpc() { return rpc_; }
   std::uint64_t epoch() const { return epoch_; }
   std::uint64_t client_id() const { return client_id_; }
+  const AuthSys& identity() const { return options_.identity; }
   /// Over within stop(), too.
   Task<void> pause(Duration duration, CancelToken* cancel) {
     return pauses_.pause(duration, cancel, &stopped_);
@@ -209,6 +211,8 @@ class Session final : public SessionSource, private CallbackHandler {
   TimePoint reclaimed_at_{};
   bool connection_lost_ = false;
   std::unique_ptr<Alarm> lost_alarm_;
+  std::unique_ptr<Alarm> slot_alarm_;  // soft mounts: somebody has waited long enough for a slot
+  TimePoint slot_alarm_at_{};
   TaskGroup tasks_;
 };
 

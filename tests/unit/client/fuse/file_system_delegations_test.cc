@@ -109,6 +109,8 @@ TEST_F(DelegatedFileTest, WritersGetABetterOne) {
   EXPECT_EQ(remote_.delegation(node->handle), DelegationKind::kRead);
   use(node, O_RDWR);
   EXPECT_EQ(remote_.calls["give back"], 1);
+  EXPECT_EQ(remote_.delegation(node->handle), DelegationKind::kNone);
+  use(node, O_RDWR);
   EXPECT_EQ(remote_.delegation(node->handle), DelegationKind::kWrite);
   EXPECT_EQ(calls([&] { use(node, O_RDWR); }), 0);
   EXPECT_EQ(calls([&] { use(node); }), 0);

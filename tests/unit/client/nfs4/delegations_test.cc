@@ -135,7 +135,31 @@ TEST_F(DelegationsTest, ARecallTellsTheHolderOnceWhoGivesItBack) {
   give_back(file_);
   EXPECT_EQ(server_->delegations.returned, std::vector{number});
   EXPECT_EQ(nfs_->delegations_held(), 0u);
-  EXPECT_EQ(server_->recall(file_.bytes(), number), Stat::NFS4ERR_BAD_STATEID);
+}
+
+TEST_F(DelegationsTest, OneThatItDoesNotKnowGoesBackWhenItIsRecalled) {
+  EXPECT_EQ(server_->recall(file_.bytes(), 4711), Stat::NFS4_OK);
+  server_->serve_all();
+  EXPECT_EQ(server_->delegations.returned, std::vector<std::uint64_t>{4711});
+  for (int i = 0; i < 16; ++i)
+    EXPECT_EQ(server_->recall(file_.bytes(), 4712), Stat::NFS4_OK);
+  EXPECT_EQ(server_->recall(file_.bytes(), 4712), Stat::NFS4ERR_BAD_STATEID) << "not without end";
+  server_->serve_all();
+}
+
+TEST_F(DelegationsTest, AnInterruptedOpenLosesNone) {
+  server_->delegations.give = Given::OPEN_DELEGATE_READ;
+  CancelToken cancel;
+  OpContext op;
+  op.cancel = &cancel;
+  std::optional<Result<AccessResult>> got;
+  group_.spawn(keep(nfs_->access_and_ask(op, file_, 0x3f, access_bits::kRead), &got));
+  environment_->settle();
+  cancel.cancel();
+  ASSERT_TRUE(got.has_value());
+  EXPECT_EQ(got->error().sys, EINTR);
+  server_->serve_for(seconds(2));
+  EXPECT_EQ(nfs_->delegation(file_), DelegationKind::kRead);
 }
 
 TEST_F(DelegationsTest, WithoutAHolderItIsGivenBackAtOnce) {

@@ -77,8 +77,7 @@ class FakeNfs4Server {
   void restart() {
     client_id_ = 0;
     lose_session();
-    stateids.clear();
-    revoked.clear();
+    lose_state();
     locks = {};
   }
   /// Another client's.
@@ -96,6 +95,15 @@ class FakeNfs4Server {
     cached_.clear();
     return session_ = ++last_id_;
   }
+  /// Of the client that it knows.
+  void lose_state() {
+    stateids.clear();
+    revoked.clear();
+    for (const auto& [stateid, owner] : owners_)
+      locks.release(owner);
+  }
+  /// The sequence ids of all of them.
+  void forget_slots() { cached_.clear(); }
   void lose_session() {
     session_ = 0;
     cached_.clear();
@@ -252,6 +260,7 @@ class FakeNfs4Server {
         if (res.status == Stat::NFS4_OK) {
           client_id_ = ++last_id_;
           lose_session();
+          lose_state();
         }
         res.resok4.eir_clientid = client_id_;
         res.resok4.eir_sequenceid = create_sequence_ = 1;
@@ -292,9 +301,10 @@ class FakeNfs4Server {
       case Op::OP_BIND_CONN_TO_SESSION: {
         const auto want = args<xdr::BIND_CONN_TO_SESSION4args>(in);
         EXPECT_EQ(want.bctsa_dir, xdr::channel_dir_from_client4::CDFC4_FORE_OR_BOTH);
-        EXPECT_EQ(load_be64(want.bctsa_sessid.data()), session_);
         ++binds;
         xdr::BIND_CONN_TO_SESSION4res res;
+        const bool known = load_be64(want.bctsa_sessid.data()) == session_;
+        if (!known) res.status = Stat::NFS4ERR_BADSESSION;
         res.resok4.bctsr_sessid = want.bctsa_sessid;
         if (makes_callbacks) res.resok4.bctsr_dir = xdr::channel_dir_from_server4::CDFS4_BOTH;
         return answer(number, res, out);
@@ -380,7 +390,7 @@ class FakeNfs4Server {
         const auto want = args<xdr::CLOSE4args>(in);
         xdr::CLOSE4res res;
         res.status = check(current(want.open_stateid));
-        if (res.status == Stat::NFS4_OK) stateids.erase(number_of(current(want.open_stateid)));
+        if (res.status == Stat::NFS4_OK) close(number_of(current(want.open_stateid)));
         return answer(number, res, out);
       }
       case Op::OP_DELEGRETURN: {
@@ -541,6 +551,13 @@ class FakeNfs4Server {
     }
     answer(Op::OP_OPEN, res, out);
   }
+  /// With the locks that came by it.
+  void close(std::uint64_t open) {
+    stateids.erase(open);
+    for (const auto& [lock, its] : opened_by_) {
+      if (its == open && stateids.erase(lock) != 0) locks.release(owners_[lock]);
+    }
+  }
   void lock(const xdr::LOCK4args& want, xdr::Encoder& out) {
     xdr::LOCK4res res;
     if (want.reclaim) ++lock_reclaims;
@@ -561,6 +578,7 @@ class FakeNfs4Server {
         locks.lock(owner, kind_of(want.locktype), range);
         res.resok4.lock_stateid = fresh ? new_stateid() : stateid;
         owners_[number_of(res.resok4.lock_stateid)] = owner;
+        if (fresh) opened_by_[number_of(res.resok4.lock_stateid)] = number_of(stateid);
       }
     }
     answer(Op::OP_LOCK, res, out);
@@ -621,8 +639,9 @@ class FakeNfs4Server {
   std::uint32_t create_sequence_ = 0;
   std::uint32_t callback_sequence_ = 0;
   std::map<std::uint32_t, Cached> cached_;
-  std::map<LockOwnerId, xdr::stateid4> opened_;  // by open-owner
-  std::map<std::uint64_t, LockOwnerId> owners_;  // of lock stateids
+  std::map<LockOwnerId, xdr::stateid4> opened_;       // by open-owner
+  std::map<std::uint64_t, LockOwnerId> owners_;       // of lock stateids
+  std::map<std::uint64_t, std::uint64_t> opened_by_;  // the same: of the OPEN
   std::array<std::byte, 8> denied_owner_{};
   xdr::stateid4 current_{};
   // Of the COMPOUND that is being run:
