@@ -196,7 +196,11 @@ Task<int> FileSystem::remove(RequestContext context, NodeRef directory, std::str
     co_return co_await failed_in(context, directory, removed.error());
   }
   directory->names.store_absent(name);
-  if (target != nullptr) note_renamed(*target);  // its link count
+  if (target != nullptr) {
+    note_renamed(*target);  // its link count
+    const bool was_here = target->name == name && target->parent.lock() == directory;
+    if (was_here && !target->is_directory()) target->name = directory->names.name_of(*target);
+  }
   co_return 0;
 }
 

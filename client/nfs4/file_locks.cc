@@ -65,6 +65,7 @@ bool stateid_is_gone(nfsstat4 status) {
     case nfsstat4::NFS4ERR_EXPIRED:
     case nfsstat4::NFS4ERR_ADMIN_REVOKED:
     case nfsstat4::NFS4ERR_DELEG_REVOKED:
+    case nfsstat4::NFS4ERR_BAD_SEQID:
       return true;
     default:
       return false;
@@ -207,6 +208,7 @@ Task<void> FileLocks::carry_out(RequestRef request) {
 Task<Result<void>> FileLocks::lock(const OpContext& op, const FileHandle& handle, FileLock wanted,
                                    LockWait wait, std::uint32_t open_for) {
   const FileRef file = file_of(handle);
+  if (op.place != nullptr) file->place = *op.place;
   bool look_again = false;
   if (wait == LockWait::kYes) file->waiting.push_back(&look_again);
   Result<void> result;
@@ -269,7 +271,7 @@ Task<Result<std::optional<LockHolder>>> FileLocks::test(const OpContext& op,
     }
   }
   NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
-  const OwnerBytes owner(wanted.owner);
+  const OwnerBytes owner(wanted.owner);  // whose own locks were looked at already
   std::optional<LockHolder> holder;
   auto build = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_PUTFH, put(handle));
@@ -302,6 +304,7 @@ Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open&
   NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
   const OwnerBytes owner(open.owner);
   const std::uint32_t wanted = (open.stateid ? open.access : 0) | access;
+  if (session_.minor() == 0) co_return co_await open_by_name(file, op, open, wanted);
   std::optional<stateid4> stateid;
   auto build = [&](CompoundWriter& out) {
     xdr::OPEN4args args;
@@ -326,16 +329,25 @@ Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open&
   co_return Result<void>();
 }
 
-xdr::LOCK4args FileLocks::lock_args(const Locker& locker, const FileLock& what,
-                                    const xdr::state_owner4& owner) {
+xdr::LOCK4args FileLocks::lock_args(Locker& locker, const FileLock& what, OwnerBytes* owner) {
+  // What the server has counted of an owner that was refused its first lock is anybody's guess.
+  if (!locker.stateid) {
+    locker.name_there = ++next_owner_;
+    locker.sequence = {};
+  }
+  *owner = OwnerBytes(session_.minor() == 0 ? locker.name_there : locker.owner);
   xdr::LOCK4args args;
   args.locktype = lock_type(what.kind, LockWait::kNo);
   args.offset = what.range.first;
   args.length = length_of(what.range);
   args.locker.new_lock_owner = !locker.stateid;
-  args.locker.open_owner.open_stateid = newest(locker.open->stateid);
-  args.locker.open_owner.lock_owner = owner;
-  args.locker.lock_owner.lock_stateid = newest(locker.stateid);
+  if (args.locker.new_lock_owner) {
+    args.locker.open_owner = {locker.open->sequence.send(session_),
+                              newest(session_, locker.open->stateid),
+                              locker.sequence.send(session_), owner->of(session_)};
+  } else {
+    args.locker.lock_owner = {newest(session_, locker.stateid), locker.sequence.send(session_)};
+  }
   return args;
 }
 
@@ -343,7 +355,7 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
                                        LockWait wait, std::uint32_t access) {
   if (file.lost.holds_any(wanted.owner)) co_return kLost;
   if (file.held.conflict(wanted.owner, wanted.kind, wanted.range) != nullptr) co_return kInTheWay;
-  const OwnerBytes owner(wanted.owner);
+  OwnerBytes owner(wanted.owner);
   Locker& locker = locker_of(file, wanted.owner);
   if (locker.open == nullptr) locker.open = open_of(file, op.identity);
   ++file.locks_asked;
@@ -355,17 +367,21 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
     NFSRDMA_CO_CHECK_OK(co_await ensure_open(file, as_opener, open, access));
     std::optional<stateid4> granted;
     auto build = [&](CompoundWriter& out) {
-      xdr::LOCK4args args = lock_args(locker, wanted, owner.of(session_));
+      xdr::LOCK4args args = lock_args(locker, wanted, &owner);
       args.locktype = lock_type(wanted.kind, wait);
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
       out.op(nfs_opnum4::OP_LOCK, args);
     };
     auto parse = [&](CompoundReader& in) {
       xdr::LOCK4res got;
-      if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_LOCK, got)) return;
-      granted = got.resok4.lock_stateid;
+      if (!in.next(nfs_opnum4::OP_PUTFH)) return;
+      const bool good = next_in_sequence(in, nfs_opnum4::OP_LOCK, got, sequence_of(locker));
+      if (!locker.stateid) locker.sequence.answered(got.status);
+      if (good) granted = got.resok4.lock_stateid;
     };
-    NFSRDMA_CO_TRY(Ending end, co_await call(session_, as_opener, {.once = true}, build, parse));
+    OwnerSequence& sequence = sequence_of(locker);
+    NFSRDMA_CO_TRY(Ending end, co_await call_in_sequence(session_, as_opener, {.once = true},
+                                                         sequence, build, parse));
     status = end.status;
     if (granted) {
       locker.stateid = granted;
@@ -397,22 +413,33 @@ Task<Result<void>> FileLocks::unlock_now(File& file, const OpContext& op, FileLo
     OpContext as_opener = op;
     as_opener.identity = locker->open->identity;
     bool done = false;
+    const OwnerBytes owner_there(locker->name_there);
     auto build = [&](CompoundWriter& out) {
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
       out.op(nfs_opnum4::OP_LOCKU,
-             xdr::LOCKU4args{lock_type(what.kind, LockWait::kNo), 0, newest(locker->stateid),
-                             what.range.first, length_of(what.range)});
-      if (all) {
-        out.op(nfs_opnum4::OP_FREE_STATEID, xdr::FREE_STATEID4args{newest(locker->stateid)});
+             xdr::LOCKU4args{lock_type(what.kind, LockWait::kNo), locker->sequence.send(session_),
+                             newest(session_, locker->stateid), what.range.first,
+                             length_of(what.range)});
+      if (!all) return;
+      if (session_.minor() == 0) {
+        out.op(nfs_opnum4::OP_RELEASE_LOCKOWNER,
+               xdr::RELEASE_LOCKOWNER4args{owner_there.of(session_)});
+      } else {
+        out.op(nfs_opnum4::OP_FREE_STATEID,
+               xdr::FREE_STATEID4args{newest(session_, locker->stateid)});
       }
     };
     auto parse = [&](CompoundReader& in) {
       xdr::LOCKU4res got;
-      done = in.next(nfs_opnum4::OP_PUTFH) && in.next(nfs_opnum4::OP_LOCKU, got);
+      if (!in.next(nfs_opnum4::OP_PUTFH)) return;
+      done = next_in_sequence(in, nfs_opnum4::OP_LOCKU, got, locker->sequence);
+      if (done && locker->stateid) locker->stateid = got.resok4;
       // A stateid that cannot be freed goes with the CLOSE.
-      if (done && all) in.next(nfs_opnum4::OP_FREE_STATEID);
+      if (done && all) in.next(session_.minor() == 0 ? nfs_opnum4::OP_RELEASE_LOCKOWNER
+                                                      : nfs_opnum4::OP_FREE_STATEID);
     };
-    Result<Ending> end = co_await call(session_, as_opener, {.once = true}, build, parse);
+    Result<Ending> end = co_await call_in_sequence(session_, as_opener, {.once = true},
+                                                   locker->sequence, build, parse);
     // What the server does not know of is not locked, nor is a file that is no more.
     const bool unknown =
         end.ok() && (stateid_is_gone(end->status) || errno_of(end->status) == ESTALE);
@@ -470,10 +497,17 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
     as_opener.identity = open->identity;
     auto build = [&](CompoundWriter& out) {
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
-      out.op(nfs_opnum4::OP_CLOSE, xdr::CLOSE4args{0, newest(open->stateid)});
+      out.op(nfs_opnum4::OP_CLOSE, xdr::CLOSE4args{open->sequence.send(session_),
+                                                   newest(session_, open->stateid)});
     };
-    auto parse = [](CompoundReader& in) { static_cast<void>(in); };
-    Result<Ending> done = co_await call(session_, as_opener, {.once = true}, build, parse);
+    auto parse = [&](CompoundReader& in) {
+      xdr::CLOSE4res got;
+      if (in.next(nfs_opnum4::OP_PUTFH)) {
+        next_in_sequence(in, nfs_opnum4::OP_CLOSE, got, open->sequence);
+      }
+    };
+    Result<Ending> done = co_await call_in_sequence(session_, as_opener, {.once = true},
+                                                    open->sequence, build, parse);
     const bool answered = done.ok() || !unanswered(done.error());
     if (answered) open->stateid.reset();
     closed &= answered;
@@ -529,7 +563,7 @@ stateid4 FileLocks::stateid_for(const FileHandle& handle, std::uint32_t access) 
     only = locker.get();
   }
   if (only == nullptr || !only->stateid || (only->open->access & access) != access) return {};
-  return newest(only->stateid);
+  return newest(session_, only->stateid);
 }
 
 Result<DataRight> FileLocks::right_for(const FileHandle& handle, std::uint32_t access) const {
@@ -551,6 +585,8 @@ bool FileLocks::again(const FileHandle& handle, const stateid4& used, nfsstat4 s
   if (file == nullptr) return true;
   for (const auto& locker : file->lockers) {
     if (!locker->stateid || locker->stateid->other != used.other || locker->leaving) continue;
+    // Its number is another one since then, in minor version 0.
+    if (status == nfsstat4::NFS4ERR_OLD_STATEID && file->busy) return true;
     locker->stateid.reset();
     lose(*file, *locker);
     return false;

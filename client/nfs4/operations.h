@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// NfsOperations by NFSv4.1 and 4.2 (RFC 8881, 7862): a COMPOUND each, in a session (call.h).
+// NfsOperations by NFSv4.0, 4.1 and 4.2 (RFC 7530, 8881, 7862): a COMPOUND each, in a session
+// (call.h).
 //
 // Only files with locks stay open (file_locks.h). Else data is read and written with the anonymous
-// stateid, and what is created is closed in the COMPOUND that opens it.
+// stateid, and what is created is closed in the COMPOUND that opens it; in 4.0 in the next one
+// (new_files.h).
 #pragma once
 
 #include "client/nfs4/file_locks.h"
 #include "client/nfs4/id_names.h"
+#include "client/nfs4/new_files.h"
 #include "client/nfs4/session.h"
 #include "client/nfs_operations.h"
 
@@ -16,12 +19,13 @@ class Nfs4Operations final : public NfsOperations {
  public:
   /// `rpc` outlives this.
   Nfs4Operations(RpcClient& rpc, nfs4::SessionOptions options)
-      : rpc_(rpc), session_(rpc, std::move(options)), locks_(session_) {}
+      : rpc_(rpc), session_(rpc, std::move(options)), locks_(session_), new_files_(session_, names_) {}
 
   Task<Result<void>> begin(const OpContext& op, std::string* detail) override;
   Task<void> end(const OpContext& op) override;
   void abort() override {
     locks_.stop();
+    new_files_.stop();
     session_.stop();
   }
   std::string version() const override { return "4." + std::to_string(session_.minor()); }
@@ -97,6 +101,7 @@ class Nfs4Operations final : public NfsOperations {
   Task<Result<Wcc>> remove_xattr(const OpContext& op, const FileHandle& file,
                                  std::string_view name) override;
   bool has_locks() const override { return true; }
+  bool opens_by_name() const override { return session_.minor() == 0; }
   Task<Result<void>> lock(const OpContext& op, const FileHandle& file, const FileLock& wanted,
                           LockWait wait, std::uint32_t open_for) override {
     return locks_.lock(op, file, wanted, wait, open_for);
@@ -116,7 +121,9 @@ class Nfs4Operations final : public NfsOperations {
   }
   nfs4::SessionSource* session_source() override { return &session_; }
   std::size_t locks_held() const override { return locks_.locks_held(); }
-  std::uint32_t session_slots() const override { return session_.slots().usable(); }
+  std::uint32_t session_slots() const override {
+    return session_.minor() == 0 ? 0 : session_.slots().usable();
+  }
   bool has_back_channel() const override { return session_.has_back_channel(); }
   std::uint64_t callbacks_done() const override { return session_.callbacks_done(); }
   /// Bytes that one COPY asks for: it is answered in a second or so by a server with slow disks.
@@ -154,6 +161,7 @@ class Nfs4Operations final : public NfsOperations {
   nfs4::Session session_;
   nfs4::FileLocks locks_;
   nfs4::IdNames names_;
+  nfs4::NewFiles new_files_;
   std::uint64_t next_owner_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owners and stateids of NFSv4.1 as this client sends them.
+// Owners and stateids of NFSv4 as this client sends them.
 #pragma once
 
 #include <array>
@@ -21,10 +21,10 @@ class OwnerBytes {
 };
 
 /// Whichever is the newest (RFC 8881, 8.2.2): answers that come in another order than the server
-/// gave them do no harm then.
-inline xdr::stateid4 newest(const std::optional<xdr::stateid4>& stateid) {
+/// gave them do no harm then. Minor version 0 has no such thing, and the very newest is wanted.
+inline xdr::stateid4 newest(const Session& session, const std::optional<xdr::stateid4>& stateid) {
   xdr::stateid4 out = stateid.value_or(xdr::stateid4{});
-  out.seqid = 0;
+  if (session.minor() > 0) out.seqid = 0;
   return out;
 }
 
