@@ -9,7 +9,8 @@
 //   NFSRDMA_CO_TRY(Ending end, co_await call(session, op, {}, build, parse));
 //   if (end.status != nfsstat4::NFS4_OK) ...
 //
-// build and parse run once for each time it is sent, and live in the frame that awaits.
+// build and parse run once for each time it is sent, and live in the frame that awaits. parse looks
+// at the first result at least.
 #pragma once
 
 #include <algorithm>

@@ -50,9 +50,7 @@ Task<Result<nfsstat4>> set_client_id(RpcClient& rpc, const OpContext& op, xdr::v
 }
 
 Task<Result<nfsstat4>> renew_client_id(RpcClient& rpc, const OpContext& op, std::uint64_t id) {
-  auto build = [&](CompoundWriter& out) {
-    out.op(nfs_opnum4::OP_RENEW, xdr::RENEW4args{id});
-  };
+  auto build = [&](CompoundWriter& out) { out.op(nfs_opnum4::OP_RENEW, xdr::RENEW4args{id}); };
   auto look = [&](CompoundReader& in) { in.next(nfs_opnum4::OP_RENEW); };
   co_return co_await ask(rpc, op, 0, build, look);
 }

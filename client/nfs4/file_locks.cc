@@ -264,14 +264,16 @@ Task<void> FileLocks::close_all(const OpContext& op) {
 
 Task<Result<std::optional<LockHolder>>> FileLocks::test(const OpContext& op,
                                                         const FileHandle& handle, FileLock wanted) {
+  std::uint64_t name = wanted.owner;
   if (const FileRef file = find(handle)) {
+    if (const Locker* locker = find_locker(*file, wanted.owner)) name = name_of(*locker);
     const auto* mine = file->held.conflict(wanted.owner, wanted.kind, wanted.range);
     if (mine != nullptr) {
       co_return std::optional(LockHolder{{mine->owner, mine->kind, mine->range}, true});
     }
   }
   NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
-  const OwnerBytes owner(wanted.owner);  // whose own locks were looked at already
+  const OwnerBytes owner(name);
   std::optional<LockHolder> holder;
   auto build = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_PUTFH, put(handle));
@@ -335,7 +337,7 @@ xdr::LOCK4args FileLocks::lock_args(Locker& locker, const FileLock& what, OwnerB
     locker.name_there = ++next_owner_;
     locker.sequence = {};
   }
-  *owner = OwnerBytes(session_.minor() == 0 ? locker.name_there : locker.owner);
+  *owner = OwnerBytes(name_of(locker));
   xdr::LOCK4args args;
   args.locktype = lock_type(what.kind, LockWait::kNo);
   args.offset = what.range.first;
@@ -377,14 +379,18 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
       if (!in.next(nfs_opnum4::OP_PUTFH)) return;
       const bool good = next_in_sequence(in, nfs_opnum4::OP_LOCK, got, sequence_of(locker));
       if (!locker.stateid) locker.sequence.answered(got.status);
+      grow_up(got.status, locker.stateid);
       if (good) granted = got.resok4.lock_stateid;
     };
     OwnerSequence& sequence = sequence_of(locker);
-    NFSRDMA_CO_TRY(Ending end, co_await call_in_sequence(session_, as_opener, {.once = true},
-                                                         sequence, build, parse));
-    status = end.status;
+    Result<Ending> end =
+        co_await call_in_sequence(session_, as_opener, {.once = true}, sequence, build, parse);
+    locker.doubtful |= !end.ok();
+    if (!end.ok()) co_return end.error();
+    status = end->status;
     if (granted) {
       locker.stateid = granted;
+      locker.doubtful = false;
       file.held.lock(wanted.owner, wanted.kind, wanted.range);
       // Others of this owner's went meanwhile: this one goes with them, by the owner's unlocking.
       if (file.lost.holds_any(wanted.owner)) co_return kLost;
@@ -434,12 +440,15 @@ Task<Result<void>> FileLocks::unlock_now(File& file, const OpContext& op, FileLo
       if (!in.next(nfs_opnum4::OP_PUTFH)) return;
       done = next_in_sequence(in, nfs_opnum4::OP_LOCKU, got, locker->sequence);
       if (done && locker->stateid) locker->stateid = got.resok4;
+      grow_up(got.status, locker->stateid);
       // A stateid that cannot be freed goes with the CLOSE.
-      if (done && all) in.next(session_.minor() == 0 ? nfs_opnum4::OP_RELEASE_LOCKOWNER
-                                                      : nfs_opnum4::OP_FREE_STATEID);
+      if (done && all)
+        in.next(session_.minor() == 0 ? nfs_opnum4::OP_RELEASE_LOCKOWNER
+                                      : nfs_opnum4::OP_FREE_STATEID);
     };
     Result<Ending> end = co_await call_in_sequence(session_, as_opener, {.once = true},
                                                    locker->sequence, build, parse);
+    locker->doubtful = !end.ok();
     // What the server does not know of is not locked, nor is a file that is no more.
     const bool unknown =
         end.ok() && (stateid_is_gone(end->status) || errno_of(end->status) == ESTALE);
@@ -497,13 +506,14 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
     as_opener.identity = open->identity;
     auto build = [&](CompoundWriter& out) {
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
-      out.op(nfs_opnum4::OP_CLOSE, xdr::CLOSE4args{open->sequence.send(session_),
-                                                   newest(session_, open->stateid)});
+      out.op(nfs_opnum4::OP_CLOSE,
+             xdr::CLOSE4args{open->sequence.send(session_), newest(session_, open->stateid)});
     };
     auto parse = [&](CompoundReader& in) {
       xdr::CLOSE4res got;
       if (in.next(nfs_opnum4::OP_PUTFH)) {
         next_in_sequence(in, nfs_opnum4::OP_CLOSE, got, open->sequence);
+        grow_up(got.status, open->stateid);
       }
     };
     Result<Ending> done = co_await call_in_sequence(session_, as_opener, {.once = true},
@@ -562,7 +572,9 @@ stateid4 FileLocks::stateid_for(const FileHandle& handle, std::uint32_t access) 
     if (only != nullptr) return {};
     only = locker.get();
   }
-  if (only == nullptr || !only->stateid || (only->open->access & access) != access) return {};
+  if (only == nullptr || !only->stateid || only->doubtful ||
+      (only->open->access & access) != access)
+    return {};
   return newest(session_, only->stateid);
 }
 

@@ -98,6 +98,7 @@ class FileLocks final : public HeldState {
     std::optional<xdr::stateid4> stateid;
     bool leaving = false;          // FREE_STATEID is under way
     std::uint64_t name_there = 0;  // of the owner, in minor version 0
+    bool doubtful = false;         // a request was given up: the stateid's number may be too low
     OwnerSequence sequence;
   };
   using OpenRef = std::shared_ptr<Open>;
@@ -108,10 +109,10 @@ class FileLocks final : public HeldState {
     std::vector<OpenRef> opens;
     std::vector<LockerRef> lockers;
     ByteRangeLocks held;
-    ByteRangeLocks lost;            // what was held, until it is unlocked
-    bool busy = false;              // a request is under way
-    bool notifies = false;          // the server says when to ask again for a lock
-    std::uint64_t locks_asked = 0;  // ever
+    ByteRangeLocks lost;             // what was held, until it is unlocked
+    bool busy = false;               // a request is under way
+    bool notifies = false;           // the server says when to ask again for a lock
+    std::uint64_t locks_asked = 0;   // ever
     std::optional<FilePlace> place;  // where it was found last
     Gate turn;
     std::vector<bool*> waiting;  // set when a lock is let go of
@@ -144,9 +145,13 @@ class FileLocks final : public HeldState {
   Task<Result<void>> open_by_name(File& file, const OpContext& op, Open& open,
                                   std::uint32_t wanted);
   void note_released(File& file);
-  /// LOCK of `what`, by the locker's stateid or the first by that of its OPEN; *owner, which becomes
-  /// the locker's on the wire, outlives what it gives.
+  /// LOCK of `what`, by the locker's stateid or the first by that of its OPEN; *owner, which
+  /// becomes the locker's on the wire, outlives what it gives.
   xdr::LOCK4args lock_args(Locker& locker, const FileLock& what, OwnerBytes* owner);
+  /// What the server knows the locker as.
+  std::uint64_t name_of(const Locker& locker) const {
+    return session_.minor() == 0 ? locker.name_there : locker.owner;
+  }
   /// In whose sequence that LOCK is.
   static OwnerSequence& sequence_of(Locker& locker) {
     return locker.stateid ? locker.sequence : locker.open->sequence;

@@ -119,8 +119,8 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
     result.attributes = next_attributes(in, names_);
     if (in.next(nfs_opnum4::OP_RESTOREFH)) result.directory.after = next_attributes(in, names_);
   };
-  Result<Ending> end = co_await call_in_sequence(session_, op, {.max_results = 2048},
-                                                 owner.sequence, build, parse);
+  Result<Ending> end =
+      co_await call_in_sequence(session_, op, {.max_results = 2048}, owner.sequence, build, parse);
   if (!end.ok()) {
     request.result = end.error();
     co_return false;
@@ -159,8 +159,8 @@ Task<void> NewFiles::carry_out(RequestRef request) {
   bool in_step = answered && !again && !lost && !stopped_;
   if (in_step && request->opened) {
     // What it could not be asked to close is closed when the lease is over.
-    Result<void> closed = co_await settle_open(session_, op, file, owner->sequence,
-                                               *request->opened);
+    Result<void> closed =
+        co_await settle_open(session_, op, file, owner->sequence, *request->opened);
     if (closed.ok()) {
       closed = co_await close_open(session_, op, file, owner->sequence, request->opened->stateid);
     }

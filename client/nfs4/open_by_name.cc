@@ -81,8 +81,7 @@ Task<Result<void>> FileLocks::open_by_name(File& file, const OpContext& op, Open
   if (!settled.ok()) co_return settled.error();
   if (found != file.handle) {
     file.place.reset();
-    Result<void> closed =
-        co_await close_open(session_, op, found, open.sequence, opened->stateid);
+    Result<void> closed = co_await close_open(session_, op, found, open.sequence, opened->stateid);
     // An owner that has another file open is not to be used for this one.
     if (!closed.ok() && !open.stateid) rename(open);
     co_return kNoName;

@@ -41,7 +41,9 @@ Task<Result<void>> settle_open(Session& session, const OpContext& op, const File
       out.op(nfs_opnum4::OP_PUTFH, put(file));
       out.op(nfs_opnum4::OP_DELEGRETURN, xdr::DELEGRETURN4args{*opened.delegation});
     };
-    auto parse = [](CompoundReader& in) { static_cast<void>(in); };
+    auto parse = [](CompoundReader& in) {
+      if (in.next(nfs_opnum4::OP_PUTFH)) in.next(nfs_opnum4::OP_DELEGRETURN);
+    };
     // What it says is of no use: the server takes the delegation back sooner or later.
     NFSRDMA_CO_TRY([[maybe_unused]] Ending end, co_await call(session, op, {}, build, parse));
     opened.delegation.reset();

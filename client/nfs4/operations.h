@@ -19,7 +19,10 @@ class Nfs4Operations final : public NfsOperations {
  public:
   /// `rpc` outlives this.
   Nfs4Operations(RpcClient& rpc, nfs4::SessionOptions options)
-      : rpc_(rpc), session_(rpc, std::move(options)), locks_(session_), new_files_(session_, names_) {}
+      : rpc_(rpc),
+        session_(rpc, std::move(options)),
+        locks_(session_),
+        new_files_(session_, names_) {}
 
   Task<Result<void>> begin(const OpContext& op, std::string* detail) override;
   Task<void> end(const OpContext& op) override;

@@ -28,4 +28,9 @@ inline xdr::stateid4 newest(const Session& session, const std::optional<xdr::sta
   return out;
 }
 
+/// What was given up has made it newer than we know, in minor version 0: by one for each request.
+inline void grow_up(xdr::nfsstat4 status, std::optional<xdr::stateid4>& stateid) {
+  if (status == xdr::nfsstat4::NFS4ERR_OLD_STATEID && stateid) ++stateid->seqid;
+}
+
 }  // namespace nfsrdma::nfs4
