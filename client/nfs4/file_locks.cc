@@ -439,7 +439,8 @@ Task<Result<void>> FileLocks::unlock_now(File& file, const OpContext& op, FileLo
       xdr::LOCKU4res got;
       if (!in.next(nfs_opnum4::OP_PUTFH)) return;
       done = next_in_sequence(in, nfs_opnum4::OP_LOCKU, got, locker->sequence);
-      if (done && locker->stateid) locker->stateid = got.resok4;
+      const bool ours = locker->stateid && locker->stateid->other == got.resok4.other;
+      if (done && ours) locker->stateid = got.resok4;
       grow_up(got.status, locker->stateid);
       // A stateid that cannot be freed goes with the CLOSE.
       if (done && all)

@@ -31,6 +31,7 @@ class FakeNfs40Server {
   bool in_grace = false;
   bool delegates = false;    // OPENs give what nobody asked for
   bool loses_count = false;  // of the owner that comes next: NFS4ERR_BAD_SEQID
+  bool quiet = false;        // what it answered may have been spoilt: it wonders at nothing
   std::deque<Stat> set_errors, confirm_errors, renew_errors, open_errors, lock_errors, putfh_errors;
   std::deque<Stat> read_errors;
   std::map<std::string, std::string> names{{"f", "f0"}};  // to handles
@@ -261,7 +262,7 @@ class FakeNfs40Server {
     switch (number) {
       case Op::OP_SETCLIENTID: {
         const auto want = args<xdr::SETCLIENTID4args>(in);
-        EXPECT_TRUE(want.callback.cb_location.na_r_addr.empty());
+        EXPECT_TRUE(quiet || want.callback.cb_location.na_r_addr.empty());
         xdr::SETCLIENTID4res res;
         res.status = next(set_errors);
         offered_ = client_id_ != 0 ? client_id_ : ++last_id_;
@@ -271,8 +272,8 @@ class FakeNfs40Server {
       }
       case Op::OP_SETCLIENTID_CONFIRM: {
         const auto want = args<xdr::SETCLIENTID_CONFIRM4args>(in);
-        EXPECT_EQ(load_be64(want.setclientid_confirm.data()), confirm_);
-        EXPECT_EQ(want.clientid, offered_);
+        EXPECT_TRUE(quiet || load_be64(want.setclientid_confirm.data()) == confirm_);
+        EXPECT_TRUE(quiet || want.clientid == offered_);
         const Stat status = next(confirm_errors);
         if (status == Stat::NFS4_OK) client_id_ = offered_;
         return plain(number, status, out);
@@ -346,7 +347,7 @@ class FakeNfs40Server {
         return in_turn(number, open.owner, want.seqid, out, [&] {
           res.status = age(want.open_stateid, open.seqid);
           if (res.status != Stat::NFS4_OK) return res;
-          EXPECT_FALSE(owners_[open.owner].confirmed);
+          EXPECT_TRUE(quiet || !owners_[open.owner].confirmed);
           owners_[open.owner].confirmed = true;
           res.resok4.open_stateid = stateid_of(id_of(want.open_stateid), ++open.seqid);
           return res;
@@ -359,8 +360,8 @@ class FakeNfs40Server {
         if (res.status != Stat::NFS4_OK) return answer(number, res, out);
         const Open open = opens_[id_of(want.open_stateid)];
         return in_turn(number, open.owner, want.seqid, out, [&] {
-          EXPECT_TRUE(owners_[open.owner].confirmed);
-          EXPECT_EQ(open.handle, handle_);
+          EXPECT_TRUE(quiet || owners_[open.owner].confirmed);
+          EXPECT_TRUE(quiet || open.handle == handle_);
           res.status = age(want.open_stateid, open.seqid);
           if (res.status != Stat::NFS4_OK) return res;
           opens_.erase(id_of(want.open_stateid));
@@ -496,7 +497,7 @@ class FakeNfs40Server {
         return res;
       }
       const std::string name = key_of('l', first.lock_owner.owner);
-      EXPECT_FALSE(owners_.contains(name)) << "that lock-owner is known already";
+      EXPECT_TRUE(quiet || !owners_.contains(name)) << "that lock-owner is known already";
       owners_[name].used = true;
       owners_[name].last = first.lock_seqid;
       locked_[++last_id_] = {name, handle_, number};

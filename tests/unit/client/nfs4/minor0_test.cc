@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NFSv4.0 by the client: the client id, and files that are made. Locks are in minor0_locks_test.cc.
+#include <random>
+
 #include "tests/unit/client/nfs4/minor0_fixture.h"
 
 namespace nfsrdma {
@@ -259,6 +261,56 @@ TEST_F(SoftMinor0, AServerThatPutsOffForEverIsGivenUp) {
   start_create(&made, "a");
   server_->serve_for(seconds(60));
   EXPECT_EQ(number(made), ETIMEDOUT);
+}
+
+// Whatever a server says: nothing crashes, waits without end, or is left behind.
+class SpoiltMinor0 : public Minor0Test {
+ protected:
+  SpoiltMinor0() : Minor0Test(true) { server_->quiet = true; }
+  void serve_spoilt(std::mt19937& random) {
+    for (int i = 0; i < 400; ++i) {
+      environment_->settle();
+      FakeTransport* transport = server_->connected();
+      if (transport == nullptr || transport->out().empty()) {
+        environment_->advance(milliseconds(200));
+        continue;
+      }
+      std::vector<std::byte> reply = server_->reply_to(*transport->out().front());
+      if (random() % 3 == 0) {
+        for (unsigned spoilt = random() % 4; spoilt-- > 0 && !reply.empty();)
+          reply[random() % reply.size()] = static_cast<std::byte>(random());
+      }
+      if (random() % 16 == 0) reply.resize(random() % (reply.size() / 4 + 1) * 4);
+      if (random() % 32 == 0) server_->restart();
+      if (random() % 32 == 0) {
+        transport->lose();
+        continue;
+      }
+      transport->answer([&](xdr::Encoder& out) { out.fixed_opaque(reply); });
+    }
+  }
+};
+
+TEST_F(SpoiltMinor0, NothingThatAServerSaysDoesHarm) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    Outcome locked, unlocked;
+    Made made, exclusive;
+    nfs4::SessionOptions options;
+    options.minor = 0;
+    nfs_->abort();
+    make(options);
+    ASSERT_EQ(begin(), 0) << seed;
+    start_create(&made, "a" + std::to_string(seed), CreateMode::kUnchecked);
+    start_create(&exclusive, "b" + std::to_string(seed), CreateMode::kExclusive);
+    start_lock(&locked, {1, LockKind::kWrite, {0, 9}});
+    serve_spoilt(random);
+    group_.spawn(keep(nfs_->unlock(op_, file_, {1, LockKind::kWrite, {3, 5}}), &unlocked));
+    serve_spoilt(random);
+    nfs_->close(file_);
+    serve_spoilt(random);
+    EXPECT_TRUE(made && exclusive && locked && unlocked) << seed;
+  }
 }
 
 }  // namespace
