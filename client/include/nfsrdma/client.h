@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libnfsrdma: NFS versions 3, 4.0, 4.1 and 4.2 over RDMA (verbs or the built-in iWARP) or TCP, from user
-// space and without a mount. This is the blocking C++ interface; client_c.h is the same for C.
+// libnfsrdma: NFS versions 3, 4.0, 4.1 and 4.2 over RDMA (verbs or the built-in iWARP) or TCP, from
+// user space and without a mount. This is the blocking C++ interface; client_c.h is the same for C.
 //
 //   std::string detail;
 //   auto mount = nfsrdma::client::Mount::open("nfs://server/export/dir?fabric=iwarp", &detail);
