@@ -19,6 +19,9 @@ constexpr std::uint64_t kFirstOwner = 1ull << 63;
 constexpr std::size_t kMostIdle = 64;
 /// Open-owners that are tried for one file, before something must be wrong.
 constexpr int kOwners = 3;
+/// Between attempts to close what may be open.
+constexpr Duration kRetryFirst = std::chrono::seconds(1);
+constexpr Duration kRetryLongest = std::chrono::seconds(15);
 
 const Error kStopped{Errc::kSystem, EIO, "aborted"};
 const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
@@ -40,6 +43,7 @@ struct NewFiles::Request {
   const std::string name;
   xdr::createhow4 how;
   std::vector<std::byte> values;
+  bool given_up = false;  // without an answer
   std::optional<Opened> opened;
   bool resent = false;
   Result<CreateResult> result = kStopped;
@@ -96,7 +100,7 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
     args.share_access = xdr::OPEN4_SHARE_ACCESS_WRITE;
     args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
     args.owner = bytes.of(session_);
-    args.openhow = {xdr::opentype4::OPEN4_CREATE, request.how};
+    if (!request.given_up) args.openhow = {xdr::opentype4::OPEN4_CREATE, request.how};
     args.claim.claim = xdr::open_claim_type4::CLAIM_NULL;
     args.claim.file = request.name;
     out.op(nfs_opnum4::OP_PUTFH, put(request.directory));
@@ -137,6 +141,12 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
   co_return end->status == nfsstat4::NFS4ERR_BAD_SEQID;
 }
 
+std::optional<Errc> NewFiles::failure_of(Request& request, FileHandle* file) {
+  if (!request.result.ok()) return request.result.error().code;
+  *file = request.result->handle;
+  return std::nullopt;
+}
+
 Task<void> NewFiles::carry_out(RequestRef request) {
   OpContext op;
   op.identity = request->identity;
@@ -151,10 +161,17 @@ Task<void> NewFiles::carry_out(RequestRef request) {
     }
     again = co_await open(*request, op, *owner);
   }
-  const bool made = request->result.ok();
-  const FileHandle file = made ? request->result->handle : FileHandle();
-  const bool answered = made || request->result.error().code == Errc::kSystem;
+  FileHandle file;
+  std::optional<Errc> failed = failure_of(*request, &file);
   request->done.come();
+  for (Duration wait = kRetryFirst; failed == Errc::kTimedOut && !stopped_;
+       wait = std::min(2 * wait, kRetryLongest)) {
+    request->given_up = true;
+    co_await session_.pause(wait, &stopping_);
+    again = co_await open(*request, op, *owner);
+    failed = failure_of(*request, &file);
+  }
+  const bool answered = !failed || failed == Errc::kSystem;
   const bool lost = request->opened && file.empty();
   bool in_step = answered && !again && !lost && !stopped_;
   if (in_step && request->opened) {

@@ -5,6 +5,9 @@
 // All of that runs in a task that is never cut short. Who asked has the answer as soon as OPEN has,
 // and may be interrupted: the file is closed all the same.
 //
+// What a soft mount does not wait for any more may be open all the same: it is opened once more,
+// not made, so that it can be closed.
+//
 // Open-owners are used again, each for one file at a time (their requests go one by one), and with
 // one identity: the server wants only the first OPEN of each confirmed. One that may be out of step
 // is used no more.
@@ -13,6 +16,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "client/nfs4/id_names.h"
@@ -50,6 +54,8 @@ class NewFiles {
 
   OwnerPtr take_owner(const AuthSys& identity);
   Task<void> carry_out(RequestRef request);
+  /// None: *file is what was made.
+  static std::optional<Errc> failure_of(Request& request, FileHandle* file);
   /// True: with another owner once more.
   Task<bool> open(Request& request, const OpContext& op, Owner& owner);
 

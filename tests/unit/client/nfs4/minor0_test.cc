@@ -245,14 +245,21 @@ class SoftMinor0 : public Minor0 {
   SoftMinor0() : Minor0(true) {}
 };
 
-TEST_F(SoftMinor0, AnOwnerThatWasNotAnsweredIsNotUsedAgain) {
+TEST_F(SoftMinor0, WhatNobodyWaitsForAnyMoreIsClosedAllTheSame) {
   EXPECT_EQ(create("z"), 0);
-  Made made;
-  start_create(&made, "a");
-  environment_->advance(seconds(30));
-  EXPECT_EQ(number(made), ETIMEDOUT);
-  EXPECT_EQ(create("b"), 0);
-  EXPECT_EQ(server_->open_owners(), 2u);
+  for (const bool runs : {false, true}) {
+    Made made;
+    start_create(&made, runs ? "a" : "b");
+    if (runs) server_->run_unanswered();
+    environment_->advance(seconds(30));
+    EXPECT_EQ(number(made), ETIMEDOUT);
+    EXPECT_EQ(server_->opens(), runs ? 1u : 0u);
+    server_->serve_for(seconds(60));
+    EXPECT_EQ(server_->opens(), 0u);
+  }
+  EXPECT_EQ(server_->made, 2u);  // not "b"
+  EXPECT_EQ(create("c"), 0);
+  EXPECT_EQ(server_->open_owners(), 1u);
 }
 
 TEST_F(SoftMinor0, AServerThatPutsOffForEverIsGivenUp) {
