@@ -296,8 +296,9 @@ Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open&
 }
 
 xdr::LOCK4args FileLocks::lock_args(Locker& locker, const FileLock& what, OwnerBytes* owner) {
-  // What the server has counted of an owner that was refused its first lock is anybody's guess.
-  if (!locker.stateid) {
+  // What the server has counted of an owner that was refused its first lock is anybody's guess. One
+  // that was not answered may have it.
+  if (!locker.stateid && !locker.doubtful) {
     locker.name_there = ++next_owner_;
     locker.sequence = {};
   }
@@ -349,6 +350,7 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
     OwnerSequence& sequence = sequence_of(locker);
     Result<Ending> end =
         co_await call_in_sequence(session_, as_opener, {.once = true}, sequence, build, parse);
+    locker.sequence.over(end.ok());
     locker.doubtful |= !end.ok();
     if (!end.ok()) co_return end.error();
     status = end->status;

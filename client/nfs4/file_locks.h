@@ -98,7 +98,7 @@ class FileLocks final : public HeldState {
     std::optional<xdr::stateid4> stateid;
     bool leaving = false;          // FREE_STATEID is under way
     std::uint64_t name_there = 0;  // of the owner, in minor version 0
-    bool doubtful = false;         // a request was given up: the stateid's number may be too low
+    bool doubtful = false;         // a request was given up, and what came of it is not known
     OwnerSequence sequence;
   };
   using OpenRef = std::shared_ptr<Open>;

@@ -97,7 +97,7 @@ Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, Open
     co_return Result<void>();
   }
   open->stateid = opened->stateid;
-  if (opened->delegation) {
+  if (opened->delegation && session_.minor() == 0) {
     const Session::Builder give = [&](CompoundWriter& out) {
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
       out.op(nfs_opnum4::OP_DELEGRETURN, xdr::DELEGRETURN4args{*opened->delegation});

@@ -497,6 +497,14 @@ class FakeNfs40Server {
         return res;
       }
       const std::string name = key_of('l', first.lock_owner.owner);
+      for (auto& [id, known] : locked_) {
+        if (known.owner != name || known.handle != handle_) continue;
+        Owner& its = owners_[name];
+        EXPECT_TRUE(quiet || first.lock_seqid == its.last + 1);
+        its.last = first.lock_seqid;
+        res.resok4.lock_stateid = stateid_of(id, ++known.seqid);
+        return res;
+      }
       EXPECT_TRUE(quiet || !owners_.contains(name)) << "that lock-owner is known already";
       owners_[name].used = true;
       owners_[name].last = first.lock_seqid;

@@ -263,5 +263,18 @@ TEST_F(SoftMinor0Locks, WhoWasNotAnsweredFindsTheCountAgain) {
   }
 }
 
+TEST_F(SoftMinor0Locks, AFirstLockThatWasNotAnsweredIsTheOwners) {
+  for (const bool runs : {false, true}) {
+    EXPECT_EQ(lock(2, {100, 109}), 0);  // so that the file is open
+    lock_unanswered({0, 9}, runs);
+    EXPECT_EQ(lock(1, {0, 9}), 0) << runs;
+    EXPECT_EQ(read(), 0);
+    EXPECT_EQ(unlock(1), 0);
+    EXPECT_EQ(unlock(2), 0);
+    EXPECT_EQ(held(), 0u);
+    EXPECT_EQ(server_->open_owners(), 1u);
+  }
+}
+
 }  // namespace
 }  // namespace nfsrdma
