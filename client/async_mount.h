@@ -278,6 +278,7 @@ class AsyncMount {
 
   // --- byte-range locks: NFSv4; before it kUnsupported, ENOSYS ---
   bool has_locks() const { return operations_->has_locks(); }
+  bool opens_by_name() const { return operations_->opens_by_name(); }
   /// `open_for`: what the file is open for, access_bits::kRead and kModify; other data than that
   /// goes past the lock. EAGAIN: a lock of somebody else's is in the way, and `wait` is kNo. EIO:
   /// the owner has lost a lock on this file; it may lock again once it has unlocked that. Locks

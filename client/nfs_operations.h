@@ -155,6 +155,8 @@ class NfsOperations {
 
   // --- byte-range locks: NFSv4 ---
   virtual bool has_locks() const { return false; }
+  /// lock() wants OpContext::place: NFSv4.0 cannot open a file without its name.
+  virtual bool opens_by_name() const { return false; }
   /// `open_for`: what the file is open for, access_bits::kRead and kModify. EAGAIN: a lock of
   /// somebody else's is in the way, and `wait` is kNo. EIO: the owner has lost a lock on this file.
   virtual Task<Result<void>> lock(const OpContext&, const FileHandle&, const FileLock&, LockWait,

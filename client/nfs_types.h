@@ -100,6 +100,12 @@ struct Wcc {
   std::optional<Attributes> after;
 };
 
+/// Where a file was found: a name and the directory that has it.
+struct FilePlace {
+  FileHandle directory;
+  std::string name;
+};
+
 /// What setattr and the creating operations set. Unset members stay as they are.
 struct SetAttributes {
   struct Time {

@@ -2,12 +2,6 @@
 #include "client/nfs_version.h"
 
 namespace nfsrdma {
-namespace {
-
-constexpr std::string_view kNo40 = "NFSv4.0 is not supported by this client; use 4.2, 4.1 or 3";
-
-}  // namespace
-
 std::string NfsVersion::text() const {
   if (major == 3 || any_minor) return std::to_string(major);
   return std::to_string(major) + "." + std::to_string(minor);
@@ -23,19 +17,18 @@ std::string parse_nfs_version(std::string_view text, NfsVersion* version) {
   } else if (text == "4.2") {
     *version = {4, 2, false};
   } else if (text == "4.0") {
-    return std::string(kNo40);
+    *version = {4, 0, false};
   } else if (text == "2") {
-    return "NFSv2 is not supported; use 4.2, 4.1 or 3";
+    return "NFSv2 is not supported; use 4.2, 4.1, 4.0 or 3";
   } else {
-    return "'" + std::string(text) + "' is not an NFS version; use 4.2, 4.1 or 3";
+    return "'" + std::string(text) + "' is not an NFS version; use 4.2, 4.1, 4.0 or 3";
   }
   return {};
 }
 
 std::string parse_minor_version(std::string_view text, NfsVersion* version) {
-  if (text == "0") return std::string(kNo40);
-  if (text != "1" && text != "2") {
-    return "'" + std::string(text) + "' is not a minor version of NFSv4; use 1 or 2";
+  if (text != "0" && text != "1" && text != "2") {
+    return "'" + std::string(text) + "' is not a minor version of NFSv4; use 0, 1 or 2";
   }
   *version = {4, static_cast<std::uint32_t>(text[0] - '0'), false};
   return {};

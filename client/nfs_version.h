@@ -11,7 +11,7 @@ namespace nfsrdma {
 struct NfsVersion {
   std::uint32_t major = 3;
   std::uint32_t minor = 0;
-  /// 4.2 was not named: a server that has 4.1 alone will do.
+  /// 4.2 was not named: a server that has 4.1 or 4.0 alone will do.
   bool any_minor = false;
 
   /// "3", "4", "4.1".
@@ -19,7 +19,7 @@ struct NfsVersion {
   bool operator==(const NfsVersion&) const = default;
 };
 
-/// Takes "3", "4", "4.1" or "4.2". Returns what is wrong with `text`, or nothing.
+/// Takes "3", "4", "4.0", "4.1" or "4.2". Returns what is wrong with `text`, or nothing.
 std::string parse_nfs_version(std::string_view text, NfsVersion* version);
 /// The minor version apart, as in "vers=4,minorversion=1".
 std::string parse_minor_version(std::string_view text, NfsVersion* version);

@@ -68,6 +68,8 @@ struct DataRight {
   std::array<std::byte, 12> other{};
 };
 
+struct FilePlace;
+
 /// Outlives the operation that it is given to.
 struct OpContext {
   AuthSys identity;
@@ -75,6 +77,8 @@ struct OpContext {
   /// For a READ or WRITE of another thread's behalf, which has looked it up; null: look it up. When
   /// the server does not take it, the answer is kRightGone, and the other thread knows what to do.
   const DataRight* right = nullptr;
+  /// Of a lock, where NfsOperations::opens_by_name(): the place where the file was found last.
+  const FilePlace* place = nullptr;
 };
 
 inline constexpr Error kRightGone{Errc::kNotFound, EIO, "the stateid is gone"};

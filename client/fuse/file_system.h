@@ -182,9 +182,9 @@ class FileSystem : private DelegationHolder {
   TaskGroup tasks;  // what runs without a request
   NodeRef root;
   /// `node` was found in `directory`.
-  static void place(Node& node, const NodeRef& directory, std::string_view name) {
+  void place(Node& node, const NodeRef& directory, std::string_view name) const {
     node.parent = directory;
-    if (node.is_directory()) node.name = name;
+    if (node.is_directory() || remote.opens_by_name()) node.name = name;
   }
 
  private:

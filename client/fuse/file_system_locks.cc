@@ -17,6 +17,14 @@ CancelToken* cancel_of(const RequestContext& context) {
   return context.interrupt == nullptr ? nullptr : context.interrupt->token.get();
 }
 
+/// Where the server finds the file, as far as anybody here knows.
+std::optional<FilePlace> place_of(const Node& node) {
+  if (node.silly != nullptr) return FilePlace{node.silly->directory->handle, node.silly->name};
+  const NodeRef directory = node.parent.lock();
+  if (directory == nullptr || node.name.empty()) return std::nullopt;
+  return FilePlace{directory->handle, node.name};
+}
+
 const LockingProcess* find_locker(const Node& node, LockOwnerId kernel_owner) {
   for (const LockingProcess& one : node.lockers) {
     if (one.kernel_owner == kernel_owner) return &one;
@@ -58,6 +66,9 @@ Task<int> FileSystem::lock(RequestContext context, NodeRef node, FileLock wanted
   const bool current = promised(*node) && node->timer.fresh(loop.now());
   // In front of the answer: the file may be closed while this waits.
   wanted.owner = owner_for(*node, wanted.owner, pid);
+  std::optional<FilePlace> place;
+  if (remote.opens_by_name()) place = place_of(*node);
+  if (place) context.place = &*place;
   auto answer = co_await remote.lock(context, node->handle, wanted, wait, rights);
   if (!answer.ok()) co_return failed(*node, answer.error());
   // From here on only the end of the process counts: the lock is its.

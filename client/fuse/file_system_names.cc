@@ -199,6 +199,8 @@ Task<int> FileSystem::remove(RequestContext context, NodeRef directory, std::str
   if (target != nullptr) {
     note_renamed(*target);  // its link count
     if (promised(*target)) tasks.spawn(end_promise(target));
+    const bool was_here = target->name == name && target->parent.lock() == directory;
+    if (was_here && !target->is_directory()) target->name = directory->names.name_of(*target);
   }
   co_return 0;
 }

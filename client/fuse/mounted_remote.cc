@@ -16,6 +16,7 @@ OpContext op_of(const RequestContext& context) {
     op.identity.set_groups(context.caller->groups);
   }
   if (context.interrupt != nullptr) op.cancel = context.interrupt->token.get();
+  op.place = context.place;
   return op;
 }
 

@@ -86,6 +86,7 @@ class MountedRemote final : public Remote {
                                             std::uint32_t wanted, std::uint32_t open_for) override;
   Task<void> give_back(const FileHandle& file) override { return mount_.give_back(file); }
   bool has_locks() const override { return mount_.has_locks(); }
+  bool opens_by_name() const override { return mount_.opens_by_name(); }
   Task<Result<void>> lock(RequestContext context, const FileHandle& file, const FileLock& wanted,
                           LockWait wait, std::uint32_t open_for) override;
   Task<Result<void>> unlock(RequestContext context, const FileHandle& file,

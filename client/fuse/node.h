@@ -77,9 +77,10 @@ struct Node : public ListNode<Node> {  // linked while open
   NameCache names;
   std::uint64_t names_epoch = 0;  // grows with every change of a name in here that we make or see
   unsigned silly_removals = 0;    // of names in here, under way
-  std::string name;               // in `parent`, of a directory
 
-  std::weak_ptr<Node> parent;  // last place where it was found
+  // --- the last place where it was found ---
+  std::weak_ptr<Node> parent;
+  std::string name;  // there; of a directory, or when the server opens files by their names
 };
 
 class NodeTable {

@@ -38,7 +38,8 @@ struct RequestContext {
 
   CallerRef caller;
   Interrupt* interrupt = nullptr;
-  ReadAnswer* answer = nullptr;  // of a read
+  ReadAnswer* answer = nullptr;      // of a read
+  const FilePlace* place = nullptr;  // of a lock, where Remote::opens_by_name()
 };
 
 class Remote {
@@ -128,6 +129,8 @@ class Remote {
 
   /// Byte-range locks, as there; without them the kernel's own have to do.
   virtual bool has_locks() const = 0;
+  /// A lock wants RequestContext::place.
+  virtual bool opens_by_name() const { return false; }
   virtual Task<Result<void>> lock(RequestContext context, const FileHandle& file,
                                   const FileLock& wanted, LockWait wait,
                                   std::uint32_t open_for) = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One COMPOUND in a session, sent until it has an answer that is the operation's: SEQUENCE goes in
-// front, errors of the session and "later" are dealt with here (recovery.h).
+// front, errors of the session and "later" are dealt with here (recovery.h). In minor version 0
+// there is no SEQUENCE, and the errors are those of the client id.
 //
 //   std::optional<Attributes> attributes;
 //   auto build = [&](CompoundWriter& out) { out.op(...); };
@@ -8,7 +9,8 @@
 //   NFSRDMA_CO_TRY(Ending end, co_await call(session, op, {}, build, parse));
 //   if (end.status != nfsstat4::NFS4_OK) ...
 //
-// build and parse run once for each time it is sent, and live in the frame that awaits.
+// build and parse run once for each time it is sent, and live in the frame that awaits. parse looks
+// at the first result at least.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +31,8 @@ struct CallShape {
 
 struct Ending {
   xdr::nfsstat4 status = xdr::nfsstat4::NFS4_OK;
-  /// It went out in a second session, and may have run in the first: its answer is doubtful
-  /// (client/doubtful.h).
+  /// It went out in a second session, and may have run in the first; or in minor version 0 over a
+  /// second connection: its answer is doubtful (client/doubtful.h).
   bool resent = false;
 };
 
@@ -49,16 +51,19 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
   std::optional<Session::Turn> turn;
   Duration wait = kLaterFirst;
   unsigned at_once = 0;
+  unsigned newer = 0;
   for (;;) {
     if (!turn) {
       NFSRDMA_CO_TRY(turn, co_await session.take_turn(op));
     }
     Remedy remedy = Remedy::kNone;
+    const bool sequenced = session.minor() > 0;
+    const Session::Turn was = *turn;
     {
       RpcCallLease rpc_call =
           rpc.prepare(xdr::kNfsProgram, xdr::kNfsV4, xdr::NFSPROC4_COMPOUND, op, shape.arguments);
       CompoundWriter out(rpc_call->encoder(), session.minor());
-      out.op(xdr::nfs_opnum4::OP_SEQUENCE, session.sequence(*turn, shape.once));
+      if (sequenced) out.op(xdr::nfs_opnum4::OP_SEQUENCE, session.sequence(*turn, shape.once));
       build(out);
       out.finish();
       rpc_call->set_sink(shape.sink);
@@ -70,7 +75,8 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
       }
       CompoundReader in(rpc_call->results());
       xdr::SEQUENCE4res sequence;
-      const bool in_session = in.next(xdr::nfs_opnum4::OP_SEQUENCE, sequence);
+      const bool in_session = !sequenced || in.next(xdr::nfs_opnum4::OP_SEQUENCE, sequence);
+      if (in_session) parse(in);
       if (in.taken() == 0) {
         session.give_up(*turn);
         if (in.sound() && in.status() != xdr::nfsstat4::NFS4_OK) {
@@ -78,15 +84,16 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
         }
         co_return Error{Errc::kProtocol, EIO, "undecodable COMPOUND result"};
       }
-      if (in_session) parse(in);
       ending.status = in.status();
-      remedy = remedy_of(ending.status, !in_session);
+      remedy = remedy_of_minor_0(ending.status);
+      if (sequenced) remedy = remedy_of(ending.status, !in_session);
+      if (!sequenced && rpc_call->resent()) ending.resent = true;
       // A request that SEQUENCE has put off goes out on the same slot again: it may be running.
       const bool put_off = !in_session && (remedy == Remedy::kLater || remedy == Remedy::kBind);
-      const Session::Turn was = *turn;
       if (!put_off) {
         turn.reset();
-        session.give_back(was, sequence);
+        if (sequenced) session.give_back(was, sequence);
+        if (!sequenced) session.give_back(was);
       }
       if (!in.sound()) {
         if (turn) session.give_up(*turn);
@@ -94,6 +101,7 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
       }
       if (remedy == Remedy::kNone) co_return ending;
       if (remedy == Remedy::kLater && in_session && !shape.patient) co_return ending;
+      if (remedy == Remedy::kNewer && ++newer > kAtOnce) co_return ending;
       if (remedy == Remedy::kNewSession || remedy == Remedy::kNewClientId) {
         ending.resent = true;
         session.renew(was, remedy);
@@ -104,7 +112,13 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
       go_on = Error{Errc::kTimedOut, ETIMEDOUT, "the server keeps saying: later"};
     }
     if (go_on.ok() && remedy == Remedy::kBind) go_on = co_await session.bind(op);
-    if (go_on.ok() && (remedy == Remedy::kLater || ++at_once > kAtOnce)) {
+    if (go_on.ok() && remedy == Remedy::kCheckClientId) {
+      NFSRDMA_CO_TRY(const bool stands, co_await session.client_id_stands(op, was));
+      if (stands) co_return ending;
+      ending.resent = true;
+    }
+    const bool later = remedy == Remedy::kLater || remedy == Remedy::kNewer;
+    if (go_on.ok() && (later || ++at_once > kAtOnce)) {
       co_await session.pause(wait, op.cancel);
       wait = std::min(2 * wait, kLaterLongest);
       if (op.cancel != nullptr && op.cancel->cancelled()) {

@@ -108,7 +108,7 @@ stateid4 Delegations::stateid_for(const FileHandle& file, std::uint32_t access) 
   const bool writes = (access & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0;
   if (writes && row->second.kind != DelegationKind::kWrite) return {};
   if ((row->second.access & access) != access) return {};
-  return newest(row->second.stateid);
+  return newest(session_, row->second.stateid);
 }
 
 std::uint64_t Delegations::kept_back_limit(const FileHandle& file) const {
@@ -185,7 +185,7 @@ Task<void> Delegations::give_back(const FileHandle& file) {
 Task<bool> Delegations::send_back(const OpContext& op, FileHandle file, stateid4 stateid) {
   auto build = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_PUTFH, put(file));
-    out.op(nfs_opnum4::OP_DELEGRETURN, xdr::DELEGRETURN4args{newest(stateid)});
+    out.op(nfs_opnum4::OP_DELEGRETURN, xdr::DELEGRETURN4args{newest(session_, stateid)});
   };
   auto ignore = [](CompoundReader& in) { static_cast<void>(in); };
   Result<Ending> end = co_await call(session_, op, {.once = true}, build, ignore);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileLocks while the server keeps its word: OPEN, LOCK, LOCKT, LOCKU, CLOSE. reclaim.cc has the
-// rest.
+// FileLocks while the server keeps its word: OPEN, LOCK, LOCKU, CLOSE. test_lock.cc has LOCKT,
+// open_by_name.cc OPEN by version 4.0, reclaim.cc what happens when the server does not.
 #include "client/nfs4/file_locks.h"
 
 #include <algorithm>
@@ -187,6 +187,7 @@ Task<void> FileLocks::carry_out(RequestRef request) {
 Task<Result<void>> FileLocks::lock(const OpContext& op, const FileHandle& handle, FileLock wanted,
                                    LockWait wait, std::uint32_t open_for) {
   const FileRef file = file_of(handle);
+  if (op.place != nullptr) file->place = *op.place;
   bool look_again = false;
   if (wait == LockWait::kYes) file->waiting.push_back(&look_again);
   Result<void> result;
@@ -240,40 +241,6 @@ Task<void> FileLocks::close_all(const OpContext& op) {
     patient = co_await emptied_.wait(op.cancel);
 }
 
-Task<Result<std::optional<LockHolder>>> FileLocks::test(const OpContext& op,
-                                                        const FileHandle& handle, FileLock wanted) {
-  if (const FileRef file = find(handle)) {
-    const auto* mine = file->held.conflict(wanted.owner, wanted.kind, wanted.range);
-    if (mine != nullptr) {
-      co_return std::optional(LockHolder{{mine->owner, mine->kind, mine->range}, true});
-    }
-  }
-  NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
-  const OwnerBytes owner(wanted.owner);
-  std::optional<LockHolder> holder;
-  auto build = [&](CompoundWriter& out) {
-    out.op(nfs_opnum4::OP_PUTFH, put(handle));
-    out.op(nfs_opnum4::OP_LOCKT,
-           xdr::LOCKT4args{lock_type(wanted.kind, LockWait::kNo), wanted.range.first,
-                           length_of(wanted.range), owner.of(session_)});
-  };
-  auto parse = [&](CompoundReader& in) {
-    xdr::LOCKT4res got;
-    if (!in.next(nfs_opnum4::OP_PUTFH)) return;
-    in.next(nfs_opnum4::OP_LOCKT, got);
-    if (got.status != nfsstat4::NFS4ERR_DENIED) return;
-    const xdr::LOCK4denied& denied = got.denied;
-    const bool write = denied.locktype == xdr::nfs_lock_type4::WRITE_LT ||
-                       denied.locktype == xdr::nfs_lock_type4::WRITEW_LT;
-    holder.emplace();
-    holder->lock.kind = write ? LockKind::kWrite : LockKind::kRead;
-    holder->lock.range = byte_range(denied.offset, denied.length).value_or(kAllBytes);
-  };
-  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {}, build, parse));
-  if (end.status != nfsstat4::NFS4_OK && !holder) co_return status_error(end.status, "LOCKT");
-  co_return holder;
-}
-
 // --- in the file's turn ---
 
 Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open& open,
@@ -282,6 +249,7 @@ Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open&
   NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
   const OwnerBytes owner(open.owner);
   const std::uint32_t wanted = (open.stateid ? open.access : 0) | access;
+  if (session_.minor() == 0) co_return co_await open_by_name(file, op, open, wanted);
   std::optional<stateid4> stateid;
   auto build = [&](CompoundWriter& out) {
     xdr::OPEN4args args;
@@ -306,16 +274,26 @@ Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open&
   co_return Result<void>();
 }
 
-xdr::LOCK4args FileLocks::lock_args(const Locker& locker, const FileLock& what,
-                                    const xdr::state_owner4& owner) {
+xdr::LOCK4args FileLocks::lock_args(Locker& locker, const FileLock& what, OwnerBytes* owner) {
+  // What the server has counted of an owner that was refused its first lock is anybody's guess. One
+  // that was not answered may have it.
+  if (!locker.stateid && !locker.doubtful) {
+    locker.name_there = ++next_owner_;
+    locker.sequence = {};
+  }
+  *owner = OwnerBytes(name_of(locker));
   xdr::LOCK4args args;
   args.locktype = lock_type(what.kind, LockWait::kNo);
   args.offset = what.range.first;
   args.length = length_of(what.range);
   args.locker.new_lock_owner = !locker.stateid;
-  args.locker.open_owner.open_stateid = newest(locker.open->stateid);
-  args.locker.open_owner.lock_owner = owner;
-  args.locker.lock_owner.lock_stateid = newest(locker.stateid);
+  if (args.locker.new_lock_owner) {
+    args.locker.open_owner = {locker.open->sequence.send(session_),
+                              newest(session_, locker.open->stateid),
+                              locker.sequence.send(session_), owner->of(session_)};
+  } else {
+    args.locker.lock_owner = {newest(session_, locker.stateid), locker.sequence.send(session_)};
+  }
   return args;
 }
 
@@ -323,7 +301,7 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
                                        LockWait wait, std::uint32_t access) {
   if (file.lost.holds_any(wanted.owner)) co_return kLost;
   if (file.held.conflict(wanted.owner, wanted.kind, wanted.range) != nullptr) co_return kInTheWay;
-  const OwnerBytes owner(wanted.owner);
+  OwnerBytes owner(wanted.owner);
   Locker& locker = locker_of(file, wanted.owner);
   if (locker.open == nullptr) locker.open = open_of(file, op.identity);
   ++file.locks_asked;
@@ -335,20 +313,29 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
     NFSRDMA_CO_CHECK_OK(co_await ensure_open(file, as_opener, open, access));
     std::optional<stateid4> granted;
     auto build = [&](CompoundWriter& out) {
-      xdr::LOCK4args args = lock_args(locker, wanted, owner.of(session_));
+      xdr::LOCK4args args = lock_args(locker, wanted, &owner);
       args.locktype = lock_type(wanted.kind, wait);
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
       out.op(nfs_opnum4::OP_LOCK, args);
     };
     auto parse = [&](CompoundReader& in) {
       xdr::LOCK4res got;
-      if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_LOCK, got)) return;
-      granted = got.resok4.lock_stateid;
+      if (!in.next(nfs_opnum4::OP_PUTFH)) return;
+      const bool good = next_in_sequence(in, nfs_opnum4::OP_LOCK, got, sequence_of(locker));
+      if (!locker.stateid) locker.sequence.answered(got.status);
+      grow_up(got.status, locker.stateid);
+      if (good) granted = got.resok4.lock_stateid;
     };
-    NFSRDMA_CO_TRY(Ending end, co_await call(session_, as_opener, {.once = true}, build, parse));
-    status = end.status;
+    OwnerSequence& sequence = sequence_of(locker);
+    Result<Ending> end =
+        co_await call_in_sequence(session_, as_opener, {.once = true}, sequence, build, parse);
+    locker.sequence.over(end.ok());
+    locker.doubtful |= !end.ok();
+    if (!end.ok()) co_return end.error();
+    status = end->status;
     if (granted) {
       locker.stateid = granted;
+      locker.doubtful = false;
       file.held.lock(wanted.owner, wanted.kind, wanted.range);
       // Others of this owner's went meanwhile: this one goes with them, by the owner's unlocking.
       if (file.lost.holds_any(wanted.owner)) co_return kLost;
@@ -377,22 +364,37 @@ Task<Result<void>> FileLocks::unlock_now(File& file, const OpContext& op, FileLo
     OpContext as_opener = op;
     as_opener.identity = locker->open->identity;
     bool done = false;
+    const OwnerBytes owner_there(locker->name_there);
     auto build = [&](CompoundWriter& out) {
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
       out.op(nfs_opnum4::OP_LOCKU,
-             xdr::LOCKU4args{lock_type(what.kind, LockWait::kNo), 0, newest(locker->stateid),
-                             what.range.first, length_of(what.range)});
-      if (all) {
-        out.op(nfs_opnum4::OP_FREE_STATEID, xdr::FREE_STATEID4args{newest(locker->stateid)});
+             xdr::LOCKU4args{lock_type(what.kind, LockWait::kNo), locker->sequence.send(session_),
+                             newest(session_, locker->stateid), what.range.first,
+                             length_of(what.range)});
+      if (!all) return;
+      if (session_.minor() == 0) {
+        out.op(nfs_opnum4::OP_RELEASE_LOCKOWNER,
+               xdr::RELEASE_LOCKOWNER4args{owner_there.of(session_)});
+      } else {
+        out.op(nfs_opnum4::OP_FREE_STATEID,
+               xdr::FREE_STATEID4args{newest(session_, locker->stateid)});
       }
     };
     auto parse = [&](CompoundReader& in) {
       xdr::LOCKU4res got;
-      done = in.next(nfs_opnum4::OP_PUTFH) && in.next(nfs_opnum4::OP_LOCKU, got);
+      if (!in.next(nfs_opnum4::OP_PUTFH)) return;
+      done = next_in_sequence(in, nfs_opnum4::OP_LOCKU, got, locker->sequence);
+      const bool ours = locker->stateid && locker->stateid->other == got.resok4.other;
+      if (done && ours) locker->stateid = got.resok4;
+      grow_up(got.status, locker->stateid);
       // A stateid that cannot be freed goes with the CLOSE.
-      if (done && all) in.next(nfs_opnum4::OP_FREE_STATEID);
+      if (done && all)
+        in.next(session_.minor() == 0 ? nfs_opnum4::OP_RELEASE_LOCKOWNER
+                                      : nfs_opnum4::OP_FREE_STATEID);
     };
-    Result<Ending> end = co_await call(session_, as_opener, {.once = true}, build, parse);
+    Result<Ending> end = co_await call_in_sequence(session_, as_opener, {.once = true},
+                                                   locker->sequence, build, parse);
+    locker->doubtful = !end.ok();
     // What the server does not know of is not locked, nor is a file that is no more.
     const bool unknown =
         end.ok() && (stateid_is_gone(end->status) || errno_of(end->status) == ESTALE);
@@ -450,10 +452,18 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
     as_opener.identity = open->identity;
     auto build = [&](CompoundWriter& out) {
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
-      out.op(nfs_opnum4::OP_CLOSE, xdr::CLOSE4args{0, newest(open->stateid)});
+      out.op(nfs_opnum4::OP_CLOSE,
+             xdr::CLOSE4args{open->sequence.send(session_), newest(session_, open->stateid)});
     };
-    auto parse = [](CompoundReader& in) { static_cast<void>(in); };
-    Result<Ending> done = co_await call(session_, as_opener, {.once = true}, build, parse);
+    auto parse = [&](CompoundReader& in) {
+      xdr::CLOSE4res got;
+      if (in.next(nfs_opnum4::OP_PUTFH)) {
+        next_in_sequence(in, nfs_opnum4::OP_CLOSE, got, open->sequence);
+        grow_up(got.status, open->stateid);
+      }
+    };
+    Result<Ending> done = co_await call_in_sequence(session_, as_opener, {.once = true},
+                                                    open->sequence, build, parse);
     const bool answered = done.ok() || !unanswered(done.error());
     if (answered) open->stateid.reset();
     closed &= answered;
@@ -508,8 +518,10 @@ stateid4 FileLocks::stateid_for(const FileHandle& handle, std::uint32_t access) 
     if (only != nullptr) return {};
     only = locker.get();
   }
-  if (only == nullptr || !only->stateid || (only->open->access & access) != access) return {};
-  return newest(only->stateid);
+  if (only == nullptr || !only->stateid || only->doubtful ||
+      (only->open->access & access) != access)
+    return {};
+  return newest(session_, only->stateid);
 }
 
 Result<void> FileLocks::usable(const FileHandle& handle) const {
@@ -525,6 +537,8 @@ bool FileLocks::again(const FileHandle& handle, const stateid4& used, nfsstat4 s
   if (file == nullptr) return true;
   for (const auto& locker : file->lockers) {
     if (!locker->stateid || locker->stateid->other != used.other || locker->leaving) continue;
+    // Its number is another one since then, in minor version 0.
+    if (status == nfsstat4::NFS4ERR_OLD_STATEID && file->busy) return true;
     locker->stateid.reset();
     lose(*file, *locker);
     return false;

@@ -3,7 +3,8 @@
 // them (RFC 8881, sections 8, 9 and 18.10 to 18.12).
 //
 // A LOCK needs a file that is open. So the first lock of a file opens it (OPEN by its handle, no
-// delegation wanted), once for each identity that locks it, and close() closes it; a file that
+// delegation wanted; in minor version 0 by the name that OpContext::place has), once for each
+// identity that locks it, and close() closes it; a file that
 // nobody locks costs nothing. While one owner alone has locks on a file, READ and WRITE carry its
 // lock's stateid: what was written under a lock that is lost is refused then, and not mixed with
 // what the next owner writes.
@@ -19,6 +20,8 @@
 //
 // Requests that change what is held run in tasks of their own, one at a time for each file, and are
 // never cut short: whoever asked may be interrupted, and what was granted to nobody is given back.
+// So each owner has one request under way at a time, as minor version 0 wants it: there a
+// lock-owner has another name for each file, and a new one for each LOCK that is its first.
 //
 // On the session's thread. stop() before destroying; nothing may be awaited then.
 #pragma once
@@ -28,6 +31,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "client/nfs4/opened.h"
+#include "client/nfs4/owner_bytes.h"
+#include "client/nfs4/owner_sequence.h"
 #include "client/nfs4/pauses.h"
 #include "client/nfs4/session.h"
 #include "client/nfs_types.h"
@@ -81,13 +87,17 @@ class FileLocks final : public HeldState {
     std::uint64_t owner = 0;   // open-owner, of this OPEN alone
     std::uint32_t access = 0;  // OPEN4_SHARE_ACCESS_ bits
     std::optional<xdr::stateid4> stateid;
+    OwnerSequence sequence;
   };
   /// A lock-owner of one file.
   struct Locker {
     LockOwnerId owner = 0;
     std::shared_ptr<Open> open;  // whose stateid made ours
     std::optional<xdr::stateid4> stateid;
-    bool leaving = false;  // FREE_STATEID is under way
+    bool leaving = false;          // FREE_STATEID is under way
+    std::uint64_t name_there = 0;  // of the owner, in minor version 0
+    bool doubtful = false;         // a request was given up, and what came of it is not known
+    OwnerSequence sequence;
   };
   using OpenRef = std::shared_ptr<Open>;
   using LockerRef = std::shared_ptr<Locker>;
@@ -97,10 +107,11 @@ class FileLocks final : public HeldState {
     std::vector<OpenRef> opens;
     std::vector<LockerRef> lockers;
     ByteRangeLocks held;
-    ByteRangeLocks lost;            // what was held, until it is unlocked
-    bool busy = false;              // a request is under way
-    bool notifies = false;          // the server says when to ask again for a lock
-    std::uint64_t locks_asked = 0;  // ever
+    ByteRangeLocks lost;             // what was held, until it is unlocked
+    bool busy = false;               // a request is under way
+    bool notifies = false;           // the server says when to ask again for a lock
+    std::uint64_t locks_asked = 0;   // ever
+    std::optional<FilePlace> place;  // where it was found last
     Gate turn;
     std::vector<bool*> waiting;  // set when a lock is let go of
   };
@@ -128,10 +139,26 @@ class FileLocks final : public HeldState {
   /// What was granted to somebody who is gone; `before`: what was held then.
   Task<void> undo(File& file, const OpContext& op, FileLock granted, ByteRangeLocks before);
   Task<Result<void>> ensure_open(File& file, const OpContext& op, Open& open, std::uint32_t access);
+  /// The same in minor version 0 (open_by_name.cc): ENOLCK when nobody knows a name of the file.
+  Task<Result<void>> open_by_name(File& file, const OpContext& op, Open& open,
+                                  std::uint32_t wanted);
   void note_released(File& file);
-  /// LOCK of `what`, by the locker's stateid or the first by that of its OPEN; `owner` on the wire.
-  static xdr::LOCK4args lock_args(const Locker& locker, const FileLock& what,
-                                  const xdr::state_owner4& owner);
+  /// LOCK of `what`, by the locker's stateid or the first by that of its OPEN; *owner, which
+  /// becomes the locker's on the wire, outlives what it gives.
+  xdr::LOCK4args lock_args(Locker& locker, const FileLock& what, OwnerBytes* owner);
+  /// What the server knows the locker as.
+  std::uint64_t name_of(const Locker& locker) const {
+    return session_.minor() == 0 ? locker.name_there : locker.owner;
+  }
+  /// In whose sequence that LOCK is.
+  static OwnerSequence& sequence_of(Locker& locker) {
+    return locker.stateid ? locker.sequence : locker.open->sequence;
+  }
+  /// The server has lost count of the owner, or we have: it begins again under another name.
+  void rename(Open& open) {
+    open.owner = ++next_owner_;
+    open.sequence = {};
+  }
 
   // reclaim.cc
   Task<Result<void>> reclaim_open(const OpContext& op, File& file, OpenRef open);

@@ -78,6 +78,9 @@ Task<Result<CreateResult>> Nfs4Operations::open_new(const OpContext& op,
                                                     std::string_view name,
                                                     const xdr::createhow4& how, bool* resent) {
   NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
+  if (session_.minor() == 0) {
+    co_return co_await new_files_.make(op, directory, name, how, resent);
+  }
   CreateResult result;
   // An owner of its own, so that CLOSE ends this OPEN alone.
   std::array<std::byte, 8> owner;
@@ -120,10 +123,14 @@ Task<Result<CreateResult>> Nfs4Operations::create_exclusive(const OpContext& op,
   at_once.mode = set.mode.value_or(0600);
   SetAttributes later = set;
   later.mode.reset();
+  // Minor version 0 allows none.
+  const bool none_at_once = session_.minor() == 0;
+  if (none_at_once) later.mode = at_once.mode;
   const nfs4::EncodedAttributes values(at_once);
   xdr::createhow4 how;
-  how.mode = xdr::createmode4::EXCLUSIVE4_1;
-  how.ch_createboth = {new_verifier(), values.wire()};
+  how.mode = none_at_once ? xdr::createmode4::EXCLUSIVE4 : xdr::createmode4::EXCLUSIVE4_1;
+  how.createverf = new_verifier();
+  how.ch_createboth = {how.createverf, values.wire()};
   bool resent = false;
   Result<CreateResult> made = co_await open_new(op, directory, name, how, &resent);
   if (!made.ok()) co_return made.error();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// NfsOperations by NFSv4.1 and 4.2 (RFC 8881, 7862): a COMPOUND each, in a session (call.h).
+// NfsOperations by NFSv4.0, 4.1 and 4.2 (RFC 7530, 8881, 7862): a COMPOUND each, in a session
+// (call.h).
 //
 // Only files with locks stay open (file_locks.h). Else data is read and written with the stateid of
 // a delegation (delegations.h) or the anonymous one, and what is created, or asked a delegation
-// for, is closed in the COMPOUND that opens it.
+// for, is closed in the COMPOUND that opens it; in 4.0, which is asked for none, in the next one
+// (new_files.h).
 #pragma once
 
 #include <memory>
@@ -11,6 +13,7 @@
 #include "client/nfs4/delegations.h"
 #include "client/nfs4/file_locks.h"
 #include "client/nfs4/id_names.h"
+#include "client/nfs4/new_files.h"
 #include "client/nfs4/session.h"
 #include "client/nfs_operations.h"
 
@@ -20,13 +23,18 @@ class Nfs4Operations final : public NfsOperations {
  public:
   /// `rpc` outlives this.
   Nfs4Operations(RpcClient& rpc, nfs4::SessionOptions options)
-      : rpc_(rpc), session_(rpc, std::move(options)), locks_(session_), delegations_(session_) {}
+      : rpc_(rpc),
+        session_(rpc, std::move(options)),
+        locks_(session_),
+        delegations_(session_),
+        new_files_(session_, names_) {}
 
   Task<Result<void>> begin(const OpContext& op, std::string* detail) override;
   Task<void> end(const OpContext& op) override;
   void abort() override {
     locks_.stop();
     delegations_.stop();
+    new_files_.stop();
     session_.stop();
   }
   std::string version() const override { return "4." + std::to_string(session_.minor()); }
@@ -112,6 +120,7 @@ class Nfs4Operations final : public NfsOperations {
   Task<void> give_back(const FileHandle& file) override { return delegations_.give_back(file); }
   std::size_t delegations_held() const override { return delegations_.size(); }
   bool has_locks() const override { return true; }
+  bool opens_by_name() const override { return session_.minor() == 0; }
   Task<Result<void>> lock(const OpContext& op, const FileHandle& file, const FileLock& wanted,
                           LockWait wait, std::uint32_t open_for) override {
     return locks_.lock(op, file, wanted, wait, open_for);
@@ -129,7 +138,9 @@ class Nfs4Operations final : public NfsOperations {
   Result<DataRight> right_for(const FileHandle& file, std::uint32_t access) const override;
   nfs4::SessionSource* session_source() override { return &session_; }
   std::size_t locks_held() const override { return locks_.locks_held(); }
-  std::uint32_t session_slots() const override { return session_.slots().usable(); }
+  std::uint32_t session_slots() const override {
+    return session_.minor() == 0 ? 0 : session_.slots().usable();
+  }
   bool has_back_channel() const override { return session_.has_back_channel(); }
   std::uint64_t callbacks_done() const override { return session_.callbacks_done(); }
   /// Bytes that one COPY asks for: it is answered in a second or so by a server with slow disks.
@@ -176,6 +187,7 @@ class Nfs4Operations final : public NfsOperations {
   nfs4::FileLocks locks_;
   nfs4::Delegations delegations_;
   nfs4::IdNames names_;
+  nfs4::NewFiles new_files_;
   /// Open-owners of a COMPOUND each; FileLocks counts its own from 1 on.
   std::uint64_t next_owner_ = std::uint64_t{1} << 63;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owners, stateids and rights of NFSv4.1 as this client sends them.
+// Owners, stateids and rights of NFSv4 as this client sends them.
 #pragma once
 
 #include <array>
@@ -22,10 +22,10 @@ class OwnerBytes {
 };
 
 /// Whichever is the newest (RFC 8881, 8.2.2): answers that come in another order than the server
-/// gave them do no harm then.
-inline xdr::stateid4 newest(const std::optional<xdr::stateid4>& stateid) {
+/// gave them do no harm then. Minor version 0 has no such thing, and the very newest is wanted.
+inline xdr::stateid4 newest(const Session& session, const std::optional<xdr::stateid4>& stateid) {
   xdr::stateid4 out = stateid.value_or(xdr::stateid4{});
-  out.seqid = 0;
+  if (session.minor() > 0) out.seqid = 0;
   return out;
 }
 
@@ -35,6 +35,11 @@ inline std::uint32_t share_access(std::uint32_t open_for) {
   if ((open_for & access_bits::kRead) != 0) access |= xdr::OPEN4_SHARE_ACCESS_READ;
   if ((open_for & access_bits::kModify) != 0) access |= xdr::OPEN4_SHARE_ACCESS_WRITE;
   return access;
+}
+
+/// What was given up has made it newer than we know, in minor version 0: by one for each request.
+inline void grow_up(xdr::nfsstat4 status, std::optional<xdr::stateid4>& stateid) {
+  if (status == xdr::nfsstat4::NFS4ERR_OLD_STATEID && stateid) ++stateid->seqid;
 }
 
 }  // namespace nfsrdma::nfs4

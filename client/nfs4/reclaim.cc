@@ -46,6 +46,7 @@ void FileLocks::lose(File& file, Locker& locker) {
 
 void FileLocks::lose(File& file, Open& open) {
   open.stateid.reset();
+  if (session_.minor() == 0) rename(open);
   for (const auto& locker : file.lockers) {
     if (locker->open.get() != &open) continue;
     locker->stateid.reset();
@@ -72,9 +73,10 @@ Task<Result<void>> FileLocks::reclaim(const OpContext& op) {
 
 Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, OpenRef open) {
   const OwnerBytes owner(open->owner);
-  std::optional<stateid4> stateid;
+  std::optional<Opened> opened;
   const Session::Builder build = [&](CompoundWriter& out) {
     xdr::OPEN4args args;
+    args.seqid = open->sequence.send(session_);
     args.share_access = open->access;
     args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
     args.owner = owner.of(session_);
@@ -85,15 +87,26 @@ Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, Open
   };
   const Session::Parser parse = [&](CompoundReader& in) {
     xdr::OPEN4res got;
-    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_OPEN, got)) return;
-    stateid = got.resok4.stateid;
+    if (!in.next(nfs_opnum4::OP_PUTFH)) return;
+    if (next_in_sequence(in, nfs_opnum4::OP_OPEN, got, open->sequence)) opened.emplace(got.resok4);
   };
-  NFSRDMA_CO_CHECK_OK(co_await session_.ask_in_recovery(op, build, parse));
-  if (!stateid) {
+  Result<nfsstat4> asked = co_await session_.ask_in_recovery(op, build, parse);
+  open->sequence.over(asked.ok());
+  if (!asked.ok()) co_return asked.error();
+  if (!opened) {
     lose(file, *open);
     co_return Result<void>();
   }
-  open->stateid = stateid;
+  open->stateid = opened->stateid;
+  if (opened->delegation && session_.minor() == 0) {
+    const Session::Builder give = [&](CompoundWriter& out) {
+      out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
+      out.op(nfs_opnum4::OP_DELEGRETURN, xdr::DELEGRETURN4args{*opened->delegation});
+    };
+    const Session::Parser ignore = [](CompoundReader& in) { static_cast<void>(in); };
+    asked = co_await session_.ask_in_recovery(op, give, ignore);
+    if (!asked.ok()) co_return asked.error();
+  }
   const std::vector<LockerRef> lockers = file.lockers;
   for (const LockerRef& locker : lockers) {
     if (locker->open != open) continue;
@@ -104,24 +117,29 @@ Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, Open
 }
 
 Task<Result<void>> FileLocks::reclaim_locks(const OpContext& op, File& file, LockerRef locker) {
-  const OwnerBytes owner(locker->owner);
+  OwnerBytes owner(locker->owner);
   std::vector<ByteRangeLocks::Held> pieces = file.held.held();
   std::erase_if(pieces, [&](const auto& held) { return held.owner != locker->owner; });
   for (const ByteRangeLocks::Held& piece : pieces) {
     std::optional<stateid4> stateid;
     const Session::Builder build = [&](CompoundWriter& out) {
       const FileLock what{piece.owner, piece.kind, piece.range};
-      xdr::LOCK4args args = lock_args(*locker, what, owner.of(session_));
+      xdr::LOCK4args args = lock_args(*locker, what, &owner);
       args.reclaim = true;
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
       out.op(nfs_opnum4::OP_LOCK, args);
     };
     const Session::Parser parse = [&](CompoundReader& in) {
       xdr::LOCK4res got;
-      if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_LOCK, got)) return;
-      stateid = got.resok4.lock_stateid;
+      if (!in.next(nfs_opnum4::OP_PUTFH)) return;
+      const bool good = next_in_sequence(in, nfs_opnum4::OP_LOCK, got, sequence_of(*locker));
+      if (!locker->stateid) locker->sequence.answered(got.status);
+      if (good) stateid = got.resok4.lock_stateid;
     };
-    NFSRDMA_CO_CHECK_OK(co_await session_.ask_in_recovery(op, build, parse));
+    OwnerSequence& sequence = sequence_of(*locker);
+    Result<nfsstat4> asked = co_await session_.ask_in_recovery(op, build, parse);
+    sequence.over(asked.ok());
+    if (!asked.ok()) co_return asked.error();
     if (!stateid) {
       // What came before this piece has come back: the owner's unlocking lets go of it.
       lose(file, *locker);

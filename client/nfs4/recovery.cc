@@ -35,6 +35,26 @@ Remedy remedy_of(nfsstat4 status, bool in_sequence) {
   }
 }
 
+Remedy remedy_of_minor_0(nfsstat4 status) {
+  switch (status) {
+    case nfsstat4::NFS4ERR_DELAY:
+    case nfsstat4::NFS4ERR_GRACE:
+    case nfsstat4::NFS4ERR_FILE_OPEN:
+      return Remedy::kLater;
+    case nfsstat4::NFS4ERR_STALE_CLIENTID:
+      return Remedy::kNewClientId;
+    // The server has restarted, or the lease is over; or one stateid alone is gone.
+    case nfsstat4::NFS4ERR_STALE_STATEID:
+    case nfsstat4::NFS4ERR_EXPIRED:
+      return Remedy::kCheckClientId;
+    // No stateid stands for "the newest" here: a LOCK has overtaken a READ.
+    case nfsstat4::NFS4ERR_OLD_STATEID:
+      return Remedy::kNewer;
+    default:
+      return Remedy::kNone;
+  }
+}
+
 int errno_of(nfsstat4 status) {
   switch (status) {
     case nfsstat4::NFS4ERR_PERM:

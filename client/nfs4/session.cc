@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <random>
 
+#include "client/nfs4/ask.h"
 #include "rpcrdma/base/log.h"
 
 namespace nfsrdma::nfs4 {
@@ -30,22 +31,6 @@ constexpr int kAttempts = 8;
 const Error kStopped{Errc::kSystem, EIO, "aborted"};
 const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
 const Error kNoSlot{Errc::kTimedOut, ETIMEDOUT, "every slot waits for the server"};
-
-/// A COMPOUND outside of any session, or with a SEQUENCE of the builder's own.
-template <typename Build, typename Parse>
-Task<Result<nfsstat4>> ask(RpcClient& rpc, const OpContext& op, std::uint32_t minor, Build& build,
-                           Parse& parse) {
-  RpcCallLease rpc_call = rpc.prepare(xdr::kNfsProgram, xdr::kNfsV4, xdr::NFSPROC4_COMPOUND, op);
-  CompoundWriter out(rpc_call->encoder(), minor);
-  build(out);
-  out.finish();
-  rpc_call->set_max_results(2048);
-  NFSRDMA_CO_CHECK_OK(co_await rpc_call->run());
-  CompoundReader in(rpc_call->results());
-  parse(in);
-  if (!in.sound()) co_return Error{Errc::kProtocol, EIO, "undecodable NFS result"};
-  co_return in.status();
-}
 
 std::uint32_t room_for_data(std::uint32_t message) {
   return message > 2 * kAroundData ? message - kAroundData : message / 2;
@@ -179,6 +164,7 @@ Task<Result<MadeSession>> Session::make_session(const OpContext& op, xdr::sessio
   Duration wait = kRetryFirst;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     NFSRDMA_CO_CHECK_OK(co_await usable(as_owner));
+    if (options_.minor == 0) co_return without_session();
     const Turn of{0, epoch_};
     MadeSession made;
     NFSRDMA_CO_TRY(status, co_await create_session(as_owner, 0, &made));
@@ -220,6 +206,10 @@ Task<Result<xdr::nfsstat4>> Session::reclaim_complete(const OpContext& op, Turn 
 }
 
 Task<Result<void>> Session::allow_opens(const OpContext& op) {
+  if (options_.minor == 0) {
+    if (!std::exchange(opens_, true)) tasks_.spawn(keep_lease());
+    co_return Result<void>();
+  }
   // Once set, whoever makes a new client id does it; this one may be told that it has been done.
   while (!opens_) {
     NFSRDMA_CO_TRY(Turn turn, co_await take_turn(op));
@@ -241,6 +231,7 @@ Task<Result<void>> Session::allow_opens(const OpContext& op) {
 
 Task<Result<nfsstat4>> Session::ask_in_recovery(const OpContext& op, const Builder& build,
                                                 const Parser& parse) {
+  if (options_.minor == 0) co_return co_await ask_in_recovery_0(op, build, parse);
   Duration wait = kRetryFirst;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::optional<std::uint32_t> slot = slots_.take();
@@ -288,12 +279,13 @@ Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,
       wait = std::min(2 * wait, kRetryLongest);
     }
     if (op.cancel != nullptr && op.cancel->cancelled()) co_return kInterrupted;
+    if (options_.minor == 0) co_return co_await establish_client_id(op, detail);
     const bool new_client_id = !keep_client_id || client_id_ == 0;
     if (new_client_id) {
       step = "EXCHANGE_ID";
       NFSRDMA_CO_TRY(status, co_await exchange_id(op));
       if (status == nfsstat4::NFS4ERR_MINOR_VERS_MISMATCH && options_.any_minor &&
-          options_.minor > 1) {
+          options_.minor > 0) {
         --options_.minor;
         continue;
       }
@@ -354,8 +346,8 @@ Task<void> Session::end(const OpContext& op) {
   if (state_ != State::kUsable) co_return;
   ended_ = true;
   fail(kStopped);
-  // Who gave it destroys it.
-  if (options_.source != nullptr) co_return;
+  // Who gave it destroys it. Minor version 0 has no way to: a client id ends with its lease.
+  if (options_.source != nullptr || options_.minor == 0) co_return;
   given_.push_back(session_id_);
   for (const xdr::sessionid4& id : given_) {
     Result<void> done = co_await destroy(op, id);
@@ -428,6 +420,12 @@ void Session::give_back(const Turn& turn, const xdr::SEQUENCE4res& result) {
     heard_at_ = rpc_.environment().now();
     if (state_ == State::kUsable) look_at(result.resok4.sr_status_flags, turn);
   }
+  slot_freed_.wake_one();
+}
+
+void Session::give_back(const Turn& turn) {
+  if (turn.epoch != epoch_) return;
+  slots_.give_back(turn.slot, true);
   slot_freed_.wake_one();
 }
 
@@ -507,14 +505,22 @@ Task<void> Session::keep_lease() {
       continue;
     }
     connection_lost_ = false;
-    Result<Turn> turn = co_await take_turn(op);
-    if (turn.ok()) co_await probe(*turn);
+    if (options_.minor == 0) {
+      Result<void> there = co_await usable(op);
+      if (there.ok()) {
+        [[maybe_unused]] Result<bool> told = co_await client_id_stands(op, {0, epoch_});
+      }
+    } else {
+      Result<Turn> turn = co_await take_turn(op);
+      if (turn.ok()) co_await probe(*turn);
+    }
     // Not heard of: others deal with that.
     if (heard_at_ < now) co_await pauses_.pause(lease_ / 4, &stopping_, &connection_lost_);
   }
 }
 
 void Session::give_up(const Turn& turn) {
+  if (options_.minor == 0) return give_back(turn);
   if (turn.epoch != epoch_ || stopped_) return;
   tasks_.spawn(probe(turn));
 }

@@ -21,6 +21,10 @@
 //              BIND_CONN_TO_SESSION
 //   end():     DESTROY_SESSION of all of them, DESTROY_CLIENTID
 //
+// Minor version 0 (RFC 7530) has the client id alone (client_id.cc): begin() is SETCLIENTID and
+// SETCLIENTID_CONFIRM, keep_lease() is RENEW, the slots bound what is under way and are told to
+// nobody, and whoever has a Session as its `source` is given the client id.
+//
 // A connection that breaks costs nothing here: RpcClient sends the same request again, and the
 // server knows it by slot and sequence id. What was executed already is answered from its slot.
 //
@@ -48,8 +52,8 @@
 namespace nfsrdma::nfs4 {
 
 struct SessionOptions {
-  std::uint32_t minor = 2;               // 1 or 2
-  bool any_minor = true;                 // 1 will do where the server has no 2
+  std::uint32_t minor = 2;               // 0 to 2
+  bool any_minor = true;                 // what is older will do where the server has no 2
   std::uint32_t max_transfer = 1 << 20;  // bytes of one READ or WRITE
   std::uint32_t slots = 64;              // at most so many requests at once
   AuthSys identity;                      // the principal of the client id
@@ -128,12 +132,17 @@ class Session final : public SessionSource, private CallbackHandler {
   xdr::SEQUENCE4args sequence(const Turn& turn, bool cache) const;
   /// SEQUENCE was answered.
   void give_back(const Turn& turn, const xdr::SEQUENCE4res& result);
+  /// In minor version 0, where nothing was asked with it.
+  void give_back(const Turn& turn);
   /// It was not, or not so that it can be read.
   void give_up(const Turn& turn);
   /// The session that `turn` was of is gone.
   void renew(const Turn& turn, Remedy remedy);
   /// BIND_CONN_TO_SESSION, for the connection that the next call takes.
   Task<Result<void>> bind(const OpContext& op);
+  /// RENEW, after an error that may have been that of the client id. False: it is gone, or was
+  /// already, and what was asked is to be asked again.
+  Task<Result<bool>> client_id_stands(const OpContext& op, Turn of);
 
   std::uint32_t minor() const { return options_.minor; }
   RpcClient& rpc() { return rpc_; }
@@ -160,6 +169,11 @@ class Session final : public SessionSource, private CallbackHandler {
   Task<Result<xdr::nfsstat4>> create_session(const OpContext& op, std::uint32_t flags,
                                              MadeSession* made);
   void use(const MadeSession& made);
+  Task<Result<void>> establish_client_id(const OpContext& op, std::string* detail);
+  Task<Result<xdr::nfsstat4>> ask_in_recovery_0(const OpContext& op, const Builder& build,
+                                                const Parser& parse);
+  /// For minor version 0: nothing but the client id.
+  MadeSession without_session() const;
   Task<Result<void>> destroy(const OpContext& op, xdr::sessionid4 session);
   /// Until there is a session. kStopped, kInterrupted, or why there is none.
   Task<Result<void>> usable(const OpContext& op);

@@ -19,6 +19,7 @@ bool stateid_is_gone(nfsstat4 status) {
     case nfsstat4::NFS4ERR_EXPIRED:
     case nfsstat4::NFS4ERR_ADMIN_REVOKED:
     case nfsstat4::NFS4ERR_DELEG_REVOKED:
+    case nfsstat4::NFS4ERR_BAD_SEQID:
       return true;
     default:
       return false;

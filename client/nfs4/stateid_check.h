@@ -6,7 +6,7 @@
 
 namespace nfsrdma::nfs4 {
 
-/// The server does not know this stateid, or not any more.
+/// The server does not know this stateid, or not any more; or not this owner as we know it.
 bool stateid_is_gone(xdr::nfsstat4 status);
 
 /// TEST_STATEID, and FREE_STATEID of what is revoked: the server keeps that until it is told. True

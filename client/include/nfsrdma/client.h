@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libnfsrdma: NFS versions 3, 4.1 and 4.2 over RDMA (verbs or the built-in iWARP) or TCP, from user
-// space and without a mount. This is the blocking C++ interface; client_c.h is the same for C.
+// libnfsrdma: NFS versions 3, 4.0, 4.1 and 4.2 over RDMA (verbs or the built-in iWARP) or TCP, from
+// user space and without a mount. This is the blocking C++ interface; client_c.h is the same for C.
 //
 //   std::string detail;
 //   auto mount = nfsrdma::client::Mount::open("nfs://server/export/dir?fabric=iwarp", &detail);
@@ -153,7 +153,7 @@ class File {
 class Mount {
  public:
   /// Connects and mounts. `url`:
-  ///   nfs://host[:port]/export/path?proto=rdma|tcp|auto&fabric=auto|verbs|iwarp&vers=3|4|4.1|4.2
+  ///   nfs://host[:port]/export/path?proto=rdma|tcp|auto&fabric=auto|verbs|iwarp&vers=3|4|4.0|4.1|4.2
   ///     &tcpport=N&mountport=N&uid=N&gid=N&rsize=N&wsize=N&timeo=DECISECONDS&retrans=N&soft|hard
   ///     &nconnect=N
   /// The export may be any prefix of the path; the longest one is mounted. On an error *detail

@@ -233,6 +233,33 @@ TEST_F(FileSystemLocksTest, AFileThatIsOpenAgainIsNotClosed) {
   EXPECT_EQ(std::count(remote_.log.begin(), remote_.log.end(), "close"), 0);
 }
 
+// Version 4.0 opens files by their names.
+TEST_F(FileSystemLocksTest, ALockSaysWhereTheFileIs) {
+  EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
+  EXPECT_EQ(remote_.place_of_lock, "");
+  remote_.by_name = true;
+  remote_.add_file("other");
+  NodeRef other = opened("other");
+  const auto place_of = [&](const NodeRef& node) {
+    EXPECT_EQ(run(fs_->lock(me_, node, write_lock(1, {0, 9}), LockWait::kNo, O_RDWR, 77)), 0);
+    return remote_.place_of_lock;
+  };
+  EXPECT_EQ(place_of(other), "other");
+  ASSERT_EQ(run(fs_->rename(me_, fs_->root, "other", fs_->root, "moved")), 0);
+  EXPECT_EQ(place_of(other), "moved");
+  ASSERT_EQ(run(fs_->link(me_, other, fs_->root, "second")), 0);
+  EXPECT_EQ(place_of(other), "moved");
+  fs_->close(other);
+  ASSERT_EQ(run(fs_->remove(me_, fs_->root, "moved")), 0);
+  EXPECT_EQ(place_of(other), "second");
+  // What is removed while it is open has a silly name.
+  fs_->adopt_open(*other);
+  ASSERT_EQ(run(fs_->remove(me_, fs_->root, "second")), 0);
+  EXPECT_EQ(place_of(other).substr(0, 4), ".nfs");
+  fs_->close(other);
+  settle();
+}
+
 TEST_F(FileSystemLocksTest, TestNamesTheProcessOfThisHost) {
   EXPECT_EQ(lock(write_lock(1, {10, 19})), 0);
   object_->locks.lock(MemoryRemote::first_foreign_owner, LockKind::kRead, {30, 39});

@@ -461,8 +461,10 @@ class MemoryRemote final : public Remote {
   }
 
   bool has_locks() const override { return is_version_4; }
-  Task<Result<void>> lock(RequestContext, const FileHandle& file, const FileLock& wanted,
+  bool opens_by_name() const override { return by_name; }
+  Task<Result<void>> lock(RequestContext context, const FileHandle& file, const FileLock& wanted,
                           LockWait wait, std::uint32_t) override {
+    place_of_lock = context.place == nullptr ? "" : context.place->name;
     log.push_back(std::string("lock ") + (wanted.kind == LockKind::kWrite ? "write" : "read") +
                   (wait == LockWait::kYes ? " wait" : ""));
     co_await count("lock");
@@ -513,6 +515,8 @@ class MemoryRemote final : public Remote {
   bool before_version_42 = false;
   bool changes_are_atomic = true;
   bool clock_stands = false;  // times do not tell changes apart
+  bool by_name = false;       // as version 4.0
+  std::string place_of_lock;  // of the last one
   /// Objects have change attributes; there is no weak cache consistency data but for directories.
   void speak_version_4() {
     is_version_4 = true;

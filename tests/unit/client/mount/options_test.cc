@@ -45,6 +45,12 @@ INSTANTIATE_TEST_SUITE_P(
                  "rw,vers=4,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
         GoodCase{"tcp,v4.1",
                  "rw,vers=4.1,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
+        GoodCase{"tcp,vers=4.0",
+                 "rw,vers=4.0,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
+        GoodCase{"tcp,v4.0",
+                 "rw,vers=4.0,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
+        GoodCase{"tcp,vers=4,minorversion=0",
+                 "rw,vers=4.0,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
         GoodCase{"tcp,vers=4,minorversion=2",
                  "rw,vers=4.2,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
         GoodCase{"tcp", "rw,vers=3,proto=tcp,tcpport=2049," + kTail},
@@ -100,19 +106,13 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadCase{"rszie=4096", "parse: unknown mount option 'rszie'; did you mean 'rsize'?"},
         BadCase{"frobnicate", "parse: unknown mount option 'frobnicate'"},
-        BadCase{"vers=4.0",
-                "parse: mount option 'vers=4.0': NFSv4.0 is not supported by this client; use 4.2, "
-                "4.1 or 3"},
-        BadCase{"v4.0",
-                "parse: mount option 'v4.0': NFSv4.0 is not supported by this client; use 4.2, 4.1 "
-                "or 3"},
         BadCase{"minorversion=3",
-                "parse: mount option 'minorversion=3': '3' is not a minor version of NFSv4; use 1 "
-                "or 2"},
+                "parse: mount option 'minorversion=3': '3' is not a minor version of NFSv4; use "
+                "0, 1 or 2"},
         BadCase{"vers=2",
-                "parse: mount option 'vers=2': NFSv2 is not supported; use 4.2, 4.1 or 3"},
+                "parse: mount option 'vers=2': NFSv2 is not supported; use 4.2, 4.1, 4.0 or 3"},
         BadCase{"vers=x",
-                "parse: mount option 'vers=x': 'x' is not an NFS version; use 4.2, 4.1 or 3"},
+                "parse: mount option 'vers=x': 'x' is not an NFS version; use 4.2, 4.1, 4.0 or 3"},
         BadCase{"udp",
                 "parse: mount option 'udp': UDP is not supported; use proto=rdma or proto=tcp"},
         BadCase{"proto=sctp",

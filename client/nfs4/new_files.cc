@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/nfs4/new_files.h"
+
+#include <algorithm>
+
+#include "client/nfs4/attributes_result.h"
+#include "client/nfs4/opened.h"
+#include "client/nfs4/owner_bytes.h"
+#include "client/occasion.h"
+
+namespace nfsrdma::nfs4 {
+namespace {
+
+using xdr::nfs_opnum4;
+using xdr::nfsstat4;
+
+/// Those of FileLocks count from 1.
+constexpr std::uint64_t kFirstOwner = 1ull << 63;
+constexpr std::size_t kMostIdle = 64;
+/// Open-owners that are tried for one file, before something must be wrong.
+constexpr int kOwners = 3;
+/// Between attempts to close what may be open.
+constexpr Duration kRetryFirst = std::chrono::seconds(1);
+constexpr Duration kRetryLongest = std::chrono::seconds(15);
+
+const Error kStopped{Errc::kSystem, EIO, "aborted"};
+const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
+
+}  // namespace
+
+/// Shared: who asked may be gone before it is done.
+struct NewFiles::Request {
+  Request(const AuthSys& its_identity, const FileHandle& its_directory, std::string_view its_name,
+          const xdr::createhow4& its_how)
+      : identity(its_identity), directory(its_directory), name(its_name), how(its_how) {
+    values.assign(how.createattrs.attr_vals.begin(), how.createattrs.attr_vals.end());
+    how.createattrs.attr_vals = values;
+    how.ch_createboth = {};  // of later minor versions
+  }
+
+  const AuthSys identity;
+  const FileHandle directory;
+  const std::string name;
+  xdr::createhow4 how;
+  std::vector<std::byte> values;
+  bool given_up = false;  // without an answer
+  std::optional<Opened> opened;
+  bool resent = false;
+  Result<CreateResult> result = kStopped;
+  Occasion done;
+};
+
+void NewFiles::stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  stopping_.cancel();
+  closed_.wake_all();
+}
+
+NewFiles::OwnerPtr NewFiles::take_owner(const AuthSys& identity) {
+  const auto found = std::find_if(idle_.rbegin(), idle_.rend(), [&](const OwnerPtr& owner) {
+    return owner->identity == identity;
+  });
+  if (found == idle_.rend()) {
+    auto made = std::make_unique<Owner>();
+    made->identity = identity;
+    made->number = kFirstOwner + ++last_owner_;
+    return made;
+  }
+  OwnerPtr owner = std::move(*found);
+  idle_.erase(std::next(found).base());
+  return owner;
+}
+
+Task<Result<CreateResult>> NewFiles::make(const OpContext& op, const FileHandle& directory,
+                                          std::string_view name, const xdr::createhow4& how,
+                                          bool* resent) {
+  if (stopped_) co_return kStopped;
+  auto request = std::make_shared<Request>(op.identity, directory, name, how);
+  tasks_.spawn(carry_out(request));
+  const bool waited = co_await request->done.wait(op.cancel);
+  if (!waited) co_return kInterrupted;
+  *resent = request->resent;
+  co_return std::move(request->result);
+}
+
+Task<void> NewFiles::wait(const OpContext& op) {
+  bool patient = true;
+  while (patient && running_ > 0 && !stopped_)
+    patient = co_await closed_.wait(op.cancel);
+}
+
+Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
+  const OwnerBytes bytes(owner.number);
+  CreateResult result;
+  request.opened.reset();
+  auto build = [&](CompoundWriter& out) {
+    xdr::OPEN4args args;
+    args.seqid = owner.sequence.send(session_);
+    args.share_access = xdr::OPEN4_SHARE_ACCESS_WRITE;
+    args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
+    args.owner = bytes.of(session_);
+    if (!request.given_up) args.openhow = {xdr::opentype4::OPEN4_CREATE, request.how};
+    args.claim.claim = xdr::open_claim_type4::CLAIM_NULL;
+    args.claim.file = request.name;
+    out.op(nfs_opnum4::OP_PUTFH, put(request.directory));
+    out.op(nfs_opnum4::OP_SAVEFH);
+    out.op(nfs_opnum4::OP_OPEN, args);
+    out.op(nfs_opnum4::OP_GETFH);
+    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+    out.op(nfs_opnum4::OP_RESTOREFH);
+    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+  };
+  auto parse = [&](CompoundReader& in) {
+    xdr::OPEN4res got;
+    xdr::GETFH4res object;
+    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH)) return;
+    if (!next_in_sequence(in, nfs_opnum4::OP_OPEN, got, owner.sequence)) return;
+    request.opened.emplace(got.resok4);
+    result.directory.change = from_wire(got.resok4.cinfo);
+    if (!in.next(nfs_opnum4::OP_GETFH, object)) return;
+    result.handle = FileHandle(object.resok4.object.data);
+    result.attributes = next_attributes(in, names_);
+    if (in.next(nfs_opnum4::OP_RESTOREFH)) result.directory.after = next_attributes(in, names_);
+  };
+  Result<Ending> end =
+      co_await call_in_sequence(session_, op, {.max_results = 2048}, owner.sequence, build, parse);
+  if (!end.ok()) {
+    request.result = end.error();
+    co_return false;
+  }
+  request.resent |= end->resent;
+  // What is asked about the file when it is there may fail without harm, but for the handle.
+  if (!result.handle.empty()) {
+    request.result = std::move(result);
+  } else if (end->status != nfsstat4::NFS4_OK) {
+    request.result = status_error(end->status, "OPEN");
+  } else {
+    request.result = Error{Errc::kProtocol, EIO, "OPEN: empty file handle"};
+  }
+  co_return end->status == nfsstat4::NFS4ERR_BAD_SEQID;
+}
+
+std::optional<Errc> NewFiles::failure_of(Request& request, FileHandle* file) {
+  if (!request.result.ok()) return request.result.error().code;
+  *file = request.result->handle;
+  return std::nullopt;
+}
+
+Task<void> NewFiles::carry_out(RequestRef request) {
+  OpContext op;
+  op.identity = request->identity;
+  op.cancel = &stopping_;
+  ++running_;
+  OwnerPtr owner = take_owner(request->identity);
+  bool again = true;
+  for (int tried = 0; again && tried < kOwners; ++tried) {
+    if (tried > 0) {
+      idle_.clear();  // of the same age
+      owner = take_owner(request->identity);
+    }
+    again = co_await open(*request, op, *owner);
+  }
+  FileHandle file;
+  std::optional<Errc> failed = failure_of(*request, &file);
+  request->done.come();
+  for (Duration wait = kRetryFirst; failed == Errc::kTimedOut && !stopped_;
+       wait = std::min(2 * wait, kRetryLongest)) {
+    request->given_up = true;
+    co_await session_.pause(wait, &stopping_);
+    again = co_await open(*request, op, *owner);
+    failed = failure_of(*request, &file);
+  }
+  const bool answered = !failed || failed == Errc::kSystem;
+  const bool lost = request->opened && file.empty();
+  bool in_step = answered && !again && !lost && !stopped_;
+  if (in_step && request->opened) {
+    // What it could not be asked to close is closed when the lease is over.
+    Result<void> closed =
+        co_await settle_open(session_, op, file, owner->sequence, *request->opened);
+    if (closed.ok()) {
+      closed = co_await close_open(session_, op, file, owner->sequence, request->opened->stateid);
+    }
+    in_step = closed.ok();
+  }
+  if (in_step && !stopped_ && idle_.size() < kMostIdle) idle_.push_back(std::move(owner));
+  --running_;
+  closed_.wake_all();
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// NewFiles: files that are created in minor version 0, which has no current stateid: OPEN with
+// creation in one COMPOUND, OPEN_CONFIRM where the server wants it, and CLOSE in another.
+//
+// All of that runs in a task that is never cut short. Who asked has the answer as soon as OPEN has,
+// and may be interrupted: the file is closed all the same.
+//
+// What a soft mount does not wait for any more may be open all the same: it is opened once more,
+// not made, so that it can be closed.
+//
+// Open-owners are used again, each for one file at a time (their requests go one by one), and with
+// one identity: the server wants only the first OPEN of each confirmed. One that may be out of step
+// is used no more.
+//
+// On the session's thread. stop() before destroying; nothing may be awaited then.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "client/nfs4/id_names.h"
+#include "client/nfs4/owner_sequence.h"
+#include "client/nfs4/session.h"
+#include "client/nfs_types.h"
+
+namespace nfsrdma::nfs4 {
+
+class NewFiles {
+ public:
+  /// Both outlive this.
+  NewFiles(Session& session, IdNames& names) : session_(session), names_(names) {}
+  ~NewFiles() { stop(); }
+  NewFiles(const NewFiles&) = delete;
+  NewFiles& operator=(const NewFiles&) = delete;
+
+  /// OPEN with `how`. An error, too, sets *resent.
+  Task<Result<CreateResult>> make(const OpContext& op, const FileHandle& directory,
+                                  std::string_view name, const xdr::createhow4& how, bool* resent);
+  /// Until everything that was made is closed, or `op` cancelled.
+  Task<void> wait(const OpContext& op);
+  /// Everything fails with EIO from now on.
+  void stop();
+
+ private:
+  struct Owner {
+    AuthSys identity;
+    std::uint64_t number = 0;
+    OwnerSequence sequence;
+  };
+  using OwnerPtr = std::unique_ptr<Owner>;
+  struct Request;
+  using RequestRef = std::shared_ptr<Request>;
+
+  OwnerPtr take_owner(const AuthSys& identity);
+  Task<void> carry_out(RequestRef request);
+  /// None: *file is what was made.
+  static std::optional<Errc> failure_of(Request& request, FileHandle* file);
+  /// True: with another owner once more.
+  Task<bool> open(Request& request, const OpContext& op, Owner& owner);
+
+  Session& session_;
+  IdNames& names_;
+  std::vector<OwnerPtr> idle_;
+  std::uint64_t last_owner_ = 0;
+  unsigned running_ = 0;  // requests
+  Gate closed_;           // one of them
+  CancelToken stopping_;
+  bool stopped_ = false;
+  TaskGroup tasks_;
+};
+
+}  // namespace nfsrdma::nfs4

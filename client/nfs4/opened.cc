@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/nfs4/opened.h"
+
+#include "client/nfs4/convert.h"
+
+namespace nfsrdma::nfs4 {
+
+using xdr::nfs_opnum4;
+using xdr::nfsstat4;
+
+Opened::Opened(const xdr::OPEN4resok& result)
+    : stateid(result.stateid), unconfirmed((result.rflags & xdr::OPEN4_RESULT_CONFIRM) != 0) {
+  using enum xdr::open_delegation_type4;
+  if (result.delegation.delegation_type == OPEN_DELEGATE_READ) {
+    delegation = result.delegation.read.stateid;
+  } else if (result.delegation.delegation_type == OPEN_DELEGATE_WRITE) {
+    delegation = result.delegation.write.stateid;
+  }
+}
+
+Task<Result<void>> settle_open(Session& session, const OpContext& op, const FileHandle& file,
+                               OwnerSequence& owner, Opened& opened) {
+  if (opened.unconfirmed) {
+    auto build = [&](CompoundWriter& out) {
+      out.op(nfs_opnum4::OP_PUTFH, put(file));
+      out.op(nfs_opnum4::OP_OPEN_CONFIRM,
+             xdr::OPEN_CONFIRM4args{opened.stateid, owner.send(session)});
+    };
+    auto parse = [&](CompoundReader& in) {
+      xdr::OPEN_CONFIRM4res got;
+      if (!in.next(nfs_opnum4::OP_PUTFH)) return;
+      if (!next_in_sequence(in, nfs_opnum4::OP_OPEN_CONFIRM, got, owner)) return;
+      opened.stateid = got.resok4.open_stateid;
+    };
+    NFSRDMA_CO_TRY(Ending end, co_await call_in_sequence(session, op, {}, owner, build, parse));
+    if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "OPEN_CONFIRM");
+    opened.unconfirmed = false;
+  }
+  if (opened.delegation) {
+    auto build = [&](CompoundWriter& out) {
+      out.op(nfs_opnum4::OP_PUTFH, put(file));
+      out.op(nfs_opnum4::OP_DELEGRETURN, xdr::DELEGRETURN4args{*opened.delegation});
+    };
+    auto parse = [](CompoundReader& in) {
+      if (in.next(nfs_opnum4::OP_PUTFH)) in.next(nfs_opnum4::OP_DELEGRETURN);
+    };
+    // What it says is of no use: the server takes the delegation back sooner or later.
+    NFSRDMA_CO_TRY([[maybe_unused]] Ending end, co_await call(session, op, {}, build, parse));
+    opened.delegation.reset();
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> close_open(Session& session, const OpContext& op, const FileHandle& file,
+                              OwnerSequence& owner, xdr::stateid4 stateid) {
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(file));
+    out.op(nfs_opnum4::OP_CLOSE, xdr::CLOSE4args{owner.send(session), stateid});
+  };
+  auto parse = [&](CompoundReader& in) {
+    xdr::CLOSE4res got;
+    if (in.next(nfs_opnum4::OP_PUTFH)) next_in_sequence(in, nfs_opnum4::OP_CLOSE, got, owner);
+  };
+  NFSRDMA_CO_TRY(Ending end, co_await call_in_sequence(session, op, {}, owner, build, parse));
+  if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "CLOSE");
+  co_return Result<void>();
+}
+
+}  // namespace nfsrdma::nfs4

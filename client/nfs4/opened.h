@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an OPEN gives, and what minor version 0 wants done behind it (RFC 7530, 16.16 to 16.18): the
+// confirmation of an open-owner that the server has not heard of, and CLOSE as a COMPOUND of its
+// own, because there is no current stateid.
+#pragma once
+
+#include <optional>
+
+#include "client/nfs4/owner_sequence.h"
+#include "client/nfs_types.h"
+
+namespace nfsrdma::nfs4 {
+
+struct Opened {
+  explicit Opened(const xdr::OPEN4resok& result);
+
+  xdr::stateid4 stateid;
+  bool unconfirmed = false;
+  std::optional<xdr::stateid4> delegation;  // that nobody has asked for
+};
+
+/// OPEN_CONFIRM and DELEGRETURN, where the OPEN wants them. An error: the open does not stand, as
+/// far as anybody knows.
+Task<Result<void>> settle_open(Session& session, const OpContext& op, const FileHandle& file,
+                               OwnerSequence& owner, Opened& opened);
+/// CLOSE. An error other than the server's own is that of call().
+Task<Result<void>> close_open(Session& session, const OpContext& op, const FileHandle& file,
+                              OwnerSequence& owner, xdr::stateid4 stateid);
+
+}  // namespace nfsrdma::nfs4
