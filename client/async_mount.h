@@ -260,6 +260,22 @@ class AsyncMount {
     return operations_->remove_xattr(op, file, name);
   }
 
+  // --- ACLs: NFSv4; before it kUnsupported, ENOSYS ---
+  /// Values are the XDR of NFSv4's attribute acl.
+  bool has_acls() const { return operations_->has_acls(); }
+  /// Has the server ACLs in the file system `fsid`, of which `file` is?
+  Task<Result<bool>> acls_in(const OpContext& op, const FileHandle& file, std::uint64_t fsid) {
+    return operations_->acls_in(op, file, fsid);
+  }
+  /// EOPNOTSUPP: this object has none.
+  Task<Result<std::string>> get_acl(const OpContext& op, const FileHandle& file) {
+    return operations_->get_acl(op, file);
+  }
+  /// EINVAL: no such XDR, or the server knows nobody of a name in it.
+  Task<Result<Wcc>> set_acl(const OpContext& op, const FileHandle& file, ByteSpan acl) {
+    return operations_->set_acl(op, file, acl);
+  }
+
   // --- byte-range locks: NFSv4; before it kUnsupported, ENOSYS ---
   bool has_locks() const { return operations_->has_locks(); }
   /// `open_for`: what the file is open for, access_bits::kRead and kModify; other data than that

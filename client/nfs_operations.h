@@ -134,6 +134,21 @@ class NfsOperations {
     co_return not_in_this_version("REMOVEXATTR");
   }
 
+  // --- ACLs: NFSv4. Values are the XDR of its attribute acl (RFC 8881, 6.2.1) ---
+  virtual bool has_acls() const { return false; }
+  /// Has the server ACLs in the file system `fsid`, of which `file` is?
+  virtual Task<Result<bool>> acls_in(const OpContext&, const FileHandle&, std::uint64_t) {
+    co_return false;
+  }
+  /// EOPNOTSUPP: this object has none.
+  virtual Task<Result<std::string>> get_acl(const OpContext&, const FileHandle&) {
+    co_return not_in_this_version("ACL");
+  }
+  /// EINVAL: no such XDR, or (from the server) nobody of such a name.
+  virtual Task<Result<Wcc>> set_acl(const OpContext&, const FileHandle&, ByteSpan) {
+    co_return not_in_this_version("ACL");
+  }
+
   // --- byte-range locks: NFSv4 ---
   virtual bool has_locks() const { return false; }
   /// `open_for`: what the file is open for, access_bits::kRead and kModify. EAGAIN: a lock of

@@ -74,6 +74,12 @@ class MountedRemote final : public Remote {
                                                      const FileHandle& file) override;
   Task<Result<Wcc>> remove_xattr(RequestContext context, const FileHandle& file,
                                  const std::string& name) override;
+  bool has_acls() const override { return mount_.has_acls(); }
+  Task<Result<bool>> acls_in(RequestContext context, const FileHandle& file,
+                             std::uint64_t fsid) override;
+  Task<Result<std::string>> get_acl(RequestContext context, const FileHandle& file) override;
+  Task<Result<Wcc>> set_acl(RequestContext context, const FileHandle& file, ByteSpan acl) override;
+
   bool has_locks() const override { return mount_.has_locks(); }
   Task<Result<void>> lock(RequestContext context, const FileHandle& file, const FileLock& wanted,
                           LockWait wait, std::uint32_t open_for) override;

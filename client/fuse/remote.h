@@ -113,6 +113,13 @@ class Remote {
                                                              const FileHandle& file) = 0;
   virtual Task<Result<Wcc>> remove_xattr(RequestContext context, const FileHandle& file,
                                          const std::string& name) = 0;
+  /// ACLs, as there.
+  virtual bool has_acls() const = 0;
+  virtual Task<Result<bool>> acls_in(RequestContext context, const FileHandle& file,
+                                     std::uint64_t fsid) = 0;
+  virtual Task<Result<std::string>> get_acl(RequestContext context, const FileHandle& file) = 0;
+  virtual Task<Result<Wcc>> set_acl(RequestContext context, const FileHandle& file,
+                                    ByteSpan acl) = 0;
 
   /// Byte-range locks, as there; without them the kernel's own have to do.
   virtual bool has_locks() const = 0;

@@ -5,6 +5,8 @@
 // stateid, and what is created is closed in the COMPOUND that opens it.
 #pragma once
 
+#include <map>
+
 #include "client/nfs4/file_locks.h"
 #include "client/nfs4/id_names.h"
 #include "client/nfs4/session.h"
@@ -96,6 +98,11 @@ class Nfs4Operations final : public NfsOperations {
                                                      const FileHandle& file) override;
   Task<Result<Wcc>> remove_xattr(const OpContext& op, const FileHandle& file,
                                  std::string_view name) override;
+  bool has_acls() const override { return true; }
+  Task<Result<bool>> acls_in(const OpContext& op, const FileHandle& file,
+                             std::uint64_t fsid) override;
+  Task<Result<std::string>> get_acl(const OpContext& op, const FileHandle& file) override;
+  Task<Result<Wcc>> set_acl(const OpContext& op, const FileHandle& file, ByteSpan acl) override;
   bool has_locks() const override { return true; }
   Task<Result<void>> lock(const OpContext& op, const FileHandle& file, const FileLock& wanted,
                           LockWait wait, std::uint32_t open_for) override {
@@ -154,6 +161,7 @@ class Nfs4Operations final : public NfsOperations {
   nfs4::Session session_;
   nfs4::FileLocks locks_;
   nfs4::IdNames names_;
+  std::map<std::uint64_t, bool> acl_file_systems_;  // by fsid, what acls_in() has found
   std::uint64_t next_owner_ = 0;
 };
 
