@@ -7,6 +7,7 @@
 
 #include <map>
 
+#include "client/nfs4/exclusive_attributes.h"
 #include "client/nfs4/file_locks.h"
 #include "client/nfs4/id_names.h"
 #include "client/nfs4/session.h"
@@ -161,6 +162,8 @@ class Nfs4Operations final : public NfsOperations {
   nfs4::Session session_;
   nfs4::FileLocks locks_;
   nfs4::IdNames names_;
+  /// What the mount's file system takes with a verifier; fsinfo() asks.
+  xdr::bitmap4 exclusive_attributes_ = nfs4::ExclusiveAttributes::kUsual;
   std::map<std::uint64_t, bool> acl_file_systems_;  // by fsid, what acls_in() has found
   std::uint64_t next_owner_ = 0;
 };

@@ -38,8 +38,9 @@ class FakeNfs4Server {
   std::uint64_t verifier = 1;  // of COMMIT
   xdr::bitmap4 supported = xdr::bitmap4::of({xdr::fattr4_number::FATTR4_ACL});
   std::uint32_t aclsupport = xdr::ACL4_SUPPORT_ALLOW_ACL;
-  std::optional<std::string> acl;  // XDR; none: GETATTR leaves it out
-  std::deque<Stat> setattr_errors;
+  std::optional<std::string> acl;                    // XDR; none: GETATTR leaves it out
+  std::optional<xdr::bitmap4> exclusive_attributes;  // suppattr_exclcreat
+  std::deque<Stat> setattr_errors, mkdir_errors;
   Stat setxattr = Stat::NFS4_OK;
   std::string xattr;          // the value that there is
   std::optional<Op> unknown;  // what it has never heard of
@@ -69,7 +70,8 @@ class FakeNfs4Server {
   std::set<std::uint64_t> further;  // sessions of the client id besides the first
   std::vector<std::uint32_t> create_sequences;
   std::vector<xdr::COPY4args> copy_calls;
-  struct Setting {  // what a SETATTR sets
+  struct Setting {  // what a SETATTR, OPEN or CREATE sets
+    Op by;
     xdr::bitmap4 mask;
     std::string owner, owner_group;
   };
@@ -373,6 +375,18 @@ class FakeNfs4Server {
         res.resok4.lxr_eof = want.lxa_cookie + 1 >= xattr_pages.size();
         return answer(number, res, out);
       }
+      case Op::OP_GETFH: {
+        static constexpr std::array<std::byte, 1> kHandle{std::byte{7}};
+        xdr::GETFH4res res;
+        res.resok4.object.data = kHandle;
+        return answer(number, res, out);
+      }
+      case Op::OP_CREATE: {
+        note(number, args<xdr::CREATE4args>(in).createattrs);
+        xdr::CREATE4res res;
+        res.status = next(mkdir_errors);
+        return answer(number, res, out);
+      }
       case Op::OP_OPEN:
         return open(args<xdr::OPEN4args>(in), out);
       case Op::OP_CLOSE: {
@@ -502,6 +516,11 @@ class FakeNfs4Server {
   }
   void open(const xdr::OPEN4args& want, xdr::Encoder& out) {
     opens_seen.push_back(want);
+    if (want.openhow.opentype == xdr::opentype4::OPEN4_CREATE) {
+      const xdr::createhow4& how = want.openhow.how;
+      note(Op::OP_OPEN, how.mode == xdr::createmode4::EXCLUSIVE4_1 ? how.ch_createboth.cva_attrs
+                                                                   : how.createattrs);
+    }
     xdr::OPEN4res res;
     res.status = next(open_errors);
     const bool reclaim = want.claim.claim == xdr::open_claim_type4::CLAIM_PREVIOUS;
@@ -572,19 +591,21 @@ class FakeNfs4Server {
     return Stat::NFS4_OK;
   }
 
-  void setattr(const xdr::SETATTR4args& want, xdr::Encoder& out) {
+  void note(Op by, const xdr::fattr4& attributes) {
     xdr::FileAttributes4 values;
-    EXPECT_EQ(xdr::decode_attributes(want.obj_attributes, values).outcome,
-              xdr::AttributeDecoding::kOk);
+    EXPECT_EQ(xdr::decode_attributes(attributes, values).outcome, xdr::AttributeDecoding::kOk);
     settings.push_back(
-        {values.attrmask, std::string(values.owner), std::string(values.owner_group)});
+        {by, values.attrmask, std::string(values.owner), std::string(values.owner_group)});
+  }
+  void setattr(const xdr::SETATTR4args& want, xdr::Encoder& out) {
+    note(Op::OP_SETATTR, want.obj_attributes);
     xdr::SETATTR4res res;
     res.status = next(setattr_errors);
     if (res.status == Stat::NFS4_OK) {
-      if (values.attrmask.has(xdr::fattr4_number::FATTR4_ACL)) {
+      if (want.obj_attributes.attrmask.has(xdr::fattr4_number::FATTR4_ACL)) {
         acl = as_text(want.obj_attributes.attr_vals);
       }
-      res.attrsset = values.attrmask;
+      res.attrsset = want.obj_attributes.attrmask;
     }
     answer(Op::OP_SETATTR, res, out);
   }
@@ -603,6 +624,11 @@ class FakeNfs4Server {
     xdr::Encoder encoder(room);
     xdr::FileAttributes4 values;
     values.attrmask = kUsual;
+    if (want.attr_request.has(FATTR4_SUPPATTR_EXCLCREAT)) {
+      values.attrmask = {};
+      if (exclusive_attributes) values.attrmask.set(FATTR4_SUPPATTR_EXCLCREAT);
+      values.suppattr_exclcreat = exclusive_attributes.value_or(xdr::bitmap4());
+    }
     if (want.attr_request.has(FATTR4_SUPPORTED_ATTRS)) {
       values.attrmask = xdr::bitmap4::of({FATTR4_SUPPORTED_ATTRS});
       if (supported.has(FATTR4_ACL)) values.attrmask.set(FATTR4_ACLSUPPORT);
