@@ -62,6 +62,8 @@ class AsyncMount;
 class RootFinder {
  public:
   virtual ~RootFinder() = default;
+  /// Where settings().version is version 4 and `any` will do, ENOENT makes the mount ask once more
+  /// with version 3.
   /// Calls mount.set_root(). Every call that it makes ends when `cancel` says so.
   virtual Task<Result<void>> find_root(AsyncMount& mount, CancelToken& cancel,
                                        std::string* detail) = 0;
@@ -69,7 +71,8 @@ class RootFinder {
 
 class AsyncMount {
  public:
-  /// Connects, asks MOUNT for settings.path and FSINFO for the limits. `settings.addresses` must be
+  /// Connects, agrees on a version where the settings name none (version_choice.h), finds
+  /// settings.path and asks for the limits. `settings.addresses` must be
   /// filled in. On an error *detail (which outlives the Task) says what was tried. A server that
   /// takes the connection and then answers nothing is ETIMEDOUT after settings.first_answers,
   /// `hard` or not: nobody depends on the mount yet.
@@ -324,6 +327,12 @@ class AsyncMount {
 
  private:
   AsyncMount(EventLoop& loop, MountSettings settings);
+  /// What is to be done once it is connected, in the version of the settings.
+  Task<Result<void>> begin(const OpContext& op, RootFinder& finder, CancelToken& cancel,
+                           std::string* detail);
+  /// begin() in the version that was named, or in the first of ours that the server takes.
+  Task<Result<void>> begin_in_best(const OpContext& op, RootFinder& finder, CancelToken& cancel,
+                                   std::string* detail);
   void use_limits(const FsInfo& info);
 
   EventLoop& loop_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "client/nfs_types.h"
+#include "client/nfs_version.h"
 #include "client/op_context.h"
 #include "rpcrdma/base/task.h"
 
@@ -35,8 +36,10 @@ class NfsOperations {
   virtual void abort() = 0;
   /// Where the server's tree begins; kUnsupported: this version cannot ask.
   virtual Task<Result<FileHandle>> server_root(const OpContext& op) = 0;
+  /// The version in force, exactly.
+  virtual NfsVersion number() const = 0;
   /// "3", "4.2": for people.
-  virtual std::string version() const = 0;
+  std::string version() const { return number().text(); }
 
   virtual Task<Result<void>> null(const OpContext& op) = 0;
   virtual Task<Result<Attributes>> getattr(const OpContext& op, const FileHandle& file) = 0;

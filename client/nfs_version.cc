@@ -9,6 +9,7 @@ constexpr std::string_view kNo40 = "NFSv4.0 is not supported by this client; use
 }  // namespace
 
 std::string NfsVersion::text() const {
+  if (any) return {};
   if (major == 3 || any_minor) return std::to_string(major);
   return std::to_string(major) + "." + std::to_string(minor);
 }

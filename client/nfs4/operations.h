@@ -27,7 +27,7 @@ class Nfs4Operations final : public NfsOperations {
     locks_.stop();
     session_.stop();
   }
-  std::string version() const override { return "4." + std::to_string(session_.minor()); }
+  NfsVersion number() const override { return {4, session_.minor()}; }
   Task<Result<FileHandle>> server_root(const OpContext& op) override;
 
   Task<Result<void>> null(const OpContext& op) override;
