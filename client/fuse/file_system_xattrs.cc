@@ -52,9 +52,11 @@ Task<int> FileSystem::set_acl(RequestContext context, NodeRef node, std::string 
   }
   Task<Result<Wcc>> change = remote.set_acl(context, node->handle, as_bytes(acl));
   const int error = co_await make_change(node, std::move(change));
-  // Also when it failed: who knows whether it did. The kernel asks for attributes again by itself,
-  // but not for names in a directory that somebody may search no more.
+  // Also when it failed: who knows whether it did. Of the attributes the kernel takes the ctime for
+  // changed, not the mode; and it does not ask again for names in a directory that somebody may
+  // search no more.
   node->access.clear();
+  kernel_.drop_attributes(node->id);
   if (node->is_directory() && !options.one_user) {
     node->names.for_each([&](const std::string& name) { kernel_.expire_name(node->id, name); });
   }

@@ -50,6 +50,7 @@ TEST_F(FileSystemAclTest, AttributesAreThoseOfAfterwards) {
   file->attributes.mode = 0640;
   ASSERT_EQ(run(fs_->set_acl(me_, node, "bytes")), 0);
   EXPECT_EQ(node->attributes.mode, 0640u);
+  EXPECT_EQ(outdated_, std::vector<std::uint64_t>{node->id}) << "the kernel has the old mode";
   EXPECT_TRUE(invalidated_.empty()) << "its data is the same";
 }
 
