@@ -206,7 +206,7 @@ for name in "xf", "xd":
     assert os.listxattr(export + name) == ["user.long"]
 os.symlink("xf", "xl")
 assert os.listxattr("xl") == ["system.nfs4_acl", "user.long"]
-# As with the kernel's client, where a file system has ACLs.
+# Linux says so, too, where a file system has ACLs.
 assert os.listxattr("xl", follow_symlinks=False) == ["system.nfs4_acl"]
 PY'
 else
