@@ -219,10 +219,14 @@ class MntRoot final : public RootFinder {
       if (name.empty() || name == ".") continue;
       const FileHandle directory = *handle;
       Result<LookupResult> found = co_await mount.lookup(op, directory, name);
-      if (found.ok()) {
-        handle = found->handle;
-      } else {
+      if (!found.ok()) {
         handle = found.error();
+      } else if (found->attributes && found->attributes->type == FileType::kSymlink) {
+        // MOUNT follows them, on the server; where version 3 may be asked as well it is.
+        handle = Error{Errc::kSystem, mount.settings().version.any ? ENOENT : ENOTDIR,
+                       "a symbolic link is on the way"};
+      } else {
+        handle = found->handle;
       }
     }
     if (!handle.ok()) {

@@ -66,6 +66,10 @@ check "the newest that both have" 'mounts "" 4.2'
 check "vers=4 is 4.2, 4.1 and 3 are exact" 'mounts vers=4 4.2; mounts vers=4.1 4.1; mounts vers=3 3'
 check "how to speak to MOUNT means version 3, where it is does not" '
   mounts mountproto=tcp 3; mounts mountvers=3 3; mounts "mountport=${by##*port=}" 4.2'
+check "a symbolic link on the way is followed by MOUNT, so by version 3" '
+  mkdir "$export_dir/d"; echo data > "$export_dir/d/file"; ln -s d "$export_dir/link"
+  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir/link" "$mnt" -v -o "$by,retry=0"; cat "$mnt/file"; umount "$mnt"
+  refused vers=4.2 "$export_dir/link"'
 check "the tool reads and writes" '
   "$bin/nfs-rdma" cat "$url/file?$query" | grep -x data; "$bin/nfs-rdma" cp /etc/passwd "$url/new?$query"
   cmp /etc/passwd "$export_dir/new"'
