@@ -13,6 +13,7 @@
 #include "client/nfs3/mount_service.h"
 #include "client/nfs3/operations.h"
 #include "client/nfs4/operations.h"
+#include "client/version_choice.h"
 
 namespace nfsrdma {
 namespace {
@@ -114,11 +115,7 @@ Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabr
   OpContext op;
   op.cancel = &patience;
   op.identity = mount->settings_.identity;
-  if (done.ok()) {
-    mount->operations_ = make_operations(*mount->rpc_, mount->settings_);
-    done = co_await mount->operations_->begin(op, detail);
-  }
-  if (done.ok()) done = co_await finder.find_root(*mount, patience, detail);
+  if (done.ok()) done = co_await mount->begin_in_best(op, finder, patience, detail);
   if (done.ok()) {
     Result<FsInfo> info = co_await mount->fsinfo(op, mount->root_.handle);
     if (info.ok()) {
@@ -138,6 +135,32 @@ Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabr
     co_return done.error();
   }
   co_return mount;
+}
+
+Task<Result<void>> AsyncMount::begin(const OpContext& op, RootFinder& finder, CancelToken& cancel,
+                                     std::string* detail) {
+  operations_ = make_operations(*rpc_, settings_);
+  Result<void> done = co_await operations_->begin(op, detail);
+  if (done.ok()) done = co_await finder.find_root(*this, cancel, detail);
+  co_return done;
+}
+
+Task<Result<void>> AsyncMount::begin_in_best(const OpContext& op, RootFinder& finder,
+                                             CancelToken& cancel, std::string* detail) {
+  Result<void> done = co_await begin(op, finder, cancel, detail);
+  if (settings_.version.major == 4 && done.ok()) settings_.version = operations_->number();
+  const bool go_on = settings_.version.any && !done.ok() && leads_to_version_3(done.error());
+  if (!go_on) co_return done;
+  const std::string why = std::exchange(*detail, {});
+  co_await operations_->end(op);
+  operations_->abort();
+  co_await rpc_->yield();
+  operations_.reset();
+  settings_.version = {};
+  Result<void> third = co_await begin(op, finder, cancel, detail);
+  if (third.ok() || version_3_says_more(done.error(), third.error())) co_return third;
+  *detail = why;
+  co_return done;
 }
 
 std::unique_ptr<AsyncMount> AsyncMount::over(EventLoop& loop, MountSettings settings,
@@ -196,10 +219,14 @@ class MntRoot final : public RootFinder {
       if (name.empty() || name == ".") continue;
       const FileHandle directory = *handle;
       Result<LookupResult> found = co_await mount.lookup(op, directory, name);
-      if (found.ok()) {
-        handle = found->handle;
-      } else {
+      if (!found.ok()) {
         handle = found.error();
+      } else if (found->attributes && found->attributes->type == FileType::kSymlink) {
+        // MOUNT follows them, on the server; where version 3 may be asked as well it is.
+        handle = Error{Errc::kSystem, mount.settings().version.any ? ENOENT : ENOTDIR,
+                       "a symbolic link is on the way"};
+      } else {
+        handle = found->handle;
       }
     }
     if (!handle.ok()) {

@@ -62,6 +62,8 @@ class AsyncMount;
 class RootFinder {
  public:
   virtual ~RootFinder() = default;
+  /// Where settings().version is version 4 and `any` will do, ENOENT makes the mount ask once more
+  /// with version 3.
   /// Calls mount.set_root(). Every call that it makes ends when `cancel` says so.
   virtual Task<Result<void>> find_root(AsyncMount& mount, CancelToken& cancel,
                                        std::string* detail) = 0;
@@ -69,7 +71,8 @@ class RootFinder {
 
 class AsyncMount {
  public:
-  /// Connects, asks MOUNT for settings.path and FSINFO for the limits. `settings.addresses` must be
+  /// Connects, agrees on a version where the settings name none (version_choice.h), finds
+  /// settings.path and asks for the limits. `settings.addresses` must be
   /// filled in. On an error *detail (which outlives the Task) says what was tried. A server that
   /// takes the connection and then answers nothing is ETIMEDOUT after settings.first_answers,
   /// `hard` or not: nobody depends on the mount yet.
@@ -276,6 +279,22 @@ class AsyncMount {
   Task<void> give_back(const FileHandle& file) { return operations_->give_back(file); }
   std::size_t delegations_held() const { return operations_->delegations_held(); }
 
+  // --- ACLs: NFSv4; before it kUnsupported, ENOSYS ---
+  /// Values are the XDR of NFSv4's attribute acl.
+  bool has_acls() const { return operations_->has_acls(); }
+  /// Has the server ACLs in the file system `fsid`, of which `file` is?
+  Task<Result<bool>> acls_in(const OpContext& op, const FileHandle& file, std::uint64_t fsid) {
+    return operations_->acls_in(op, file, fsid);
+  }
+  /// EOPNOTSUPP: this object has none.
+  Task<Result<std::string>> get_acl(const OpContext& op, const FileHandle& file) {
+    return operations_->get_acl(op, file);
+  }
+  /// EINVAL: no such XDR, or the server knows nobody of a name in it.
+  Task<Result<Wcc>> set_acl(const OpContext& op, const FileHandle& file, ByteSpan acl) {
+    return operations_->set_acl(op, file, acl);
+  }
+
   // --- byte-range locks: NFSv4; before it kUnsupported, ENOSYS ---
   bool has_locks() const { return operations_->has_locks(); }
   bool opens_by_name() const { return operations_->opens_by_name(); }
@@ -325,6 +344,12 @@ class AsyncMount {
 
  private:
   AsyncMount(EventLoop& loop, MountSettings settings);
+  /// What is to be done once it is connected, in the version of the settings.
+  Task<Result<void>> begin(const OpContext& op, RootFinder& finder, CancelToken& cancel,
+                           std::string* detail);
+  /// begin() in the version that was named, or in the first of ours that the server takes.
+  Task<Result<void>> begin_in_best(const OpContext& op, RootFinder& finder, CancelToken& cancel,
+                                   std::string* detail);
   void use_limits(const FsInfo& info);
 
   EventLoop& loop_;

@@ -43,7 +43,7 @@ struct MountSettings {
   std::vector<SocketAddress> addresses;
   std::string path = "/";  // what is mounted
 
-  NfsVersion version;
+  NfsVersion version = kBestVersion;  // of an AsyncMount: the one in force
   ProtoChoice proto = ProtoChoice::kAuto;
   FabricChoice fabric = FabricChoice::kAuto;
   /// iWARP: ask for CRC32c. For default_fabrics(); fabrics made otherwise have their own mind.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "client/nfs_types.h"
+#include "client/nfs_version.h"
 #include "client/op_context.h"
 #include "rpcrdma/base/task.h"
 
@@ -35,8 +36,10 @@ class NfsOperations {
   virtual void abort() = 0;
   /// Where the server's tree begins; kUnsupported: this version cannot ask.
   virtual Task<Result<FileHandle>> server_root(const OpContext& op) = 0;
+  /// The version in force, exactly.
+  virtual NfsVersion number() const = 0;
   /// "3", "4.2": for people.
-  virtual std::string version() const = 0;
+  std::string version() const { return number().text(); }
 
   virtual Task<Result<void>> null(const OpContext& op) = 0;
   virtual Task<Result<Attributes>> getattr(const OpContext& op, const FileHandle& file) = 0;
@@ -152,6 +155,21 @@ class NfsOperations {
   virtual std::uint64_t kept_back_limit(const FileHandle&) const { return 0; }
   /// Gives a delegation back, if there is one.
   virtual Task<void> give_back(const FileHandle&) { co_return; }
+
+  // --- ACLs: NFSv4. Values are the XDR of its attribute acl (RFC 8881, 6.2.1) ---
+  virtual bool has_acls() const { return false; }
+  /// Has the server ACLs in the file system `fsid`, of which `file` is?
+  virtual Task<Result<bool>> acls_in(const OpContext&, const FileHandle&, std::uint64_t) {
+    co_return false;
+  }
+  /// EOPNOTSUPP: this object has none.
+  virtual Task<Result<std::string>> get_acl(const OpContext&, const FileHandle&) {
+    co_return not_in_this_version("ACL");
+  }
+  /// EINVAL: no such XDR, or (from the server) nobody of such a name.
+  virtual Task<Result<Wcc>> set_acl(const OpContext&, const FileHandle&, ByteSpan) {
+    co_return not_in_this_version("ACL");
+  }
 
   // --- byte-range locks: NFSv4 ---
   virtual bool has_locks() const { return false; }

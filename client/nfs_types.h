@@ -187,6 +187,8 @@ struct CommitResult {
 enum class XattrThere : std::uint8_t { kEither, kNo, kYes };
 /// Bytes of a value, and of all names of an object with "user." and a NUL each, as in xattr(7).
 inline constexpr std::size_t kMaxXattrBytes = 65536;
+/// Bytes of an ACL; Linux has no room for more in an extended attribute.
+inline constexpr std::size_t kMaxAclBytes = kMaxXattrBytes;
 
 /// What seek() looks for.
 enum class SeekFor : std::uint8_t { kData, kHole };

@@ -3,6 +3,7 @@
 
 namespace nfsrdma {
 std::string NfsVersion::text() const {
+  if (any) return {};
   if (major == 3 || any_minor) return std::to_string(major);
   return std::to_string(major) + "." + std::to_string(minor);
 }

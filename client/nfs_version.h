@@ -13,11 +13,16 @@ struct NfsVersion {
   std::uint32_t minor = 0;
   /// 4.2 was not named: a server that has 4.1 or 4.0 alone will do.
   bool any_minor = false;
+  /// No version was named: the server's best (version_choice.h).
+  bool any = false;
 
-  /// "3", "4", "4.1".
+  /// "3", "4", "4.1"; "" while any will do.
   std::string text() const;
   bool operator==(const NfsVersion&) const = default;
 };
+
+/// What is asked for where nobody names a version.
+inline constexpr NfsVersion kBestVersion{4, 2, true, true};
 
 /// Takes "3", "4", "4.0", "4.1" or "4.2". Returns what is wrong with `text`, or nothing.
 std::string parse_nfs_version(std::string_view text, NfsVersion* version);

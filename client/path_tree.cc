@@ -50,6 +50,9 @@ class PrefixRoot final : public RootFinder {
     if (mount.settings().version.major == 4) {
       Result<FileHandle> root = co_await mount.server_root(op);
       if (!root.ok()) co_return root.error();
+      if (mount.settings().version.any) {
+        NFSRDMA_CO_CHECK_OK(co_await look_at_first(op, mount, *root, path, detail));
+      }
       mount.set_root({*root, "/"});
       *rest_ = path.substr(1);
       co_return Result<void>();
@@ -64,6 +67,16 @@ class PrefixRoot final : public RootFinder {
   }
 
  private:
+  /// ENOENT: version 4 does not know where the path begins, perhaps version 3 does.
+  static Task<Result<void>> look_at_first(const OpContext& op, AsyncMount& mount, FileHandle root,
+                                          std::string path, std::string* detail) {
+    const std::vector<std::string> parts = split(path);
+    if (parts.empty()) co_return Result<void>();
+    Result<LookupResult> found = co_await mount.lookup(op, root, parts.front());
+    if (found.ok() || found.error().sys != ENOENT) co_return Result<void>();
+    *detail = path + ": " + found.error().message();
+    co_return found.error();
+  }
   Task<Result<void>> choose(const OpContext& op, nfs3::MountService& service, AsyncMount& mount,
                             const std::string& path, std::string* detail) {
     auto exports = co_await service.exports(op);

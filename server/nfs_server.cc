@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "config/user_names.h"
 #include "rpcrdma/base/log.h"
 #include "server/nfs4/server_state.h"
 #include "server/port_holder.h"
@@ -99,7 +100,7 @@ Result<void> NfsServer::make_parts(std::string* why) {
     state.rtmax = context_->rtmax();
     state.wtmax = context_->wtmax();
     state.limits = nfs4::Limits::of(config, nfs4::descriptor_limit());
-    state.domain = nfs4::system_idmap_domain();
+    state.domain = system_idmap_domain();
     state.mirror_locks = config.nfs4_local_locks;
     context_->serve_nfs4(nfs4::ServerState::create(state, why));
     if (context_->nfs4 == nullptr) return Error{Errc::kInvalid, 0, "NFSv4 client records"};

@@ -152,6 +152,11 @@ class FileSystem : private DelegationHolder {
                       XattrThere there);
   Task<int> list_xattrs(RequestContext context, NodeRef node, std::vector<std::string>* names);
   Task<int> remove_xattr(RequestContext context, NodeRef node, std::string name);
+  // ACLs, as XDR (async_mount.h). Not cached either.
+  /// Can objects of this file system have one?
+  Task<int> acls_there(RequestContext context, NodeRef node, bool* there);
+  Task<int> get_acl(RequestContext context, NodeRef node, std::string* acl);
+  Task<int> set_acl(RequestContext context, NodeRef node, std::string acl);
   // Byte-range locks, where the server has them. As on every NFS client they are where caches meet:
   // who locks sees what others wrote before, who unlocks has written what they shall see. Owners
   // are the kernel's numbers.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Extended attributes (NFSv4.2), which the server alone knows of.
+// Extended attributes (NFSv4.2) and ACLs (NFSv4), which the server alone knows of.
 #include "client/fuse/file_system.h"
 
 namespace nfsrdma {
@@ -29,6 +29,38 @@ Task<int> FileSystem::list_xattrs(RequestContext context, NodeRef node,
 Task<int> FileSystem::remove_xattr(RequestContext context, NodeRef node, std::string name) {
   Task<Result<Wcc>> change = remote.remove_xattr(context, node->handle, name);
   co_return co_await make_change(node, std::move(change));
+}
+
+Task<int> FileSystem::acls_there(RequestContext context, NodeRef node, bool* there) {
+  auto answer = co_await remote.acls_in(context, node->handle, node->attributes.fsid);
+  if (!answer.ok()) co_return failed(*node, answer.error());
+  *there = *answer;
+  co_return 0;
+}
+
+Task<int> FileSystem::get_acl(RequestContext context, NodeRef node, std::string* acl) {
+  auto answer = co_await remote.get_acl(context, node->handle);
+  if (!answer.ok()) co_return failed(*node, answer.error());
+  *acl = std::move(*answer);
+  co_return 0;
+}
+
+Task<int> FileSystem::set_acl(RequestContext context, NodeRef node, std::string acl) {
+  if (node->writer != nullptr && !node->writer->idle()) {
+    // As before a chmod: what is on its way was written by somebody who might.
+    if (int error = co_await node->writer->flush(context, node, false)) co_return error;
+  }
+  Task<Result<Wcc>> change = remote.set_acl(context, node->handle, as_bytes(acl));
+  const int error = co_await make_change(node, std::move(change));
+  // Also when it failed: who knows whether it did. Of the attributes the kernel takes the ctime for
+  // changed, not the mode; and it does not ask again for names in a directory that somebody may
+  // search no more.
+  node->access.clear();
+  kernel_.drop_attributes(node->id);
+  if (node->is_directory() && !options.one_user) {
+    node->names.for_each([&](const std::string& name) { kernel_.expire_name(node->id, name); });
+  }
+  co_return error;
 }
 
 }  // namespace nfsrdma

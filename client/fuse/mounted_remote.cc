@@ -236,6 +236,23 @@ Task<Result<AccessResult>> MountedRemote::access_and_ask(RequestContext context,
   co_return seen(co_await mount_.access_and_ask(op, file, wanted, open_for));
 }
 
+Task<Result<bool>> MountedRemote::acls_in(RequestContext context, const FileHandle& file,
+                                          std::uint64_t fsid) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.acls_in(op, file, fsid));
+}
+
+Task<Result<std::string>> MountedRemote::get_acl(RequestContext context, const FileHandle& file) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.get_acl(op, file));
+}
+
+Task<Result<Wcc>> MountedRemote::set_acl(RequestContext context, const FileHandle& file,
+                                         ByteSpan acl) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.set_acl(op, file, acl));
+}
+
 Task<Result<void>> MountedRemote::lock(RequestContext context, const FileHandle& file,
                                        const FileLock& wanted, LockWait wait,
                                        std::uint32_t open_for) {

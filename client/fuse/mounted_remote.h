@@ -85,6 +85,12 @@ class MountedRemote final : public Remote {
   Task<Result<AccessResult>> access_and_ask(RequestContext context, const FileHandle& file,
                                             std::uint32_t wanted, std::uint32_t open_for) override;
   Task<void> give_back(const FileHandle& file) override { return mount_.give_back(file); }
+  bool has_acls() const override { return mount_.has_acls(); }
+  Task<Result<bool>> acls_in(RequestContext context, const FileHandle& file,
+                             std::uint64_t fsid) override;
+  Task<Result<std::string>> get_acl(RequestContext context, const FileHandle& file) override;
+  Task<Result<Wcc>> set_acl(RequestContext context, const FileHandle& file, ByteSpan acl) override;
+
   bool has_locks() const override { return mount_.has_locks(); }
   bool opens_by_name() const override { return mount_.opens_by_name(); }
   Task<Result<void>> lock(RequestContext context, const FileHandle& file, const FileLock& wanted,

@@ -114,6 +114,13 @@ class Remote {
                                                              const FileHandle& file) = 0;
   virtual Task<Result<Wcc>> remove_xattr(RequestContext context, const FileHandle& file,
                                          const std::string& name) = 0;
+  /// ACLs, as there.
+  virtual bool has_acls() const = 0;
+  virtual Task<Result<bool>> acls_in(RequestContext context, const FileHandle& file,
+                                     std::uint64_t fsid) = 0;
+  virtual Task<Result<std::string>> get_acl(RequestContext context, const FileHandle& file) = 0;
+  virtual Task<Result<Wcc>> set_acl(RequestContext context, const FileHandle& file,
+                                    ByteSpan acl) = 0;
 
   /// Delegations, as there; without them there are none.
   virtual void set_delegation_holder(DelegationHolder*) {}

@@ -186,7 +186,7 @@ MountSettings settings_of(const MountCommandLine& line) {
   settings.retrans = o.retransmissions;
   settings.connections = o.connections;
   // Exports are `secure` by default, and over TCP that means a privileged port.
-  settings.reserved_port = ::geteuid() == 0;
+  settings.reserved_port = o.reserved_port && ::geteuid() == 0;
   return settings;
 }
 
@@ -249,6 +249,13 @@ std::string MountDaemon::connect(bool* again) {
   if (root && root->type != FileType::kDirectory)
     return settings.path + " is not a directory there";
   server_ = std::move(made).value();
+  settings.version = server_->settings().version;
+  if (line_.options.version != settings.version) {
+    const std::size_t told = line_.options.notices.size();
+    settle_version(settings.version, &line_.options);
+    for (std::size_t i = told; i < line_.options.notices.size(); ++i)
+      log_notice("{}: {}", mount_point_, line_.options.notices[i]);
+  }
   server_->set_observer(observer_of(line_.source.host, outage_));
   start_shards(settings);
   return {};

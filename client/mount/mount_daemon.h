@@ -62,7 +62,7 @@ class MountDaemon {
 
   EventLoop& loop_;
   Fabrics fabrics_;
-  const MountCommandLine& line_;
+  MountCommandLine line_;  // as given, but for the version, which the server has a say in
   std::string mount_point_;
   std::unique_ptr<AsyncMount> server_;
   std::shared_ptr<OutageWatch> outage_ = std::make_shared<OutageWatch>();

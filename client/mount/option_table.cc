@@ -87,6 +87,13 @@ string take_mount_proto(MountOptions& o, string_view v) {
   } else {
     return fmt::format("'{}' is not one of auto, rdma, rdma6, tcp, tcp6", v);
   }
+  o.for_version_3 = true;  // as mount.nfs takes it
+  return {};
+}
+
+string take_mount_version(MountOptions& o, string_view v) {
+  if (v != "3") return fmt::format("'{}' is not supported; use mountvers=3", v);
+  o.for_version_3 = true;
   return {};
 }
 
@@ -197,6 +204,24 @@ string take_fsc(MountOptions& o, string_view) {
   return {};
 }
 
+string take_softreval(MountOptions& o, string_view) {
+  o.notices.emplace_back(
+      "softreval: while the server does not answer, applications wait for it; ignored");
+  return {};
+}
+string take_max_connect(MountOptions& o, string_view v) {
+  unsigned addresses = 0;
+  string problem = take_number(v, 1, 16, &addresses);
+  if (problem.empty() && addresses > 1) {
+    o.notices.emplace_back("max_connect: only one address of the server is used; ignored");
+  }
+  return problem;
+}
+string take_trunk_discovery(MountOptions& o, string_view) {
+  o.notices.emplace_back("trunkdiscovery: only one address of the server is used; ignored");
+  return {};
+}
+
 // A vfs flag's name is found again in the table, so that one function serves all.
 #define VFS_FLAG(name)                                     \
   {                                                        \
@@ -230,10 +255,7 @@ constexpr OptionRow kTable[] = {
     {"mountport", Value::kRequired,
      [](MountOptions& o, string_view v) { return take_number(v, 0, 65'535, &o.mount_port); }},
     {"mountproto", Value::kRequired, take_mount_proto},
-    {"mountvers", Value::kRequired,
-     [](MountOptions&, string_view v) {
-       return v == "3" ? string() : fmt::format("'{}' is not supported; use mountvers=3", v);
-     }},
+    {"mountvers", Value::kRequired, take_mount_version},
     {"nconnect", Value::kRequired,
      [](MountOptions& o, string_view v) { return take_number(v, 1, 16, &o.connections); }},
     {"shards", Value::kRequired,
@@ -255,8 +277,13 @@ constexpr OptionRow kTable[] = {
     {"fg", Value::kNone, set<&MountOptions::background, false>},
     {"intr", Value::kNone, ignore},
     {"nointr", Value::kNone, ignore},
-    {"resvport", Value::kNone, ignore},
-    {"noresvport", Value::kNone, ignore},
+    {"resvport", Value::kNone, set<&MountOptions::reserved_port, true>},
+    {"noresvport", Value::kNone, set<&MountOptions::reserved_port, false>},
+    {"max_connect", Value::kRequired, take_max_connect},
+    {"trunkdiscovery", Value::kNone, take_trunk_discovery},
+    {"notrunkdiscovery", Value::kNone, ignore},
+    {"softreval", Value::kNone, take_softreval},
+    {"nosoftreval", Value::kNone, ignore},
     // Caching.
     {"ac", Value::kNone, set<&MountOptions::attribute_cache, true>},
     {"noac", Value::kNone, take_noac},

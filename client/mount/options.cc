@@ -121,7 +121,8 @@ std::string MountOptions::text() const {
   for (const std::string& flag : vfs_flags)
     add(flag);
   if (synchronous) add("sync");
-  add(fmt::format("vers={},proto={}", version.text(), proto_text(*this)));
+  if (!version.any) add(fmt::format("vers={}", version.text()));
+  add(fmt::format("proto={}", proto_text(*this)));
   if (proto != MountProto::kTcp) {
     add(fmt::format("fabric={},port={}", fabric_text(fabric), rdma_port()));
     if (require_crc) add("crc=require");
@@ -129,6 +130,7 @@ std::string MountOptions::text() const {
   if (proto != MountProto::kRdma) add(fmt::format("tcpport={}", effective_tcp_port()));
   if (mount_port != 0) add(fmt::format("mountport={}", mount_port));
   if (mount_proto_tcp) add("mountproto=tcp");
+  if (!reserved_port) add("noresvport");
   if (rsize != 0) add(fmt::format("rsize={}", rsize));
   if (wsize != 0) add(fmt::format("wsize={}", wsize));
   add(fmt::format("{},timeo={},retrans={},nconnect={}", recovery_text(recovery),
@@ -176,15 +178,20 @@ bool finish_mount_options(MountOptions* options, std::string* error) {
                          o.tcp_port);
     return false;
   }
-  if (o.version.major == 3) {
-    if (o.locks_asked) {
-      o.notices.emplace_back(
-          "NFSv3: locks are local to this host, as with nolock; vers=4 has them on the server");
-    }
-    o.local_posix_locks = o.local_flock = true;
-  }
+  if (o.version.any && o.for_version_3) o.version = {};
+  if (!o.version.any) settle_version(o.version, options);
   if (o.retry < std::chrono::minutes(0)) o.retry = std::chrono::minutes(o.background ? 10'000 : 2);
   return true;
+}
+
+void settle_version(const NfsVersion& version, MountOptions* options) {
+  options->version = version;
+  if (version.major != 3) return;
+  if (options->locks_asked) {
+    options->notices.emplace_back(
+        "NFSv3: locks are local to this host, as with nolock; vers=4 has them on the server");
+  }
+  options->local_posix_locks = options->local_flock = true;
 }
 
 bool parse_mount_source(std::string_view text, MountSource* source, std::string* error) {

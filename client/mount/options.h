@@ -27,10 +27,12 @@ struct MountOptions {
   MountFamily family = MountFamily::kAny;
   MountFabric fabric = MountFabric::kAuto;
   bool require_crc = false;  // iWARP
-  NfsVersion version;
+  NfsVersion version = kBestVersion;
+  bool for_version_3 = false;  // an option was given that only version 3 has a use for
   std::uint16_t port = 0;      // as given; 0: not given
   std::uint16_t tcp_port = 0;  // as given; 0: not given
   std::uint16_t mount_port = 0;
+  bool reserved_port = true;     // TCP from a port below 1024, for those who may
   bool mount_proto_tcp = false;  // mountproto=tcp; else MOUNT goes the way of NFS
   unsigned connections = 1;
   unsigned shards = 0;  // threads; 0: by the number of processors
@@ -78,6 +80,8 @@ bool parse_mount_options(std::string_view list, bool sloppy, MountOptions* optio
                          std::string* error);
 /// Checks options against each other, once all are in. False with one line in *error.
 bool finish_mount_options(MountOptions* options, std::string* error);
+/// Once it is known which version it is: what that says about other options.
+void settle_version(const NfsVersion& version, MountOptions* options);
 
 /// "server:/path", "192.0.2.1:/path", "[2001:db8::1]:/path".
 struct MountSource {

@@ -18,7 +18,7 @@ class Nfs3Operations final : public NfsOperations {
   Task<void> end(const OpContext& op) override;
   Task<Result<FileHandle>> server_root(const OpContext& op) override;
   void abort() override {}
-  std::string version() const override { return "3"; }
+  NfsVersion number() const override { return {}; }
 
   Task<Result<void>> null(const OpContext& op) override;
   Task<Result<Attributes>> getattr(const OpContext& op, const FileHandle& file) override;

@@ -106,7 +106,7 @@ PathConf path_conf(const xdr::FileAttributes4& wire) {
   return result;
 }
 
-EncodedAttributes::EncodedAttributes(const SetAttributes& set) {
+EncodedAttributes::EncodedAttributes(const SetAttributes& set, IdNames& names) {
   xdr::FileAttributes4 values;
   std::string owner;
   std::string group;
@@ -120,12 +120,12 @@ EncodedAttributes::EncodedAttributes(const SetAttributes& set) {
   }
   if (set.uid) {
     values.attrmask.set(fattr4_number::FATTR4_OWNER);
-    owner = std::to_string(*set.uid);
+    owner = names.owner(*set.uid);
     values.owner = owner;
   }
   if (set.gid) {
     values.attrmask.set(fattr4_number::FATTR4_OWNER_GROUP);
-    group = std::to_string(*set.gid);
+    group = names.group(*set.gid);
     values.owner_group = group;
   }
   if (set.atime) {

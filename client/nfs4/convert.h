@@ -36,8 +36,8 @@ PathConf path_conf(const xdr::FileAttributes4& wire);
 /// Attributes encoded for a request. Stays in place while the request may be sent.
 class EncodedAttributes {
  public:
-  explicit EncodedAttributes(const SetAttributes& set);
-  /// Values as they are; texts in them must not be longer than a number.
+  EncodedAttributes(const SetAttributes& set, IdNames& names);
+  /// Values as they are, without texts.
   explicit EncodedAttributes(const xdr::FileAttributes4& values) { encode(values); }
   EncodedAttributes(const EncodedAttributes&) = delete;
   EncodedAttributes& operator=(const EncodedAttributes&) = delete;
@@ -47,7 +47,7 @@ class EncodedAttributes {
 
  private:
   void encode(const xdr::FileAttributes4& values);
-  std::array<std::byte, 256> room_;
+  std::array<std::byte, 2 * IdNames::kTextBytes + 256> room_;
   xdr::fattr4 wire_;
 };
 

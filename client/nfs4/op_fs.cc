@@ -27,7 +27,7 @@ constexpr bitmap4 kFsInfo =
                  fattr4_number::FATTR4_CANSETTIME, fattr4_number::FATTR4_HOMOGENEOUS,
                  fattr4_number::FATTR4_LEASE_TIME, fattr4_number::FATTR4_MAXFILESIZE,
                  fattr4_number::FATTR4_MAXREAD, fattr4_number::FATTR4_MAXWRITE,
-                 fattr4_number::FATTR4_TIME_DELTA});
+                 fattr4_number::FATTR4_TIME_DELTA, fattr4_number::FATTR4_SUPPATTR_EXCLCREAT});
 constexpr bitmap4 kPathConf =
     bitmap4::of({fattr4_number::FATTR4_CASE_INSENSITIVE, fattr4_number::FATTR4_CASE_PRESERVING,
                  fattr4_number::FATTR4_CHOWN_RESTRICTED, fattr4_number::FATTR4_MAXLINK,
@@ -93,6 +93,9 @@ Task<Result<FsInfo>> Nfs4Operations::fsinfo(const OpContext& op, const FileHandl
     result = fs_info(values, session_);
     if (values.attrmask.has(fattr4_number::FATTR4_LEASE_TIME)) {
       session_.set_lease(std::chrono::seconds(values.lease_time));
+    }
+    if (values.attrmask.has(fattr4_number::FATTR4_SUPPATTR_EXCLCREAT)) {
+      exclusive_attributes_ = values.suppattr_exclcreat;
     }
   };
   NFSRDMA_CO_TRY(Ending end, co_await ask(session_, op, file, kFsInfo, take));

@@ -69,7 +69,8 @@ Task<Result<Attributes>> Nfs4Operations::getattr(const OpContext& op, const File
 
 Task<Result<Wcc>> Nfs4Operations::setattr(const OpContext& op, const FileHandle& file,
                                           const SetAttributes& set, const timespec* guard_ctime) {
-  const nfs4::EncodedAttributes values(set);
+  const bool by_name = names_.sends_names();
+  const nfs4::EncodedAttributes values(set, names_);
   xdr::FileAttributes4 expected;
   if (guard_ctime != nullptr) {
     expected.attrmask.set(fattr4_number::FATTR4_TIME_METADATA);
@@ -93,6 +94,9 @@ Task<Result<Wcc>> Nfs4Operations::setattr(const OpContext& op, const FileHandle&
   NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.once = true}, build, parse));
   if (end.status == nfsstat4::NFS4_OK) co_return wcc;
   const Error error = status_error(end.status, "SETATTR");
+  if (nfs4::is_bad_owner(error) && names_.refused(by_name)) {
+    co_return co_await setattr(op, file, set, guard_ctime);
+  }
   if (end.resent && end.status == nfsstat4::NFS4ERR_NOT_SAME) {
     Result<Attributes> now = co_await getattr(op, file);
     if (now.ok() && setattr_happened(*now, set)) {

@@ -118,26 +118,24 @@ Task<Result<CreateResult>> Nfs4Operations::create_exclusive(const OpContext& op,
                                                             const FileHandle& directory,
                                                             std::string_view name,
                                                             const SetAttributes& set) {
-  // Not all attributes are allowed with the verifier (suppattr_exclcreat); the mode is, everywhere.
-  SetAttributes at_once;
-  at_once.mode = set.mode.value_or(0600);
-  SetAttributes later = set;
-  later.mode.reset();
-  // Minor version 0 allows none.
-  const bool none_at_once = session_.minor() == 0;
-  if (none_at_once) later.mode = at_once.mode;
-  const nfs4::EncodedAttributes values(at_once);
+  // Minor version 0 takes none with it.
+  const bool minor_0 = session_.minor() == 0;
+  const auto split =
+      nfs4::ExclusiveAttributes::of(set, minor_0 ? xdr::bitmap4{} : exclusive_attributes_);
+  const bool by_name = names_.sends_names();
+  const nfs4::EncodedAttributes values(split.at_once, names_);
   xdr::createhow4 how;
-  how.mode = none_at_once ? xdr::createmode4::EXCLUSIVE4 : xdr::createmode4::EXCLUSIVE4_1;
+  how.mode = minor_0 ? xdr::createmode4::EXCLUSIVE4 : xdr::createmode4::EXCLUSIVE4_1;
   how.createverf = new_verifier();
   how.ch_createboth = {how.createverf, values.wire()};
   bool resent = false;
   Result<CreateResult> made = co_await open_new(op, directory, name, how, &resent);
+  if (!made.ok() && nfs4::is_bad_owner(made.error()) && names_.refused(by_name)) {
+    co_return co_await create_exclusive(op, directory, name, set);
+  }
   if (!made.ok()) co_return made.error();
-  // The server may keep the verifier in the times.
-  if (!later.atime) later.atime = SetAttributes::Time{.server_now = true};
-  if (!later.mtime) later.mtime = SetAttributes::Time{.server_now = true};
-  Result<Wcc> done = co_await setattr(op, made->handle, later, nullptr);
+  if (split.all_at_once()) co_return std::move(*made);
+  Result<Wcc> done = co_await setattr(op, made->handle, split.later, nullptr);
   if (!done.ok()) co_return done.error();
   if (done->after) made->attributes = done->after;
   co_return std::move(*made);
@@ -149,7 +147,8 @@ Task<Result<CreateResult>> Nfs4Operations::create(const OpContext& op, const Fil
   if (mode == CreateMode::kExclusive) {
     co_return co_await create_exclusive(op, directory, name, set);
   }
-  const nfs4::EncodedAttributes values(set);
+  const bool by_name = names_.sends_names();
+  const nfs4::EncodedAttributes values(set, names_);
   xdr::createhow4 how;
   how.mode =
       mode == CreateMode::kGuarded ? xdr::createmode4::GUARDED4 : xdr::createmode4::UNCHECKED4;
@@ -158,6 +157,9 @@ Task<Result<CreateResult>> Nfs4Operations::create(const OpContext& op, const Fil
   Result<CreateResult> made = co_await open_new(op, directory, name, how, &resent);
   if (made.ok()) co_return std::move(*made);
   const Error error = made.error();
+  if (nfs4::is_bad_owner(error) && names_.refused(by_name)) {
+    co_return co_await create(op, directory, name, mode, set);
+  }
   // A file that is there and that the caller may not write is no failure of UNCHECKED, which asks
   // for no right to it but for setting its size.
   const bool there = mode == CreateMode::kUnchecked && error.sys == EACCES && !set.size;
@@ -176,7 +178,8 @@ Task<Result<CreateResult>> Nfs4Operations::create(const OpContext& op, const Fil
 Task<Result<CreateResult>> Nfs4Operations::make(const OpContext& op, const FileHandle& directory,
                                                 std::string_view name, const xdr::createtype4& type,
                                                 const SetAttributes& set, bool* resent) {
-  const nfs4::EncodedAttributes values(set);
+  const bool by_name = names_.sends_names();
+  const nfs4::EncodedAttributes values(set, names_);
   CreateResult result;
   auto build = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_PUTFH, put(directory));
@@ -195,6 +198,9 @@ Task<Result<CreateResult>> Nfs4Operations::make(const OpContext& op, const FileH
                  co_await call(session_, op, {.max_results = 2048, .once = true}, build, parse));
   *resent = end.resent;
   if (!result.handle.empty()) co_return result;
+  if (end.status == nfsstat4::NFS4ERR_BADOWNER && names_.refused(by_name)) {
+    co_return co_await make(op, directory, name, type, set, resent);
+  }
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "CREATE");
   co_return Error{Errc::kProtocol, EIO, "CREATE: empty file handle"};
 }

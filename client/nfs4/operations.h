@@ -8,9 +8,11 @@
 // (new_files.h).
 #pragma once
 
+#include <map>
 #include <memory>
 
 #include "client/nfs4/delegations.h"
+#include "client/nfs4/exclusive_attributes.h"
 #include "client/nfs4/file_locks.h"
 #include "client/nfs4/id_names.h"
 #include "client/nfs4/new_files.h"
@@ -37,7 +39,7 @@ class Nfs4Operations final : public NfsOperations {
     new_files_.stop();
     session_.stop();
   }
-  std::string version() const override { return "4." + std::to_string(session_.minor()); }
+  NfsVersion number() const override { return {4, session_.minor()}; }
   Task<Result<FileHandle>> server_root(const OpContext& op) override;
 
   Task<Result<void>> null(const OpContext& op) override;
@@ -119,6 +121,11 @@ class Nfs4Operations final : public NfsOperations {
   }
   Task<void> give_back(const FileHandle& file) override { return delegations_.give_back(file); }
   std::size_t delegations_held() const override { return delegations_.size(); }
+  bool has_acls() const override { return true; }
+  Task<Result<bool>> acls_in(const OpContext& op, const FileHandle& file,
+                             std::uint64_t fsid) override;
+  Task<Result<std::string>> get_acl(const OpContext& op, const FileHandle& file) override;
+  Task<Result<Wcc>> set_acl(const OpContext& op, const FileHandle& file, ByteSpan acl) override;
   bool has_locks() const override { return true; }
   bool opens_by_name() const override { return session_.minor() == 0; }
   Task<Result<void>> lock(const OpContext& op, const FileHandle& file, const FileLock& wanted,
@@ -188,6 +195,9 @@ class Nfs4Operations final : public NfsOperations {
   nfs4::Delegations delegations_;
   nfs4::IdNames names_;
   nfs4::NewFiles new_files_;
+  /// What the mount's file system takes with a verifier; fsinfo() asks.
+  xdr::bitmap4 exclusive_attributes_ = nfs4::ExclusiveAttributes::kUsual;
+  std::map<std::uint64_t, bool> acl_file_systems_;  // by fsid, what acls_in() has found
   /// Open-owners of a COMPOUND each; FileLocks counts its own from 1 on.
   std::uint64_t next_owner_ = std::uint64_t{1} << 63;
 };

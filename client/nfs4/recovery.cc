@@ -143,7 +143,8 @@ int errno_of(nfsstat4 status) {
 
 Error status_error(nfsstat4 status, const char* where) {
   // See async_mount.h: Errc::kInvalid says to start the directory again.
-  const Errc code = status == nfsstat4::NFS4ERR_BAD_COOKIE ? Errc::kInvalid : Errc::kSystem;
+  Errc code = status == nfsstat4::NFS4ERR_BAD_COOKIE ? Errc::kInvalid : Errc::kSystem;
+  if (status == nfsstat4::NFS4ERR_BADOWNER) code = Errc::kRefused;  // see is_bad_owner()
   return {code, errno_of(status), where};
 }
 

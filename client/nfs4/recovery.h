@@ -3,6 +3,8 @@
 // one place. Everything that is not named here is the answer to the operation.
 #pragma once
 
+#include <cerrno>
+
 #include "client/nfs_types.h"
 #include "xdr/nfs4_status.h"
 
@@ -29,5 +31,9 @@ Remedy remedy_of_minor_0(xdr::nfsstat4 status);
 int errno_of(xdr::nfsstat4 status);
 /// The Error for a status other than NFS4_OK; `where` names the operation.
 Error status_error(xdr::nfsstat4 status, const char* where);
+/// NFS4ERR_BADOWNER, which for applications is one of many EINVAL.
+inline bool is_bad_owner(const Error& error) {
+  return error.code == Errc::kRefused && error.sys == EINVAL;
+}
 
 }  // namespace nfsrdma::nfs4

@@ -23,13 +23,16 @@ mount_by=proto=rdma,fabric=iwarp,port=$rdma_port,tcpport=$tcp_port
 # shellcheck disable=SC2034
 if [ "$fabric" = tcp ]; then mount_by=proto=tcp,port=$tcp_port; fi
 mount_by+=${3:+,$3}
+# What is mounted without vers=; in so many words, since callers look for it.
+[[ ,$mount_by, == *,vers=* ]] || mount_by+=,vers=4.2
 server_pid=
+server_options=()  # the caller may have more
 
 start_server() {
   : >"$work/server.log"
   "$bin/nfs-rdmad" --foreground -e "$export_dir:rw,no_root_squash,insecure" --listen 127.0.0.1 \
     --port "$rdma_port" --tcp-port "$tcp_port" --state-dir "$work/state" \
-    --control "$work/control.sock" >>"$work/server.log" 2>&1 &
+    --control "$work/control.sock" "${server_options[@]}" >>"$work/server.log" 2>&1 &
   server_pid=$!
   for _ in $(seq 100); do
     grep -q "^ready" "$work/server.log" && return

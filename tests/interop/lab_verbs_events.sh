@@ -51,7 +51,7 @@ fabric_of_mount() { ./nfs-rdma status --mount /mnt/a --json | grep -o "\"fabric\
 start() {  # FABRIC
     rm -f stop /export/busy
     timeout -k 1 30 ./mount.nfs-rdma "$address:/export" /mnt/a \
-        -o "proto=rdma,fabric=$1,mountport=2049,timeo=50"
+        -o "proto=rdma,fabric=$1,vers=3,mountport=2049,timeo=50"
     fabric_of_mount | grep verbs
     timeout -k 1 150 python3 busy.py /mnt/a/busy stop >busy.log 2>&1 &
     busy=$!

@@ -32,7 +32,7 @@ serve() {  # FABRIC PORT TCP_PORT [ADDRESS]
 }
 copy() {
     exec $as ./nfs-rdma cp \
-        "nfs://10.0.2.15:20049/export/file?proto=rdma&fabric=verbs&mountport=2049&tcpport=2049" /tmp/copy
+        "nfs://10.0.2.15:20049/export/file?proto=rdma&fabric=verbs&vers=3&mountport=2049&tcpport=2049" /tmp/copy
 }
 says() {  # LOG TEXT
     grep -qF -- "$2" $1 && return

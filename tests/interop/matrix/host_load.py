@@ -22,7 +22,7 @@ import traceback
 
 STAGE, SERVER, EXPORT, SEED = sys.argv[1:5]
 ENVIRONMENT = dict(os.environ, LD_LIBRARY_PATH=f"{STAGE}/bin/lib")
-OPTIONS = "proto=rdma,fabric=iwarp,port=20049,mountport=2049,retry=0"
+OPTIONS = "proto=rdma,fabric=iwarp,vers=3,port=20049,mountport=2049,retry=0"
 counts = {"errors": 0}
 lock = threading.Lock()
 
@@ -146,7 +146,7 @@ def come_and_go(where):
 
 def tool(rng):
     url = f"nfs://{SERVER}{EXPORT}"
-    query = "?proto=rdma&fabric=iwarp&mountport=2049"
+    query = "?proto=rdma&fabric=iwarp&vers=3&mountport=2049"
     program = f"{STAGE}/bin/nfs-rdma"
     local = f"{STAGE}/host/local"
     with open(local, "wb") as out:

@@ -24,7 +24,9 @@ inline FakeMount make_fake_mount(EventLoop& loop, const FileHandle& root,
   FsInfo info;
   info.rtmax = info.wtmax = transfer_bytes;
   auto rpc = std::make_unique<RpcClient>(std::move(environment), options);
-  return {AsyncMount::over(loop, {}, std::move(rpc), {root, "/", 0}, info), its_environment};
+  MountSettings settings;
+  settings.version = {};  // 3
+  return {AsyncMount::over(loop, settings, std::move(rpc), {root, "/", 0}, info), its_environment};
 }
 
 }  // namespace nfsrdma

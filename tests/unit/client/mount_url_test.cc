@@ -95,7 +95,7 @@ TEST(MountUrl, UnknownOptionsNameTheKnownOnes) {
 }
 
 TEST(MountUrl, VersionsAreThoseOfNfs5) {
-  EXPECT_EQ(parsed("nfs://h/p").version, NfsVersion{});
+  EXPECT_EQ(parsed("nfs://h/p").version, kBestVersion);
   EXPECT_EQ(parsed("nfs://h/p?vers=3").version, (NfsVersion{3, 0, false}));
   EXPECT_EQ(parsed("nfs://h/p?vers=4").version, (NfsVersion{4, 2, true}));
   EXPECT_EQ(parsed("nfs://h/p?vers=4.0").version, (NfsVersion{4, 0, false}));

@@ -141,7 +141,7 @@ TEST_F(DelegatedFileTest, WhatWasKeptBackIsStableBeforeItIsGivenBack) {
   ASSERT_EQ(fsync(node), 0);
   EXPECT_EQ(file->stable_data, "mine");
   ASSERT_FALSE(remote_.log.empty());
-  EXPECT_EQ(remote_.log.back(), "give back");
+  EXPECT_EQ(remote_.log.back(), "give back mine");
   EXPECT_EQ(remote_.log.front().substr(0, 5), "write");
 }
 

@@ -24,6 +24,7 @@ class MemoryRemote final : public Remote {
     std::string data, stable_data, text;
     std::map<std::string, std::shared_ptr<Object>> names;
     std::map<std::string, std::string> xattrs;
+    std::string acl;
     ByteRangeLocks locks;
     bool held = false;                              // locked since the last close()
     std::map<std::uint32_t, std::uint32_t> denied;  // uid: rights that ACCESS refuses
@@ -169,7 +170,8 @@ class MemoryRemote final : public Remote {
     co_return answer;
   }
   Task<void> give_back(const FileHandle& file) override {
-    log.push_back("give back");
+    const ObjectRef object = find(file);
+    log.push_back("give back " + (object == nullptr ? "" : object->stable_data));
     co_await count("give back");
     delegated.erase(file);
   }
@@ -459,6 +461,29 @@ class MemoryRemote final : public Remote {
     finish(wcc, *object);
     co_return wcc;
   }
+  bool has_acls() const override { return is_version_4; }
+  Task<Result<bool>> acls_in(RequestContext, const FileHandle&, std::uint64_t) override {
+    co_await count("acls_in");
+    co_return acls;
+  }
+  Task<Result<std::string>> get_acl(RequestContext, const FileHandle& file) override {
+    co_await count("get_acl");
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    co_return object->acl;
+  }
+  Task<Result<Wcc>> set_acl(RequestContext, const FileHandle& file, ByteSpan acl) override {
+    log.push_back("set_acl");
+    co_await count("set_acl");
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    if (!acls) co_return failure(EOPNOTSUPP);
+    object->acl = as_text(acl);
+    touch_attributes(*object);
+    Wcc wcc;
+    wcc.after = object->attributes;
+    co_return wcc;
+  }
 
   bool has_locks() const override { return is_version_4; }
   bool opens_by_name() const override { return by_name; }
@@ -513,6 +538,7 @@ class MemoryRemote final : public Remote {
 
   bool no_links = false;
   bool before_version_42 = false;
+  bool acls = true;  // with version 4
   bool changes_are_atomic = true;
   bool clock_stands = false;  // times do not tell changes apart
   bool by_name = false;       // as version 4.0

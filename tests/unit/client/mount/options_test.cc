@@ -16,7 +16,7 @@ std::string effective(std::string_view list) {
 
 constexpr const char* kDefaultTail =
     "hard,timeo=600,retrans=2,nconnect=1,acregmin=3,acregmax=60,acdirmin=30,acdirmax=60,"
-    "lookupcache=all,local_lock=all,sec=sys";
+    "lookupcache=all,local_lock=none,sec=sys";
 
 struct GoodCase {
   const char* list;
@@ -29,18 +29,19 @@ TEST_P(GoodOptions, HaveTheEffectiveText) {
   EXPECT_EQ(effective(GetParam().list), GetParam().effective);
 }
 
-const std::string kAuto = "vers=3,proto=auto,fabric=auto,port=20049,tcpport=2049,";
+const std::string kAuto = "proto=auto,fabric=auto,port=20049,tcpport=2049,";
 const std::string kTail = kDefaultTail;
 /// Up to where locks are local.
 const std::string kBeforeLocks = kTail.substr(0, kTail.find("local_lock="));
+const std::string kLocalLocks = kBeforeLocks + "local_lock=all,sec=sys";
 
 INSTANTIATE_TEST_SUITE_P(
     Table, GoodOptions,
     testing::Values(
         GoodCase{"", "rw," + kAuto + kTail},
         GoodCase{"defaults,_netdev,noauto,user,x-systemd.automount,nofail", "rw," + kAuto + kTail},
-        GoodCase{"rdma", "rw,vers=3,proto=rdma,fabric=auto,port=20049," + kTail},
-        GoodCase{"proto=rdma6,port=20050", "rw,vers=3,proto=rdma6,fabric=auto,port=20050," + kTail},
+        GoodCase{"rdma", "rw,proto=rdma,fabric=auto,port=20049," + kTail},
+        GoodCase{"proto=rdma6,port=20050", "rw,proto=rdma6,fabric=auto,port=20050," + kTail},
         GoodCase{"tcp,vers=4",
                  "rw,vers=4,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
         GoodCase{"tcp,v4.1",
@@ -53,18 +54,26 @@ INSTANTIATE_TEST_SUITE_P(
                  "rw,vers=4.0,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
         GoodCase{"tcp,vers=4,minorversion=2",
                  "rw,vers=4.2,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
-        GoodCase{"tcp", "rw,vers=3,proto=tcp,tcpport=2049," + kTail},
-        GoodCase{"proto=tcp6,port=12049", "rw,vers=3,proto=tcp6,tcpport=12049," + kTail},
-        GoodCase{"rdma,crc=require",
-                 "rw,vers=3,proto=rdma,fabric=auto,port=20049,crc=require," + kTail},
-        GoodCase{"rdma,crc=auto", "rw,vers=3,proto=rdma,fabric=auto,port=20049," + kTail},
+        GoodCase{"tcp", "rw,proto=tcp,tcpport=2049," + kTail},
+        GoodCase{"proto=tcp6,port=12049", "rw,proto=tcp6,tcpport=12049," + kTail},
+        GoodCase{"rdma,crc=require", "rw,proto=rdma,fabric=auto,port=20049,crc=require," + kTail},
+        GoodCase{"rdma,crc=auto", "rw,proto=rdma,fabric=auto,port=20049," + kTail},
         GoodCase{"tcpport=12049,fabric=iwarp",
-                 "rw,vers=3,proto=auto,fabric=iwarp,port=20049,tcpport=12049," + kTail},
+                 "rw,proto=auto,fabric=iwarp,port=20049,tcpport=12049," + kTail},
         GoodCase{"ro,nosuid,nodev,noexec,noatime,nodiratime",
                  "ro,nosuid,nodev,noexec,noatime,nodiratime," + kAuto + kTail},
         GoodCase{"ro,rw", "rw," + kAuto + kTail},
         GoodCase{"nfsvers=3,mountport=2049,mountproto=tcp",
-                 "rw," + kAuto + "mountport=2049,mountproto=tcp," + kTail},
+                 "rw,vers=3," + kAuto + "mountport=2049,mountproto=tcp," + kLocalLocks},
+        // Where MOUNT is says nothing of the version, how to speak to it does.
+        GoodCase{"mountport=2049", "rw," + kAuto + "mountport=2049," + kTail},
+        GoodCase{"mountproto=rdma", "rw,vers=3," + kAuto + kLocalLocks},
+        GoodCase{"mountvers=3", "rw,vers=3," + kAuto + kLocalLocks},
+        GoodCase{"mountvers=3,vers=4.1", "rw,vers=4.1," + kAuto + kTail},
+        GoodCase{"v3", "rw,vers=3," + kAuto + kLocalLocks},
+        GoodCase{"noresvport", "rw," + kAuto + "noresvport," + kTail},
+        GoodCase{"noresvport,resvport,nosoftreval,notrunkdiscovery,max_connect=1,nosharecache",
+                 "rw," + kAuto + kTail},
         GoodCase{"rsize=1048576,wsize=65536", "rw," + kAuto + "rsize=1048576,wsize=65536," + kTail},
         GoodCase{"rsize=5000", "rw," + kAuto + "rsize=4096," + kTail},
         GoodCase{"rsize=1000", "rw," + kAuto + "rsize=4096," + kTail},
@@ -72,23 +81,23 @@ INSTANTIATE_TEST_SUITE_P(
         GoodCase{"soft,timeo=50,retrans=5,nconnect=4,shards=3,actimeo=7,lookupcache=pos",
                  "rw," + kAuto +
                      "soft,timeo=50,retrans=5,nconnect=4,shards=3,acregmin=7,acregmax=7,"
-                     "acdirmin=7,acdirmax=7,lookupcache=positive,local_lock=all,sec=sys"},
+                     "acdirmin=7,acdirmax=7,lookupcache=positive,local_lock=none,sec=sys"},
         GoodCase{"softerr,noac,nocto,nordirplus,lookupcache=none",
                  "rw,sync," + kAuto +
                      "softerr,timeo=600,retrans=2,nconnect=1,noac,nocto,nordirplus,"
-                     "lookupcache=none,local_lock=all,sec=sys"},
+                     "lookupcache=none,local_lock=none,sec=sys"},
         GoodCase{"acregmin=90", "rw," + kAuto +
                                     "hard,timeo=600,retrans=2,nconnect=1,acregmin=90,acregmax=90,"
-                                    "acdirmin=30,acdirmax=60,lookupcache=all,local_lock=all,"
+                                    "acdirmin=30,acdirmax=60,lookupcache=all,local_lock=none,"
                                     "sec=sys"},
-        GoodCase{"tcp,vers=4,nolock", "rw,vers=4,proto=tcp,tcpport=2049," + kTail},
+        GoodCase{"tcp,vers=4,nolock", "rw,vers=4,proto=tcp,tcpport=2049," + kLocalLocks},
         GoodCase{"tcp,vers=4,nolock,lock",
                  "rw,vers=4,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
         GoodCase{"tcp,local_lock=flock,vers=4",
                  "rw,vers=4,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=flock,sec=sys"},
         GoodCase{"tcp,vers=4,local_lock=posix",
                  "rw,vers=4,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=posix,sec=sys"},
-        GoodCase{"comment=\"a,b\",nolock,sec=sys", "rw," + kAuto + kTail}));
+        GoodCase{"comment=\"a,b\",nolock,sec=sys", "rw," + kAuto + kLocalLocks}));
 
 struct BadCase {
   const char* list;
@@ -131,6 +140,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"timeo=0", "parse: mount option 'timeo=0': '0' is not a number from 1 to 36000"},
         BadCase{"shards=0", "parse: mount option 'shards=0': '0' is not a number from 1 to 16"},
         BadCase{"shards=17", "parse: mount option 'shards=17': '17' is not a number from 1 to 16"},
+        BadCase{"max_connect=17",
+                "parse: mount option 'max_connect=17': '17' is not a number from 1 to 16"},
         BadCase{"nconnect=17",
                 "parse: mount option 'nconnect=17': '17' is not a number from 1 to 16"},
         BadCase{"sec=krb5p",
@@ -169,12 +180,39 @@ TEST(MountOptions, FscIsAcceptedWithANotice) {
 TEST(MountOptions, LocksOfVersion3AreLocalWithANoticeToWhoAsksForOthers) {
   MountOptions options;
   std::string error;
-  ASSERT_TRUE(parse_mount_options("local_lock=none", false, &options, &error)) << error;
+  ASSERT_TRUE(parse_mount_options("vers=3,local_lock=none", false, &options, &error)) << error;
   ASSERT_TRUE(finish_mount_options(&options, &error)) << error;
   EXPECT_TRUE(options.local_posix_locks && options.local_flock);
   EXPECT_EQ(options.notices,
             std::vector<std::string>{"NFSv3: locks are local to this host, as with nolock; vers=4 "
                                      "has them on the server"});
+}
+
+TEST(MountOptions, WhatAVersionSaysAboutLocksIsSaidOnceItIsKnown) {
+  MountOptions options;
+  std::string error;
+  ASSERT_TRUE(parse_mount_options("lock", false, &options, &error)) << error;
+  ASSERT_TRUE(finish_mount_options(&options, &error)) << error;
+  EXPECT_TRUE(options.version.any);
+  EXPECT_TRUE(options.notices.empty());
+  MountOptions with_version_4 = options;
+  settle_version({4, 1}, &with_version_4);
+  EXPECT_NE(with_version_4.text().find("vers=4.1,"), std::string::npos);
+  EXPECT_FALSE(with_version_4.local_posix_locks || with_version_4.local_flock);
+  settle_version({3, 0}, &options);
+  EXPECT_NE(options.text().find("vers=3,"), std::string::npos);
+  EXPECT_TRUE(options.local_posix_locks && options.local_flock);
+  EXPECT_EQ(options.notices.size(), 1u);
+}
+
+TEST(MountOptions, WhatHasNoEffectIsAcceptedWithANotice) {
+  for (const char* option : {"softreval", "max_connect=4", "trunkdiscovery"}) {
+    MountOptions options;
+    std::string error;
+    ASSERT_TRUE(parse_mount_options(option, false, &options, &error)) << error;
+    ASSERT_EQ(options.notices.size(), 1u) << option;
+    EXPECT_NE(options.notices[0].find("; ignored"), std::string::npos);
+  }
 }
 
 TEST(MountOptions, BackgroundMountsTryForAWeek) {

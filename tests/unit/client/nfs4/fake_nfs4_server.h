@@ -37,6 +37,11 @@ class FakeNfs4Server {
   xdr::SEEK4res seek;
   std::deque<xdr::COPY4res> copies;
   std::uint64_t verifier = 1;  // of COMMIT
+  xdr::bitmap4 supported = xdr::bitmap4::of({xdr::fattr4_number::FATTR4_ACL});
+  std::uint32_t aclsupport = xdr::ACL4_SUPPORT_ALLOW_ACL;
+  std::optional<std::string> acl;                    // XDR; none: GETATTR leaves it out
+  std::optional<xdr::bitmap4> exclusive_attributes;  // suppattr_exclcreat
+  std::deque<Stat> setattr_errors, mkdir_errors;
   Stat setxattr = Stat::NFS4_OK;
   std::string xattr;          // the value that there is
   std::optional<Op> unknown;  // what it has never heard of
@@ -67,6 +72,12 @@ class FakeNfs4Server {
   std::set<std::uint64_t> further;  // sessions of the client id besides the first
   std::vector<std::uint32_t> create_sequences;
   std::vector<xdr::COPY4args> copy_calls;
+  struct Setting {  // what a SETATTR, OPEN or CREATE sets
+    Op by;
+    xdr::bitmap4 mask;
+    std::string owner, owner_group;
+  };
+  std::vector<Setting> settings;
   std::vector<std::uint64_t> data_stateids;  // of READ and WRITE; 0: the anonymous one
   std::vector<xdr::OPEN4args> opens_seen;    // their texts are gone
   unsigned lock_reclaims = 0;
@@ -342,8 +353,9 @@ class FakeNfs4Server {
         return answer(number, xdr::REMOVE4res{}, out);
       }
       case Op::OP_GETATTR:
-        (void)args<xdr::GETATTR4args>(in);
-        return getattr(out);
+        return getattr(args<xdr::GETATTR4args>(in), out);
+      case Op::OP_SETATTR:
+        return setattr(args<xdr::SETATTR4args>(in), out);
       case Op::OP_SEEK:
         (void)args<xdr::SEEK4args>(in);
         return answer(number, seek, out);
@@ -382,6 +394,18 @@ class FakeNfs4Server {
         res.resok4.lxr_names.encoded = encoder.bytes();
         res.resok4.lxr_cookie = want.lxa_cookie + 1;
         res.resok4.lxr_eof = want.lxa_cookie + 1 >= xattr_pages.size();
+        return answer(number, res, out);
+      }
+      case Op::OP_GETFH: {
+        static constexpr std::array<std::byte, 1> kHandle{std::byte{7}};
+        xdr::GETFH4res res;
+        res.resok4.object.data = kHandle;
+        return answer(number, res, out);
+      }
+      case Op::OP_CREATE: {
+        note(number, args<xdr::CREATE4args>(in).createattrs);
+        xdr::CREATE4res res;
+        res.status = next(mkdir_errors);
         return answer(number, res, out);
       }
       case Op::OP_OPEN:
@@ -529,6 +553,11 @@ class FakeNfs4Server {
   }
   void open(const xdr::OPEN4args& want, xdr::Encoder& out) {
     opens_seen.push_back(want);
+    if (want.openhow.opentype == xdr::opentype4::OPEN4_CREATE) {
+      const xdr::createhow4& how = want.openhow.how;
+      note(Op::OP_OPEN, how.mode == xdr::createmode4::EXCLUSIVE4_1 ? how.ch_createboth.cva_attrs
+                                                                   : how.createattrs);
+    }
     xdr::OPEN4res res;
     res.status = next(open_errors);
     const bool reclaim = want.claim.claim == xdr::open_claim_type4::CLAIM_PREVIOUS;
@@ -613,21 +642,56 @@ class FakeNfs4Server {
     return Stat::NFS4_OK;
   }
 
-  void getattr(xdr::Encoder& out) {
+  void note(Op by, const xdr::fattr4& attributes) {
+    xdr::FileAttributes4 values;
+    EXPECT_EQ(xdr::decode_attributes(attributes, values).outcome, xdr::AttributeDecoding::kOk);
+    settings.push_back(
+        {by, values.attrmask, std::string(values.owner), std::string(values.owner_group)});
+  }
+  void setattr(const xdr::SETATTR4args& want, xdr::Encoder& out) {
+    note(Op::OP_SETATTR, want.obj_attributes);
+    xdr::SETATTR4res res;
+    res.status = next(setattr_errors);
+    if (res.status == Stat::NFS4_OK) {
+      if (want.obj_attributes.attrmask.has(xdr::fattr4_number::FATTR4_ACL)) {
+        acl = as_text(want.obj_attributes.attr_vals);
+      }
+      res.attrsset = want.obj_attributes.attrmask;
+    }
+    answer(Op::OP_SETATTR, res, out);
+  }
+
+  void getattr(const xdr::GETATTR4args& want, xdr::Encoder& out) {
+    using enum xdr::fattr4_number;
+    const xdr::bitmap4 kUsual =
+        xdr::bitmap4::of({FATTR4_TYPE, FATTR4_SIZE, FATTR4_FILEID, FATTR4_OWNER});
+    xdr::GETATTR4res res;
+    res.status = next(getattr_errors);
+    if (want.attr_request == xdr::bitmap4::of({FATTR4_ACL})) {
+      if (acl) res.resok4.obj_attributes = {want.attr_request, as_bytes(*acl)};
+      return answer(Op::OP_GETATTR, res, out);
+    }
     std::array<std::byte, 256> room;
     xdr::Encoder encoder(room);
     xdr::FileAttributes4 values;
-    values.attrmask =
-        xdr::bitmap4::of({xdr::fattr4_number::FATTR4_TYPE, xdr::fattr4_number::FATTR4_SIZE,
-                          xdr::fattr4_number::FATTR4_FILEID, xdr::fattr4_number::FATTR4_OWNER});
+    values.attrmask = kUsual;
+    if (want.attr_request.has(FATTR4_SUPPATTR_EXCLCREAT)) {
+      values.attrmask = {};
+      if (exclusive_attributes) values.attrmask.set(FATTR4_SUPPATTR_EXCLCREAT);
+      values.suppattr_exclcreat = exclusive_attributes.value_or(xdr::bitmap4());
+    }
+    if (want.attr_request.has(FATTR4_SUPPORTED_ATTRS)) {
+      values.attrmask = xdr::bitmap4::of({FATTR4_SUPPORTED_ATTRS});
+      if (supported.has(FATTR4_ACL)) values.attrmask.set(FATTR4_ACLSUPPORT);
+    }
+    values.supported_attrs = supported;
+    values.aclsupport = aclsupport;
     values.type = xdr::nfs_ftype4::NF4REG;
     values.size = 4711;
     values.fileid = 12;
     values.owner = "1000";
     xdr::detail::EncodeArchive archive(encoder);
     xdr::visit_attribute_values(archive, values);
-    xdr::GETATTR4res res;
-    res.status = next(getattr_errors);
     res.resok4.obj_attributes = {values.attrmask, encoder.bytes()};
     answer(Op::OP_GETATTR, res, out);
   }

@@ -67,6 +67,24 @@ TEST_F(SessionTest, UsesFewerSlotsWhenTheServerWantsThem) {
   EXPECT_TRUE(got[0].has_value() && got[1].has_value());
 }
 
+TEST_F(SessionTest, AnAnswerThatContradictsItselfKeepsNoSlot) {
+  server_->slots = 1;
+  ASSERT_TRUE(begin().ok());
+  std::optional<Result<Attributes>> got;
+  ask(&got, op_);
+  environment_->transport()->answer([](xdr::Encoder& out) {
+    xdr::encode(out, xdr::COMPOUND4res{Stat::NFS4ERR_DELAY, {}, 1});
+    out.u32(static_cast<std::uint32_t>(Op::OP_SEQUENCE));
+    out.u32(static_cast<std::uint32_t>(Stat::NFS4ERR_GRACE));
+  });
+  environment_->settle();
+  ASSERT_TRUE(got.has_value());
+  EXPECT_FALSE(got->ok());
+  server_->serve_for(seconds(5));
+  EXPECT_EQ(session().slots().taken(), 0u);
+  expect_getattr_works();
+}
+
 TEST_F(SessionTest, AWaitForASlotCanBeInterrupted) {
   server_->slots = 1;
   ASSERT_TRUE(begin().ok());
