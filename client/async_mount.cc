@@ -126,7 +126,8 @@ Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabr
     }
   }
   if (!done.ok()) {
-    if (patience.cancelled()) {
+    // Unless it was answered, if by another version or on another way.
+    if (patience.cancelled() && done.error().sys == EINTR) {
       done = Error{Errc::kTimedOut, ETIMEDOUT, "mount"};
       *detail = fmt::format("the server takes connections, but answered nothing for {:.3g} s",
                             std::chrono::duration<double>(mount->settings_.first_answers).count());

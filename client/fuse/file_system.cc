@@ -303,7 +303,7 @@ Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t
   using namespace access_bits;
   const std::uint32_t all = node->is_directory() ? kRead | kLookup | kModify | kExtend | kDelete
                                                  : kRead | kModify | kExtend | kExecute;
-  const bool before = promised(*node);
+  const bool before = remote.delegation(node->handle) != DelegationKind::kNone;
   const std::uint64_t started = begin_request();
   Result<AccessResult> answer = AccessResult{};
   if (open_for != 0) {
@@ -312,14 +312,18 @@ Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t
     answer = co_await remote.access(context, node->handle, all);
   }
   if (!answer.ok()) co_return failed(*node, answer.error());
-  if (answer->attributes) note_delegation(*node, open_for != 0, before);
+  // Rights from before what is known now are not to be remembered for as long as a promise lasts.
+  const bool overtaken = started < node->applied_at && node->timer.held();
+  if (answer->attributes) note_delegation(*node, open_for, before);
   apply(*node, answer->attributes, started);
   if (node->removed) {
     stale(*node);
     co_return ESTALE;
   }
-  node->access.store(context.caller, all, answer->allowed,
-                     loop.now() + node->timer.left(loop.now()));
+  if (!overtaken) {
+    node->access.store(context.caller, all, answer->allowed,
+                       loop.now() + node->timer.left(loop.now()));
+  }
   co_return (answer->allowed & rights) == rights ? 0 : EACCES;
 }
 

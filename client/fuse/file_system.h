@@ -83,6 +83,8 @@ class FileSystem : private DelegationHolder {
   static constexpr std::chrono::seconds kSpacePatience{2};
   /// Files with data that may not be stable on the server, by path; at most `most`.
   std::vector<std::string> unwritten_files(std::size_t most);
+  /// Where it was found last, for people.
+  std::string path_of(const Node& node);
   /// With the size as the applications see it.
   Attributes visible(const Node& node) const;
   double attribute_seconds(const Node& node) const;
@@ -200,8 +202,10 @@ class FileSystem : private DelegationHolder {
   bool promised(const Node& node);
   /// For what kind of open (access_bits) a delegation is to be asked for; 0: none.
   std::uint32_t delegation_wish(Node& node, std::uint32_t rights);
-  /// An answer with attributes came: was a delegation asked for with it, was there one before?
-  void note_delegation(Node& node, bool asked, bool before);
+  /// An answer with attributes came. For what kind of open was a delegation asked for with it, and
+  /// was there one before?
+  void note_delegation(Node& node, std::uint32_t open_for, bool before);
+  Task<void> end_recalled(NodeRef node);
   /// Writes what was kept back, and gives the delegation back.
   Task<void> end_promise(NodeRef node);
 
@@ -235,7 +239,6 @@ class FileSystem : private DelegationHolder {
   /// UNLOCK behind the data; whoever stops waiting. `what` is the server's.
   Task<void> unlock_behind(NodeRef node, CallerRef caller, FileLock what);
   std::string silly_name(const Node& node);
-  std::string path_of(const Node& node);
   void on_write_back_timer();
   void on_revalidate_timer();
   Task<void> revalidate(NodeRef node);

@@ -33,10 +33,12 @@ std::uint32_t FileSystem::delegation_wish(Node& node, std::uint32_t rights) {
   return remote.delegation(node.handle) >= wanted ? 0 : open_for;
 }
 
-void FileSystem::note_delegation(Node& node, bool asked, bool before) {
-  const bool now = remote.delegation(node.handle) != DelegationKind::kNone;
-  if (now && (asked || before)) node.timer.hold();
-  if (!now && asked) node.ask_again_at = loop.now() + kAskAgain;
+void FileSystem::note_delegation(Node& node, std::uint32_t open_for, bool before) {
+  using enum DelegationKind;
+  const DelegationKind now = remote.delegation(node.handle);
+  if (now != kNone && (open_for != 0 || before)) node.timer.hold();
+  const DelegationKind wanted = (open_for & access_bits::kModify) != 0 ? kWrite : kRead;
+  if (open_for != 0 && now < wanted) node.ask_again_at = loop.now() + kAskAgain;
 }
 
 bool FileSystem::may_keep_back(const Node& node) {
@@ -56,19 +58,37 @@ void FileSystem::give_up(const FileHandle& file) {
     return;
   }
   node->ask_again_at = loop.now() + kAskAgain;
-  tasks.spawn(end_promise(node));
+  tasks.spawn(end_recalled(node));
 }
 
-Task<void> FileSystem::end_promise(NodeRef node) {
+Task<void> FileSystem::end_recalled(NodeRef node) {
   node->timer.let_go();
   node->access.clear();
-  if (node->lookups > 0) kernel_.drop_attributes(node->id);
+  // Nobody uses the file just now, perhaps: what the kernel knows goes by the thread that may wait.
+  if (node->lookups > 0) {
+    const RequestContext nobody{std::make_shared<const Caller>(), nullptr};
+    [[maybe_unused]] const bool forgotten = co_await forget_data(nobody, node);
+  }
+  co_await end_promise(node);
+}
+
+/// Also where it is of our own will: then a request has the file in use.
+Task<void> FileSystem::end_promise(NodeRef node) {
+  const auto stop_believing = [this, &node] {
+    const bool believed = node->timer.held();
+    node->timer.let_go();
+    node->access.clear();
+    if (believed && node->lookups > 0) kernel_.drop_attributes(node->id);
+  };
+  stop_believing();
   if (node->writer != nullptr && !node->writer->data().stable()) {
     // Errors stay for who wrote it.
     const RequestContext nobody{std::make_shared<const Caller>(), nullptr};
     [[maybe_unused]] const int error = co_await node->writer->flush(nobody, node, true);
   }
   co_await remote.give_back(node->handle);
+  // An answer that came meanwhile may have been believed for longer than that.
+  if (remote.delegation(node->handle) == DelegationKind::kNone) stop_believing();
 }
 
 std::optional<HeldAttributes> FileSystem::held_attributes(const FileHandle& file) {

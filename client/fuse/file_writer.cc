@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "client/fuse/file_system.h"
+#include "rpcrdma/base/log.h"
 
 namespace nfsrdma {
 namespace {
@@ -43,6 +45,11 @@ FileWriter::FileWriter(FileSystem& file_system, Node& node, std::uint32_t write_
 }
 
 FileWriter::~FileWriter() {
+  // Of a file that is no more nobody misses it.
+  if (error_ != 0 && error_ != ESTALE) {
+    log_error("{}: data that was written is lost, and nobody was left to be told: {}",
+              fs_.path_of(node_), std::strerror(error_));
+  }
   fs_.budget.held -= accounted_;
 }
 

@@ -22,13 +22,18 @@ constexpr Duration kRetryFirst = std::chrono::seconds(1);
 constexpr Duration kRetryLongest = std::chrono::seconds(15);
 /// The server says so with each SEQUENCE until it is content, some of them for good.
 constexpr Duration kCheckEvery = std::chrono::seconds(5);
+constexpr Duration kCheckLongest = std::chrono::minutes(10);
 /// Leases without any use after which one is given back.
 constexpr int kUnusedLeases = 2;
 /// Given back at once, of those that are not in the table.
 constexpr unsigned kMostStrays = 16;
 
 std::uint64_t limit_of(const xdr::nfs_space_limit4& limit) {
-  if (limit.limitby == xdr::limit_by4::NFS_LIMIT_SIZE) return limit.filesize;
+  // All there is: no promise that there will be room for it.
+  constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+  if (limit.limitby == xdr::limit_by4::NFS_LIMIT_SIZE) {
+    return limit.filesize == kNoLimit ? 0 : limit.filesize;
+  }
   const std::uint64_t blocks = limit.mod_blocks.num_blocks;
   return blocks * limit.mod_blocks.bytes_per_block;  // two 32-bit numbers
 }
@@ -72,10 +77,8 @@ void Delegations::granted(const FileHandle& file, const AuthSys& identity, std::
   const auto known = rows_.find(file);
   if (known != rows_.end()) {
     // A server has one for a file and client at most: what it says last counts.
-    if (known->second.phase == Phase::kReturning &&
-        known->second.stateid.other == row.stateid.other) {
-      return;
-    }
+    const bool same = known->second.stateid.other == row.stateid.other;
+    if (known->second.phase != Phase::kHeld && same) return;
     erase(known);
   }
   row.access = access;
@@ -84,7 +87,7 @@ void Delegations::granted(const FileHandle& file, const AuthSys& identity, std::
   row.place = oldest_.insert(oldest_.end(), file);
   const auto made = rows_.emplace(file, row).first;
   if (recalled) leave(made);
-  leave_oldest([this](const Row&) { return rows_.size() <= kMost; });
+  if (rows_.size() > kMost) keep_most(kMost);
   if (!std::exchange(watching_, true)) tasks_.spawn(watch_unused());
 }
 
@@ -93,11 +96,17 @@ void Delegations::erase(Rows::iterator row) {
   rows_.erase(row);
 }
 
+void Delegations::touch(const Row& row) const {
+  row.used = session_.rpc().environment().now();
+  oldest_.splice(oldest_.end(), oldest_, row.place);
+}
+
 DelegationKind Delegations::held(const FileHandle& file) {
   const auto row = rows_.find(file);
   if (row == rows_.end() || row->second.phase != Phase::kHeld) return DelegationKind::kNone;
-  row->second.used = session_.rpc().environment().now();
-  oldest_.splice(oldest_.end(), oldest_, row->second.place);
+  // The server may have let others in.
+  if (session_.lease_is_over()) return DelegationKind::kNone;
+  touch(row->second);
   return row->second.kind;
 }
 
@@ -108,6 +117,7 @@ stateid4 Delegations::stateid_for(const FileHandle& file, std::uint32_t access) 
   const bool writes = (access & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0;
   if (writes && row->second.kind != DelegationKind::kWrite) return {};
   if ((row->second.access & access) != access) return {};
+  touch(row->second);
   return newest(session_, row->second.stateid);
 }
 
@@ -189,11 +199,24 @@ Task<bool> Delegations::send_back(const OpContext& op, FileHandle file, stateid4
   };
   auto ignore = [](CompoundReader& in) { static_cast<void>(in); };
   Result<Ending> end = co_await call(session_, op, {.once = true}, build, ignore);
-  co_return end.ok() || end.error().code != Errc::kTimedOut;
+  if (!end.ok()) co_return end.error().code != Errc::kTimedOut;
+  // What is revoked the server keeps until it is told.
+  if (stateid_is_gone(end->status)) {
+    [[maybe_unused]] const bool valid = co_await still_valid(session_, op, stateid);
+  }
+  co_return true;
 }
 
 Task<void> Delegations::give_back_all(const OpContext& op) {
   holder_ = nullptr;
+  constexpr int kTogether = 32;
+  TaskGroup some;
+  for (int i = 0; i < kTogether; ++i)
+    some.spawn(give_back_some(op));
+  co_await some.wait();
+}
+
+Task<void> Delegations::give_back_some(const OpContext& op) {
   while (!rows_.empty() && !stopped_) {
     const auto row = rows_.begin();
     const FileHandle file = row->first;
@@ -209,10 +232,12 @@ Task<void> Delegations::give_back_all(const OpContext& op) {
 Task<void> Delegations::watch_unused() {
   while (!stopped_) {
     const Duration lease = session_.lease();
-    co_await pauses_.pause(lease, &stopping_, &stopped_);
+    co_await pauses_.pause(lease / 2, &stopping_, &stopped_);
     if (stopped_) break;
     const TimePoint limit = session_.rpc().environment().now() - kUnusedLeases * lease;
-    leave_oldest([limit](const Row& row) { return row.used > limit; });
+    // What is promised by a server that has not been heard of for a lease is promised no more.
+    const bool over = session_.lease_is_over();
+    leave_oldest([limit, over](const Row& row) { return !over && row.used > limit; });
     if (rows_.empty()) break;
   }
   watching_ = false;
@@ -233,7 +258,7 @@ nfsstat4 Delegations::recall(const stateid4& stateid, const FileHandle& file) {
   const auto row = rows_.find(file);
   if (row == rows_.end() || row->second.stateid.other != stateid.other) {
     // It may be in an answer that is still on its way.
-    if (asking_ > 0 || stopped_) return nfsstat4::NFS4ERR_DELAY;
+    if (asking_.contains(file) || stopped_) return nfsstat4::NFS4ERR_DELAY;
     if (strays_ >= kMostStrays) return nfsstat4::NFS4ERR_BAD_STATEID;
     tasks_.spawn(give_back_stray(file, stateid));
     return nfsstat4::NFS4_OK;
@@ -261,7 +286,7 @@ void Delegations::keep_most(std::uint32_t most) {
 
 void Delegations::some_is_revoked() {
   const TimePoint now = session_.rpc().environment().now();
-  const bool just_now = checked_at_ != TimePoint{} && now - checked_at_ < kCheckEvery;
+  const bool just_now = checked_at_ != TimePoint{} && now - checked_at_ < check_every_;
   if (checking_ || stopped_ || rows_.empty() || just_now) return;
   checking_ = true;
   checked_at_ = now;
@@ -270,6 +295,7 @@ void Delegations::some_is_revoked() {
 
 Task<void> Delegations::check_all() {
   std::vector<FileHandle> all(oldest_.begin(), oldest_.end());
+  bool found = false;
   for (const FileHandle& file : all) {
     const auto row = rows_.find(file);
     if (row == rows_.end() || row->second.phase == Phase::kReturning) continue;
@@ -279,11 +305,14 @@ Task<void> Delegations::check_all() {
     op.cancel = &stopping_;
     const bool valid = co_await still_valid(session_, op, stateid);
     if (stopped_) break;
+    found |= !valid;
     if (!valid && gone(file, stateid)) {
       log_warning("NFSv4.{}: the server has revoked a delegation: it was not given back in time",
                   session_.minor());
     }
   }
+  // A server that goes on saying so is believed less and less.
+  check_every_ = found ? kCheckEvery : std::clamp(2 * check_every_, kCheckEvery, kCheckLongest);
   checking_ = false;
 }
 

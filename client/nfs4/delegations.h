@@ -21,6 +21,7 @@
 
 #include <list>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "client/nfs4/pauses.h"
@@ -33,6 +34,7 @@ class Delegations final : public DelegationState {
  public:
   /// Held at once; who gets one more gives back what was not used for the longest time.
   static constexpr std::size_t kMost = 5000;
+  static constexpr std::size_t kMostAsking = 64;
 
   explicit Delegations(Session& session);
   ~Delegations() override;
@@ -49,16 +51,22 @@ class Delegations final : public DelegationState {
   /// For as long as such an OPEN is out: what it brings may be recalled before the answer.
   class Asking {
    public:
-    explicit Asking(Delegations& delegations) : delegations_(delegations) {
-      ++delegations_.asking_;
+    Asking(Delegations& delegations, const FileHandle& file)
+        : delegations_(delegations), file_(file) {
+      delegations_.asking_.insert(file_);
     }
-    ~Asking() { --delegations_.asking_; }
+    ~Asking() { delegations_.asking_.erase(file_); }
     Asking(const Asking&) = delete;
     Asking& operator=(const Asking&) = delete;
 
    private:
     Delegations& delegations_;
+    const FileHandle file_;
   };
+  /// One OPEN for a file is enough, and a silent server is asked for some at most.
+  bool may_ask(const FileHandle& file) const {
+    return asking_.size() < kMostAsking && !asking_.contains(file);
+  }
   /// What an OPEN of `identity` for `access` (OPEN4_SHARE_ACCESS_ bits) was answered with.
   void granted(const FileHandle& file, const AuthSys& identity, std::uint32_t access,
                const xdr::open_delegation4& delegation);
@@ -92,12 +100,14 @@ class Delegations final : public DelegationState {
     xdr::stateid4 stateid{};
     AuthSys identity;
     std::uint64_t kept_back_limit = 0;
-    TimePoint used{};
+    mutable TimePoint used{};
     std::list<FileHandle>::iterator place;  // in oldest_
   };
   using Rows = std::unordered_map<FileHandle, Row, FileHandleHash>;
 
   void erase(Rows::iterator row);
+  void touch(const Row& row) const;
+  Task<void> give_back_some(const OpContext& op);
   /// The holder is told, once.
   void leave(Rows::iterator row);
   /// What is held, oldest first, while `enough` says so.
@@ -117,12 +127,13 @@ class Delegations final : public DelegationState {
   CancelToken stopping_;
   bool stopped_ = false;
   Rows rows_;
-  std::list<FileHandle> oldest_;  // of rows_, by their use
-  unsigned asking_ = 0;
+  mutable std::list<FileHandle> oldest_;  // of rows_, by their use
+  std::unordered_set<FileHandle, FileHandleHash> asking_;
   unsigned strays_ = 0;
   bool checking_ = false;
   bool watching_ = false;
   TimePoint checked_at_{};
+  Duration check_every_{};
   TaskGroup tasks_;
 };
 

@@ -40,7 +40,8 @@ Task<Result<AccessResult>> Nfs4Operations::access_and_ask(const OpContext& op,
                                                           std::uint32_t wanted,
                                                           std::uint32_t open_for) {
   const std::uint32_t share = nfs4::share_access(open_for);
-  if (share == 0 || !may_be_delegated()) co_return co_await access(op, file, wanted);
+  if (share == 0 || !may_be_delegated() || !delegations_.may_ask(file))
+    co_return co_await access(op, file, wanted);
   auto ask = std::make_shared<Ask>();
   ask->op.identity = op.identity;
   ask->op.cancel = &delegations_.stopping();
@@ -90,10 +91,12 @@ Task<Result<AccessResult>> Nfs4Operations::open_for_a_delegation(const OpContext
     result.allowed = access.resok4.access & wanted;
     result.attributes = next_attributes(in, names_);
   };
-  const nfs4::Delegations::Asking asking(delegations_);
-  NFSRDMA_CO_TRY(Ending end,
-                 co_await call(session_, op, {.max_results = 2048, .once = true, .patient = false},
-                               build, parse));
+  Ending end;
+  {
+    const nfs4::Delegations::Asking asking(delegations_, file);
+    const nfs4::CallShape shape{.max_results = 2048, .once = true, .patient = false};
+    NFSRDMA_CO_TRY(end, co_await call(session_, op, shape, build, parse));
+  }
   if (end.status == nfsstat4::NFS4_OK) co_return result;
   co_return co_await access(op, file, wanted);
 }

@@ -338,6 +338,7 @@ Task<Result<void>> Session::begin(const OpContext& op, std::string* detail) {
     if (detail->empty()) *detail = done.error().message();
     co_return done.error();
   }
+  options_.any_minor = false;  // what is known of the server is of this one
   state_ = State::kUsable;
   co_return Result<void>();
 }

@@ -114,6 +114,8 @@ class Session final : public SessionSource, private CallbackHandler {
   /// The server's, in which it must hear of us.
   void set_lease(Duration lease);
   Duration lease() const { return lease_; }
+  /// The server has not been heard of for so long that it may have given up this client.
+  bool lease_is_over() const { return rpc_.environment().now() - heard_at_ > lease_; }
   using Builder = std::function<void(CompoundWriter&)>;
   using Parser = std::function<void(CompoundReader&)>;
   /// One COMPOUND of HeldState::reclaim(), a few times more when the server says: later.

@@ -76,9 +76,9 @@ TEST_F(DelegatedFileTest, ARecallEndsWhatWasBelieved) {
   NodeRef node = look("a");
   use(node);
   use(node);
-  outdated_.clear();
+  invalidated_.clear();
   remote_.recall(*file);
-  EXPECT_EQ(outdated_, std::vector{node->id});
+  EXPECT_EQ(invalidated_, std::vector{node->id});
   EXPECT_EQ(fs_->attribute_seconds(*node), 0);
   remote_.write_elsewhere(*file, "newer");
   bool keep = true;
