@@ -473,7 +473,7 @@ class MemoryRemote final : public Remote {
     co_return object->acl;
   }
   Task<Result<Wcc>> set_acl(RequestContext, const FileHandle& file, ByteSpan acl) override {
-    log.push_back("set_acl");
+    log.emplace_back("set_acl");
     co_await count("set_acl");
     ObjectRef object = find(file);
     if (object == nullptr) co_return failure(ESTALE);
@@ -504,7 +504,7 @@ class MemoryRemote final : public Remote {
     co_return Result<void>();
   }
   Task<Result<void>> unlock(RequestContext, const FileHandle& file, const FileLock& what) override {
-    log.push_back("unlock");
+    log.emplace_back("unlock");
     co_await count("unlock");
     ObjectRef object = find(file);
     if (object == nullptr) co_return failure(ESTALE);
@@ -523,7 +523,7 @@ class MemoryRemote final : public Remote {
     co_return std::optional(LockHolder{{held->owner, held->kind, held->range}, ours});
   }
   void close(const FileHandle& file) override {
-    log.push_back("close");
+    log.emplace_back("close");
     if (ObjectRef object = find(file)) {
       object->locks = {};
       object->held = false;
