@@ -204,6 +204,8 @@ struct FileLock {
   LockOwnerId owner = 0;
   LockKind kind = LockKind::kRead;
   ByteRange range;
+
+  bool operator==(const FileLock&) const = default;
 };
 /// Is a lock waited for that is not to be had now?
 enum class LockWait : std::uint8_t { kNo, kYes };

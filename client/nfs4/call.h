@@ -101,7 +101,9 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
       }
       if (remedy == Remedy::kNone) co_return ending;
       if (remedy == Remedy::kLater && in_session && !shape.patient) co_return ending;
-      if (remedy == Remedy::kNewer && ++newer > kAtOnce) co_return ending;
+      // Who was given a stateid (a shard) asks for the newest one where it is known.
+      const bool given = op.right != nullptr;
+      if (remedy == Remedy::kNewer && (given || ++newer > kAtOnce)) co_return ending;
       if (remedy == Remedy::kNewSession || remedy == Remedy::kNewClientId) {
         ending.resent = true;
         session.renew(was, remedy);

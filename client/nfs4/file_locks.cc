@@ -10,6 +10,7 @@
 #include "client/nfs4/owner_bytes.h"
 #include "client/nfs4/stateid_check.h"
 #include "client/occasion.h"
+#include "rpcrdma/base/log.h"
 
 namespace nfsrdma::nfs4 {
 namespace {
@@ -25,6 +26,8 @@ constexpr Duration kPollLongestNotified = std::chrono::seconds(10);
 /// Between attempts to let go of what the server did not answer.
 constexpr Duration kRetryFirst = std::chrono::seconds(1);
 constexpr Duration kRetryLongest = std::chrono::seconds(15);
+/// Times that a file is closed whose server answers, but does not let go of it.
+constexpr unsigned kClosings = 4;
 /// Times that an OPEN which the server has forgotten is made anew for one LOCK.
 constexpr int kReopens = 3;
 constexpr ByteRange kAllBytes{0, UINT64_MAX};
@@ -53,7 +56,7 @@ xdr::nfs_lock_type4 lock_type(LockKind kind, LockWait wait) {
 
 /// One change of what is held of a file. Shared: who asked may be gone before it is done.
 struct FileLocks::Request {
-  enum class What : std::uint8_t { kLock, kUnlock, kClose };
+  enum class What : std::uint8_t { kLock, kUnlock, kLetGo, kClose };
 
   Request(What its_what, FileRef its_file, const AuthSys& its_identity)
       : what(its_what), file(std::move(its_file)), identity(its_identity) {}
@@ -65,7 +68,6 @@ struct FileLocks::Request {
   LockWait wait = LockWait::kNo;
   std::uint32_t access = 0;  // OPEN4_SHARE_ACCESS_ bits
   Result<void> result = kStopped;
-  bool again = false;  // by release_later()
   bool abandoned = false;
   Occasion done;
 };
@@ -162,20 +164,27 @@ Task<void> FileLocks::carry_out(RequestRef request) {
     op.cancel = &stopping_;
     if (request->what == Request::What::kClose) {
       const bool closed = co_await close_now(*file, op);
+      file->closings = closed ? 0 : file->closings + 1;
       if (!closed && !stopped_) tasks_.spawn(close_later(file));
     } else if (request->what == Request::What::kUnlock) {
       request->result = co_await unlock_now(*file, op, request->lock);
       const bool failed = !request->result.ok() && unanswered(request->result.error());
       const bool for_good = request->lock.range == kAllBytes;
-      if (failed && for_good && !stopped_ && !request->again) {
-        tasks_.spawn(release_later(file, request->lock));
-      }
+      if (failed && for_good) let_go_later(file, {request->lock, true});
+    } else if (request->what == Request::What::kLetGo) {
+      request->result = co_await let_go(*file, op);
     } else if (!request->abandoned) {
       const ByteRangeLocks before = file->held;
       request->result = co_await lock_now(*file, op, request->lock, request->wait, request->access);
+      bool undone = true;
       if (request->result.ok() && request->abandoned) {
-        co_await undo(*file, op, request->lock, before);
+        Result<void> done = co_await undo(*file, op, request->lock, before);
+        undone = done.ok() || !unanswered(done.error());
+      } else if (!request->result.ok()) {
+        // Who asked is told that it has failed, and will not unlock it.
+        undone = !unanswered(request->result.error());
       }
+      if (!undone) let_go_later(file, {request->lock, false});
     }
     file->busy = false;
     file->turn.wake_one();
@@ -277,7 +286,7 @@ Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open&
 xdr::LOCK4args FileLocks::lock_args(Locker& locker, const FileLock& what, OwnerBytes* owner) {
   // What the server has counted of an owner that was refused its first lock is anybody's guess. One
   // that was not answered may have it.
-  if (!locker.stateid && !locker.doubtful) {
+  if (!locker.stateid && !locker.doubt) {
     locker.name_there = ++next_owner_;
     locker.sequence = {};
   }
@@ -297,10 +306,26 @@ xdr::LOCK4args FileLocks::lock_args(Locker& locker, const FileLock& what, OwnerB
   return args;
 }
 
+bool FileLocks::next_lock(CompoundReader& in, Locker& locker, bool first, xdr::LOCK4res& got) {
+  OwnerSequence& sequence = first ? locker.open->sequence : locker.sequence;
+  const bool good = next_in_sequence(in, nfs_opnum4::OP_LOCK, got, sequence);
+  if (first) {
+    locker.sequence.answered(got.status);
+  } else {
+    grow_up(got.status, locker.stateid);
+  }
+  return good;
+}
+
 Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock wanted,
                                        LockWait wait, std::uint32_t access) {
   if (file.lost.holds_any(wanted.owner)) co_return kLost;
   if (file.held.conflict(wanted.owner, wanted.kind, wanted.range) != nullptr) co_return kInTheWay;
+  // Whoever had this name before is to be gone first.
+  const bool gone = std::any_of(file.loose.begin(), file.loose.end(), [&](const Loose& one) {
+    return one.gone && one.what.owner == wanted.owner;
+  });
+  if (gone) NFSRDMA_CO_CHECK_OK(co_await let_go(file, op));
   OwnerBytes owner(wanted.owner);
   Locker& locker = locker_of(file, wanted.owner);
   if (locker.open == nullptr) locker.open = open_of(file, op.identity);
@@ -312,7 +337,9 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
   for (int attempt = 0; attempt < kReopens; ++attempt) {
     NFSRDMA_CO_CHECK_OK(co_await ensure_open(file, as_opener, open, access));
     std::optional<stateid4> granted;
+    bool first = false;
     auto build = [&](CompoundWriter& out) {
+      first = !locker.stateid;
       xdr::LOCK4args args = lock_args(locker, wanted, &owner);
       args.locktype = lock_type(wanted.kind, wait);
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
@@ -321,21 +348,18 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
     auto parse = [&](CompoundReader& in) {
       xdr::LOCK4res got;
       if (!in.next(nfs_opnum4::OP_PUTFH)) return;
-      const bool good = next_in_sequence(in, nfs_opnum4::OP_LOCK, got, sequence_of(locker));
-      if (!locker.stateid) locker.sequence.answered(got.status);
-      grow_up(got.status, locker.stateid);
-      if (good) granted = got.resok4.lock_stateid;
+      if (next_lock(in, locker, first, got)) granted = got.resok4.lock_stateid;
     };
-    OwnerSequence& sequence = sequence_of(locker);
-    Result<Ending> end =
-        co_await call_in_sequence(session_, as_opener, {.once = true}, sequence, build, parse);
-    locker.sequence.over(end.ok());
-    locker.doubtful |= !end.ok();
-    if (!end.ok()) co_return end.error();
+    Result<Ending> end = co_await call_in_sequence(session_, as_opener, {.once = true},
+                                                   open.sequence, build, parse, &locker.sequence);
+    if (!end.ok()) {
+      if (unanswered(end.error())) locker.doubt = wanted;
+      co_return end.error();
+    }
     status = end->status;
     if (granted) {
       locker.stateid = granted;
-      locker.doubtful = false;
+      locker.doubt.reset();
       file.held.lock(wanted.owner, wanted.kind, wanted.range);
       // Others of this owner's went meanwhile: this one goes with them, by the owner's unlocking.
       if (file.lost.holds_any(wanted.owner)) co_return kLost;
@@ -344,6 +368,7 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
     if (!stateid_is_gone(status)) break;
     if (locker.stateid) {
       locker.stateid.reset();
+      locker.doubt.reset();
       if (!file.held.holds_any(wanted.owner)) continue;  // nothing that could be lost
       lose(file, locker);
       co_return kLost;
@@ -359,6 +384,9 @@ Task<Result<void>> FileLocks::unlock_now(File& file, const OpContext& op, FileLo
   file.lost.unlock(what.owner, what.range);
   Locker* locker = find_locker(file, what.owner);
   if (locker == nullptr) co_return Result<void>();
+  if (!locker->stateid && locker->doubt) {
+    NFSRDMA_CO_CHECK_OK(co_await settle_doubt(file, op, *locker));
+  }
   if (locker->stateid) {
     locker->leaving = all;
     OpContext as_opener = op;
@@ -394,10 +422,11 @@ Task<Result<void>> FileLocks::unlock_now(File& file, const OpContext& op, FileLo
     };
     Result<Ending> end = co_await call_in_sequence(session_, as_opener, {.once = true},
                                                    locker->sequence, build, parse);
-    locker->doubtful = !end.ok();
+    if (!end.ok() && unanswered(end.error())) locker->doubt = what;
+    if (end.ok()) locker->doubt.reset();
     // What the server does not know of is not locked, nor is a file that is no more.
     const bool unknown =
-        end.ok() && (stateid_is_gone(end->status) || errno_of(end->status) == ESTALE);
+        end.ok() && (state_is_gone(end->status) || errno_of(end->status) == ESTALE);
     const bool gone = done || unknown;
     if (!gone) {
       locker->leaving = false;
@@ -414,26 +443,51 @@ Task<Result<void>> FileLocks::unlock_now(File& file, const OpContext& op, FileLo
   co_return Result<void>();
 }
 
-Task<void> FileLocks::undo(File& file, const OpContext& op, FileLock granted,
-                           ByteRangeLocks before) {
+Task<Result<void>> FileLocks::undo(File& file, const OpContext& op, FileLock granted,
+                                   ByteRangeLocks kept) {
   // What its owner had in the range it keeps, if by the newer kind.
-  std::vector<ByteRange> kept;
-  for (const ByteRangeLocks::Held& held : before.held()) {
-    if (held.owner == granted.owner && held.range.overlaps(granted.range)) {
-      kept.push_back(held.range);
-    }
-  }
+  std::vector<ByteRange> gaps;
   std::uint64_t from = granted.range.first;
-  for (const ByteRange& range : kept) {
-    if (range.first > from) {
-      const FileLock gap{granted.owner, granted.kind, {from, range.first - 1}};
-      [[maybe_unused]] Result<void> done = co_await unlock_now(file, op, gap);
-    }
-    if (range.last >= granted.range.last) co_return;
-    from = range.last + 1;
+  bool rest = true;
+  for (const ByteRangeLocks::Held& held : kept.held()) {
+    if (held.owner != granted.owner || !held.range.overlaps(granted.range)) continue;
+    if (held.range.first > from) gaps.push_back({from, held.range.first - 1});
+    rest = held.range.last < granted.range.last;
+    if (!rest) break;
+    from = held.range.last + 1;
   }
-  const FileLock rest{granted.owner, granted.kind, {from, granted.range.last}};
-  [[maybe_unused]] Result<void> done = co_await unlock_now(file, op, rest);
+  if (rest) gaps.push_back({from, granted.range.last});
+  for (const ByteRange& gap : gaps) {
+    const FileLock what{granted.owner, granted.kind, gap};
+    NFSRDMA_CO_CHECK_OK(co_await unlock_now(file, op, what));
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> FileLocks::settle_doubt(File& file, const OpContext& op, Locker& locker) {
+  const FileLock asked = *locker.doubt;
+  OpContext as_opener = op;
+  as_opener.identity = locker.open->identity;
+  OwnerBytes owner(asked.owner);
+  std::optional<stateid4> granted;
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
+    out.op(nfs_opnum4::OP_LOCK, lock_args(locker, asked, &owner));
+  };
+  auto parse = [&](CompoundReader& in) {
+    xdr::LOCK4res got;
+    if (!in.next(nfs_opnum4::OP_PUTFH)) return;
+    if (next_lock(in, locker, true, got)) granted = got.resok4.lock_stateid;
+  };
+  if (locker.open->stateid) {
+    NFSRDMA_CO_TRY(
+        [[maybe_unused]] const Ending end,
+        co_await call_in_sequence(session_, as_opener, {.once = true}, locker.open->sequence, build,
+                                  parse, &locker.sequence));
+  }
+  locker.stateid = granted;
+  locker.doubt.reset();
+  co_return Result<void>();
 }
 
 Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
@@ -464,28 +518,58 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
     };
     Result<Ending> done = co_await call_in_sequence(session_, as_opener, {.once = true},
                                                     open->sequence, build, parse);
-    const bool answered = done.ok() || !unanswered(done.error());
-    if (answered) open->stateid.reset();
-    closed &= answered;
+    // NFS4ERR_LOCKS_HELD, a number that the server does not want: it stands.
+    const bool stands = done.ok()
+                            ? done->status != nfsstat4::NFS4_OK && !state_is_gone(done->status) &&
+                                  errno_of(done->status) != ESTALE
+                            : unanswered(done.error());
+    const bool hopeless = done.ok() && file.closings >= kClosings;
+    if (stands && hopeless) {
+      log_warning(
+          "NFSv4.{}: CLOSE: {}: the server may keep the file open, and locks on it, until "
+          "this is unmounted",
+          session_.minor(), xdr::enum_name(done->status));
+    }
+    if (!stands || hopeless) open->stateid.reset();
+    closed &= !stands || hopeless;
   }
   if (!closed) co_return false;
   file.lockers.clear();
   file.opens.clear();
   file.held = {};
   file.lost = {};
+  file.loose.clear();
   note_released(file);
   co_return true;
 }
 
-Task<void> FileLocks::release_later(FileRef file, FileLock what) {
-  for (Duration wait = kRetryFirst; !stopped_; wait = std::min(2 * wait, kRetryLongest)) {
+void FileLocks::let_go_later(const FileRef& file, Loose loose) {
+  const bool known = std::find(file->loose.begin(), file->loose.end(), loose) != file->loose.end();
+  if (!known) file->loose.push_back(loose);
+  if (file->letting_go || stopped_) return;
+  file->letting_go = true;
+  tasks_.spawn(keep_letting_go(file));
+}
+
+Task<void> FileLocks::keep_letting_go(FileRef file) {
+  for (Duration wait = kRetryFirst; !stopped_ && !file->loose.empty();
+       wait = std::min(2 * wait, kRetryLongest)) {
     co_await pauses_.pause(wait, &stopping_);
-    auto request = std::make_shared<Request>(Request::What::kUnlock, file, AuthSys{});
-    request->lock = what;
-    request->again = true;
-    Result<void> done = co_await perform(request, &stopping_);
-    if (done.ok() || !unanswered(done.error())) co_return;
+    auto request = std::make_shared<Request>(Request::What::kLetGo, file, AuthSys{});
+    [[maybe_unused]] Result<void> done = co_await perform(request, &stopping_);
   }
+  file->letting_go = false;
+}
+
+Task<Result<void>> FileLocks::let_go(File& file, const OpContext& op) {
+  while (!file.loose.empty()) {
+    const Loose loose = file.loose.front();
+    const ByteRangeLocks kept = loose.gone ? ByteRangeLocks() : file.held;
+    Result<void> done = co_await undo(file, op, loose.what, kept);
+    if (!done.ok() && unanswered(done.error())) co_return done;
+    std::erase(file.loose, loose);
+  }
+  co_return Result<void>();
 }
 
 Task<void> FileLocks::close_later(FileRef file) {
@@ -518,8 +602,7 @@ stateid4 FileLocks::stateid_for(const FileHandle& handle, std::uint32_t access) 
     if (only != nullptr) return {};
     only = locker.get();
   }
-  if (only == nullptr || !only->stateid || only->doubtful ||
-      (only->open->access & access) != access)
+  if (only == nullptr || !only->stateid || only->doubt || (only->open->access & access) != access)
     return {};
   return newest(session_, only->stateid);
 }
@@ -540,6 +623,7 @@ bool FileLocks::again(const FileHandle& handle, const stateid4& used, nfsstat4 s
     // Its number is another one since then, in minor version 0.
     if (status == nfsstat4::NFS4ERR_OLD_STATEID && file->busy) return true;
     locker->stateid.reset();
+    locker->doubt.reset();
     lose(*file, *locker);
     return false;
   }

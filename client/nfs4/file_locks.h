@@ -94,13 +94,19 @@ class FileLocks final : public HeldState {
     LockOwnerId owner = 0;
     std::shared_ptr<Open> open;  // whose stateid made ours
     std::optional<xdr::stateid4> stateid;
-    bool leaving = false;          // FREE_STATEID is under way
-    std::uint64_t name_there = 0;  // of the owner, in minor version 0
-    bool doubtful = false;         // a request was given up, and what came of it is not known
+    bool leaving = false;           // FREE_STATEID is under way
+    std::uint64_t name_there = 0;   // of the owner, in minor version 0
+    std::optional<FileLock> doubt;  // was given up: nobody knows whether it was done
     OwnerSequence sequence;
   };
   using OpenRef = std::shared_ptr<Open>;
   using LockerRef = std::shared_ptr<Locker>;
+  /// What may stand on the server although nobody here wants it.
+  struct Loose {
+    FileLock what;
+    bool gone;  // its owner is, with all it held. Else what it holds by our count is its own
+    bool operator==(const Loose&) const = default;
+  };
   struct File {
     explicit File(const FileHandle& its_handle) : handle(its_handle) {}
     const FileHandle handle;
@@ -110,8 +116,11 @@ class FileLocks final : public HeldState {
     ByteRangeLocks lost;             // what was held, until it is unlocked
     bool busy = false;               // a request is under way
     bool notifies = false;           // the server says when to ask again for a lock
+    unsigned closings = 0;           // in a row that left something on the server
     std::uint64_t locks_asked = 0;   // ever
     std::optional<FilePlace> place;  // where it was found last
+    std::vector<Loose> loose;
+    bool letting_go = false;  // keep_letting_go() runs
     Gate turn;
     std::vector<bool*> waiting;  // set when a lock is let go of
   };
@@ -131,17 +140,27 @@ class FileLocks final : public HeldState {
   Task<Result<void>> lock_now(File& file, const OpContext& op, FileLock wanted, LockWait wait,
                               std::uint32_t access);
   Task<Result<void>> unlock_now(File& file, const OpContext& op, FileLock what);
-  /// False: the server has not answered all of it.
+  /// False: something of it stands on the server all the same.
   Task<bool> close_now(File& file, const OpContext& op);
-  /// Tries again to let go of what the server did not answer (soft mounts): nobody else will.
-  Task<void> release_later(FileRef file, FileLock what);
+  /// Notes what the server did not answer (soft mounts). It is tried again until it does: nobody
+  /// else will.
+  void let_go_later(const FileRef& file, Loose loose);
+  Task<void> keep_letting_go(FileRef file);
+  /// Once.
+  Task<Result<void>> let_go(File& file, const OpContext& op);
   Task<void> close_later(FileRef file);
-  /// What was granted to somebody who is gone; `before`: what was held then.
-  Task<void> undo(File& file, const OpContext& op, FileLock granted, ByteRangeLocks before);
+  /// Lets go of `granted` but for what its owner holds by `kept`. It was granted to somebody who is
+  /// gone, or perhaps without an answer.
+  Task<Result<void>> undo(File& file, const OpContext& op, FileLock granted, ByteRangeLocks kept);
+  /// A first LOCK without an answer: asked once more, which gives the stateid that lets go of it.
+  /// No stateid: it was not granted.
+  Task<Result<void>> settle_doubt(File& file, const OpContext& op, Locker& locker);
   Task<Result<void>> ensure_open(File& file, const OpContext& op, Open& open, std::uint32_t access);
   /// The same in minor version 0 (open_by_name.cc): ENOLCK when nobody knows a name of the file.
   Task<Result<void>> open_by_name(File& file, const OpContext& op, Open& open,
                                   std::uint32_t wanted);
+  /// Another file that open_by_name() has met.
+  Task<void> close_stray(AuthSys identity, FileHandle file, Opened opened, OwnerSequence sequence);
   void note_released(File& file);
   /// LOCK of `what`, by the locker's stateid or the first by that of its OPEN; *owner, which
   /// becomes the locker's on the wire, outlives what it gives.
@@ -150,10 +169,8 @@ class FileLocks final : public HeldState {
   std::uint64_t name_of(const Locker& locker) const {
     return session_.minor() == 0 ? locker.name_there : locker.owner;
   }
-  /// In whose sequence that LOCK is.
-  static OwnerSequence& sequence_of(Locker& locker) {
-    return locker.stateid ? locker.sequence : locker.open->sequence;
-  }
+  /// What LOCK has answered; `first`: by the stateid of its OPEN. True: granted.
+  static bool next_lock(CompoundReader& in, Locker& locker, bool first, xdr::LOCK4res& got);
   /// The server has lost count of the owner, or we have: it begins again under another name.
   void rename(Open& open) {
     open.owner = ++next_owner_;

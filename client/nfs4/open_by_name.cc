@@ -3,6 +3,8 @@
 // (RFC 7530, 16.16). The place where the file was found last has to do. Others may have given the
 // name to another file since then, which must not be locked in its stead: such an OPEN is closed
 // again. Without a name there is no lock.
+#include <algorithm>
+
 #include "client/nfs4/convert.h"
 #include "client/nfs4/file_locks.h"
 
@@ -14,6 +16,10 @@ using xdr::nfsstat4;
 
 /// Names of the open-owner that are tried, before something must be wrong.
 constexpr int kOwners = 3;
+
+/// Between attempts to close what is not ours to keep open (soft mounts).
+constexpr Duration kRetryFirst = std::chrono::seconds(1);
+constexpr Duration kRetryLongest = std::chrono::seconds(15);
 
 const Error kNoName{Errc::kSystem, ENOLCK,
                     "the file is not found any more where it was: NFSv4.0 cannot open it"};
@@ -77,18 +83,38 @@ Task<Result<void>> FileLocks::open_by_name(File& file, const OpContext& op, Open
     lose(file, open);
     co_return Error{Errc::kProtocol, EIO, "OPEN: empty file handle"};
   }
-  Result<void> settled = co_await settle_open(session_, op, found, open.sequence, *opened);
-  if (!settled.ok()) co_return settled.error();
   if (found != file.handle) {
     file.place.reset();
-    Result<void> closed = co_await close_open(session_, op, found, open.sequence, opened->stateid);
-    // An owner that has another file open is not to be used for this one.
-    if (!closed.ok() && !open.stateid) rename(open);
+    if (open.stateid) {
+      // The owner has the right file open as well, and is not to be given another name.
+      NFSRDMA_CO_CHECK_OK(co_await settle_open(session_, op, found, open.sequence, *opened));
+      Result<void> closed =
+          co_await close_open(session_, op, found, open.sequence, opened->stateid);
+      if (!closed.ok()) co_return closed.error();
+    } else {
+      tasks_.spawn(close_stray(op.identity, found, *opened, open.sequence));
+      rename(open);
+    }
     co_return kNoName;
   }
+  Result<void> settled = co_await settle_open(session_, op, found, open.sequence, *opened);
+  // Without an answer, too: it is to be closed.
   open.stateid = opened->stateid;
   open.access = wanted;
-  co_return Result<void>();
+  co_return settled;
+}
+
+Task<void> FileLocks::close_stray(AuthSys identity, FileHandle file, Opened opened,
+                                  OwnerSequence sequence) {
+  OpContext op;
+  op.identity = identity;
+  op.cancel = &stopping_;
+  for (Duration wait = kRetryFirst; !stopped_; wait = std::min(2 * wait, kRetryLongest)) {
+    Result<void> closed = co_await settle_open(session_, op, file, sequence, opened);
+    if (closed.ok()) closed = co_await close_open(session_, op, file, sequence, opened.stateid);
+    if (closed.ok() || closed.error().code != Errc::kTimedOut) co_return;
+    co_await pauses_.pause(wait, &stopping_);
+  }
 }
 
 }  // namespace nfsrdma::nfs4

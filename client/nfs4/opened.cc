@@ -23,18 +23,24 @@ Task<Result<void>> settle_open(Session& session, const OpContext& op, const File
   if (opened.unconfirmed) {
     auto build = [&](CompoundWriter& out) {
       out.op(nfs_opnum4::OP_PUTFH, put(file));
+      if (!opened.unconfirmed) return;
       out.op(nfs_opnum4::OP_OPEN_CONFIRM,
              xdr::OPEN_CONFIRM4args{opened.stateid, owner.send(session)});
     };
     auto parse = [&](CompoundReader& in) {
       xdr::OPEN_CONFIRM4res got;
-      if (!in.next(nfs_opnum4::OP_PUTFH)) return;
-      if (!next_in_sequence(in, nfs_opnum4::OP_OPEN_CONFIRM, got, owner)) return;
-      opened.stateid = got.resok4.open_stateid;
+      if (!in.next(nfs_opnum4::OP_PUTFH) || !opened.unconfirmed) return;
+      if (next_in_sequence(in, nfs_opnum4::OP_OPEN_CONFIRM, got, owner)) {
+        opened.stateid = got.resok4.open_stateid;
+        opened.unconfirmed = false;
+      } else if (got.status == nfsstat4::NFS4ERR_OLD_STATEID) {
+        // It was confirmed by one that was given up.
+        ++opened.stateid.seqid;
+        opened.unconfirmed = false;
+      }
     };
     NFSRDMA_CO_TRY(Ending end, co_await call_in_sequence(session, op, {}, owner, build, parse));
     if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "OPEN_CONFIRM");
-    opened.unconfirmed = false;
   }
   if (opened.delegation) {
     auto build = [&](CompoundWriter& out) {

@@ -80,15 +80,22 @@ bool next_in_sequence(CompoundReader& in, xdr::nfs_opnum4 number, Res& result,
   return good;
 }
 
-/// call(), of a COMPOUND with one operation in the sequence of `owner`.
+/// call(), of a COMPOUND with one operation in the sequence of `owner`, or of `other`: a LOCK is in
+/// that of its open-owner when it is the first.
 template <typename Build, typename Parse>
 Task<Result<Ending>> call_in_sequence(Session& session, const OpContext& op, CallShape shape,
-                                      OwnerSequence& owner, Build& build, Parse& parse) {
+                                      OwnerSequence& owner, Build& build, Parse& parse,
+                                      OwnerSequence* other = nullptr) {
   for (;;) {
     Result<Ending> end = co_await call(session, op, shape, build, parse);
     owner.over(end.ok());
+    bool stepped_back = owner.stepped_back();
+    if (other != nullptr) {
+      other->over(end.ok());
+      stepped_back |= other->stepped_back();
+    }
     if (!end.ok()) co_return end;
-    if (end->status != xdr::nfsstat4::NFS4ERR_BAD_SEQID || !owner.stepped_back()) co_return end;
+    if (end->status != xdr::nfsstat4::NFS4ERR_BAD_SEQID || !stepped_back) co_return end;
   }
 }
 

@@ -50,6 +50,7 @@ void FileLocks::lose(File& file, Open& open) {
   for (const auto& locker : file.lockers) {
     if (locker->open.get() != &open) continue;
     locker->stateid.reset();
+    locker->doubt.reset();
     lose(file, *locker);
   }
 }
@@ -111,6 +112,7 @@ Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, Open
   for (const LockerRef& locker : lockers) {
     if (locker->open != open) continue;
     locker->stateid.reset();
+    locker->doubt.reset();
     NFSRDMA_CO_CHECK_OK(co_await reclaim_locks(op, file, locker));
   }
   co_return Result<void>();
@@ -122,7 +124,9 @@ Task<Result<void>> FileLocks::reclaim_locks(const OpContext& op, File& file, Loc
   std::erase_if(pieces, [&](const auto& held) { return held.owner != locker->owner; });
   for (const ByteRangeLocks::Held& piece : pieces) {
     std::optional<stateid4> stateid;
+    bool first = false;
     const Session::Builder build = [&](CompoundWriter& out) {
+      first = !locker->stateid;
       const FileLock what{piece.owner, piece.kind, piece.range};
       xdr::LOCK4args args = lock_args(*locker, what, &owner);
       args.reclaim = true;
@@ -132,13 +136,11 @@ Task<Result<void>> FileLocks::reclaim_locks(const OpContext& op, File& file, Loc
     const Session::Parser parse = [&](CompoundReader& in) {
       xdr::LOCK4res got;
       if (!in.next(nfs_opnum4::OP_PUTFH)) return;
-      const bool good = next_in_sequence(in, nfs_opnum4::OP_LOCK, got, sequence_of(*locker));
-      if (!locker->stateid) locker->sequence.answered(got.status);
-      if (good) stateid = got.resok4.lock_stateid;
+      if (next_lock(in, *locker, first, got)) stateid = got.resok4.lock_stateid;
     };
-    OwnerSequence& sequence = sequence_of(*locker);
     Result<nfsstat4> asked = co_await session_.ask_in_recovery(op, build, parse);
-    sequence.over(asked.ok());
+    locker->open->sequence.over(asked.ok());
+    locker->sequence.over(asked.ok());
     if (!asked.ok()) co_return asked.error();
     if (!stateid) {
       // What came before this piece has come back: the owner's unlocking lets go of it.
@@ -175,6 +177,7 @@ Task<void> FileLocks::check_all() {
       if (valid || locker->leaving || !locker->stateid) continue;
       if (locker->stateid->other != stateid->other) continue;
       locker->stateid.reset();
+      locker->doubt.reset();
       lose(*file, *locker);
     }
     const std::vector<OpenRef> opens = file->opens;

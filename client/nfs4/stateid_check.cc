@@ -11,19 +11,22 @@ using xdr::nfs_opnum4;
 using xdr::nfsstat4;
 using xdr::stateid4;
 
-bool stateid_is_gone(nfsstat4 status) {
+bool state_is_gone(nfsstat4 status) {
   switch (status) {
     case nfsstat4::NFS4ERR_BAD_STATEID:
     case nfsstat4::NFS4ERR_STALE_STATEID:
-    case nfsstat4::NFS4ERR_OLD_STATEID:
     case nfsstat4::NFS4ERR_EXPIRED:
     case nfsstat4::NFS4ERR_ADMIN_REVOKED:
     case nfsstat4::NFS4ERR_DELEG_REVOKED:
-    case nfsstat4::NFS4ERR_BAD_SEQID:
       return true;
     default:
       return false;
   }
+}
+
+bool stateid_is_gone(nfsstat4 status) {
+  return state_is_gone(status) || status == nfsstat4::NFS4ERR_OLD_STATEID ||
+         status == nfsstat4::NFS4ERR_BAD_SEQID;
 }
 
 Task<bool> still_valid(Session& session, const OpContext& op, stateid4 stateid) {

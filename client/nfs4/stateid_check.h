@@ -8,6 +8,8 @@ namespace nfsrdma::nfs4 {
 
 /// The server does not know this stateid, or not any more; or not this owner as we know it.
 bool stateid_is_gone(xdr::nfsstat4 status);
+/// The former alone: what it stood for is gone from the server, too.
+bool state_is_gone(xdr::nfsstat4 status);
 
 /// TEST_STATEID, and FREE_STATEID of what is revoked: the server keeps that until it is told. True
 /// also when the server did not answer that.

@@ -33,7 +33,7 @@ class FakeNfs40Server {
   bool loses_count = false;  // of the owner that comes next: NFS4ERR_BAD_SEQID
   bool quiet = false;        // what it answered may have been spoilt: it wonders at nothing
   std::deque<Stat> set_errors, confirm_errors, renew_errors, open_errors, lock_errors, putfh_errors;
-  std::deque<Stat> read_errors;
+  std::deque<Stat> read_errors, close_errors;
   std::map<std::string, std::string> names{{"f", "f0"}};  // to handles
   static constexpr LockOwnerId kForeign = 1000;
 
@@ -357,12 +357,15 @@ class FakeNfs40Server {
         const auto want = args<xdr::CLOSE4args>(in);
         xdr::CLOSE4res res;
         res.status = check(opens_, want.open_stateid);
+        const Stat planned = next(close_errors);
+        if (planned == Stat::NFS4ERR_BAD_SEQID) res.status = planned;
         if (res.status != Stat::NFS4_OK) return answer(number, res, out);
         const Open open = opens_[id_of(want.open_stateid)];
         return in_turn(number, open.owner, want.seqid, out, [&] {
           EXPECT_TRUE(quiet || owners_[open.owner].confirmed);
           EXPECT_TRUE(quiet || open.handle == handle_);
           res.status = age(want.open_stateid, open.seqid);
+          if (res.status == Stat::NFS4_OK) res.status = planned;
           if (res.status != Stat::NFS4_OK) return res;
           opens_.erase(id_of(want.open_stateid));
           return res;

@@ -440,6 +440,45 @@ TEST_F(SoftFileLocksTest, ACloseThatWasNotAnsweredIsMadeAgain) {
   EXPECT_FALSE(nfs_->holds(file_));
 }
 
+TEST_F(SoftFileLocksTest, ALockThatWasNotAnsweredIsNobodys) {
+  for (const bool first : {true, false}) {
+    if (!first) {
+      EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+    }
+    Outcome locked;
+    start_lock(&locked, {1, LockKind::kWrite, {5, 29}});
+    for (int i = 0; first && i < 2; ++i) {  // RECLAIM_COMPLETE, OPEN
+      EXPECT_TRUE(server_->serve_one());
+      environment_->settle();
+    }
+    server_->run_unanswered();
+    environment_->advance(seconds(30));
+    EXPECT_EQ(number(locked), ETIMEDOUT);
+    EXPECT_EQ(server_->locks.held().size(), 1u);
+    server_->serve_for(seconds(60));
+    // What its owner had before stays.
+    ASSERT_EQ(server_->locks.held().size(), first ? 0u : 1u);
+    if (!first) {
+      EXPECT_EQ(server_->locks.held()[0].range, (ByteRange{0, 9}));
+    }
+    EXPECT_EQ(nfs_->locks_held(), first ? 0u : 1u);
+  }
+}
+
+TEST_F(SoftFileLocksTest, WhoHasTheNameOfAnOwnerThatIsGoneKeepsItsLocks) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  Outcome unlocked;
+  group_.spawn(keep(nfs_->unlock(op_, file_, {1, LockKind::kRead, kAll}), &unlocked));
+  environment_->settle();
+  environment_->advance(seconds(9));
+  EXPECT_EQ(number(unlocked), ETIMEDOUT);
+  EXPECT_EQ(lock({1, LockKind::kWrite, {20, 29}}), 0);
+  server_->serve_for(seconds(60));
+  ASSERT_EQ(server_->locks.held().size(), 1u);
+  EXPECT_EQ(server_->locks.held()[0].range, (ByteRange{20, 29}));
+  EXPECT_EQ(nfs_->locks_held(), 1u);
+}
+
 TEST_F(FileLocksTest, AnOpenThatTheServerHasForgottenIsMadeAnew) {
   EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
   EXPECT_EQ(unlock(1, kAll), 0);

@@ -263,6 +263,36 @@ TEST_F(SoftMinor0Locks, WhoWasNotAnsweredFindsTheCountAgain) {
   }
 }
 
+TEST_F(SoftMinor0Locks, ALockThatWasNotAnsweredIsNobodys) {
+  EXPECT_EQ(lock(2, {100, 109}), 0);  // so that the file is open
+  for (const bool runs : {false, true}) {
+    lock_unanswered({0, 9}, runs);
+    EXPECT_EQ(held(), runs ? 2u : 1u);
+    server_->serve_for(seconds(60));
+    EXPECT_EQ(held(), 1u);
+  }
+}
+
+TEST_F(Minor0Locks, WhatTheServerDoesNotLetGoOfIsNotForgotten) {
+  for (const Stat error : {Stat::NFS4ERR_LOCKS_HELD, Stat::NFS4ERR_BAD_SEQID}) {
+    EXPECT_EQ(lock(1, {0, 9}), 0);
+    server_->close_errors.assign(2, error);
+    close();
+    EXPECT_EQ(server_->opens(), 1u);
+    server_->serve_for(seconds(60));
+    EXPECT_EQ(server_->opens(), 0u);
+    EXPECT_EQ(held(), 0u);
+    EXPECT_FALSE(nfs_->holds(file_));
+  }
+  // Not for ever.
+  EXPECT_EQ(lock(1, {0, 9}), 0);
+  server_->close_errors.assign(100, Stat::NFS4ERR_LOCKS_HELD);
+  close();
+  server_->serve_for(seconds(200));
+  EXPECT_GT(server_->close_errors.size(), 90u);
+  EXPECT_FALSE(nfs_->holds(file_));
+}
+
 TEST_F(SoftMinor0Locks, AFirstLockThatWasNotAnsweredIsTheOwners) {
   for (const bool runs : {false, true}) {
     EXPECT_EQ(lock(2, {100, 109}), 0);  // so that the file is open

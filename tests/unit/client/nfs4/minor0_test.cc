@@ -262,6 +262,26 @@ TEST_F(SoftMinor0, WhatNobodyWaitsForAnyMoreIsClosedAllTheSame) {
   EXPECT_EQ(server_->open_owners(), 1u);
 }
 
+TEST_F(SoftMinor0, WhatWasNotConfirmedOrClosedIsSoLater) {
+  for (const int answered : {1, 2}) {  // OPEN, OPEN_CONFIRM
+    for (const bool runs : {false, true}) {
+      server_->restart();  // so that the owner is to be confirmed
+      EXPECT_EQ(begin(), 0);
+      Made made;
+      start_create(&made, std::to_string(2 * answered + (runs ? 1 : 0)));
+      for (int i = 0; i < answered; ++i) {
+        EXPECT_TRUE(server_->serve_one());
+        environment_->settle();
+      }
+      EXPECT_EQ(number(made), 0);
+      if (runs) server_->run_unanswered();
+      environment_->advance(seconds(30));
+      server_->serve_for(seconds(60));
+      EXPECT_EQ(server_->opens(), 0u) << answered << runs;
+    }
+  }
+}
+
 TEST_F(SoftMinor0, AServerThatPutsOffForEverIsGivenUp) {
   server_->open_errors.assign(1000, Stat::NFS4ERR_GRACE);
   Made made;
