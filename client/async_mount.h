@@ -163,6 +163,12 @@ class AsyncMount {
                                     const SetAttributes& set) {
     return operations_->create(op, directory, name, mode, set);
   }
+  /// create(), and open() for `open_for` (access_bits::kRead, kModify).
+  Task<Result<CreateResult>> create_open(const OpContext& op, const FileHandle& directory,
+                                         std::string_view name, CreateMode mode,
+                                         const SetAttributes& set, std::uint32_t open_for) {
+    return operations_->create_open(op, directory, name, mode, set, open_for);
+  }
   Task<Result<CreateResult>> mkdir(const OpContext& op, const FileHandle& directory,
                                    std::string_view name, const SetAttributes& set) {
     return operations_->mkdir(op, directory, name, set);
@@ -263,13 +269,22 @@ class AsyncMount {
     return operations_->remove_xattr(op, file, name);
   }
 
+  // --- open files: NFSv4.1 and later; before it an open is none of the server's business ---
+  /// access() of a regular file, which is open on the server as well from then on, until close().
+  /// One close() is for all opens of a file. EACCES: also because somebody denies others that.
+  Task<Result<AccessResult>> open(const OpContext& op, const FileHandle& file, std::uint32_t wanted,
+                                  OpenFor how) {
+    return operations_->open(op, file, wanted, how);
+  }
+  void note_open(const OpContext& op, const FileHandle& file, std::uint32_t access) {
+    operations_->note_open(op, file, access);
+  }
+  /// Files that are open on the server, or have locks.
+  std::size_t files_open() const { return operations_->files_open(); }
+
   // --- delegations: NFSv4.1 and later; else there are none (client/nfs_operations.h) ---
   void set_delegation_holder(DelegationHolder* holder) {
     operations_->set_delegation_holder(holder);
-  }
-  Task<Result<AccessResult>> access_and_ask(const OpContext& op, const FileHandle& file,
-                                            std::uint32_t wanted, std::uint32_t open_for) {
-    return operations_->access_and_ask(op, file, wanted, open_for);
   }
   bool may_be_delegated() const { return operations_->may_be_delegated(); }
   DelegationKind delegation(const FileHandle& file) { return operations_->delegation(file); }
@@ -322,8 +337,9 @@ class AsyncMount {
   bool holds(const FileHandle& file) const { return operations_->holds(file); }
   /// For READs and WRITEs by another AsyncMount with a session from here (OpContext::right);
   /// `access`: access_bits::kRead or kModify. EIO: a lock on the file is lost.
-  Result<DataRight> right_for(const FileHandle& file, std::uint32_t access) const {
-    return operations_->right_for(file, access);
+  Result<DataRight> right_for(const OpContext& op, const FileHandle& file,
+                              std::uint32_t access) const {
+    return operations_->right_for(op, file, access);
   }
   /// For MountSettings::session_source of others; null: they need none.
   nfs4::SessionSource* session_source() { return operations_->session_source(); }

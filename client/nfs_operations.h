@@ -65,6 +65,14 @@ class NfsOperations {
   virtual Task<Result<CreateResult>> create(const OpContext& op, const FileHandle& directory,
                                             std::string_view name, CreateMode mode,
                                             const SetAttributes& set) = 0;
+  /// create(), and the file is open as by open() then, for `open_for` (access_bits::kRead,
+  /// kModify).
+  virtual Task<Result<CreateResult>> create_open(const OpContext& op, const FileHandle& directory,
+                                                 std::string_view name, CreateMode mode,
+                                                 const SetAttributes& set, std::uint32_t open_for) {
+    static_cast<void>(open_for);
+    return create(op, directory, name, mode, set);
+  }
   virtual Task<Result<CreateResult>> mkdir(const OpContext& op, const FileHandle& directory,
                                            std::string_view name, const SetAttributes& set) = 0;
   virtual Task<Result<CreateResult>> symlink(const OpContext& op, const FileHandle& directory,
@@ -137,17 +145,22 @@ class NfsOperations {
     co_return not_in_this_version("REMOVEXATTR");
   }
 
+  // --- open files: NFSv4.1 and later; before it an open is none of the server's business ---
+  /// access() of a regular file, which is open on the server as well from then on, until close().
+  /// One close() is for all opens of a file. EACCES: also because somebody denies others that.
+  virtual Task<Result<AccessResult>> open(const OpContext& op, const FileHandle& file,
+                                          std::uint32_t wanted, OpenFor how) {
+    static_cast<void>(how);
+    return access(op, file, wanted);
+  }
+  /// Opened for `access` (access_bits::kRead, kModify) without asking, under a delegation: when
+  /// that ends, the file is open on the server.
+  virtual void note_open(const OpContext&, const FileHandle&, std::uint32_t) {}
+
   // --- delegations: NFSv4.1 and later ---
   /// `holder` (may be null) outlives the last call.
   virtual void set_delegation_holder(DelegationHolder*) {}
-  /// access(), and the server is asked for a delegation, as if the file were opened for
-  /// `open_for` (access_bits::kRead, kModify). It may give one of that kind or none.
-  virtual Task<Result<AccessResult>> access_and_ask(const OpContext& op, const FileHandle& file,
-                                                    std::uint32_t wanted, std::uint32_t open_for) {
-    static_cast<void>(open_for);
-    return access(op, file, wanted);
-  }
-  /// access_and_ask() has a chance.
+  /// open() may bring one.
   virtual bool may_be_delegated() const { return false; }
   /// What is promised now; asking keeps it from being given back as unused.
   virtual DelegationKind delegation(const FileHandle&) { return DelegationKind::kNone; }
@@ -196,7 +209,8 @@ class NfsOperations {
   virtual bool holds(const FileHandle&) const { return false; }
   /// What READs and WRITEs of the file show now, `access` being access_bits::kRead or kModify. EIO:
   /// they must not be made, since a lock on it is lost.
-  virtual Result<DataRight> right_for(const FileHandle&, std::uint32_t access) const {
+  virtual Result<DataRight> right_for(const OpContext&, const FileHandle&,
+                                      std::uint32_t access) const {
     static_cast<void>(access);
     return DataRight{};
   }
@@ -204,6 +218,7 @@ class NfsOperations {
   virtual nfs4::SessionSource* session_source() { return nullptr; }
   // For people:
   virtual std::size_t locks_held() const { return 0; }
+  virtual std::size_t files_open() const { return 0; }
   virtual std::size_t delegations_held() const { return 0; }
   /// Requests that the session lets through at once; 0: there is no session.
   virtual std::uint32_t session_slots() const { return 0; }

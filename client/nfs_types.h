@@ -200,6 +200,11 @@ struct CopyResult {
 
 /// A byte-range lock. `owner` is a number of the caller's choice for who locks: a process, an open
 /// file.
+/// What a file is opened for.
+struct OpenFor {
+  std::uint32_t access = 0;  // access_bits::kRead, kModify. 0: it is no open
+  bool delegation = false;   // a delegation of that kind is wanted
+};
 struct FileLock {
   LockOwnerId owner = 0;
   LockKind kind = LockKind::kRead;

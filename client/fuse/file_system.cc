@@ -293,10 +293,12 @@ Task<int> FileSystem::failed_in(RequestContext context, NodeRef directory, Error
 }
 
 Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t rights, bool ask,
-                             std::uint32_t open_for) {
+                             OpenFor how) {
   if (!ask) {
     if (auto known = node->access.find(context.caller, rights, loop.now())) {
-      co_return *known == rights ? 0 : EACCES;
+      if (*known != rights) co_return EACCES;
+      if (how.access != 0) remote.note_open(context, node->handle, how.access);
+      co_return 0;
     }
   }
   // All rights at once, so that the next question is answered from here.
@@ -306,15 +308,15 @@ Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t
   const bool before = remote.delegation(node->handle) != DelegationKind::kNone;
   const std::uint64_t started = begin_request();
   Result<AccessResult> answer = AccessResult{};
-  if (open_for != 0) {
-    answer = co_await remote.access_and_ask(context, node->handle, all, open_for);
+  if (how.access != 0) {
+    answer = co_await remote.open(context, node->handle, all, how);
   } else {
     answer = co_await remote.access(context, node->handle, all);
   }
   if (!answer.ok()) co_return failed(*node, answer.error());
   // Rights from before what is known now are not to be remembered for as long as a promise lasts.
   const bool overtaken = started < node->applied_at && node->timer.held();
-  if (answer->attributes) note_delegation(*node, open_for, before);
+  if (answer->attributes) note_delegation(*node, how, before);
   apply(*node, answer->attributes, started);
   if (node->removed) {
     stale(*node);

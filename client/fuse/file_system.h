@@ -98,10 +98,9 @@ class FileSystem : private DelegationHolder {
 
   // --- permissions ---
   /// 0, EACCES, or why it could not be found out. `ask`: do not believe the cache (close-to-open:
-  /// the answer's attributes revalidate too). `open_for`, as delegation_wish() says it: a
-  /// delegation is asked for as well.
+  /// the answer's attributes revalidate too). `how`: of an open(2); the server keeps the file open.
   Task<int> permit(RequestContext context, NodeRef node, std::uint32_t rights, bool ask,
-                   std::uint32_t open_for = 0);
+                   OpenFor how = {});
 
   // --- names ---
   /// On success *found is the node (null: the name is absent and may be cached so). In a directory
@@ -120,6 +119,7 @@ class FileSystem : private DelegationHolder {
   // --- open files ---
   /// Counts an open; *keep_cache says whether the kernel's pages are still good.
   Task<int> open(RequestContext context, NodeRef node, int flags, bool* keep_cache);
+  Task<int> open_there(RequestContext context, NodeRef node, std::uint32_t rights);
   /// Counts an open that needs no permission: of a file just made.
   void adopt_open(Node& node) {
     if (node.opens++ == 0) open_nodes_.push_back(node);
@@ -200,11 +200,10 @@ class FileSystem : private DelegationHolder {
   std::optional<HeldAttributes> held_attributes(const FileHandle& file) override;
   /// The server tells when what is known of the file is not good any more.
   bool promised(const Node& node);
-  /// For what kind of open (access_bits) a delegation is to be asked for; 0: none.
-  std::uint32_t delegation_wish(Node& node, std::uint32_t rights);
-  /// An answer with attributes came. For what kind of open was a delegation asked for with it, and
-  /// was there one before?
-  void note_delegation(Node& node, std::uint32_t open_for, bool before);
+  /// Is a delegation to be asked for with an open for `access`?
+  bool wants_delegation(Node& node, std::uint32_t access);
+  /// An answer with attributes came. Was a delegation asked for with it, and was there one before?
+  void note_delegation(Node& node, OpenFor how, bool before);
   Task<void> end_recalled(NodeRef node);
   /// Writes what was kept back, and gives the delegation back.
   Task<void> end_promise(NodeRef node);
@@ -233,7 +232,7 @@ class FileSystem : private DelegationHolder {
   Task<void> remove_silly(NodeRef node);
   /// Nothing that the kernel or we remember of the file counts any more, once this is over.
   Task<bool> forget_data(RequestContext context, NodeRef node);
-  Task<void> close_locked(NodeRef node);
+  Task<void> close_there(NodeRef node);
   /// The number of an owner for the server, which is new to it or not.
   LockOwnerId owner_for(Node& node, LockOwnerId kernel_owner, pid_t pid);
   /// UNLOCK behind the data; whoever stops waiting. `what` is the server's.

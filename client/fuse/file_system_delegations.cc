@@ -4,7 +4,7 @@
 // close does not wait for data either, as far as the server allows.
 //
 // It is asked for at the second open of a kind: files that are used once, as most of a tree that is
-// copied, cost no OPEN and no DELEGRETURN. After a recall others want the file, too; then it is not
+// copied, cost no DELEGRETURN. After a recall others want the file, too; then it is not
 // asked for again for a while.
 #include <algorithm>
 
@@ -21,24 +21,22 @@ bool FileSystem::promised(const Node& node) {
   return node.timer.held() && remote.delegation(node.handle) != DelegationKind::kNone;
 }
 
-std::uint32_t FileSystem::delegation_wish(Node& node, std::uint32_t rights) {
-  using namespace access_bits;
-  if (!options.attributes.enabled || !node.is_regular() || !remote.may_be_delegated()) return 0;
-  std::uint32_t open_for = rights & (kRead | kModify);
-  if ((rights & kExecute) != 0) open_for |= kRead;  // programs are read
-  const bool first = (node.opened_for & open_for) != open_for;
-  node.opened_for |= open_for;
-  if (first || loop.now() < node.ask_again_at) return 0;
-  const auto wanted = (open_for & kModify) != 0 ? DelegationKind::kWrite : DelegationKind::kRead;
-  return remote.delegation(node.handle) >= wanted ? 0 : open_for;
+bool FileSystem::wants_delegation(Node& node, std::uint32_t access) {
+  if (!options.attributes.enabled || !remote.may_be_delegated()) return false;
+  const bool first = (node.opened_for & access) != access;
+  node.opened_for |= access;
+  if (first || loop.now() < node.ask_again_at) return false;
+  const bool writes = (access & access_bits::kModify) != 0;
+  const auto wanted = writes ? DelegationKind::kWrite : DelegationKind::kRead;
+  return remote.delegation(node.handle) < wanted;
 }
 
-void FileSystem::note_delegation(Node& node, std::uint32_t open_for, bool before) {
+void FileSystem::note_delegation(Node& node, OpenFor how, bool before) {
   using enum DelegationKind;
   const DelegationKind now = remote.delegation(node.handle);
-  if (now != kNone && (open_for != 0 || before)) node.timer.hold();
-  const DelegationKind wanted = (open_for & access_bits::kModify) != 0 ? kWrite : kRead;
-  if (open_for != 0 && now < wanted) node.ask_again_at = loop.now() + kAskAgain;
+  if (now != kNone && (how.delegation || before)) node.timer.hold();
+  const DelegationKind wanted = (how.access & access_bits::kModify) != 0 ? kWrite : kRead;
+  if (how.delegation && now < wanted) node.ask_again_at = loop.now() + kAskAgain;
 }
 
 bool FileSystem::may_keep_back(const Node& node) {

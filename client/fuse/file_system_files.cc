@@ -24,21 +24,37 @@ std::uint32_t rights_for(int flags) {
   }
 }
 
-Task<int> FileSystem::open(RequestContext context, NodeRef node, int flags, bool* keep_cache) {
-  const std::uint32_t rights = rights_for(flags);
-  std::uint32_t open_for = delegation_wish(*node, rights);
-  if (open_for != 0 && remote.delegation(node->handle) != DelegationKind::kNone) {
+Task<int> FileSystem::open_there(RequestContext context, NodeRef node, std::uint32_t rights) {
+  using namespace access_bits;
+  OpenFor how;
+  if (node->is_regular()) {
+    how.access = rights & (kRead | kModify);
+    if ((rights & kExecute) != 0) how.access |= kRead;  // programs are read
+    how.delegation = wants_delegation(*node, how.access);
+  }
+  if (how.delegation && remote.delegation(node->handle) != DelegationKind::kNone) {
     // It is given back for a better one, which the next open asks for: this one waits for nothing.
     tasks.spawn(end_promise(node));
-    open_for = 0;
+    how.delegation = false;
   }
   const bool believed = promised(*node) || !options.close_to_open;
-  const bool ask = open_for != 0 || !believed || !node->timer.fresh(loop.now());
+  const bool ask = how.delegation || !believed || !node->timer.fresh(loop.now());
   const std::uint64_t before = node->applied_at;
-  if (int error = co_await permit(context, node, rights, ask, open_for)) co_return error;
-  if (ask && node->applied_at == before) {
-    // ACCESS came back without attributes.
-    if (int error = co_await getattr(context, node)) co_return error;
+  if (int error = co_await permit(context, node, rights, ask, how)) co_return error;
+  // ACCESS came back without attributes.
+  if (ask && node->applied_at == before) co_return co_await getattr(context, node);
+  co_return 0;
+}
+
+Task<int> FileSystem::open(RequestContext context, NodeRef node, int flags, bool* keep_cache) {
+  ++node->opening;
+  const int error = co_await open_there(context, node, rights_for(flags));
+  --node->opening;
+  if (error != 0) {
+    // The server may have it open all the same.
+    const bool unused = node->opens == 0 && node->opening == 0;
+    if (unused && remote.holds(node->handle)) tasks.spawn(close_there(node));
+    co_return error;
   }
   adopt_open(*node);
   // Without keep_cache the kernel drops its pages now, and what it reads from here on is current.
@@ -54,7 +70,7 @@ void FileSystem::close(NodeRef node) {
   node->unlink();
   if (node->silly != nullptr) tasks.spawn(remove_silly(node));
   if (remote.holds(node->handle)) {
-    tasks.spawn(close_locked(node));
+    if (node->opening == 0) tasks.spawn(close_there(node));
   } else if (node->writer != nullptr) {
     node->writer->write_back(node);
   }

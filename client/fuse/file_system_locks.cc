@@ -143,12 +143,16 @@ Task<void> FileSystem::unlock_behind(NodeRef node, CallerRef caller, FileLock wh
   [[maybe_unused]] auto answer = co_await remote.unlock(context, node->handle, what);
 }
 
-Task<void> FileSystem::close_locked(NodeRef node) {
-  if (node->writer != nullptr) {
+Task<void> FileSystem::close_there(NodeRef node) {
+  const bool kept_back = node->writer != nullptr && node->lockers.empty() && may_keep_back(*node);
+  if (kept_back) {
+    // What the delegation promises does not end with the open.
+    node->writer->write_back(node);
+  } else if (node->writer != nullptr) {
     const RequestContext nobody{std::make_shared<const Caller>(), nullptr};
     [[maybe_unused]] const int error = co_await node->writer->flush(nobody, node, true);
   }
-  if (node->opens > 0) co_return;
+  if (node->opens > 0 || node->opening > 0) co_return;
   node->lockers.clear();
   remote.close(node->handle);
 }

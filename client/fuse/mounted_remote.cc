@@ -64,7 +64,7 @@ Task<Result<ReadResult>> MountedRemote::read(RequestContext context, const FileH
                                              std::uint64_t offset, MutableByteSpan into) {
   OpContext op = op_of(context);
   if (DataShard* shard = shards_.choose(MountShards::Awaited::kYes, into.size())) {
-    NFSRDMA_CO_TRY(const DataRight right, mount_.right_for(file, access_bits::kRead));
+    NFSRDMA_CO_TRY(const DataRight right, mount_.right_for(op, file, access_bits::kRead));
     op.right = &right;
     Result<ReadResult> done = co_await shard->read(op, file, offset, into, context.answer);
     const bool gone = !done.ok() && is_right_gone(done.error());
@@ -83,12 +83,12 @@ Task<Result<WriteResult>> MountedRemote::write(RequestContext context, const Fil
   const auto awaited =
       stability == Stability::kUnstable ? MountShards::Awaited::kNo : MountShards::Awaited::kYes;
   if (DataShard* shard = shards_.choose(awaited, data.size())) {
-    NFSRDMA_CO_TRY(const DataRight right, mount_.right_for(file, access_bits::kModify));
+    NFSRDMA_CO_TRY(const DataRight right, mount_.right_for(op, file, access_bits::kModify));
     op.right = &right;
     Result<WriteResult> done = co_await shard->write(op, file, offset, data, stability);
     const bool gone = !done.ok() && is_right_gone(done.error());
     if (!gone) {
-      NFSRDMA_CO_CHECK_OK(mount_.right_for(file, access_bits::kModify));
+      NFSRDMA_CO_CHECK_OK(mount_.right_for(op, file, access_bits::kModify));
       co_return seen(std::move(done));
     }
     op.right = nullptr;
@@ -108,6 +108,15 @@ Task<Result<CreateResult>> MountedRemote::create(RequestContext context,
                                                  const SetAttributes& set) {
   const OpContext op = op_of(context);
   co_return seen(co_await mount_.create(op, directory, name, mode, set));
+}
+
+Task<Result<CreateResult>> MountedRemote::create_open(RequestContext context,
+                                                      const FileHandle& directory,
+                                                      const std::string& name, CreateMode mode,
+                                                      const SetAttributes& set,
+                                                      std::uint32_t open_for) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.create_open(op, directory, name, mode, set, open_for));
 }
 
 Task<Result<CreateResult>> MountedRemote::mkdir(RequestContext context, const FileHandle& directory,
@@ -228,12 +237,16 @@ Task<Result<Wcc>> MountedRemote::remove_xattr(RequestContext context, const File
   co_return seen(co_await mount_.remove_xattr(op, file, name));
 }
 
-Task<Result<AccessResult>> MountedRemote::access_and_ask(RequestContext context,
-                                                         const FileHandle& file,
-                                                         std::uint32_t wanted,
-                                                         std::uint32_t open_for) {
+Task<Result<AccessResult>> MountedRemote::open(RequestContext context, const FileHandle& file,
+                                               std::uint32_t wanted, OpenFor how) {
   const OpContext op = op_of(context);
-  co_return seen(co_await mount_.access_and_ask(op, file, wanted, open_for));
+  co_return seen(co_await mount_.open(op, file, wanted, how));
+}
+
+void MountedRemote::note_open(RequestContext context, const FileHandle& file,
+                              std::uint32_t access) {
+  const OpContext op = op_of(context);
+  mount_.note_open(op, file, access);
 }
 
 Task<Result<bool>> MountedRemote::acls_in(RequestContext context, const FileHandle& file,

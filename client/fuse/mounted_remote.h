@@ -36,6 +36,9 @@ class MountedRemote final : public Remote {
   Task<Result<CreateResult>> create(RequestContext context, const FileHandle& directory,
                                     const std::string& name, CreateMode mode,
                                     const SetAttributes& set) override;
+  Task<Result<CreateResult>> create_open(RequestContext context, const FileHandle& directory,
+                                         const std::string& name, CreateMode mode,
+                                         const SetAttributes& set, std::uint32_t open_for) override;
   Task<Result<CreateResult>> mkdir(RequestContext context, const FileHandle& directory,
                                    const std::string& name, const SetAttributes& set) override;
   Task<Result<CreateResult>> symlink(RequestContext context, const FileHandle& directory,
@@ -74,6 +77,9 @@ class MountedRemote final : public Remote {
                                                      const FileHandle& file) override;
   Task<Result<Wcc>> remove_xattr(RequestContext context, const FileHandle& file,
                                  const std::string& name) override;
+  Task<Result<AccessResult>> open(RequestContext context, const FileHandle& file,
+                                  std::uint32_t wanted, OpenFor how) override;
+  void note_open(RequestContext context, const FileHandle& file, std::uint32_t access) override;
   void set_delegation_holder(DelegationHolder* holder) override {
     mount_.set_delegation_holder(holder);
   }
@@ -82,8 +88,6 @@ class MountedRemote final : public Remote {
   std::uint64_t kept_back_limit(const FileHandle& file) const override {
     return mount_.kept_back_limit(file);
   }
-  Task<Result<AccessResult>> access_and_ask(RequestContext context, const FileHandle& file,
-                                            std::uint32_t wanted, std::uint32_t open_for) override;
   Task<void> give_back(const FileHandle& file) override { return mount_.give_back(file); }
   bool has_acls() const override { return mount_.has_acls(); }
   Task<Result<bool>> acls_in(RequestContext context, const FileHandle& file,

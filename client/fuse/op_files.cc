@@ -25,8 +25,9 @@ Task<int> FuseOperations::make_file(Request& request, NodeRef parent, std::strin
   SetAttributes set;
   set.mode = mode & 07777;
   const CreateMode how = flags & O_EXCL ? CreateMode::kExclusive : CreateMode::kGuarded;
+  const std::uint32_t open_for = rights_for(flags) & (access_bits::kRead | access_bits::kModify);
   auto maker = [&](Remote& remote) {
-    return remote.create(context, parent->handle, name, how, set);
+    return remote.create_open(context, parent->handle, name, how, set, open_for);
   };
   int error = co_await fs.make(context, parent, name, maker, node);
   if (error == 0) {

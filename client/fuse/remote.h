@@ -69,6 +69,14 @@ class Remote {
   virtual Task<Result<CreateResult>> create(RequestContext context, const FileHandle& directory,
                                             const std::string& name, CreateMode mode,
                                             const SetAttributes& set) = 0;
+  /// The same, and open() for `open_for` (access_bits::kRead, kModify).
+  virtual Task<Result<CreateResult>> create_open(RequestContext context,
+                                                 const FileHandle& directory,
+                                                 const std::string& name, CreateMode mode,
+                                                 const SetAttributes& set, std::uint32_t open_for) {
+    static_cast<void>(open_for);
+    return create(std::move(context), directory, name, mode, set);
+  }
   virtual Task<Result<CreateResult>> mkdir(RequestContext context, const FileHandle& directory,
                                            const std::string& name, const SetAttributes& set) = 0;
   virtual Task<Result<CreateResult>> symlink(RequestContext context, const FileHandle& directory,
@@ -122,16 +130,18 @@ class Remote {
   virtual Task<Result<Wcc>> set_acl(RequestContext context, const FileHandle& file,
                                     ByteSpan acl) = 0;
 
+  /// Open files, as there; without them the server knows of none.
+  virtual Task<Result<AccessResult>> open(RequestContext context, const FileHandle& file,
+                                          std::uint32_t wanted, OpenFor how) {
+    static_cast<void>(how);
+    return access(std::move(context), file, wanted);
+  }
+  virtual void note_open(RequestContext, const FileHandle&, std::uint32_t) {}
   /// Delegations, as there; without them there are none.
   virtual void set_delegation_holder(DelegationHolder*) {}
   virtual bool may_be_delegated() const { return false; }
   virtual DelegationKind delegation(const FileHandle&) { return DelegationKind::kNone; }
   virtual std::uint64_t kept_back_limit(const FileHandle&) const { return 0; }
-  virtual Task<Result<AccessResult>> access_and_ask(RequestContext context, const FileHandle& file,
-                                                    std::uint32_t wanted, std::uint32_t open_for) {
-    static_cast<void>(open_for);
-    return access(std::move(context), file, wanted);
-  }
   virtual Task<void> give_back(const FileHandle&) { co_return; }
 
   /// Byte-range locks, as there; without them the kernel's own have to do.

@@ -497,6 +497,7 @@ std::string MountDaemon::status_document() {
   json.field("nfs_version", server_->version());
   if (const std::uint32_t slots = server_->session_slots(); slots != 0) {
     json.field("session_slots", slots);
+    json.field("files_open", server_->files_open());
     json.field("locks_held", server_->locks_held());
     json.field("delegations_held", server_->delegations_held());
     json.field("back_channel", server_->has_back_channel());

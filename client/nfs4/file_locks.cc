@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // FileLocks while the server keeps its word: OPEN, LOCK, LOCKU, CLOSE. test_lock.cc has LOCKT,
-// open_by_name.cc OPEN by version 4.0, reclaim.cc what happens when the server does not.
+// held_opens.cc what applications have open, open_by_name.cc OPEN by version 4.0, reclaim.cc what
+// happens when the server does not.
 #include "client/nfs4/file_locks.h"
 
 #include <algorithm>
 
 #include "client/nfs4/call.h"
 #include "client/nfs4/convert.h"
+#include "client/nfs4/file_request.h"
 #include "client/nfs4/owner_bytes.h"
 #include "client/nfs4/stateid_check.h"
-#include "client/occasion.h"
 #include "rpcrdma/base/log.h"
 
 namespace nfsrdma::nfs4 {
@@ -37,11 +38,6 @@ const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
 const Error kLost{Errc::kSystem, EIO, "a lock on this file was lost"};
 const Error kInTheWay{Errc::kSystem, EAGAIN, "LOCK"};
 
-/// On a soft mount: nobody knows what the server has made of it.
-bool unanswered(const Error& error) {
-  return error.code == Errc::kTimedOut;
-}
-
 std::uint32_t access_for(LockKind kind) {
   return kind == LockKind::kRead ? xdr::OPEN4_SHARE_ACCESS_READ : xdr::OPEN4_SHARE_ACCESS_WRITE;
 }
@@ -53,24 +49,6 @@ xdr::nfs_lock_type4 lock_type(LockKind kind, LockWait wait) {
 }
 
 }  // namespace
-
-/// One change of what is held of a file. Shared: who asked may be gone before it is done.
-struct FileLocks::Request {
-  enum class What : std::uint8_t { kLock, kUnlock, kLetGo, kClose };
-
-  Request(What its_what, FileRef its_file, const AuthSys& its_identity)
-      : what(its_what), file(std::move(its_file)), identity(its_identity) {}
-
-  const What what;
-  const FileRef file;
-  const AuthSys identity;
-  FileLock lock{};
-  LockWait wait = LockWait::kNo;
-  std::uint32_t access = 0;  // OPEN4_SHARE_ACCESS_ bits
-  Result<void> result = kStopped;
-  bool abandoned = false;
-  Occasion done;
-};
 
 FileLocks::FileLocks(Session& session) : session_(session), pauses_(session.rpc().environment()) {
   session_.set_state(this);
@@ -162,29 +140,35 @@ Task<void> FileLocks::carry_out(RequestRef request) {
     OpContext op;
     op.identity = request->identity;
     op.cancel = &stopping_;
-    if (request->what == Request::What::kClose) {
+    if (request->what == Request::What::kOpen) {
+      request->result = co_await open_now(*file, op, *request);
+    } else if (request->what == Request::What::kClaim) {
+      co_await claim_now(*file, op);
+    } else if (request->what == Request::What::kClose && request->as_of != file->opens_asked) {
+      // It was opened again since. Who did that closes it.
+    } else if (request->what == Request::What::kClose) {
+      file->in_use = false;
+      file->closing = true;
       const bool closed = co_await close_now(*file, op);
+      file->closing = false;
       file->closings = closed ? 0 : file->closings + 1;
       if (!closed && !stopped_) tasks_.spawn(close_later(file));
     } else if (request->what == Request::What::kUnlock) {
       request->result = co_await unlock_now(*file, op, request->lock);
-      const bool failed = !request->result.ok() && unanswered(request->result.error());
       const bool for_good = request->lock.range == kAllBytes;
-      if (failed && for_good) let_go_later(file, {request->lock, true});
+      if (for_good && in_doubt(*file, request->lock.owner)) {
+        let_go_later(file, {request->lock, true});
+      }
     } else if (request->what == Request::What::kLetGo) {
       request->result = co_await let_go(*file, op);
     } else if (!request->abandoned) {
       const ByteRangeLocks before = file->held;
       request->result = co_await lock_now(*file, op, request->lock, request->wait, request->access);
-      bool undone = true;
       if (request->result.ok() && request->abandoned) {
-        Result<void> done = co_await undo(*file, op, request->lock, before);
-        undone = done.ok() || !unanswered(done.error());
-      } else if (!request->result.ok()) {
-        // Who asked is told that it has failed, and will not unlock it.
-        undone = !unanswered(request->result.error());
+        [[maybe_unused]] Result<void> done = co_await undo(*file, op, request->lock, before);
       }
-      if (!undone) let_go_later(file, {request->lock, false});
+      // Who asked is gone or told that it has failed, and will not unlock it.
+      if (in_doubt(*file, request->lock.owner)) let_go_later(file, {request->lock, false});
     }
     file->busy = false;
     file->turn.wake_one();
@@ -238,6 +222,7 @@ void FileLocks::close(const FileHandle& handle) {
   const FileRef file = find(handle);
   if (file == nullptr || stopped_) return;
   auto request = std::make_shared<Request>(Request::What::kClose, file, AuthSys{});
+  request->as_of = file->opens_asked;
   tasks_.spawn(carry_out(std::move(request)));
 }
 
@@ -253,8 +238,9 @@ Task<void> FileLocks::close_all(const OpContext& op) {
 // --- in the file's turn ---
 
 Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open& open,
-                                          std::uint32_t access) {
-  if (open.stateid && (open.access & access) == access) co_return Result<void>();
+                                          std::uint32_t access, OpenCompanion* with) {
+  const bool stands = open.stateid && (open.access & access) == access;
+  if (stands && with == nullptr) co_return Result<void>();
   NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
   const OwnerBytes owner(open.owner);
   const std::uint32_t wanted = (open.stateid ? open.access : 0) | access;
@@ -262,22 +248,29 @@ Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open&
   std::optional<stateid4> stateid;
   auto build = [&](CompoundWriter& out) {
     xdr::OPEN4args args;
-    args.share_access = wanted | xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+    args.share_access =
+        wanted | (with == nullptr ? xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG : with->wants());
     args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
     args.owner = owner.of(session_);
     args.claim.claim = xdr::open_claim_type4::CLAIM_FH;
     out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
     out.op(nfs_opnum4::OP_OPEN, args);
+    if (with != nullptr) with->build(out);
   };
   auto parse = [&](CompoundReader& in) {
     xdr::OPEN4res got;
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_OPEN, got)) return;
     stateid = got.resok4.stateid;
     file.notifies = (got.resok4.rflags & xdr::OPEN4_RESULT_MAY_NOTIFY_LOCK) != 0;
+    if (with == nullptr) return;
+    with->opened(got.resok4.delegation);
+    with->parse(in);
   };
-  NFSRDMA_CO_TRY(Ending end,
-                 co_await call(session_, op, {.max_results = 2048, .once = true}, build, parse));
-  if (!stateid) co_return status_error(end.status, "OPEN");
+  Result<Ending> end =
+      co_await call(session_, op, {.max_results = 2048, .once = true}, build, parse);
+  open.doubtful = !stateid && !end.ok();
+  if (open.doubtful) co_return end.error();
+  if (!stateid) co_return status_error(end->status, "OPEN");
   open.stateid = stateid;
   open.access = wanted;
   co_return Result<void>();
@@ -353,7 +346,7 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
     Result<Ending> end = co_await call_in_sequence(session_, as_opener, {.once = true},
                                                    open.sequence, build, parse, &locker.sequence);
     if (!end.ok()) {
-      if (unanswered(end.error())) locker.doubt = wanted;
+      locker.doubt = wanted;
       co_return end.error();
     }
     status = end->status;
@@ -422,8 +415,11 @@ Task<Result<void>> FileLocks::unlock_now(File& file, const OpContext& op, FileLo
     };
     Result<Ending> end = co_await call_in_sequence(session_, as_opener, {.once = true},
                                                    locker->sequence, build, parse);
-    if (!end.ok() && unanswered(end.error())) locker->doubt = what;
-    if (end.ok()) locker->doubt.reset();
+    if (end.ok()) {
+      locker->doubt.reset();
+    } else {
+      locker->doubt = what;
+    }
     // What the server does not know of is not locked, nor is a file that is no more.
     const bool unknown =
         end.ok() && (state_is_gone(end->status) || errno_of(end->status) == ESTALE);
@@ -492,18 +488,29 @@ Task<Result<void>> FileLocks::settle_doubt(File& file, const OpContext& op, Lock
 
 Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
   bool closed = true;
+  // What is opened meanwhile, under a delegation, wants it again.
+  for (const OpenRef& open : file.opens)
+    open->wanted = 0;
   // A server may refuse to close what has locks (RFC 8881, 18.2.3).
   const std::vector<LockerRef> lockers = file.lockers;
   for (const LockerRef& locker : lockers) {
     const FileLock all{locker->owner, LockKind::kWrite, kAllBytes};
-    Result<void> done = co_await unlock_now(file, op, all);
-    closed &= done.ok() || !unanswered(done.error());
+    [[maybe_unused]] Result<void> done = co_await unlock_now(file, op, all);
+    closed &= !in_doubt(file, locker->owner);
   }
   const std::vector<OpenRef> opens = file.opens;
   for (const OpenRef& open : opens) {
-    if (!open->stateid) continue;
+    const bool again = !open->stateid && open->doubtful && session_.minor() > 0;
+    if (!open->stateid && !again) continue;
     OpContext as_opener = op;
     as_opener.identity = open->identity;
+    if (again) {
+      // Of the same owner it is the same open, whether it stands or not.
+      const std::uint32_t access = xdr::OPEN4_SHARE_ACCESS_READ;
+      Result<void> opened = co_await ensure_open(file, as_opener, *open, access);
+      closed &= !open->doubtful;
+      if (!opened.ok()) continue;
+    }
     auto build = [&](CompoundWriter& out) {
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
       out.op(nfs_opnum4::OP_CLOSE,
@@ -519,28 +526,32 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
     Result<Ending> done = co_await call_in_sequence(session_, as_opener, {.once = true},
                                                     open->sequence, build, parse);
     // NFS4ERR_LOCKS_HELD, a number that the server does not want: it stands.
-    const bool stands = done.ok()
-                            ? done->status != nfsstat4::NFS4_OK && !state_is_gone(done->status) &&
-                                  errno_of(done->status) != ESTALE
-                            : unanswered(done.error());
+    const bool gone =
+        done.ok() && (done->status == nfsstat4::NFS4_OK || state_is_gone(done->status) ||
+                      errno_of(done->status) == ESTALE);
     const bool hopeless = done.ok() && file.closings >= kClosings;
-    if (stands && hopeless) {
+    if (!gone && hopeless) {
       log_warning(
           "NFSv4.{}: CLOSE: {}: the server may keep the file open, and locks on it, until "
           "this is unmounted",
           session_.minor(), xdr::enum_name(done->status));
     }
-    if (!stands || hopeless) open->stateid.reset();
-    closed &= !stands || hopeless;
+    if (gone || hopeless) open->stateid.reset();
+    closed &= gone || hopeless;
   }
   if (!closed) co_return false;
   file.lockers.clear();
-  file.opens.clear();
+  drop_empty_opens(file);
   file.held = {};
   file.lost = {};
   file.loose.clear();
   note_released(file);
   co_return true;
+}
+
+bool FileLocks::in_doubt(const File& file, LockOwnerId owner) {
+  const Locker* locker = find_locker(file, owner);
+  return locker != nullptr && locker->doubt;
 }
 
 void FileLocks::let_go_later(const FileRef& file, Loose loose) {
@@ -566,17 +577,17 @@ Task<Result<void>> FileLocks::let_go(File& file, const OpContext& op) {
     const Loose loose = file.loose.front();
     const ByteRangeLocks kept = loose.gone ? ByteRangeLocks() : file.held;
     Result<void> done = co_await undo(file, op, loose.what, kept);
-    if (!done.ok() && unanswered(done.error())) co_return done;
+    if (!done.ok() && in_doubt(file, loose.what.owner)) co_return done;
     std::erase(file.loose, loose);
   }
   co_return Result<void>();
 }
 
 Task<void> FileLocks::close_later(FileRef file) {
-  const std::uint64_t asked = file->locks_asked;
+  const std::uint64_t asked = file->locks_asked + file->opens_asked;
   co_await pauses_.pause(kRetryLongest, &stopping_);
-  // Whoever has locked since then closes it.
-  if (!stopped_ && file->locks_asked == asked) close(file->handle);
+  // Whoever has used it since then closes it.
+  if (!stopped_ && file->locks_asked + file->opens_asked == asked) close(file->handle);
 }
 
 void FileLocks::lock_may_be_free(const FileHandle& handle) {
@@ -592,7 +603,7 @@ void FileLocks::note_released(File& file) {
 
 // --- READ and WRITE ---
 
-stateid4 FileLocks::stateid_for(const FileHandle& handle, std::uint32_t access) const {
+stateid4 FileLocks::stateid_of_lock(const FileHandle& handle, std::uint32_t access) const {
   if (files_.empty()) return {};
   const FileRef file = find(handle);
   if (file == nullptr) return {};
@@ -626,6 +637,12 @@ bool FileLocks::again(const FileHandle& handle, const stateid4& used, nfsstat4 s
     locker->doubt.reset();
     lose(*file, *locker);
     return false;
+  }
+  const std::vector<OpenRef> opens = file->opens;
+  for (const OpenRef& open : opens) {
+    if (!open->stateid || open->stateid->other != used.other) continue;
+    ++open->refused;
+    lose(*file, *open);
   }
   // Unlocked or reclaimed while it was on its way.
   return true;

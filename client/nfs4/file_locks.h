@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileLocks: the byte-range locks that this client holds on the server, and the OPENs that carry
-// them (RFC 8881, sections 8, 9 and 18.10 to 18.12).
+// FileLocks: the OPENs that this client has on the server, and the byte-range locks that they carry
+// (RFC 8881, sections 8, 9 and 18.10 to 18.12, 18.16).
 //
-// A LOCK needs a file that is open. So the first lock of a file opens it (OPEN by its handle, no
-// delegation wanted; in minor version 0 by the name that OpContext::place has), once for each
-// identity that locks it, and close() closes it; a file that
-// nobody locks costs nothing. While one owner alone has locks on a file, READ and WRITE carry its
-// lock's stateid: what was written under a lock that is lost is refused then, and not mixed with
-// what the next owner writes.
+// open() opens a file by its handle, once for each identity, until close(): others see with which
+// share access it is in use, and a server keeps it as long, even without a name. What is opened
+// under a delegation is only noted, and claimed when the delegation ends. READ and WRITE carry an
+// open's stateid where nothing better is there. The server may lose one (the end of a lease): the
+// data goes without it then, and it is opened again behind that (held_opens.cc).
+//
+// A LOCK needs a file that is open. So the first lock of a file opens it if nobody has; in minor
+// version 0 by the name that OpContext::place has, and files without locks are not held open there.
+// While one owner alone has locks on a file, READ and WRITE carry its lock's stateid: what was
+// written under a lock that is lost is refused then, and not mixed with what the next owner writes.
 //
 //   granted      File::held says so, nothing else does. Conflicts among owners of this client are
 //                answered from there, those with other clients by the server
@@ -40,10 +44,37 @@
 
 namespace nfsrdma::nfs4 {
 
+/// What goes along with an OPEN in its COMPOUND.
+class OpenCompanion {
+ public:
+  virtual ~OpenCompanion() = default;
+  /// OPEN4_SHARE_ACCESS_WANT_ bits.
+  virtual std::uint32_t wants() const = 0;
+  virtual void opened(const xdr::open_delegation4& delegation) = 0;
+  /// The operations behind it, and their results.
+  virtual void build(CompoundWriter& out) const = 0;
+  virtual void parse(CompoundReader& in) = 0;
+};
+
 class FileLocks final : public HeldState {
  public:
   explicit FileLocks(Session& session);
   ~FileLocks() override;
+
+  /// Opens the file for `access` (OPEN4_SHARE_ACCESS_ bits) until close(). `with` goes along, and
+  /// is not told when the server refuses. Minor versions from 1 on.
+  Task<Result<void>> open(const OpContext& op, const FileHandle& file, std::uint32_t access,
+                          std::shared_ptr<OpenCompanion> with);
+  /// True: `identity` has it open for that, and goes on to have it: a close() that has not begun
+  /// does not happen.
+  bool open_already(const AuthSys& identity, const FileHandle& file, std::uint32_t access);
+  /// It is open here without the server's knowing: claim() tells it, if that is needed.
+  void note_open(const AuthSys& identity, const FileHandle& file, std::uint32_t access);
+  /// The delegation that noted opens relied on is over.
+  Task<void> claim(FileHandle file);
+  /// The same for an OPEN that stands on the server.
+  void adopt(const FileHandle& file, const AuthSys& identity, std::uint64_t owner,
+             std::uint32_t access, const xdr::stateid4& stateid);
 
   /// `open_for`: access_bits::kRead and kModify, for which the OPEN is made, besides what the lock
   /// needs. EAGAIN: somebody else's lock is in the way, and `wait` is kNo. EDEADLK: waiting would
@@ -55,7 +86,8 @@ class FileLocks final : public HeldState {
   /// A lock that is in the way of `wanted`; none: it would be granted.
   Task<Result<std::optional<LockHolder>>> test(const OpContext& op, const FileHandle& file,
                                                FileLock wanted);
-  /// Lets go of everything that is held of the file. Runs on its own.
+  /// Lets go of everything that is held of the file, unless it is opened again before that begins.
+  /// Runs on its own.
   void close(const FileHandle& file);
   /// The same of every file, until that is done or `op` cancelled.
   Task<void> close_all(const OpContext& op);
@@ -63,9 +95,11 @@ class FileLocks final : public HeldState {
   void stop();
 
   bool holds(const FileHandle& file) const { return !files_.empty() && files_.contains(file); }
-  /// What a READ or WRITE (OPEN4_SHARE_ACCESS_ bits) carries: the anonymous stateid unless a lock
-  /// has a better one.
-  xdr::stateid4 stateid_for(const FileHandle& file, std::uint32_t access) const;
+  /// What a READ or WRITE (OPEN4_SHARE_ACCESS_ bits) carries: that of a lock, or the anonymous one.
+  xdr::stateid4 stateid_of_lock(const FileHandle& file, std::uint32_t access) const;
+  /// That of an open, preferably of `identity`, or the anonymous one.
+  xdr::stateid4 stateid_of_open(const FileHandle& file, std::uint32_t access,
+                                const AuthSys& identity) const;
   /// EIO: a lock on this file is lost.
   Result<void> usable(const FileHandle& file) const;
   /// A READ or WRITE with `used` ended with `status`. True: once more, with another stateid.
@@ -85,8 +119,11 @@ class FileLocks final : public HeldState {
   struct Open {
     AuthSys identity;
     std::uint64_t owner = 0;   // open-owner, of this OPEN alone
-    std::uint32_t access = 0;  // OPEN4_SHARE_ACCESS_ bits
+    std::uint32_t access = 0;  // OPEN4_SHARE_ACCESS_ bits, by which it is open there
+    std::uint32_t wanted = 0;  // here
     std::optional<xdr::stateid4> stateid;
+    bool doubtful = false;  // an OPEN was given up: it may stand without our knowing
+    unsigned refused = 0;   // READs and WRITEs by a stateid that was good a moment ago
     OwnerSequence sequence;
   };
   /// A lock-owner of one file.
@@ -117,6 +154,10 @@ class FileLocks final : public HeldState {
     bool busy = false;               // a request is under way
     bool notifies = false;           // the server says when to ask again for a lock
     unsigned closings = 0;           // in a row that left something on the server
+    bool in_use = false;             // by an application that will close it
+    bool closing = false;            // a CLOSE is under way
+    bool claiming = false;           // claim_later() runs
+    std::uint64_t opens_asked = 0;   // ever
     std::uint64_t locks_asked = 0;   // ever
     std::optional<FilePlace> place;  // where it was found last
     std::vector<Loose> loose;
@@ -133,6 +174,8 @@ class FileLocks final : public HeldState {
   static Locker* find_locker(const File& file, LockOwnerId owner);
   Locker& locker_of(File& file, LockOwnerId owner);
   OpenRef open_of(File& file, const AuthSys& identity);
+  /// Opens that stand nowhere, of nobody.
+  static void drop_empty_opens(File& file);
   void drop_unless_used(const FileRef& file);
 
   Task<Result<void>> perform(RequestRef request, CancelToken* cancel);
@@ -142,7 +185,9 @@ class FileLocks final : public HeldState {
   Task<Result<void>> unlock_now(File& file, const OpContext& op, FileLock what);
   /// False: something of it stands on the server all the same.
   Task<bool> close_now(File& file, const OpContext& op);
-  /// Notes what the server did not answer (soft mounts). It is tried again until it does: nobody
+  /// A request for it was not answered, as it happens on soft mounts.
+  static bool in_doubt(const File& file, LockOwnerId owner);
+  /// Notes what the server did not answer. It is tried again until it does: nobody
   /// else will.
   void let_go_later(const FileRef& file, Loose loose);
   Task<void> keep_letting_go(FileRef file);
@@ -155,7 +200,14 @@ class FileLocks final : public HeldState {
   /// A first LOCK without an answer: asked once more, which gives the stateid that lets go of it.
   /// No stateid: it was not granted.
   Task<Result<void>> settle_doubt(File& file, const OpContext& op, Locker& locker);
-  Task<Result<void>> ensure_open(File& file, const OpContext& op, Open& open, std::uint32_t access);
+  /// `with`: an OPEN is made whatever stands already.
+  Task<Result<void>> ensure_open(File& file, const OpContext& op, Open& open, std::uint32_t access,
+                                 OpenCompanion* with = nullptr);
+  Task<Result<void>> open_now(File& file, const OpContext& op, Request& request);
+  /// OPEN of what is open here and not there.
+  Task<void> claim_now(File& file, const OpContext& op);
+  /// Of a file that is in use.
+  void claim_later(File& file);
   /// The same in minor version 0 (open_by_name.cc): ENOLCK when nobody knows a name of the file.
   Task<Result<void>> open_by_name(File& file, const OpContext& op, Open& open,
                                   std::uint32_t wanted);
@@ -183,6 +235,7 @@ class FileLocks final : public HeldState {
   Task<void> check_all();
   /// Its locks are lost; its stateid is the caller's business.
   void lose(File& file, Locker& locker);
+  /// Who has it open in here is to have it open there again.
   void lose(File& file, Open& open);
   std::vector<FileRef> all_files() const;
 

@@ -31,19 +31,29 @@ const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
 /// Shared: who asked may be gone before it is done.
 struct NewFiles::Request {
   Request(const AuthSys& its_identity, const FileHandle& its_directory, std::string_view its_name,
-          const xdr::createhow4& its_how)
-      : identity(its_identity), directory(its_directory), name(its_name), how(its_how) {
-    values.assign(how.createattrs.attr_vals.begin(), how.createattrs.attr_vals.end());
-    how.createattrs.attr_vals = values;
-    how.ch_createboth = {};  // of later minor versions
+          const xdr::createhow4& its_how, std::uint32_t its_access)
+      : identity(its_identity),
+        directory(its_directory),
+        name(its_name),
+        access(its_access),
+        how(its_how) {
+    const bool both = how.mode == xdr::createmode4::EXCLUSIVE4_1;
+    ByteSpan& kept = both ? how.ch_createboth.cva_attrs.attr_vals : how.createattrs.attr_vals;
+    values.assign(kept.begin(), kept.end());
+    kept = values;
+    // Nothing else that goes with whoever asked.
+    if (both) how.createattrs = {};
+    if (!both) how.ch_createboth = {};
   }
 
   const AuthSys identity;
   const FileHandle directory;
   const std::string name;
+  const std::uint32_t access;  // OPEN4_SHARE_ACCESS_ bits, to be kept; or 0
   xdr::createhow4 how;
   std::vector<std::byte> values;
-  bool given_up = false;  // without an answer
+  bool given_up = false;   // without an answer
+  bool abandoned = false;  // by who asked
   std::optional<Opened> opened;
   bool resent = false;
   Result<CreateResult> result = kStopped;
@@ -74,11 +84,12 @@ NewFiles::OwnerPtr NewFiles::take_owner(const AuthSys& identity) {
 
 Task<Result<CreateResult>> NewFiles::make(const OpContext& op, const FileHandle& directory,
                                           std::string_view name, const xdr::createhow4& how,
-                                          bool* resent) {
+                                          std::uint32_t access, bool* resent) {
   if (stopped_) co_return kStopped;
-  auto request = std::make_shared<Request>(op.identity, directory, name, how);
+  auto request = std::make_shared<Request>(op.identity, directory, name, how, access);
   tasks_.spawn(carry_out(request));
   const bool waited = co_await request->done.wait(op.cancel);
+  request->abandoned = !waited;
   if (!waited) co_return kInterrupted;
   *resent = request->resent;
   co_return std::move(request->result);
@@ -97,7 +108,8 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
   auto build = [&](CompoundWriter& out) {
     xdr::OPEN4args args;
     args.seqid = owner.sequence.send(session_);
-    args.share_access = xdr::OPEN4_SHARE_ACCESS_WRITE;
+    args.share_access = request.access == 0 ? xdr::OPEN4_SHARE_ACCESS_WRITE : request.access;
+    if (session_.minor() > 0) args.share_access |= xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
     args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
     args.owner = bytes.of(session_);
     if (!request.given_up) args.openhow = {xdr::opentype4::OPEN4_CREATE, request.how};
@@ -123,8 +135,8 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
     result.attributes = next_attributes(in, names_);
     if (in.next(nfs_opnum4::OP_RESTOREFH)) result.directory.after = next_attributes(in, names_);
   };
-  Result<Ending> end =
-      co_await call_in_sequence(session_, op, {.max_results = 2048}, owner.sequence, build, parse);
+  const CallShape shape{.max_results = 2048, .once = session_.minor() > 0};
+  Result<Ending> end = co_await call_in_sequence(session_, op, shape, owner.sequence, build, parse);
   if (!end.ok()) {
     request.result = end.error();
     co_return false;
@@ -176,6 +188,12 @@ Task<void> NewFiles::carry_out(RequestRef request) {
   }
   FileHandle file;
   std::optional<Errc> failed = failure_of(*request, &file);
+  const bool keep = request->access != 0 && session_.minor() > 0 && !request->abandoned &&
+                    request->opened && !failed;
+  if (keep) {
+    locks_.adopt(file, request->identity, owner->number, request->access, request->opened->stateid);
+    request->opened.reset();
+  }
   request->done.come();
   for (Duration wait = kRetryFirst; failed == Errc::kTimedOut && !stopped_;
        wait = std::min(2 * wait, kRetryLongest)) {
@@ -188,7 +206,8 @@ Task<void> NewFiles::carry_out(RequestRef request) {
   const bool lost = request->opened && file.empty();
   bool in_step = answered && !again && !lost && !stopped_;
   if (in_step && request->opened) in_step = co_await close(*request, op, *owner, file);
-  if (in_step && !stopped_ && idle_.size() < kMostIdle) idle_.push_back(std::move(owner));
+  const bool again_good = in_step && session_.minor() == 0 && !stopped_;
+  if (again_good && idle_.size() < kMostIdle) idle_.push_back(std::move(owner));
   --running_;
   closed_.wake_all();
 }

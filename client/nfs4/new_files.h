@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// NewFiles: files that are created in minor version 0, which has no current stateid: OPEN with
-// creation in one COMPOUND, OPEN_CONFIRM where the server wants it, and CLOSE in another.
+// NewFiles: files that are created and stay open (they are FileLocks' then), or in minor version 0,
+// which has no current stateid by which one COMPOUND could close them: OPEN with creation in one,
+// OPEN_CONFIRM where the server wants it, and CLOSE in another.
 //
 // All of that runs in a task that is never cut short. Who asked has the answer as soon as OPEN has,
-// and may be interrupted: the file is closed all the same.
+// and may be interrupted: the file is closed then.
 //
 // What a soft mount does not wait for any more may be open all the same: it is opened once more,
 // not made, so that it can be closed.
 //
-// Open-owners are used again, each for one file at a time (their requests go one by one), and with
-// one identity: the server wants only the first OPEN of each confirmed. One that may be out of step
-// is used no more.
+// Open-owners of minor version 0 are used again, each for one file at a time (their requests go one
+// by one), and with one identity: the server wants only the first OPEN of each confirmed. One that
+// may be out of step is used no more.
 //
 // On the session's thread. stop() before destroying; nothing may be awaited then.
 #pragma once
@@ -19,6 +20,7 @@
 #include <optional>
 #include <vector>
 
+#include "client/nfs4/file_locks.h"
 #include "client/nfs4/id_names.h"
 #include "client/nfs4/owner_sequence.h"
 #include "client/nfs4/session.h"
@@ -28,15 +30,18 @@ namespace nfsrdma::nfs4 {
 
 class NewFiles {
  public:
-  /// Both outlive this.
-  NewFiles(Session& session, IdNames& names) : session_(session), names_(names) {}
+  /// All outlive this.
+  NewFiles(Session& session, IdNames& names, FileLocks& locks)
+      : session_(session), names_(names), locks_(locks) {}
   ~NewFiles() { stop(); }
   NewFiles(const NewFiles&) = delete;
   NewFiles& operator=(const NewFiles&) = delete;
 
-  /// OPEN with `how`. An error, too, sets *resent.
+  /// OPEN with `how`. An error, too, sets *resent. `access`: it stays open with these
+  /// OPEN4_SHARE_ACCESS_ bits, until FileLocks::close(); not in minor version 0. 0: it is closed.
   Task<Result<CreateResult>> make(const OpContext& op, const FileHandle& directory,
-                                  std::string_view name, const xdr::createhow4& how, bool* resent);
+                                  std::string_view name, const xdr::createhow4& how,
+                                  std::uint32_t access, bool* resent);
   /// Until everything that was made is closed, or `op` cancelled.
   Task<void> wait(const OpContext& op);
   /// Everything fails with EIO from now on.
@@ -63,6 +68,7 @@ class NewFiles {
 
   Session& session_;
   IdNames& names_;
+  FileLocks& locks_;
   std::vector<OwnerPtr> idle_;
   std::uint64_t last_owner_ = 0;
   unsigned running_ = 0;  // requests

@@ -21,7 +21,7 @@ using xdr::nfsstat4;
 xdr::stateid4 Nfs4Operations::stateid_of(const OpContext& op, const FileHandle& file,
                                          std::uint32_t access) const {
   if (op.right != nullptr) return {op.right->seqid, op.right->other};
-  return stateid_now(file, access);
+  return stateid_now(file, access, op.identity);
 }
 
 Task<Result<ReadResult>> Nfs4Operations::read_once(const OpContext& op, const FileHandle& file,

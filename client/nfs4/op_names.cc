@@ -76,10 +76,12 @@ xdr::FileAttributes4 directory_type() {
 Task<Result<CreateResult>> Nfs4Operations::open_new(const OpContext& op,
                                                     const FileHandle& directory,
                                                     std::string_view name,
-                                                    const xdr::createhow4& how, bool* resent) {
+                                                    const xdr::createhow4& how,
+                                                    std::uint32_t open_for, bool* resent) {
   NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
-  if (session_.minor() == 0) {
-    co_return co_await new_files_.make(op, directory, name, how, resent);
+  const std::uint32_t share = nfs4::share_access(open_for);
+  if (session_.minor() == 0 || share != 0) {
+    co_return co_await new_files_.make(op, directory, name, how, share, resent);
   }
   CreateResult result;
   // An owner of its own, so that CLOSE ends this OPEN alone.
@@ -117,7 +119,8 @@ Task<Result<CreateResult>> Nfs4Operations::open_new(const OpContext& op,
 Task<Result<CreateResult>> Nfs4Operations::create_exclusive(const OpContext& op,
                                                             const FileHandle& directory,
                                                             std::string_view name,
-                                                            const SetAttributes& set) {
+                                                            const SetAttributes& set,
+                                                            std::uint32_t open_for) {
   // Minor version 0 takes none with it.
   const bool minor_0 = session_.minor() == 0;
   const auto split =
@@ -129,23 +132,28 @@ Task<Result<CreateResult>> Nfs4Operations::create_exclusive(const OpContext& op,
   how.createverf = new_verifier();
   how.ch_createboth = {how.createverf, values.wire()};
   bool resent = false;
-  Result<CreateResult> made = co_await open_new(op, directory, name, how, &resent);
+  Result<CreateResult> made = co_await open_new(op, directory, name, how, open_for, &resent);
   if (!made.ok() && nfs4::is_bad_owner(made.error()) && names_.refused(by_name)) {
-    co_return co_await create_exclusive(op, directory, name, set);
+    co_return co_await create_exclusive(op, directory, name, set, open_for);
   }
   if (!made.ok()) co_return made.error();
   if (split.all_at_once()) co_return std::move(*made);
   Result<Wcc> done = co_await setattr(op, made->handle, split.later, nullptr);
-  if (!done.ok()) co_return done.error();
+  if (!done.ok()) {
+    if (open_for != 0) close(made->handle);
+    co_return done.error();
+  }
   if (done->after) made->attributes = done->after;
   co_return std::move(*made);
 }
 
-Task<Result<CreateResult>> Nfs4Operations::create(const OpContext& op, const FileHandle& directory,
-                                                  std::string_view name, CreateMode mode,
-                                                  const SetAttributes& set) {
+Task<Result<CreateResult>> Nfs4Operations::create_open(const OpContext& op,
+                                                       const FileHandle& directory,
+                                                       std::string_view name, CreateMode mode,
+                                                       const SetAttributes& set,
+                                                       std::uint32_t open_for) {
   if (mode == CreateMode::kExclusive) {
-    co_return co_await create_exclusive(op, directory, name, set);
+    co_return co_await create_exclusive(op, directory, name, set, open_for);
   }
   const bool by_name = names_.sends_names();
   const nfs4::EncodedAttributes values(set, names_);
@@ -154,11 +162,11 @@ Task<Result<CreateResult>> Nfs4Operations::create(const OpContext& op, const Fil
       mode == CreateMode::kGuarded ? xdr::createmode4::GUARDED4 : xdr::createmode4::UNCHECKED4;
   how.createattrs = values.wire();
   bool resent = false;
-  Result<CreateResult> made = co_await open_new(op, directory, name, how, &resent);
+  Result<CreateResult> made = co_await open_new(op, directory, name, how, open_for, &resent);
   if (made.ok()) co_return std::move(*made);
   const Error error = made.error();
   if (nfs4::is_bad_owner(error) && names_.refused(by_name)) {
-    co_return co_await create(op, directory, name, mode, set);
+    co_return co_await create_open(op, directory, name, mode, set, open_for);
   }
   // A file that is there and that the caller may not write is no failure of UNCHECKED, which asks
   // for no right to it but for setting its size.

@@ -1,119 +1,122 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nfs4Operations: asking for a delegation, and what one is good for.
-//
-// The OPEN is closed in its own COMPOUND: a delegation does not need it, and who has none reads and
-// writes as before. What the server says behind the OPEN (rights, attributes) is covered by the
-// promise. An OPEN that fails, be it for a delegation of somebody else's that has to be recalled
-// first, is no failure: the same is asked without it.
+// Nfs4Operations: OPEN of files that are there, with ACCESS and GETATTR in one COMPOUND; and which
+// stateid data travels with.
 #include "client/nfs4/attributes_result.h"
 #include "client/nfs4/call.h"
 #include "client/nfs4/operations.h"
 #include "client/nfs4/owner_bytes.h"
 #include "client/nfs4/stateid_check.h"
-#include "client/occasion.h"
 
 namespace nfsrdma {
 
-using nfs4::call;
 using nfs4::CompoundReader;
 using nfs4::CompoundWriter;
-using nfs4::Ending;
 using nfs4::kAttributes;
-using nfs4::kCurrentStateid;
 using nfs4::next_attributes;
-using nfs4::put;
 using xdr::nfs_opnum4;
 using xdr::nfsstat4;
 
-/// Shared: who asked may be gone before the answer comes, which must not be lost.
-struct Nfs4Operations::Ask {
-  OpContext op;
-  FileHandle file;
-  std::uint32_t wanted = 0;
-  std::uint32_t share = 0;  // OPEN4_SHARE_ACCESS_ bits
-  Result<AccessResult> result = AccessResult{};
-  Occasion done;
+/// Shared: who asked may be gone before the answer comes, and what it brings must not be lost.
+class Nfs4Operations::Opening final : public nfs4::OpenCompanion {
+ public:
+  Opening(Nfs4Operations& nfs, const OpContext& op, const FileHandle& file, std::uint32_t wanted,
+          std::uint32_t share)
+      : nfs_(nfs), identity_(op.identity), file_(file), wanted_(wanted), share_(share) {}
+
+  /// What is opened may be recalled before the answer is here.
+  void ask_for_a_delegation() { asking_.emplace(nfs_.delegations_, file_); }
+  /// None: the server has said nothing of rights.
+  std::optional<AccessResult>& result() { return result_; }
+
+ private:
+  std::uint32_t wants() const override {
+    if (!asking_) return xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+    const bool writes = (share_ & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0;
+    return writes ? xdr::OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG
+                  : xdr::OPEN4_SHARE_ACCESS_WANT_READ_DELEG;
+  }
+  void opened(const xdr::open_delegation4& delegation) override {
+    nfs_.delegations_.granted(file_, identity_, share_, delegation);
+    asking_.reset();
+  }
+  void build(CompoundWriter& out) const override {
+    out.op(nfs_opnum4::OP_ACCESS, xdr::ACCESS4args{wanted_});
+    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+  }
+  void parse(CompoundReader& in) override {
+    xdr::ACCESS4res access;
+    if (!in.next(nfs_opnum4::OP_ACCESS, access)) return;
+    result_.emplace();
+    result_->allowed = access.resok4.access & wanted_;
+    result_->attributes = next_attributes(in, nfs_.names_);
+  }
+
+  Nfs4Operations& nfs_;
+  const AuthSys identity_;
+  const FileHandle file_;
+  const std::uint32_t wanted_;
+  const std::uint32_t share_;
+  std::optional<nfs4::Delegations::Asking> asking_;
+  std::optional<AccessResult> result_;
 };
 
-Task<Result<AccessResult>> Nfs4Operations::access_and_ask(const OpContext& op,
-                                                          const FileHandle& file,
-                                                          std::uint32_t wanted,
-                                                          std::uint32_t open_for) {
-  const std::uint32_t share = nfs4::share_access(open_for);
-  if (share == 0 || !may_be_delegated() || !delegations_.may_ask(file))
-    co_return co_await access(op, file, wanted);
-  auto ask = std::make_shared<Ask>();
-  ask->op.identity = op.identity;
-  ask->op.cancel = &delegations_.stopping();
-  ask->file = file;
-  ask->wanted = wanted;
-  ask->share = share;
-  delegations_.ask(carry_out(ask));
-  const bool waited = co_await ask->done.wait(op.cancel);
-  if (!waited) co_return Error{Errc::kSystem, EINTR, "interrupted"};
-  co_return std::move(ask->result);
-}
+namespace {
 
-Task<void> Nfs4Operations::carry_out(std::shared_ptr<Ask> ask) {
-  ask->result = co_await open_for_a_delegation(ask->op, ask->file, ask->wanted, ask->share);
-  ask->done.come();
-}
-
-Task<Result<AccessResult>> Nfs4Operations::open_for_a_delegation(const OpContext& op,
-                                                                 const FileHandle& file,
-                                                                 std::uint32_t wanted,
-                                                                 std::uint32_t share) {
-  NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
-  const nfs4::OwnerBytes owner(++next_owner_);
-  const bool writes = (share & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0;
-  AccessResult result;
-  auto build = [&](CompoundWriter& out) {
-    xdr::OPEN4args args;
-    args.share_access = share | (writes ? xdr::OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG
-                                        : xdr::OPEN4_SHARE_ACCESS_WANT_READ_DELEG);
-    args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
-    args.owner = owner.of(session_);
-    args.claim.claim = xdr::open_claim_type4::CLAIM_FH;
-    out.op(nfs_opnum4::OP_PUTFH, put(file));
-    out.op(nfs_opnum4::OP_OPEN, args);
-    out.op(nfs_opnum4::OP_CLOSE, xdr::CLOSE4args{0, kCurrentStateid});
-    out.op(nfs_opnum4::OP_ACCESS, xdr::ACCESS4args{wanted});
-    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
-  };
-  auto parse = [&](CompoundReader& in) {
-    xdr::OPEN4res open;
-    xdr::CLOSE4res close;
-    xdr::ACCESS4res access;
-    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_OPEN, open)) return;
-    delegations_.granted(file, op.identity, share, open.resok4.delegation);
-    if (!in.next(nfs_opnum4::OP_CLOSE, close)) return;
-    if (!in.next(nfs_opnum4::OP_ACCESS, access)) return;
-    result.allowed = access.resok4.access & wanted;
-    result.attributes = next_attributes(in, names_);
-  };
-  Ending end;
-  {
-    const nfs4::Delegations::Asking asking(delegations_, file);
-    const nfs4::CallShape shape{.max_results = 2048, .once = true, .patient = false};
-    NFSRDMA_CO_TRY(end, co_await call(session_, op, shape, build, parse));
+/// The server refuses to keep it open, not to have it used.
+bool may_do_without(const Error& error) {
+  switch (error.sys) {
+    case EIO:
+    case EREMOTEIO:
+    case EINVAL:
+    case EOPNOTSUPP:
+      return error.code != Errc::kTimedOut && error.code != Errc::kProtocol;
+    default:
+      return false;
   }
-  if (end.status == nfsstat4::NFS4_OK) co_return result;
+}
+
+}  // namespace
+
+Task<Result<AccessResult>> Nfs4Operations::open(const OpContext& op, const FileHandle& file,
+                                                std::uint32_t wanted, OpenFor how) {
+  const std::uint32_t share = nfs4::share_access(how.access);
+  if (share == 0 || session_.minor() == 0) co_return co_await access(op, file, wanted);
+  const bool ask = how.delegation && may_be_delegated() && delegations_.may_ask(file);
+  if (!ask && locks_.open_already(op.identity, file, share))
+    co_return co_await access(op, file, wanted);
+  auto opening = std::make_shared<Opening>(*this, op, file, wanted, share);
+  if (ask) opening->ask_for_a_delegation();
+  Result<void> opened = co_await locks_.open(op, file, share, opening);
+  if (opened.ok() && opening->result()) co_return std::move(*opening->result());
+  if (!opened.ok() && !may_do_without(opened.error())) co_return opened.error();
   co_return co_await access(op, file, wanted);
+}
+
+Task<void> Nfs4Operations::give_back(const FileHandle& file) {
+  const FileHandle of = file;
+  co_await delegations_.give_back(of);
+  // Behind it: an OPEN may have to wait for a delegation that is to be given back.
+  co_await locks_.claim(of);
 }
 
 bool Nfs4Operations::may_be_delegated() const {
   return session_.has_back_channel();
 }
 
-xdr::stateid4 Nfs4Operations::stateid_now(const FileHandle& file, std::uint32_t access) const {
-  const xdr::stateid4 of_lock = locks_.stateid_for(file, access);
-  if (of_lock.other != xdr::stateid4{}.other) return of_lock;
-  return delegations_.stateid_for(file, access);
+xdr::stateid4 Nfs4Operations::stateid_now(const FileHandle& file, std::uint32_t access,
+                                          const AuthSys& identity) const {
+  constexpr xdr::stateid4 kAnonymous{};
+  const xdr::stateid4 of_lock = locks_.stateid_of_lock(file, access);
+  if (of_lock.other != kAnonymous.other) return of_lock;
+  const xdr::stateid4 of_delegation = delegations_.stateid_for(file, access);
+  if (of_delegation.other != kAnonymous.other) return of_delegation;
+  return locks_.stateid_of_open(file, access, identity);
 }
 
-Result<DataRight> Nfs4Operations::right_for(const FileHandle& file, std::uint32_t access) const {
+Result<DataRight> Nfs4Operations::right_for(const OpContext& op, const FileHandle& file,
+                                            std::uint32_t access) const {
   NFSRDMA_CHECK_OK(locks_.usable(file));
-  const xdr::stateid4 stateid = stateid_now(file, nfs4::share_access(access));
+  const xdr::stateid4 stateid = stateid_now(file, nfs4::share_access(access), op.identity);
   return DataRight{stateid.seqid, stateid.other};
 }
 

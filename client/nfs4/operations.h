@@ -2,10 +2,11 @@
 // NfsOperations by NFSv4.0, 4.1 and 4.2 (RFC 7530, 8881, 7862): a COMPOUND each, in a session
 // (call.h).
 //
-// Only files with locks stay open (file_locks.h). Else data is read and written with the stateid of
-// a delegation (delegations.h) or the anonymous one, and what is created, or asked a delegation
-// for, is closed in the COMPOUND that opens it; in 4.0, which is asked for none, in the next one
-// (new_files.h).
+// A file is open on the server from open(), or the create() that asks for it, to close(), and while
+// it has locks (file_locks.h). Data is read and written with the stateid of a lock, a delegation
+// (delegations.h), an open, or with the anonymous one. What is created by others is closed in the
+// COMPOUND that makes it. In 4.0 only files with locks stay open, and what is created is closed in
+// the next COMPOUND (new_files.h).
 #pragma once
 
 #include <map>
@@ -27,9 +28,9 @@ class Nfs4Operations final : public NfsOperations {
   Nfs4Operations(RpcClient& rpc, nfs4::SessionOptions options)
       : rpc_(rpc),
         session_(rpc, std::move(options)),
-        locks_(session_),
         delegations_(session_),
-        new_files_(session_, names_) {}
+        locks_(session_),
+        new_files_(session_, names_, locks_) {}
 
   Task<Result<void>> begin(const OpContext& op, std::string* detail) override;
   Task<void> end(const OpContext& op) override;
@@ -63,7 +64,12 @@ class Nfs4Operations final : public NfsOperations {
 
   Task<Result<CreateResult>> create(const OpContext& op, const FileHandle& directory,
                                     std::string_view name, CreateMode mode,
-                                    const SetAttributes& set) override;
+                                    const SetAttributes& set) override {
+    return create_open(op, directory, name, mode, set, 0);
+  }
+  Task<Result<CreateResult>> create_open(const OpContext& op, const FileHandle& directory,
+                                         std::string_view name, CreateMode mode,
+                                         const SetAttributes& set, std::uint32_t open_for) override;
   Task<Result<CreateResult>> mkdir(const OpContext& op, const FileHandle& directory,
                                    std::string_view name, const SetAttributes& set) override;
   Task<Result<CreateResult>> symlink(const OpContext& op, const FileHandle& directory,
@@ -112,14 +118,17 @@ class Nfs4Operations final : public NfsOperations {
   Task<Result<Wcc>> remove_xattr(const OpContext& op, const FileHandle& file,
                                  std::string_view name) override;
   void set_delegation_holder(DelegationHolder* holder) override { delegations_.set_holder(holder); }
-  Task<Result<AccessResult>> access_and_ask(const OpContext& op, const FileHandle& file,
-                                            std::uint32_t wanted, std::uint32_t open_for) override;
+  Task<Result<AccessResult>> open(const OpContext& op, const FileHandle& file, std::uint32_t wanted,
+                                  OpenFor how) override;
+  void note_open(const OpContext& op, const FileHandle& file, std::uint32_t access) override {
+    locks_.note_open(op.identity, file, nfs4::share_access(access));
+  }
   bool may_be_delegated() const override;
   DelegationKind delegation(const FileHandle& file) override { return delegations_.held(file); }
   std::uint64_t kept_back_limit(const FileHandle& file) const override {
     return delegations_.kept_back_limit(file);
   }
-  Task<void> give_back(const FileHandle& file) override { return delegations_.give_back(file); }
+  Task<void> give_back(const FileHandle& file) override;
   std::size_t delegations_held() const override { return delegations_.size(); }
   bool has_acls() const override { return true; }
   Task<Result<bool>> acls_in(const OpContext& op, const FileHandle& file,
@@ -142,9 +151,11 @@ class Nfs4Operations final : public NfsOperations {
   }
   void close(const FileHandle& file) override { locks_.close(file); }
   bool holds(const FileHandle& file) const override { return locks_.holds(file); }
-  Result<DataRight> right_for(const FileHandle& file, std::uint32_t access) const override;
+  Result<DataRight> right_for(const OpContext& op, const FileHandle& file,
+                              std::uint32_t access) const override;
   nfs4::SessionSource* session_source() override { return &session_; }
   std::size_t locks_held() const override { return locks_.locks_held(); }
+  std::size_t files_open() const override { return locks_.files_open(); }
   std::uint32_t session_slots() const override {
     return session_.minor() == 0 ? 0 : session_.slots().usable();
   }
@@ -162,12 +173,13 @@ class Nfs4Operations final : public NfsOperations {
   Task<Result<CreateResult>> make(const OpContext& op, const FileHandle& directory,
                                   std::string_view name, const xdr::createtype4& type,
                                   const SetAttributes& set, bool* resent);
-  /// OPEN with creation, and CLOSE.
+  /// OPEN with creation, and CLOSE unless `open_for` says that it stays open.
   Task<Result<CreateResult>> open_new(const OpContext& op, const FileHandle& directory,
                                       std::string_view name, const xdr::createhow4& how,
-                                      bool* resent);
+                                      std::uint32_t open_for, bool* resent);
   Task<Result<CreateResult>> create_exclusive(const OpContext& op, const FileHandle& directory,
-                                              std::string_view name, const SetAttributes& set);
+                                              std::string_view name, const SetAttributes& set,
+                                              std::uint32_t open_for);
   /// One COPY. *verifier is set when what it copied wants a COMMIT.
   Task<Result<CopyResult>> copy_once(const OpContext& op, const FileHandle& from,
                                      std::uint64_t from_offset, const FileHandle& to,
@@ -176,13 +188,11 @@ class Nfs4Operations final : public NfsOperations {
   Task<Result<RemoveResult>> take_away(const OpContext& op, const FileHandle& directory,
                                        std::string_view name, bool is_directory,
                                        const FileHandle* known);
-  struct Ask;
-  Task<void> carry_out(std::shared_ptr<Ask> ask);
-  Task<Result<AccessResult>> open_for_a_delegation(const OpContext& op, const FileHandle& file,
-                                                   std::uint32_t wanted, std::uint32_t share);
+  class Opening;
   /// For a READ or WRITE, `access` being an OPEN4_SHARE_ACCESS_ bit.
   xdr::stateid4 stateid_of(const OpContext& op, const FileHandle& file, std::uint32_t access) const;
-  xdr::stateid4 stateid_now(const FileHandle& file, std::uint32_t access) const;
+  xdr::stateid4 stateid_now(const FileHandle& file, std::uint32_t access,
+                            const AuthSys& identity) const;
   /// A READ or WRITE with `used` ended with `status`. True: once more, with another stateid.
   bool once_more(const FileHandle& file, const xdr::stateid4& used, xdr::nfsstat4 status);
   Task<Result<DirectoryPage>> page(const OpContext& op, const FileHandle& directory,
@@ -191,9 +201,9 @@ class Nfs4Operations final : public NfsOperations {
 
   RpcClient& rpc_;
   nfs4::Session session_;
-  nfs4::FileLocks locks_;
   nfs4::Delegations delegations_;
   nfs4::IdNames names_;
+  nfs4::FileLocks locks_;  // goes in front of what its OPENs bring
   nfs4::NewFiles new_files_;
   /// What the mount's file system takes with a verifier; fsinfo() asks.
   xdr::bitmap4 exclusive_attributes_ = nfs4::ExclusiveAttributes::kUsual;

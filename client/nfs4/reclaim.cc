@@ -46,6 +46,8 @@ void FileLocks::lose(File& file, Locker& locker) {
 
 void FileLocks::lose(File& file, Open& open) {
   open.stateid.reset();
+  open.access = 0;
+  open.doubtful = false;
   if (session_.minor() == 0) rename(open);
   for (const auto& locker : file.lockers) {
     if (locker->open.get() != &open) continue;
@@ -53,6 +55,7 @@ void FileLocks::lose(File& file, Open& open) {
     locker->doubt.reset();
     lose(file, *locker);
   }
+  if (open.wanted != 0) claim_later(file);
 }
 
 // --- after a restart of the server ---

@@ -115,8 +115,10 @@ int errno_of(nfsstat4 status) {
       return EINVAL;
     case nfsstat4::NFS4ERR_NOT_SAME:
       return EAGAIN;
-    case nfsstat4::NFS4ERR_LOCKED:
+    // Somebody has it open, and denies others that.
     case nfsstat4::NFS4ERR_SHARE_DENIED:
+      return EACCES;
+    case nfsstat4::NFS4ERR_LOCKED:
     case nfsstat4::NFS4ERR_DENIED:
       return EAGAIN;
     case nfsstat4::NFS4ERR_LOCK_RANGE:

@@ -60,8 +60,9 @@ void print_document(const JsonValue& document, int verdict) {
   if (const std::string& version = document["nfs_version"].text(); !version.empty()) {
     fmt::print("NFS version {}", version);
     if (const auto slots = document["session_slots"].count(); slots != 0) {
-      fmt::print(", session with {} slots, {} locks and {} delegations held, ", slots,
-                 document["locks_held"].count(), document["delegations_held"].count());
+      fmt::print(", session with {} slots, {} files open, {} locks and {} delegations held, ",
+                 slots, document["files_open"].count(), document["locks_held"].count(),
+                 document["delegations_held"].count());
       if (document["back_channel"].truth()) {
         fmt::print("called back {} times", document["callbacks_done"].count());
       } else {

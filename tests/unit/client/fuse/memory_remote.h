@@ -159,12 +159,12 @@ class MemoryRemote final : public Remote {
     return it == delegated.end() ? DelegationKind::kNone : it->second;
   }
   std::uint64_t kept_back_limit(const FileHandle&) const override { return may_keep_back; }
-  Task<Result<AccessResult>> access_and_ask(RequestContext context, const FileHandle& file,
-                                            std::uint32_t wanted, std::uint32_t open_for) override {
-    ++calls["ask"];
+  Task<Result<AccessResult>> open(RequestContext context, const FileHandle& file,
+                                  std::uint32_t wanted, OpenFor how) override {
+    if (how.delegation) ++calls["ask"];
     auto answer = co_await access(context, file, wanted);
-    const bool writes = (open_for & access_bits::kModify) != 0;
-    if (answer.ok() && delegates) {
+    const bool writes = (how.access & access_bits::kModify) != 0;
+    if (answer.ok() && delegates && how.delegation) {
       delegated[file] = writes ? DelegationKind::kWrite : DelegationKind::kRead;
     }
     co_return answer;

@@ -28,7 +28,7 @@ class DelegationsTest : public SessionTest {
   }
   void ask_for(std::optional<Result<AccessResult>>* out, const FileHandle& file,
                std::uint32_t open_for) {
-    group_.spawn(keep(nfs_->access_and_ask(op_, file, 0x3f, open_for), out));
+    group_.spawn(keep(nfs_->open(op_, file, 0x3f, {open_for, true}), out));
     environment_->settle();
   }
   Result<AccessResult> ask_for(const FileHandle& file, std::uint32_t open_for) {
@@ -45,6 +45,8 @@ class DelegationsTest : public SessionTest {
     server_->delegations.give = kind;
     EXPECT_TRUE(ask_for(file, kind == Given::OPEN_DELEGATE_WRITE ? kRead | kModify : kRead).ok());
     EXPECT_NE(nfs_->delegation(file), DelegationKind::kNone);
+    nfs_->close(file);
+    server_->serve_all();
     server_->seen.clear();
     return server_->delegations.given.back();
   }
@@ -63,19 +65,23 @@ class DelegationsTest : public SessionTest {
   Holder holder_;
 };
 
-TEST_F(DelegationsTest, IsAskedForInOneCompoundThatLeavesNothingOpen) {
+TEST_F(DelegationsTest, IsAskedForByAnOpenThatItOutlives) {
   nfs_->set_delegation_holder(&holder_);
   server_->delegations.give = Given::OPEN_DELEGATE_READ;
   Result<AccessResult> got = ask_for(file_, access_bits::kRead);
   ASSERT_TRUE(got.ok());
   EXPECT_EQ(got->allowed, 0x3fu);
   EXPECT_TRUE(got->attributes.has_value());
-  const std::vector<Op> ops{Op::OP_SEQUENCE, Op::OP_PUTFH,  Op::OP_OPEN,
-                            Op::OP_CLOSE,    Op::OP_ACCESS, Op::OP_GETATTR};
+  const std::vector<Op> ops{Op::OP_SEQUENCE, Op::OP_PUTFH, Op::OP_OPEN, Op::OP_ACCESS,
+                            Op::OP_GETATTR};
   ASSERT_FALSE(server_->seen.empty());
   EXPECT_EQ(server_->seen.back(), ops);
   EXPECT_EQ(server_->opens_seen.back().share_access,
             xdr::OPEN4_SHARE_ACCESS_READ | xdr::OPEN4_SHARE_ACCESS_WANT_READ_DELEG);
+  EXPECT_EQ(nfs_->delegation(file_), DelegationKind::kRead);
+  EXPECT_EQ(server_->stateids.size(), 2u);
+  nfs_->close(file_);
+  server_->serve_all();
   EXPECT_EQ(nfs_->delegation(file_), DelegationKind::kRead);
   EXPECT_EQ(server_->stateids, std::set{server_->delegations.given.back()});
 }
@@ -86,38 +92,22 @@ TEST_F(DelegationsTest, NoneIsAskedForWhereTheServerCannotCall) {
   ASSERT_TRUE(begin().ok());
   server_->delegations.give = Given::OPEN_DELEGATE_READ;
   EXPECT_TRUE(ask_for(file_, access_bits::kRead).ok());
-  EXPECT_TRUE(server_->opens_seen.empty());
-}
-
-TEST_F(DelegationsTest, AnOpenThatFailsIsNoFailureAndIsNotWaitedFor) {
-  server_->delegations.give = Given::OPEN_DELEGATE_READ;
-  for (const Stat status : {Stat::NFS4ERR_ACCESS, Stat::NFS4ERR_DELAY, Stat::NFS4ERR_GRACE,
-                            Stat::NFS4ERR_SHARE_DENIED}) {
-    server_->open_errors = {status};
-    const TimePoint before = environment_->now();
-    std::optional<Result<AccessResult>> got;
-    ask_for(&got, file_, access_bits::kRead);
-    server_->serve_all();
-    ASSERT_TRUE(got.has_value() && got->ok()) << xdr::enum_name(status);
-    EXPECT_EQ(environment_->now(), before);
-    EXPECT_EQ(server_->opens_seen.size(), 1u);
-    server_->opens_seen.clear();
-  }
-  EXPECT_EQ(nfs_->delegation(file_), DelegationKind::kNone);
+  EXPECT_EQ(server_->opens_seen.back().share_access,
+            xdr::OPEN4_SHARE_ACCESS_READ | xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG);
 }
 
 TEST_F(DelegationsTest, DataTravelsWithTheStateidThatIsGoodForIt) {
   using namespace access_bits;
   const std::uint64_t number = have(file_, Given::OPEN_DELEGATE_READ);
   const auto number_in = [](Result<DataRight> right) { return load_be64(right->other.data()); };
-  EXPECT_EQ(number_in(nfs_->right_for(file_, kRead)), number);
-  EXPECT_EQ(number_in(nfs_->right_for(file_, kModify)), 0u);
+  EXPECT_EQ(number_in(nfs_->right_for(op_, file_, kRead)), number);
+  EXPECT_EQ(number_in(nfs_->right_for(op_, file_, kModify)), 0u);
   EXPECT_TRUE(read());
   EXPECT_EQ(server_->data_stateids.back(), number);
   const FileHandle other = file(1);
   const std::uint64_t write = have(other, Given::OPEN_DELEGATE_WRITE);
-  EXPECT_EQ(number_in(nfs_->right_for(other, kRead)), write);
-  EXPECT_EQ(number_in(nfs_->right_for(other, kModify)), write);
+  EXPECT_EQ(number_in(nfs_->right_for(op_, other, kRead)), write);
+  EXPECT_EQ(number_in(nfs_->right_for(op_, other, kModify)), write);
 }
 
 TEST_F(DelegationsTest, ARecallTellsTheHolderOnceWhoGivesItBack) {
@@ -128,7 +118,7 @@ TEST_F(DelegationsTest, ARecallTellsTheHolderOnceWhoGivesItBack) {
   EXPECT_EQ(holder_.told, std::vector{file_});
   EXPECT_EQ(nfs_->delegation(file_), DelegationKind::kNone);
   // What was kept back is written with it.
-  Result<DataRight> right = nfs_->right_for(file_, access_bits::kModify);
+  Result<DataRight> right = nfs_->right_for(op_, file_, access_bits::kModify);
   EXPECT_EQ(load_be64(right->other.data()), number);
   server_->serve_for(seconds(5));
   EXPECT_TRUE(server_->delegations.returned.empty()) << "before the holder was done";
@@ -153,7 +143,7 @@ TEST_F(DelegationsTest, AnInterruptedOpenLosesNone) {
   OpContext op;
   op.cancel = &cancel;
   std::optional<Result<AccessResult>> got;
-  group_.spawn(keep(nfs_->access_and_ask(op, file_, 0x3f, access_bits::kRead), &got));
+  group_.spawn(keep(nfs_->open(op, file_, 0x3f, {access_bits::kRead, true}), &got));
   environment_->settle();
   cancel.cancel();
   ASSERT_TRUE(got.has_value());

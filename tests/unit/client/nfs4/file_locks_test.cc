@@ -114,7 +114,7 @@ TEST_F(FileLocksTest, SomebodyElsesLockIsInTheWay) {
 // What the data shards of a mount read and write with.
 TEST_F(FileLocksTest, AnotherThreadMayUseTheLocksStateid) {
   EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
-  Result<DataRight> right = nfs_->right_for(file_, access_bits::kModify);
+  Result<DataRight> right = nfs_->right_for(op_, file_, access_bits::kModify);
   ASSERT_TRUE(right.ok());
   OpContext op = op_;
   op.right = &*right;
@@ -131,9 +131,9 @@ TEST_F(FileLocksTest, AnotherThreadMayUseTheLocksStateid) {
   server_->serve_for(seconds(2));
   ASSERT_TRUE(done.has_value());
   EXPECT_TRUE(is_right_gone(done->error()));
-  EXPECT_TRUE(nfs_->right_for(file_, access_bits::kModify).ok());
+  EXPECT_TRUE(nfs_->right_for(op_, file_, access_bits::kModify).ok());
   EXPECT_EQ(read(), EIO);
-  EXPECT_FALSE(nfs_->right_for(file_, access_bits::kModify).ok());
+  EXPECT_FALSE(nfs_->right_for(op_, file_, access_bits::kModify).ok());
 }
 
 TEST_F(FileLocksTest, WhoWaitsAsksAgainWhenToldTo) {
@@ -282,15 +282,17 @@ TEST_F(FileLocksTest, DataGoesUnderTheLockOfASingleOwner) {
   EXPECT_EQ(read(), 0);
   EXPECT_EQ(server_->data_stateids.back(), 0u);
   EXPECT_EQ(lock({1, LockKind::kRead, {0, 9}}), 0);
+  ASSERT_EQ(server_->stateids.size(), 2u);
+  const std::uint64_t open = *server_->stateids.begin();
   EXPECT_EQ(read(), 0);
-  EXPECT_NE(server_->data_stateids.back(), 0u);
+  EXPECT_EQ(server_->data_stateids.back(), *server_->stateids.rbegin());
   EXPECT_EQ(lock({2, LockKind::kRead, {0, 9}}), 0);
   EXPECT_EQ(read(), 0);
-  EXPECT_EQ(server_->data_stateids.back(), 0u);
+  EXPECT_EQ(server_->data_stateids.back(), open);
   EXPECT_EQ(unlock(2, kAll), 0);
   EXPECT_EQ(unlock(1, kAll), 0);
   EXPECT_EQ(read(), 0);
-  EXPECT_EQ(server_->data_stateids.back(), 0u);
+  EXPECT_EQ(server_->data_stateids.back(), open);
 }
 
 TEST_F(FileLocksTest, ARestartOfTheServerIsSurvived) {

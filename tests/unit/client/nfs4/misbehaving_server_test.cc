@@ -74,8 +74,10 @@ class MisbehavingServer : public SessionTest {
       case 2:
         return group_.spawn(note(nfs_->read_once(asked.op, file_, 0, asked.room), &asked));
       case 3:
-        return group_.spawn(note(nfs_->access_and_ask(asked.op, file_, kRead | kModify,
-                                                      one_in(2) ? kRead : kRead | kModify),
+        if (one_in(4)) nfs_->close(file_);
+        if (one_in(8)) nfs_->note_open(asked.op, file_, kRead);
+        return group_.spawn(note(nfs_->open(asked.op, file_, kRead | kModify,
+                                            {one_in(2) ? kRead : kRead | kModify, !one_in(3)}),
                                  &asked));
       case 4:
         asked.done = true;  // nobody waits for it

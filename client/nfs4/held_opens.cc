@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileLocks: what applications have open, from open(2) to the last close(2). The server is told of
+// it but under a delegation, and told again when it has lost it.
+#include <algorithm>
+
+#include "client/nfs4/file_request.h"
+
+namespace nfsrdma::nfs4 {
+namespace {
+
+/// A stateid that is refused as often is not shown any more: the server gives ones that it does not
+/// honour.
+constexpr unsigned kRefusals = 3;
+
+}  // namespace
+
+Task<Result<void>> FileLocks::open(const OpContext& op, const FileHandle& handle,
+                                   std::uint32_t access, std::shared_ptr<OpenCompanion> with) {
+  const FileRef file = file_of(handle);
+  ++file->opens_asked;
+  auto request = std::make_shared<Request>(Request::What::kOpen, file, op.identity);
+  request->access = access;
+  request->with = std::move(with);
+  Result<void> done = co_await perform(request, op.cancel);
+  drop_unless_used(file);
+  co_return done;
+}
+
+Task<Result<void>> FileLocks::open_now(File& file, const OpContext& op, Request& request) {
+  if (request.abandoned) co_return request.result;
+  const OpenRef open = open_of(file, request.identity);
+  Result<void> opened = co_await ensure_open(file, op, *open, request.access, request.with.get());
+  if (opened.ok() && !request.abandoned) {
+    open->wanted |= request.access;
+    file.in_use = true;
+    co_return opened;
+  }
+  drop_empty_opens(file);
+  // Nobody will close what nobody has.
+  const bool unused = !file.in_use && file.lockers.empty() && !file.opens.empty();
+  if (unused) close(file.handle);
+  co_return opened;
+}
+
+bool FileLocks::open_already(const AuthSys& identity, const FileHandle& handle,
+                             std::uint32_t access) {
+  const FileRef file = files_.empty() ? nullptr : find(handle);
+  if (file == nullptr || file->closing) return false;
+  for (const OpenRef& open : file->opens) {
+    const bool enough = open->stateid && (open->access & access) == access;
+    if (!enough || !(open->identity == identity)) continue;
+    ++file->opens_asked;
+    open->wanted |= access;
+    file->in_use = true;
+    return true;
+  }
+  return false;
+}
+
+void FileLocks::note_open(const AuthSys& identity, const FileHandle& handle, std::uint32_t access) {
+  if (stopped_ || session_.minor() == 0) return;
+  const FileRef file = file_of(handle);
+  ++file->opens_asked;
+  // While all is being closed it is not to be among that.
+  open_of(*file, identity)->wanted |= access;
+  file->in_use = true;
+}
+
+void FileLocks::adopt(const FileHandle& handle, const AuthSys& identity, std::uint64_t owner,
+                      std::uint32_t access, const xdr::stateid4& stateid) {
+  const FileRef file = file_of(handle);
+  ++file->opens_asked;
+  auto open = std::make_shared<Open>();
+  open->identity = identity;
+  open->owner = owner;
+  open->access = access;
+  open->wanted = access;
+  open->stateid = stateid;
+  file->opens.push_back(std::move(open));
+  file->in_use = true;
+}
+
+void FileLocks::drop_empty_opens(File& file) {
+  std::erase_if(file.opens, [&](const OpenRef& open) {
+    const bool carries = std::any_of(file.lockers.begin(), file.lockers.end(),
+                                     [&](const LockerRef& locker) { return locker->open == open; });
+    return !open->stateid && !open->doubtful && open->wanted == 0 && !carries;
+  });
+}
+
+Task<void> FileLocks::claim(FileHandle handle) {
+  const FileRef file = find(handle);
+  if (file == nullptr || !file->in_use) co_return;
+  auto request = std::make_shared<Request>(Request::What::kClaim, file, AuthSys{});
+  [[maybe_unused]] Result<void> done = co_await perform(request, &stopping_);
+}
+
+Task<void> FileLocks::claim_now(File& file, const OpContext& op) {
+  const std::vector<OpenRef> opens = file.opens;
+  for (const OpenRef& open : opens) {
+    if (!file.in_use || (open->wanted & ~open->access) == 0) continue;
+    OpContext as_opener = op;
+    as_opener.identity = open->identity;
+    // Who is refused has the file open all the same: the server decides about each READ and WRITE.
+    [[maybe_unused]] Result<void> done = co_await ensure_open(file, as_opener, *open, open->wanted);
+  }
+}
+
+void FileLocks::claim_later(File& file) {
+  if (!file.in_use || file.claiming || stopped_) return;
+  struct Later {
+    static Task<void> claim(FileLocks& locks, FileRef file) {
+      co_await locks.claim(file->handle);
+      file->claiming = false;
+    }
+  };
+  file.claiming = true;
+  tasks_.spawn(Later::claim(*this, find(file.handle)));
+}
+
+xdr::stateid4 FileLocks::stateid_of_open(const FileHandle& handle, std::uint32_t access,
+                                         const AuthSys& identity) const {
+  const FileRef file = files_.empty() ? nullptr : find(handle);
+  if (file == nullptr || session_.minor() == 0) return {};
+  const Open* best = nullptr;
+  for (const OpenRef& open : file->opens) {
+    const bool good = open->stateid && (open->access & access) == access && !file->closing;
+    if (!good || open->refused >= kRefusals) continue;
+    if (best == nullptr || open->identity == identity) best = open.get();
+    if (open->identity == identity) break;
+  }
+  return best == nullptr ? xdr::stateid4{} : newest(session_, best->stateid);
+}
+
+}  // namespace nfsrdma::nfs4

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that are open on the server from open() to close(): with what they were opened for, through
+// restarts, the ends of delegations, lost answers and opens that come in between.
+#include "tests/unit/client/nfs4/session_fixture.h"
+
+namespace nfsrdma {
+namespace {
+
+using Op = xdr::nfs_opnum4;
+using Stat = xdr::nfsstat4;
+using std::chrono::seconds;
+using Ops = std::vector<Op>;
+using Opened = std::optional<Result<AccessResult>>;
+using namespace access_bits;
+
+class HeldOpens : public SessionTest {
+ protected:
+  explicit HeldOpens(bool soft = false) : SessionTest(soft) {
+    EXPECT_TRUE(begin().ok());
+    allow_opens();
+    server_->seen.clear();
+  }
+  void start_open(Opened* out, std::uint32_t access, const OpContext& op, bool delegation = false) {
+    group_.spawn(keep(nfs_->open(op, file_, 0x3f, {access, delegation}), out));
+    environment_->settle();
+  }
+  template <typename T>
+  static int number(const std::optional<Result<T>>& done) {
+    if (!done) return -1;
+    return done->ok() ? 0 : done->error().sys;
+  }
+  int open(std::uint32_t access, bool delegation = false) {
+    Opened done;
+    start_open(&done, access, op_, delegation);
+    server_->serve_for(seconds(2));
+    return number(done);
+  }
+  void close() {
+    nfs_->close(file_);
+    server_->serve_for(seconds(2));
+  }
+  int read(const OpContext& op) {
+    std::optional<Result<ReadResult>> done;
+    group_.spawn(keep(nfs_->read_once(op, file_, 0, room_), &done));
+    server_->serve_for(seconds(2));
+    return number(done);
+  }
+  std::uint64_t read_by() {
+    EXPECT_EQ(read(op_), 0);
+    return server_->data_stateids.back();
+  }
+  int create(std::uint32_t open_for, CreateMode mode = CreateMode::kGuarded,
+             CancelToken* cancel = nullptr) {
+    std::optional<Result<CreateResult>> done;
+    OpContext op = op_;
+    op.cancel = cancel;
+    SetAttributes set;
+    set.mode = 0600;
+    const FileHandle directory = file_;
+    group_.spawn(keep(nfs_->create_open(op, directory, "new", mode, set, open_for), &done));
+    environment_->settle();
+    if (cancel != nullptr) cancel->cancel();
+    server_->serve_for(seconds(2));
+    if (number(done) == 0) made_ = (*done)->handle;
+    return number(done);
+  }
+  void restart(bool grace) {
+    server_->restart();
+    server_->in_grace = grace;
+    environment_->transport()->lose();
+    server_->serve_for(seconds(5));
+    server_->in_grace = false;
+    server_->serve_for(seconds(20));
+  }
+  std::size_t times(Op operation) const {
+    std::size_t count = 0;
+    for (const auto& compound : server_->seen)
+      count += static_cast<std::size_t>(std::count(compound.begin(), compound.end(), operation));
+    return count;
+  }
+
+  std::array<std::byte, 16> room_{};
+  FileHandle made_;
+};
+
+TEST_F(HeldOpens, OneCompoundOpensAndLooks) {
+  EXPECT_EQ(open(kRead), 0);
+  const Ops expected{Op::OP_SEQUENCE, Op::OP_PUTFH, Op::OP_OPEN, Op::OP_ACCESS, Op::OP_GETATTR};
+  EXPECT_EQ(server_->seen.back(), expected);
+  EXPECT_EQ(server_->opens_seen.back().share_access,
+            xdr::OPEN4_SHARE_ACCESS_READ | xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG);
+  EXPECT_EQ(nfs_->files_open(), 1u);
+  // Whoever has it open is not asked for it again.
+  EXPECT_EQ(open(kRead), 0);
+  EXPECT_EQ(times(Op::OP_OPEN), 1u);
+  EXPECT_EQ(times(Op::OP_ACCESS), 2u);
+  close();
+  EXPECT_EQ(times(Op::OP_CLOSE), 1u);
+  EXPECT_TRUE(server_->stateids.empty());
+  EXPECT_EQ(nfs_->files_open(), 0u);
+}
+
+TEST_F(HeldOpens, DataTravelsWithWhatWasOpenedForIt) {
+  EXPECT_EQ(read_by(), 0u);
+  EXPECT_EQ(open(kModify), 0);
+  EXPECT_EQ(read_by(), 0u);  // not open for that
+  EXPECT_EQ(open(kRead), 0);
+  EXPECT_EQ(server_->opens_seen.back().share_access & xdr::OPEN4_SHARE_ACCESS_BOTH,
+            xdr::OPEN4_SHARE_ACCESS_BOTH);
+  ASSERT_EQ(server_->stateids.size(), 1u);
+  EXPECT_EQ(read_by(), *server_->stateids.begin());
+  close();
+  EXPECT_EQ(read_by(), 0u);
+}
+
+TEST_F(HeldOpens, EveryIdentityHasItsOwn) {
+  OpContext other = op_;
+  other.identity.uid = 77;
+  EXPECT_EQ(open(kRead), 0);
+  const std::uint64_t first = *server_->stateids.begin();
+  Opened done;
+  start_open(&done, kRead, other);
+  server_->serve_for(seconds(1));
+  EXPECT_EQ(number(done), 0);
+  EXPECT_EQ(server_->stateids.size(), 2u);
+  EXPECT_EQ(read_by(), first);
+  EXPECT_EQ(read(other), 0);
+  EXPECT_NE(server_->data_stateids.back(), first);
+  close();
+  EXPECT_TRUE(server_->stateids.empty());
+}
+
+TEST_F(HeldOpens, WhoIsInterruptedLeavesNothingOpen) {
+  CancelToken cancel;
+  OpContext op = op_;
+  op.cancel = &cancel;
+  Opened done;
+  start_open(&done, kRead, op);
+  cancel.cancel();
+  EXPECT_EQ(number(done), EINTR);
+  server_->serve_for(seconds(2));
+  EXPECT_EQ(times(Op::OP_OPEN), 1u);
+  EXPECT_TRUE(server_->stateids.empty());
+  EXPECT_EQ(nfs_->files_open(), 0u);
+  // Somebody else's open stays.
+  EXPECT_EQ(open(kRead), 0);
+  CancelToken once_more;
+  op.cancel = &once_more;
+  Opened again;
+  start_open(&again, kRead | kModify, op);
+  once_more.cancel();
+  server_->serve_for(seconds(2));
+  EXPECT_EQ(server_->stateids.size(), 1u);
+}
+
+TEST_F(HeldOpens, AnOpenInFrontOfTheCloseIsKept) {
+  EXPECT_EQ(open(kRead), 0);
+  // The close comes behind a lock that waits for the server.
+  std::optional<Result<void>> locked;
+  group_.spawn(
+      keep(nfs_->lock(op_, file_, {1, LockKind::kRead, {0, 9}}, LockWait::kNo, kRead), &locked));
+  environment_->settle();
+  nfs_->close(file_);
+  Opened done;
+  start_open(&done, kRead, op_);
+  server_->serve_for(seconds(2));
+  EXPECT_EQ(number(done), 0);
+  EXPECT_EQ(times(Op::OP_CLOSE), 0u);
+  EXPECT_EQ(nfs_->files_open(), 1u);
+}
+
+TEST_F(HeldOpens, AnOpenBehindTheCloseIsMadeAnew) {
+  EXPECT_EQ(open(kRead), 0);
+  const std::uint64_t first = *server_->stateids.begin();
+  nfs_->close(file_);
+  environment_->settle();  // CLOSE is on its way
+  Opened done;
+  start_open(&done, kRead, op_);
+  nfs_->note_open(op_, file_, kRead);
+  server_->serve_for(seconds(2));
+  EXPECT_EQ(number(done), 0);
+  EXPECT_EQ(times(Op::OP_CLOSE), 1u);
+  ASSERT_EQ(server_->stateids.size(), 1u);
+  EXPECT_NE(*server_->stateids.begin(), first);
+  close();
+  EXPECT_TRUE(server_->stateids.empty());
+}
+
+TEST_F(HeldOpens, WhatIsMadeStaysOpen) {
+  for (const CreateMode mode : {CreateMode::kGuarded, CreateMode::kExclusive}) {
+    server_->settings.clear();
+    ASSERT_EQ(create(kRead | kModify, mode), 0);
+    EXPECT_EQ(server_->opens_seen.back().share_access & xdr::OPEN4_SHARE_ACCESS_BOTH,
+              xdr::OPEN4_SHARE_ACCESS_BOTH);
+    EXPECT_EQ(server_->settings.front().by, Op::OP_OPEN);
+    EXPECT_TRUE(server_->settings.front().mask.has(xdr::fattr4_number::FATTR4_MODE));
+    EXPECT_EQ(server_->stateids.size(), 1u);
+    EXPECT_TRUE(nfs_->holds(made_));
+    nfs_->close(made_);
+    server_->serve_for(seconds(1));
+    EXPECT_TRUE(server_->stateids.empty());
+  }
+  EXPECT_EQ(create(0), 0);
+  EXPECT_TRUE(server_->stateids.empty());
+  EXPECT_EQ(times(Op::OP_CLOSE), 3u);
+}
+
+TEST_F(HeldOpens, WhatAnInterruptedOneMadeIsClosed) {
+  CancelToken cancel;
+  EXPECT_EQ(create(kModify, CreateMode::kGuarded, &cancel), EINTR);
+  EXPECT_EQ(times(Op::OP_OPEN), 1u);
+  EXPECT_EQ(times(Op::OP_CLOSE), 1u);
+  EXPECT_TRUE(server_->stateids.empty());
+  EXPECT_EQ(nfs_->files_open(), 0u);
+}
+
+TEST_F(HeldOpens, ARestartOfTheServerIsSurvived) {
+  EXPECT_EQ(open(kRead), 0);
+  restart(true);
+  ASSERT_EQ(server_->stateids.size(), 1u);
+  EXPECT_EQ(server_->opens_seen.back().claim.claim, xdr::open_claim_type4::CLAIM_PREVIOUS);
+  EXPECT_EQ(read_by(), *server_->stateids.begin());
+  // One that wants nothing reclaimed: opened anew.
+  server_->open_errors = {Stat::NFS4ERR_NO_GRACE};
+  restart(false);
+  ASSERT_EQ(server_->stateids.size(), 1u);
+  EXPECT_EQ(server_->opens_seen.back().claim.claim, xdr::open_claim_type4::CLAIM_FH);
+  EXPECT_EQ(read_by(), *server_->stateids.begin());
+  close();
+  EXPECT_TRUE(server_->stateids.empty());
+}
+
+TEST_F(HeldOpens, WhatIsRevokedIsOpenedAgain) {
+  EXPECT_EQ(open(kRead), 0);
+  server_->revoke_everything();
+  server_->status_flags = 0;  // and says nothing
+  EXPECT_EQ(read(op_), 0);
+  server_->serve_for(seconds(2));
+  ASSERT_EQ(server_->stateids.size(), 1u);
+  EXPECT_EQ(read_by(), *server_->stateids.begin());
+  // One that honours nothing that it gives is not believed for ever.
+  for (int i = 0; i < 5; ++i) {
+    server_->revoked.merge(server_->stateids);
+    server_->stateids.clear();
+    EXPECT_EQ(read(op_), 0);
+    server_->serve_for(seconds(2));
+  }
+  EXPECT_EQ(read_by(), 0u);
+}
+
+TEST_F(HeldOpens, WhatADelegationCoversIsOpenedWhenItEnds) {
+  server_->delegations.give = xdr::open_delegation_type4::OPEN_DELEGATE_READ;
+  EXPECT_EQ(open(kRead, true), 0);
+  ASSERT_EQ(nfs_->delegation(file_), DelegationKind::kRead);
+  close();
+  ASSERT_EQ(server_->stateids.size(), 1u);  // the delegation
+  server_->seen.clear();
+  nfs_->note_open(op_, file_, kRead);
+  EXPECT_EQ(read_by(), *server_->stateids.begin());
+  EXPECT_EQ(times(Op::OP_OPEN), 0u);
+  group_.spawn(nfs_->give_back(file_));
+  server_->serve_for(seconds(1));
+  EXPECT_EQ(times(Op::OP_DELEGRETURN), 1u);
+  EXPECT_EQ(times(Op::OP_OPEN), 1u);
+  ASSERT_EQ(server_->stateids.size(), 1u);
+  EXPECT_EQ(read_by(), *server_->stateids.begin());
+  close();
+  EXPECT_TRUE(server_->stateids.empty());
+}
+
+TEST_F(HeldOpens, WhatIsClosedUnderADelegationIsNoBusinessOfTheServers) {
+  server_->delegations.give = xdr::open_delegation_type4::OPEN_DELEGATE_READ;
+  EXPECT_EQ(open(kRead, true), 0);
+  close();
+  server_->seen.clear();
+  nfs_->note_open(op_, file_, kRead);
+  close();
+  EXPECT_TRUE(server_->seen.empty());
+  EXPECT_EQ(nfs_->files_open(), 0u);
+  group_.spawn(nfs_->give_back(file_));
+  server_->serve_for(seconds(1));
+  EXPECT_EQ(times(Op::OP_OPEN), 0u);
+}
+
+TEST_F(HeldOpens, ErrorsOfOpenAreTheApplications) {
+  for (const auto& [status, error] :
+       {std::pair{Stat::NFS4ERR_SHARE_DENIED, EACCES}, std::pair{Stat::NFS4ERR_ACCESS, EACCES},
+        std::pair{Stat::NFS4ERR_STALE, ESTALE}}) {
+    server_->open_errors = {status};
+    EXPECT_EQ(open(kRead), error) << xdr::enum_name(status);
+    EXPECT_EQ(nfs_->files_open(), 0u);
+  }
+  // The end of grace, or of somebody's delegation, is waited for.
+  server_->open_errors = {Stat::NFS4ERR_GRACE, Stat::NFS4ERR_DELAY};
+  EXPECT_EQ(open(kRead), 0);
+  close();
+  // A server that cannot keep it open may be able to have it read.
+  server_->open_errors = {Stat::NFS4ERR_SERVERFAULT};
+  EXPECT_EQ(open(kRead), 0);
+  EXPECT_EQ(read_by(), 0u);
+}
+
+class SoftHeldOpens : public HeldOpens {
+ protected:
+  SoftHeldOpens() : HeldOpens(true) {}
+};
+
+TEST_F(SoftHeldOpens, WhatMayBeOpenIsClosed) {
+  for (const bool runs : {true, false}) {
+    Opened done;
+    start_open(&done, kRead, op_);
+    if (runs) server_->run_unanswered();
+    environment_->advance(seconds(30));
+    EXPECT_EQ(number(done), ETIMEDOUT);
+    EXPECT_EQ(server_->stateids.size(), runs ? 1u : 0u);
+    server_->serve_for(seconds(60));
+    EXPECT_TRUE(server_->stateids.empty());
+    EXPECT_EQ(nfs_->files_open(), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace nfsrdma
