@@ -89,7 +89,7 @@ Task<Result<AccessResult>> Nfs4Operations::open_for_a_delegation(const OpContext
     if (!in.next(nfs_opnum4::OP_CLOSE, close)) return;
     if (!in.next(nfs_opnum4::OP_ACCESS, access)) return;
     result.allowed = access.resok4.access & wanted;
-    result.attributes = next_attributes(in, names_);
+    next_attributes(in, names_, &result.attributes);
   };
   Ending end;
   {

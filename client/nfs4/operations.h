@@ -29,7 +29,10 @@ class Nfs4Operations final : public NfsOperations {
         session_(rpc, std::move(options)),
         locks_(session_),
         delegations_(session_),
-        new_files_(session_, names_) {}
+        names_(rpc.environment()),
+        new_files_(session_, names_) {
+    session_.set_names(&names_);
+  }
 
   Task<Result<void>> begin(const OpContext& op, std::string* detail) override;
   Task<void> end(const OpContext& op) override;
@@ -37,6 +40,7 @@ class Nfs4Operations final : public NfsOperations {
     locks_.stop();
     delegations_.stop();
     new_files_.stop();
+    names_.stop();
     session_.stop();
   }
   NfsVersion number() const override { return {4, session_.minor()}; }
