@@ -158,7 +158,10 @@ Task<Result<void>> AsyncMount::begin_in_best(const OpContext& op, RootFinder& fi
   co_await rpc_->yield();
   operations_.reset();
   settings_.version = {};
+  const auto usual = settings_.mount_connect_timeout;
+  settings_.mount_connect_timeout = std::min(usual, kFallbackConnectTimeout);
   Result<void> third = co_await begin(op, finder, cancel, detail);
+  settings_.mount_connect_timeout = usual;
   if (third.ok() || version_3_says_more(done.error(), third.error())) co_return third;
   *detail = why;
   co_return done;
@@ -306,7 +309,7 @@ Task<void> AsyncMount::unmount() {
   op.identity = settings_.identity;
   op.cancel = &deadline;
   MountSettings hasty = settings_;
-  hasty.connect_timeout = std::chrono::seconds(1);
+  hasty.mount_connect_timeout = std::chrono::seconds(1);
   std::unique_ptr<Alarm> alarm = rpc_->environment().make_alarm([&deadline] { deadline.cancel(); });
   alarm->set(rpc_->environment().now() + kGoodbye);
   {

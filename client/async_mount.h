@@ -114,8 +114,8 @@ class AsyncMount {
   std::size_t calls_outstanding() const;
   /// Every call, present and future, fails with EIO (umount -f).
   void abort_all();
-  /// Ends the session, and tells MOUNT goodbye. Best effort: over after kGoodbye, and hard mounts
-  /// are no exception; another second when MOUNT has a port of its own that is silent.
+  /// Ends the session, and tells MOUNT goodbye. Best effort: each is over after kGoodbye, and hard
+  /// mounts are no exception.
   static constexpr std::chrono::seconds kGoodbye{2};
   Task<void> unmount();
   /// The session alone, as for one of several AsyncMounts of a tree. Over after kGoodbye, too.

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 
+#include "client/apart_threads.h"
 #include "client/transport_order.h"
 #include "rpcrdma/base/event_loop.h"
 #include "rpcrdma/client_transport.h"
@@ -35,23 +36,30 @@ class ClientEnvironment {
                                                           ClientTransportHandler& handler) = 0;
   /// Runs `item` once, soon, with nothing of ours on the stack.
   virtual void run_soon(Deferred& item) = 0;
+  /// Runs `work`, which may block, on another thread, and then `done` here, with nothing of ours on
+  /// the stack; unless this is destroyed before.
+  virtual void run_apart(std::function<void()> work, std::function<void()> done) = 0;
 };
 
 class LoopEnvironment final : public ClientEnvironment {
  public:
   LoopEnvironment(EventLoop& loop, const RdmaClientOptions& rdma, const TcpClientOptions& tcp)
-      : loop_(loop), rdma_(rdma), tcp_(tcp) {}
+      : loop_(loop), rdma_(rdma), tcp_(tcp), apart_(loop) {}
   TimePoint now() const override { return loop_.now(); }
   std::unique_ptr<Alarm> make_alarm(std::function<void()> fire) override;
   std::unique_ptr<ClientTransport> make_transport(const TransportCandidate& candidate,
                                                   Duration connect_timeout,
                                                   ClientTransportHandler& handler) override;
   void run_soon(Deferred& item) override { loop_.defer(item); }
+  void run_apart(std::function<void()> work, std::function<void()> done) override {
+    apart_.run(std::move(work), std::move(done));
+  }
 
  private:
   EventLoop& loop_;
   RdmaClientOptions rdma_;
   TcpClientOptions tcp_;
+  ApartThreads apart_;
 };
 
 }  // namespace nfsrdma

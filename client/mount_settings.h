@@ -71,6 +71,8 @@ struct MountSettings {
   std::chrono::seconds idle_timeout{300};
   /// Round trip of the first connection attempt over all candidates.
   std::chrono::milliseconds connect_timeout{15'000};
+  /// The same for MOUNT and rpcbind on ports of their own, if it is shorter.
+  std::chrono::milliseconds mount_connect_timeout{15'000};
   /// Then, for MOUNT and FSINFO, also on a `hard` mount.
   std::chrono::milliseconds first_answers{30'000};
   /// NFSv4: another AsyncMount's, which outlives this one: both are one client to the server. Null:

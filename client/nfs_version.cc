@@ -27,11 +27,25 @@ std::string parse_nfs_version(std::string_view text, NfsVersion* version) {
   return {};
 }
 
-std::string parse_minor_version(std::string_view text, NfsVersion* version) {
+std::string parse_minor_version(std::string_view text, std::uint32_t* minor) {
   if (text != "0" && text != "1" && text != "2") {
     return "'" + std::string(text) + "' is not a minor version of NFSv4; use 0, 1 or 2";
   }
-  *version = {4, static_cast<std::uint32_t>(text[0] - '0'), false};
+  *minor = static_cast<std::uint32_t>(text[0] - '0');
+  return {};
+}
+
+std::string apply_minor_version(std::uint32_t minor, NfsVersion* version) {
+  const std::string number = std::to_string(minor);
+  const std::string both = "vers=" + version->text() + " and minorversion=" + number;
+  if (version->major != 4) {
+    return both + " exclude each other: NFSv3 has no minor versions; leave minorversion= out or " +
+           "use vers=4." + number;
+  }
+  if (!version->any_minor && version->minor != minor) {
+    return both + " differ; leave minorversion= out or use vers=4";
+  }
+  *version = {4, minor, false};
   return {};
 }
 

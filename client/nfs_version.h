@@ -27,6 +27,9 @@ inline constexpr NfsVersion kBestVersion{4, 2, true, true};
 /// Takes "3", "4", "4.0", "4.1" or "4.2". Returns what is wrong with `text`, or nothing.
 std::string parse_nfs_version(std::string_view text, NfsVersion* version);
 /// The minor version apart, as in "vers=4,minorversion=1".
-std::string parse_minor_version(std::string_view text, NfsVersion* version);
+std::string parse_minor_version(std::string_view text, std::uint32_t* minor);
+/// Makes that of *version, which was parsed or is kBestVersion. Returns what is wrong about both
+/// together, or nothing.
+std::string apply_minor_version(std::uint32_t minor, NfsVersion* version);
 
 }  // namespace nfsrdma

@@ -88,10 +88,16 @@ RpcClient::~RpcClient() {
   connections_.clear();
 }
 
-Task<Result<void>> RpcClient::connect(std::string* detail) {
+Task<Result<void>> RpcClient::connect(std::string* detail, CancelToken* cancel) {
   RpcConnection& first = *connections_.front();
   first.wake();
-  if (!first.ready() && !first.idle()) co_await first.settled().wait();
+  if (!first.ready() && !first.idle()) {
+    const bool settled = co_await first.settled().wait(cancel);
+    if (!settled) {
+      *detail = "no connection until it was given up";
+      co_return Error{Errc::kSystem, EINTR, "interrupted"};
+    }
+  }
   if (!first.ready()) {
     *detail = options_.left_out;
     if (!detail->empty() && !first.failures().empty()) *detail += "; ";

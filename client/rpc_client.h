@@ -49,8 +49,9 @@ class RpcClient {
   RpcClient& operator=(const RpcClient&) = delete;
 
   /// Makes the first connection: one round over all candidates. Further connections follow behind
-  /// it. On an error *detail, which outlives the Task, says what was tried.
-  Task<Result<void>> connect(std::string* detail);
+  /// it. On an error *detail, which outlives the Task, says what was tried. EINTR: cancelled; it
+  /// goes on connecting.
+  Task<Result<void>> connect(std::string* detail, CancelToken* cancel = nullptr);
 
   /// A call with its header encoded. `arguments`: their bytes, without payload, where that is more
   /// than handles and names.

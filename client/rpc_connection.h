@@ -15,6 +15,7 @@
 
 #include "client/backoff.h"
 #include "client/client_environment.h"
+#include "client/gate.h"
 #include "client/rpc_call.h"
 #include "rpcrdma/base/task.h"
 
@@ -43,7 +44,7 @@ class RpcConnection final : private Deferred {
   /// What was tried and failed in the last round: "verbs ...: ...; iwarp ...".
   const std::string& failures() const { return failures_; }
   /// Woken when the connection became ready or a round of attempts failed.
-  WaitList& settled() { return settled_; }
+  Gate& settled() { return settled_; }
 
   /// Why the last round of attempts failed.
   Error last_error() const { return last_error_; }
@@ -110,7 +111,7 @@ class RpcConnection final : private Deferred {
   Backoff backoff_;
   std::unique_ptr<Alarm> backoff_alarm_;
   TransferStats past_;
-  WaitList settled_;
+  Gate settled_;
 };
 
 }  // namespace nfsrdma

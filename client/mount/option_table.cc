@@ -247,7 +247,9 @@ constexpr OptionRow kTable[] = {
     {"v4.1", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "4.1"); }},
     {"v4.2", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "4.2"); }},
     {"minorversion", Value::kRequired,
-     [](MountOptions& o, string_view v) { return parse_minor_version(v, &o.version); }},
+     [](MountOptions& o, string_view v) {
+       return parse_minor_version(v, &o.minor_version.emplace());
+     }},
     {"port", Value::kRequired,
      [](MountOptions& o, string_view v) { return take_number(v, 0, 65'535, &o.port); }},
     {"tcpport", Value::kRequired,

@@ -178,6 +178,10 @@ bool finish_mount_options(MountOptions* options, std::string* error) {
                          o.tcp_port);
     return false;
   }
+  if (o.minor_version) {
+    *error = apply_minor_version(*o.minor_version, &o.version);
+    if (!error->empty()) return false;
+  }
   if (o.version.any && o.for_version_3) o.version = {};
   if (!o.version.any) settle_version(o.version, options);
   if (o.retry < std::chrono::minutes(0)) o.retry = std::chrono::minutes(o.background ? 10'000 : 2);

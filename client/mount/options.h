@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,8 @@ struct MountOptions {
   MountFabric fabric = MountFabric::kAuto;
   bool require_crc = false;  // iWARP
   NfsVersion version = kBestVersion;
+  /// minorversion=; finish_mount_options() puts it into `version`, in whatever order they came.
+  std::optional<std::uint32_t> minor_version;
   bool for_version_3 = false;  // an option was given that only version 3 has a use for
   std::uint16_t port = 0;      // as given; 0: not given
   std::uint16_t tcp_port = 0;  // as given; 0: not given

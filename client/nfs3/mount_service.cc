@@ -3,6 +3,8 @@
 
 #include <netinet/in.h>
 
+#include <algorithm>
+
 #include "xdr/mount3.h"
 #include "xdr/rpcb.h"
 
@@ -49,7 +51,7 @@ std::unique_ptr<RpcClient> make_tcp_rpc(EventLoop& loop, const MountSettings& se
   options.soft = true;
   options.timeo = std::chrono::seconds(10);
   options.retrans = 1;
-  options.connect_timeout = settings.connect_timeout;
+  options.connect_timeout = std::min(settings.connect_timeout, settings.mount_connect_timeout);
   TcpClientOptions tcp;
   tcp.reserved_port = settings.reserved_port;
   return std::make_unique<RpcClient>(
@@ -60,7 +62,7 @@ Task<Result<std::uint16_t>> rpcbind_port(EventLoop& loop, const MountSettings& s
                                          std::uint32_t program, std::uint32_t version,
                                          CancelToken* cancel, std::string* detail) {
   std::unique_ptr<RpcClient> rpc = make_tcp_rpc(loop, settings, settings.rpcbind_port);
-  Result<void> connected = co_await rpc->connect(detail);
+  Result<void> connected = co_await rpc->connect(detail, cancel);
   if (!connected.ok()) {
     co_await rpc->yield();
     co_return connected.error();
@@ -100,7 +102,7 @@ Task<bool> MountService::answers(RpcClient& rpc, std::string* detail) {
 Task<bool> MountService::try_tcp(std::uint16_t port, std::string* detail) {
   std::unique_ptr<RpcClient> rpc = make_tcp_rpc(loop_, settings_, port);
   std::string why;
-  Result<void> connected = co_await rpc->connect(&why);
+  Result<void> connected = co_await rpc->connect(&why, cancel_);
   if (connected.ok()) {
     bool yes = co_await answers(*rpc, &why);
     if (yes) {
@@ -142,6 +144,7 @@ Task<Result<void>> MountService::find(std::string* detail) {
   note(detail, "NFS connection: " + why);
   found = co_await try_tcp(settings_.tcp_port, detail);
   if (found) co_return Result<void>();
+  if (cancel_ != nullptr && cancel_->cancelled()) co_return kNone;
   Result<std::uint16_t> port =
       co_await rpcbind_port(loop_, settings_, xdr::kMountProgram, xdr::kMountV3, cancel_, &why);
   if (!port.ok() || *port == 0) {

@@ -38,7 +38,7 @@ class MountService {
   Task<Result<void>> reach(std::uint16_t port, std::string* detail);
   /// The TCP port of the service; 0: it is on the NFS connection.
   std::uint16_t port() const { return port_; }
-  /// Ends calls early, and no further place is tried then. Outlives this.
+  /// Ends calls and connecting early, and no further place is tried then. Outlives this.
   void set_cancel(CancelToken* cancel) { cancel_ = cancel; }
   // After find():
   Task<Result<FileHandle>> mnt(const OpContext& op, std::string_view path);

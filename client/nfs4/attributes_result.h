@@ -7,11 +7,14 @@
 
 namespace nfsrdma::nfs4 {
 
-/// The next of the results, which is a GETATTR of kAttributes; nothing when it failed.
-inline std::optional<Attributes> next_attributes(CompoundReader& in, IdNames& names) {
+/// The next of the results, which is a GETATTR of kAttributes; nothing when it failed. *attributes
+/// stay in place until call() is over, which fills in what their owners are called.
+inline void next_attributes(CompoundReader& in, IdNames& names,
+                            std::optional<Attributes>* attributes) {
   xdr::GETATTR4res got;
-  if (!in.next(xdr::nfs_opnum4::OP_GETATTR, got)) return {};
-  return from_wire(got.resok4.obj_attributes, names);
+  attributes->reset();
+  if (!in.next(xdr::nfs_opnum4::OP_GETATTR, got)) return;
+  from_wire(got.resok4.obj_attributes, names, attributes);
 }
 
 }  // namespace nfsrdma::nfs4

@@ -10,13 +10,15 @@
 //   if (end.status != nfsstat4::NFS4_OK) ...
 //
 // build and parse run once for each time it is sent, and live in the frame that awaits. parse looks
-// at the first result at least.
+// at the first result at least. Owners whose names it met for the first time are looked up behind
+// it: attributes have their ids when call() is over, and not before.
 #pragma once
 
 #include <algorithm>
 #include <optional>
 
 #include "client/nfs4/compound.h"
+#include "client/nfs4/id_names.h"
 #include "client/nfs4/session.h"
 
 namespace nfsrdma::nfs4 {
@@ -27,6 +29,7 @@ struct CallShape {
   bool once = false;               // must not run twice: the server keeps the reply
   std::size_t arguments = 0;       // bytes, when they are more than handles and names
   bool patient = true;             // "later" is waited for; else it is how the call ends
+  bool data = false;               // of a file: does not wait for what names of owners mean by now
 };
 
 struct Ending {
@@ -57,6 +60,7 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
       NFSRDMA_CO_TRY(turn, co_await session.take_turn(op));
     }
     Remedy remedy = Remedy::kNone;
+    IdNames::OpenIds open_ids;
     const bool sequenced = session.minor() > 0;
     const Session::Turn was = *turn;
     {
@@ -77,6 +81,7 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
       xdr::SEQUENCE4res sequence;
       const bool in_session = !sequenced || in.next(xdr::nfs_opnum4::OP_SEQUENCE, sequence);
       if (in_session) parse(in);
+      if (session.names() != nullptr) open_ids = session.names()->take_open();
       if (in.taken() == 0) {
         session.give_up(*turn);
         if (in.sound() && in.status() != xdr::nfsstat4::NFS4_OK) {
@@ -99,7 +104,7 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
         if (turn) session.give_up(*turn);
         co_return Error{Errc::kProtocol, EIO, "undecodable NFS result"};
       }
-      if (remedy == Remedy::kNone) co_return ending;
+      if (remedy == Remedy::kNone && open_ids.empty()) co_return ending;
       if (remedy == Remedy::kLater && in_session && !shape.patient) co_return ending;
       // Who was given a stateid (a shard) asks for the newest one where it is known.
       const bool given = op.right != nullptr;
@@ -108,6 +113,11 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
         ending.resent = true;
         session.renew(was, remedy);
       }
+    }
+    if (remedy == Remedy::kNone) {
+      // The slot is free again, and the call too.
+      NFSRDMA_CO_CHECK_OK(co_await session.names()->settle(open_ids, shape.data, op.cancel));
+      co_return ending;
     }
     Result<void> go_on;
     if (rpc.options().soft && rpc.environment().now() - started >= limit) {

@@ -47,24 +47,26 @@ xdr::settime4 to_settime(const SetAttributes::Time& time) {
 
 }  // namespace
 
-std::optional<Attributes> from_wire(const xdr::fattr4& wire, IdNames& names) {
+void from_wire(const xdr::fattr4& wire, IdNames& names, std::optional<Attributes>* to) {
   xdr::FileAttributes4 values;
-  if (xdr::decode_attributes(wire, values).outcome != xdr::AttributeDecoding::kOk) return {};
-  return from_wire(values, names);
+  to->reset();
+  if (xdr::decode_attributes(wire, values).outcome != xdr::AttributeDecoding::kOk) return;
+  from_wire(values, names, to);
 }
 
-std::optional<Attributes> from_wire(const xdr::FileAttributes4& wire, IdNames& names) {
+void from_wire(const xdr::FileAttributes4& wire, IdNames& names, std::optional<Attributes>* to) {
   const xdr::bitmap4& has = wire.attrmask;
+  to->reset();
   if (!has.has(fattr4_number::FATTR4_TYPE) || !has.has(fattr4_number::FATTR4_FILEID) ||
       !has.has(fattr4_number::FATTR4_SIZE) || has.has(fattr4_number::FATTR4_RDATTR_ERROR)) {
-    return {};
+    return;
   }
-  Attributes result;
+  Attributes& result = to->emplace();
   result.type = type_of(wire.type);
   result.mode = wire.mode & 07777;
   result.nlink = has.has(fattr4_number::FATTR4_NUMLINKS) ? wire.numlinks : 1;
-  result.uid = names.uid(wire.owner);
-  result.gid = names.gid(wire.owner_group);
+  names.uid(wire.owner, &result.uid);
+  names.gid(wire.owner_group, &result.gid);
   result.size = wire.size;
   result.used = has.has(fattr4_number::FATTR4_SPACE_USED) ? wire.space_used : wire.size;
   result.rdev_major = wire.rawdev.specdata1;
@@ -75,7 +77,6 @@ std::optional<Attributes> from_wire(const xdr::FileAttributes4& wire, IdNames& n
   result.mtime = to_timespec(wire.time_modify);
   result.ctime = to_timespec(wire.time_metadata);
   if (has.has(fattr4_number::FATTR4_CHANGE)) result.change = wire.change;
-  return result;
 }
 
 FsStat fs_stat(const xdr::FileAttributes4& wire) {
@@ -106,10 +107,8 @@ PathConf path_conf(const xdr::FileAttributes4& wire) {
   return result;
 }
 
-EncodedAttributes::EncodedAttributes(const SetAttributes& set, IdNames& names) {
+EncodedAttributes::EncodedAttributes(const SetAttributes& set, const OwnerTexts& owners) {
   xdr::FileAttributes4 values;
-  std::string owner;
-  std::string group;
   if (set.size) {
     values.attrmask.set(fattr4_number::FATTR4_SIZE);
     values.size = *set.size;
@@ -120,13 +119,11 @@ EncodedAttributes::EncodedAttributes(const SetAttributes& set, IdNames& names) {
   }
   if (set.uid) {
     values.attrmask.set(fattr4_number::FATTR4_OWNER);
-    owner = names.owner(*set.uid);
-    values.owner = owner;
+    values.owner = owners.owner;
   }
   if (set.gid) {
     values.attrmask.set(fattr4_number::FATTR4_OWNER_GROUP);
-    group = names.group(*set.gid);
-    values.owner_group = group;
+    values.owner_group = owners.group;
   }
   if (set.atime) {
     values.attrmask.set(fattr4_number::FATTR4_TIME_ACCESS_SET);

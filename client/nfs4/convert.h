@@ -22,9 +22,9 @@ inline constexpr xdr::bitmap4 kAttributes = xdr::bitmap4::of(
      xdr::fattr4_number::FATTR4_TIME_METADATA, xdr::fattr4_number::FATTR4_TIME_MODIFY});
 
 /// Nothing when values are missing without which a file is no file (RDATTR_ERROR in a directory),
-/// or when they cannot be read.
-std::optional<Attributes> from_wire(const xdr::fattr4& wire, IdNames& names);
-std::optional<Attributes> from_wire(const xdr::FileAttributes4& wire, IdNames& names);
+/// or when they cannot be read. *to stays in place while `names` has ids of it open.
+void from_wire(const xdr::fattr4& wire, IdNames& names, std::optional<Attributes>* to);
+void from_wire(const xdr::FileAttributes4& wire, IdNames& names, std::optional<Attributes>* to);
 
 inline Wcc::Change from_wire(const xdr::change_info4& wire) {
   return {wire.atomic, wire.before, wire.after};
@@ -36,7 +36,8 @@ PathConf path_conf(const xdr::FileAttributes4& wire);
 /// Attributes encoded for a request. Stays in place while the request may be sent.
 class EncodedAttributes {
  public:
-  EncodedAttributes(const SetAttributes& set, IdNames& names);
+  /// `owners` are IdNames::texts() of `set`.
+  EncodedAttributes(const SetAttributes& set, const OwnerTexts& owners);
   /// Values as they are, without texts.
   explicit EncodedAttributes(const xdr::FileAttributes4& values) { encode(values); }
   EncodedAttributes(const EncodedAttributes&) = delete;

@@ -132,8 +132,8 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
     result.directory.change = from_wire(got.resok4.cinfo);
     if (!in.next(nfs_opnum4::OP_GETFH, object)) return;
     result.handle = FileHandle(object.resok4.object.data);
-    result.attributes = next_attributes(in, names_);
-    if (in.next(nfs_opnum4::OP_RESTOREFH)) result.directory.after = next_attributes(in, names_);
+    next_attributes(in, names_, &result.attributes);
+    if (in.next(nfs_opnum4::OP_RESTOREFH)) next_attributes(in, names_, &result.directory.after);
   };
   const CallShape shape{.max_results = 2048, .once = session_.minor() > 0};
   Result<Ending> end = co_await call_in_sequence(session_, op, shape, owner.sequence, build, parse);

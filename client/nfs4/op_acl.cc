@@ -110,7 +110,7 @@ Task<Result<Wcc>> Nfs4Operations::set_acl(const OpContext& op, const FileHandle&
   auto parse = [&](CompoundReader& in) {
     xdr::SETATTR4res result;
     if (!in.next(nfs_opnum4::OP_PUTFH)) return;
-    if (in.next(nfs_opnum4::OP_SETATTR, result)) wcc.after = next_attributes(in, names_);
+    if (in.next(nfs_opnum4::OP_SETATTR, result)) next_attributes(in, names_, &wcc.after);
   };
   const std::size_t arguments = acl.size() + kOtherArguments;
   NFSRDMA_CO_TRY(Ending end,

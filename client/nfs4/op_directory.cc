@@ -36,7 +36,8 @@ bitmap4 attributes_of_entries(bool plus) {
   return mask;
 }
 
-/// Hands entries over until the visitor has enough.
+/// Hands entries over until the visitor has enough. From the first one on whose owners are not
+/// known yet they are kept until those are.
 class PageVisit {
  public:
   PageVisit(DirectoryVisitor& visitor, nfs4::IdNames& names, std::uint64_t cookie)
@@ -44,37 +45,69 @@ class PageVisit {
     page.cookie = cookie;
   }
 
-  void dots(const FileHandle& directory, const std::optional<Attributes>& attributes) {
-    const std::uint64_t fileid = attributes ? attributes->fileid : 1;
-    const Attributes* known = attributes ? &*attributes : nullptr;
-    if (page.cookie < kBehindDot) take({fileid, ".", kBehindDot, known, &directory});
-    if (page.cookie < kBehindDotDot) take({fileid, "..", kBehindDotDot, nullptr, nullptr});
+  void dots(const FileHandle& directory) {
+    // The directory's attributes may have to wait for their owners: they are looked at then.
+    const std::uint64_t fileid = page.directory ? page.directory->fileid : 1;
+    if (page.cookie < kBehindDot) {
+      Entry& dot = next();
+      dot.to_visit = {fileid, ".", kBehindDot, nullptr, &directory};
+      dot.is_directory_itself = true;
+      take();
+    }
+    if (page.cookie < kBehindDotDot) {
+      next().to_visit = {fileid, "..", kBehindDotDot, nullptr, nullptr};
+      take();
+    }
   }
 
   void entries(const xdr::READDIR4resok& result) {
     page.verifier = load_be64(result.cookieverf.data());
     received = !result.reply.entries.empty();
+    eof_ = result.reply.eof;
     for (const xdr::entry4& entry : result.reply.entries) {
       if (full_) break;
       if (sane_entry_name(entry.name)) {
         one(entry);
-      } else {
+      } else if (kept_.empty()) {
         page.cookie = entry.cookie;
       }
     }
-    page.eof = result.reply.eof && !full_;
+  }
+
+  /// The names of owners are settled.
+  void finish() {
+    for (const std::unique_ptr<Entry>& entry : kept_)
+      visit(*entry);
+    page.eof = eof_ && !full_;
   }
 
   DirectoryPage page;
   bool received = false;
 
  private:
-  void one(const xdr::entry4& entry) {
-    xdr::FileAttributes4 values;
-    const bool readable =
-        xdr::decode_attributes(entry.attrs, values).outcome == xdr::AttributeDecoding::kOk;
+  struct Entry {
+    DirectoryEntry to_visit;
+    bool is_directory_itself = false;
     std::optional<Attributes> attributes;
     FileHandle handle;
+    std::string name;  // once it is kept
+  };
+
+  /// The room for the next entry, which stays where it is when that is kept.
+  Entry& next() {
+    if (next_ == nullptr) {
+      next_ = std::make_unique<Entry>();
+    } else {
+      *next_ = {};
+    }
+    return *next_;
+  }
+
+  void one(const xdr::entry4& from) {
+    Entry& entry = next();
+    xdr::FileAttributes4 values;
+    const bool readable =
+        xdr::decode_attributes(from.attrs, values).outcome == xdr::AttributeDecoding::kOk;
     std::uint64_t fileid = 0;
     if (readable) {
       if (values.attrmask.has(fattr4_number::FATTR4_FILEID)) fileid = values.fileid;
@@ -82,28 +115,47 @@ class PageVisit {
       const bool bad = values.attrmask.has(fattr4_number::FATTR4_RDATTR_ERROR) &&
                        values.rdattr_error != nfsstat4::NFS4_OK;
       values.attrmask.clear(fattr4_number::FATTR4_RDATTR_ERROR);
-      if (!bad) attributes = nfs4::from_wire(values, names_);
+      if (!bad) nfs4::from_wire(values, names_, &entry.attributes);
       if (values.attrmask.has(fattr4_number::FATTR4_FILEHANDLE)) {
-        handle = FileHandle(values.filehandle.data);
+        entry.handle = FileHandle(values.filehandle.data);
       }
     }
-    take({fileid, entry.name, entry.cookie, attributes ? &*attributes : nullptr,
-          handle.empty() ? nullptr : &handle});
+    entry.to_visit = {fileid, from.name, from.cookie, nullptr,
+                      entry.handle.empty() ? nullptr : &entry.handle};
+    take();
   }
 
-  void take(const DirectoryEntry& entry) {
+  /// What next() gave.
+  void take() {
+    if (!names_.any_open()) {
+      visit(*next_);
+      return;
+    }
+    // The reply's bytes go away.
+    next_->name = next_->to_visit.name;
+    next_->to_visit.name = next_->name;
+    kept_.push_back(std::move(next_));
+  }
+
+  void visit(Entry& entry) {
     if (full_) return;
-    if (!visitor_.on_entry(entry)) {
+    const std::optional<Attributes>& attributes =
+        entry.is_directory_itself ? page.directory : entry.attributes;
+    if (attributes) entry.to_visit.attributes = &*attributes;
+    if (!visitor_.on_entry(entry.to_visit)) {
       full_ = true;
       return;
     }
-    page.cookie = entry.cookie;
+    page.cookie = entry.to_visit.cookie;
     ++page.entries;
   }
 
   DirectoryVisitor& visitor_;
   nfs4::IdNames& names_;
+  std::unique_ptr<Entry> next_;
+  std::vector<std::unique_ptr<Entry>> kept_;
   bool full_ = false;
+  bool eof_ = false;
 };
 
 }  // namespace
@@ -127,15 +179,16 @@ Task<Result<DirectoryPage>> Nfs4Operations::page(const OpContext& op, const File
   auto parse = [&](CompoundReader& in) {
     xdr::READDIR4res got;
     if (!in.next(nfs_opnum4::OP_PUTFH)) return;
-    visit.page.directory = nfs4::next_attributes(in, names_);
+    nfs4::next_attributes(in, names_, &visit.page.directory);
     if (!in.next(nfs_opnum4::OP_READDIR, got)) return;
-    visit.dots(directory, visit.page.directory);
+    visit.dots(directory);
     visit.entries(got.resok4);
   };
   NFSRDMA_CO_TRY(
       Ending end,
       co_await call(session_, op, {.max_results = args.maxcount + kPageOverhead}, build, parse));
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "READDIR");
+  visit.finish();
   if (visit.page.entries == 0 && !visit.received && !visit.page.eof) {
     co_return Error{Errc::kProtocol, EIO, "READDIR: empty page before the end"};
   }

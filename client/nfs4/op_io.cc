@@ -40,7 +40,7 @@ Task<Result<ReadResult>> Nfs4Operations::read_once(const OpContext& op, const Fi
   auto parse = [&](CompoundReader& in) {
     xdr::READ4res got;
     if (!in.next(nfs_opnum4::OP_PUTFH)) return;
-    result.attributes = next_attributes(in, names_);
+    next_attributes(in, names_, &result.attributes);
     if (!in.next(nfs_opnum4::OP_READ, got)) return;
     const ByteSpan data = got.resok4.data.bytes;
     fits = data.size() <= into.size();
@@ -55,7 +55,7 @@ Task<Result<ReadResult>> Nfs4Operations::read_once(const OpContext& op, const Fi
   Ending end;
   do {
     NFSRDMA_CO_CHECK_OK(locks_.usable(file));
-    NFSRDMA_CO_TRY(end, co_await call(session_, op, {.sink = into}, build, parse));
+    NFSRDMA_CO_TRY(end, co_await call(session_, op, {.sink = into, .data = true}, build, parse));
   } while (op.right == nullptr && once_more(file, stateid, end.status));
   NFSRDMA_CO_CHECK_OK(locks_.usable(file));
   if (op.right != nullptr && nfs4::stateid_is_gone(end.status)) co_return kRightGone;
@@ -82,12 +82,12 @@ Task<Result<WriteResult>> Nfs4Operations::write_once(const OpContext& op, const 
     result.count = got.resok4.count;
     result.stability = nfs4::from_wire(got.resok4.committed);
     result.verifier = load_be64(got.resok4.writeverf.data());
-    result.wcc.after = next_attributes(in, names_);
+    next_attributes(in, names_, &result.wcc.after);
   };
   Ending end;
   do {
     NFSRDMA_CO_CHECK_OK(locks_.usable(file));
-    NFSRDMA_CO_TRY(end, co_await call(session_, op, {}, build, parse));
+    NFSRDMA_CO_TRY(end, co_await call(session_, op, {.data = true}, build, parse));
   } while (op.right == nullptr && once_more(file, stateid, end.status));
   NFSRDMA_CO_CHECK_OK(locks_.usable(file));
   if (op.right != nullptr && nfs4::stateid_is_gone(end.status)) co_return kRightGone;
@@ -111,9 +111,9 @@ Task<Result<CommitResult>> Nfs4Operations::commit(const OpContext& op, const Fil
     xdr::COMMIT4res got;
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_COMMIT, got)) return;
     result.verifier = load_be64(got.resok4.writeverf.data());
-    result.wcc.after = next_attributes(in, names_);
+    next_attributes(in, names_, &result.wcc.after);
   };
-  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {}, build, parse));
+  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.data = true}, build, parse));
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "COMMIT");
   co_return result;
 }

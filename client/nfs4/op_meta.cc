@@ -59,7 +59,7 @@ Task<Result<Attributes>> Nfs4Operations::getattr(const OpContext& op, const File
     out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
   };
   auto parse = [&](CompoundReader& in) {
-    if (in.next(nfs_opnum4::OP_PUTFH)) attributes = next_attributes(in, names_);
+    if (in.next(nfs_opnum4::OP_PUTFH)) next_attributes(in, names_, &attributes);
   };
   NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {}, build, parse));
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "GETATTR");
@@ -69,8 +69,8 @@ Task<Result<Attributes>> Nfs4Operations::getattr(const OpContext& op, const File
 
 Task<Result<Wcc>> Nfs4Operations::setattr(const OpContext& op, const FileHandle& file,
                                           const SetAttributes& set, const timespec* guard_ctime) {
-  const bool by_name = names_.sends_names();
-  const nfs4::EncodedAttributes values(set, names_);
+  NFSRDMA_CO_TRY(const nfs4::OwnerTexts owners, co_await names_.texts(set, op.cancel));
+  const nfs4::EncodedAttributes values(set, owners);
   xdr::FileAttributes4 expected;
   if (guard_ctime != nullptr) {
     expected.attrmask.set(fattr4_number::FATTR4_TIME_METADATA);
@@ -89,12 +89,12 @@ Task<Result<Wcc>> Nfs4Operations::setattr(const OpContext& op, const FileHandle&
     xdr::SETATTR4res result;
     if (!in.next(nfs_opnum4::OP_PUTFH)) return;
     if (!guard.empty() && !in.next(nfs_opnum4::OP_VERIFY)) return;
-    if (in.next(nfs_opnum4::OP_SETATTR, result)) wcc.after = next_attributes(in, names_);
+    if (in.next(nfs_opnum4::OP_SETATTR, result)) next_attributes(in, names_, &wcc.after);
   };
   NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.once = true}, build, parse));
   if (end.status == nfsstat4::NFS4_OK) co_return wcc;
   const Error error = status_error(end.status, "SETATTR");
-  if (nfs4::is_bad_owner(error) && names_.refused(by_name)) {
+  if (nfs4::is_bad_owner(error) && names_.refused(owners.by_name)) {
     co_return co_await setattr(op, file, set, guard_ctime);
   }
   if (end.resent && end.status == nfsstat4::NFS4ERR_NOT_SAME) {
@@ -126,12 +126,12 @@ Task<Result<LookupResult>> Nfs4Operations::lookup(const OpContext& op, const Fil
   auto parse = [&](CompoundReader& in) {
     xdr::GETFH4res got;
     if (!in.next(nfs_opnum4::OP_PUTFH)) return;
-    if (directory_attributes != nullptr) result.directory = next_attributes(in, names_);
+    if (directory_attributes != nullptr) next_attributes(in, names_, &result.directory);
     if (up && !in.next(nfs_opnum4::OP_LOOKUPP)) return;
     if (down && !in.next(nfs_opnum4::OP_LOOKUP)) return;
     if (!in.next(nfs_opnum4::OP_GETFH, got)) return;
     result.handle = FileHandle(got.resok4.object.data);
-    result.attributes = next_attributes(in, names_);
+    next_attributes(in, names_, &result.attributes);
   };
   NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.max_results = 2048}, build, parse));
   if (directory_attributes != nullptr) *directory_attributes = result.directory;
@@ -152,7 +152,7 @@ Task<Result<AccessResult>> Nfs4Operations::access(const OpContext& op, const Fil
     xdr::ACCESS4res got;
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_ACCESS, got)) return;
     result.allowed = got.resok4.access & wanted;
-    result.attributes = next_attributes(in, names_);
+    next_attributes(in, names_, &result.attributes);
   };
   NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {}, build, parse));
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "ACCESS");

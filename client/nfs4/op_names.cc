@@ -52,9 +52,9 @@ void read_object_and_directory(CompoundReader& in, bool close, nfs4::IdNames& na
   xdr::CLOSE4res closed;
   if (!in.next(nfs_opnum4::OP_GETFH, got)) return;
   result->handle = FileHandle(got.resok4.object.data);
-  result->attributes = next_attributes(in, names);
+  next_attributes(in, names, &result->attributes);
   if (close && !in.next(nfs_opnum4::OP_CLOSE, closed)) return;
-  if (in.next(nfs_opnum4::OP_RESTOREFH)) result->directory.after = next_attributes(in, names);
+  if (in.next(nfs_opnum4::OP_RESTOREFH)) next_attributes(in, names, &result->directory.after);
 }
 
 xdr::verifier4 new_verifier() {
@@ -125,15 +125,15 @@ Task<Result<CreateResult>> Nfs4Operations::create_exclusive(const OpContext& op,
   const bool minor_0 = session_.minor() == 0;
   const auto split =
       nfs4::ExclusiveAttributes::of(set, minor_0 ? xdr::bitmap4{} : exclusive_attributes_);
-  const bool by_name = names_.sends_names();
-  const nfs4::EncodedAttributes values(split.at_once, names_);
+  NFSRDMA_CO_TRY(const nfs4::OwnerTexts owners, co_await names_.texts(split.at_once, op.cancel));
+  const nfs4::EncodedAttributes values(split.at_once, owners);
   xdr::createhow4 how;
   how.mode = minor_0 ? xdr::createmode4::EXCLUSIVE4 : xdr::createmode4::EXCLUSIVE4_1;
   how.createverf = new_verifier();
   how.ch_createboth = {how.createverf, values.wire()};
   bool resent = false;
   Result<CreateResult> made = co_await open_new(op, directory, name, how, open_for, &resent);
-  if (!made.ok() && nfs4::is_bad_owner(made.error()) && names_.refused(by_name)) {
+  if (!made.ok() && nfs4::is_bad_owner(made.error()) && names_.refused(owners.by_name)) {
     co_return co_await create_exclusive(op, directory, name, set, open_for);
   }
   if (!made.ok()) co_return made.error();
@@ -155,8 +155,8 @@ Task<Result<CreateResult>> Nfs4Operations::create_open(const OpContext& op,
   if (mode == CreateMode::kExclusive) {
     co_return co_await create_exclusive(op, directory, name, set, open_for);
   }
-  const bool by_name = names_.sends_names();
-  const nfs4::EncodedAttributes values(set, names_);
+  NFSRDMA_CO_TRY(const nfs4::OwnerTexts owners, co_await names_.texts(set, op.cancel));
+  const nfs4::EncodedAttributes values(set, owners);
   xdr::createhow4 how;
   how.mode =
       mode == CreateMode::kGuarded ? xdr::createmode4::GUARDED4 : xdr::createmode4::UNCHECKED4;
@@ -165,7 +165,7 @@ Task<Result<CreateResult>> Nfs4Operations::create_open(const OpContext& op,
   Result<CreateResult> made = co_await open_new(op, directory, name, how, open_for, &resent);
   if (made.ok()) co_return std::move(*made);
   const Error error = made.error();
-  if (nfs4::is_bad_owner(error) && names_.refused(by_name)) {
+  if (nfs4::is_bad_owner(error) && names_.refused(owners.by_name)) {
     co_return co_await create_open(op, directory, name, mode, set, open_for);
   }
   // A file that is there and that the caller may not write is no failure of UNCHECKED, which asks
@@ -186,8 +186,8 @@ Task<Result<CreateResult>> Nfs4Operations::create_open(const OpContext& op,
 Task<Result<CreateResult>> Nfs4Operations::make(const OpContext& op, const FileHandle& directory,
                                                 std::string_view name, const xdr::createtype4& type,
                                                 const SetAttributes& set, bool* resent) {
-  const bool by_name = names_.sends_names();
-  const nfs4::EncodedAttributes values(set, names_);
+  NFSRDMA_CO_TRY(const nfs4::OwnerTexts owners, co_await names_.texts(set, op.cancel));
+  const nfs4::EncodedAttributes values(set, owners);
   CreateResult result;
   auto build = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_PUTFH, put(directory));
@@ -206,7 +206,7 @@ Task<Result<CreateResult>> Nfs4Operations::make(const OpContext& op, const FileH
                  co_await call(session_, op, {.max_results = 2048, .once = true}, build, parse));
   *resent = end.resent;
   if (!result.handle.empty()) co_return result;
-  if (end.status == nfsstat4::NFS4ERR_BADOWNER && names_.refused(by_name)) {
+  if (end.status == nfsstat4::NFS4ERR_BADOWNER && names_.refused(owners.by_name)) {
     co_return co_await make(op, directory, name, type, set, resent);
   }
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "CREATE");
@@ -277,8 +277,8 @@ Task<Result<LinkResult>> Nfs4Operations::link(const OpContext& op, const FileHan
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_LINK, got)) return;
     linked = true;
     result.directory.change = nfs4::from_wire(got.resok4.cinfo);
-    result.directory.after = next_attributes(in, names_);
-    if (in.next(nfs_opnum4::OP_RESTOREFH)) result.attributes = next_attributes(in, names_);
+    next_attributes(in, names_, &result.directory.after);
+    if (in.next(nfs_opnum4::OP_RESTOREFH)) next_attributes(in, names_, &result.attributes);
   };
   NFSRDMA_CO_TRY(Ending end,
                  co_await call(session_, op, {.max_results = 2048, .once = true}, build, parse));
@@ -325,7 +325,7 @@ Task<Result<RemoveResult>> Nfs4Operations::take_away(const OpContext& op,
     if (!in.next(nfs_opnum4::OP_RESTOREFH) || !in.next(nfs_opnum4::OP_REMOVE, got)) return;
     removed = true;
     result.directory.change = nfs4::from_wire(got.resok4.cinfo);
-    result.directory.after = next_attributes(in, names_);
+    next_attributes(in, names_, &result.directory.after);
   };
   NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.once = true}, build, parse));
   if (removed) co_return result;
@@ -370,9 +370,9 @@ Task<Result<RenameResult>> Nfs4Operations::rename(
     renamed = true;
     result.from_directory.change = nfs4::from_wire(got.resok4.source_cinfo);
     result.to_directory.change = nfs4::from_wire(got.resok4.target_cinfo);
-    result.to_directory.after = next_attributes(in, names_);
+    next_attributes(in, names_, &result.to_directory.after);
     if (in.next(nfs_opnum4::OP_RESTOREFH)) {
-      result.from_directory.after = next_attributes(in, names_);
+      next_attributes(in, names_, &result.from_directory.after);
     }
   };
   NFSRDMA_CO_TRY(Ending end,

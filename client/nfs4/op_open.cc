@@ -48,7 +48,7 @@ class Nfs4Operations::Opening final : public nfs4::OpenCompanion {
     if (!in.next(nfs_opnum4::OP_ACCESS, access)) return;
     result_.emplace();
     result_->allowed = access.resok4.access & wanted_;
-    result_->attributes = next_attributes(in, nfs_.names_);
+    next_attributes(in, nfs_.names_, &result_->attributes);
   }
 
   Nfs4Operations& nfs_;

@@ -39,7 +39,7 @@ Task<Result<Wcc>> change_space(nfs4::Session& session, nfs4::IdNames& names, con
   };
   auto parse = [&](CompoundReader& in) {
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(number)) return;
-    result.after = next_attributes(in, names);
+    next_attributes(in, names, &result.after);
   };
   NFSRDMA_CO_TRY(Ending end, co_await call(session, op, {}, build, parse));
   if (end.status != nfsstat4::NFS4_OK) {
@@ -122,7 +122,7 @@ Task<Result<CopyResult>> Nfs4Operations::copy_once(const OpContext& op, const Fi
     if (done.wr_committed != xdr::stable_how4::FILE_SYNC4) {
       *verifier = load_be64(done.wr_writeverf.data());
     }
-    result.wcc.after = next_attributes(in, names_);
+    next_attributes(in, names_, &result.wcc.after);
   };
   NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {}, build, parse));
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "COPY");

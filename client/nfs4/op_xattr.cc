@@ -84,7 +84,7 @@ Task<Result<Wcc>> Nfs4Operations::set_xattr(const OpContext& op, const FileHandl
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SETXATTR, set)) return;
     done = true;
     result.change = nfs4::from_wire(set.resok4);
-    result.after = next_attributes(in, names_);
+    next_attributes(in, names_, &result.after);
   };
   const std::size_t arguments = round_up4(value.size()) + kOtherArguments;
   NFSRDMA_CO_TRY(Ending end,
@@ -159,7 +159,7 @@ Task<Result<Wcc>> Nfs4Operations::remove_xattr(const OpContext& op, const FileHa
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_REMOVEXATTR, removed)) return;
     done = true;
     result.change = nfs4::from_wire(removed.resok4);
-    result.after = next_attributes(in, names_);
+    next_attributes(in, names_, &result.after);
   };
   NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.once = true}, build, parse));
   // In a second session: the first call has removed it.

@@ -29,8 +29,11 @@ class Nfs4Operations final : public NfsOperations {
       : rpc_(rpc),
         session_(rpc, std::move(options)),
         delegations_(session_),
+        names_(rpc.environment()),
         locks_(session_),
-        new_files_(session_, names_, locks_) {}
+        new_files_(session_, names_, locks_) {
+    session_.set_names(&names_);
+  }
 
   Task<Result<void>> begin(const OpContext& op, std::string* detail) override;
   Task<void> end(const OpContext& op) override;
@@ -38,6 +41,7 @@ class Nfs4Operations final : public NfsOperations {
     locks_.stop();
     delegations_.stop();
     new_files_.stop();
+    names_.stop();
     session_.stop();
   }
   NfsVersion number() const override { return {4, session_.minor()}; }

@@ -51,6 +51,8 @@
 
 namespace nfsrdma::nfs4 {
 
+class IdNames;
+
 struct SessionOptions {
   std::uint32_t minor = 2;               // 0 to 2
   bool any_minor = true;                 // what is older will do where the server has no 2
@@ -111,6 +113,9 @@ class Session final : public SessionSource, private CallbackHandler {
   void set_state(HeldState* state) { state_held_ = state; }
   /// The same.
   void set_delegations(DelegationState* state) { delegations_ = state; }
+  /// The same, of what replies are read with; null: none has attributes.
+  void set_names(IdNames* names) { names_ = names; }
+  IdNames* names() const { return names_; }
   /// The server's, in which it must hear of us.
   void set_lease(Duration lease);
   Duration lease() const { return lease_; }
@@ -218,6 +223,7 @@ class Session final : public SessionSource, private CallbackHandler {
   bool reclaim_due_ = false;  // no RECLAIM_COMPLETE yet by this client id
   HeldState* state_held_ = nullptr;
   DelegationState* delegations_ = nullptr;
+  IdNames* names_ = nullptr;
   Callbacks callbacks_;
   bool back_channel_ = false;
   bool binding_ = false;

@@ -112,8 +112,15 @@ std::unique_ptr<ClientTransport> FakeEnvironment::make_transport(
 }
 
 void FakeEnvironment::settle() {
-  while (Deferred* item = deferred_.pop_front())
-    item->run_deferred();
+  for (;;) {
+    while (Deferred* item = deferred_.pop_front())
+      item->run_deferred();
+    if (apart_.empty() || apart_held_) return;
+    const Apart next = std::move(apart_.front());
+    apart_.pop_front();
+    next.work();
+    next.done();
+  }
 }
 
 void FakeEnvironment::advance(Duration duration) {

@@ -67,7 +67,13 @@ class FakeEnvironment final : public ClientEnvironment {
                                                   Duration connect_timeout,
                                                   ClientTransportHandler& handler) override;
   void run_soon(Deferred& item) override { deferred_.push_back(item); }
+  void run_apart(std::function<void()> work, std::function<void()> done) override {
+    apart_.push_back({std::move(work), std::move(done)});
+  }
 
+  /// Other threads do nothing: what is there for them waits.
+  void hold_apart(bool hold) { apart_held_ = hold; }
+  std::size_t waiting_apart() const { return apart_.size(); }
   /// Runs what is due until `duration` from now, in order of time.
   void advance(Duration duration);
   void settle();
@@ -81,6 +87,12 @@ class FakeEnvironment final : public ClientEnvironment {
   TimePoint now_{std::chrono::hours(1)};
   std::multimap<TimePoint, FakeAlarm*> alarms_;
   IntrusiveList<Deferred, Deferred> deferred_;
+  struct Apart {
+    std::function<void()> work;
+    std::function<void()> done;
+  };
+  std::deque<Apart> apart_;
+  bool apart_held_ = false;
   std::vector<FakeTransport*> alive_;
   std::size_t made_ = 0;
 };

@@ -104,6 +104,8 @@ TEST(MountUrl, VersionsAreThoseOfNfs5) {
 }
 
 TEST(MountUrl, OtherVersionsAreRefused) {
+  EXPECT_NE(refused("nfs://h/p?vers=3&minorversion=1").find("unknown option 'minorversion'"),
+            std::string::npos);
   EXPECT_NE(refused("nfs://h/p?vers=2").find("use 4.2, 4.1, 4.0 or 3"), std::string::npos);
   EXPECT_NE(refused("nfs://h/p?vers=4.3").find("'4.3' is not an NFS version"), std::string::npos);
 }

@@ -54,6 +54,16 @@ INSTANTIATE_TEST_SUITE_P(
                  "rw,vers=4.0,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
         GoodCase{"tcp,vers=4,minorversion=2",
                  "rw,vers=4.2,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
+        // In whatever order.
+        GoodCase{"minorversion=0,vers=4", "rw,vers=4.0," + kAuto + kTail},
+        GoodCase{"vers=4,minorversion=1", "rw,vers=4.1," + kAuto + kTail},
+        GoodCase{"minorversion=1,nfsvers=4", "rw,vers=4.1," + kAuto + kTail},
+        GoodCase{"minorversion=1,v4", "rw,vers=4.1," + kAuto + kTail},
+        GoodCase{"minorversion=2", "rw,vers=4.2," + kAuto + kTail},
+        GoodCase{"vers=4.1,minorversion=1", "rw,vers=4.1," + kAuto + kTail},
+        GoodCase{"minorversion=0,v4.0", "rw,vers=4.0," + kAuto + kTail},
+        GoodCase{"minorversion=1,mountvers=3", "rw,vers=4.1," + kAuto + kTail},
+        GoodCase{"vers=3,minorversion=1,vers=4", "rw,vers=4.1," + kAuto + kTail},
         GoodCase{"tcp", "rw,proto=tcp,tcpport=2049," + kTail},
         GoodCase{"proto=tcp6,port=12049", "rw,proto=tcp6,tcpport=12049," + kTail},
         GoodCase{"rdma,crc=require", "rw,proto=rdma,fabric=auto,port=20049,crc=require," + kTail},
@@ -118,6 +128,18 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"minorversion=3",
                 "parse: mount option 'minorversion=3': '3' is not a minor version of NFSv4; use "
                 "0, 1 or 2"},
+        BadCase{"vers=3,minorversion=1",
+                "finish: vers=3 and minorversion=1 exclude each other: NFSv3 has no minor "
+                "versions; leave minorversion= out or use vers=4.1"},
+        BadCase{"minorversion=0,nfsvers=3",
+                "finish: vers=3 and minorversion=0 exclude each other: NFSv3 has no minor "
+                "versions; leave minorversion= out or use vers=4.0"},
+        BadCase{"vers=4.1,minorversion=2",
+                "finish: vers=4.1 and minorversion=2 differ; leave minorversion= out or use "
+                "vers=4"},
+        BadCase{"minorversion=1,v4.0",
+                "finish: vers=4.0 and minorversion=1 differ; leave minorversion= out or use "
+                "vers=4"},
         BadCase{"vers=2",
                 "parse: mount option 'vers=2': NFSv2 is not supported; use 4.2, 4.1, 4.0 or 3"},
         BadCase{"vers=x",

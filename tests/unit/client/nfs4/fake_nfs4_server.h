@@ -35,6 +35,8 @@ class FakeNfs4Server {
   std::deque<Stat> exchange_errors, create_errors, sequence_errors;
   std::deque<Stat> getattr_errors;
   std::uint32_t target_highest = 1000;
+  std::string file_owner = "1000";  // of every object but what is in the directory:
+  std::vector<std::pair<std::string, std::string>> entries;  // names and owners
   xdr::SEEK4res seek;
   std::deque<xdr::COPY4res> copies;
   std::uint64_t verifier = 1;  // of COMMIT
@@ -355,6 +357,8 @@ class FakeNfs4Server {
       }
       case Op::OP_GETATTR:
         return getattr(args<xdr::GETATTR4args>(in), out);
+      case Op::OP_READDIR:
+        return readdir(args<xdr::READDIR4args>(in), out);
       case Op::OP_SETATTR:
         return setattr(args<xdr::SETATTR4args>(in), out);
       case Op::OP_SEEK:
@@ -672,7 +676,7 @@ class FakeNfs4Server {
       if (acl) res.resok4.obj_attributes = {want.attr_request, as_bytes(*acl)};
       return answer(Op::OP_GETATTR, res, out);
     }
-    std::array<std::byte, 256> room;
+    std::array<std::byte, 512> room;
     xdr::Encoder encoder(room);
     xdr::FileAttributes4 values;
     values.attrmask = kUsual;
@@ -690,11 +694,34 @@ class FakeNfs4Server {
     values.type = xdr::nfs_ftype4::NF4REG;
     values.size = 4711;
     values.fileid = 12;
-    values.owner = "1000";
+    values.owner = file_owner;
     xdr::detail::EncodeArchive archive(encoder);
     xdr::visit_attribute_values(archive, values);
     res.resok4.obj_attributes = {values.attrmask, encoder.bytes()};
     answer(Op::OP_GETATTR, res, out);
+  }
+
+  /// All of it in one page.
+  void readdir(const xdr::READDIR4args&, xdr::Encoder& out) {
+    using enum xdr::fattr4_number;
+    plain(Op::OP_READDIR, Stat::NFS4_OK, out);
+    out.u64(0);  // cookieverf
+    std::uint64_t cookie = 2;
+    for (const auto& [name, its_owner] : entries) {
+      std::array<std::byte, 512> room;
+      xdr::Encoder encoder(room);
+      xdr::FileAttributes4 values;
+      values.attrmask = xdr::bitmap4::of({FATTR4_TYPE, FATTR4_SIZE, FATTR4_FILEID, FATTR4_OWNER});
+      values.type = xdr::nfs_ftype4::NF4REG;
+      values.fileid = ++cookie;
+      values.owner = its_owner;
+      xdr::detail::EncodeArchive archive(encoder);
+      xdr::visit_attribute_values(archive, values);
+      out.u32(1);
+      xdr::encode(out, xdr::entry4{cookie, name, {values.attrmask, encoder.bytes()}});
+    }
+    out.u32(0);
+    out.u32(1);  // eof
   }
 
   FakeEnvironment& environment_;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Owners of files as texts, and what is set of a new file and when.
-#include <map>
-
 #include "tests/unit/client/nfs4/session_fixture.h"
 
 namespace nfsrdma {
@@ -10,69 +8,6 @@ namespace {
 using Stat = xdr::nfsstat4;
 using Op = xdr::nfs_opnum4;
 using enum xdr::fattr4_number;
-
-class FakeNames final : public NameService {
- public:
-  std::optional<std::uint32_t> uid_of(const std::string& user) override {
-    ++asked;
-    if (user == "alice") return 1000;
-    return std::nullopt;
-  }
-  std::optional<std::uint32_t> gid_of(const std::string& group) override { return uid_of(group); }
-  std::optional<std::string> user_of(std::uint32_t uid) override {
-    ++asked;
-    const auto found = users.find(uid);
-    if (found == users.end()) return std::nullopt;
-    return found->second;
-  }
-  std::optional<std::string> group_of(std::uint32_t gid) override { return user_of(gid); }
-
-  int asked = 0;
-  std::map<std::uint32_t, std::string> users{{1000, "alice"}, {1, "12"}, {2, ""}};
-};
-
-struct IdNamesTest : testing::Test {
-  IdNamesTest() {
-    auto service = std::make_unique<FakeNames>();
-    database = service.get();
-    names = std::make_unique<nfs4::IdNames>(std::move(service), [] { return "example.org"; });
-  }
-  FakeNames* database = nullptr;
-  std::unique_ptr<nfs4::IdNames> names;
-};
-
-TEST_F(IdNamesTest, NumbersNeedNobody) {
-  EXPECT_EQ(names->uid("4711"), 4711u);
-  EXPECT_EQ(names->owner(1000), "1000");
-  EXPECT_EQ(names->group(1000), "1000");
-  EXPECT_EQ(database->asked, 0);
-}
-
-TEST_F(IdNamesTest, NamesAreLookedUpOnce) {
-  EXPECT_EQ(names->uid("alice@elsewhere"), 1000u);
-  EXPECT_EQ(names->uid("alice@elsewhere"), 1000u);
-  EXPECT_EQ(names->gid("bob@elsewhere"), nfs4::IdNames::kNobody);
-  EXPECT_EQ(names->gid("bob@elsewhere"), nfs4::IdNames::kNobody);
-  EXPECT_EQ(database->asked, 2);
-}
-
-TEST_F(IdNamesTest, NamesAreSentOnceNumbersWereRefused) {
-  EXPECT_TRUE(names->refused(false));
-  EXPECT_TRUE(names->sends_names());
-  EXPECT_EQ(names->owner(1000), "alice@example.org");
-  EXPECT_EQ(names->owner(1000), "alice@example.org");
-  EXPECT_EQ(database->asked, 1);
-  EXPECT_EQ(names->group(1000), "alice@example.org");
-  EXPECT_TRUE(names->refused(false)) << "of a request from before";
-  EXPECT_FALSE(names->refused(true)) << "nothing more can be done";
-}
-
-TEST_F(IdNamesTest, WhoHasNoNameThatCouldBeSentStaysANumber) {
-  database->users[3] = std::string(nfs4::IdNames::kTextBytes, 'x');
-  EXPECT_TRUE(names->refused(false));
-  for (const std::uint32_t id : {1u, 2u, 3u, 4711u})
-    EXPECT_EQ(names->owner(id), std::to_string(id));
-}
 
 class OwnersTest : public SessionTest {
  protected:
@@ -142,6 +77,108 @@ TEST_F(OwnersTest, AndAFile) {
   EXPECT_TRUE(make(CreateMode::kGuarded, owned_by_root()));
   ASSERT_EQ(server_->settings.size(), 2u);
   EXPECT_TRUE(is_name(owner_sent(1)));
+}
+
+TEST_F(OwnersTest, TheEventLoopDoesNotWaitForTheUserDatabase) {
+  ASSERT_TRUE(begin().ok());
+  environment_->hold_apart(true);
+  server_->file_owner = "root@" + system_idmap_domain();
+  // More than there are slots: those are free for others.
+  std::array<std::optional<Result<Attributes>>, 6> by_name;
+  for (auto& one : by_name)
+    ask(&one, op_);
+  server_->serve_all();
+  EXPECT_EQ(environment_->waiting_apart(), 1u);
+  server_->file_owner = "1000";
+  std::optional<Result<Attributes>> by_number;
+  ask(&by_number, op_);
+  server_->serve_all();
+  ASSERT_TRUE(by_number.has_value() && by_number->ok());
+  EXPECT_EQ((*by_number)->uid, 1000u);
+  for (const auto& one : by_name)
+    EXPECT_FALSE(one.has_value());
+  nfs_->abort();
+}
+
+TEST_F(OwnersTest, WhoeverWaitsForItHasTheAnswer) {
+  ASSERT_TRUE(begin().ok());
+  environment_->hold_apart(true);
+  server_->file_owner = "root@" + system_idmap_domain();
+  std::optional<Result<Attributes>> got;
+  ask(&got, op_);
+  server_->serve_all();
+  environment_->hold_apart(false);
+  environment_->settle();
+  ASSERT_TRUE(got.has_value() && got->ok());
+  EXPECT_EQ((*got)->uid, 0u);
+}
+
+TEST_F(OwnersTest, AnInterruptEndsThatAndSoDoesTheEnd) {
+  ASSERT_TRUE(begin().ok());
+  environment_->hold_apart(true);
+  server_->file_owner = "root@" + system_idmap_domain();
+  CancelToken token;
+  OpContext cancellable;
+  cancellable.cancel = &token;
+  std::optional<Result<Attributes>> one;
+  std::optional<Result<Attributes>> other;
+  ask(&one, cancellable);
+  ask(&other, op_);
+  server_->serve_all();
+  token.cancel();
+  ASSERT_TRUE(one.has_value() && !one->ok());
+  EXPECT_EQ(one->error().sys, EINTR);
+  EXPECT_FALSE(other.has_value());
+  nfs_->abort();
+  ASSERT_TRUE(other.has_value() && !other->ok());
+  EXPECT_EQ(other->error().sys, EIO);
+}
+
+struct Listing final : DirectoryVisitor {
+  bool on_entry(const DirectoryEntry& entry) override {
+    if (seen.size() == room) return false;
+    const std::uint32_t uid = entry.attributes != nullptr ? entry.attributes->uid : 4711;
+    seen.emplace_back(std::string(entry.name), uid);
+    return true;
+  }
+  std::size_t room = 100;
+  std::vector<std::pair<std::string, std::uint32_t>> seen;
+};
+
+TEST_F(OwnersTest, ADirectoryIsListedWhenTheNamesInItAreKnown) {
+  ASSERT_TRUE(begin().ok());
+  const std::string root = "root@" + system_idmap_domain();
+  environment_->hold_apart(true);
+  server_->entries = {{"a", "7"}, {"b", root}, {"c", "8"}, {"d", "who@elsewhere.invalid"}};
+  Listing listing;
+  std::optional<Result<DirectoryPage>> page;
+  group_.spawn(keep(nfs_->readdirplus(op_, file_, 0, 0, 4096, listing), &page));
+  server_->serve_all();
+  EXPECT_FALSE(page.has_value());
+  EXPECT_EQ(listing.seen.size(), 3u) << "up to the first name";
+  environment_->hold_apart(false);
+  environment_->settle();
+  ASSERT_TRUE(page.has_value() && page->ok());
+  const std::vector<std::pair<std::string, std::uint32_t>> all{
+      {".", 1000}, {"..", 4711}, {"a", 7}, {"b", 0}, {"c", 8}, {"d", 65534}};
+  EXPECT_EQ(listing.seen, all);
+  EXPECT_TRUE((*page)->eof);
+  EXPECT_EQ((*page)->cookie, 6u);
+  EXPECT_EQ((*page)->entries, 6u);
+}
+
+TEST_F(OwnersTest, AVisitorMayStopAmongThoseThatHadToWait) {
+  ASSERT_TRUE(begin().ok());
+  server_->file_owner = "root@" + system_idmap_domain();
+  server_->entries = {{"a", server_->file_owner}, {"b", "8"}};
+  Listing listing;
+  listing.room = 3;
+  Result<DirectoryPage> page = finish(nfs_->readdirplus(op_, file_, 0, 0, 4096, listing));
+  ASSERT_TRUE(page.ok());
+  const std::vector<std::pair<std::string, std::uint32_t>> all{{".", 0}, {"..", 4711}, {"a", 0}};
+  EXPECT_EQ(listing.seen, all);
+  EXPECT_FALSE(page->eof);
+  EXPECT_EQ(page->cookie, 3u);
 }
 
 class ExclusiveTest : public OwnersTest {
