@@ -131,6 +131,8 @@ EXCEPTIONS = [
      "nothing"),
     ("[456]-*-4.[12]", "delegations-ours", None),
     ("*", "delegations-ours", "the case is about our client of version 4.1 and later"),
+    ("[456]-*-4.[12]", "opens-ours", None),
+    ("*", "opens-ours", "the case is about our client of version 4.1 and later"),
     ("2-rxe-*", "reclaim", "the second client is in another namespace, of which rxe knows nothing"),
     ("*-kernel-4.*", "locks*", None),
     ("[456]-*-4.[012]", "locks*", None),
