@@ -218,18 +218,11 @@ Task<Result<void>> FileLocks::unlock(const OpContext& op, const FileHandle& hand
   co_return co_await perform(request, op.cancel);
 }
 
-void FileLocks::close(const FileHandle& handle) {
-  const FileRef file = find(handle);
-  if (file == nullptr || stopped_) return;
-  auto request = std::make_shared<Request>(Request::What::kClose, file, AuthSys{});
-  request->as_of = file->opens_asked;
-  tasks_.spawn(carry_out(std::move(request)));
-}
-
 Task<void> FileLocks::close_all(const OpContext& op) {
   const std::vector<FileRef> all = all_files();
   for (const FileRef& file : all)
     close(file->handle);
+  close_what_leaves();
   bool patient = true;
   while (patient && !files_.empty() && !stopped_)
     patient = co_await emptied_.wait(op.cancel);

@@ -204,6 +204,21 @@ class FileLocks final : public HeldState {
   Task<Result<void>> ensure_open(File& file, const OpContext& op, Open& open, std::uint32_t access,
                                  OpenCompanion* with = nullptr);
   Task<Result<void>> open_now(File& file, const OpContext& op, Request& request);
+  // close_together.cc
+  struct Leaving {
+    FileRef file;
+    std::uint64_t as_of = 0;  // File::opens_asked
+  };
+  /// The server knows nothing of this client's about it.
+  static bool nothing_there(const File& file);
+  /// One CLOSE will do, and nobody waits for his turn.
+  bool closes_simply(const File& file) const;
+  Task<void> gather();
+  void close_what_leaves();
+  /// Of one identity, in their turn.
+  Task<void> close_together(std::vector<FileRef> files);
+  /// The end of that for a file, closed or not.
+  void over_with(FileRef file);
   /// OPEN of what is open here and not there.
   Task<void> claim_now(File& file, const OpContext& op);
   /// Of a file that is in use.
@@ -246,6 +261,8 @@ class FileLocks final : public HeldState {
   std::unordered_map<FileHandle, FileRef, FileHandleHash> files_;
   Gate emptied_;  // files_
   std::uint64_t next_owner_ = 0;
+  std::vector<Leaving> leaving_;
+  bool gathering_ = false;
   unsigned lost_ = 0;  // locks, not told yet
   bool checking_ = false;
   TimePoint checked_at_{};

@@ -211,19 +211,22 @@ contract of --peer NAME=COMMAND
 contract of --passthrough COMMAND
   Run in the same way with BENCH_SOURCE, the directory to show, and BENCH_MOUNT, where to mount it.
   Ready when BENCH_MOUNT is a mount; ended by umount.
+
+contract of --fuse-nfs COMMAND
+  Run in the same way with BENCH_URL, the server for libnfs (nfs://...?nfsport=N&mountport=N), and
+  BENCH_MOUNT: 'exec /path/fuse-nfs -n "$BENCH_URL" -m "$BENCH_MOUNT" -a'. It ends by umount.
 """
 
 
-class Passthrough:
-    """libfuse's passthrough_hp, or what --passthrough names: the mark for a FUSE mount."""
+class FuseProgram:
+    """A FUSE program that a command of the user's starts; it learns of its task by `told`."""
 
-    def __init__(self, command, source, mount):
+    def __init__(self, command, mount, told):
         self.mount = mount
         self.log = tempfile.NamedTemporaryFile("w+", prefix="nfs-rdma-bench.", suffix=".log")
         self.process = subprocess.Popen(command, shell=True, stdin=subprocess.DEVNULL,
                                         stdout=self.log, stderr=self.log, start_new_session=True,
-                                        env={**os.environ, "BENCH_SOURCE": str(source),
-                                             "BENCH_MOUNT": str(mount)})
+                                        env={**os.environ, "BENCH_MOUNT": str(mount), **told})
 
     def said(self):
         return last_words(Path(self.log.name).read_text(errors="replace"))
@@ -235,6 +238,20 @@ class Passthrough:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         self.log.close()
+
+
+class Passthrough(FuseProgram):
+    """libfuse's passthrough_hp, or what --passthrough names: the mark for a FUSE mount."""
+
+    def __init__(self, command, source, mount):
+        super().__init__(command, mount, {"BENCH_SOURCE": str(source)})
+
+
+class FusePeer(FuseProgram):
+    """What --fuse-nfs names: somebody else's FUSE mount of our server."""
+
+    def __init__(self, command, url, mount):
+        super().__init__(command, mount, {"BENCH_URL": url})
 
 
 def start_peers(args, export):

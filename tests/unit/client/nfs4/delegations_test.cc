@@ -46,7 +46,7 @@ class DelegationsTest : public SessionTest {
     EXPECT_TRUE(ask_for(file, kind == Given::OPEN_DELEGATE_WRITE ? kRead | kModify : kRead).ok());
     EXPECT_NE(nfs_->delegation(file), DelegationKind::kNone);
     nfs_->close(file);
-    server_->serve_all();
+    server_->serve_for(std::chrono::milliseconds(10));
     server_->seen.clear();
     return server_->delegations.given.back();
   }
@@ -81,7 +81,7 @@ TEST_F(DelegationsTest, IsAskedForByAnOpenThatItOutlives) {
   EXPECT_EQ(nfs_->delegation(file_), DelegationKind::kRead);
   EXPECT_EQ(server_->stateids.size(), 2u);
   nfs_->close(file_);
-  server_->serve_all();
+  server_->serve_for(std::chrono::milliseconds(10));
   EXPECT_EQ(nfs_->delegation(file_), DelegationKind::kRead);
   EXPECT_EQ(server_->stateids, std::set{server_->delegations.given.back()});
 }

@@ -58,7 +58,7 @@ class FakeNfs4Server {
   bool further_sessions = false;  // CREATE_SESSION makes one more, else another
   bool clientid_busy = false;     // at the last DESTROY_CLIENTID, to look at
 
-  std::deque<Stat> open_errors, lock_errors, unlock_errors;
+  std::deque<Stat> open_errors, close_errors, lock_errors, unlock_errors;
   std::uint32_t status_flags = 0;  // of SEQUENCE
   ByteRangeLocks locks;            // owners from kForeign on are another client's
   static constexpr LockOwnerId kForeign = 1000;
@@ -418,7 +418,8 @@ class FakeNfs4Server {
       case Op::OP_CLOSE: {
         const auto want = args<xdr::CLOSE4args>(in);
         xdr::CLOSE4res res;
-        res.status = check(current(want.open_stateid));
+        res.status = next(close_errors);
+        if (res.status == Stat::NFS4_OK) res.status = check(current(want.open_stateid));
         if (res.status == Stat::NFS4_OK) close(number_of(current(want.open_stateid)));
         return answer(number, res, out);
       }

@@ -8,6 +8,7 @@ namespace {
 
 using Op = xdr::nfs_opnum4;
 using Stat = xdr::nfsstat4;
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Ops = std::vector<Op>;
 using Opened = std::optional<Result<AccessResult>>;
@@ -173,7 +174,8 @@ TEST_F(HeldOpens, AnOpenBehindTheCloseIsMadeAnew) {
   EXPECT_EQ(open(kRead), 0);
   const std::uint64_t first = *server_->stateids.begin();
   nfs_->close(file_);
-  environment_->settle();  // CLOSE is on its way
+  environment_->settle();
+  environment_->advance(milliseconds(2));  // CLOSE is on its way
   Opened done;
   start_open(&done, kRead, op_);
   nfs_->note_open(op_, file_, kRead);
@@ -184,6 +186,52 @@ TEST_F(HeldOpens, AnOpenBehindTheCloseIsMadeAnew) {
   EXPECT_NE(*server_->stateids.begin(), first);
   close();
   EXPECT_TRUE(server_->stateids.empty());
+}
+
+TEST_F(HeldOpens, WhatIsOpenedAgainAtOnceStaysOpen) {
+  for (int i = 0; i < 5; ++i) {
+    Opened done;
+    start_open(&done, kRead, op_);
+    server_->serve_all();
+    EXPECT_EQ(number(done), 0);
+    nfs_->close(file_);
+  }
+  EXPECT_EQ(times(Op::OP_OPEN), 1u);
+  EXPECT_EQ(times(Op::OP_CLOSE), 0u);
+  server_->serve_for(seconds(1));
+  EXPECT_EQ(times(Op::OP_CLOSE), 1u);
+  EXPECT_EQ(nfs_->files_open(), 0u);
+}
+
+TEST_F(HeldOpens, FilesThatAreClosedAtOnceGoTogether) {
+  for (int round = 0; round < 3; ++round) {
+    std::vector<FileHandle> files;
+    for (int i = 0; i < 5; ++i) {
+      const std::array<std::byte, 2> bytes{std::byte{7}, static_cast<std::byte>(i)};
+      files.push_back(file_ = FileHandle(bytes));
+      EXPECT_EQ(open(kRead), 0);
+    }
+    server_->seen.clear();
+    const std::vector<std::uint64_t> there(server_->stateids.begin(), server_->stateids.end());
+    ASSERT_EQ(there.size(), 5u);
+    if (round == 1) server_->stateids.erase(there[2]);  // the server has lost one
+    if (round == 2) {
+      server_->close_errors = {Stat::NFS4_OK, Stat::NFS4ERR_DELAY, Stat::NFS4_OK,
+                               Stat::NFS4ERR_SERVERFAULT};
+    }
+    for (const FileHandle& file : files)
+      nfs_->close(file);
+    server_->serve_for(milliseconds(500));
+    EXPECT_EQ(server_->stateids.size(), round == 2 ? 1u : 0u);
+    EXPECT_EQ(nfs_->files_open(), round == 2 ? 1u : 0u);
+    if (round == 0) {
+      EXPECT_EQ(server_->seen.size(), 1u);
+      EXPECT_EQ(times(Op::OP_CLOSE), 5u);
+    }
+    server_->serve_for(seconds(60));
+    EXPECT_TRUE(server_->stateids.empty());
+    EXPECT_EQ(nfs_->files_open(), 0u);
+  }
 }
 
 TEST_F(HeldOpens, WhatIsMadeStaysOpen) {
