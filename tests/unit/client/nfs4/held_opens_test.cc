@@ -175,7 +175,7 @@ TEST_F(HeldOpens, AnOpenBehindTheCloseIsMadeAnew) {
   const std::uint64_t first = *server_->stateids.begin();
   nfs_->close(file_);
   environment_->settle();
-  environment_->advance(milliseconds(2));  // CLOSE is on its way
+  environment_->advance(milliseconds(6));  // CLOSE is on its way
   Opened done;
   start_open(&done, kRead, op_);
   nfs_->note_open(op_, file_, kRead);
