@@ -26,7 +26,7 @@ class MemoryRemote final : public Remote {
     std::map<std::string, std::string> xattrs;
     std::string acl;
     ByteRangeLocks locks;
-    bool held = false;                              // locked since the last close()
+    bool held = false;                              // locked or open since the last close()
     std::map<std::uint32_t, std::uint32_t> denied;  // uid: rights that ACCESS refuses
   };
   using ObjectRef = std::shared_ptr<Object>;
@@ -92,6 +92,7 @@ class MemoryRemote final : public Remote {
   int fail_writes_with = 0;
   int fail_commits_with = 0;
   int fail_copies_with = 0;
+  bool keeps_open = false;          // from open() to close(), and tells of it in the log
   bool delegates = false;           // to whoever asks
   std::uint64_t may_keep_back = 0;  // with a write delegation
   std::unordered_map<FileHandle, DelegationKind, FileHandleHash> delegated;
@@ -163,10 +164,21 @@ class MemoryRemote final : public Remote {
                                   std::uint32_t wanted, OpenFor how) override {
     if (how.delegation) ++calls["ask"];
     auto answer = co_await access(context, file, wanted);
+    if (answer.ok() && keeps_open) keep_open(file, "open");
     const bool writes = (how.access & access_bits::kModify) != 0;
     if (answer.ok() && delegates && how.delegation) {
       delegated[file] = writes ? DelegationKind::kWrite : DelegationKind::kRead;
     }
+    co_return answer;
+  }
+  void note_open(RequestContext, const FileHandle& file, std::uint32_t) override {
+    if (keeps_open) keep_open(file, "note open");
+  }
+  Task<Result<CreateResult>> create_open(RequestContext context, const FileHandle& directory,
+                                         const std::string& name, CreateMode mode,
+                                         const SetAttributes& set, std::uint32_t) override {
+    auto answer = co_await create(context, directory, name, mode, set);
+    if (answer.ok() && keeps_open) keep_open(answer->handle, "open new");
     co_return answer;
   }
   Task<void> give_back(const FileHandle& file) override {
@@ -563,6 +575,10 @@ class MemoryRemote final : public Remote {
     ++calls[name];
     while (holding_)
       co_await held_.wait();
+  }
+  void keep_open(const FileHandle& file, const char* how) {
+    log.emplace_back(how);
+    if (ObjectRef object = find(file)) object->held = true;
   }
   WaitList unlocked_;
   static Error failure(int number) { return Error{Errc::kRefused, number, "memory"}; }

@@ -196,8 +196,11 @@ TEST_F(HeldOpens, WhatIsOpenedAgainAtOnceStaysOpen) {
     EXPECT_EQ(number(done), 0);
     nfs_->close(file_);
   }
+  EXPECT_EQ(open(kRead), 0);
   EXPECT_EQ(times(Op::OP_OPEN), 1u);
   EXPECT_EQ(times(Op::OP_CLOSE), 0u);
+  EXPECT_EQ(nfs_->files_open(), 1u);
+  nfs_->close(file_);
   server_->serve_for(seconds(1));
   EXPECT_EQ(times(Op::OP_CLOSE), 1u);
   EXPECT_EQ(nfs_->files_open(), 0u);

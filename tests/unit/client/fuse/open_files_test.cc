@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileSystem: the server has a file open for as long as anybody here has.
+#include "tests/unit/client/fuse/file_system_fixture.h"
+
+namespace nfsrdma {
+namespace {
+
+using Log = std::vector<std::string>;
+
+class OpenFilesTest : public FileSystemTest {
+ protected:
+  void SetUp() override {
+    remote_.speak_version_4();
+    remote_.keeps_open = true;
+    FileSystemTest::SetUp();
+    remote_.add_file("a", "data");
+    node_ = look("a");
+    remote_.log.clear();
+  }
+  int open(int flags = O_RDONLY) {
+    bool keep = false;
+    return run(fs_->open(me_, node_, flags, &keep));
+  }
+  /// What the server was told, without reading and writing.
+  Log told() {
+    Log log = std::exchange(remote_.log, {});
+    std::erase_if(log, [](const std::string& one) { return one.starts_with("write"); });
+    return log;
+  }
+  void deny(std::uint32_t rights) { remote_.root_object()->names["a"]->denied[0] = rights; }
+
+  NodeRef node_;
+};
+
+TEST_F(OpenFilesTest, TheLastCloseClosesIt) {
+  EXPECT_EQ(open(), 0);
+  EXPECT_EQ(open(O_RDWR), 0);
+  EXPECT_EQ(told(), (Log{"open", "open"}));
+  fs_->close(node_);
+  EXPECT_EQ(told(), Log{});
+  fs_->close(node_);
+  EXPECT_EQ(told(), Log{"close"});
+}
+
+TEST_F(OpenFilesTest, DataGoesInFrontOfTheClose) {
+  EXPECT_EQ(open(O_RDWR), 0);
+  EXPECT_EQ(write(node_, 0, "more"), 0);
+  remote_.log.clear();
+  fs_->close(node_);
+  run(fs_->finish());
+  ASSERT_FALSE(remote_.log.empty());
+  EXPECT_EQ(remote_.log.back(), "close");
+  EXPECT_EQ(remote_.root_object()->names["a"]->stable_data, "more");
+}
+
+TEST_F(OpenFilesTest, WhoIsRefusedLeavesItClosed) {
+  deny(access_bits::kModify);
+  EXPECT_EQ(open(O_RDWR), EACCES);
+  EXPECT_EQ(told(), (Log{"open", "close"}));
+  // But not under somebody who has it open.
+  EXPECT_EQ(open(O_RDONLY), 0);
+  EXPECT_EQ(open(O_RDWR), EACCES);
+  EXPECT_EQ(told(), (Log{"open", "open"}));
+  fs_->close(node_);
+  EXPECT_EQ(told(), Log{"close"});
+}
+
+TEST_F(OpenFilesTest, WhoIsOpeningItKeepsItFromBeingClosed) {
+  for (const bool refused : {false, true}) {
+    EXPECT_EQ(open(), 0);
+    if (refused) deny(access_bits::kRead);
+    remote_.hold();
+    int error = -1;
+    bool keep = false;
+    start(fs_->open(me_, node_, O_RDONLY, &keep), &error);
+    told();
+    fs_->close(node_);
+    EXPECT_EQ(told(), Log{});
+    remote_.release();
+    run(fs_->getattr(me_, node_));
+    EXPECT_EQ(error, refused ? EACCES : 0);
+    if (!refused) fs_->close(node_);
+    EXPECT_EQ(told(), (Log{"open", "close"}));
+  }
+}
+
+TEST_F(OpenFilesTest, ADelegationIsNotAskedTwice) {
+  remote_.delegates = true;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(open(), 0);
+    fs_->close(node_);
+  }
+  EXPECT_EQ(told(), (Log{"open", "close", "open", "close"}));
+  EXPECT_EQ(open(), 0);
+  fs_->close(node_);
+  EXPECT_EQ(told(), (Log{"note open", "close"}));
+}
+
+}  // namespace
+}  // namespace nfsrdma
