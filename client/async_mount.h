@@ -276,8 +276,10 @@ class AsyncMount {
                                   OpenFor how) {
     return operations_->open(op, file, wanted, how);
   }
-  void note_open(const OpContext& op, const FileHandle& file, std::uint32_t access) {
-    operations_->note_open(op, file, access);
+  /// May the file be opened for `access` (access_bits::kRead, kModify) without asking the server,
+  /// as far as its being open there matters? True: it counts as opened.
+  bool open_already(const OpContext& op, const FileHandle& file, std::uint32_t access) {
+    return operations_->open_already(op, file, access);
   }
   /// Files that are open on the server, or have locks.
   std::size_t files_open() const { return operations_->files_open(); }

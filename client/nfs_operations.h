@@ -153,9 +153,10 @@ class NfsOperations {
     static_cast<void>(how);
     return access(op, file, wanted);
   }
-  /// Opened for `access` (access_bits::kRead, kModify) without asking, under a delegation: when
-  /// that ends, the file is open on the server.
-  virtual void note_open(const OpContext&, const FileHandle&, std::uint32_t) {}
+  /// May the file be opened for `access` (access_bits::kRead, kModify) without asking the server,
+  /// as far as its being open there matters? True: it counts as opened. Under a delegation the
+  /// server is told when that ends.
+  virtual bool open_already(const OpContext&, const FileHandle&, std::uint32_t) { return true; }
 
   // --- delegations: NFSv4.1 and later ---
   /// `holder` (may be null) outlives the last call.

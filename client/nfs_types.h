@@ -204,6 +204,7 @@ struct CopyResult {
 struct OpenFor {
   std::uint32_t access = 0;  // access_bits::kRead, kModify. 0: it is no open
   bool delegation = false;   // a delegation of that kind is wanted
+  bool execute = false;      // it is read only in order to be executed
 };
 struct FileLock {
   LockOwnerId owner = 0;

@@ -297,8 +297,8 @@ Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t
   if (!ask) {
     if (auto known = node->access.find(context.caller, rights, loop.now())) {
       if (*known != rights) co_return EACCES;
-      if (how.access != 0) remote.note_open(context, node->handle, how.access);
-      co_return 0;
+      const bool is_no_open = how.access == 0;
+      if (is_no_open || remote.open_already(context, node->handle, how.access)) co_return 0;
     }
   }
   // All rights at once, so that the next question is answered from here.

@@ -29,7 +29,8 @@ Task<int> FileSystem::open_there(RequestContext context, NodeRef node, std::uint
   OpenFor how;
   if (node->is_regular()) {
     how.access = rights & (kRead | kModify);
-    if ((rights & kExecute) != 0) how.access |= kRead;  // programs are read
+    how.execute = (rights & kExecute) != 0;
+    if (how.execute) how.access |= kRead;  // programs are read
     how.delegation = wants_delegation(*node, how.access);
   }
   if (how.delegation && remote.delegation(node->handle) != DelegationKind::kNone) {

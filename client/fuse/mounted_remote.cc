@@ -243,10 +243,10 @@ Task<Result<AccessResult>> MountedRemote::open(RequestContext context, const Fil
   co_return seen(co_await mount_.open(op, file, wanted, how));
 }
 
-void MountedRemote::note_open(RequestContext context, const FileHandle& file,
-                              std::uint32_t access) {
+bool MountedRemote::open_already(RequestContext context, const FileHandle& file,
+                                 std::uint32_t access) {
   const OpContext op = op_of(context);
-  mount_.note_open(op, file, access);
+  return mount_.open_already(op, file, access);
 }
 
 Task<Result<bool>> MountedRemote::acls_in(RequestContext context, const FileHandle& file,

@@ -136,7 +136,7 @@ class Remote {
     static_cast<void>(how);
     return access(std::move(context), file, wanted);
   }
-  virtual void note_open(RequestContext, const FileHandle&, std::uint32_t) {}
+  virtual bool open_already(RequestContext, const FileHandle&, std::uint32_t) { return true; }
   /// Delegations, as there; without them there are none.
   virtual void set_delegation_holder(DelegationHolder*) {}
   virtual bool may_be_delegated() const { return false; }

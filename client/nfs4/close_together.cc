@@ -25,13 +25,14 @@ constexpr Duration kGather = std::chrono::milliseconds(5);
 bool FileLocks::nothing_there(const File& file) {
   return file.lockers.empty() && file.loose.empty() &&
          std::none_of(file.opens.begin(), file.opens.end(),
-                      [](const OpenRef& open) { return open->stateid || open->doubtful; });
+                      [](const OpenRef& open) { return open->stateid || open->doubtful != 0; });
 }
 
 bool FileLocks::closes_simply(const File& file) const {
   const bool idle = !file.busy && file.turn.empty() && file.closings == 0;
   return idle && session_.minor() > 0 && file.lockers.empty() && file.loose.empty() &&
-         file.opens.size() == 1 && file.opens.front()->stateid;
+         file.opens.size() == 1 && file.opens.front()->stateid &&
+         file.opens.front()->doubtful == 0 && !file.opens.front()->unfinished;
 }
 
 void FileLocks::close(const FileHandle& handle) {
@@ -109,6 +110,7 @@ Task<void> FileLocks::close_together(std::vector<FileRef> files) {
         xdr::CLOSE4res got;
         if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_CLOSE, got)) return;
         file->opens.front()->stateid.reset();
+        file->opens.front()->access = 0;
       }
     };
     Result<Ending> done = co_await call(session_, op, {}, build, parse);
@@ -118,7 +120,10 @@ Task<void> FileLocks::close_together(std::vector<FileRef> files) {
     if (!asking) continue;
     // The others go on without it.
     const bool gone = state_is_gone(done->status) || errno_of(done->status) == ESTALE;
-    if (gone) (*failed)->opens.front()->stateid.reset();
+    if (gone) {
+      (*failed)->opens.front()->stateid.reset();
+      (*failed)->opens.front()->access = 0;
+    }
     if (!gone) std::erase(files, FileRef(*failed));
     if (!gone) over_with(*failed);
     asking = !files.empty();

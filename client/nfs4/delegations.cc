@@ -121,6 +121,12 @@ stateid4 Delegations::stateid_for(const FileHandle& file, std::uint32_t access) 
   return newest(session_, row->second.stateid);
 }
 
+std::optional<stateid4> Delegations::stateid_to_claim_by(const FileHandle& file) const {
+  const auto row = rows_.find(file);
+  if (row == rows_.end() || row->second.phase == Phase::kReturning) return std::nullopt;
+  return newest(session_, row->second.stateid);
+}
+
 std::uint64_t Delegations::kept_back_limit(const FileHandle& file) const {
   const auto row = rows_.find(file);
   const bool held = row != rows_.end() && row->second.phase == Phase::kHeld;

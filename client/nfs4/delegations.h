@@ -75,6 +75,8 @@ class Delegations final : public DelegationState {
   DelegationKind held(const FileHandle& file);
   /// The anonymous one when there is none for `access`.
   xdr::stateid4 stateid_for(const FileHandle& file, std::uint32_t access) const;
+  /// For OPENs that it covers, before it is given back.
+  std::optional<xdr::stateid4> stateid_to_claim_by(const FileHandle& file) const;
   std::uint64_t kept_back_limit(const FileHandle& file) const;
   /// The server does not know `used`. True: it was a delegation's, which is over.
   bool gone(const FileHandle& file, const xdr::stateid4& used);

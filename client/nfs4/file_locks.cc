@@ -143,8 +143,10 @@ Task<void> FileLocks::carry_out(RequestRef request) {
     if (request->what == Request::What::kOpen) {
       request->result = co_await open_now(*file, op, *request);
     } else if (request->what == Request::What::kClaim) {
-      co_await claim_now(*file, op);
-    } else if (request->what == Request::What::kClose && request->as_of != file->opens_asked) {
+      if (!request->by) file->claiming = false;
+      co_await claim_now(*file, op, request->by ? &*request->by : nullptr);
+    } else if (request->what == Request::What::kClose &&
+               (request->as_of ? *request->as_of != file->opens_asked : file->in_use)) {
       // It was opened again since. Who did that closes it.
     } else if (request->what == Request::What::kClose) {
       file->in_use = false;
@@ -231,7 +233,8 @@ Task<void> FileLocks::close_all(const OpContext& op) {
 // --- in the file's turn ---
 
 Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open& open,
-                                          std::uint32_t access, OpenCompanion* with) {
+                                          std::uint32_t access, OpenCompanion* with,
+                                          const stateid4* by) {
   const bool stands = open.stateid && (open.access & access) == access;
   if (stands && with == nullptr) co_return Result<void>();
   NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
@@ -246,6 +249,10 @@ Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open&
     args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
     args.owner = owner.of(session_);
     args.claim.claim = xdr::open_claim_type4::CLAIM_FH;
+    if (by != nullptr) {
+      args.claim.claim = xdr::open_claim_type4::CLAIM_DELEG_CUR_FH;
+      args.claim.oc_delegate_stateid = *by;
+    }
     out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
     out.op(nfs_opnum4::OP_OPEN, args);
     if (with != nullptr) with->build(out);
@@ -261,8 +268,11 @@ Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open&
   };
   Result<Ending> end =
       co_await call(session_, op, {.max_results = 2048, .once = true}, build, parse);
-  open.doubtful = !stateid && !end.ok();
-  if (open.doubtful) co_return end.error();
+  open.doubtful = 0;
+  if (!stateid && !end.ok()) {
+    open.doubtful = wanted;
+    co_return end.error();
+  }
   if (!stateid) co_return status_error(end->status, "OPEN");
   open.stateid = stateid;
   open.access = wanted;
@@ -482,8 +492,10 @@ Task<Result<void>> FileLocks::settle_doubt(File& file, const OpContext& op, Lock
 Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
   bool closed = true;
   // What is opened meanwhile, under a delegation, wants it again.
-  for (const OpenRef& open : file.opens)
-    open->wanted = 0;
+  for (const OpenRef& open : file.opens) {
+    if (!open->unfinished) open->wanted = 0;
+    file.in_use |= open->unfinished;
+  }
   // A server may refuse to close what has locks (RFC 8881, 18.2.3).
   const std::vector<LockerRef> lockers = file.lockers;
   for (const LockerRef& locker : lockers) {
@@ -493,15 +505,14 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
   }
   const std::vector<OpenRef> opens = file.opens;
   for (const OpenRef& open : opens) {
-    const bool again = !open->stateid && open->doubtful && session_.minor() > 0;
-    if (!open->stateid && !again) continue;
+    const bool again = !open->stateid && open->doubtful != 0 && session_.minor() > 0;
+    if ((!open->stateid && !again) || open->unfinished) continue;
     OpContext as_opener = op;
     as_opener.identity = open->identity;
     if (again) {
       // Of the same owner it is the same open, whether it stands or not.
-      const std::uint32_t access = xdr::OPEN4_SHARE_ACCESS_READ;
-      Result<void> opened = co_await ensure_open(file, as_opener, *open, access);
-      closed &= !open->doubtful;
+      Result<void> opened = co_await ensure_open(file, as_opener, *open, open->doubtful);
+      closed &= open->doubtful == 0;
       if (!opened.ok()) continue;
     }
     auto build = [&](CompoundWriter& out) {
@@ -529,8 +540,12 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
           "this is unmounted",
           session_.minor(), xdr::enum_name(done->status));
     }
-    if (gone || hopeless) open->stateid.reset();
-    closed &= gone || hopeless;
+    if (gone || hopeless) {
+      open->stateid.reset();
+      open->access = 0;
+    }
+    // An OPEN for more than that may have been run behind it.
+    closed &= (gone || hopeless) && open->doubtful == 0;
   }
   if (!closed) co_return false;
   file.lockers.clear();
@@ -577,10 +592,17 @@ Task<Result<void>> FileLocks::let_go(File& file, const OpContext& op) {
 }
 
 Task<void> FileLocks::close_later(FileRef file) {
-  const std::uint64_t asked = file->locks_asked + file->opens_asked;
+  const std::uint64_t asked = file->locks_asked;
   co_await pauses_.pause(kRetryLongest, &stopping_);
-  // Whoever has used it since then closes it.
-  if (!stopped_ && file->locks_asked + file->opens_asked == asked) close(file->handle);
+  // Whoever has locked since then closes it.
+  if (file->locks_asked == asked) close_unused(file);
+}
+
+Task<void> FileLocks::free_revoked(AuthSys identity, stateid4 stateid) {
+  OpContext op;
+  op.identity = identity;
+  op.cancel = &stopping_;
+  co_await free_stateid(session_, op, stateid);
 }
 
 void FileLocks::lock_may_be_free(const FileHandle& handle) {
@@ -635,6 +657,9 @@ bool FileLocks::again(const FileHandle& handle, const stateid4& used, nfsstat4 s
   for (const OpenRef& open : opens) {
     if (!open->stateid || open->stateid->other != used.other) continue;
     ++open->refused;
+    const bool revoked =
+        status == nfsstat4::NFS4ERR_EXPIRED || status == nfsstat4::NFS4ERR_ADMIN_REVOKED;
+    if (revoked && session_.minor() > 0) tasks_.spawn(free_revoked(open->identity, used));
     lose(*file, *open);
   }
   // Unlocked or reclaimed while it was on its way.

@@ -70,11 +70,16 @@ class FileLocks final : public HeldState {
   bool open_already(const AuthSys& identity, const FileHandle& file, std::uint32_t access);
   /// It is open here without the server's knowing: claim() tells it, if that is needed.
   void note_open(const AuthSys& identity, const FileHandle& file, std::uint32_t access);
-  /// The delegation that noted opens relied on is over.
-  Task<void> claim(FileHandle file);
-  /// The same for an OPEN that stands on the server.
+  /// The delegation that noted opens rely on is to end: what is open here is open there when this
+  /// is over, `by` the delegation. Unless the file's turn is another's, who may wait for that end.
+  Task<void> claim(FileHandle file, xdr::stateid4 by);
+  /// It has ended: the same without it, on its own.
+  void claim_later(const FileHandle& file);
+  /// The same for an OPEN that stands on the server. `unfinished`: it is closed by nobody before
+  /// finish_new(), when its creator has done what was left, or failed to.
   void adopt(const FileHandle& file, const AuthSys& identity, std::uint64_t owner,
-             std::uint32_t access, const xdr::stateid4& stateid);
+             std::uint32_t access, const xdr::stateid4& stateid, bool unfinished);
+  void finish_new(const FileHandle& file, bool good);
 
   /// `open_for`: access_bits::kRead and kModify, for which the OPEN is made, besides what the lock
   /// needs. EAGAIN: somebody else's lock is in the way, and `wait` is kNo. EDEADLK: waiting would
@@ -122,8 +127,9 @@ class FileLocks final : public HeldState {
     std::uint32_t access = 0;  // OPEN4_SHARE_ACCESS_ bits, by which it is open there
     std::uint32_t wanted = 0;  // here
     std::optional<xdr::stateid4> stateid;
-    bool doubtful = false;  // an OPEN was given up: it may stand without our knowing
-    unsigned refused = 0;   // READs and WRITEs by a stateid that was good a moment ago
+    std::uint32_t doubtful = 0;  // access of an OPEN that was given up: it may stand all the same
+    bool unfinished = false;     // its creator does not know of it yet
+    unsigned refused = 0;        // READs and WRITEs by a stateid that was good a moment ago
     OwnerSequence sequence;
   };
   /// A lock-owner of one file.
@@ -194,15 +200,17 @@ class FileLocks final : public HeldState {
   /// Once.
   Task<Result<void>> let_go(File& file, const OpContext& op);
   Task<void> close_later(FileRef file);
+  /// The server wants to hear that its loss is known.
+  Task<void> free_revoked(AuthSys identity, xdr::stateid4 stateid);
   /// Lets go of `granted` but for what its owner holds by `kept`. It was granted to somebody who is
   /// gone, or perhaps without an answer.
   Task<Result<void>> undo(File& file, const OpContext& op, FileLock granted, ByteRangeLocks kept);
   /// A first LOCK without an answer: asked once more, which gives the stateid that lets go of it.
   /// No stateid: it was not granted.
   Task<Result<void>> settle_doubt(File& file, const OpContext& op, Locker& locker);
-  /// `with`: an OPEN is made whatever stands already.
+  /// `with`: an OPEN is made whatever stands already. `by`: of a delegation.
   Task<Result<void>> ensure_open(File& file, const OpContext& op, Open& open, std::uint32_t access,
-                                 OpenCompanion* with = nullptr);
+                                 OpenCompanion* with = nullptr, const xdr::stateid4* by = nullptr);
   Task<Result<void>> open_now(File& file, const OpContext& op, Request& request);
   // close_together.cc
   struct Leaving {
@@ -220,9 +228,9 @@ class FileLocks final : public HeldState {
   /// The end of that for a file, closed or not.
   void over_with(FileRef file);
   /// OPEN of what is open here and not there.
-  Task<void> claim_now(File& file, const OpContext& op);
-  /// Of a file that is in use.
-  void claim_later(File& file);
+  Task<void> claim_now(File& file, const OpContext& op, const xdr::stateid4* by);
+  /// A close() of our own: nobody uses the file, as far as is known now.
+  void close_unused(const FileRef& file);
   /// The same in minor version 0 (open_by_name.cc): ENOLCK when nobody knows a name of the file.
   Task<Result<void>> open_by_name(File& file, const OpContext& op, Open& open,
                                   std::uint32_t wanted);
@@ -266,6 +274,7 @@ class FileLocks final : public HeldState {
   unsigned lost_ = 0;  // locks, not told yet
   bool checking_ = false;
   TimePoint checked_at_{};
+  Duration check_every_{};
   TaskGroup tasks_;
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "client/nfs4/file_locks.h"
 #include "client/occasion.h"
@@ -23,7 +24,10 @@ struct FileLocks::Request {
   LockWait wait = LockWait::kNo;
   std::uint32_t access = 0;             // OPEN4_SHARE_ACCESS_ bits
   std::shared_ptr<OpenCompanion> with;  // of kOpen
-  std::uint64_t as_of = 0;              // of kClose: File::opens_asked
+  /// Of kClose: File::opens_asked. None: unless some application uses the file, who asks being
+  /// FileLocks itself.
+  std::optional<std::uint64_t> as_of;
+  std::optional<xdr::stateid4> by;  // of kClaim: the delegation that covers it
   Result<void> result = Error{Errc::kSystem, EIO, "aborted"};
   bool abandoned = false;
   Occasion done;

@@ -38,8 +38,13 @@ Task<Result<void>> FileLocks::open_now(File& file, const OpContext& op, Request&
   drop_empty_opens(file);
   // Nobody will close what nobody has.
   const bool unused = !file.in_use && file.lockers.empty() && !file.opens.empty();
-  if (unused) close(file.handle);
+  if (unused) close_unused(request.file);
   co_return opened;
+}
+
+void FileLocks::close_unused(const FileRef& file) {
+  if (stopped_) return;
+  tasks_.spawn(carry_out(std::make_shared<Request>(Request::What::kClose, file, AuthSys{})));
 }
 
 bool FileLocks::open_already(const AuthSys& identity, const FileHandle& handle,
@@ -67,7 +72,7 @@ void FileLocks::note_open(const AuthSys& identity, const FileHandle& handle, std
 }
 
 void FileLocks::adopt(const FileHandle& handle, const AuthSys& identity, std::uint64_t owner,
-                      std::uint32_t access, const xdr::stateid4& stateid) {
+                      std::uint32_t access, const xdr::stateid4& stateid, bool unfinished) {
   const FileRef file = file_of(handle);
   ++file->opens_asked;
   auto open = std::make_shared<Open>();
@@ -76,46 +81,60 @@ void FileLocks::adopt(const FileHandle& handle, const AuthSys& identity, std::ui
   open->access = access;
   open->wanted = access;
   open->stateid = stateid;
+  open->unfinished = unfinished;
   file->opens.push_back(std::move(open));
   file->in_use = true;
+}
+
+void FileLocks::finish_new(const FileHandle& handle, bool good) {
+  const FileRef file = find(handle);
+  if (file == nullptr) return;
+  const auto open = std::find_if(file->opens.begin(), file->opens.end(),
+                                 [](const OpenRef& one) { return one->unfinished; });
+  if (open == file->opens.end()) return;
+  (*open)->unfinished = false;
+  if (good) return;
+  // Whoever else has the file open closes this one, too.
+  (*open)->wanted = 0;
+  file->in_use = std::any_of(file->opens.begin(), file->opens.end(),
+                             [](const OpenRef& one) { return one->wanted != 0; });
+  if (!file->in_use) close_unused(file);
 }
 
 void FileLocks::drop_empty_opens(File& file) {
   std::erase_if(file.opens, [&](const OpenRef& open) {
     const bool carries = std::any_of(file.lockers.begin(), file.lockers.end(),
                                      [&](const LockerRef& locker) { return locker->open == open; });
-    return !open->stateid && !open->doubtful && open->wanted == 0 && !carries;
+    return !open->stateid && open->doubtful == 0 && open->wanted == 0 && !carries;
   });
 }
 
-Task<void> FileLocks::claim(FileHandle handle) {
+Task<void> FileLocks::claim(FileHandle handle, xdr::stateid4 by) {
   const FileRef file = find(handle);
-  if (file == nullptr || !file->in_use) co_return;
+  if (file == nullptr || !file->in_use || file->busy) co_return;
   auto request = std::make_shared<Request>(Request::What::kClaim, file, AuthSys{});
+  request->by = by;
   [[maybe_unused]] Result<void> done = co_await perform(request, &stopping_);
 }
 
-Task<void> FileLocks::claim_now(File& file, const OpContext& op) {
+Task<void> FileLocks::claim_now(File& file, const OpContext& op, const xdr::stateid4* by) {
   const std::vector<OpenRef> opens = file.opens;
   for (const OpenRef& open : opens) {
-    if (!file.in_use || (open->wanted & ~open->access) == 0) continue;
+    const bool enough = open->stateid && (open->wanted & ~open->access) == 0;
+    if (!file.in_use || open->wanted == 0 || enough) continue;
     OpContext as_opener = op;
     as_opener.identity = open->identity;
     // Who is refused has the file open all the same: the server decides about each READ and WRITE.
-    [[maybe_unused]] Result<void> done = co_await ensure_open(file, as_opener, *open, open->wanted);
+    [[maybe_unused]] Result<void> done =
+        co_await ensure_open(file, as_opener, *open, open->wanted, nullptr, by);
   }
 }
 
-void FileLocks::claim_later(File& file) {
-  if (!file.in_use || file.claiming || stopped_) return;
-  struct Later {
-    static Task<void> claim(FileLocks& locks, FileRef file) {
-      co_await locks.claim(file->handle);
-      file->claiming = false;
-    }
-  };
-  file.claiming = true;
-  tasks_.spawn(Later::claim(*this, find(file.handle)));
+void FileLocks::claim_later(const FileHandle& handle) {
+  const FileRef file = find(handle);
+  if (file == nullptr || !file->in_use || file->claiming || stopped_) return;
+  file->claiming = true;
+  tasks_.spawn(carry_out(std::make_shared<Request>(Request::What::kClaim, file, AuthSys{})));
 }
 
 xdr::stateid4 FileLocks::stateid_of_open(const FileHandle& handle, std::uint32_t access,

@@ -14,8 +14,8 @@ namespace {
 using xdr::nfs_opnum4;
 using xdr::nfsstat4;
 
-/// Those of FileLocks count from 1.
-constexpr std::uint64_t kFirstOwner = 1ull << 63;
+/// Those of FileLocks count from 1, those of a COMPOUND each from 2^63.
+constexpr std::uint64_t kFirstOwner = 3ull << 62;
 constexpr std::size_t kMostIdle = 64;
 /// Open-owners that are tried for one file, before something must be wrong.
 constexpr int kOwners = 3;
@@ -191,10 +191,19 @@ Task<void> NewFiles::carry_out(RequestRef request) {
   const bool keep = request->access != 0 && session_.minor() > 0 && !request->abandoned &&
                     request->opened && !failed;
   if (keep) {
-    locks_.adopt(file, request->identity, owner->number, request->access, request->opened->stateid);
-    request->opened.reset();
+    // What goes with a verifier may want a SETATTR behind it.
+    const bool unfinished = request->how.mode == xdr::createmode4::EXCLUSIVE4_1;
+    locks_.adopt(file, request->identity, owner->number, request->access, request->opened->stateid,
+                 unfinished);
   }
   request->done.come();
+  if (keep && request->opened->delegation) {
+    // That nobody has asked for.
+    request->opened->unconfirmed = false;
+    [[maybe_unused]] Result<void> given =
+        co_await settle_open(session_, op, file, owner->sequence, *request->opened);
+  }
+  if (keep) request->opened.reset();
   for (Duration wait = kRetryFirst; failed == Errc::kTimedOut && !stopped_;
        wait = std::min(2 * wait, kRetryLongest)) {
     request->given_up = true;

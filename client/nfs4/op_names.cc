@@ -137,12 +137,10 @@ Task<Result<CreateResult>> Nfs4Operations::create_exclusive(const OpContext& op,
     co_return co_await create_exclusive(op, directory, name, set, open_for);
   }
   if (!made.ok()) co_return made.error();
-  if (split.all_at_once()) co_return std::move(*made);
-  Result<Wcc> done = co_await setattr(op, made->handle, split.later, nullptr);
-  if (!done.ok()) {
-    if (open_for != 0) close(made->handle);
-    co_return done.error();
-  }
+  Result<Wcc> done = Wcc{};
+  if (!split.all_at_once()) done = co_await setattr(op, made->handle, split.later, nullptr);
+  if (open_for != 0) locks_.finish_new(made->handle, done.ok());
+  if (!done.ok()) co_return done.error();
   if (done->after) made->attributes = done->after;
   co_return std::move(*made);
 }
@@ -179,6 +177,11 @@ Task<Result<CreateResult>> Nfs4Operations::create_open(const OpContext& op,
     if (attributes && attributes->type != FileType::kRegular) co_return error;
   } else if (!create_happened(**found, set)) {
     co_return error;
+  }
+  if (open_for != 0) {
+    // The OPEN that made it is lost with its session.
+    const FileHandle handle = (*found)->handle;
+    [[maybe_unused]] auto opened = co_await open(op, handle, 0, {open_for});
   }
   co_return as_created(**found);
 }

@@ -63,8 +63,11 @@ class Nfs4Operations::Opening final : public nfs4::OpenCompanion {
 namespace {
 
 /// The server refuses to keep it open, not to have it used.
-bool may_do_without(const Error& error) {
+bool may_do_without(const Error& error, bool execute) {
   switch (error.sys) {
+    // ACCESS decides about that: what may only be executed is not to be opened to read.
+    case EACCES:
+      return execute;
     case EIO:
     case EREMOTEIO:
     case EINVAL:
@@ -88,15 +91,29 @@ Task<Result<AccessResult>> Nfs4Operations::open(const OpContext& op, const FileH
   if (ask) opening->ask_for_a_delegation();
   Result<void> opened = co_await locks_.open(op, file, share, opening);
   if (opened.ok() && opening->result()) co_return std::move(*opening->result());
-  if (!opened.ok() && !may_do_without(opened.error())) co_return opened.error();
+  if (!opened.ok() && !may_do_without(opened.error(), how.execute)) co_return opened.error();
   co_return co_await access(op, file, wanted);
 }
 
 Task<void> Nfs4Operations::give_back(const FileHandle& file) {
   const FileHandle of = file;
+  const std::optional<xdr::stateid4> by = delegations_.stateid_to_claim_by(of);
+  if (by) co_await locks_.claim(of, *by);
   co_await delegations_.give_back(of);
-  // Behind it: an OPEN may have to wait for a delegation that is to be given back.
-  co_await locks_.claim(of);
+  locks_.claim_later(of);
+}
+
+bool Nfs4Operations::open_already(const OpContext& op, const FileHandle& file,
+                                  std::uint32_t access) {
+  const std::uint32_t share = nfs4::share_access(access);
+  if (session_.minor() == 0) return true;
+  const DelegationKind held = delegations_.held(file);
+  const bool writes = (share & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0;
+  if (held == DelegationKind::kWrite || (held == DelegationKind::kRead && !writes)) {
+    locks_.note_open(op.identity, file, share);
+    return true;
+  }
+  return locks_.open_already(op.identity, file, share);
 }
 
 bool Nfs4Operations::may_be_delegated() const {

@@ -124,9 +124,7 @@ class Nfs4Operations final : public NfsOperations {
   void set_delegation_holder(DelegationHolder* holder) override { delegations_.set_holder(holder); }
   Task<Result<AccessResult>> open(const OpContext& op, const FileHandle& file, std::uint32_t wanted,
                                   OpenFor how) override;
-  void note_open(const OpContext& op, const FileHandle& file, std::uint32_t access) override {
-    locks_.note_open(op.identity, file, nfs4::share_access(access));
-  }
+  bool open_already(const OpContext& op, const FileHandle& file, std::uint32_t access) override;
   bool may_be_delegated() const override;
   DelegationKind delegation(const FileHandle& file) override { return delegations_.held(file); }
   std::uint64_t kept_back_limit(const FileHandle& file) const override {

@@ -19,6 +19,7 @@ using xdr::stateid4;
 
 /// The server says so with each SEQUENCE until it is content, some of them for good.
 constexpr Duration kCheckEvery = std::chrono::seconds(5);
+constexpr Duration kCheckLongest = std::chrono::minutes(10);
 
 }  // namespace
 
@@ -47,7 +48,7 @@ void FileLocks::lose(File& file, Locker& locker) {
 void FileLocks::lose(File& file, Open& open) {
   open.stateid.reset();
   open.access = 0;
-  open.doubtful = false;
+  open.doubtful = 0;
   if (session_.minor() == 0) rename(open);
   for (const auto& locker : file.lockers) {
     if (locker->open.get() != &open) continue;
@@ -55,7 +56,7 @@ void FileLocks::lose(File& file, Open& open) {
     locker->doubt.reset();
     lose(file, *locker);
   }
-  if (open.wanted != 0) claim_later(file);
+  if (open.wanted != 0) claim_later(file.handle);
 }
 
 // --- after a restart of the server ---
@@ -159,7 +160,7 @@ Task<Result<void>> FileLocks::reclaim_locks(const OpContext& op, File& file, Loc
 
 void FileLocks::some_is_revoked() {
   const TimePoint now = session_.rpc().environment().now();
-  const bool just_now = checked_at_ != TimePoint{} && now - checked_at_ < kCheckEvery;
+  const bool just_now = checked_at_ != TimePoint{} && now - checked_at_ < check_every_;
   if (checking_ || stopped_ || files_.empty() || just_now) return;
   checking_ = true;
   checked_at_ = now;
@@ -169,6 +170,7 @@ void FileLocks::some_is_revoked() {
 Task<void> FileLocks::check_all() {
   OpContext op;
   op.cancel = &stopping_;
+  bool found = false;
   const std::vector<FileRef> all = all_files();
   for (const FileRef& file : all) {
     const std::vector<LockerRef> lockers = file->lockers;
@@ -177,6 +179,7 @@ Task<void> FileLocks::check_all() {
       if (!stateid || locker->leaving) continue;
       op.identity = locker->open->identity;
       const bool valid = co_await still_valid(session_, op, *stateid);
+      found |= !valid;
       if (valid || locker->leaving || !locker->stateid) continue;
       if (locker->stateid->other != stateid->other) continue;
       locker->stateid.reset();
@@ -189,10 +192,13 @@ Task<void> FileLocks::check_all() {
       if (!stateid) continue;
       op.identity = open->identity;
       const bool valid = co_await still_valid(session_, op, *stateid);
+      found |= !valid;
       if (valid || !open->stateid || open->stateid->other != stateid->other) continue;
       lose(*file, *open);
     }
   }
+  // A server that goes on saying so is believed less and less.
+  check_every_ = found ? kCheckEvery : std::clamp(2 * check_every_, kCheckEvery, kCheckLongest);
   checking_ = false;
 }
 

@@ -50,12 +50,17 @@ Task<bool> still_valid(Session& session, const OpContext& op, stateid4 stateid) 
   };
   Result<Ending> end = co_await call(session, op, {}, test, read);
   if (!end.ok() || !tested || !stateid_is_gone(found)) co_return true;
+  co_await free_stateid(session, op, stateid);
+  co_return false;
+}
+
+Task<void> free_stateid(Session& session, const OpContext& op, stateid4 stateid) {
+  stateid.seqid = 0;
   auto free = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_FREE_STATEID, xdr::FREE_STATEID4args{stateid});
   };
   auto ignore = [](CompoundReader& in) { static_cast<void>(in); };
   [[maybe_unused]] Result<Ending> freed = co_await call(session, op, {.once = true}, free, ignore);
-  co_return false;
 }
 
 }  // namespace nfsrdma::nfs4

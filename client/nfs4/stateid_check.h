@@ -14,5 +14,7 @@ bool state_is_gone(xdr::nfsstat4 status);
 /// TEST_STATEID, and FREE_STATEID of what is revoked: the server keeps that until it is told. True
 /// also when the server did not answer that.
 Task<bool> still_valid(Session& session, const OpContext& op, xdr::stateid4 stateid);
+/// FREE_STATEID alone.
+Task<void> free_stateid(Session& session, const OpContext& op, xdr::stateid4 stateid);
 
 }  // namespace nfsrdma::nfs4

@@ -171,8 +171,12 @@ class MemoryRemote final : public Remote {
     }
     co_return answer;
   }
-  void note_open(RequestContext, const FileHandle& file, std::uint32_t) override {
-    if (keeps_open) keep_open(file, "note open");
+  bool open_already(RequestContext, const FileHandle& file, std::uint32_t access) override {
+    if (!keeps_open) return true;
+    const bool writes = (access & access_bits::kModify) != 0;
+    if (delegation(file) < (writes ? DelegationKind::kWrite : DelegationKind::kRead)) return false;
+    keep_open(file, "note open");
+    return true;
   }
   Task<Result<CreateResult>> create_open(RequestContext context, const FileHandle& directory,
                                          const std::string& name, CreateMode mode,

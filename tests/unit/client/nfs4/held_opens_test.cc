@@ -14,6 +14,9 @@ using Ops = std::vector<Op>;
 using Opened = std::optional<Result<AccessResult>>;
 using namespace access_bits;
 
+constexpr std::array<std::byte, 1> kMadeBytes{std::byte{7}};
+const FileHandle kMade(kMadeBytes);  // whatever the fake server makes
+
 class HeldOpens : public SessionTest {
  protected:
   explicit HeldOpens(bool soft = false) : SessionTest(soft) {
@@ -178,7 +181,7 @@ TEST_F(HeldOpens, AnOpenBehindTheCloseIsMadeAnew) {
   environment_->advance(milliseconds(6));  // CLOSE is on its way
   Opened done;
   start_open(&done, kRead, op_);
-  nfs_->note_open(op_, file_, kRead);
+  EXPECT_FALSE(nfs_->open_already(op_, file_, kRead));
   server_->serve_for(seconds(2));
   EXPECT_EQ(number(done), 0);
   EXPECT_EQ(times(Op::OP_CLOSE), 1u);
@@ -306,17 +309,86 @@ TEST_F(HeldOpens, WhatADelegationCoversIsOpenedWhenItEnds) {
   close();
   ASSERT_EQ(server_->stateids.size(), 1u);  // the delegation
   server_->seen.clear();
-  nfs_->note_open(op_, file_, kRead);
+  EXPECT_TRUE(nfs_->open_already(op_, file_, kRead));
   EXPECT_EQ(read_by(), *server_->stateids.begin());
   EXPECT_EQ(times(Op::OP_OPEN), 0u);
   group_.spawn(nfs_->give_back(file_));
   server_->serve_for(seconds(1));
   EXPECT_EQ(times(Op::OP_DELEGRETURN), 1u);
   EXPECT_EQ(times(Op::OP_OPEN), 1u);
+  // In front of the return, so that nobody comes in between.
+  EXPECT_EQ(server_->opens_seen.back().claim.claim, xdr::open_claim_type4::CLAIM_DELEG_CUR_FH);
+  EXPECT_EQ(server_->seen[server_->seen.size() - 2][2], Op::OP_OPEN);
+  EXPECT_EQ(server_->seen.back()[2], Op::OP_DELEGRETURN);
   ASSERT_EQ(server_->stateids.size(), 1u);
   EXPECT_EQ(read_by(), *server_->stateids.begin());
   close();
   EXPECT_TRUE(server_->stateids.empty());
+}
+
+TEST_F(HeldOpens, AReadDelegationIsNoneForWriters) {
+  server_->delegations.give = xdr::open_delegation_type4::OPEN_DELEGATE_READ;
+  EXPECT_EQ(open(kRead, true), 0);
+  EXPECT_FALSE(nfs_->open_already(op_, file_, kModify));
+  EXPECT_EQ(open(kModify), 0);
+  EXPECT_TRUE(nfs_->open_already(op_, file_, kModify));
+}
+
+TEST_F(HeldOpens, WhatIsOpenedWhileItIsClosedIsClaimed) {
+  server_->delegations.give = xdr::open_delegation_type4::OPEN_DELEGATE_READ;
+  EXPECT_EQ(open(kRead, true), 0);
+  nfs_->close(file_);
+  environment_->settle();
+  environment_->advance(milliseconds(6));  // CLOSE is on its way
+  EXPECT_TRUE(nfs_->open_already(op_, file_, kRead));
+  server_->serve_for(seconds(1));
+  EXPECT_EQ(times(Op::OP_CLOSE), 1u);
+  group_.spawn(nfs_->give_back(file_));
+  server_->serve_for(seconds(1));
+  ASSERT_EQ(server_->stateids.size(), 1u);
+  EXPECT_EQ(read_by(), *server_->stateids.begin());
+}
+
+TEST_F(HeldOpens, AnOpenThatIsGivenUpClosesNobodyElses) {
+  CancelToken cancel;
+  OpContext op = op_;
+  op.cancel = &cancel;
+  Opened given_up;
+  Opened other;
+  start_open(&given_up, kRead, op);
+  start_open(&other, kRead, op_);
+  cancel.cancel();
+  server_->serve_for(seconds(60));
+  EXPECT_EQ(number(other), 0);
+  EXPECT_EQ(server_->stateids.size(), 1u);
+  EXPECT_EQ(nfs_->files_open(), 1u);
+}
+
+TEST_F(HeldOpens, WhatIsNotQuiteMadeIsClosedByNobodyElse) {
+  for (const bool fails : {false, true}) {
+    std::optional<Result<CreateResult>> done;
+    const FileHandle directory = file_;
+    group_.spawn(keep(
+        nfs_->create_open(op_, directory, "new", CreateMode::kExclusive, SetAttributes{}, kModify),
+        &done));
+    environment_->settle();
+    EXPECT_TRUE(server_->serve_one());  // OPEN. SETATTR is to come
+    environment_->settle();
+    ASSERT_EQ(server_->stateids.size(), 1u);
+    ASSERT_FALSE(done.has_value());
+    EXPECT_EQ(nfs_->files_open(), 1u);
+    nfs_->close(kMade);
+    environment_->settle();
+    environment_->advance(milliseconds(10));
+    if (fails) server_->setattr_errors = {Stat::NFS4ERR_IO};
+    server_->serve_for(seconds(1));
+    EXPECT_EQ(number(done), fails ? EIO : 0);
+    EXPECT_EQ(server_->stateids.size(), fails ? 0u : 1u);
+    nfs_->close(kMade);
+    server_->serve_for(seconds(1));
+    EXPECT_TRUE(server_->stateids.empty());
+    EXPECT_EQ(nfs_->files_open(), 0u);
+  }
 }
 
 TEST_F(HeldOpens, WhatIsClosedUnderADelegationIsNoBusinessOfTheServers) {
@@ -324,7 +396,7 @@ TEST_F(HeldOpens, WhatIsClosedUnderADelegationIsNoBusinessOfTheServers) {
   EXPECT_EQ(open(kRead, true), 0);
   close();
   server_->seen.clear();
-  nfs_->note_open(op_, file_, kRead);
+  EXPECT_TRUE(nfs_->open_already(op_, file_, kRead));
   close();
   EXPECT_TRUE(server_->seen.empty());
   EXPECT_EQ(nfs_->files_open(), 0u);

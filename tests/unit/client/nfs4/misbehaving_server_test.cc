@@ -75,7 +75,7 @@ class MisbehavingServer : public SessionTest {
         return group_.spawn(note(nfs_->read_once(asked.op, file_, 0, asked.room), &asked));
       case 3:
         if (one_in(4)) nfs_->close(file_);
-        if (one_in(8)) nfs_->note_open(asked.op, file_, kRead);
+        if (one_in(8)) (void)nfs_->open_already(asked.op, file_, kRead);
         return group_.spawn(note(nfs_->open(asked.op, file_, kRead | kModify,
                                             {one_in(2) ? kRead : kRead | kModify, !one_in(3)}),
                                  &asked));
