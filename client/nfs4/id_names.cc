@@ -80,6 +80,7 @@ IdNames::QuestionRef<Value> IdNames::ask(Table& table, Kept<Value>& kept, const 
   if (kept.question != nullptr) return kept.question;
   auto question = std::make_shared<Question<Value>>();
   question->before = kept.value;
+  question->asked_at = environment_.now();
   question->over = stopped_;
   if (stopped_) return question;
   kept.question = question;
@@ -138,8 +139,8 @@ IdNames::OpenIds IdNames::take_open() {
 }
 
 template <typename Value>
-Task<Result<void>> IdNames::wait(const QuestionRef<Value>& question, TimePoint until,
-                                 CancelToken* cancel) {
+Task<Result<void>> IdNames::wait(const QuestionRef<Value>& question, CancelToken* cancel) {
+  const TimePoint until = question->asked_at + kPatience;
   co_await pauses_.pause(until - environment_.now(), cancel, &question->over);
   if (stopped_) co_return kStopped;
   if (!question->over && cancel != nullptr && cancel->cancelled()) co_return kInterrupted;
@@ -147,10 +148,9 @@ Task<Result<void>> IdNames::wait(const QuestionRef<Value>& question, TimePoint u
 }
 
 Task<Result<void>> IdNames::settle(OpenIds& open, bool old_will_do, CancelToken* cancel) {
-  const TimePoint until = environment_.now() + kPatience;
   for (const Open& one : open) {
     if (old_will_do && one.had_answer) continue;
-    NFSRDMA_CO_CHECK_OK(co_await wait(one.question, until, cancel));
+    NFSRDMA_CO_CHECK_OK(co_await wait(one.question, cancel));
     *one.id = one.question->best().value_or(kNobody);
   }
   co_return Result<void>();
@@ -164,17 +164,16 @@ Task<Result<OwnerTexts>> IdNames::texts(const SetAttributes& set, CancelToken* c
     if (set.gid) result.group = std::to_string(*set.gid);
     co_return result;
   }
-  const TimePoint until = environment_.now() + kPatience;
   QuestionRef<std::string> owner;
   QuestionRef<std::string> group;
   if (set.uid) owner = find_text(kUser, *set.uid, &result.owner);
   if (set.gid) group = find_text(kGroup, *set.gid, &result.group);
   if (owner != nullptr) {
-    NFSRDMA_CO_CHECK_OK(co_await wait(owner, until, cancel));
+    NFSRDMA_CO_CHECK_OK(co_await wait(owner, cancel));
     if (owner->best()) result.owner = *owner->best();
   }
   if (group != nullptr) {
-    NFSRDMA_CO_CHECK_OK(co_await wait(group, until, cancel));
+    NFSRDMA_CO_CHECK_OK(co_await wait(group, cancel));
     if (group->best()) result.group = *group->best();
   }
   co_return result;

@@ -48,6 +48,7 @@ class IdNames {
     std::optional<Value> answer;
     bool answered = false;
     bool over = false;  // answered or stopped
+    TimePoint asked_at{};
     const std::optional<Value>& best() const { return answered ? answer : before; }
   };
   template <typename Value>
@@ -62,7 +63,8 @@ class IdNames {
   /// How long it is believed that there is no such user. That is also what a user database says
   /// that is not there yet at boot, or away for a moment.
   static constexpr Duration kKeepUnknown = std::chrono::seconds(60);
-  /// How long an operation waits for a user database that does not answer. Then the answer of last
+  /// How long a user database that does not answer is waited for, by whoever asks first and those
+  /// who come meanwhile. Then the answer of last
   /// time will do, or nobody, or the number; one that comes later is for the next operation.
   static constexpr Duration kPatience = std::chrono::seconds(10);
 
@@ -129,7 +131,7 @@ class IdNames {
   QuestionRef<Value> ask(Table& table, Kept<Value>& kept, const Key& key,
                          std::function<std::optional<Value>(Host&)> look_up);
   template <typename Value>
-  Task<Result<void>> wait(const QuestionRef<Value>& question, TimePoint until, CancelToken* cancel);
+  Task<Result<void>> wait(const QuestionRef<Value>& question, CancelToken* cancel);
   template <typename Table>
   static void give_up(Table& table);
 
