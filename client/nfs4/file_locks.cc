@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FileLocks while the server keeps its word: OPEN, LOCK, LOCKU, CLOSE. test_lock.cc has LOCKT,
-// held_opens.cc what applications have open, open_by_name.cc OPEN by version 4.0, reclaim.cc what
-// happens when the server does not.
+// let_go.cc what was granted to nobody, held_opens.cc what applications have open, open_by_name.cc
+// OPEN by version 4.0, reclaim.cc what happens when the server does not.
 #include "client/nfs4/file_locks.h"
 
 #include <algorithm>
@@ -24,9 +24,8 @@ constexpr Duration kPollFirst = std::chrono::milliseconds(50);
 constexpr Duration kPollLongest = std::chrono::seconds(1);
 /// When the server says when to ask: a message may be lost, and whoever asks first gets the lock.
 constexpr Duration kPollLongestNotified = std::chrono::seconds(10);
-/// Between attempts to let go of what the server did not answer.
-constexpr Duration kRetryFirst = std::chrono::seconds(1);
-constexpr Duration kRetryLongest = std::chrono::seconds(15);
+/// Until what was not closed is tried again.
+constexpr Duration kCloseAgain = std::chrono::seconds(15);
 /// Times that a file is closed whose server answers, but does not let go of it.
 constexpr unsigned kClosings = 4;
 /// Times that an OPEN which the server has forgotten is made anew for one LOCK.
@@ -442,53 +441,6 @@ Task<Result<void>> FileLocks::unlock_now(File& file, const OpContext& op, FileLo
   co_return Result<void>();
 }
 
-Task<Result<void>> FileLocks::undo(File& file, const OpContext& op, FileLock granted,
-                                   ByteRangeLocks kept) {
-  // What its owner had in the range it keeps, if by the newer kind.
-  std::vector<ByteRange> gaps;
-  std::uint64_t from = granted.range.first;
-  bool rest = true;
-  for (const ByteRangeLocks::Held& held : kept.held()) {
-    if (held.owner != granted.owner || !held.range.overlaps(granted.range)) continue;
-    if (held.range.first > from) gaps.push_back({from, held.range.first - 1});
-    rest = held.range.last < granted.range.last;
-    if (!rest) break;
-    from = held.range.last + 1;
-  }
-  if (rest) gaps.push_back({from, granted.range.last});
-  for (const ByteRange& gap : gaps) {
-    const FileLock what{granted.owner, granted.kind, gap};
-    NFSRDMA_CO_CHECK_OK(co_await unlock_now(file, op, what));
-  }
-  co_return Result<void>();
-}
-
-Task<Result<void>> FileLocks::settle_doubt(File& file, const OpContext& op, Locker& locker) {
-  const FileLock asked = *locker.doubt;
-  OpContext as_opener = op;
-  as_opener.identity = locker.open->identity;
-  OwnerBytes owner(asked.owner);
-  std::optional<stateid4> granted;
-  auto build = [&](CompoundWriter& out) {
-    out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
-    out.op(nfs_opnum4::OP_LOCK, lock_args(locker, asked, &owner));
-  };
-  auto parse = [&](CompoundReader& in) {
-    xdr::LOCK4res got;
-    if (!in.next(nfs_opnum4::OP_PUTFH)) return;
-    if (next_lock(in, locker, true, got)) granted = got.resok4.lock_stateid;
-  };
-  if (locker.open->stateid) {
-    NFSRDMA_CO_TRY(
-        [[maybe_unused]] const Ending end,
-        co_await call_in_sequence(session_, as_opener, {.once = true}, locker.open->sequence, build,
-                                  parse, &locker.sequence));
-  }
-  locker.stateid = granted;
-  locker.doubt.reset();
-  co_return Result<void>();
-}
-
 Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
   bool closed = true;
   // What is opened meanwhile, under a delegation, wants it again.
@@ -557,43 +509,9 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
   co_return true;
 }
 
-bool FileLocks::in_doubt(const File& file, LockOwnerId owner) {
-  const Locker* locker = find_locker(file, owner);
-  return locker != nullptr && locker->doubt;
-}
-
-void FileLocks::let_go_later(const FileRef& file, Loose loose) {
-  const bool known = std::find(file->loose.begin(), file->loose.end(), loose) != file->loose.end();
-  if (!known) file->loose.push_back(loose);
-  if (file->letting_go || stopped_) return;
-  file->letting_go = true;
-  tasks_.spawn(keep_letting_go(file));
-}
-
-Task<void> FileLocks::keep_letting_go(FileRef file) {
-  for (Duration wait = kRetryFirst; !stopped_ && !file->loose.empty();
-       wait = std::min(2 * wait, kRetryLongest)) {
-    co_await pauses_.pause(wait, &stopping_);
-    auto request = std::make_shared<Request>(Request::What::kLetGo, file, AuthSys{});
-    [[maybe_unused]] Result<void> done = co_await perform(request, &stopping_);
-  }
-  file->letting_go = false;
-}
-
-Task<Result<void>> FileLocks::let_go(File& file, const OpContext& op) {
-  while (!file.loose.empty()) {
-    const Loose loose = file.loose.front();
-    const ByteRangeLocks kept = loose.gone ? ByteRangeLocks() : file.held;
-    Result<void> done = co_await undo(file, op, loose.what, kept);
-    if (!done.ok() && in_doubt(file, loose.what.owner)) co_return done;
-    std::erase(file.loose, loose);
-  }
-  co_return Result<void>();
-}
-
 Task<void> FileLocks::close_later(FileRef file) {
   const std::uint64_t asked = file->locks_asked;
-  co_await pauses_.pause(kRetryLongest, &stopping_);
+  co_await pauses_.pause(kCloseAgain, &stopping_);
   // Whoever has locked since then closes it.
   if (file->locks_asked == asked) close_unused(file);
 }
