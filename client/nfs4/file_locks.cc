@@ -238,13 +238,16 @@ Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open&
   if (stands && with == nullptr) co_return Result<void>();
   NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
   const OwnerBytes owner(open.owner);
-  const std::uint32_t wanted = (open.stateid ? open.access : 0) | access;
-  if (session_.minor() == 0) co_return co_await open_by_name(file, op, open, wanted);
+  if (session_.minor() == 0) {
+    const std::uint32_t wanted = (open.stateid ? open.access : 0) | access;
+    co_return co_await open_by_name(file, op, open, wanted);
+  }
   std::optional<stateid4> stateid;
   auto build = [&](CompoundWriter& out) {
     xdr::OPEN4args args;
+    // Without what the owner has already, and may not be allowed any more: the server adds it up.
     args.share_access =
-        wanted | (with == nullptr ? xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG : with->wants());
+        access | (with == nullptr ? xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG : with->wants());
     args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
     args.owner = owner.of(session_);
     args.claim.claim = xdr::open_claim_type4::CLAIM_FH;
@@ -269,12 +272,13 @@ Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open&
       co_await call(session_, op, {.max_results = 2048, .once = true}, build, parse);
   open.doubtful = 0;
   if (!stateid && !end.ok()) {
-    open.doubtful = wanted;
+    open.doubtful = access;
     co_return end.error();
   }
   if (!stateid) co_return status_error(end->status, "OPEN");
+  const bool added = open.stateid && open.stateid->other == stateid->other;
+  open.access = (added ? open.access : 0) | access;
   open.stateid = stateid;
-  open.access = wanted;
   co_return Result<void>();
 }
 

@@ -237,6 +237,14 @@ check "user: creates a read-only file and writes it" '
 import os
 f = os.open(\"home/ro\", os.O_CREAT | os.O_WRONLY, 0o444); os.write(f, b\"data\"); os.close(f)"
   [ "$(cat home/ro)" = data ]; [ "$(stat -c %a home/ro)" = 444 ]'
+check "user: reads a read-only file, over and over, that is being written" '
+  $user python3 -c "
+import os
+f = os.open(\"home/rw\", os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o444); os.write(f, b\"data\")
+for _ in range(4):
+    with open(\"home/rw\", \"rb\") as again: assert again.read() == b\"data\"
+os.write(f, b\"more\"); os.close(f)"
+  [ "$(cat home/rw)" = datamore ]'
 check "user: groups count" '
   mkdir -m 770 grp; chgrp 4242 grp; echo g > grp/f; chmod 640 grp/f; chgrp 4242 grp/f
   refused $user cat grp/f

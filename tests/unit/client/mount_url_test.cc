@@ -63,9 +63,9 @@ TEST(MountUrl, PercentSignsAreDecoded) {
 }
 
 TEST(MountUrl, BadPercentSignsAreRefused) {
-  EXPECT_NE(refused("nfs://server/a%2").find("%"), std::string::npos);
-  EXPECT_NE(refused("nfs://server/a%zz").find("%"), std::string::npos);
-  EXPECT_NE(refused("nfs://server/a%00b").find("%"), std::string::npos);
+  EXPECT_NE(refused("nfs://server/a%2").find('%'), std::string::npos);
+  EXPECT_NE(refused("nfs://server/a%zz").find('%'), std::string::npos);
+  EXPECT_NE(refused("nfs://server/a%00b").find('%'), std::string::npos);
 }
 
 TEST(MountUrl, AllOptions) {

@@ -17,6 +17,10 @@ class OpenFilesTest : public FileSystemTest {
     node_ = look("a");
     remote_.log.clear();
   }
+  void TearDown() override {
+    node_.reset();
+    FileSystemTest::TearDown();
+  }
   int open(int flags = O_RDONLY) {
     bool keep = false;
     return run(fs_->open(me_, node_, flags, &keep));
