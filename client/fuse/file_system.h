@@ -233,6 +233,8 @@ class FileSystem : private DelegationHolder {
   /// Nothing that the kernel or we remember of the file counts any more, once this is over.
   Task<bool> forget_data(RequestContext context, NodeRef node);
   Task<void> close_there(NodeRef node);
+  /// Behind an open or a creation that failed: the server may have the file open all the same.
+  void close_there_unless_open(const NodeRef& node);
   /// The number of an owner for the server, which is new to it or not.
   LockOwnerId owner_for(Node& node, LockOwnerId kernel_owner, pid_t pid);
   /// UNLOCK behind the data; whoever stops waiting. `what` is the server's.

@@ -52,9 +52,7 @@ Task<int> FileSystem::open(RequestContext context, NodeRef node, int flags, bool
   const int error = co_await open_there(context, node, rights_for(flags));
   --node->opening;
   if (error != 0) {
-    // The server may have it open all the same.
-    const bool unused = node->opens == 0 && node->opening == 0;
-    if (unused && remote.holds(node->handle)) tasks.spawn(close_there(node));
+    close_there_unless_open(node);
     co_return error;
   }
   adopt_open(*node);

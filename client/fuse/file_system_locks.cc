@@ -143,6 +143,11 @@ Task<void> FileSystem::unlock_behind(NodeRef node, CallerRef caller, FileLock wh
   [[maybe_unused]] auto answer = co_await remote.unlock(context, node->handle, what);
 }
 
+void FileSystem::close_there_unless_open(const NodeRef& node) {
+  const bool unused = node->opens == 0 && node->opening == 0;
+  if (unused && remote.holds(node->handle)) tasks.spawn(close_there(node));
+}
+
 Task<void> FileSystem::close_there(NodeRef node) {
   const bool kept_back = node->writer != nullptr && node->lockers.empty() && may_keep_back(*node);
   if (kept_back) {

@@ -116,8 +116,7 @@ Task<int> FileSystem::make(RequestContext context, NodeRef directory, std::strin
   if (answer->attributes) {
     apply(*node, *answer->attributes, started);
   } else if (int error = co_await getattr(context, node)) {
-    const bool unused = node->opens == 0 && node->opening == 0;
-    if (unused && remote.holds(node->handle)) tasks.spawn(close_there(node));
+    close_there_unless_open(node);
     co_return error;
   }
   place(*node, directory, name);

@@ -268,8 +268,9 @@ Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open&
     with->opened(got.resok4.delegation);
     with->parse(in);
   };
-  Result<Ending> end =
-      co_await call(session_, op, {.max_results = 2048, .once = true}, build, parse);
+  // A delegation that is claimed by is being recalled: its return does not wait for "later".
+  const CallShape shape{.max_results = 2048, .once = true, .patient = by == nullptr};
+  Result<Ending> end = co_await call(session_, op, shape, build, parse);
   open.doubtful = 0;
   if (!stateid && !end.ok()) {
     open.doubtful = access;

@@ -68,15 +68,16 @@ class FileLocks final : public HeldState {
   /// True: `identity` has it open for that, and goes on to have it: a close() that has not begun
   /// does not happen.
   bool open_already(const AuthSys& identity, const FileHandle& file, std::uint32_t access);
-  /// It is open here without the server's knowing: claim() tells it, if that is needed.
+  /// It is open here, under a delegation, without the server's knowing: claim() and claim_later()
+  /// tell it.
   void note_open(const AuthSys& identity, const FileHandle& file, std::uint32_t access);
   /// The delegation that noted opens rely on is to end: what is open here is open there when this
   /// is over, `by` the delegation. Unless the file's turn is another's, who may wait for that end.
   Task<void> claim(FileHandle file, xdr::stateid4 by);
   /// It has ended: the same without it, on its own.
   void claim_later(const FileHandle& file);
-  /// The same for an OPEN that stands on the server. `unfinished`: it is closed by nobody before
-  /// finish_new(), when its creator has done what was left, or failed to.
+  /// As open(), of an OPEN that stands on the server already. `unfinished`: it is closed by nobody
+  /// before finish_new(), when its creator has done what was left, or failed to.
   void adopt(const FileHandle& file, const AuthSys& identity, std::uint64_t owner,
              std::uint32_t access, const xdr::stateid4& stateid, bool unfinished);
   void finish_new(const FileHandle& file, bool good);

@@ -19,7 +19,7 @@ constexpr std::uint64_t kFirstOwner = 3ull << 62;
 constexpr std::size_t kMostIdle = 64;
 /// Open-owners that are tried for one file, before something must be wrong.
 constexpr int kOwners = 3;
-/// Between attempts to close what is open, or may be (soft mounts).
+/// Between attempts to open what may be open (soft mounts), to close it.
 constexpr Duration kRetryFirst = std::chrono::seconds(1);
 constexpr Duration kRetryLongest = std::chrono::seconds(15);
 
@@ -159,19 +159,6 @@ std::optional<Errc> NewFiles::failure_of(Request& request, FileHandle* file) {
   return std::nullopt;
 }
 
-Task<bool> NewFiles::close(Request& request, const OpContext& op, Owner& owner, FileHandle file) {
-  Opened& opened = *request.opened;
-  for (Duration wait = kRetryFirst;; wait = std::min(2 * wait, kRetryLongest)) {
-    Result<void> closed = co_await settle_open(session_, op, file, owner.sequence, opened);
-    if (closed.ok()) {
-      closed = co_await close_open(session_, op, file, owner.sequence, opened.stateid);
-    }
-    if (closed.ok()) co_return true;
-    if (closed.error().code != Errc::kTimedOut || stopped_) co_return false;
-    co_await session_.pause(wait, &stopping_);
-  }
-}
-
 Task<void> NewFiles::carry_out(RequestRef request) {
   OpContext op;
   op.identity = request->identity;
@@ -214,7 +201,9 @@ Task<void> NewFiles::carry_out(RequestRef request) {
   const bool answered = !failed || failed == Errc::kSystem;
   const bool lost = request->opened && file.empty();
   bool in_step = answered && !again && !lost && !stopped_;
-  if (in_step && request->opened) in_step = co_await close(*request, op, *owner, file);
+  if (in_step && request->opened) {
+    in_step = co_await close_for_good(session_, op, file, owner->sequence, *request->opened);
+  }
   const bool again_good = in_step && session_.minor() == 0 && !stopped_;
   if (again_good && idle_.size() < kMostIdle) idle_.push_back(std::move(owner));
   --running_;

@@ -61,8 +61,6 @@ class NewFiles {
   Task<void> carry_out(RequestRef request);
   /// None: *file is what was made.
   static std::optional<Errc> failure_of(Request& request, FileHandle* file);
-  /// Settles and closes what `request` has opened. False: the owner may be out of step.
-  Task<bool> close(Request& request, const OpContext& op, Owner& owner, FileHandle file);
   /// True: with another owner once more.
   Task<bool> open(Request& request, const OpContext& op, Owner& owner);
 

@@ -3,8 +3,6 @@
 // (RFC 7530, 16.16). The place where the file was found last has to do. Others may have given the
 // name to another file since then, which must not be locked in its stead: such an OPEN is closed
 // again. Without a name there is no lock.
-#include <algorithm>
-
 #include "client/nfs4/convert.h"
 #include "client/nfs4/file_locks.h"
 
@@ -16,10 +14,6 @@ using xdr::nfsstat4;
 
 /// Names of the open-owner that are tried, before something must be wrong.
 constexpr int kOwners = 3;
-
-/// Between attempts to close what is not ours to keep open (soft mounts).
-constexpr Duration kRetryFirst = std::chrono::seconds(1);
-constexpr Duration kRetryLongest = std::chrono::seconds(15);
 
 const Error kNoName{Errc::kSystem, ENOLCK,
                     "the file is not found any more where it was: NFSv4.0 cannot open it"};
@@ -109,12 +103,7 @@ Task<void> FileLocks::close_stray(AuthSys identity, FileHandle file, Opened open
   OpContext op;
   op.identity = identity;
   op.cancel = &stopping_;
-  for (Duration wait = kRetryFirst; !stopped_; wait = std::min(2 * wait, kRetryLongest)) {
-    Result<void> closed = co_await settle_open(session_, op, file, sequence, opened);
-    if (closed.ok()) closed = co_await close_open(session_, op, file, sequence, opened.stateid);
-    if (closed.ok() || closed.error().code != Errc::kTimedOut) co_return;
-    co_await pauses_.pause(wait, &stopping_);
-  }
+  co_await close_for_good(session_, op, file, sequence, opened);
 }
 
 }  // namespace nfsrdma::nfs4

@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/nfs4/opened.h"
 
+#include <algorithm>
+
 #include "client/nfs4/convert.h"
 
 namespace nfsrdma::nfs4 {
+namespace {
+
+/// Between attempts to close what is not to stay open.
+constexpr Duration kRetryFirst = std::chrono::seconds(1);
+constexpr Duration kRetryLongest = std::chrono::seconds(15);
+
+}  // namespace
 
 using xdr::nfs_opnum4;
 using xdr::nfsstat4;
@@ -70,6 +79,18 @@ Task<Result<void>> close_open(Session& session, const OpContext& op, const FileH
   NFSRDMA_CO_TRY(Ending end, co_await call_in_sequence(session, op, {}, owner, build, parse));
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "CLOSE");
   co_return Result<void>();
+}
+
+Task<bool> close_for_good(Session& session, const OpContext& op, const FileHandle& file,
+                          OwnerSequence& owner, Opened& opened) {
+  for (Duration wait = kRetryFirst;; wait = std::min(2 * wait, kRetryLongest)) {
+    Result<void> closed = co_await settle_open(session, op, file, owner, opened);
+    if (closed.ok()) closed = co_await close_open(session, op, file, owner, opened.stateid);
+    if (closed.ok()) co_return true;
+    const bool cancelled = op.cancel != nullptr && op.cancel->cancelled();
+    if (closed.error().code != Errc::kTimedOut || cancelled) co_return false;
+    co_await session.pause(wait, op.cancel);
+  }
 }
 
 }  // namespace nfsrdma::nfs4

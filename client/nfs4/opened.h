@@ -27,4 +27,9 @@ Task<Result<void>> settle_open(Session& session, const OpContext& op, const File
 Task<Result<void>> close_open(Session& session, const OpContext& op, const FileHandle& file,
                               OwnerSequence& owner, xdr::stateid4 stateid);
 
+/// Both, again and again until they are answered or `op` is cancelled: soft mounts give calls up.
+/// False: the server has refused, or it was cancelled.
+Task<bool> close_for_good(Session& session, const OpContext& op, const FileHandle& file,
+                          OwnerSequence& owner, Opened& opened);
+
 }  // namespace nfsrdma::nfs4

@@ -62,20 +62,6 @@ class FileLocksTest : public SessionTest {
     server_->serve_for(milliseconds(200));
     ASSERT_TRUE(got.has_value() && got->ok());
   }
-  void restart() {
-    server_->restart();
-    server_->in_grace = true;
-    environment_->transport()->lose();
-    server_->serve_for(seconds(5));
-    server_->in_grace = false;
-    server_->serve_for(seconds(5));
-  }
-  std::size_t times(Op operation) const {
-    std::size_t count = 0;
-    for (const auto& compound : server_->seen)
-      count += static_cast<std::size_t>(std::count(compound.begin(), compound.end(), operation));
-    return count;
-  }
 
   std::vector<std::unique_ptr<OpContext>> op_as_;
   std::array<std::byte, 16> room_{};

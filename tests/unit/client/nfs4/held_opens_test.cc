@@ -68,20 +68,6 @@ class HeldOpens : public SessionTest {
     if (number(done) == 0) made_ = (*done)->handle;
     return number(done);
   }
-  void restart(bool grace) {
-    server_->restart();
-    server_->in_grace = grace;
-    environment_->transport()->lose();
-    server_->serve_for(seconds(5));
-    server_->in_grace = false;
-    server_->serve_for(seconds(20));
-  }
-  std::size_t times(Op operation) const {
-    std::size_t count = 0;
-    for (const auto& compound : server_->seen)
-      count += static_cast<std::size_t>(std::count(compound.begin(), compound.end(), operation));
-    return count;
-  }
 
   std::array<std::byte, 16> room_{};
   FileHandle made_;
@@ -271,13 +257,13 @@ TEST_F(HeldOpens, WhatAnInterruptedOneMadeIsClosed) {
 
 TEST_F(HeldOpens, ARestartOfTheServerIsSurvived) {
   EXPECT_EQ(open(kRead), 0);
-  restart(true);
+  restart();
   ASSERT_EQ(server_->stateids.size(), 1u);
   EXPECT_EQ(server_->opens_seen.back().claim.claim, xdr::open_claim_type4::CLAIM_PREVIOUS);
   EXPECT_EQ(read_by(), *server_->stateids.begin());
   // One that wants nothing reclaimed: opened anew.
   server_->open_errors = {Stat::NFS4ERR_NO_GRACE};
-  restart(false);
+  restart();
   ASSERT_EQ(server_->stateids.size(), 1u);
   EXPECT_EQ(server_->opens_seen.back().claim.claim, xdr::open_claim_type4::CLAIM_FH);
   EXPECT_EQ(read_by(), *server_->stateids.begin());
@@ -325,6 +311,22 @@ TEST_F(HeldOpens, WhatADelegationCoversIsOpenedWhenItEnds) {
   EXPECT_EQ(read_by(), *server_->stateids.begin());
   close();
   EXPECT_TRUE(server_->stateids.empty());
+}
+
+TEST_F(HeldOpens, TheEndOfADelegationDoesNotWaitForItsOpens) {
+  server_->delegations.give = xdr::open_delegation_type4::OPEN_DELEGATE_READ;
+  EXPECT_EQ(open(kRead, true), 0);
+  close();
+  EXPECT_TRUE(nfs_->open_already(op_, file_, kRead));
+  server_->open_errors = {Stat::NFS4ERR_DELAY};
+  const TimePoint before = environment_->now();
+  group_.spawn(nfs_->give_back(file_));
+  server_->serve_all();
+  EXPECT_EQ(environment_->now(), before);
+  EXPECT_EQ(times(Op::OP_DELEGRETURN), 1u);
+  server_->serve_for(seconds(1));
+  EXPECT_EQ(server_->opens_seen.back().claim.claim, xdr::open_claim_type4::CLAIM_FH);
+  EXPECT_EQ(server_->stateids.size(), 1u);
 }
 
 TEST_F(HeldOpens, AReadDelegationIsNoneForWriters) {

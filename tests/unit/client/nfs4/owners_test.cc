@@ -97,7 +97,12 @@ TEST_F(OwnersTest, TheEventLoopDoesNotWaitForTheUserDatabase) {
   EXPECT_EQ((*by_number)->uid, 1000u);
   for (const auto& one : by_name)
     EXPECT_FALSE(one.has_value());
+  // The end of the mount is theirs, too.
   nfs_->abort();
+  for (const auto& one : by_name) {
+    ASSERT_TRUE(one.has_value() && !one->ok());
+    EXPECT_EQ(one->error().sys, EIO);
+  }
 }
 
 TEST_F(OwnersTest, WhoeverWaitsForItHasTheAnswer) {

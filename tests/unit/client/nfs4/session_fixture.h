@@ -3,6 +3,8 @@
 // told.
 #pragma once
 
+#include <algorithm>
+
 #include "client/nfs4/operations.h"
 #include "tests/unit/client/nfs4/fake_nfs4_server.h"
 
@@ -72,6 +74,22 @@ class SessionTest : public testing::Test {
     ASSERT_TRUE(done.has_value() && done->ok());
   }
   nfs4::Session& session() { return nfs_->session(); }
+  /// The server's, with a time of grace behind it.
+  void restart() {
+    server_->restart();
+    server_->in_grace = true;
+    environment_->transport()->lose();
+    server_->serve_for(std::chrono::seconds(5));
+    server_->in_grace = false;
+    server_->serve_for(std::chrono::seconds(20));
+  }
+  /// How often the server has seen it.
+  std::size_t times(xdr::nfs_opnum4 operation) const {
+    std::size_t count = 0;
+    for (const auto& compound : server_->seen)
+      count += static_cast<std::size_t>(std::count(compound.begin(), compound.end(), operation));
+    return count;
+  }
 
   FakeEnvironment* environment_ = nullptr;
   std::unique_ptr<RpcClient> rpc_;
