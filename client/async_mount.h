@@ -281,6 +281,11 @@ class AsyncMount {
   bool open_already(const OpContext& op, const FileHandle& file, std::uint32_t access) {
     return operations_->open_already(op, file, access);
   }
+  /// What the identity of `op` has opened it uses for `access` alone from now on, perhaps 0, while
+  /// others or itself go on. The server is told soon.
+  void narrow_open(const OpContext& op, const FileHandle& file, std::uint32_t access) {
+    operations_->narrow_open(op, file, access);
+  }
   /// Files that are open on the server, or have locks.
   std::size_t files_open() const { return operations_->files_open(); }
 

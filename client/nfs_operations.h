@@ -157,6 +157,8 @@ class NfsOperations {
   /// as far as its being open there matters? True: it counts as opened. Under a delegation the
   /// server is told when that ends.
   virtual bool open_already(const OpContext&, const FileHandle&, std::uint32_t) { return true; }
+  /// What the identity of `op` has opened it uses for `access` alone from now on, perhaps 0.
+  virtual void narrow_open(const OpContext&, const FileHandle&, std::uint32_t) {}
 
   // --- delegations: NFSv4.1 and later ---
   /// `holder` (may be null) outlives the last call.

@@ -54,6 +54,8 @@ struct KernelCache {
 
 /// access_bits that open(2) with `flags` wants.
 std::uint32_t rights_for(int flags);
+/// For which the server is to have the file open then: access_bits::kRead, kModify.
+std::uint32_t open_access(int flags);
 
 class FileSystem : private DelegationHolder {
  public:
@@ -121,14 +123,14 @@ class FileSystem : private DelegationHolder {
   Task<int> open(RequestContext context, NodeRef node, int flags, bool* keep_cache);
   Task<int> open_there(RequestContext context, NodeRef node, std::uint32_t rights);
   /// Counts an open that needs no permission: of a file just made.
-  void adopt_open(Node& node) {
-    if (node.opens++ == 0) open_nodes_.push_back(node);
-    ++open_files_;
+  void adopt_open(Node& node, const CallerRef& caller, int flags) {
+    node.openers.add(caller, open_access(flags));
+    count_open(node);
   }
   /// Data may be written behind the close.
   bool may_keep_back(const Node& node);
-  /// The last close removes a silly name.
-  void close(NodeRef node);
+  /// The end of an open by `caller` with `flags`. The last one removes a silly name.
+  void close(NodeRef node, const CallerRef& caller, int flags);
   /// Writes back and cuts or changes attributes, in this order.
   Task<int> setattr(RequestContext context, NodeRef node, SetAttributes set);
   /// Reads up to the end of the file as applications see it; *count bytes are in `sink` then.
@@ -232,7 +234,14 @@ class FileSystem : private DelegationHolder {
   Task<void> remove_silly(NodeRef node);
   /// Nothing that the kernel or we remember of the file counts any more, once this is over.
   Task<bool> forget_data(RequestContext context, NodeRef node);
+  void count_open(Node& node) {
+    if (node.opens++ == 0) open_nodes_.push_back(node);
+    ++open_files_;
+  }
   Task<void> close_there(NodeRef node);
+  /// An opener is gone: the server is told what is left, if that is less.
+  void remove_opener(const NodeRef& node, const CallerRef& caller, std::uint32_t access);
+  Task<void> narrow_there(NodeRef node, CallerRef caller);
   /// Behind an open or a creation that failed: the server may have the file open all the same.
   void close_there_unless_open(const NodeRef& node);
   /// The number of an owner for the server, which is new to it or not.

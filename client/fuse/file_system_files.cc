@@ -24,6 +24,13 @@ std::uint32_t rights_for(int flags) {
   }
 }
 
+std::uint32_t open_access(int flags) {
+  using namespace access_bits;
+  const std::uint32_t rights = rights_for(flags);
+  if ((rights & kExecute) != 0) return kRead;  // programs are read
+  return rights & (kRead | kModify);
+}
+
 Task<int> FileSystem::open_there(RequestContext context, NodeRef node, std::uint32_t rights) {
   using namespace access_bits;
   OpenFor how;
@@ -49,13 +56,15 @@ Task<int> FileSystem::open_there(RequestContext context, NodeRef node, std::uint
 
 Task<int> FileSystem::open(RequestContext context, NodeRef node, int flags, bool* keep_cache) {
   ++node->opening;
+  node->openers.add(context.caller, open_access(flags));
   const int error = co_await open_there(context, node, rights_for(flags));
   --node->opening;
   if (error != 0) {
+    remove_opener(node, context.caller, open_access(flags));
     close_there_unless_open(node);
     co_return error;
   }
-  adopt_open(*node);
+  count_open(*node);
   // Without keep_cache the kernel drops its pages now, and what it reads from here on is current.
   tell_kernel(*node);
   *keep_cache = node->cache_valid;
@@ -63,9 +72,11 @@ Task<int> FileSystem::open(RequestContext context, NodeRef node, int flags, bool
   co_return 0;
 }
 
-void FileSystem::close(NodeRef node) {
+void FileSystem::close(NodeRef node, const CallerRef& caller, int flags) {
   --open_files_;
-  if (--node->opens > 0) return;
+  --node->opens;
+  remove_opener(node, caller, open_access(flags));
+  if (node->opens > 0) return;
   node->unlink();
   if (node->silly != nullptr) tasks.spawn(remove_silly(node));
   if (remote.holds(node->handle)) {

@@ -148,6 +148,24 @@ void FileSystem::close_there_unless_open(const NodeRef& node) {
   if (unused && remote.holds(node->handle)) tasks.spawn(close_there(node));
 }
 
+void FileSystem::remove_opener(const NodeRef& node, const CallerRef& caller, std::uint32_t access) {
+  node->openers.remove(caller, access);
+  const bool unused = node->opens == 0 && node->opening == 0;
+  if (unused || !node->is_regular() || !remote.holds(node->handle)) return;
+  if ((access & ~node->openers.access_of(*caller)) != 0) tasks.spawn(narrow_there(node, caller));
+}
+
+Task<void> FileSystem::narrow_there(NodeRef node, CallerRef caller) {
+  // Who was killed leaves data behind, which still goes by what he had open.
+  if (node->writer != nullptr && !may_keep_back(*node)) {
+    const RequestContext opener{caller, nullptr};
+    [[maybe_unused]] const int error = co_await node->writer->flush(opener, node, true);
+  }
+  if (node->opens == 0 && node->opening == 0) co_return;
+  const std::uint32_t left = node->openers.access_of(*caller);
+  remote.narrow_open({caller, nullptr}, node->handle, left);
+}
+
 Task<void> FileSystem::close_there(NodeRef node) {
   const bool kept_back = node->writer != nullptr && node->lockers.empty() && may_keep_back(*node);
   if (kept_back) {

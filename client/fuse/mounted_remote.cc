@@ -249,6 +249,11 @@ bool MountedRemote::open_already(RequestContext context, const FileHandle& file,
   return mount_.open_already(op, file, access);
 }
 
+void MountedRemote::narrow_open(RequestContext context, const FileHandle& file,
+                                std::uint32_t access) {
+  mount_.narrow_open(op_of(context), file, access);
+}
+
 Task<Result<bool>> MountedRemote::acls_in(RequestContext context, const FileHandle& file,
                                           std::uint64_t fsid) {
   const OpContext op = op_of(context);

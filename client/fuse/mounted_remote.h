@@ -80,6 +80,7 @@ class MountedRemote final : public Remote {
   Task<Result<AccessResult>> open(RequestContext context, const FileHandle& file,
                                   std::uint32_t wanted, OpenFor how) override;
   bool open_already(RequestContext context, const FileHandle& file, std::uint32_t access) override;
+  void narrow_open(RequestContext context, const FileHandle& file, std::uint32_t access) override;
   void set_delegation_holder(DelegationHolder* holder) override {
     mount_.set_delegation_holder(holder);
   }

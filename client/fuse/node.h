@@ -16,6 +16,7 @@
 #include "client/fuse/access_cache.h"
 #include "client/fuse/attribute_timer.h"
 #include "client/fuse/name_cache.h"
+#include "client/fuse/openers.h"
 #include "client/fuse/remote.h"
 
 namespace nfsrdma {
@@ -66,6 +67,7 @@ struct Node : public ListNode<Node> {  // linked while open
   // --- regular files ---
   unsigned opens = 0;
   unsigned opening = 0;          // that wait for the server
+  Openers openers;               // of both kinds
   std::uint32_t opened_for = 0;  // access_bits::kRead and kModify, since it is known
   TimePoint ask_again_at{};      // for a delegation, not before that
   unsigned changes_running = 0;  // own WRITEs and SETATTRs under way

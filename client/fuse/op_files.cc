@@ -32,7 +32,7 @@ Task<int> FuseOperations::make_file(Request& request, NodeRef parent, std::strin
   int error = co_await fs.make(context, parent, name, maker, node);
   if (error == 0) {
     // Who makes a file may use it, whatever its mode says.
-    fs.adopt_open(**node);
+    fs.adopt_open(**node, context.caller, flags);
     *keep_cache = true;
     co_return 0;
   }
@@ -45,7 +45,7 @@ Task<int> FuseOperations::make_file(Request& request, NodeRef parent, std::strin
   SetAttributes empty;
   empty.size = 0;
   error = co_await fs.setattr(context, *node, empty);
-  if (error != 0) fs.close(*node);
+  if (error != 0) fs.close(*node, context.caller, flags);
   co_return error;
 }
 
@@ -67,7 +67,7 @@ Task<void> FuseOperations::create(fuse_req_t raw, fuse_ino_t parent, std::string
   if (request.created(entry, info)) co_return;
   fs.nodes.forget(node->id, 1);
   delete file;
-  fs.close(node);
+  fs.close(node, request.caller(), info.flags);
 }
 
 Task<void> FuseOperations::open(fuse_req_t raw, fuse_ino_t ino, fuse_file_info info) {
@@ -82,7 +82,7 @@ Task<void> FuseOperations::open(fuse_req_t raw, fuse_ino_t ino, fuse_file_info i
   info.keep_cache = keep_cache;
   if (request.opened(info)) co_return;
   delete file;
-  fs.close(node);
+  fs.close(node, request.caller(), info.flags);
 }
 
 Task<void> FuseOperations::read(fuse_req_t raw, OpenFile* file, std::size_t size,
@@ -169,9 +169,9 @@ void FuseOperations::release(fuse_req_t raw, OpenFile* file) {
   NodeRef node = file->node;
   for (const LockOwnerId owner : file->lockers)
     fs.let_go_behind(node, file->caller, owner);
-  delete file;
   // Before any request behind it in the queue: an unlink must not find the file still open.
-  fs.close(node);
+  fs.close(node, file->caller, file->flags);
+  delete file;
   ::fuse_reply_err(raw, 0);
 }
 

@@ -137,6 +137,7 @@ class Remote {
     return access(std::move(context), file, wanted);
   }
   virtual bool open_already(RequestContext, const FileHandle&, std::uint32_t) { return true; }
+  virtual void narrow_open(RequestContext, const FileHandle&, std::uint32_t) {}
   /// Delegations, as there; without them there are none.
   virtual void set_delegation_holder(DelegationHolder*) {}
   virtual bool may_be_delegated() const { return false; }

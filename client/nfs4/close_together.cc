@@ -18,7 +18,6 @@ using xdr::nfsstat4;
 
 /// With PUTFH and SEQUENCE, 15 operations: servers may allow as few as 16 in a COMPOUND.
 constexpr std::size_t kMostTogether = 7;
-constexpr Duration kGather = std::chrono::milliseconds(5);
 
 }  // namespace
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // FileLocks while the server keeps its word: OPEN, LOCK, LOCKU, CLOSE. test_lock.cc has LOCKT,
-// let_go.cc what was granted to nobody, held_opens.cc what applications have open, open_by_name.cc
-// OPEN by version 4.0, reclaim.cc what happens when the server does not.
+// let_go.cc what was granted to nobody, held_opens.cc what applications have open,
+// open_downgrade.cc what they have open for less than before, open_by_name.cc OPEN by version 4.0,
+// reclaim.cc what happens when the server does not.
 #include "client/nfs4/file_locks.h"
 
 #include <algorithm>
@@ -162,6 +163,8 @@ Task<void> FileLocks::carry_out(RequestRef request) {
       }
     } else if (request->what == Request::What::kLetGo) {
       request->result = co_await let_go(*file, op);
+    } else if (request->what == Request::What::kNarrow) {
+      co_await narrow_now(*file, op);
     } else if (!request->abandoned) {
       const ByteRangeLocks before = file->held;
       request->result = co_await lock_now(*file, op, request->lock, request->wait, request->access);
@@ -279,6 +282,7 @@ Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open&
   if (!stateid) co_return status_error(end->status, "OPEN");
   const bool added = open.stateid && open.stateid->other == stateid->other;
   open.access = (added ? open.access : 0) | access;
+  open.asked = (added ? open.asked : 0) | 1u << access;
   open.stateid = stateid;
   co_return Result<void>();
 }
@@ -472,37 +476,9 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
       closed &= open->doubtful == 0;
       if (!opened.ok()) continue;
     }
-    auto build = [&](CompoundWriter& out) {
-      out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
-      out.op(nfs_opnum4::OP_CLOSE,
-             xdr::CLOSE4args{open->sequence.send(session_), newest(session_, open->stateid)});
-    };
-    auto parse = [&](CompoundReader& in) {
-      xdr::CLOSE4res got;
-      if (in.next(nfs_opnum4::OP_PUTFH)) {
-        next_in_sequence(in, nfs_opnum4::OP_CLOSE, got, open->sequence);
-        grow_up(got.status, open->stateid);
-      }
-    };
-    Result<Ending> done = co_await call_in_sequence(session_, as_opener, {.once = true},
-                                                    open->sequence, build, parse);
-    // NFS4ERR_LOCKS_HELD, a number that the server does not want: it stands.
-    const bool gone =
-        done.ok() && (done->status == nfsstat4::NFS4_OK || state_is_gone(done->status) ||
-                      errno_of(done->status) == ESTALE);
-    const bool hopeless = done.ok() && file.closings >= kClosings;
-    if (!gone && hopeless) {
-      log_warning(
-          "NFSv4.{}: CLOSE: {}: the server may keep the file open, and locks on it, until "
-          "this is unmounted",
-          session_.minor(), xdr::enum_name(done->status));
-    }
-    if (gone || hopeless) {
-      open->stateid.reset();
-      open->access = 0;
-    }
+    const bool gone = co_await close_one(file, as_opener, *open);
     // An OPEN for more than that may have been run behind it.
-    closed &= (gone || hopeless) && open->doubtful == 0;
+    closed &= gone && open->doubtful == 0;
   }
   if (!closed) co_return false;
   file.lockers.clear();
@@ -512,6 +488,39 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
   file.loose.clear();
   note_released(file);
   co_return true;
+}
+
+Task<bool> FileLocks::close_one(File& file, const OpContext& op, Open& open) {
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
+    out.op(nfs_opnum4::OP_CLOSE,
+           xdr::CLOSE4args{open.sequence.send(session_), newest(session_, open.stateid)});
+  };
+  auto parse = [&](CompoundReader& in) {
+    xdr::CLOSE4res got;
+    if (in.next(nfs_opnum4::OP_PUTFH)) {
+      next_in_sequence(in, nfs_opnum4::OP_CLOSE, got, open.sequence);
+      grow_up(got.status, open.stateid);
+    }
+  };
+  Result<Ending> done = co_await call_in_sequence(session_, op, {.once = true},
+                                                  open.sequence, build, parse);
+  // NFS4ERR_LOCKS_HELD, a number that the server does not want: it stands.
+  const bool gone =
+      done.ok() && (done->status == nfsstat4::NFS4_OK || state_is_gone(done->status) ||
+                    errno_of(done->status) == ESTALE);
+  const bool hopeless = done.ok() && file.closings >= kClosings;
+  if (!gone && hopeless) {
+    log_warning(
+        "NFSv4.{}: CLOSE: {}: the server may keep the file open, and locks on it, until "
+        "this is unmounted",
+        session_.minor(), xdr::enum_name(done->status));
+  }
+  if (gone || hopeless) {
+    open.stateid.reset();
+    open.access = 0;
+  }
+  co_return gone || hopeless;
 }
 
 Task<void> FileLocks::close_later(FileRef file) {

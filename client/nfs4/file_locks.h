@@ -81,6 +81,9 @@ class FileLocks final : public HeldState {
   void adopt(const FileHandle& file, const AuthSys& identity, std::uint64_t owner,
              std::uint32_t access, const xdr::stateid4& stateid, bool unfinished);
   void finish_new(const FileHandle& file, bool good);
+  /// `identity` uses the file for `access` alone from now on, or not at all. The server is told on
+  /// its own, soon (open_downgrade.cc).
+  void narrow(const AuthSys& identity, const FileHandle& file, std::uint32_t access);
 
   /// `open_for`: access_bits::kRead and kModify, for which the OPEN is made, besides what the lock
   /// needs. EAGAIN: somebody else's lock is in the way, and `wait` is kNo. EDEADLK: waiting would
@@ -127,11 +130,16 @@ class FileLocks final : public HeldState {
     std::uint64_t owner = 0;   // open-owner, of this OPEN alone
     std::uint32_t access = 0;  // OPEN4_SHARE_ACCESS_ bits, by which it is open there
     std::uint32_t wanted = 0;  // here
+    std::uint32_t asked = 0;   // 1 << access of each OPEN that stands in it
     std::optional<xdr::stateid4> stateid;
     std::uint32_t doubtful = 0;  // access of an OPEN that was given up: it may stand all the same
     bool unfinished = false;     // its creator does not know of it yet
+    bool closing = false;        // alone of the file's
     unsigned refused = 0;        // READs and WRITEs by a stateid that was good a moment ago
     OwnerSequence sequence;
+
+    /// Do some of these OPENs make just `access` together?
+    bool asked_for(std::uint32_t its_access) const;
   };
   /// A lock-owner of one file.
   struct Locker {
@@ -164,6 +172,7 @@ class FileLocks final : public HeldState {
     bool in_use = false;             // by an application that will close it
     bool closing = false;            // a CLOSE is under way
     bool claiming = false;           // claim_later() runs
+    bool narrowing = false;          // narrow_later() runs
     std::uint64_t opens_asked = 0;   // ever
     std::uint64_t locks_asked = 0;   // ever
     std::optional<FilePlace> place;  // where it was found last
@@ -192,6 +201,8 @@ class FileLocks final : public HeldState {
   Task<Result<void>> unlock_now(File& file, const OpContext& op, FileLock what);
   /// False: something of it stands on the server all the same.
   Task<bool> close_now(File& file, const OpContext& op);
+  /// CLOSE of one OPEN. False: it stands.
+  Task<bool> close_one(File& file, const OpContext& op, Open& open);
   /// A request for it was not answered, as it happens on soft mounts.
   static bool in_doubt(const File& file, LockOwnerId owner);
   /// Notes what the server did not answer. It is tried again until it does: nobody
@@ -213,7 +224,14 @@ class FileLocks final : public HeldState {
   Task<Result<void>> ensure_open(File& file, const OpContext& op, Open& open, std::uint32_t access,
                                  OpenCompanion* with = nullptr, const xdr::stateid4* by = nullptr);
   Task<Result<void>> open_now(File& file, const OpContext& op, Request& request);
+  // open_downgrade.cc
+  static bool is_wider_than_wanted(const File& file, const Open& open);
+  Task<void> narrow_later(FileRef file);
+  Task<void> narrow_now(File& file, const OpContext& op);
+  Task<void> downgrade(File& file, const OpContext& op, Open& open);
   // close_together.cc
+  /// From the end of an open until the server hears of it.
+  static constexpr Duration kGather = std::chrono::milliseconds(5);
   struct Leaving {
     FileRef file;
     std::uint64_t as_of = 0;  // File::opens_asked

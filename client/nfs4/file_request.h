@@ -12,7 +12,7 @@
 namespace nfsrdma::nfs4 {
 
 struct FileLocks::Request {
-  enum class What : std::uint8_t { kOpen, kClaim, kLock, kUnlock, kLetGo, kClose };
+  enum class What : std::uint8_t { kOpen, kClaim, kLock, kUnlock, kLetGo, kNarrow, kClose };
 
   Request(What its_what, FileRef its_file, const AuthSys& its_identity)
       : what(its_what), file(std::move(its_file)), identity(its_identity) {}

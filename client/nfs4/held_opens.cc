@@ -52,7 +52,7 @@ bool FileLocks::open_already(const AuthSys& identity, const FileHandle& handle,
   const FileRef file = files_.empty() ? nullptr : find(handle);
   if (file == nullptr || file->closing) return false;
   for (const OpenRef& open : file->opens) {
-    const bool enough = open->stateid && (open->access & access) == access;
+    const bool enough = open->stateid && !open->closing && (open->access & access) == access;
     if (!enough || !(open->identity == identity)) continue;
     ++file->opens_asked;
     open->wanted |= access;
@@ -80,6 +80,7 @@ void FileLocks::adopt(const FileHandle& handle, const AuthSys& identity, std::ui
   open->owner = owner;
   open->access = access;
   open->wanted = access;
+  open->asked = 1u << access;
   open->stateid = stateid;
   open->unfinished = unfinished;
   file->opens.push_back(std::move(open));
@@ -144,7 +145,7 @@ xdr::stateid4 FileLocks::stateid_of_open(const FileHandle& handle, std::uint32_t
   const Open* best = nullptr;
   for (const OpenRef& open : file->opens) {
     const bool good = open->stateid && (open->access & access) == access && !file->closing;
-    if (!good || open->refused >= kRefusals) continue;
+    if (!good || open->closing || open->refused >= kRefusals) continue;
     if (best == nullptr || open->identity == identity) best = open.get();
     if (open->identity == identity) break;
   }

@@ -116,6 +116,11 @@ bool Nfs4Operations::open_already(const OpContext& op, const FileHandle& file,
   return locks_.open_already(op.identity, file, share);
 }
 
+void Nfs4Operations::narrow_open(const OpContext& op, const FileHandle& file,
+                                 std::uint32_t access) {
+  locks_.narrow(op.identity, file, nfs4::share_access(access));
+}
+
 bool Nfs4Operations::may_be_delegated() const {
   return session_.has_back_channel();
 }

@@ -125,6 +125,7 @@ class Nfs4Operations final : public NfsOperations {
   Task<Result<AccessResult>> open(const OpContext& op, const FileHandle& file, std::uint32_t wanted,
                                   OpenFor how) override;
   bool open_already(const OpContext& op, const FileHandle& file, std::uint32_t access) override;
+  void narrow_open(const OpContext& op, const FileHandle& file, std::uint32_t access) override;
   bool may_be_delegated() const override;
   DelegationKind delegation(const FileHandle& file) override { return delegations_.held(file); }
   std::uint64_t kept_back_limit(const FileHandle& file) const override {

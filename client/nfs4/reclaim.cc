@@ -48,6 +48,7 @@ void FileLocks::lose(File& file, Locker& locker) {
 void FileLocks::lose(File& file, Open& open) {
   open.stateid.reset();
   open.access = 0;
+  open.asked = 0;
   open.doubtful = 0;
   if (session_.minor() == 0) rename(open);
   for (const auto& locker : file.lockers) {
@@ -103,6 +104,7 @@ Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, Open
     co_return Result<void>();
   }
   open->stateid = opened->stateid;
+  open->asked = 1u << open->access;
   if (opened->delegation && session_.minor() == 0) {
     const Session::Builder give = [&](CompoundWriter& out) {
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));

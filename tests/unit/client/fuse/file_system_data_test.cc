@@ -50,9 +50,9 @@ TEST_F(FileSystemTest, TheLastCloseWritesBack) {
   NodeRef node = opened("a");
   opened("a");
   write(node, 0, "abc");
-  fs_->close(node);
+  close(node);
   EXPECT_EQ(file->stable_data, "");
-  fs_->close(node);
+  close(node);
   EXPECT_EQ(file->stable_data, "abc");
 }
 

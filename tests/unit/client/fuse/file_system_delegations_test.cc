@@ -18,7 +18,7 @@ class DelegatedFileTest : public FileSystemTest {
   }
   void use(const NodeRef& node, int flags = O_RDONLY) {
     ASSERT_EQ(open_as(me_, node, flags), 0);
-    fs_->close(node);
+    close(node);
   }
   /// Calls to the server while `what` runs.
   template <typename What>
@@ -178,7 +178,7 @@ TEST_F(DelegatedFileTest, ALockNeedNotEmptyTheCaches) {
   ASSERT_EQ(run(fs_->lock(me_, node, wanted, LockWait::kNo, O_RDWR, 1)), 0);
   EXPECT_EQ(invalidated_, std::vector{node->id});
   ASSERT_EQ(run(fs_->unlock(me_, node, wanted)), 0);
-  fs_->close(node);
+  close(node);
 }
 
 TEST_F(DelegatedFileTest, OfAFileThatIsRemovedHereItGoesBack) {

@@ -73,6 +73,7 @@ class FileSystemTest : public testing::Test {
     EXPECT_EQ(run(fs_->open(me_, node, O_RDWR, &keep)), 0);
     return node;
   }
+  void close(const NodeRef& node, int flags = O_RDWR) { fs_->close(node, me_.caller, flags); }
   int write(const NodeRef& node, std::uint64_t offset, const std::string& text) {
     return run(fs_->writer_of(*node).write(me_, node, offset, as_bytes(text), nullptr));
   }

@@ -20,7 +20,7 @@ class FileSystemLocksTest : public FileSystemTest {
   void TearDown() override {
     for (auto& done : std::exchange(kernel_waits_, {}))
       done();
-    if (node_->opens > 0) fs_->close(node_);
+    if (node_->opens > 0) close(node_);
     node_.reset();
     FileSystemTest::TearDown();
   }
@@ -102,7 +102,7 @@ TEST_F(FileSystemLocksTest, ClosingLetsGoOfAllThatTheProcessHas) {
 TEST_F(FileSystemLocksTest, ClosingCostsNothingWithoutLocks) {
   EXPECT_EQ(run(fs_->let_go(me_, node_, 1)), 0);
   EXPECT_EQ(remote_.calls["unlock"], 0);
-  fs_->close(node_);
+  close(node_);
   EXPECT_EQ(std::count(remote_.log.begin(), remote_.log.end(), "close"), 0);
 }
 
@@ -138,7 +138,7 @@ TEST_F(FileSystemLocksTest, WhoIsKilledWhileTheKernelLetsGoKeepsNoLock) {
 TEST_F(FileSystemLocksTest, TheLastCloseClosesOnTheServerBehindTheData) {
   EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
   EXPECT_EQ(write(node_, 0, "written"), 0);
-  fs_->close(node_);
+  close(node_);
   settle();
   EXPECT_EQ(object_->stable_data, "written");
   EXPECT_LT(place("write 0+7 as 0 sync"), place("close"));
@@ -149,7 +149,7 @@ TEST_F(FileSystemLocksTest, TheLastCloseClosesOnTheServerBehindTheData) {
 TEST_F(FileSystemLocksTest, TheLastCloseClosesAlsoWhenAllLocksAreGone) {
   EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
   EXPECT_EQ(run(fs_->let_go(me_, node_, 1)), 0);
-  fs_->close(node_);
+  close(node_);
   settle();
   EXPECT_EQ(std::count(remote_.log.begin(), remote_.log.end(), "close"), 1);
 }
@@ -217,7 +217,7 @@ TEST_F(FileSystemLocksTest, TheEndOfTheMountDoesNotWaitForTheKernel) {
   int result = -1;
   start(fs_->lock(me_, node_, write_lock(1, {0, 9}), LockWait::kNo, O_RDWR, 77), &result);
   EXPECT_EQ(result, -1);
-  fs_->close(node_);
+  close(node_);
   run(fs_->finish());
   EXPECT_EQ(result, 0);
 }
@@ -226,8 +226,8 @@ TEST_F(FileSystemLocksTest, AFileThatIsOpenAgainIsNotClosed) {
   EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
   EXPECT_EQ(write(node_, 0, "written"), 0);
   remote_.hold();
-  fs_->close(node_);
-  fs_->adopt_open(*node_);
+  close(node_);
+  fs_->adopt_open(*node_, me_.caller, O_RDWR);
   remote_.release();
   settle();
   EXPECT_EQ(std::count(remote_.log.begin(), remote_.log.end(), "close"), 0);
@@ -249,14 +249,14 @@ TEST_F(FileSystemLocksTest, ALockSaysWhereTheFileIs) {
   EXPECT_EQ(place_of(other), "moved");
   ASSERT_EQ(run(fs_->link(me_, other, fs_->root, "second")), 0);
   EXPECT_EQ(place_of(other), "moved");
-  fs_->close(other);
+  close(other);
   ASSERT_EQ(run(fs_->remove(me_, fs_->root, "moved")), 0);
   EXPECT_EQ(place_of(other), "second");
   // What is removed while it is open has a silly name.
-  fs_->adopt_open(*other);
+  fs_->adopt_open(*other, me_.caller, O_RDWR);
   ASSERT_EQ(run(fs_->remove(me_, fs_->root, "second")), 0);
   EXPECT_EQ(place_of(other).substr(0, 4), ".nfs");
-  fs_->close(other);
+  close(other);
   settle();
 }
 

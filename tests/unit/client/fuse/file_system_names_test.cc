@@ -142,7 +142,7 @@ TEST_F(FileSystemTest, OpenAsksAsTheCaller) {
   bool keep = false;
   EXPECT_EQ(run(fs_->open(other_, node, O_RDONLY, &keep)), EACCES);
   EXPECT_EQ(run(fs_->open(me_, node, O_RDONLY, &keep)), 0);
-  fs_->close(node);
+  close(node);
 }
 
 TEST_F(FileSystemTest, OpenForReadingAndWritingNeedsBothRights) {
@@ -153,7 +153,7 @@ TEST_F(FileSystemTest, OpenForReadingAndWritingNeedsBothRights) {
   bool keep = false;
   EXPECT_EQ(run(fs_->open(other_, node, O_RDWR, &keep)), EACCES);
   EXPECT_EQ(run(fs_->open(other_, node, O_RDONLY, &keep)), 0);
-  fs_->close(node);
+  close(node);
 }
 
 TEST_F(FileSystemTest, OpenForExecutionNeedsExecuteOnly) {
@@ -163,7 +163,7 @@ TEST_F(FileSystemTest, OpenForExecutionNeedsExecuteOnly) {
   NodeRef node = look("a");
   bool keep = false;
   EXPECT_EQ(run(fs_->open(other_, node, O_RDONLY | 0x20, &keep)), 0);
-  fs_->close(node);
+  close(node);
 }
 
 // --- close-to-open ---
@@ -175,7 +175,7 @@ TEST_F(FileSystemTest, OpenKeepsPagesOfAnUnchangedFile) {
   bool keep = false;
   ASSERT_EQ(run(fs_->open(me_, node, O_RDONLY, &keep)), 0);
   EXPECT_TRUE(keep);
-  fs_->close(node);
+  close(node);
 }
 
 TEST_F(FileSystemTest, OpenDropsPagesOfAFileChangedElsewhere) {
@@ -188,7 +188,7 @@ TEST_F(FileSystemTest, OpenDropsPagesOfAFileChangedElsewhere) {
   EXPECT_FALSE(keep);
   EXPECT_EQ(fs_->visible(*node).size, 5u);
   EXPECT_EQ(outdated_, std::vector<std::uint64_t>{node->id});
-  fs_->close(node);
+  close(node);
 }
 
 TEST_F(FileSystemTest, OpenOfAnUnchangedFileLeavesTheKernelsAttributes) {
@@ -196,7 +196,7 @@ TEST_F(FileSystemTest, OpenOfAnUnchangedFileLeavesTheKernelsAttributes) {
   age(fs_->root);
   NodeRef node = opened("a");
   EXPECT_TRUE(outdated_.empty());
-  fs_->close(node);
+  close(node);
 }
 
 TEST_F(FileSystemTest, OwnWritesKeepThePages) {
@@ -205,11 +205,11 @@ TEST_F(FileSystemTest, OwnWritesKeepThePages) {
   NodeRef node = opened("a");
   ASSERT_EQ(write(node, 0, "two"), 0);
   ASSERT_EQ(fsync(node), 0);
-  fs_->close(node);
+  close(node);
   bool keep = false;
   ASSERT_EQ(run(fs_->open(me_, node, O_RDONLY, &keep)), 0);
   EXPECT_TRUE(keep);
-  fs_->close(node);
+  close(node);
 }
 
 TEST_F(FileSystemTest, AChangeElsewhereOfAnOpenFileInvalidatesItsPages) {
@@ -219,7 +219,7 @@ TEST_F(FileSystemTest, AChangeElsewhereOfAnOpenFileInvalidatesItsPages) {
   remote_.write_elsewhere(*file, "three");
   ASSERT_EQ(run(fs_->getattr(me_, node)), 0);
   EXPECT_EQ(invalidated_, std::vector<std::uint64_t>{node->id});
-  fs_->close(node);
+  close(node);
 }
 
 TEST_F(FileSystemTest, AWriteElsewhereBetweenOwnWritesIsNoticed) {
@@ -230,7 +230,7 @@ TEST_F(FileSystemTest, AWriteElsewhereBetweenOwnWritesIsNoticed) {
   ASSERT_EQ(write(node, 0, "X"), 0);
   ASSERT_EQ(fsync(node), 0);
   EXPECT_FALSE(node->cache_valid);
-  fs_->close(node);
+  close(node);
 }
 
 TEST_F(FileSystemTest, AnOvertakenAnswerDoesNotBringOldAttributesBack) {

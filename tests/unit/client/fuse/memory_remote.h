@@ -178,6 +178,11 @@ class MemoryRemote final : public Remote {
     keep_open(file, "note open");
     return true;
   }
+  void narrow_open(RequestContext context, const FileHandle&, std::uint32_t access) override {
+    if (!keeps_open) return;
+    log.push_back("narrow " + std::to_string(context.caller->uid) + " to " +
+                  std::to_string(access));
+  }
   Task<Result<CreateResult>> create_open(RequestContext context, const FileHandle& directory,
                                          const std::string& name, CreateMode mode,
                                          const SetAttributes& set, std::uint32_t) override {

@@ -25,6 +25,7 @@ class OpenFilesTest : public FileSystemTest {
     bool keep = false;
     return run(fs_->open(me_, node_, flags, &keep));
   }
+  void close(int flags = O_RDONLY) { FileSystemTest::close(node_, flags); }
   /// What the server was told, without reading and writing.
   Log told() {
     Log log = std::exchange(remote_.log, {});
@@ -40,17 +41,53 @@ TEST_F(OpenFilesTest, TheLastCloseClosesIt) {
   EXPECT_EQ(open(), 0);
   EXPECT_EQ(open(O_RDWR), 0);
   EXPECT_EQ(told(), (Log{"open", "open"}));
-  fs_->close(node_);
+  close();
   EXPECT_EQ(told(), Log{});
-  fs_->close(node_);
+  close(O_RDWR);
   EXPECT_EQ(told(), Log{"close"});
+}
+
+TEST_F(OpenFilesTest, TheServerHearsWhatNobodyUsesAnyMore) {
+  EXPECT_EQ(open(), 0);
+  EXPECT_EQ(open(O_RDWR), 0);
+  EXPECT_EQ(open(O_WRONLY), 0);
+  bool keep = false;
+  EXPECT_EQ(run(fs_->open(other_, node_, O_RDONLY, &keep)), 0);
+  told();
+  close(O_RDWR);
+  EXPECT_EQ(told(), Log{});
+  close(O_WRONLY);
+  EXPECT_EQ(told(), Log{"narrow 0 to 1"});
+  fs_->close(node_, other_.caller, O_RDONLY);
+  EXPECT_EQ(told(), Log{"narrow 1000 to 0"});
+  // Programs are read.
+  EXPECT_EQ(open(O_RDWR), 0);
+  EXPECT_EQ(open(0x20), 0);
+  told();
+  close();
+  close(O_RDWR);
+  EXPECT_EQ(told(), Log{"narrow 0 to 1"});
+  close(0x20);
+  EXPECT_EQ(told(), Log{"close"});
+}
+
+TEST_F(OpenFilesTest, DataGoesInFrontOfTheNarrowing) {
+  EXPECT_EQ(open(), 0);
+  EXPECT_EQ(open(O_RDWR), 0);
+  EXPECT_EQ(write(node_, 0, "more"), 0);
+  remote_.log.clear();
+  close(O_RDWR);
+  run(fs_->getattr(me_, node_));
+  EXPECT_EQ(remote_.root_object()->names["a"]->stable_data, "more");
+  EXPECT_EQ(remote_.log.back(), "narrow 0 to 1");
+  close();
 }
 
 TEST_F(OpenFilesTest, DataGoesInFrontOfTheClose) {
   EXPECT_EQ(open(O_RDWR), 0);
   EXPECT_EQ(write(node_, 0, "more"), 0);
   remote_.log.clear();
-  fs_->close(node_);
+  close(O_RDWR);
   run(fs_->finish());
   ASSERT_FALSE(remote_.log.empty());
   EXPECT_EQ(remote_.log.back(), "close");
@@ -64,8 +101,8 @@ TEST_F(OpenFilesTest, WhoIsRefusedLeavesItClosed) {
   // But not under somebody who has it open.
   EXPECT_EQ(open(O_RDONLY), 0);
   EXPECT_EQ(open(O_RDWR), EACCES);
-  EXPECT_EQ(told(), (Log{"open", "open"}));
-  fs_->close(node_);
+  EXPECT_EQ(told(), (Log{"open", "open", "narrow 0 to 1"}));
+  close();
   EXPECT_EQ(told(), Log{"close"});
 }
 
@@ -78,12 +115,12 @@ TEST_F(OpenFilesTest, WhoIsOpeningItKeepsItFromBeingClosed) {
     bool keep = false;
     start(fs_->open(me_, node_, O_RDONLY, &keep), &error);
     told();
-    fs_->close(node_);
+    close();
     EXPECT_EQ(told(), Log{});
     remote_.release();
     run(fs_->getattr(me_, node_));
     EXPECT_EQ(error, refused ? EACCES : 0);
-    if (!refused) fs_->close(node_);
+    if (!refused) close();
     EXPECT_EQ(told(), (Log{"open", "close"}));
   }
 }
@@ -92,11 +129,11 @@ TEST_F(OpenFilesTest, ADelegationIsNotAskedTwice) {
   remote_.delegates = true;
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(open(), 0);
-    fs_->close(node_);
+    close();
   }
   EXPECT_EQ(told(), (Log{"open", "close", "open", "close"}));
   EXPECT_EQ(open(), 0);
-  fs_->close(node_);
+  close();
   EXPECT_EQ(told(), (Log{"note open", "close"}));
 }
 

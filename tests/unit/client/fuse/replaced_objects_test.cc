@@ -111,7 +111,7 @@ TEST_F(FileSystemTest, AFileRemovedElsewhereStaysUsableWhileItIsOpen) {
   age(node);
   EXPECT_EQ(run(fs_->refresh(me_, node)), 0);
   EXPECT_EQ(read(node, 0, 10), "data");
-  fs_->close(node);
+  close(node);
 }
 
 TEST_F(FileSystemTest, LinkCountsThatAreAlwaysZeroMeanNothing) {
@@ -140,7 +140,7 @@ TEST_F(FileSystemTest, AppendingGoesToTheEndThatTheServerKnows) {
   offset = 6;  // where the kernel goes on
   EXPECT_EQ(run(fs_->append_offset(me_, node, &offset)), 0);
   EXPECT_EQ(offset, 10u);
-  fs_->close(node);
+  close(node);
 }
 
 // --- rights that are taken away ---

@@ -17,7 +17,7 @@ TEST_F(FileSystemTest, AnOpenFileKeepsWorkingWhenItsNameIsRemoved) {
   EXPECT_EQ(read(node, 0, 10), "data");
   ASSERT_EQ(names().size(), 1u);
   EXPECT_EQ(names()[0].substr(0, 4), ".nfs");
-  fs_->close(node);
+  close(node);
   EXPECT_TRUE(names().empty());
 }
 
@@ -29,7 +29,7 @@ TEST_F(FileSystemTest, AnOpenFileKeepsWorkingWhenItIsReplaced) {
   ASSERT_EQ(run(fs_->rename(me_, fs_->root, "b", fs_->root, "a")), 0);
   EXPECT_EQ(read(node, 0, 10), "old");
   EXPECT_EQ(read(look("a"), 0, 10), "new");
-  fs_->close(node);
+  close(node);
   EXPECT_EQ(names(), std::vector<std::string>{"a"});
 }
 
@@ -42,7 +42,7 @@ TEST_F(FileSystemTest, AReplacedNameIsNeverAbsent) {
   ASSERT_EQ(remote_.log.size(), 2u);
   EXPECT_EQ(remote_.log[0].substr(0, 9), "link .nfs");
   EXPECT_EQ(remote_.log[1], "rename b a");
-  fs_->close(node);
+  close(node);
 }
 
 TEST_F(FileSystemTest, WithoutLinksAReplacedOpenFileIsMovedAway) {
@@ -53,7 +53,7 @@ TEST_F(FileSystemTest, WithoutLinksAReplacedOpenFileIsMovedAway) {
   NodeRef node = opened("a");
   ASSERT_EQ(run(fs_->rename(me_, fs_->root, "b", fs_->root, "a")), 0);
   EXPECT_EQ(read(node, 0, 10), "old");
-  fs_->close(node);
+  close(node);
   EXPECT_EQ(names(), std::vector<std::string>{"a"});
 }
 
@@ -61,7 +61,7 @@ TEST_F(FileSystemTest, AClosedFileIsRemovedAtOnce) {
   remote_.add_file("a");
   age(fs_->root);
   NodeRef node = opened("a");
-  fs_->close(node);
+  close(node);
   ASSERT_EQ(run(fs_->remove(me_, fs_->root, "a")), 0);
   EXPECT_TRUE(names().empty());
 }
@@ -72,7 +72,7 @@ TEST_F(FileSystemTest, TheSillyNameOfAnOpenFileIsBusy) {
   NodeRef node = opened("a");
   ASSERT_EQ(run(fs_->remove(me_, fs_->root, "a")), 0);
   EXPECT_EQ(run(fs_->remove(me_, fs_->root, names()[0])), EBUSY);
-  fs_->close(node);
+  close(node);
 }
 
 TEST_F(FileSystemTest, RmdirWaitsForSillyNamesOnTheirWayOut) {
@@ -92,10 +92,10 @@ TEST_F(FileSystemTest, RmdirWaitsForSillyNamesOnTheirWayOut) {
                 },
                 &file)),
             0);
-  fs_->adopt_open(*file);
+  fs_->adopt_open(*file, me_.caller, O_RDWR);
   ASSERT_EQ(run(fs_->remove(me_, directory, "f")), 0);
   remote_.hold();
-  fs_->close(file);  // starts removing the silly name
+  close(file);  // starts removing the silly name
   int result = -1;
   start(fs_->rmdir(me_, fs_->root, "d"), &result);
   remote_.release();
@@ -110,7 +110,7 @@ TEST_F(FileSystemTest, RenamingAFileOntoItsOwnLinkHidesNothing) {
   remote_.log.clear();
   ASSERT_EQ(run(fs_->rename(me_, fs_->root, "a", fs_->root, "b")), 0);
   EXPECT_EQ(remote_.log, std::vector<std::string>{"rename a b"});
-  fs_->close(node);
+  close(node);
 }
 
 }  // namespace

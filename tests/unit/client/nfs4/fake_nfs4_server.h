@@ -58,7 +58,7 @@ class FakeNfs4Server {
   bool further_sessions = false;  // CREATE_SESSION makes one more, else another
   bool clientid_busy = false;     // at the last DESTROY_CLIENTID, to look at
 
-  std::deque<Stat> open_errors, close_errors, lock_errors, unlock_errors;
+  std::deque<Stat> open_errors, close_errors, lock_errors, unlock_errors, downgrade_errors;
   std::uint32_t status_flags = 0;  // of SEQUENCE
   ByteRangeLocks locks;            // owners from kForeign on are another client's
   static constexpr LockOwnerId kForeign = 1000;
@@ -86,6 +86,12 @@ class FakeNfs4Server {
   unsigned lock_reclaims = 0;
   std::set<std::uint64_t> stateids;  // that stand
   std::set<std::uint64_t> revoked;   // of those that stood
+  /// For what each OPEN stands, by its stateid, and what has been asked for in it.
+  struct Share {
+    std::uint32_t access = 0;
+    std::set<std::uint32_t> asked;
+  };
+  std::map<std::uint64_t, Share> shares;
 
   /// Everything that it knew of clients is gone.
   void restart() {
@@ -112,6 +118,7 @@ class FakeNfs4Server {
   /// Of the client that it knows.
   void lose_state() {
     stateids.clear();
+    shares.clear();
     revoked.clear();
     for (const auto& [stateid, owner] : owners_)
       locks.release(owner);
@@ -423,6 +430,8 @@ class FakeNfs4Server {
         if (res.status == Stat::NFS4_OK) close(number_of(current(want.open_stateid)));
         return answer(number, res, out);
       }
+      case Op::OP_OPEN_DOWNGRADE:
+        return downgrade(args<xdr::OPEN_DOWNGRADE4args>(in), out);
       case Op::OP_DELEGRETURN: {
         const auto want = args<xdr::DELEGRETURN4args>(in);
         const Stat status = check(want.deleg_stateid);
@@ -577,6 +586,10 @@ class FakeNfs4Server {
         opened_[owner] = res.resok4.stateid = new_stateid();
       }
       current_ = res.resok4.stateid;
+      Share& share = shares[number_of(current_)];
+      const std::uint32_t access = want.share_access & xdr::OPEN4_SHARE_ACCESS_BOTH;
+      share.access |= access;
+      share.asked.insert(access);
       if (delegations.wanted(want.share_access)) {
         const xdr::stateid4 promised = new_stateid();
         delegations.given.push_back(number_of(promised));
@@ -586,9 +599,28 @@ class FakeNfs4Server {
     }
     answer(Op::OP_OPEN, res, out);
   }
+  void downgrade(const xdr::OPEN_DOWNGRADE4args& want, xdr::Encoder& out) {
+    xdr::OPEN_DOWNGRADE4res res;
+    const xdr::stateid4 stateid = current(want.open_stateid);
+    res.status = next(downgrade_errors);
+    if (res.status == Stat::NFS4_OK) res.status = check(stateid);
+    if (res.status == Stat::NFS4_OK) {
+      // To what some of its OPENs make together (RFC 8881, 18.18.3).
+      Share& share = shares[number_of(stateid)];
+      std::uint32_t sum = 0;
+      std::erase_if(share.asked, [&](std::uint32_t one) { return one & ~want.share_access; });
+      for (const std::uint32_t one : share.asked)
+        sum |= one;
+      if (sum != want.share_access) res.status = Stat::NFS4ERR_INVAL;
+      share.access = sum;
+      res.resok4.open_stateid = stateid;
+    }
+    answer(Op::OP_OPEN_DOWNGRADE, res, out);
+  }
   /// With the locks that came by it.
   void close(std::uint64_t open) {
     stateids.erase(open);
+    shares.erase(open);
     for (const auto& [lock, its] : opened_by_) {
       if (its == open && stateids.erase(lock) != 0) locks.release(owners_[lock]);
     }

@@ -69,6 +69,16 @@ class HeldOpens : public SessionTest {
     return number(done);
   }
 
+  void narrow(std::uint32_t access) {
+    nfs_->narrow_open(op_, file_, access);
+    server_->serve_for(seconds(1));
+  }
+  /// Of the only OPEN.
+  std::uint32_t share() const {
+    EXPECT_EQ(server_->shares.size(), 1u);
+    return server_->shares.empty() ? 0 : server_->shares.begin()->second.access;
+  }
+
   std::array<std::byte, 16> room_{};
   FileHandle made_;
 };
@@ -251,6 +261,113 @@ TEST_F(HeldOpens, WhatAnInterruptedOneMadeIsClosed) {
   EXPECT_EQ(create(kModify, CreateMode::kGuarded, &cancel), EINTR);
   EXPECT_EQ(times(Op::OP_OPEN), 1u);
   EXPECT_EQ(times(Op::OP_CLOSE), 1u);
+  EXPECT_TRUE(server_->stateids.empty());
+  EXPECT_EQ(nfs_->files_open(), 0u);
+}
+
+TEST_F(HeldOpens, TheLastWriterIsNoSecret) {
+  // Asked for just so before, and not.
+  for (const bool apart : {true, false}) {
+    if (apart) {
+      EXPECT_EQ(open(kRead), 0);
+    }
+    EXPECT_EQ(open(kRead | kModify), 0);
+    if (!apart) {
+      EXPECT_TRUE(nfs_->open_already(op_, file_, kRead));
+    }
+    ASSERT_EQ(server_->shares.size(), 1u);
+    EXPECT_EQ(share(), xdr::OPEN4_SHARE_ACCESS_BOTH);
+    narrow(kRead);
+    EXPECT_EQ(share(), xdr::OPEN4_SHARE_ACCESS_READ);
+    EXPECT_EQ(server_->seen.back().back(), Op::OP_OPEN_DOWNGRADE);
+    EXPECT_EQ(read_by(), *server_->stateids.begin());
+    // Who writes again says so.
+    EXPECT_FALSE(nfs_->open_already(op_, file_, kModify));
+    EXPECT_EQ(open(kModify), 0);
+    EXPECT_EQ(share(), xdr::OPEN4_SHARE_ACCESS_BOTH);
+    EXPECT_EQ(server_->stateids.size(), 1u);
+    close();
+    EXPECT_TRUE(server_->stateids.empty());
+  }
+  EXPECT_EQ(times(Op::OP_OPEN_DOWNGRADE), 2u);
+}
+
+TEST_F(HeldOpens, WhoWritesAgainAtOnceTellsNothing) {
+  EXPECT_EQ(open(kRead), 0);
+  EXPECT_EQ(open(kRead | kModify), 0);
+  for (int i = 0; i < 5; ++i) {
+    nfs_->narrow_open(op_, file_, kRead);
+    environment_->settle();
+    EXPECT_TRUE(nfs_->open_already(op_, file_, kModify));
+  }
+  server_->serve_for(seconds(1));
+  EXPECT_EQ(times(Op::OP_OPEN_DOWNGRADE), 0u);
+  EXPECT_EQ(share(), xdr::OPEN4_SHARE_ACCESS_BOTH);
+}
+
+TEST_F(HeldOpens, AnIdentityThatIsGoneHasNothingOpen) {
+  OpContext other = op_;
+  other.identity.uid = 77;
+  EXPECT_EQ(open(kRead), 0);
+  Opened done;
+  start_open(&done, kModify, other);
+  server_->serve_for(seconds(1));
+  ASSERT_EQ(server_->stateids.size(), 2u);
+  nfs_->narrow_open(other, file_, 0);
+  environment_->advance(milliseconds(6));  // CLOSE is on its way
+  EXPECT_FALSE(nfs_->open_already(other, file_, kModify));
+  server_->serve_for(seconds(1));
+  EXPECT_EQ(times(Op::OP_CLOSE), 1u);
+  EXPECT_EQ(server_->stateids.size(), 1u);
+  EXPECT_EQ(share(), xdr::OPEN4_SHARE_ACCESS_READ);
+  close();
+  EXPECT_TRUE(server_->stateids.empty());
+  EXPECT_EQ(nfs_->files_open(), 0u);
+}
+
+TEST_F(HeldOpens, WhatLocksRelyOnStaysOpen) {
+  EXPECT_EQ(open(kRead), 0);
+  EXPECT_EQ(open(kRead | kModify), 0);
+  std::optional<Result<void>> locked;
+  group_.spawn(
+      keep(nfs_->lock(op_, file_, {1, LockKind::kWrite, {0, 9}}, LockWait::kNo, kRead), &locked));
+  server_->serve_for(seconds(1));
+  EXPECT_EQ(number(locked), 0);
+  narrow(kRead);
+  EXPECT_EQ(share(), xdr::OPEN4_SHARE_ACCESS_BOTH);
+  EXPECT_EQ(times(Op::OP_OPEN_DOWNGRADE), 0u);
+  close();
+  EXPECT_TRUE(server_->stateids.empty());
+}
+
+TEST_F(HeldOpens, AServerThatRefusesToNarrowIsNotAskedAgain) {
+  for (const Stat error : {Stat::NFS4ERR_INVAL, Stat::NFS4ERR_BAD_STATEID}) {
+    EXPECT_EQ(open(kRead), 0);
+    EXPECT_EQ(open(kRead | kModify), 0);
+    server_->downgrade_errors = {error};
+    if (error == Stat::NFS4ERR_BAD_STATEID) server_->stateids.clear();
+    server_->seen.clear();
+    narrow(kRead);
+    EXPECT_EQ(times(Op::OP_OPEN_DOWNGRADE), 1u);
+    ASSERT_EQ(server_->stateids.size(), 1u);
+    EXPECT_EQ(read_by(), *server_->stateids.begin());
+    close();
+    EXPECT_TRUE(server_->stateids.empty());
+  }
+}
+
+TEST_F(HeldOpens, ARestartWhileItIsNarrowed) {
+  EXPECT_EQ(open(kRead | kModify), 0);
+  EXPECT_TRUE(nfs_->open_already(op_, file_, kRead));
+  nfs_->narrow_open(op_, file_, kRead);
+  environment_->advance(milliseconds(6));
+  ASSERT_FALSE(server_->connected()->out().empty());
+  server_->run_unanswered();
+  restart();
+  server_->serve_for(seconds(2));
+  ASSERT_EQ(server_->stateids.size(), 1u);
+  EXPECT_EQ(share(), xdr::OPEN4_SHARE_ACCESS_READ);
+  close();
   EXPECT_TRUE(server_->stateids.empty());
   EXPECT_EQ(nfs_->files_open(), 0u);
 }

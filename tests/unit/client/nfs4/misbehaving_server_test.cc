@@ -76,6 +76,7 @@ class MisbehavingServer : public SessionTest {
       case 3:
         if (one_in(4)) nfs_->close(file_);
         if (one_in(8)) (void)nfs_->open_already(asked.op, file_, kRead);
+        if (one_in(4)) nfs_->narrow_open(asked.op, file_, one_in(4) ? 0 : kRead);
         return group_.spawn(note(nfs_->open(asked.op, file_, kRead | kModify,
                                             {one_in(2) ? kRead : kRead | kModify, !one_in(3)}),
                                  &asked));
@@ -109,7 +110,7 @@ class MisbehavingServer : public SessionTest {
     std::deque<Stat>* const queues[] = {&server_->sequence_errors, &server_->getattr_errors,
                                         &server_->open_errors,     &server_->lock_errors,
                                         &server_->unlock_errors,   &server_->exchange_errors,
-                                        &server_->create_errors};
+                                        &server_->create_errors,   &server_->downgrade_errors};
     std::deque<Stat>& queue = *queues[below(std::size(queues))];
     for (std::uint32_t i = below(3) + 1; i > 0; --i) {
       const Stat error = some_error();
@@ -235,7 +236,7 @@ class MisbehavingServer : public SessionTest {
   void behave() {
     for (auto* queue : {&server_->sequence_errors, &server_->getattr_errors, &server_->open_errors,
                         &server_->lock_errors, &server_->unlock_errors, &server_->exchange_errors,
-                        &server_->create_errors}) {
+                        &server_->create_errors, &server_->downgrade_errors}) {
       queue->clear();
     }
     server_->in_grace = false;
