@@ -99,7 +99,6 @@ Task<void> FileSystem::finish() {
 void FileSystem::foreign_change(Node& node) {
   if (node.is_directory()) {
     node.names.clear();
-    ++node.names_epoch;
     return;
   }
   node.cache_valid = false;
@@ -276,7 +275,6 @@ void FileSystem::stale(Node& node) {
   NodeRef above = node.parent.lock();
   for (int depth = 0; above != nullptr && depth < kDeepest; ++depth) {
     above->names.clear();
-    ++above->names_epoch;
     above->timer.expire();
     above = above->parent.lock();
   }
@@ -378,6 +376,7 @@ void FileSystem::on_revalidate_timer() {
   });
   for (NodeRef& node : due)
     tasks.spawn(revalidate(node));
+  forget_names_ahead(now);
   revalidate_timer_.arm_after(loop, kRevalidateEvery);
 }
 

@@ -34,9 +34,18 @@ struct FileSystemOptions {
   bool close_to_open = true;
   bool cache_names = true;
   bool cache_absent_names = true;
+  bool read_names_ahead = true;
   bool synchronous = false;  // every write is stable when it returns
   bool one_user = false;     // the kernel lets in only the user who mounted (no allow_other)
   std::uint64_t write_budget = default_write_budget();
+};
+
+/// An entry of a directory.
+struct ListedName {
+  std::string name;
+  std::uint64_t fileid = 0;
+  std::uint64_t cookie = 0;
+  NodeRef node;  // when the server gave handle and attributes
 };
 
 /// How to tell the kernel, by the number of a node, that what it has cached is not good any more.
@@ -117,6 +126,9 @@ class FileSystem : private DelegationHolder {
   Task<int> rename(RequestContext context, NodeRef from_directory, std::string from,
                    NodeRef to_directory, std::string to);
   Task<int> link(RequestContext context, NodeRef node, NodeRef directory, std::string name);
+  /// The names behind `cookie`, with their nodes when `plus`, and whether they are the last ones.
+  Task<int> list(RequestContext context, NodeRef directory, std::uint64_t cookie,
+                 std::uint64_t* verifier, bool plus, std::vector<ListedName>* names, bool* last);
 
   // --- open files ---
   /// Counts an open; *keep_cache says whether the kernel's pages are still good.
@@ -232,6 +244,12 @@ class FileSystem : private DelegationHolder {
   void may_search(Node& directory, const CallerRef& caller);
   void names_changed(Node& directory, const Wcc& change, std::uint64_t started);
   Task<void> remove_silly(NodeRef node);
+  // names_ahead.h
+  /// A LOOKUP of a name in `directory` was answered from here, or found something on the server.
+  void note_hit(Node& directory, const NodeRef& found);
+  void note_miss(const CallerRef& caller, const NodeRef& directory);
+  Task<void> read_names_ahead(CallerRef caller, NodeRef directory);
+  void forget_names_ahead(TimePoint now);
   /// Nothing that the kernel or we remember of the file counts any more, once this is over.
   Task<bool> forget_data(RequestContext context, NodeRef node);
   void count_open(Node& node) {
@@ -260,6 +278,7 @@ class FileSystem : private DelegationHolder {
   std::optional<FsStat> last_space_;
   LockOwnerId last_lock_owner_ = 0;
   std::vector<std::shared_ptr<Occasion>> dropping_;  // forget_data() under way
+  std::vector<NodeRef> with_names_ahead_;            // directories
   std::uint64_t clock_ = 0;
   std::uint32_t silly_counter_;
   std::size_t open_files_ = 0;

@@ -48,16 +48,17 @@ Task<int> FileSystem::lookup_here(RequestContext context, NodeRef directory, std
     auto rights = directory->access.find(context.caller, access_bits::kLookup, now);
     if (rights && *rights == 0) co_return EACCES;
     if (rights && believed) {
+      note_hit(*directory, known.node);
       *found = known.node;
       co_return known.node != nullptr ? 0 : ENOENT;
     }
   }
   const std::uint64_t started = begin_request();
-  const std::uint64_t epoch = directory->names_epoch;
+  const std::uint64_t asked = directory->names.clock();
   MaybeAttributes directory_attributes;
   auto answer = co_await remote.lookup(context, directory->handle, name, &directory_attributes);
-  // No change of ours came between; one of others shows in the attributes of this very answer.
-  const bool current = epoch == directory->names_epoch;
+  // Changes of others since then show in the attributes of this very answer.
+  const bool current = directory->names.current(asked);
   if (!answer.ok()) {
     apply(*directory, directory_attributes, started);
     if (errno_of(answer.error()) != ENOENT) co_return failed(*directory, answer.error());
@@ -65,7 +66,7 @@ Task<int> FileSystem::lookup_here(RequestContext context, NodeRef directory, std
       stale(*directory);
       co_return ESTALE;
     }
-    if (current) directory->names.store_absent(name);
+    if (current) directory->names.learn_absent(name, asked);
     may_search(*directory, context.caller);
     co_return ENOENT;
   }
@@ -78,11 +79,9 @@ Task<int> FileSystem::lookup_here(RequestContext context, NodeRef directory, std
     co_return error;
   }
   if (node != directory) place(*node, directory, name);
-  if (current) {
-    directory->names.store(name, node);
-  } else {
-    directory->names.note(name);
-  }
+  if (current) directory->names.learn(name, node, asked);
+  if (!current) directory->names.note(name);
+  note_miss(context.caller, directory);
   *found = std::move(node);
   co_return 0;
 }
@@ -97,7 +96,6 @@ void FileSystem::may_search(Node& directory, const CallerRef& caller) {
 void FileSystem::names_changed(Node& directory, const Wcc& change, std::uint64_t started) {
   apply_change(directory, change, started);
   --directory.changes_running;
-  ++directory.names_epoch;
 }
 
 Task<int> FileSystem::make(RequestContext context, NodeRef directory, std::string name, Maker maker,
@@ -147,6 +145,7 @@ Task<int> FileSystem::hide_open_file(RequestContext context, NodeRef node, NodeR
     auto linked = co_await remote.link(context, node->handle, directory->handle, hidden);
     names_changed(*directory, linked.ok() ? linked->directory : Wcc{}, started);
     if (!linked.ok()) error = errno_of(linked.error());
+    if (!linked.ok()) directory->names.forget(hidden);
   } else {
     auto renamed = co_await remote.rename(context, directory->handle, name, directory->handle,
                                           hidden, &node->handle);
@@ -228,7 +227,6 @@ Task<int> FileSystem::rmdir(RequestContext context, NodeRef directory, std::stri
   if (target != nullptr) {
     target->timer.expire();
     target->names.clear();
-    ++target->names_epoch;
   }
   co_return 0;
 }

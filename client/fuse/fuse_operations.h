@@ -27,15 +27,9 @@ struct OpenFile {
 
 /// What fuse_file_info::fh of a directory points to.
 struct OpenDirectory {
-  struct Entry {
-    std::string name;
-    std::uint64_t fileid = 0;
-    std::uint64_t cookie = 0;
-    NodeRef node;  // when the server gave handle and attributes
-  };
   NodeRef node;
   CallerRef caller;
-  std::vector<Entry> page;
+  std::vector<ListedName> page;
   std::uint64_t page_start = 0;  // the cookie that the page was asked with
   std::uint64_t verifier = 0;
   bool have_page = false;

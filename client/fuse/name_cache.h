@@ -3,6 +3,9 @@
 // that may search the directory. Believed as long as the directory's attributes are fresh and
 // unchanged; whoever notices a change clears it. Names that are not believed any more stay on the
 // list, since the kernel may still hold them: for_each() gives them all. Bounded.
+//
+// Answers can overtake each other: what an answer says of a name that was changed here since its
+// request went out is not learnt.
 #pragma once
 
 #include <cstddef>
@@ -31,24 +34,35 @@ class NameCache {
     std::shared_ptr<Node> node = it->second.node.lock();
     return {node != nullptr, std::move(node)};
   }
+  // Of changes by us:
   void store(const std::string& name, const std::shared_ptr<Node>& node) {
-    make_room();
-    names_.insert_or_assign(name, Row{node, false, age_});
+    put(name, Row{node, false, age_, ++clock_});
   }
-  void store_absent(const std::string& name) {
-    make_room();
-    names_.insert_or_assign(name, Row{{}, true, age_});
+  void store_absent(const std::string& name) { put(name, Row{{}, true, age_, ++clock_}); }
+  /// A change that may have been made or not.
+  void forget(const std::string& name) { put(name, Row{{}, false, 0, ++clock_}); }
+
+  // Of what the server answered to a request that went out at `asked`, by clock():
+  std::uint64_t clock() const { return clock_; }
+  /// Nobody has cleared it since.
+  bool current(std::uint64_t asked) const { return asked >= cleared_at_; }
+  void learn(const std::string& name, const std::shared_ptr<Node>& node, std::uint64_t asked) {
+    if (!changed_since(name, asked)) put(name, Row{node, false, age_, clock_});
+  }
+  void learn_absent(const std::string& name, std::uint64_t asked) {
+    if (!changed_since(name, asked)) put(name, Row{{}, true, age_, clock_});
   }
   /// The kernel hears of the name, but what it stands for is not certain.
   void note(const std::string& name) {
     make_room();
-    names_.insert_or_assign(name, Row{});
+    names_.try_emplace(name);
   }
-  void forget(const std::string& name) {
-    auto it = names_.find(name);
-    if (it != names_.end()) it->second = Row{};
+
+  /// Nothing is believed any more, nor what answers say that are under way: current().
+  void clear() {
+    ++age_;
+    cleared_at_ = ++clock_;
   }
-  void clear() { ++age_; }
   /// A name that stands or stood for `node`; empty: none known.
   std::string name_of(const Node& node) const {
     for (const auto& [name, row] : names_) {
@@ -67,12 +81,25 @@ class NameCache {
     std::weak_ptr<Node> node;
     bool absent = false;
     std::uint64_t age = 0;
+    std::uint64_t changed_at = 0;
   };
+  bool changed_since(const std::string& name, std::uint64_t asked) const {
+    const auto it = names_.find(name);
+    return it != names_.end() && it->second.changed_at > asked;
+  }
+  void put(const std::string& name, Row row) {
+    make_room();
+    names_.insert_or_assign(name, std::move(row));
+  }
   void make_room() {
-    if (names_.size() >= kMostNames) names_.clear();
+    if (names_.size() < kMostNames) return;
+    names_.clear();
+    cleared_at_ = ++clock_;
   }
   std::unordered_map<std::string, Row> names_;
-  std::uint64_t age_ = 1;  // rows of another age are not believed
+  std::uint64_t age_ = 1;         // rows of another age are not believed
+  std::uint64_t clock_ = 0;       // grows with every change of a name that we make or see
+  std::uint64_t cleared_at_ = 0;  // by it
 };
 
 }  // namespace nfsrdma

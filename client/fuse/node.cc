@@ -2,6 +2,7 @@
 #include "client/fuse/node.h"
 
 #include "client/fuse/file_writer.h"
+#include "client/fuse/names_ahead.h"
 
 namespace nfsrdma {
 

@@ -22,6 +22,7 @@
 namespace nfsrdma {
 
 class FileWriter;
+class NamesAhead;
 class NodeTable;
 struct Node;
 using NodeRef = std::shared_ptr<Node>;
@@ -78,8 +79,8 @@ struct Node : public ListNode<Node> {  // linked while open
 
   // --- directories ---
   NameCache names;
-  std::uint64_t names_epoch = 0;  // grows with every change of a name in here that we make or see
-  unsigned silly_removals = 0;    // of names in here, under way
+  std::unique_ptr<NamesAhead> names_ahead;
+  unsigned silly_removals = 0;  // of names in here, under way
 
   // --- the last place where it was found ---
   std::weak_ptr<Node> parent;

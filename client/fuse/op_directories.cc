@@ -7,38 +7,6 @@
 #include "client/fuse/fuse_operations.h"
 
 namespace nfsrdma {
-namespace {
-
-/// Takes over a page of entries, with nodes for those that came with handle and attributes.
-class PageReader final : public DirectoryVisitor {
- public:
-  PageReader(FileSystem& file_system, OpenDirectory& directory, std::uint64_t started)
-      : fs_(file_system), directory_(directory), started_(started) {}
-
-  bool on_entry(const nfsrdma::DirectoryEntry& entry) override {
-    OpenDirectory::Entry row;
-    row.name = entry.name;
-    row.fileid = entry.fileid;
-    row.cookie = entry.cookie;
-    if (entry.handle != nullptr && entry.attributes != nullptr && !dot_name(entry.name)) {
-      row.node = fs_.nodes.obtain(*entry.handle);
-      fs_.apply(*row.node, *entry.attributes, started_);
-      fs_.place(*row.node, directory_.node, entry.name);
-    }
-    directory_.page.push_back(std::move(row));
-    return true;
-  }
-
- private:
-  static bool dot_name(std::string_view name) { return name == "." || name == ".."; }
-
-  FileSystem& fs_;
-  OpenDirectory& directory_;
-  std::uint64_t started_;
-};
-
-}  // namespace
-
 Task<void> FuseOperations::opendir(fuse_req_t raw, fuse_ino_t ino, fuse_file_info info) {
   Request request(*this, raw);
   NodeRef node = fs.nodes.find(ino);
@@ -53,30 +21,14 @@ Task<void> FuseOperations::opendir(fuse_req_t raw, fuse_ino_t ino, fuse_file_inf
 
 Task<int> FuseOperations::fetch_page(Request& request, OpenDirectory& directory,
                                      std::uint64_t cookie, bool plus) {
-  Node& node = *directory.node;
-  const std::uint64_t started = fs.begin_request();
-  const std::uint64_t epoch = node.names_epoch;
-  directory.page.clear();
   directory.have_page = false;
   if (cookie == 0) directory.verifier = 0;
-  PageReader reader(fs, directory, started);
-  auto page = co_await fs.remote.readdir(request.as(directory.caller), node.handle, cookie,
-                                         directory.verifier, plus, reader);
-  if (!page.ok()) co_return fs.failed(node, page.error());
-  directory.verifier = page->verifier;
+  const int error =
+      co_await fs.list(request.as(directory.caller), directory.node, cookie, &directory.verifier,
+                       plus, &directory.page, &directory.last_page);
+  if (error != 0) co_return error;
   directory.page_start = cookie;
   directory.have_page = true;
-  directory.last_page = page->eof;
-  const bool current = epoch == node.names_epoch;
-  fs.apply(node, page->directory, started);
-  for (const OpenDirectory::Entry& entry : directory.page) {
-    if (entry.node == nullptr) continue;
-    if (current) {
-      node.names.store(entry.name, entry.node);
-    } else {
-      node.names.note(entry.name);
-    }
-  }
   co_return 0;
 }
 
@@ -108,7 +60,7 @@ Task<void> FuseOperations::readdir(fuse_req_t raw, OpenDirectory* directory, std
     }
     bool full = false;
     for (; next < directory->page.size(); ++next) {
-      const OpenDirectory::Entry& entry = directory->page[next];
+      const ListedName& entry = directory->page[next];
       std::size_t took = 0;
       char* room = out.data() + used;
       const off_t behind = static_cast<off_t>(entry.cookie);

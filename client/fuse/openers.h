@@ -38,8 +38,8 @@ class Openers {
   }
 
  private:
-  static constexpr std::array<std::uint32_t, 3> kKinds{
-      access_bits::kRead, access_bits::kModify, access_bits::kRead | access_bits::kModify};
+  static constexpr std::array<std::uint32_t, 3> kKinds{access_bits::kRead, access_bits::kModify,
+                                                       access_bits::kRead | access_bits::kModify};
   struct Row {
     CallerRef caller;
     std::array<std::size_t, kKinds.size()> opens;  // by kKinds

@@ -75,6 +75,7 @@ FileSystemOptions file_system_options(const MountOptions& o) {
   options.close_to_open = o.close_to_open;
   options.cache_names = o.lookup_cache != LookupCache::kNone && o.attribute_cache;
   options.cache_absent_names = o.lookup_cache == LookupCache::kAll && o.attribute_cache;
+  options.read_names_ahead = o.readdirplus;
   options.synchronous = o.synchronous;
   options.one_user = ::geteuid() != 0;
   return options;

@@ -503,12 +503,11 @@ Task<bool> FileLocks::close_one(File& file, const OpContext& op, Open& open) {
       grow_up(got.status, open.stateid);
     }
   };
-  Result<Ending> done = co_await call_in_sequence(session_, op, {.once = true},
-                                                  open.sequence, build, parse);
+  Result<Ending> done =
+      co_await call_in_sequence(session_, op, {.once = true}, open.sequence, build, parse);
   // NFS4ERR_LOCKS_HELD, a number that the server does not want: it stands.
-  const bool gone =
-      done.ok() && (done->status == nfsstat4::NFS4_OK || state_is_gone(done->status) ||
-                    errno_of(done->status) == ESTALE);
+  const bool gone = done.ok() && (done->status == nfsstat4::NFS4_OK ||
+                                  state_is_gone(done->status) || errno_of(done->status) == ESTALE);
   const bool hopeless = done.ok() && file.closings >= kClosings;
   if (!gone && hopeless) {
     log_warning(

@@ -49,6 +49,11 @@ def opens_ours(t):
         expect_opens(t, "file", ["r-"], "open to read")
         with open(t.path("file"), "r+b"):
             expect_opens(t, "file", ["rw"], "open to write as well")
+        expect_opens(t, "file", ["r-"], "when its writer has closed it")
+        # Opened for both alone, never just to read.
+        with open(t.path("file"), "r+b"):
+            with open(t.path("file"), "rb"):
+                pass
     expect_opens(t, "file", [], "when it is closed")
 
     with open(t.path("made"), "xb") as made:

@@ -92,6 +92,7 @@ class MemoryRemote final : public Remote {
   int fail_writes_with = 0;
   int fail_commits_with = 0;
   int fail_copies_with = 0;
+  int fail_listings_with = 0;
   bool keeps_open = false;          // from open() to close(), and tells of it in the log
   bool delegates = false;           // to whoever asks
   std::uint64_t may_keep_back = 0;  // with a write delegation
@@ -349,6 +350,7 @@ class MemoryRemote final : public Remote {
                                       std::uint64_t cookie, std::uint64_t, bool plus,
                                       DirectoryVisitor& visitor) override {
     co_await count("readdir");
+    if (fail_listings_with != 0) co_return failure(fail_listings_with);
     ObjectRef parent = find(directory);
     if (parent == nullptr) co_return failure(ESTALE);
     DirectoryPage page;
