@@ -466,13 +466,15 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
   }
   const std::vector<OpenRef> opens = file.opens;
   for (const OpenRef& open : opens) {
-    const bool again = !open->stateid && open->doubtful != 0 && session_.minor() > 0;
+    const bool again = !open->stateid && open->doubtful != 0;
     if ((!open->stateid && !again) || open->unfinished) continue;
     OpContext as_opener = op;
     as_opener.identity = open->identity;
     if (again) {
       // Of the same owner it is the same open, whether it stands or not.
       Result<void> opened = co_await ensure_open(file, as_opener, *open, open->doubtful);
+      const bool nameless = !opened.ok() && opened.error().sys == ENOLCK;
+      if (nameless) lose(file, *open);  // by another name, or none: minor version 0 cannot close it
       closed &= open->doubtful == 0;
       if (!opened.ok()) continue;
     }

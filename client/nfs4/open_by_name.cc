@@ -64,9 +64,11 @@ Task<Result<void>> FileLocks::open_by_name(File& file, const OpContext& op, Open
       opened.emplace(got.resok4);
       if (in.next(nfs_opnum4::OP_GETFH, object)) found = FileHandle(object.resok4.object.data);
     };
-    NFSRDMA_CO_TRY(Ending end, co_await call_in_sequence(session_, op, {.max_results = 2048},
-                                                         open.sequence, build, parse));
-    status = end.status;
+    Result<Ending> end = co_await call_in_sequence(session_, op, {.max_results = 2048},
+                                                   open.sequence, build, parse);
+    open.doubtful = end.ok() ? 0 : wanted;
+    if (!end.ok()) co_return end.error();
+    status = end->status;
   }
   if (!opened) {
     if (leads_nowhere(status)) co_return kNoName;

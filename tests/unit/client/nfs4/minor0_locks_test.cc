@@ -273,6 +273,32 @@ TEST_F(SoftMinor0Locks, ALockThatWasNotAnsweredIsNobodys) {
   }
 }
 
+TEST_F(SoftMinor0Locks, AnOpenThatWasNotAnsweredIsClosed) {
+  for (const bool runs : {false, true}) {
+    lock_unanswered({0, 9}, runs);  // the OPEN in front of it
+    EXPECT_EQ(server_->opens(), runs ? 1u : 0u);
+    close();
+    server_->serve_for(seconds(60));
+    EXPECT_EQ(server_->opens(), 0u);
+    EXPECT_FALSE(nfs_->holds(file_));
+    // Or used.
+    lock_unanswered({0, 9}, runs);
+    EXPECT_EQ(lock(1, {0, 9}), 0);
+    EXPECT_EQ(server_->opens(), 1u);
+    close();
+    EXPECT_EQ(server_->opens(), 0u);
+    EXPECT_EQ(held(), 0u);
+  }
+}
+
+TEST_F(SoftMinor0Locks, AnOpenThatWasNotAnsweredOfAFileThatIsGoneIsGivenUp) {
+  lock_unanswered({0, 9}, true);
+  server_->names["f"] = "f7";
+  close();
+  server_->serve_for(seconds(60));
+  EXPECT_FALSE(nfs_->holds(file_));
+}
+
 TEST_F(Minor0Locks, WhatTheServerDoesNotLetGoOfIsNotForgotten) {
   for (const Stat error : {Stat::NFS4ERR_LOCKS_HELD, Stat::NFS4ERR_BAD_SEQID}) {
     EXPECT_EQ(lock(1, {0, 9}), 0);
