@@ -64,8 +64,8 @@ Task<Result<void>> FileLocks::open_by_name(File& file, const OpContext& op, Open
       opened.emplace(got.resok4);
       if (in.next(nfs_opnum4::OP_GETFH, object)) found = FileHandle(object.resok4.object.data);
     };
-    Result<Ending> end = co_await call_in_sequence(session_, op, {.max_results = 2048},
-                                                   open.sequence, build, parse);
+    Result<Ending> end =
+        co_await call_in_sequence(session_, op, {.max_results = 2048}, open.sequence, build, parse);
     open.doubtful = end.ok() ? 0 : wanted;
     if (!end.ok()) co_return end.error();
     status = end->status;

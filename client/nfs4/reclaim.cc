@@ -84,6 +84,7 @@ Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, Open
     xdr::OPEN4args args;
     args.seqid = open->sequence.send(session_);
     args.share_access = open->access;
+    if (session_.minor() > 0) args.share_access |= xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
     args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
     args.owner = owner.of(session_);
     args.claim.claim = xdr::open_claim_type4::CLAIM_PREVIOUS;
@@ -105,7 +106,7 @@ Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, Open
   }
   open->stateid = opened->stateid;
   open->asked = 1u << open->access;
-  if (opened->delegation && session_.minor() == 0) {
+  if (opened->delegation) {
     const Session::Builder give = [&](CompoundWriter& out) {
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
       out.op(nfs_opnum4::OP_DELEGRETURN, xdr::DELEGRETURN4args{*opened->delegation});

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -174,10 +175,13 @@ class FakeNfs4Server {
     return head.status;
   }
 
+  /// Asked with a call at the front. True: it has dealt with it.
+  std::function<bool()> instead_of_answering;
   /// Answers the oldest call. False: there is none.
   bool serve_one() {
     FakeTransport* transport = connected();
     if (transport == nullptr || transport->out().empty()) return false;
+    if (instead_of_answering && instead_of_answering()) return true;
     const std::vector<std::byte> reply = reply_to(*transport->out().front());
     transport->answer([&](xdr::Encoder& out) { out.fixed_opaque(reply); });
     return true;
