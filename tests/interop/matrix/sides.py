@@ -353,7 +353,7 @@ class NeighbourClient(KernelClient):
 
 
 class OurClient:
-    """mount.nfs-rdma."""
+    """mount.nfs-rdma. `fabric` may be "tcp", which is none."""
     ours = True
 
     def __init__(self, fabric, version="3"):
@@ -365,8 +365,10 @@ class OurClient:
             run("modprobe", "fuse")
 
     def mount(self, bench, where):
-        options = ["proto=rdma", f"fabric={self.fabric}", f"port={RDMA_PORT}", "retry=0",
-                   f"vers={self.version}"]
+        options = ["proto=rdma", f"fabric={self.fabric}", f"port={RDMA_PORT}"]
+        if self.fabric == "tcp":
+            options = ["proto=tcp", f"port={bench.server.tcp_port}"]
+        options += ["retry=0", f"vers={self.version}"]
         if bench.settings.transfer:
             options += [f"rsize={bench.settings.transfer}", f"wsize={bench.settings.transfer}"]
         if bench.settings.crc and self.fabric == "iwarp":
