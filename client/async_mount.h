@@ -16,6 +16,7 @@
 // REMOVE, EEXIST for a MKDIR ...) the object itself decides (doubtful.h).
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -168,6 +169,17 @@ class AsyncMount {
                                          std::string_view name, CreateMode mode,
                                          const SetAttributes& set, std::uint32_t open_for) {
     return operations_->create_open(op, directory, name, mode, set, open_for);
+  }
+  /// A file with `data` and nothing else, on stable storage: create() and write() in one request
+  /// where that is most_with_create() bytes or less (RFC 8881, 16.2.3.1.2: what OPEN leaves
+  /// behind, WRITE and CLOSE use). Nothing stays open. kUnchecked: what was in an existing file is
+  /// gone. `set` without size. An error: the file may be there, with some of it.
+  Task<Result<CreateResult>> create_with_data(const OpContext& op, const FileHandle& directory,
+                                              std::string_view name, CreateMode mode,
+                                              const SetAttributes& set, ByteSpan data);
+  /// 0: creating a file and writing to it are two requests at least. NFSv4.1 and later have more.
+  std::uint32_t most_with_create() const {
+    return std::min(write_size_, operations_->most_with_create());
   }
   Task<Result<CreateResult>> mkdir(const OpContext& op, const FileHandle& directory,
                                    std::string_view name, const SetAttributes& set) {

@@ -43,6 +43,17 @@ bool create_happened(const Found& found, const SetAttributes& set) {
          (!set.mode || (now.mode & 0777) == (*set.mode & 0777));
 }
 
+bool create_with_data_happened(const Found& found, const SetAttributes& set, ByteSpan content,
+                               ByteSpan data) {
+  if (content.size() > data.size()) return false;
+  for (std::size_t i = 0; i < content.size(); ++i) {
+    if (content[i] != data[i] && content[i] != std::byte{0}) return false;
+  }
+  SetAttributes as_far = set;
+  as_far.size = content.size();
+  return create_happened(found, as_far);
+}
+
 bool exclusive_create_happened(const Found& found, const std::array<std::byte, 8>& verifier) {
   if (!found.attributes || found.attributes->type != FileType::kRegular) return false;
   // Linux and others store the verifier's halves in the seconds of mtime and atime, without the

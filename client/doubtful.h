@@ -49,6 +49,10 @@ bool mknod_happened(const Found& found, FileType type, std::uint32_t rdev_major,
                     std::uint32_t rdev_minor);
 /// CREATE GUARDED said EEXIST: done when it looks as if just made with these attributes.
 bool create_happened(const Found& found, const SetAttributes& set);
+/// The same, of a file that was made with `data` and has `content`: done also when that is how far
+/// the server came with it. What was not written yet may read as zeros.
+bool create_with_data_happened(const Found& found, const SetAttributes& set, ByteSpan content,
+                               ByteSpan data);
 /// CREATE EXCLUSIVE said EEXIST: done when the times are the verifier, where servers keep it.
 bool exclusive_create_happened(const Found& found, const std::array<std::byte, 8>& verifier);
 /// SETATTR with a guard said NOT_SYNC: done when everything is as it was to be.

@@ -73,6 +73,20 @@ class NfsOperations {
     static_cast<void>(open_for);
     return create(op, directory, name, mode, set);
   }
+  /// Bytes of data that go along with the request that makes a file; 0: none.
+  virtual std::uint32_t most_with_create() const { return 0; }
+  /// create(), and the file begins with `data`, at most most_with_create() bytes, as far as that
+  /// goes at once: *written (which outlives the Task) of them are in it, and stable. The rest is
+  /// the caller's to write, and so is to hear why it could not be.
+  virtual Task<Result<CreateResult>> create_with_data(const OpContext& op,
+                                                      const FileHandle& directory,
+                                                      std::string_view name, CreateMode mode,
+                                                      const SetAttributes& set, ByteSpan data,
+                                                      std::size_t* written) {
+    static_cast<void>(data);
+    *written = 0;
+    return create(op, directory, name, mode, set);
+  }
   virtual Task<Result<CreateResult>> mkdir(const OpContext& op, const FileHandle& directory,
                                            std::string_view name, const SetAttributes& set) = 0;
   virtual Task<Result<CreateResult>> symlink(const OpContext& op, const FileHandle& directory,

@@ -103,6 +103,13 @@ Result<File> Mount::open(std::string_view path, int flags, mode_t mode) {
   return File(std::move(file));
 }
 
+Result<void> Mount::write_file(std::string_view path, std::span<const std::byte> data,
+                               mode_t mode) {
+  auto size = impl_->run(write_path(*impl_, std::string(path), data, mode));
+  if (!size) return size.error();
+  return {};
+}
+
 Result<std::vector<DirectoryEntry>> Mount::readdir(std::string_view path) {
   return impl_->run(list_path(*impl_, std::string(path), false));
 }

@@ -121,6 +121,12 @@ int nfsrdma_ftruncate(nfsrdma_file* file, uint64_t size) {
   return status(file->file.truncate(size));
 }
 
+int nfsrdma_write_file(nfsrdma_mount* mount, const char* path, const void* data, size_t size,
+                       mode_t mode) {
+  return status(
+      mount->mount.write_file(text(path), {static_cast<const std::byte*>(data), size}, mode));
+}
+
 int nfsrdma_opendir(nfsrdma_mount* mount, const char* path, int plus, nfsrdma_dir** dir) {
   auto entries = plus ? mount->mount.readdirplus(text(path)) : mount->mount.readdir(text(path));
   if (!entries) return status(entries);

@@ -53,6 +53,10 @@ nfsrdma::Result<std::shared_ptr<Mount::Impl>> open_impl(std::string_view url,
 using Opened = std::shared_ptr<FileState>;
 Task<nfsrdma::Result<Opened>> open_path(Mount::Impl& impl, std::string path, int flags,
                                         mode_t mode);
+/// open_path() with O_WRONLY | O_CREAT | O_TRUNC, all of `data`, and on stable storage; in fewer
+/// requests where that is a small file. The size of the file then.
+Task<nfsrdma::Result<std::uint64_t>> write_path(Mount::Impl& impl, std::string path, ByteSpan data,
+                                                mode_t mode);
 Task<nfsrdma::Result<struct stat>> stat_path(Mount::Impl& impl, std::string path, bool follow);
 Task<nfsrdma::Result<std::vector<DirectoryEntry>>> list_path(Mount::Impl& impl, std::string path,
                                                              bool plus);

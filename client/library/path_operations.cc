@@ -54,6 +54,34 @@ Task<Outcome<Opened>> create_path(Mount::Impl& impl, std::string path, int flags
   co_return make_state(impl, made.handle, flags);
 }
 
+/// Something else than a new file may be in the way of create_with_data(): a link to be followed, a
+/// directory. open_path() knows what to do about that, or how to say it.
+bool may_be_there(const Error& error) {
+  switch (error.sys) {
+    case EACCES:
+    case EEXIST:
+    case EINVAL:
+    case EISDIR:
+    case ELOOP:
+    case EOPNOTSUPP:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Task<Outcome<Attributes>> write_at_once(Mount::Impl& impl, std::string path, ByteSpan data,
+                                        mode_t mode) {
+  NFSRDMA_CO_TRY(PathParent where, co_await impl.tree->parent(impl.op, std::move(path)));
+  SetAttributes set;
+  set.mode = mode & 07777;
+  NFSRDMA_CO_TRY(CreateResult made,
+                 co_await impl.mount->create_with_data(impl.op, where.directory, where.name,
+                                                       CreateMode::kUnchecked, set, data));
+  if (made.attributes) co_return *made.attributes;
+  co_return co_await impl.mount->getattr(impl.op, made.handle);
+}
+
 struct Collector final : DirectoryVisitor {
   std::vector<DirectoryEntry>* out = nullptr;
   bool on_entry(const nfsrdma::DirectoryEntry& entry) override {
@@ -116,6 +144,22 @@ Task<Outcome<Opened>> open_path(Mount::Impl& impl, std::string path, int flags, 
     NFSRDMA_CO_CHECK_OK(co_await state->truncate(impl.op, 0));
   }
   co_return std::move(state);
+}
+
+Task<Outcome<std::uint64_t>> write_path(Mount::Impl& impl, std::string path, ByteSpan data,
+                                        mode_t mode) {
+  const std::uint32_t most = impl.mount->most_with_create();
+  if (most > 0 && data.size() <= most) {
+    Outcome<Attributes> done = co_await write_at_once(impl, path, data, mode);
+    if (done.ok()) co_return done->size;
+    if (!may_be_there(done.error())) co_return done.error();
+  }
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
+  NFSRDMA_CO_TRY(Opened state, co_await open_path(impl, std::move(path), kFlags, mode));
+  if (!data.empty()) NFSRDMA_CO_CHECK_OK(co_await state->write(impl.op, data, 0));
+  NFSRDMA_CO_CHECK_OK(co_await state->flush(impl.op));
+  NFSRDMA_CO_TRY(Attributes now, co_await impl.mount->getattr(impl.op, state->handle()));
+  co_return now.size;
 }
 
 Task<Outcome<struct stat>> stat_path(Mount::Impl& impl, std::string path, bool follow) {

@@ -26,16 +26,23 @@ constexpr Duration kRetryLongest = std::chrono::seconds(15);
 const Error kStopped{Errc::kSystem, EIO, "aborted"};
 const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
 
+/// Bytes of `asked` that need not be written once more.
+std::size_t for_good(const xdr::WRITE4resok& written, std::size_t asked) {
+  const bool stable = written.committed == xdr::stable_how4::FILE_SYNC4;
+  return stable && written.count <= asked ? written.count : 0;
+}
+
 }  // namespace
 
 /// Shared: who asked may be gone before it is done.
 struct NewFiles::Request {
   Request(const AuthSys& its_identity, const FileHandle& its_directory, std::string_view its_name,
-          const xdr::createhow4& its_how, std::uint32_t its_access)
+          const xdr::createhow4& its_how, const FirstUse& use)
       : identity(its_identity),
         directory(its_directory),
         name(its_name),
-        access(its_access),
+        access(share_access(use.open_for)),
+        data(use.data.begin(), use.data.end()),
         how(its_how) {
     const bool both = how.mode == xdr::createmode4::EXCLUSIVE4_1;
     ByteSpan& kept = both ? how.ch_createboth.cva_attrs.attr_vals : how.createattrs.attr_vals;
@@ -50,11 +57,14 @@ struct NewFiles::Request {
   const FileHandle directory;
   const std::string name;
   const std::uint32_t access;  // OPEN4_SHARE_ACCESS_ bits, to be kept; or 0
+  const std::vector<std::byte> data;
   xdr::createhow4 how;
   std::vector<std::byte> values;
   bool given_up = false;   // without an answer
   bool abandoned = false;  // by who asked
   std::optional<Opened> opened;
+  bool closed = false;  // where it was opened
+  std::size_t written = 0;
   bool resent = false;
   Result<CreateResult> result = kStopped;
   Occasion done;
@@ -84,14 +94,15 @@ NewFiles::OwnerPtr NewFiles::take_owner(const AuthSys& identity) {
 
 Task<Result<CreateResult>> NewFiles::make(const OpContext& op, const FileHandle& directory,
                                           std::string_view name, const xdr::createhow4& how,
-                                          std::uint32_t access, bool* resent) {
+                                          FirstUse use, bool* resent) {
   if (stopped_) co_return kStopped;
-  auto request = std::make_shared<Request>(op.identity, directory, name, how, access);
+  auto request = std::make_shared<Request>(op.identity, directory, name, how, use);
   tasks_.spawn(carry_out(request));
   const bool waited = co_await request->done.wait(op.cancel);
   request->abandoned = !waited;
   if (!waited) co_return kInterrupted;
   *resent = request->resent;
+  if (use.written != nullptr) *use.written = request->written;
   co_return std::move(request->result);
 }
 
@@ -105,7 +116,15 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
   const OwnerBytes bytes(owner.number);
   CreateResult result;
   request.opened.reset();
+  request.closed = false;
+  const bool fill = !request.data.empty() && !request.given_up;
   auto build = [&](CompoundWriter& out) {
+    if (fill && !result.handle.empty()) {
+      // It is made, but "later" came behind that: who asked writes, and it is closed by itself.
+      out.op(nfs_opnum4::OP_PUTFH, put(result.handle));
+      out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+      return;
+    }
     xdr::OPEN4args args;
     args.seqid = owner.sequence.send(session_);
     args.share_access = request.access == 0 ? xdr::OPEN4_SHARE_ACCESS_WRITE : request.access;
@@ -119,20 +138,39 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
     out.op(nfs_opnum4::OP_SAVEFH);
     out.op(nfs_opnum4::OP_OPEN, args);
     out.op(nfs_opnum4::OP_GETFH);
+    if (fill) {
+      out.op(nfs_opnum4::OP_WRITE,
+             xdr::WRITE4args{kCurrentStateid, 0, xdr::stable_how4::FILE_SYNC4, {request.data}});
+    }
     out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+    if (fill) out.op(nfs_opnum4::OP_CLOSE, xdr::CLOSE4args{0, kCurrentStateid});
     out.op(nfs_opnum4::OP_RESTOREFH);
     out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
   };
   auto parse = [&](CompoundReader& in) {
     xdr::OPEN4res got;
     xdr::GETFH4res object;
-    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH)) return;
+    xdr::WRITE4res filled;
+    xdr::CLOSE4res closed;
+    if (!in.next(nfs_opnum4::OP_PUTFH)) return;
+    if (fill && !result.handle.empty()) return next_attributes(in, names_, &result.attributes);
+    // Made before, without a handle: EEXIST does not mean somebody else.
+    request.resent |= request.opened.has_value();
+    if (!in.next(nfs_opnum4::OP_SAVEFH)) return;
     if (!next_in_sequence(in, nfs_opnum4::OP_OPEN, got, owner.sequence)) return;
     request.opened.emplace(got.resok4);
     result.directory.change = from_wire(got.resok4.cinfo);
     if (!in.next(nfs_opnum4::OP_GETFH, object)) return;
     result.handle = FileHandle(object.resok4.object.data);
+    if (fill) {
+      if (!in.next(nfs_opnum4::OP_WRITE, filled)) return;
+      request.written = for_good(filled.resok4, request.data.size());
+    }
     next_attributes(in, names_, &result.attributes);
+    if (fill) {
+      request.closed = in.next(nfs_opnum4::OP_CLOSE, closed);
+      if (!request.closed) return;
+    }
     if (in.next(nfs_opnum4::OP_RESTOREFH)) next_attributes(in, names_, &result.directory.after);
   };
   const CallShape shape{.max_results = 2048, .once = session_.minor() > 0};
@@ -184,13 +222,14 @@ Task<void> NewFiles::carry_out(RequestRef request) {
                  unfinished);
   }
   request->done.come();
-  if (keep && request->opened->delegation) {
+  const bool settled = keep || request->closed;
+  if (settled && request->opened->delegation) {
     // That nobody has asked for.
     request->opened->unconfirmed = false;
     [[maybe_unused]] Result<void> given =
         co_await settle_open(session_, op, file, owner->sequence, *request->opened);
   }
-  if (keep) request->opened.reset();
+  if (settled) request->opened.reset();
   for (Duration wait = kRetryFirst; failed == Errc::kTimedOut && !stopped_;
        wait = std::min(2 * wait, kRetryLongest)) {
     request->given_up = true;

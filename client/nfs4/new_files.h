@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// NewFiles: files that are created and stay open (they are FileLocks' then), or in minor version 0,
-// which has no current stateid by which one COMPOUND could close them: OPEN with creation in one,
-// OPEN_CONFIRM where the server wants it, and CLOSE in another.
+// NewFiles: files that are created and stay open (they are FileLocks' then), or that begin with
+// data (OPEN, WRITE and CLOSE in one COMPOUND), or in minor version 0, which has no current stateid
+// by which one COMPOUND could close them: OPEN with creation in one, OPEN_CONFIRM where the server
+// wants it, and CLOSE in another.
+//
+// A COMPOUND ends at what fails, and a CLOSE behind it is not done: then, too, it is done in
+// another one. OPEN is not repeated for the sake of what comes behind it: the file is there.
 //
 // All of that runs in a task that is never cut short. Who asked has the answer as soon as OPEN has,
 // and may be interrupted: the file is closed then.
@@ -37,11 +41,20 @@ class NewFiles {
   NewFiles(const NewFiles&) = delete;
   NewFiles& operator=(const NewFiles&) = delete;
 
-  /// OPEN with `how`. An error, too, sets *resent. `access`: it stays open with these
-  /// OPEN4_SHARE_ACCESS_ bits, until FileLocks::close(); not in minor version 0. 0: it is closed.
+  /// What a new file is used for at once. Not in minor version 0.
+  struct FirstUse {
+    /// access_bits::kRead, kModify: it stays open until FileLocks::close(). None: it is closed.
+    std::uint32_t open_for = 0;
+    ByteSpan data{};                 // that it begins with; a copy is made
+    std::size_t* written = nullptr;  // set to how many bytes of `data` are in it, and stable
+  };
+  /// Operations of the COMPOUND that makes a file with data.
+  static constexpr std::uint32_t kOperationsWithData = 10;
+
+  /// OPEN with `how`. An error, too, sets *resent.
   Task<Result<CreateResult>> make(const OpContext& op, const FileHandle& directory,
-                                  std::string_view name, const xdr::createhow4& how,
-                                  std::uint32_t access, bool* resent);
+                                  std::string_view name, const xdr::createhow4& how, FirstUse use,
+                                  bool* resent);
   /// Until everything that was made is closed, or `op` cancelled.
   Task<void> wait(const OpContext& op);
   /// Everything fails with EIO from now on.

@@ -2,6 +2,7 @@
 // Nfs4Operations: operations that make, remove and move names. The server keeps their replies, so
 // that a lost connection leaves no doubt; a session that was lost with the server does, and then
 // the object itself decides (client/doubtful.h).
+#include <algorithm>
 #include <random>
 
 #include "client/nfs4/attributes_result.h"
@@ -76,12 +77,11 @@ xdr::FileAttributes4 directory_type() {
 Task<Result<CreateResult>> Nfs4Operations::open_new(const OpContext& op,
                                                     const FileHandle& directory,
                                                     std::string_view name,
-                                                    const xdr::createhow4& how,
-                                                    std::uint32_t open_for, bool* resent) {
+                                                    const xdr::createhow4& how, FirstUse use,
+                                                    bool* resent) {
   NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
-  const std::uint32_t share = nfs4::share_access(open_for);
-  if (session_.minor() == 0 || share != 0) {
-    co_return co_await new_files_.make(op, directory, name, how, share, resent);
+  if (session_.minor() == 0 || use.open_for != 0 || !use.data.empty()) {
+    co_return co_await new_files_.make(op, directory, name, how, use, resent);
   }
   CreateResult result;
   // An owner of its own, so that CLOSE ends this OPEN alone.
@@ -120,7 +120,7 @@ Task<Result<CreateResult>> Nfs4Operations::create_exclusive(const OpContext& op,
                                                             const FileHandle& directory,
                                                             std::string_view name,
                                                             const SetAttributes& set,
-                                                            std::uint32_t open_for) {
+                                                            FirstUse use) {
   // Minor version 0 takes none with it.
   const bool minor_0 = session_.minor() == 0;
   const auto split =
@@ -132,26 +132,70 @@ Task<Result<CreateResult>> Nfs4Operations::create_exclusive(const OpContext& op,
   how.createverf = new_verifier();
   how.ch_createboth = {how.createverf, values.wire()};
   bool resent = false;
-  Result<CreateResult> made = co_await open_new(op, directory, name, how, open_for, &resent);
+  Result<CreateResult> made = co_await open_new(op, directory, name, how, use, &resent);
   if (!made.ok() && nfs4::is_bad_owner(made.error()) && names_.refused(owners.by_name)) {
-    co_return co_await create_exclusive(op, directory, name, set, open_for);
+    co_return co_await create_exclusive(op, directory, name, set, use);
+  }
+  // The verifier may be in a file's times, and those are of the WRITE behind it by now.
+  if (!made.ok() && !use.data.empty() && doubtful_presence(resent, made.error())) {
+    made = co_await made_before(op, directory, name, split.at_once, use.data, made.error());
   }
   if (!made.ok()) co_return made.error();
   Result<Wcc> done = Wcc{};
   if (!split.all_at_once()) done = co_await setattr(op, made->handle, split.later, nullptr);
-  if (open_for != 0) locks_.finish_new(made->handle, done.ok());
+  if (use.open_for != 0) locks_.finish_new(made->handle, done.ok());
   if (!done.ok()) co_return done.error();
   if (done->after) made->attributes = done->after;
   co_return std::move(*made);
 }
 
-Task<Result<CreateResult>> Nfs4Operations::create_open(const OpContext& op,
+Task<Result<CreateResult>> Nfs4Operations::made_before(const OpContext& op,
                                                        const FileHandle& directory,
-                                                       std::string_view name, CreateMode mode,
-                                                       const SetAttributes& set,
-                                                       std::uint32_t open_for) {
+                                                       std::string_view name,
+                                                       const SetAttributes& set, ByteSpan data,
+                                                       Error error) {
+  auto found = co_await look(*this, op, directory, name);
+  if (!found.ok() || !found->has_value()) co_return error;
+  const Found object = **found;
+  if (!object.attributes || object.attributes->size > data.size()) co_return error;
+  std::vector<std::byte> content(object.attributes->size);
+  std::size_t done = 0;
+  bool end = false;
+  while (done < content.size() && !end) {
+    const std::size_t most = std::min<std::size_t>(content.size() - done, session_.max_read());
+    const MutableByteSpan into(content.data() + done, most);
+    Result<ReadResult> part = co_await read_once(op, object.handle, done, into);
+    if (!part.ok()) co_return error;
+    done += part->count;
+    end = part->eof || part->count == 0;
+  }
+  content.resize(done);
+  if (!create_with_data_happened(object, set, content, data)) co_return error;
+  co_return as_created(object);
+}
+
+std::uint32_t Nfs4Operations::most_with_create() const {
+  if (session_.max_operations() < nfs4::NewFiles::kOperationsWithData) return 0;
+  return std::min(kMostWithCreate, session_.max_write());
+}
+
+Task<Result<CreateResult>> Nfs4Operations::create_with_data(const OpContext& op,
+                                                            const FileHandle& directory,
+                                                            std::string_view name, CreateMode mode,
+                                                            const SetAttributes& set, ByteSpan data,
+                                                            std::size_t* written) {
+  *written = 0;
+  FirstUse use;
+  if (most_with_create() > 0) use = {0, data, written};
+  return create_new(op, directory, name, mode, set, use);
+}
+
+Task<Result<CreateResult>> Nfs4Operations::create_new(const OpContext& op,
+                                                      const FileHandle& directory,
+                                                      std::string_view name, CreateMode mode,
+                                                      const SetAttributes& set, FirstUse use) {
   if (mode == CreateMode::kExclusive) {
-    co_return co_await create_exclusive(op, directory, name, set, open_for);
+    co_return co_await create_exclusive(op, directory, name, set, use);
   }
   NFSRDMA_CO_TRY(const nfs4::OwnerTexts owners, co_await names_.texts(set, op.cancel));
   const nfs4::EncodedAttributes values(set, owners);
@@ -160,16 +204,19 @@ Task<Result<CreateResult>> Nfs4Operations::create_open(const OpContext& op,
       mode == CreateMode::kGuarded ? xdr::createmode4::GUARDED4 : xdr::createmode4::UNCHECKED4;
   how.createattrs = values.wire();
   bool resent = false;
-  Result<CreateResult> made = co_await open_new(op, directory, name, how, open_for, &resent);
+  Result<CreateResult> made = co_await open_new(op, directory, name, how, use, &resent);
   if (made.ok()) co_return std::move(*made);
   const Error error = made.error();
   if (nfs4::is_bad_owner(error) && names_.refused(owners.by_name)) {
-    co_return co_await create_open(op, directory, name, mode, set, open_for);
+    co_return co_await create_new(op, directory, name, mode, set, use);
   }
   // A file that is there and that the caller may not write is no failure of UNCHECKED, which asks
   // for no right to it but for setting its size.
   const bool there = mode == CreateMode::kUnchecked && error.sys == EACCES && !set.size;
   if (!there && !doubtful_presence(resent, error)) co_return error;
+  if (!use.data.empty()) {
+    co_return co_await made_before(op, directory, name, set, use.data, error);
+  }
   auto found = co_await look(*this, op, directory, name);
   if (!found.ok() || !found->has_value()) co_return error;
   if (there) {
@@ -178,10 +225,10 @@ Task<Result<CreateResult>> Nfs4Operations::create_open(const OpContext& op,
   } else if (!create_happened(**found, set)) {
     co_return error;
   }
-  if (open_for != 0) {
+  if (use.open_for != 0) {
     // The OPEN that made it is lost with its session.
     const FileHandle handle = (*found)->handle;
-    [[maybe_unused]] auto opened = co_await open(op, handle, 0, {open_for});
+    [[maybe_unused]] auto opened = co_await open(op, handle, 0, {use.open_for});
   }
   co_return as_created(**found);
 }

@@ -73,7 +73,15 @@ class Nfs4Operations final : public NfsOperations {
   }
   Task<Result<CreateResult>> create_open(const OpContext& op, const FileHandle& directory,
                                          std::string_view name, CreateMode mode,
-                                         const SetAttributes& set, std::uint32_t open_for) override;
+                                         const SetAttributes& set,
+                                         std::uint32_t open_for) override {
+    return create_new(op, directory, name, mode, set, {open_for});
+  }
+  std::uint32_t most_with_create() const override;
+  Task<Result<CreateResult>> create_with_data(const OpContext& op, const FileHandle& directory,
+                                              std::string_view name, CreateMode mode,
+                                              const SetAttributes& set, ByteSpan data,
+                                              std::size_t* written) override;
   Task<Result<CreateResult>> mkdir(const OpContext& op, const FileHandle& directory,
                                    std::string_view name, const SetAttributes& set) override;
   Task<Result<CreateResult>> symlink(const OpContext& op, const FileHandle& directory,
@@ -166,6 +174,8 @@ class Nfs4Operations final : public NfsOperations {
   std::uint64_t callbacks_done() const override { return session_.callbacks_done(); }
   /// Bytes that one COPY asks for: it is answered in a second or so by a server with slow disks.
   static constexpr std::uint64_t kMostOfACopy = 64u << 20;
+  /// What is larger gains nothing from one round trip less, and is copied on its way.
+  static constexpr std::uint32_t kMostWithCreate = 64u << 10;
 
   nfs4::Session& session() { return session_; }
   nfs4::FileLocks& locks() { return locks_; }
@@ -176,13 +186,22 @@ class Nfs4Operations final : public NfsOperations {
   Task<Result<CreateResult>> make(const OpContext& op, const FileHandle& directory,
                                   std::string_view name, const xdr::createtype4& type,
                                   const SetAttributes& set, bool* resent);
-  /// OPEN with creation, and CLOSE unless `open_for` says that it stays open.
+  using FirstUse = nfs4::NewFiles::FirstUse;
+  Task<Result<CreateResult>> create_new(const OpContext& op, const FileHandle& directory,
+                                        std::string_view name, CreateMode mode,
+                                        const SetAttributes& set, FirstUse use);
+  /// OPEN with creation, and CLOSE unless `use` says that it stays open.
   Task<Result<CreateResult>> open_new(const OpContext& op, const FileHandle& directory,
                                       std::string_view name, const xdr::createhow4& how,
-                                      std::uint32_t open_for, bool* resent);
+                                      FirstUse use, bool* resent);
   Task<Result<CreateResult>> create_exclusive(const OpContext& op, const FileHandle& directory,
                                               std::string_view name, const SetAttributes& set,
-                                              std::uint32_t open_for);
+                                              FirstUse use);
+  /// OPEN said EEXIST, with `error`, after its first answer was lost: what is there, if it is what
+  /// that made with `data`.
+  Task<Result<CreateResult>> made_before(const OpContext& op, const FileHandle& directory,
+                                         std::string_view name, const SetAttributes& set,
+                                         ByteSpan data, Error error);
   /// One COPY. *verifier is set when what it copied wants a COMMIT.
   Task<Result<CopyResult>> copy_once(const OpContext& op, const FileHandle& from,
                                      std::uint64_t from_offset, const FileHandle& to,

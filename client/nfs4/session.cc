@@ -133,7 +133,7 @@ Task<Result<xdr::nfsstat4>> Session::create_session(const OpContext& op, std::ui
              std::clamp<std::uint32_t>(got.csr_fore_chan_attrs.ca_maxrequests, 1, options_.slots),
              got.csr_fore_chan_attrs.ca_maxrequestsize, got.csr_fore_chan_attrs.ca_maxresponsesize,
              (got.csr_flags & xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN) != 0,
-             got.csr_back_chan_attrs.ca_maxrequests};
+             got.csr_back_chan_attrs.ca_maxrequests, got.csr_fore_chan_attrs.ca_maxoperations};
   };
   creating_ = true;
   Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, build, parse);
@@ -148,6 +148,7 @@ void Session::use(const MadeSession& made) {
   options_.minor = made.minor;
   slots_.reset(made.requests);
   ++epoch_;
+  max_operations_ = made.operations;
   back_channel_ = made.back_channel;
   callbacks_.begin_session(made.minor, made.id, made.callbacks);
   max_read_ = std::min(room_for_data(made.response_bytes), options_.max_transfer);

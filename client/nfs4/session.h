@@ -167,6 +167,8 @@ class Session final : public SessionSource, private CallbackHandler {
   /// Bytes of a READ's or WRITE's data that fit through the fore channel.
   std::uint32_t max_read() const { return max_read_; }
   std::uint32_t max_write() const { return max_write_; }
+  /// Operations of a COMPOUND that the server takes, SEQUENCE included; 0: there is no session.
+  std::uint32_t max_operations() const { return max_operations_; }
 
  private:
   enum class State : std::uint8_t { kNone, kUsable, kRenewing, kFailed };
@@ -213,6 +215,7 @@ class Session final : public SessionSource, private CallbackHandler {
   SlotTable slots_;
   std::uint32_t max_read_ = 0;
   std::uint32_t max_write_ = 0;
+  std::uint32_t max_operations_ = 0;
   Gate changed_;  // state_
   Gate slot_freed_;
   Pauses pauses_;  // over within stop(), as all of tasks_ must be

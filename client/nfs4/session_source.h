@@ -24,7 +24,8 @@ struct MadeSession {
   std::uint32_t request_bytes = 0;   // of a COMPOUND
   std::uint32_t response_bytes = 0;  // of its results
   bool back_channel = false;
-  std::uint32_t callbacks = 0;  // at once
+  std::uint32_t callbacks = 0;   // at once
+  std::uint32_t operations = 0;  // of a COMPOUND
 };
 
 class SessionSource {

@@ -15,6 +15,8 @@ constexpr std::size_t kBlock = 1 << 20;
 constexpr std::size_t kBlocksInFlight = 8;  // of one file
 constexpr std::size_t kFilesInFlight = 8;
 
+const Error kOtherSize{Errc::kProtocol, EIO, "the copy's size differs from what was written"};
+
 }  // namespace
 
 /// One file being copied by several workers.
@@ -175,12 +177,9 @@ Task<void> Copier::block_worker(Blocks& blocks) {
   }
 }
 
-Task<Result<void>> Copier::copy_file(Side& from, Side& to, const Job& job) {
-  NFSRDMA_CO_TRY(std::unique_ptr<SideFile> source, co_await from.open(job.from));
-  // An unreadable copy in the making is better than one readable by too many.
-  const mode_t first_mode = options_.preserve ? 0600 : job.status.st_mode & 0777 & ~options_.umask;
-  NFSRDMA_CO_TRY(std::unique_ptr<SideFile> target, co_await to.create(job.to, first_mode));
-  Blocks blocks{*source, *target};
+Task<Result<void>> Copier::copy_blocks(SideFile& source, Side& to, const Job& job, mode_t mode) {
+  NFSRDMA_CO_TRY(std::unique_ptr<SideFile> target, co_await to.create(job.to, mode));
+  Blocks blocks{source, *target};
   {
     TaskGroup workers;
     const auto size = static_cast<std::uint64_t>(job.status.st_size);
@@ -191,10 +190,32 @@ Task<Result<void>> Copier::copy_file(Side& from, Side& to, const Job& job) {
   }
   if (blocks.error) co_return *blocks.error;
   NFSRDMA_CO_TRY(std::uint64_t size_now, co_await target->finish());
-  if (size_now != blocks.copied) {
-    co_return Error{Errc::kProtocol, EIO, "the copy's size differs from what was written"};
-  }
+  if (size_now != blocks.copied) co_return kOtherSize;
   bytes_ += blocks.copied;
+  co_return Result<void>();
+}
+
+Task<Result<bool>> Copier::copy_small(SideFile& source, Side& to, const Job& job, mode_t mode) {
+  const auto size = static_cast<std::uint64_t>(job.status.st_size);
+  if (to.most_with_create() == 0 || size > to.most_with_create()) co_return false;
+  // A byte more shows that it has grown.
+  std::vector<std::byte> buffer(size + 1);
+  NFSRDMA_CO_TRY(const std::size_t count, co_await source.read(buffer, 0));
+  if (count > size) co_return false;
+  const std::span<const std::byte> data(buffer.data(), count);
+  NFSRDMA_CO_TRY(const std::uint64_t size_now, co_await to.create_with(job.to, mode, data));
+  progress_.advance(count);
+  if (size_now != count) co_return kOtherSize;
+  bytes_ += count;
+  co_return true;
+}
+
+Task<Result<void>> Copier::copy_file(Side& from, Side& to, const Job& job) {
+  NFSRDMA_CO_TRY(std::unique_ptr<SideFile> source, co_await from.open(job.from));
+  // An unreadable copy in the making is better than one readable by too many.
+  const mode_t first_mode = options_.preserve ? 0600 : job.status.st_mode & 0777 & ~options_.umask;
+  NFSRDMA_CO_TRY(const bool copied, co_await copy_small(*source, to, job, first_mode));
+  if (!copied) NFSRDMA_CO_CHECK_OK(co_await copy_blocks(*source, to, job, first_mode));
   if (options_.preserve) NFSRDMA_CO_CHECK_OK(co_await to.set_metadata(job.to, job.status));
   co_return Result<void>();
 }

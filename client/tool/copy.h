@@ -39,6 +39,9 @@ class Copier {
   Task<bool> plan_directory(Side& from, Side& to, const Job& job);
   Task<void> file_worker(Side& from, Side& to);
   Task<Result<void>> copy_file(Side& from, Side& to, const Job& job);
+  /// copy_file() of one that fits into the request that makes it. False: it does not.
+  Task<Result<bool>> copy_small(SideFile& source, Side& to, const Job& job, mode_t mode);
+  Task<Result<void>> copy_blocks(SideFile& source, Side& to, const Job& job, mode_t mode);
   Task<void> block_worker(Blocks& blocks);
   Task<void> copy_link(Side& from, Side& to, const Job& job);
   void failed(const std::string& path, const Error& error);

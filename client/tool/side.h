@@ -38,6 +38,12 @@ class Side {
   virtual Task<Result<std::vector<SideEntry>>> list(std::string path) = 0;
   virtual Task<Result<std::unique_ptr<SideFile>>> open(std::string path) = 0;
   virtual Task<Result<std::unique_ptr<SideFile>>> create(std::string path, mode_t mode) = 0;
+  /// Bytes of a file for which create_with() is there. 0: none.
+  virtual std::size_t most_with_create() const { return 0; }
+  /// create(), write() and finish() in one.
+  virtual Task<Result<std::uint64_t>> create_with(std::string, mode_t, std::span<const std::byte>) {
+    co_return Error{Errc::kUnsupported, ENOSYS, "create"};
+  }
   virtual Task<Result<std::string>> readlink(std::string path) = 0;
   virtual Task<Result<void>> symlink(std::string target, std::string path) = 0;
   virtual Task<Result<void>> mkdir(std::string path, mode_t mode) = 0;

@@ -70,6 +70,11 @@ class RemoteSide final : public Side {
   Task<Result<std::unique_ptr<SideFile>>> create(std::string path, mode_t mode) override {
     return opened(std::move(path), O_WRONLY | O_CREAT | O_TRUNC, mode & 0777);
   }
+  std::size_t most_with_create() const override { return impl_->mount->most_with_create(); }
+  Task<Result<std::uint64_t>> create_with(std::string path, mode_t mode,
+                                          std::span<const std::byte> data) override {
+    return client::write_path(*impl_, std::move(path), data, mode & 0777);
+  }
   Task<Result<std::string>> readlink(std::string path) override {
     return client::readlink_path(*impl_, std::move(path));
   }

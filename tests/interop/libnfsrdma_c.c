@@ -35,6 +35,13 @@ static void files(nfsrdma_mount* mount) {
   EXPECT(nfsrdma_close(file) == 0);
   EXPECT(nfsrdma_stat(mount, "c-file", &st) == 0 && st.st_size == 1);
   EXPECT(nfsrdma_open(mount, "none", O_RDONLY, 0, &file) == -ENOENT);
+  EXPECT(nfsrdma_write_file(mount, "c-file", text, sizeof text, 0600) == 0);
+  EXPECT(nfsrdma_open(mount, "c-file", O_RDONLY, 0, &file) == 0);
+  EXPECT(nfsrdma_pread(file, back, sizeof back, 0) == (ssize_t)sizeof text);
+  EXPECT(memcmp(back, text, sizeof text) == 0);
+  EXPECT(nfsrdma_close(file) == 0);
+  EXPECT(nfsrdma_write_file(mount, "none/x", text, sizeof text, 0600) == -ENOENT);
+  EXPECT(nfsrdma_write_file(mount, "c-file", NULL, 0, 0600) == 0);
 }
 
 static void names(nfsrdma_mount* mount) {

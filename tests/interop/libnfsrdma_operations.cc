@@ -87,6 +87,42 @@ void stable_files(Mount& mount) {
   EXPECT(mount.stat("large")->st_size == static_cast<off_t>(8 * block.size()));
 }
 
+std::vector<std::byte> content_of(Mount& mount, const char* path) {
+  auto file = mount.open(path, O_RDONLY);
+  if (!file) return {};
+  std::vector<std::byte> bytes(1 << 20);
+  auto count = file->pread(bytes, 0);
+  bytes.resize(count ? *count : 0);
+  return bytes;
+}
+
+void whole_files(Mount& mount) {
+  for (const std::size_t size : {0u, 1u, 4095u, 4096u, 65535u, 65536u, 65537u, 300'001u}) {
+    const std::vector<std::byte> data = pattern(size, 7);
+    EXPECT(mount.write_file("whole", data, 0640).ok());
+    EXPECT(content_of(mount, "whole") == data);
+    EXPECT((mount.stat("whole")->st_mode & 07777) == 0640);
+    // What is there is replaced, and stays what it is.
+    const std::vector<std::byte> other = pattern(size / 2, 8);
+    EXPECT(mount.write_file("/whole", other, 0600).ok());
+    EXPECT(content_of(mount, "whole") == other);
+    EXPECT((mount.stat("whole")->st_mode & 07777) == 0640);
+    EXPECT(mount.unlink("whole").ok());
+  }
+  const std::vector<std::byte> data = pattern(100, 9);
+  EXPECT(mount.write_file("behind", {}).ok());
+  EXPECT(mount.symlink("behind", "in-front").ok());
+  EXPECT(mount.write_file("in-front", data).ok());
+  EXPECT(content_of(mount, "behind") == data);
+  EXPECT(S_ISLNK(mount.lstat("in-front")->st_mode));
+  EXPECT(mount.mkdir("a-dir").ok());
+  EXPECT(fails_with(mount.write_file("a-dir", data), EISDIR));
+  EXPECT(fails_with(mount.write_file("", data), EISDIR));
+  EXPECT(fails_with(mount.write_file("none/x", data), ENOENT));
+  EXPECT(fails_with(mount.write_file("in-front/x", data), ENOTDIR));
+  EXPECT(mount.rmdir("a-dir").ok());
+}
+
 void names(Mount& mount) {
   EXPECT(mount.mkdir("dir", 0755).ok());
   EXPECT(fails_with(mount.mkdir("dir"), EEXIST));
@@ -192,6 +228,7 @@ int main(int argc, char** argv) {
   }
   files(*mount);
   stable_files(*mount);
+  whole_files(*mount);
   names(*mount);
   attributes(*mount);
   directories(*mount);

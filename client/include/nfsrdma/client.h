@@ -171,6 +171,14 @@ class Mount {
   /// O_NOFOLLOW, O_DIRECTORY. Permission is asked of the server. `mode` is taken as it is (no
   /// umask).
   Result<File> open(std::string_view path, int flags, mode_t mode = 0666);
+  /// Makes `path` a file with `data` and nothing else, on stable storage: open() with O_WRONLY |
+  /// O_CREAT | O_TRUNC, pwrite() and close() in one call. A small file (up to 64 KiB, and wsize)
+  /// is one request to servers of NFSv4.1 and later: OPEN, WRITE and CLOSE in one COMPOUND
+  /// (RFC 8881, 16.2.3.1.2). `data`: any length, used during the call only. `mode`: of a new file,
+  /// as it is (no umask). From any thread. Errors: those of open() and pwrite(); the file may be
+  /// there then, empty or with some of the data.
+  Result<void> write_file(std::string_view path, std::span<const std::byte> data,
+                          mode_t mode = 0666);
   Result<std::vector<DirectoryEntry>> readdir(std::string_view path);
   Result<std::vector<DirectoryEntry>> readdirplus(std::string_view path);
   Result<void> rename(std::string_view from, std::string_view to);

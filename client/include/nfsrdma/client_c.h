@@ -17,8 +17,8 @@
 extern "C" {
 #endif
 
-/* Grows with the interface; functions are only ever added. */
-#define NFSRDMA_C_API_VERSION 1
+/* Grows with the interface; functions are only ever added. 2: nfsrdma_write_file(). */
+#define NFSRDMA_C_API_VERSION 2
 
 typedef struct nfsrdma_mount nfsrdma_mount;
 typedef struct nfsrdma_file nfsrdma_file;
@@ -45,6 +45,13 @@ ssize_t nfsrdma_pwrite(nfsrdma_file* file, const void* data, size_t size, uint64
 int nfsrdma_fsync(nfsrdma_file* file);
 int nfsrdma_fstat(nfsrdma_file* file, struct stat* out);
 int nfsrdma_ftruncate(nfsrdma_file* file, uint64_t size);
+
+/* Makes `path` a file with these `size` bytes and nothing else, on stable storage: open with
+ * O_WRONLY | O_CREAT | O_TRUNC, pwrite and close in one call, and a small file (up to 64 KiB) in
+ * one request to servers of NFSv4.1 and later. `data` is used during the call only; `mode` is that
+ * of a new file. On an error the file may be there, empty or with some of the data. */
+int nfsrdma_write_file(nfsrdma_mount* mount, const char* path, const void* data, size_t size,
+                       mode_t mode);
 
 /* Reads a whole directory (with attributes when `plus`); *dir goes back to nfsrdma_closedir(). */
 int nfsrdma_opendir(nfsrdma_mount* mount, const char* path, int plus, nfsrdma_dir** dir);

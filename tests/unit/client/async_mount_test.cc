@@ -76,6 +76,36 @@ TEST_F(AsyncMountTest, LargeReadsGoOutInPiecesTogether) {
   EXPECT_EQ(buffer_.back(), std::byte{9});
 }
 
+TEST_F(AsyncMountTest, AFileWithDataIsTwoCallsInVersion3) {
+  EXPECT_EQ(mount_->most_with_create(), 0u);
+  std::optional<Result<CreateResult>> made;
+  buffer_.assign(100, std::byte{1});
+  for (const bool fails : {false, true}) {
+    made.reset();
+    group_.spawn(keep(mount_->create_with_data(op_, file_, "new", CreateMode::kUnchecked,
+                                               SetAttributes{}, buffer_),
+                      &made));
+    const auto create = next_call<xdr::CREATE3args>(nfsproc3::NFSPROC3_CREATE);
+    EXPECT_EQ(create.how.mode, xdr::createmode3::UNCHECKED);
+    EXPECT_TRUE(create.how.obj_attributes.size.set_it);
+    EXPECT_EQ(create.how.obj_attributes.size.size, 0u);
+    xdr::CREATE3res created;
+    created.resok.obj.handle_follows = true;
+    created.resok.obj.handle = {test_handle(2).bytes()};
+    answer(created);
+    const auto write = next_call<xdr::WRITE3args>(nfsproc3::NFSPROC3_WRITE);
+    EXPECT_EQ(write.count, 100u);
+    EXPECT_EQ(write.stable, xdr::stable_how::FILE_SYNC);
+    if (fails) {
+      answer(failure<xdr::WRITE3res>(nfsstat3::NFS3ERR_NOSPC));
+    } else {
+      answer(written(100, 1, xdr::stable_how::FILE_SYNC));
+    }
+    ASSERT_TRUE(made.has_value());
+    EXPECT_EQ(made->ok() ? 0 : made->error().sys, fails ? ENOSPC : 0);
+  }
+}
+
 TEST_F(AsyncMountTest, ReadsEndAtTheEndOfFile) {
   start_read(3 * kTestTransfer);
   answer(data(kTestTransfer, false));

@@ -53,6 +53,27 @@ TEST(Doubtful, RenameOfAnUnknownObjectNeedsTheOldNameGone) {
       rename_happened(found(3, FileType::kRegular), found(1, FileType::kRegular), nullptr));
 }
 
+TEST(Doubtful, CreationWithDataHappenedAsFarAsTheContentGoes) {
+  const auto happened = [](std::string_view content, std::uint64_t size) {
+    Found made = found(1, FileType::kRegular);
+    made.attributes->size = size;
+    made.attributes->mode = 0640;
+    SetAttributes set;
+    set.mode = 0640;
+    set.size = 0;  // which it was to have in front of the data
+    return create_with_data_happened(made, set, as_bytes(content), as_bytes("abcdef"));
+  };
+  EXPECT_TRUE(happened("abcdef", 6));
+  EXPECT_TRUE(happened("abc", 3));
+  EXPECT_TRUE(happened("", 0));
+  EXPECT_TRUE(happened(std::string_view("ab\0\0", 4), 4));
+  EXPECT_FALSE(happened("abx", 3));
+  EXPECT_FALSE(happened("abcdefg", 7));
+  EXPECT_FALSE(happened("abc", 4));  // it changes
+  Found directory = found(1, FileType::kDirectory);
+  EXPECT_FALSE(create_with_data_happened(directory, {}, {}, as_bytes("abc")));
+}
+
 TEST(Doubtful, MkdirHappenedWhenAnEmptyLookingDirectoryIsThere) {
   Found made = found(1, FileType::kDirectory);
   made.attributes->nlink = 2;

@@ -36,11 +36,17 @@ class FakeNfs4Server {
   std::deque<Stat> exchange_errors, create_errors, sequence_errors;
   std::deque<Stat> getattr_errors;
   std::uint32_t target_highest = 1000;
+  std::uint64_t file_size = 4711;
   std::string file_owner = "1000";  // of every object but what is in the directory:
   std::vector<std::pair<std::string, std::string>> entries;  // names and owners
   xdr::SEEK4res seek;
   std::deque<xdr::COPY4res> copies;
-  std::uint64_t verifier = 1;  // of COMMIT
+  std::uint64_t verifier = 1;  // of WRITE and COMMIT
+  std::deque<Stat> write_errors;
+  std::size_t most_written = SIZE_MAX;  // by one WRITE
+  xdr::stable_how4 committed = xdr::stable_how4::FILE_SYNC4;
+  std::string content;  // of the file, as far as it was written
+  std::uint32_t most_operations = 1000;
   xdr::bitmap4 supported = xdr::bitmap4::of({xdr::fattr4_number::FATTR4_ACL});
   std::uint32_t aclsupport = xdr::ACL4_SUPPORT_ALLOW_ACL;
   std::optional<std::string> acl;                    // XDR; none: GETATTR leaves it out
@@ -83,7 +89,8 @@ class FakeNfs4Server {
   };
   std::vector<Setting> settings;
   std::vector<std::uint64_t> data_stateids;  // of READ and WRITE; 0: the anonymous one
-  std::vector<xdr::OPEN4args> opens_seen;    // their texts are gone
+  std::vector<std::pair<std::uint64_t, xdr::stable_how4>> writes_seen;  // offsets
+  std::vector<xdr::OPEN4args> opens_seen;                               // their texts are gone
   unsigned lock_reclaims = 0;
   std::set<std::uint64_t> stateids;  // that stand
   std::set<std::uint64_t> revoked;   // of those that stood
@@ -212,7 +219,11 @@ class FakeNfs4Server {
 
   /// The COMPOUND's results for `call`.
   std::vector<std::byte> reply_to(const ClientCall& call) {
+    // The data of a WRITE stands where it belongs, and what comes behind it can be found.
     std::vector<std::byte> message(call.head.begin(), call.head.end());
+    message.insert(message.end(), call.payload.begin(), call.payload.end());
+    message.resize((message.size() + 3) & ~std::size_t{3});
+    message.insert(message.end(), call.tail.begin(), call.tail.end());
     xdr::Decoder in(message);
     xdr::rpc_msg header;
     xdr::COMPOUND4args head;
@@ -314,6 +325,8 @@ class FakeNfs4Server {
             store_be64(res.resok4.csr_sessionid.data(), made);
             res.resok4.csr_fore_chan_attrs = want.csa_fore_chan_attrs;
             res.resok4.csr_fore_chan_attrs.ca_maxrequests = slots;
+            std::uint32_t& operations = res.resok4.csr_fore_chan_attrs.ca_maxoperations;
+            operations = std::min(operations, most_operations);
             if (makes_callbacks) {
               res.resok4.csr_flags = want.csa_flags & xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
               res.resok4.csr_back_chan_attrs = want.csa_back_chan_attrs;
@@ -497,20 +510,28 @@ class FakeNfs4Server {
         xdr::READ4res res;
         res.status = use(want.stateid);
         res.resok4.eof = true;
-        return answer(number, res, out);
+        if (want.offset < content.size()) {
+          res.resok4.data.bytes = as_bytes(content).subspan(want.offset);
+        }
+        answer(number, res, out);
+        if (res.status == Stat::NFS4_OK) out.fixed_opaque(res.resok4.data.bytes);  // in line
+        return;
       }
       case Op::OP_WRITE: {
-        // The data is no part of what is in line.
-        xdr::stateid4 stateid;
-        EXPECT_TRUE(xdr::decode(in, stateid));
+        const auto want = args<xdr::WRITE4args>(in);
+        writes_seen.emplace_back(want.offset, want.stable);
         xdr::WRITE4res res;
-        res.status = use(stateid);
-        res.resok4.count = 1;
-        res.resok4.committed = xdr::stable_how4::FILE_SYNC4;
-        answer(number, res, out);
-        // What comes behind it cannot be found.
-        status_ = res.status;
-        return;
+        res.status = next(write_errors);
+        if (res.status == Stat::NFS4_OK) res.status = use(current(want.stateid));
+        const std::string_view data = as_text(want.data.bytes).substr(0, most_written);
+        if (res.status == Stat::NFS4_OK) {
+          content.resize(std::max<std::size_t>(content.size(), want.offset + data.size()));
+          content.replace(want.offset, data.size(), data);
+        }
+        res.resok4.count = static_cast<std::uint32_t>(data.size());
+        res.resok4.committed = committed;
+        store_be64(res.resok4.writeverf.data(), verifier);
+        return answer(number, res, out);
       }
       case Op::OP_COMMIT: {
         (void)args<xdr::COMMIT4args>(in);
@@ -705,8 +726,8 @@ class FakeNfs4Server {
 
   void getattr(const xdr::GETATTR4args& want, xdr::Encoder& out) {
     using enum xdr::fattr4_number;
-    const xdr::bitmap4 kUsual =
-        xdr::bitmap4::of({FATTR4_TYPE, FATTR4_SIZE, FATTR4_FILEID, FATTR4_OWNER});
+    const xdr::bitmap4 kUsual = xdr::bitmap4::of(
+        {FATTR4_TYPE, FATTR4_SIZE, FATTR4_FILEID, FATTR4_MODE, FATTR4_NUMLINKS, FATTR4_OWNER});
     xdr::GETATTR4res res;
     res.status = next(getattr_errors);
     if (want.attr_request == xdr::bitmap4::of({FATTR4_ACL})) {
@@ -729,7 +750,9 @@ class FakeNfs4Server {
     values.supported_attrs = supported;
     values.aclsupport = aclsupport;
     values.type = xdr::nfs_ftype4::NF4REG;
-    values.size = 4711;
+    values.size = file_size;
+    values.mode = 0600;
+    values.numlinks = 1;
     values.fileid = 12;
     values.owner = file_owner;
     xdr::detail::EncodeArchive archive(encoder);
