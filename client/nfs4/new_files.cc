@@ -22,6 +22,7 @@ constexpr int kOwners = 3;
 /// Between attempts to open what may be open (soft mounts), to close it.
 constexpr Duration kRetryFirst = std::chrono::seconds(1);
 constexpr Duration kRetryLongest = std::chrono::seconds(15);
+constexpr int kMostTried = 8;
 
 const Error kStopped{Errc::kSystem, EIO, "aborted"};
 const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
@@ -197,6 +198,16 @@ std::optional<Errc> NewFiles::failure_of(Request& request, FileHandle* file) {
   return std::nullopt;
 }
 
+bool NewFiles::perhaps_open(const Request& request, const Session& session) {
+  if (request.result.ok() || session.minor() == 0) return false;
+  return request.opened || request.resent;
+}
+
+bool NewFiles::says_nothing(const Request& request, const Session& session) {
+  if (request.result.ok() || session.minor() == 0) return false;
+  return request.result.error().sys == EIO;
+}
+
 Task<void> NewFiles::carry_out(RequestRef request) {
   OpContext op;
   op.identity = request->identity;
@@ -221,6 +232,8 @@ Task<void> NewFiles::carry_out(RequestRef request) {
     locks_.adopt(file, request->identity, owner->number, request->access, request->opened->stateid,
                  unfinished);
   }
+  // Whatever made it, or not, has perhaps left it open.
+  bool unknown = perhaps_open(*request, session_);
   request->done.come();
   const bool settled = keep || request->closed;
   if (settled && request->opened->delegation) {
@@ -230,12 +243,14 @@ Task<void> NewFiles::carry_out(RequestRef request) {
         co_await settle_open(session_, op, file, owner->sequence, *request->opened);
   }
   if (settled) request->opened.reset();
-  for (Duration wait = kRetryFirst; failed == Errc::kTimedOut && !stopped_;
+  int tried = 0;
+  for (Duration wait = kRetryFirst; (failed == Errc::kTimedOut || unknown) && !stopped_;
        wait = std::min(2 * wait, kRetryLongest)) {
     request->given_up = true;
     co_await session_.pause(wait, &stopping_);
     again = co_await open(*request, op, *owner);
     failed = failure_of(*request, &file);
+    unknown = ++tried < kMostTried && says_nothing(*request, session_);
   }
   const bool answered = !failed || failed == Errc::kSystem;
   const bool lost = request->opened && file.empty();

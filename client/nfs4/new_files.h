@@ -10,8 +10,8 @@
 // All of that runs in a task that is never cut short. Who asked has the answer as soon as OPEN has,
 // and may be interrupted: the file is closed then.
 //
-// What a soft mount does not wait for any more may be open all the same: it is opened once more,
-// not made, so that it can be closed.
+// What a soft mount does not wait for any more may be open all the same, and so may what an answer
+// said that went with its session: it is opened once more, not made, so that it can be closed.
 //
 // Open-owners of minor version 0 are used again, each for one file at a time (their requests go one
 // by one), and with one identity: the server wants only the first OPEN of each confirmed. One that
@@ -74,6 +74,10 @@ class NewFiles {
   Task<void> carry_out(RequestRef request);
   /// None: *file is what was made.
   static std::optional<Errc> failure_of(Request& request, FileHandle* file);
+  /// OPEN was done without a handle coming back, or its answer was lost with its session.
+  static bool perhaps_open(const Request& request, const Session& session);
+  /// A server in trouble, not one that knows that the file is not open.
+  static bool says_nothing(const Request& request, const Session& session);
   /// True: with another owner once more.
   Task<bool> open(Request& request, const OpContext& op, Owner& owner);
 

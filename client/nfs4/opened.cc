@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "client/nfs4/convert.h"
+#include "client/nfs4/stateid_check.h"
 
 namespace nfsrdma::nfs4 {
 namespace {
@@ -11,6 +12,8 @@ namespace {
 /// Between attempts to close what is not to stay open.
 constexpr Duration kRetryFirst = std::chrono::seconds(1);
 constexpr Duration kRetryLongest = std::chrono::seconds(15);
+/// From minor version 1 on: a server in trouble may mean something else than this CLOSE.
+constexpr int kMostRefusals = 8;
 
 }  // namespace
 
@@ -77,18 +80,24 @@ Task<Result<void>> close_open(Session& session, const OpContext& op, const FileH
     if (in.next(nfs_opnum4::OP_PUTFH)) next_in_sequence(in, nfs_opnum4::OP_CLOSE, got, owner);
   };
   NFSRDMA_CO_TRY(Ending end, co_await call_in_sequence(session, op, {}, owner, build, parse));
+  // What is gone with the client id, or was taken away, is not open any more.
+  if (session.minor() > 0 && state_is_gone(end.status)) co_return Result<void>();
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "CLOSE");
   co_return Result<void>();
 }
 
 Task<bool> close_for_good(Session& session, const OpContext& op, const FileHandle& file,
                           OwnerSequence& owner, Opened& opened) {
+  int refusals = 0;
   for (Duration wait = kRetryFirst;; wait = std::min(2 * wait, kRetryLongest)) {
     Result<void> closed = co_await settle_open(session, op, file, owner, opened);
     if (closed.ok()) closed = co_await close_open(session, op, file, owner, opened.stateid);
     if (closed.ok()) co_return true;
     const bool cancelled = op.cancel != nullptr && op.cancel->cancelled();
-    if (closed.error().code != Errc::kTimedOut || cancelled) co_return false;
+    // Slots keep no count of what an owner has asked for: it may be asked for again.
+    const bool refused = closed.error().code != Errc::kTimedOut &&
+                         (session.minor() == 0 || ++refusals == kMostRefusals);
+    if (refused || cancelled) co_return false;
     co_await session.pause(wait, op.cancel);
   }
 }

@@ -28,7 +28,7 @@ Task<Result<void>> close_open(Session& session, const OpContext& op, const FileH
                               OwnerSequence& owner, xdr::stateid4 stateid);
 
 /// Both, again and again until they are answered or `op` is cancelled: soft mounts give calls up.
-/// False: the server has refused, or it was cancelled.
+/// False: the server has refused (from minor version 1 on: several times), or it was cancelled.
 Task<bool> close_for_good(Session& session, const OpContext& op, const FileHandle& file,
                           OwnerSequence& owner, Opened& opened);
 

@@ -28,6 +28,21 @@ class Minor0 : public Minor0Test {
 
 class Minor0Begin : public Minor0Test {};
 
+TEST_F(Minor0, DataIsWrittenBehindTheCreation) {
+  EXPECT_EQ(nfs_->most_with_create(), 0u);
+  Made made;
+  std::size_t written = 7;
+  const SetAttributes set;
+  group_.spawn(keep(nfs_->create_with_data(op_, directory_, "new", CreateMode::kGuarded, set,
+                                           as_bytes("data"), &written),
+                    &made));
+  server_->serve_for(seconds(2));
+  EXPECT_EQ(number(made), 0);
+  EXPECT_EQ(written, 0u);
+  for (const Ops& compound : server_->seen)
+    EXPECT_EQ(std::count(compound.begin(), compound.end(), Op::OP_WRITE), 0);
+}
+
 TEST_F(Minor0Begin, BeginsWithAClientId) {
   EXPECT_EQ(begin(), 0);
   EXPECT_EQ(server_->seen, (std::vector<Ops>{{Op::OP_SETCLIENTID}, {Op::OP_SETCLIENTID_CONFIRM}}));

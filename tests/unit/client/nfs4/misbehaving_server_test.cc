@@ -46,6 +46,7 @@ class MisbehavingServer : public SessionTest {
     TimePoint since{};
     bool done = false;
     std::array<std::byte, 64> room;
+    std::size_t written = 0;
   };
 
   std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(dice_() % limit); }
@@ -67,7 +68,7 @@ class MisbehavingServer : public SessionTest {
     asked.op.cancel = &asked.cancel;
     asked.since = environment_->now();
     using namespace access_bits;
-    switch (below(8)) {
+    switch (below(9)) {
       case 0:
       case 1:
         return group_.spawn(note(nfs_->getattr(asked.op, file_), &asked));
@@ -87,6 +88,12 @@ class MisbehavingServer : public SessionTest {
       case 6:
         return group_.spawn(
             note(nfs_->lock(asked.op, file_, some_lock(), LockWait::kNo, kRead | kModify), &asked));
+      case 7:
+        return group_.spawn(
+            note(nfs_->create_with_data(asked.op, file_, "new",
+                                        one_in(2) ? CreateMode::kGuarded : CreateMode::kExclusive,
+                                        nothing_set_, asked.room, &asked.written),
+                 &asked));
       default:
         FileLock what = some_lock();
         if (one_in(2)) what.range = kAllBytes;
@@ -107,10 +114,10 @@ class MisbehavingServer : public SessionTest {
   }
   /// Before anything was done: so that what the client believes is so.
   void plan_errors() {
-    std::deque<Stat>* const queues[] = {&server_->sequence_errors, &server_->getattr_errors,
-                                        &server_->open_errors,     &server_->lock_errors,
-                                        &server_->unlock_errors,   &server_->exchange_errors,
-                                        &server_->create_errors,   &server_->downgrade_errors};
+    std::deque<Stat>* const queues[] = {
+        &server_->sequence_errors, &server_->getattr_errors,   &server_->open_errors,
+        &server_->lock_errors,     &server_->unlock_errors,    &server_->exchange_errors,
+        &server_->create_errors,   &server_->downgrade_errors, &server_->write_errors};
     std::deque<Stat>& queue = *queues[below(std::size(queues))];
     for (std::uint32_t i = below(3) + 1; i > 0; --i) {
       const Stat error = some_error();
@@ -234,9 +241,10 @@ class MisbehavingServer : public SessionTest {
     }
   }
   void behave() {
-    for (auto* queue : {&server_->sequence_errors, &server_->getattr_errors, &server_->open_errors,
-                        &server_->lock_errors, &server_->unlock_errors, &server_->exchange_errors,
-                        &server_->create_errors, &server_->downgrade_errors}) {
+    for (auto* queue :
+         {&server_->sequence_errors, &server_->getattr_errors, &server_->open_errors,
+          &server_->lock_errors, &server_->unlock_errors, &server_->exchange_errors,
+          &server_->create_errors, &server_->downgrade_errors, &server_->write_errors}) {
       queue->clear();
     }
     server_->in_grace = false;
@@ -292,6 +300,7 @@ class MisbehavingServer : public SessionTest {
   }
 
   const bool soft_;
+  const SetAttributes nothing_set_;
   std::mt19937_64 dice_;
   Holder holder_;
   std::vector<std::unique_ptr<Asked>> asked_;
