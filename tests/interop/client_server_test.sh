@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # client_server_test.sh: the tool and the library against nfs-rdmad on loopback, over iWARP and TCP:
-# trees in and out with checksums, every operation of the library, status and its exit codes, and a
-# server that is killed and started again in the middle of a copy.
+# trees in and out with checksums, every operation of the library, small files in every version,
+# status and its exit codes, and a server that is killed and started again in the middle of a copy.
 #
 #   tests/interop/client_server_test.sh [iwarp|tcp]...      (both)
 # NFSRDMA_BIN: where the programs are (build/release/bin).
@@ -98,6 +98,77 @@ library_operations() {
     "$bin/libnfsrdma_c" "$url/ops-$way$query" || fail "$way: libnfsrdma_c"
 }
 
+# server_says GROUP KEY: a number of its status
+server_says() {
+    "$tool" status --server "$work/control.sock" --json >"$work/status.json"
+    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]][sys.argv[3]])' \
+        "$work/status.json" "$@"
+}
+
+# Small files are made with their data in one request from NFSv4.1 on: new ones and old ones.
+small_files() {
+    local way=$1 url=$2 query=$3 version before calls
+    for version in 3 4.0 4.1 4.2; do
+        step "$way: small files, version $version"
+        rm -rf "$work/small" "$work/export/small"
+        mkdir "$work/small"
+        for n in $(seq 200); do head -c $((n * 400)) /dev/urandom >"$work/small/n$n"; done
+        chmod 640 "$work/small/n7"
+        before=$(server_says totals calls)
+        "$tool" cp -r "$work/small" "$url$query&vers=$version" || fail "$way: cp of small files"
+        calls=$(($(server_says totals calls) - before))
+        same_trees "$work/small" "$work/export/small" "$way: small files differ"
+        [[ $(stat -c %a "$work/export/small/n7") == 640 ]] || fail "$way: the mode of a small file"
+        # LOOKUP of the directory and the one COMPOUND, but for those of more than 64 KiB.
+        case $version in 4.1 | 4.2) ((calls < 700)) || fail "$way: $calls calls for 200 small files" ;; esac
+        for n in $(seq 1 3 200); do head -c $((n * 123 + 1)) /dev/urandom >"$work/small/n$n"; done
+        : >"$work/small/n5"
+        chmod 600 "$work/export/small/n9"
+        echo old >"$work/export/behind"
+        ln -s ../behind "$work/export/small/through"
+        echo through >"$work/small/through"
+        "$tool" cp -r "$work/small" "$url$query&vers=$version" || fail "$way: cp over small files"
+        [[ -L $work/export/small/through && $(<"$work/export/behind") == through ]] ||
+            fail "$way: a link was not followed"
+        rm "$work/export/small/through" "$work/small/through"
+        same_trees "$work/small" "$work/export/small" "$way: small files differ the second time"
+        [[ $(stat -c %a "$work/export/small/n9") == 600 ]] || fail "$way: cp changed the mode of what was there"
+        mkdir "$work/export/small/dir" "$work/export/small/dir/n1"
+        "$tool" cp "$work/small/n1" "$url/small/dir$query&vers=$version" 2>"$work/err" &&
+            fail "$way: a file has replaced a directory"
+        grep -q 'Is a directory' "$work/err" || fail "$way: $(cat "$work/err")"
+    done
+    [[ $(server_says nfs4 opens) == 0 ]] || fail "$way: something is open"
+}
+
+# Made with their data while the server comes and goes.
+kill_while_making() {
+    local way=$1 url=$2 query=$3 rounds=2 round i hit=0 made=0
+    step "$way: the server is killed and started again $rounds times while small files are made"
+    rm -rf "$work/many" "$work/export/many"
+    mkdir "$work/many"
+    for i in $(seq 6000); do printf '%d %0*d\n' "$i" $((i % 5000)) 0 >"$work/many/n$i"; done
+    "$tool" cp --no-progress -r "$work/many" "$url$query" &
+    local copying=$!
+    for ((round = 0; round < rounds; round++)); do
+        # Each time some more are there: a server that is killed again before its client has come
+        # back waits for it for a whole grace period.
+        for ((i = 0; i < 600; i++)); do
+            (($(find "$work/export/many" 2>/dev/null | wc -l) > made + 300)) && break
+            kill -0 "$copying" 2>/dev/null || break
+            sleep 0.05
+        done
+        kill -0 "$copying" 2>/dev/null && hit=$((hit + 1))
+        kill_server_hard
+        made=$(find "$work/export/many" | wc -l)
+        start_server
+    done
+    wait "$copying" || fail "$way: cp saw an error"
+    same_trees "$work/many" "$work/export/many" "$way: the copies differ"
+    ((hit > 0)) || fail "$way: the copy was over before the server was killed: make more files"
+    rm -rf "$work/export/many"
+}
+
 kill_while_copying() {
     local way=$1 url=$2 query=$3 rounds=4
     step "$way: the server is killed and started again $rounds times during a copy"
@@ -183,9 +254,11 @@ for way in "${ways[@]}"; do
     esac
     copy_both_ways "$way" "$url" "$query"
     library_operations "$way" "$url" "$query"
+    small_files "$way" "$url" "$query"
     check_status "$way" "$url" "$query" "$expected"
     benchmarks "$way" "$url" "$query"
     kill_while_copying "$way" "$url" "$query"
+    kill_while_making "$way" "$url" "$query"
 done
 kill "$server_pid"
 wait "$server_pid" || fail "nfs-rdmad ended with $?"

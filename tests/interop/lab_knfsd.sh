@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # lab_knfsd.sh: our client (nfs-rdma, user-space iWARP) against the kernel's NFS/RDMA server on siw,
 # in one guest: knfsd in namespace srv, our client in the first one, a veth pair between them. Copies
-# a tree in and out over v3, compares, captures the wire and looks at it with tshark on the host.
+# a tree in and out over v3, compares, captures the wire and looks at it with tshark on the host; and
+# small files over v4.1 and v4.2.
 #
 #   tests/interop/lab_knfsd.sh [--keep DIR]
 #
@@ -61,6 +62,21 @@ timeout 20 ./nfs-rdma ls "$(of in/deep/er)" | wc -l
 timeout 20 ./nfs-rdma cat "$(of in/size-3000001)" | cmp - /tmp/tree/size-3000001
 echo "cat: same"
 end_capture
+# Small files in one COMPOUND each, new ones and over old ones; nothing stays open.
+mkdir /tmp/small
+for n in $(seq 200); do head -c $((n * 400)) /dev/urandom >/tmp/small/n$n; done
+for version in 4.1 4.2; do
+    # /export is where version 4 begins.
+    export="nfs://192.0.2.2:20049/?fabric=iwarp&vers=$version"
+    for n in 1 2; do timeout 60 ./nfs-rdma cp -r /tmp/small "$export"; done
+    contents /tmp/small >want
+    (contents /export/small) | diff -u want -
+    [ "$(stat -c %a /export/small/n1)" = 644 ]
+    open=$(ip netns exec srv cat /proc/fs/nfsd/clients/*/states 2>/dev/null | grep -c "type: open") || :
+    [ "$open" = 0 ]
+    rm -r /export/small
+done
+echo "small: same, nothing open"
 # siw misses the first message of a connection now and then (wire.md 8.2): the nudge must save all.
 for i in $(seq "${CONNECTS:-40}"); do
     timeout 10 ./nfs-rdma stat "$url" >/dev/null || { echo "connection $i failed"; exit 1; }
@@ -68,7 +84,7 @@ done
 echo "connects: all answered"
 '
 in_guest "${LAB_LIMIT:-150}" "$script" >"$stage/guest.log" 2>&1 || failed "the guest's part failed ($?)"
-grep -E '^(tree|in|out|cat|connects):' "$stage/guest.log" | while read -r line; do note "$line"; done
+grep -E '^(tree|in|out|cat|small|connects):' "$stage/guest.log" | while read -r line; do note "$line"; done
 
 check_wire "$stage/capture.pcap"
 keep_logs
