@@ -55,6 +55,16 @@ class Life : public SessionTest {
       expect(nfs_->setattr(op_, made_, mode, nullptr), "SETATTR");
       nfs_->close(made_);
       server_->serve_for(seconds(60));
+      for (const bool full : {false, true}) {
+        if (full)
+          server_->write_errors = {xdr::nfsstat4::NFS4ERR_NOSPC};  // and CLOSE is not reached
+        std::size_t written = 0;
+        expect(nfs_->create_with_data(op_, directory, "new", how, mode, as_bytes("data"), &written),
+               "OPEN with data");
+        server_->serve_for(seconds(60));
+        EXPECT_EQ(server_->stateids.size(), 1u);  // of the OPEN to read
+        EXPECT_EQ(server_->content, "data");
+      }
     }
     expect(nfs_->remove(op_, directory, "name", nullptr), "REMOVE");
     nfs_->close(file_);
