@@ -198,6 +198,7 @@ Task<Result<bool>> PathTree::step(const OpContext& op, Walk& walk, bool follow) 
   const bool is_link = node.attributes.type == FileType::kSymlink;
   if (!is_link || (walk.todo.empty() && !follow)) {
     walk.here = node;
+    walk.here->place = FilePlace{walk.chain.back(), name};
     co_return true;
   }
   if (++walk.links > kMaxLinks) co_return Error{Errc::kSystem, ELOOP, "path"};

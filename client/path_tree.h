@@ -3,6 +3,7 @@
 // Paths are relative to a base below the mount's root (the rest of a URL's path behind the export).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@ namespace nfsrdma {
 struct PathNode {
   FileHandle handle;
   Attributes attributes;
+  std::optional<FilePlace> place{};  // unless it is where the path began
 };
 
 struct PathParent {

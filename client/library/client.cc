@@ -17,6 +17,7 @@ Task<nfsrdma::Result<void>> connect(Mount::Impl& impl, MountSettings settings,
   if (!mount.ok()) co_return mount.error();
   impl.mount = std::move(*mount);
   impl.tree = std::make_unique<PathTree>(*impl.mount, rest);
+  impl.opens = std::make_unique<OpenFiles>(*impl.mount, impl.op);
   co_return nfsrdma::Result<void>();
 }
 
@@ -51,7 +52,10 @@ Mount::Impl::~Impl() {
   tree.reset();
   // So that the server need not keep its session for the rest of a lease.
   if (mount) static_cast<void>(driver->run(say_goodbye(*mount)));
-  mount.reset();
+  driver->while_it_stands([this] {
+    opens.reset();
+    mount.reset();
+  });
 }
 
 nfsrdma::Result<std::shared_ptr<Mount::Impl>> open_impl(std::string_view url,
@@ -243,6 +247,10 @@ namespace {
 /// Flushes and drops the state where no other coroutine runs.
 Task<nfsrdma::Result<void>> close_state(File::Impl& file) {
   nfsrdma::Result<void> result = co_await file.state->flush(file.mount->op);
+  if (OpenFile* opened = file.state->opened()) {
+    const nfsrdma::Result<void> unlocked = co_await opened->unlock_all();
+    if (result.ok() && !unlocked.ok()) result = unlocked.error();
+  }
   file.state.reset();
   co_return std::move(result);
 }

@@ -13,7 +13,10 @@
 using nfsrdma::client::DirectoryEntry;
 using nfsrdma::client::File;
 using nfsrdma::client::FileTime;
+using nfsrdma::client::LockRange;
+using nfsrdma::client::LockType;
 using nfsrdma::client::Mount;
+using nfsrdma::client::SeekWhat;
 
 struct nfsrdma_mount {
   Mount mount;
@@ -42,6 +45,16 @@ int give_stat(nfsrdma::client::Result<struct stat> result, struct stat* out) {
   if (!result) return status(result);
   *out = *result;
   return 0;
+}
+
+int give(nfsrdma::client::Result<std::uint64_t> result, uint64_t* out) {
+  if (!result) return status(result);
+  *out = *result;
+  return 0;
+}
+
+LockRange range_of(int exclusive, uint64_t offset, uint64_t length) {
+  return {exclusive != 0 ? LockType::kExclusive : LockType::kShared, offset, length};
 }
 
 struct stat no_attributes() {
@@ -119,6 +132,44 @@ int nfsrdma_fstat(nfsrdma_file* file, struct stat* out) {
 }
 int nfsrdma_ftruncate(nfsrdma_file* file, uint64_t size) {
   return status(file->file.truncate(size));
+}
+
+int nfsrdma_lock(nfsrdma_file* file, int exclusive, uint64_t offset, uint64_t length,
+                 int64_t wait_ms) {
+  const auto wait =
+      wait_ms < 0 ? std::chrono::milliseconds::max() : std::chrono::milliseconds(wait_ms);
+  return status(file->file.lock(range_of(exclusive, offset, length), wait));
+}
+int nfsrdma_unlock(nfsrdma_file* file, uint64_t offset, uint64_t length) {
+  return status(file->file.unlock(offset, length));
+}
+int nfsrdma_test_lock(nfsrdma_file* file, int wanted_exclusive, uint64_t wanted_offset,
+                      uint64_t wanted_length, int* exclusive, uint64_t* offset, uint64_t* length) {
+  auto found = file->file.test_lock(range_of(wanted_exclusive, wanted_offset, wanted_length));
+  if (!found) return status(found);
+  if (!found->has_value()) return 0;
+  const LockRange& lock = **found;
+  if (exclusive != nullptr) *exclusive = lock.type == LockType::kExclusive;
+  if (offset != nullptr) *offset = lock.offset;
+  if (length != nullptr) *length = lock.length;
+  return 1;
+}
+
+int nfsrdma_seek_data(nfsrdma_file* file, uint64_t offset, uint64_t* found) {
+  return give(file->file.seek(offset, SeekWhat::kData), found);
+}
+int nfsrdma_seek_hole(nfsrdma_file* file, uint64_t offset, uint64_t* found) {
+  return give(file->file.seek(offset, SeekWhat::kHole), found);
+}
+int nfsrdma_allocate(nfsrdma_file* file, uint64_t offset, uint64_t length) {
+  return status(file->file.allocate(offset, length));
+}
+int nfsrdma_deallocate(nfsrdma_file* file, uint64_t offset, uint64_t length) {
+  return status(file->file.deallocate(offset, length));
+}
+int nfsrdma_copy_range(nfsrdma_file* from, uint64_t offset, nfsrdma_file* to, uint64_t to_offset,
+                       uint64_t length, uint64_t* copied) {
+  return give(from->file.copy_range(offset, to->file, to_offset, length), copied);
 }
 
 int nfsrdma_write_file(nfsrdma_mount* mount, const char* path, const void* data, size_t size,

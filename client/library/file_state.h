@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "client/async_mount.h"
+#include "client/library/open_files.h"
 #include "client/unstable_data.h"
 #include "rpcrdma/base/intrusive_list.h"
 
@@ -35,11 +36,18 @@ class UnstableBudget {
 /// when the owner has let go of it.
 class FileState : public ListNode<FileState>, public std::enable_shared_from_this<FileState> {
  public:
-  FileState(AsyncMount& mount, UnstableBudget& budget, FileHandle handle, Stability stability)
-      : mount_(mount), budget_(budget), handle_(handle), stability_(stability) {}
+  /// `opened`: of the file, or null; it is closed when this is gone.
+  FileState(AsyncMount& mount, UnstableBudget& budget, FileHandle handle, Stability stability,
+            std::unique_ptr<OpenFile> opened = nullptr)
+      : mount_(mount),
+        budget_(budget),
+        handle_(handle),
+        stability_(stability),
+        opened_(std::move(opened)) {}
   ~FileState();
 
   const FileHandle& handle() const { return handle_; }
+  OpenFile* opened() { return opened_.get(); }
   Task<Result<std::size_t>> read(const OpContext& op, MutableByteSpan into, std::uint64_t offset);
   Task<Result<std::size_t>> write(const OpContext& op, ByteSpan data, std::uint64_t offset);
   /// COMMIT, writing again what got lost, until everything so far is stable.
@@ -61,6 +69,7 @@ class FileState : public ListNode<FileState>, public std::enable_shared_from_thi
   UnstableBudget& budget_;
   FileHandle handle_;
   Stability stability_;
+  const std::unique_ptr<OpenFile> opened_;
   UnstableData unstable_;
   std::size_t writers_ = 0;
   bool alone_ = false;

@@ -20,11 +20,20 @@ Result<std::unique_ptr<LoopDriver>> LoopDriver::create() {
   return driver;
 }
 
-LoopDriver::~LoopDriver() = default;
+LoopDriver::~LoopDriver() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    changed_.notify_all();
+    if (loop_ != nullptr) loop_->wake();
+  }
+  if (keeper_.joinable()) keeper_.join();
+}
 
 void LoopDriver::drive(JobBase& job) {
   std::unique_lock lock(mutex_);
   new_jobs_.push_back(&job);
+  ++waiting_;
   while (!job.done) {
     if (!has_leader_) {
       lead(job, lock);
@@ -33,6 +42,57 @@ void LoopDriver::drive(JobBase& job) {
     loop_->wake();
     changed_.wait(lock, [&] { return job.done || !has_leader_; });
   }
+  --waiting_;
+}
+
+void LoopDriver::step_back() {
+  has_leader_ = false;
+  led_until_ = std::chrono::steady_clock::now();
+  changed_.notify_all();
+}
+
+void LoopDriver::keep() {
+  const std::lock_guard lock(mutex_);
+  if (!keeper_.joinable()) keeper_ = std::thread([this] { keeper(); });
+}
+
+void LoopDriver::keeper() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    const bool idle =
+        !has_leader_ && waiting_ == 0 && std::chrono::steady_clock::now() - led_until_ >= kIdle;
+    if (idle) {
+      lead_idly(lock);
+    } else {
+      changed_.wait_for(lock, kIdle, [this] { return ending_; });
+    }
+  }
+}
+
+void LoopDriver::lead_idly(std::unique_lock<std::mutex>& lock) {
+  has_leader_ = true;
+  while (waiting_ == 0 && !ending_) {
+    lock.unlock();
+    loop_->refresh_now();
+    loop_->turn(Duration(-1));
+    lock.lock();
+  }
+  step_back();
+}
+
+void LoopDriver::while_it_stands(const std::function<void()>& work) {
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  while (has_leader_) {
+    loop_->wake();
+    changed_.wait(lock, [this] { return !has_leader_; });
+  }
+  has_leader_ = true;
+  lock.unlock();
+  work();
+  lock.lock();
+  --waiting_;
+  step_back();
 }
 
 void LoopDriver::lead(JobBase& job, std::unique_lock<std::mutex>& lock) {
@@ -57,8 +117,7 @@ void LoopDriver::lead(JobBase& job, std::unique_lock<std::mutex>& lock) {
     });
     changed_.notify_all();
   }
-  has_leader_ = false;
-  changed_.notify_all();
+  step_back();
 }
 
 }  // namespace nfsrdma

@@ -4,13 +4,21 @@
 // wait (they follow). When the leader's own Task is done it goes home and a follower leads. A
 // single thread never waits for another one and never changes threads.
 //
+// What a server keeps for its client wants to be kept alive though: leases are renewed, calls of
+// the server answered. From keep() on a thread of the driver's own, the keeper, turns the loop
+// while nobody has called for kIdle, and steps back for whoever calls. It costs a busy caller
+// nothing but that once.
+//
 // Shared: any thread may call run().
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "rpcrdma/base/event_loop.h"
@@ -20,9 +28,16 @@ namespace nfsrdma {
 
 class LoopDriver {
  public:
+  static constexpr std::chrono::milliseconds kIdle{50};
+
   static Result<std::unique_ptr<LoopDriver>> create();
   /// No run() may be going on.
   ~LoopDriver();
+
+  /// From now on. Any thread, also from what runs on the loop.
+  void keep();
+  /// Runs `work` while nobody turns the loop.
+  void while_it_stands(const std::function<void()>& work);
 
   EventLoop& loop() { return *loop_; }
 
@@ -56,14 +71,23 @@ class LoopDriver {
   LoopDriver() = default;
   void drive(JobBase& job);
   void lead(JobBase& job, std::unique_lock<std::mutex>& lock);
+  void keeper();
+  /// Turns the loop until somebody calls.
+  void lead_idly(std::unique_lock<std::mutex>& lock);
+  void step_back();
 
   std::unique_ptr<EventLoop> loop_;
   TaskGroup running_;              // leader's
   std::vector<JobBase*> started_;  // leader's
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool has_leader_ = false;         // under mutex_
-  std::vector<JobBase*> new_jobs_;  // under mutex_
+  // Under mutex_:
+  bool has_leader_ = false;
+  std::vector<JobBase*> new_jobs_;
+  std::chrono::steady_clock::time_point led_until_{};  // by the last leader
+  unsigned waiting_ = 0;                               // who want to lead, or nobody to
+  bool ending_ = false;
+  std::thread keeper_;
 };
 
 }  // namespace nfsrdma

@@ -22,7 +22,14 @@ struct Mount::Impl {
   OpContext op;
   std::unique_ptr<AsyncMount> mount;
   std::unique_ptr<PathTree> tree;
-  UnstableBudget budget;  // touched on the driven loop only
+  // Touched on the driven loop only:
+  UnstableBudget budget;
+  std::unique_ptr<OpenFiles> opens;
+
+  /// What the server holds of the file now lives as long as the lease, which somebody must renew.
+  void keep(const FileHandle& file) {
+    if (mount->holds(file)) driver->keep();
+  }
 
   /// Runs `task` and translates its outcome.
   template <typename T>

@@ -16,13 +16,18 @@ Error errno_error(int number, const char* where) {
   return {Errc::kSystem, number, where};
 }
 
-/// May the caller open `node` this way? Asked of the server: mode bits do not know about ACLs and
-/// squashing.
-Task<Outcome<void>> check_access(Mount::Impl& impl, const PathNode& node, int flags) {
+std::uint32_t access_of(int flags) {
   const int how = flags & O_ACCMODE;
   std::uint32_t wanted = 0;
   if (how != O_WRONLY) wanted |= access_bits::kRead;
   if (how != O_RDONLY) wanted |= access_bits::kModify;
+  return wanted;
+}
+
+/// May the caller open `node`, which is no regular file, this way? Asked of the server: mode bits
+/// do not know about ACLs and squashing.
+Task<Outcome<void>> check_access(Mount::Impl& impl, const PathNode& node, int flags) {
+  const std::uint32_t wanted = access_of(flags);
   NFSRDMA_CO_TRY(AccessResult access, co_await impl.mount->access(impl.op, node.handle, wanted));
   if ((access.allowed & wanted) != wanted) co_return errno_error(EACCES, "open");
   co_return Outcome<void>();
@@ -36,10 +41,13 @@ Error kind_error(const PathNode& node, int flags) {
   return errno_error(0, "");
 }
 
-Opened make_state(Mount::Impl& impl, const FileHandle& handle, int flags) {
+Opened make_state(Mount::Impl& impl, const FileHandle& handle, int flags,
+                  std::unique_ptr<OpenFile> opened) {
   const bool sync = (flags & (O_SYNC | O_DSYNC)) != 0;
+  impl.keep(handle);
   return std::make_shared<FileState>(*impl.mount, impl.budget, handle,
-                                     sync ? Stability::kFileSync : Stability::kUnstable);
+                                     sync ? Stability::kFileSync : Stability::kUnstable,
+                                     std::move(opened));
 }
 
 Task<Outcome<Opened>> create_path(Mount::Impl& impl, std::string path, int flags, mode_t mode) {
@@ -47,11 +55,13 @@ Task<Outcome<Opened>> create_path(Mount::Impl& impl, std::string path, int flags
   SetAttributes set;
   set.mode = mode & 07777;
   const bool exclusive = (flags & O_EXCL) != 0;
-  NFSRDMA_CO_TRY(CreateResult made,
-                 co_await impl.mount->create(
-                     impl.op, where.directory, where.name,
-                     exclusive ? CreateMode::kExclusive : CreateMode::kUnchecked, set));
-  co_return make_state(impl, made.handle, flags);
+  const CreateMode how = exclusive ? CreateMode::kExclusive : CreateMode::kUnchecked;
+  const std::uint32_t access = access_of(flags);
+  NFSRDMA_CO_TRY(CreateResult made, co_await impl.mount->create_open(impl.op, where.directory,
+                                                                     where.name, how, set, access));
+  std::unique_ptr<OpenFile> opened =
+      impl.opens->adopt(made.handle, access, FilePlace{where.directory, where.name});
+  co_return make_state(impl, made.handle, flags, std::move(opened));
 }
 
 /// Something else than a new file may be in the way of create_with_data(): a link to be followed, a
@@ -138,8 +148,13 @@ Task<Outcome<Opened>> open_path(Mount::Impl& impl, std::string path, int flags, 
   }
   const PathNode node = *found;
   if (const Error wrong = kind_error(node, flags); wrong.sys != 0) co_return wrong;
-  NFSRDMA_CO_CHECK_OK(co_await check_access(impl, node, flags));
-  Opened state = make_state(impl, node.handle, flags);
+  std::unique_ptr<OpenFile> opened;
+  if (node.attributes.type == FileType::kRegular) {
+    NFSRDMA_CO_TRY(opened, co_await impl.opens->open(node.handle, access_of(flags), node.place));
+  } else {
+    NFSRDMA_CO_CHECK_OK(co_await check_access(impl, node, flags));
+  }
+  Opened state = make_state(impl, node.handle, flags, std::move(opened));
   if ((flags & O_TRUNC) != 0 && (flags & O_ACCMODE) != O_RDONLY && node.attributes.size != 0) {
     NFSRDMA_CO_CHECK_OK(co_await state->truncate(impl.op, 0));
   }

@@ -18,9 +18,13 @@
 // (errno). Nothing throws.
 //
 // Threads: all calls of a Mount and its Files may be made from any thread. The calling thread does
-// the work itself, there are no threads behind its back; when several threads call at once, their
-// calls are under way together. Closing a File or a Mount that another thread is using is an
-// error of the program.
+// the work itself; when several threads call at once, their calls are under way together. Closing a
+// File or a Mount that another thread is using is an error of the program. From the first open File
+// of NFSv4 on, one thread of the library's own renews the lease while nobody calls.
+//
+// Open files: with NFSv4.1 and later the server has a file open from Mount::open() to the last
+// File::close(), for what its Files are open for: it counts for clients that deny others to read or
+// write it, and stays readable when somebody else removes it. Both survive a restart of the server.
 //
 // Ownership: Mount and File are move-only and close when destroyed. Files keep their Mount's
 // connections alive. Memory passed in is used only during the call. pread() places data right into
@@ -31,6 +35,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -121,6 +126,18 @@ struct FileTime {
   timespec value{};
 };
 
+/// A byte-range lock (RFC 8881, section 18.10), advisory. Bytes from `offset` on; length 0: to the
+/// end of the file, however long it becomes.
+enum class LockType : std::uint8_t { kShared, kExclusive };
+struct LockRange {
+  LockType type = LockType::kShared;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+};
+
+/// What File::seek() looks for.
+enum class SeekWhat : std::uint8_t { kData, kHole };
+
 class File {
  public:
   File(File&&) noexcept;
@@ -139,7 +156,38 @@ class File {
   Result<void> fsync();
   Result<struct stat> stat();
   Result<void> truncate(std::uint64_t size);
-  /// fsync(), then gives the file up. Its errors are the last chance to hear of lost data.
+
+  // --- locks: NFSv4.0 and later; ENOSYS before ---
+  // Each File is an owner of its own, as open files are for F_OFD_SETLK of fcntl(2). Locks end with
+  // unlock() or close(), live through lost connections and restarts of the server, and meet those
+  // of other clients and, on Linux, of processes on the server. Nothing is cached here: whoever has
+  // locked reads what others wrote before.
+  /// `wait`: how long for locks that are in the way; zero: not at all, milliseconds::max(): for
+  /// ever. EAGAIN: they still are. EBADF: not open for reading (kShared) or writing (kExclusive).
+  /// EINVAL: `offset` and `length` reach behind 2^64 - 1. EIO: a lock of this File is lost, which
+  /// unlock() of its range, or close(), ends. EDEADLK: waiting would never end.
+  Result<void> lock(const LockRange& range, std::chrono::milliseconds wait = {});
+  /// fsync(), then lets go of what is locked there, whatever its type.
+  Result<void> unlock(std::uint64_t offset = 0, std::uint64_t length = 0);
+  /// A lock that would be in the way of `range`; none: it would be granted.
+  Result<std::optional<LockRange>> test_lock(const LockRange& range);
+
+  // --- holes, space and copies: NFSv4.2; ENOSYS before ---
+  /// Where the first data or hole at or behind `offset` begins; the end of the file is a hole.
+  /// ENXIO: there is none.
+  Result<std::uint64_t> seek(std::uint64_t offset, SeekWhat what);
+  /// Space for these bytes; a shorter file becomes longer.
+  Result<void> allocate(std::uint64_t offset, std::uint64_t length);
+  /// Makes these bytes a hole; the file does not become longer.
+  Result<void> deallocate(std::uint64_t offset, std::uint64_t length);
+  /// Has the server copy at most `length` bytes to `to`, a File of the same Mount, and says how
+  /// many they were; 0: this file ends at `offset`. They are on stable storage then. EXDEV: another
+  /// mount.
+  Result<std::uint64_t> copy_range(std::uint64_t offset, File& to, std::uint64_t to_offset,
+                                   std::uint64_t length);
+
+  /// fsync(), then gives the file up, and its locks. Its errors are the last chance to hear of lost
+  /// data.
   Result<void> close();
 
   struct Impl;  // the library's own

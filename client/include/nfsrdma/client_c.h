@@ -17,7 +17,8 @@
 extern "C" {
 #endif
 
-/* Grows with the interface; functions are only ever added. 2: nfsrdma_write_file(). */
+/* Grows with the interface; functions are only ever added. 2: nfsrdma_write_file(), locks, holes,
+ * space and copies. */
 #define NFSRDMA_C_API_VERSION 2
 
 typedef struct nfsrdma_mount nfsrdma_mount;
@@ -45,6 +46,25 @@ ssize_t nfsrdma_pwrite(nfsrdma_file* file, const void* data, size_t size, uint64
 int nfsrdma_fsync(nfsrdma_file* file);
 int nfsrdma_fstat(nfsrdma_file* file, struct stat* out);
 int nfsrdma_ftruncate(nfsrdma_file* file, uint64_t size);
+
+/* Byte-range locks, as File::lock() and so on of client.h: `exclusive` 0 is a shared lock, `length`
+ * 0 reaches to the end of the file; wait_ms 0: does not wait, negative: for ever. */
+int nfsrdma_lock(nfsrdma_file* file, int exclusive, uint64_t offset, uint64_t length,
+                 int64_t wait_ms);
+int nfsrdma_unlock(nfsrdma_file* file, uint64_t offset, uint64_t length);
+/* 0: such a lock would be granted. 1: *exclusive, *offset and *length (each may be NULL) are one
+ * that would be in its way. */
+int nfsrdma_test_lock(nfsrdma_file* file, int wanted_exclusive, uint64_t wanted_offset,
+                      uint64_t wanted_length, int* exclusive, uint64_t* offset, uint64_t* length);
+
+/* NFSv4.2; -ENOSYS before. As File::seek() and so on of client.h. */
+int nfsrdma_seek_data(nfsrdma_file* file, uint64_t offset, uint64_t* found);
+int nfsrdma_seek_hole(nfsrdma_file* file, uint64_t offset, uint64_t* found);
+int nfsrdma_allocate(nfsrdma_file* file, uint64_t offset, uint64_t length);
+int nfsrdma_deallocate(nfsrdma_file* file, uint64_t offset, uint64_t length);
+/* *copied: bytes, 0 at the end of `from`. */
+int nfsrdma_copy_range(nfsrdma_file* from, uint64_t offset, nfsrdma_file* to, uint64_t to_offset,
+                       uint64_t length, uint64_t* copied);
 
 /* Makes `path` a file with these `size` bytes and nothing else, on stable storage: open with
  * O_WRONLY | O_CREAT | O_TRUNC, pwrite and close in one call, and a small file (up to 64 KiB) in
