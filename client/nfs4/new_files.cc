@@ -179,6 +179,8 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
   const CallShape shape{.max_results = 2048, .once = session_.minor() > 0};
   Result<Ending> end = co_await call_in_sequence(session_, op, shape, owner.sequence, build, parse);
   if (!end.ok()) {
+    // What cannot be read may tell of something that was done.
+    request.resent |= end.error().code == Errc::kProtocol;
     request.result = end.error();
     co_return false;
   }
