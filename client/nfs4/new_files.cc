@@ -148,11 +148,13 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
     out.op(nfs_opnum4::OP_RESTOREFH);
     out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
   };
+  bool reached = false;
   auto parse = [&](CompoundReader& in) {
     xdr::OPEN4res got;
     xdr::GETFH4res object;
     xdr::WRITE4res filled;
     xdr::CLOSE4res closed;
+    reached = true;
     if (!in.next(nfs_opnum4::OP_PUTFH)) return;
     if (fill && !result.handle.empty()) return next_attributes(in, names_, &result.attributes);
     // Made before, without a handle: EEXIST does not mean somebody else.
@@ -177,10 +179,13 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
   const CallShape shape{.max_results = 2048, .once = session_.minor() > 0};
   Result<Ending> end = co_await call_in_sequence(session_, op, shape, owner.sequence, build, parse);
   if (!end.ok()) {
+    // What cannot be read may tell of something that was done.
+    request.resent |= end.error().code == Errc::kProtocol;
     request.result = end.error();
     co_return false;
   }
-  request.resent |= end->resent;
+  // A SEQUENCE that fails says nothing of the run before, whose answer was lost.
+  request.resent |= end->resent || !reached;
   // What is asked about the file when it is there may fail without harm, but for the handle.
   if (!result.handle.empty()) {
     request.result = std::move(result);
