@@ -37,7 +37,7 @@ void OpenFiles::closed(const FileHandle& file, std::uint32_t access) {
 }
 
 Task<Result<void>> OpenFile::lock(LockKind kind, ByteRange range, Duration wait) {
-  locked_ = true;
+  locked_ |= files_.mount_.has_locks();
   const auto over = std::make_shared<CancelToken>();
   bool out_of_time = false;
   OpContext op = context();

@@ -44,6 +44,37 @@ static void files(nfsrdma_mount* mount) {
   EXPECT(nfsrdma_write_file(mount, "c-file", NULL, 0, 0600) == 0);
 }
 
+static void locks_and_space(nfsrdma_mount* mount) {
+  nfsrdma_file* one = NULL;
+  nfsrdma_file* two = NULL;
+  EXPECT(nfsrdma_open(mount, "c-locks", O_RDWR | O_CREAT, 0600, &one) == 0);
+  EXPECT(nfsrdma_open(mount, "c-locks", O_RDWR, 0, &two) == 0);
+  const int first = nfsrdma_lock(one, 1, 10, 10, 0);
+  if (first != -ENOSYS) { /* version 3 */
+    int exclusive = 0;
+    uint64_t offset = 0, length = 0;
+    EXPECT(first == 0);
+    EXPECT(nfsrdma_lock(two, 0, 19, 0, 100) == -EAGAIN);
+    EXPECT(nfsrdma_test_lock(two, 0, 0, 0, &exclusive, &offset, &length) == 1);
+    EXPECT(exclusive == 1 && offset == 10 && length == 10);
+    EXPECT(nfsrdma_test_lock(two, 1, 20, 0, NULL, NULL, NULL) == 0);
+    EXPECT(nfsrdma_unlock(one, 0, 0) == 0);
+    EXPECT(nfsrdma_lock(two, 0, 19, 0, -1) == 0);
+  }
+  uint64_t found = 0;
+  EXPECT(nfsrdma_pwrite(one, "data", 4, 65536) == 4);
+  const int sought = nfsrdma_seek_data(one, 0, &found);
+  if (sought != -ENOSYS) { /* before 4.2 */
+    EXPECT(sought == 0 && found == 65536);
+    EXPECT(nfsrdma_seek_hole(one, 0, &found) == 0 && found == 0);
+    EXPECT(nfsrdma_copy_range(one, 65536, two, 0, 4, &found) == 0 && found == 4);
+    EXPECT(nfsrdma_allocate(one, 0, 131072) == 0);
+    EXPECT(nfsrdma_deallocate(one, 65536, 65536) == 0);
+  }
+  EXPECT(nfsrdma_close(one) == 0 && nfsrdma_close(two) == 0);
+  EXPECT(nfsrdma_unlink(mount, "c-locks") == 0);
+}
+
 static void names(nfsrdma_mount* mount) {
   char target[8];
   const char* name = NULL;
@@ -100,6 +131,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   files(mount);
+  locks_and_space(mount);
   names(mount);
   attributes(mount);
   EXPECT(nfsrdma_unlink(mount, "c-dir/file") == 0);

@@ -15,7 +15,10 @@ namespace {
 
 using nfsrdma::client::File;
 using nfsrdma::client::FileTime;
+using nfsrdma::client::LockRange;
+using nfsrdma::client::LockType;
 using nfsrdma::client::Mount;
+using nfsrdma::client::SeekWhat;
 
 int failures = 0;
 
@@ -121,6 +124,84 @@ void whole_files(Mount& mount) {
   EXPECT(fails_with(mount.write_file("none/x", data), ENOENT));
   EXPECT(fails_with(mount.write_file("in-front/x", data), ENOTDIR));
   EXPECT(mount.rmdir("a-dir").ok());
+}
+
+/// By version 4, which has them: `version` is what the server was mounted with.
+void locks(Mount& mount) {
+  auto one = mount.open("locked", O_RDWR | O_CREAT);
+  auto two = mount.open("locked", O_RDWR);
+  auto reader = mount.open("locked", O_RDONLY);
+  EXPECT(one.ok() && two.ok() && reader.ok());
+  const LockRange all{LockType::kExclusive};
+  auto first = one->lock(all);
+  if (!first && first.error_number() == ENOSYS) return;  // version 3
+  EXPECT(first.ok());
+  EXPECT(fails_with(two->lock(all), EAGAIN));
+  EXPECT(
+      fails_with(two->lock({LockType::kShared, 100, 1}, std::chrono::milliseconds(300)), EAGAIN));
+  EXPECT(fails_with(reader->lock(all), EBADF));
+  auto found = two->test_lock({LockType::kShared, 7, 1});
+  EXPECT(found.ok() && found->has_value());
+  EXPECT((**found).type == LockType::kExclusive && (**found).offset == 0 && (**found).length == 0);
+  EXPECT(fails_with(one->lock({LockType::kShared, UINT64_MAX, 2}), EINVAL));
+  // Whoever waits has it when it is free.
+  std::thread waiter([&] {
+    EXPECT(two->lock({LockType::kExclusive, 10, 10}, std::chrono::milliseconds::max()).ok());
+  });
+  EXPECT(one->pwrite(pattern(64, 3), 0).ok());
+  EXPECT(one->unlock(0, 32).ok());
+  waiter.join();
+  std::vector<std::byte> seen(64);
+  EXPECT(*two->pread(seen, 0) == 64 && seen == pattern(64, 3));
+  EXPECT(one->lock({LockType::kShared, 40, 8}).ok());
+  EXPECT(reader->lock({LockType::kShared, 0, 8}).ok());
+  EXPECT(fails_with(one->lock({LockType::kExclusive, 0, 4}), EAGAIN));
+  EXPECT(reader->close().ok());
+  EXPECT(one->lock({LockType::kExclusive, 0, 4}).ok());
+  EXPECT(one->close().ok() && two->close().ok());
+  EXPECT(mount.unlink("locked").ok());
+}
+
+/// Opened, and removed by somebody else: readable as long as it is open where the server knows it.
+void held_open(Mount& mount) {
+  EXPECT(mount.write_file("held", pattern(5000, 4)).ok());
+  auto file = mount.open("held", O_RDONLY);
+  auto again = mount.open("held", O_RDWR);
+  EXPECT(file.ok() && again.ok());
+  EXPECT(again->close().ok());
+  EXPECT(mount.unlink("held").ok());
+  std::vector<std::byte> seen(5000);
+  auto count = file->pread(seen, 0);
+  EXPECT(count.ok() ? seen == pattern(5000, 4) : count.error_number() == ESTALE);
+  EXPECT(file->close().ok());
+}
+
+void space(Mount& mount) {
+  auto from = mount.open("holes", O_RDWR | O_CREAT);
+  auto to = mount.open("copy", O_RDWR | O_CREAT);
+  EXPECT(from.ok() && to.ok());
+  const std::vector<std::byte> data = pattern(8192, 5);
+  EXPECT(from->pwrite(data, 1 << 20).ok());
+  auto begins = from->seek(0, SeekWhat::kData);
+  if (begins || begins.error_number() != ENOSYS) {
+    EXPECT(begins.ok() && *begins == 1 << 20);
+    EXPECT(*from->seek(1 << 20, SeekWhat::kHole) == (1 << 20) + 8192);
+    EXPECT(fails_with(from->seek(2 << 20, SeekWhat::kData), ENXIO));
+    auto copied = from->copy_range(1 << 20, *to, 0, UINT64_MAX / 2);
+    EXPECT(copied.ok() && *copied == 8192);
+    std::vector<std::byte> seen(8192);
+    EXPECT(*to->pread(seen, 0) == 8192 && seen == data);
+    EXPECT(*from->copy_range(4 << 20, *to, 0, 10) == 0);
+    EXPECT(to->allocate(0, 1 << 16).ok());
+    EXPECT(to->stat()->st_size == 1 << 16);
+    EXPECT(to->deallocate(0, 4096).ok());
+    EXPECT(*to->seek(0, SeekWhat::kData) == 4096);
+    auto reader = mount.open("copy", O_RDONLY);
+    EXPECT(fails_with(reader->allocate(0, 1), EBADF));
+    EXPECT(fails_with(to->copy_range(0, *reader, 0, 1), EBADF));
+  }
+  EXPECT(from->close().ok() && to->close().ok());
+  EXPECT(mount.unlink("holes").ok() && mount.unlink("copy").ok());
 }
 
 void names(Mount& mount) {
@@ -229,6 +310,9 @@ int main(int argc, char** argv) {
   files(*mount);
   stable_files(*mount);
   whole_files(*mount);
+  locks(*mount);
+  held_open(*mount);
+  space(*mount);
   names(*mount);
   attributes(*mount);
   directories(*mount);

@@ -62,7 +62,7 @@ class Life : public SessionTest {
         expect(nfs_->create_with_data(op_, directory, "new", how, mode, as_bytes("data"), &written),
                "OPEN with data");
         server_->serve_for(seconds(60));
-        EXPECT_EQ(server_->stateids.size(), 1u);  // of the OPEN to read
+        EXPECT_EQ(server_->shares.size(), 1u);  // of the OPEN to read
         EXPECT_EQ(server_->content, "data");
       }
     }
