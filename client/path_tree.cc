@@ -142,7 +142,8 @@ Task<Result<std::unique_ptr<AsyncMount>>> open_longest_export(EventLoop& loop, F
 struct PathTree::Walk {
   std::vector<FileHandle> chain;  // directories from the root to here
   std::vector<std::string> todo;
-  std::optional<PathNode> here;  // set once a component was looked up
+  std::optional<PathNode> here;      // set once a component was looked up
+  std::optional<FilePlace> missing;  // the last component
   int links = 0;
 
   void push(std::string_view path) {
@@ -194,7 +195,13 @@ Task<Result<bool>> PathTree::step(const OpContext& op, Walk& walk, bool follow) 
     if (walk.chain.size() > 1) walk.chain.pop_back();
     co_return true;
   }
-  NFSRDMA_CO_TRY(PathNode node, co_await child(op, walk.chain.back(), name));
+  Result<PathNode> found = co_await child(op, walk.chain.back(), name);
+  if (!found.ok()) {
+    const bool nothing_else = found.error().sys == ENOENT && walk.todo.empty();
+    if (nothing_else) walk.missing = FilePlace{walk.chain.back(), name};
+    co_return found.error();
+  }
+  const PathNode& node = *found;
   const bool is_link = node.attributes.type == FileType::kSymlink;
   if (!is_link || (walk.todo.empty() && !follow)) {
     walk.here = node;
@@ -209,7 +216,8 @@ Task<Result<bool>> PathTree::step(const OpContext& op, Walk& walk, bool follow) 
   co_return true;
 }
 
-Task<Result<PathNode>> PathTree::walk(const OpContext& op, std::string path, bool follow) {
+Task<Result<PathNode>> PathTree::walk(const OpContext& op, std::string path, bool follow,
+                                      std::optional<FilePlace>* missing) {
   Walk walk;
   if (base_chain_.empty()) {
     walk.chain = {mount_.root().handle};
@@ -226,8 +234,12 @@ Task<Result<PathNode>> PathTree::walk(const OpContext& op, std::string path, boo
       base_chain_ = walk.chain;
       base_chain_.push_back(walk.here->handle);
     }
-    NFSRDMA_CO_TRY(bool more, co_await step(op, walk, follow));
-    if (!more) break;
+    Result<bool> more = co_await step(op, walk, follow);
+    if (!more.ok()) {
+      if (missing != nullptr) *missing = std::move(walk.missing);
+      co_return more.error();
+    }
+    if (!*more) break;
   }
   if (walk.here) co_return *walk.here;
   const FileHandle directory = walk.chain.back();
@@ -235,13 +247,14 @@ Task<Result<PathNode>> PathTree::walk(const OpContext& op, std::string path, boo
   co_return PathNode{directory, attributes};
 }
 
-Task<Result<PathNode>> PathTree::resolve(const OpContext& op, std::string path, bool follow) {
+Task<Result<PathNode>> PathTree::resolve(const OpContext& op, std::string path, bool follow,
+                                         std::optional<FilePlace>* missing) {
   const bool from_base = !base_chain_.empty();
-  Result<PathNode> node = co_await walk(op, path, follow);
+  Result<PathNode> node = co_await walk(op, path, follow, missing);
   if (!node.ok() && node.error().sys == ESTALE && from_base) {
     // The base may have been replaced: look it up once more.
     base_chain_.clear();
-    co_return co_await walk(op, std::move(path), follow);
+    co_return co_await walk(op, std::move(path), follow, missing);
   }
   co_return std::move(node);
 }

@@ -31,8 +31,10 @@ class PathTree {
   PathTree(AsyncMount& mount, std::string base);
 
   AsyncMount& mount() const { return mount_; }
-  /// `op` outlives the Tasks.
-  Task<Result<PathNode>> resolve(const OpContext& op, std::string path, bool follow);
+  /// `op` outlives the Tasks. ENOENT: *missing (may be null, else outlives the Task too) is where
+  /// the object could be made, when nothing but that is missing.
+  Task<Result<PathNode>> resolve(const OpContext& op, std::string path, bool follow,
+                                 std::optional<FilePlace>* missing = nullptr);
   /// The directory that holds the last component, and that component. EINVAL for paths that end in
   /// nothing, "." or "..".
   Task<Result<PathParent>> parent(const OpContext& op, std::string path);
@@ -42,7 +44,8 @@ class PathTree {
 
  private:
   struct Walk;
-  Task<Result<PathNode>> walk(const OpContext& op, std::string path, bool follow);
+  Task<Result<PathNode>> walk(const OpContext& op, std::string path, bool follow,
+                              std::optional<FilePlace>* missing);
   Task<Result<bool>> step(const OpContext& op, Walk& walk, bool follow);
   bool push_link(Walk& walk, const std::string& text) const;
 

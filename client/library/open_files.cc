@@ -11,9 +11,9 @@ constexpr ByteRange kAllBytes{0, UINT64_MAX};
 }  // namespace
 
 Task<Result<std::unique_ptr<OpenFile>>> OpenFiles::open(FileHandle file, std::uint32_t access,
-                                                        std::optional<FilePlace> place) {
+                                                        const std::optional<FilePlace>& place) {
   // Counted first, so that nobody closes it meanwhile.
-  auto opened = std::make_unique<OpenFile>(*this, file, access, std::move(place));
+  auto opened = std::make_unique<OpenFile>(*this, file, access, place);
   const OpenFor how{access, false};
   NFSRDMA_CO_TRY(const AccessResult found, co_await mount_.open(op_, file, access, how));
   if ((found.allowed & access) != access) co_return Error{Errc::kSystem, EACCES, "open"};

@@ -23,9 +23,9 @@ class OpenFiles {
   OpenFiles(AsyncMount& mount, const OpContext& op) : mount_(mount), op_(op) {}
 
   /// Asks for `access` (access_bits::kRead, kModify) to a regular file; EACCES: it is refused.
-  /// `place`: where the file was found.
+  /// `place`, which outlives the Task: where the file was found.
   Task<Result<std::unique_ptr<OpenFile>>> open(FileHandle file, std::uint32_t access,
-                                               std::optional<FilePlace> place);
+                                               const std::optional<FilePlace>& place);
   /// Of one that AsyncMount::create_open() left open for `access`.
   std::unique_ptr<OpenFile> adopt(const FileHandle& file, std::uint32_t access,
                                   std::optional<FilePlace> place);

@@ -50,8 +50,7 @@ Opened make_state(Mount::Impl& impl, const FileHandle& handle, int flags,
                                      std::move(opened));
 }
 
-Task<Outcome<Opened>> create_path(Mount::Impl& impl, std::string path, int flags, mode_t mode) {
-  NFSRDMA_CO_TRY(PathParent where, co_await impl.tree->parent(impl.op, std::move(path)));
+Task<Outcome<Opened>> create_at(Mount::Impl& impl, const FilePlace& where, int flags, mode_t mode) {
   SetAttributes set;
   set.mode = mode & 07777;
   const bool exclusive = (flags & O_EXCL) != 0;
@@ -59,8 +58,7 @@ Task<Outcome<Opened>> create_path(Mount::Impl& impl, std::string path, int flags
   const std::uint32_t access = access_of(flags);
   NFSRDMA_CO_TRY(CreateResult made, co_await impl.mount->create_open(impl.op, where.directory,
                                                                      where.name, how, set, access));
-  std::unique_ptr<OpenFile> opened =
-      impl.opens->adopt(made.handle, access, FilePlace{where.directory, where.name});
+  std::unique_ptr<OpenFile> opened = impl.opens->adopt(made.handle, access, where);
   co_return make_state(impl, made.handle, flags, std::move(opened));
 }
 
@@ -138,13 +136,18 @@ Task<Outcome<bool>> list_once(Mount::Impl& impl, const FileHandle& directory, bo
 
 Task<Outcome<Opened>> open_path(Mount::Impl& impl, std::string path, int flags, mode_t mode) {
   if ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0) {
-    co_return co_await create_path(impl, std::move(path), flags, mode);
+    NFSRDMA_CO_TRY(PathParent where, co_await impl.tree->parent(impl.op, std::move(path)));
+    const FilePlace place{where.directory, where.name};
+    co_return co_await create_at(impl, place, flags, mode);
   }
-  Outcome<PathNode> found = co_await impl.tree->resolve(impl.op, path, (flags & O_NOFOLLOW) == 0);
+  // Where a link leads may be missing: it is made there.
+  std::optional<FilePlace> missing;
+  const bool follow = (flags & O_NOFOLLOW) == 0;
+  Outcome<PathNode> found = co_await impl.tree->resolve(impl.op, path, follow, &missing);
   if (!found.ok()) {
-    const bool create = found.error().sys == ENOENT && (flags & O_CREAT) != 0;
+    const bool create = missing && (flags & O_CREAT) != 0;
     if (!create) co_return found.error();
-    co_return co_await create_path(impl, std::move(path), flags, mode);
+    co_return co_await create_at(impl, *missing, flags, mode);
   }
   const PathNode node = *found;
   if (const Error wrong = kind_error(node, flags); wrong.sys != 0) co_return wrong;

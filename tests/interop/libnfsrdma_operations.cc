@@ -118,6 +118,18 @@ void whole_files(Mount& mount) {
   EXPECT(mount.write_file("in-front", data).ok());
   EXPECT(content_of(mount, "behind") == data);
   EXPECT(S_ISLNK(mount.lstat("in-front")->st_mode));
+  // A link that leads nowhere yet.
+  EXPECT(mount.mkdir("far").ok());
+  EXPECT(mount.symlink("far/new", "ahead").ok());
+  EXPECT(fails_with(mount.open("ahead", O_WRONLY), ENOENT));
+  EXPECT(fails_with(mount.open("ahead", O_WRONLY | O_CREAT | O_EXCL), EEXIST));
+  EXPECT(mount.open("ahead", O_WRONLY | O_CREAT, 0600).ok());
+  EXPECT(mount.stat("far/new").ok() && S_ISLNK(mount.lstat("ahead")->st_mode));
+  EXPECT(mount.unlink("far/new").ok());
+  EXPECT(mount.write_file("ahead", data).ok());
+  EXPECT(content_of(mount, "far/new") == data);
+  EXPECT(mount.unlink("far/new").ok() && mount.unlink("ahead").ok() && mount.rmdir("far").ok());
+  EXPECT(fails_with(mount.open("none/x", O_WRONLY | O_CREAT), ENOENT));
   EXPECT(mount.mkdir("a-dir").ok());
   EXPECT(fails_with(mount.write_file("a-dir", data), EISDIR));
   EXPECT(fails_with(mount.write_file("", data), EISDIR));
