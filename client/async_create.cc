@@ -5,17 +5,21 @@
 namespace nfsrdma {
 namespace {
 
+/// Writes that a server which restarts again and again has lost, before that is an error.
+constexpr int kLostWrites = 4;
+
 /// write() that is on stable storage when it is over, whatever the server makes of FILE_SYNC.
 Task<Result<WriteResult>> write_stable(AsyncMount& mount, const OpContext& op,
                                        const FileHandle& file, std::uint64_t offset,
                                        ByteSpan data) {
-  for (;;) {
+  for (int lost = 0; lost < kLostWrites; ++lost) {
     NFSRDMA_CO_TRY(WriteResult written,
                    co_await mount.write(op, file, offset, data, Stability::kFileSync));
     if (written.stability != Stability::kUnstable) co_return written;
     NFSRDMA_CO_TRY(const CommitResult commit, co_await mount.commit(op, file, 0, 0));
     if (!written.verifier_changed && commit.verifier == written.verifier) co_return written;
   }
+  co_return Error{Errc::kProtocol, EIO, "the server keeps losing what it has committed"};
 }
 
 }  // namespace

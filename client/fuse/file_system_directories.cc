@@ -56,10 +56,15 @@ Task<int> FileSystem::list(RequestContext context, NodeRef directory, std::uint6
   *last = page->eof;
   const bool current = directory->names.current(asked);
   apply(*directory, page->directory, started);
+  // The table may overflow on the way, and forget what was changed since.
+  const std::uint64_t now = directory->names.clock();
   for (const ListedName& entry : *names) {
     if (entry.node == nullptr) continue;
-    if (current) directory->names.learn(entry.name, entry.node, asked);
-    if (!current) directory->names.note(entry.name);
+    if (current && directory->names.current(now)) {
+      directory->names.learn(entry.name, entry.node, asked);
+    } else {
+      directory->names.note(entry.name);
+    }
   }
   co_return 0;
 }
@@ -94,8 +99,12 @@ Task<void> FileSystem::read_names_ahead(CallerRef caller, NodeRef directory) {
     for (const ListedName& entry : page)
       if (entry.node != nullptr) found.push_back(entry.node);
     // Who may look names up need not be allowed to read them all. And some servers give no handles.
-    if (error != 0 || found.empty()) {
+    if (error != 0 || (found.empty() && !(last && page.empty()))) {
       ahead.refused(now);
+      break;
+    }
+    if (found.empty()) {
+      ahead.start_over(now);
       break;
     }
     ahead.cookie = page.back().cookie;

@@ -145,15 +145,20 @@ Task<int> FileSystem::hide_open_file(RequestContext context, NodeRef node, NodeR
     auto linked = co_await remote.link(context, node->handle, directory->handle, hidden);
     names_changed(*directory, linked.ok() ? linked->directory : Wcc{}, started);
     if (!linked.ok()) error = errno_of(linked.error());
-    if (!linked.ok()) directory->names.forget(hidden);
   } else {
     auto renamed = co_await remote.rename(context, directory->handle, name, directory->handle,
                                           hidden, &node->handle);
     names_changed(*directory, renamed.ok() ? renamed->from_directory : Wcc{}, started);
-    if (!renamed.ok()) error = co_await failed_in(context, directory, renamed.error());
+    if (!renamed.ok()) {
+      directory->names.forget(name);
+      error = co_await failed_in(context, directory, renamed.error());
+    }
     if (error == 0) directory->names.store_absent(name);
   }
-  if (error != 0) co_return error;
+  if (error != 0) {
+    directory->names.forget(hidden);
+    co_return error;
+  }
   note_renamed(*node);
   directory->names.store(hidden, node);
   node->silly = std::make_unique<SillyName>(SillyName{directory, hidden, context.caller});

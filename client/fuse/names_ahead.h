@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -74,7 +75,10 @@ class NamesAhead {
 
  private:
   void begin_unless_running(TimePoint now) {
-    if (now - last_ > kPause) asked_ = read_ = used_ = 0;
+    if (!last_ || now - *last_ > kPause) {
+      asked_ = read_ = used_ = 0;
+      if (!reading) cookie = verifier = 0;
+    }
     last_ = now;
   }
   void rest(TimePoint until) {
@@ -82,7 +86,7 @@ class NamesAhead {
     not_before_ = until;
   }
 
-  TimePoint last_ = TimePoint::min();
+  std::optional<TimePoint> last_;
   TimePoint not_before_ = TimePoint::min();
   // Since the last pause:
   std::uint64_t asked_ = 0;

@@ -42,8 +42,10 @@ Task<Outcome<void>> unlock_range(File::Impl& file, std::uint64_t offset, std::ui
   if (opened == nullptr) co_return kNotOpen;
   const std::optional<ByteRange> range = bytes_of(offset, length);
   if (!range) co_return kNoRange;
-  NFSRDMA_CO_CHECK_OK(co_await file.state->flush(file.mount->op));
-  co_return co_await opened->unlock(*range);
+  Outcome<void> flushed = co_await file.state->flush(file.mount->op);
+  Outcome<void> done = co_await opened->unlock(*range);
+  if (!flushed.ok()) co_return flushed;
+  co_return done;
 }
 
 Task<Outcome<std::optional<LockRange>>> find_lock(File::Impl& file, LockRange wanted) {

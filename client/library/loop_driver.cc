@@ -2,6 +2,10 @@
 #include "client/library/loop_driver.h"
 
 #include <algorithm>
+#include <csignal>
+#include <system_error>
+
+#include "rpcrdma/base/log.h"
 
 namespace nfsrdma {
 namespace {
@@ -24,7 +28,7 @@ LoopDriver::~LoopDriver() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
-    changed_.notify_all();
+    keeper_wakes_.notify_all();
     if (loop_ != nullptr) loop_->wake();
   }
   if (keeper_.joinable()) keeper_.join();
@@ -53,7 +57,17 @@ void LoopDriver::step_back() {
 
 void LoopDriver::keep() {
   const std::lock_guard lock(mutex_);
-  if (!keeper_.joinable()) keeper_ = std::thread([this] { keeper(); });
+  if (keeper_.joinable()) return;
+  // Signals are for the threads of the program, not for this one.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    keeper_ = std::thread([this] { keeper(); });
+  } catch (const std::system_error& error) {
+    log_warning("libnfsrdma has no thread to renew its lease with: {}", error.what());
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void LoopDriver::keeper() {
@@ -64,7 +78,7 @@ void LoopDriver::keeper() {
     if (idle) {
       lead_idly(lock);
     } else {
-      changed_.wait_for(lock, kIdle, [this] { return ending_; });
+      keeper_wakes_.wait_for(lock, kIdle, [this] { return ending_; });
     }
   }
 }

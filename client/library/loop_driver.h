@@ -87,6 +87,7 @@ class LoopDriver {
   std::chrono::steady_clock::time_point led_until_{};  // by the last leader
   unsigned waiting_ = 0;                               // who want to lead, or nobody to
   bool ending_ = false;
+  std::condition_variable keeper_wakes_;  // of its own: callers come and go without waking it
   std::thread keeper_;
 };
 

@@ -45,6 +45,9 @@ void FileLocks::close(const FileHandle& handle) {
     note_released(*file);
     return drop_unless_used(file);
   }
+  // Whoever opens it meanwhile says for what.
+  for (const OpenRef& open : file->opens)
+    if (!open->unfinished) open->wanted = 0;
   leaving_.push_back({file, file->opens_asked});
   if (leaving_.size() >= kMostTogether) return close_what_leaves();
   if (!gathering_) tasks_.spawn(gather());
@@ -62,7 +65,10 @@ void FileLocks::close_what_leaves() {
   for (const Leaving& leaving : std::exchange(leaving_, {})) {
     File& file = *leaving.file;
     // It was opened again since. Who did that closes it.
-    if (leaving.as_of != file.opens_asked) continue;
+    if (leaving.as_of != file.opens_asked) {
+      narrow_soon(leaving.file);
+      continue;
+    }
     const auto same_identity = [&] {
       return together.empty() ||
              together.front()->opens.front()->identity == file.opens.front()->identity;

@@ -91,6 +91,13 @@ FileLocks::Locker& FileLocks::locker_of(File& file, LockOwnerId owner) {
   return *file.lockers.back();
 }
 
+void FileLocks::drop_idle_locker(File& file, LockOwnerId owner) {
+  if (file.held.holds_any(owner) || file.lost.holds_any(owner)) return;
+  std::erase_if(file.lockers, [&](const LockerRef& locker) {
+    return locker->owner == owner && !locker->stateid && !locker->doubt;
+  });
+}
+
 FileLocks::OpenRef FileLocks::open_of(File& file, const AuthSys& identity) {
   for (const auto& open : file.opens) {
     if (open->identity == identity) return open;
@@ -148,6 +155,7 @@ Task<void> FileLocks::carry_out(RequestRef request) {
     } else if (request->what == Request::What::kClose &&
                (request->as_of ? *request->as_of != file->opens_asked : file->in_use)) {
       // It was opened again since. Who did that closes it.
+      narrow_soon(file);
     } else if (request->what == Request::What::kClose) {
       file->in_use = false;
       file->closing = true;
@@ -161,6 +169,7 @@ Task<void> FileLocks::carry_out(RequestRef request) {
       if (for_good && in_doubt(*file, request->lock.owner)) {
         let_go_later(file, {request->lock, true});
       }
+      if (for_good) narrow_soon(file);
     } else if (request->what == Request::What::kLetGo) {
       request->result = co_await let_go(*file, op);
     } else if (request->what == Request::What::kNarrow) {
@@ -173,6 +182,7 @@ Task<void> FileLocks::carry_out(RequestRef request) {
       }
       // Who asked is gone or told that it has failed, and will not unlock it.
       if (in_doubt(*file, request->lock.owner)) let_go_later(file, {request->lock, false});
+      drop_idle_locker(*file, request->lock.owner);
     }
     file->busy = false;
     file->turn.wake_one();
@@ -475,7 +485,8 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
       Result<void> opened = co_await ensure_open(file, as_opener, *open, open->doubtful);
       const bool nameless = !opened.ok() && opened.error().sys == ENOLCK;
       if (nameless) lose(file, *open);  // by another name, or none: minor version 0 cannot close it
-      closed &= open->doubtful == 0;
+      // What stands and could not be confirmed is closed the next time.
+      closed &= open->doubtful == 0 && (opened.ok() || !open->stateid);
       if (!opened.ok()) continue;
     }
     const bool gone = co_await close_one(file, as_opener, *open);

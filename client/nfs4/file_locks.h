@@ -189,6 +189,8 @@ class FileLocks final : public HeldState {
   FileRef find(const FileHandle& handle) const;
   static Locker* find_locker(const File& file, LockOwnerId owner);
   Locker& locker_of(File& file, LockOwnerId owner);
+  /// Of one that was refused its first lock.
+  static void drop_idle_locker(File& file, LockOwnerId owner);
   OpenRef open_of(File& file, const AuthSys& identity);
   /// Opens that stand nowhere, of nobody.
   static void drop_empty_opens(File& file);
@@ -226,6 +228,8 @@ class FileLocks final : public HeldState {
   Task<Result<void>> open_now(File& file, const OpContext& op, Request& request);
   // open_downgrade.cc
   static bool is_wider_than_wanted(const File& file, const Open& open);
+  /// If something is.
+  void narrow_soon(const FileRef& file);
   Task<void> narrow_later(FileRef file);
   Task<void> narrow_now(File& file, const OpContext& op);
   Task<void> downgrade(File& file, const OpContext& op, Open& open);

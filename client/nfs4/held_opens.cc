@@ -36,6 +36,7 @@ Task<Result<void>> FileLocks::open_now(File& file, const OpContext& op, Request&
     co_return opened;
   }
   drop_empty_opens(file);
+  narrow_soon(request.file);
   // Nobody will close what nobody has.
   const bool unused = !file.in_use && file.lockers.empty() && !file.opens.empty();
   if (unused) close_unused(request.file);

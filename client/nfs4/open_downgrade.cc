@@ -30,15 +30,20 @@ bool FileLocks::Open::asked_for(std::uint32_t its_access) const {
 void FileLocks::narrow(const AuthSys& identity, const FileHandle& handle, std::uint32_t access) {
   const FileRef file = files_.empty() ? nullptr : find(handle);
   if (file == nullptr || stopped_ || session_.minor() == 0) return;
-  bool any = false;
   for (const OpenRef& open : file->opens) {
-    if (!(open->identity == identity) || open->unfinished) continue;
-    open->wanted &= access;
-    any |= is_wider_than_wanted(*file, *open);
+    const bool its = open->identity == identity && !open->unfinished;
+    if (its) open->wanted &= access;
   }
   // One that is being made has nothing yet, either.
   if (!file->busy) drop_empty_opens(*file);
-  if (!any || file->narrowing) return;
+  narrow_soon(file);
+}
+
+void FileLocks::narrow_soon(const FileRef& file) {
+  const bool any = std::any_of(file->opens.begin(), file->opens.end(), [&](const OpenRef& open) {
+    return is_wider_than_wanted(*file, *open);
+  });
+  if (!any || !file->in_use || file->narrowing || stopped_ || session_.minor() == 0) return;
   file->narrowing = true;
   tasks_.spawn(narrow_later(file));
 }

@@ -96,9 +96,9 @@ library_operations() {
         step "$way: every operation of the library, version $version"
         where=ops-$way-$version
         mkdir -p "$work/export/$where"
-        "$bin/libnfsrdma_operations" "$url/$where$query&vers=$version" ||
+        "$bin/libnfsrdma_operations" "$url/$where$query&vers=$version" "$version" ||
             fail "$way, $version: libnfsrdma_operations"
-        "$bin/libnfsrdma_c" "$url/$where$query&vers=$version" || fail "$way, $version: libnfsrdma_c"
+        "$bin/libnfsrdma_c" "$url/$where$query&vers=$version" "$version" || fail "$way, $version: libnfsrdma_c"
     done
     [[ $(server_says nfs4 opens) == 0 && $(server_says nfs4 locks) == 0 ]] ||
         fail "$way: something is open or locked"

@@ -325,6 +325,49 @@ TEST_F(HeldOpens, AnIdentityThatIsGoneHasNothingOpen) {
   EXPECT_EQ(nfs_->files_open(), 0u);
 }
 
+TEST_F(HeldOpens, AWriterThatIsGoneIsNoReadersBusiness) {
+  // Closed, and opened again at once to read.
+  EXPECT_EQ(open(kModify), 0);
+  nfs_->close(file_);
+  EXPECT_EQ(open(kRead), 0);
+  server_->serve_for(seconds(1));
+  EXPECT_EQ(share(), xdr::OPEN4_SHARE_ACCESS_READ);
+  // Opened to write by somebody who was interrupted.
+  CancelToken cancel;
+  OpContext op = op_;
+  op.cancel = &cancel;
+  Opened done;
+  start_open(&done, kModify, op);
+  cancel.cancel();
+  nfs_->narrow_open(op_, file_, kRead);
+  server_->serve_for(seconds(1));
+  EXPECT_EQ(number(done), EINTR);
+  EXPECT_EQ(share(), xdr::OPEN4_SHARE_ACCESS_READ);
+  close();
+  EXPECT_TRUE(server_->stateids.empty());
+}
+
+TEST_F(HeldOpens, WhatLocksReliedOnGoesWithThem) {
+  EXPECT_EQ(open(kRead), 0);
+  EXPECT_EQ(open(kRead | kModify), 0);
+  const FileLock mine{1, LockKind::kWrite, {0, 9}};
+  const FileLock all{1, LockKind::kWrite, {0, UINT64_MAX}};
+  for (const bool denied : {false, true}) {
+    if (denied) server_->lock_elsewhere(LockKind::kWrite, {0, 9});
+    EXPECT_EQ(open(kRead | kModify), 0);
+    std::optional<Result<void>> locked;
+    group_.spawn(keep(nfs_->lock(op_, file_, mine, LockWait::kNo, kRead | kModify), &locked));
+    server_->serve_for(seconds(1));
+    EXPECT_EQ(number(locked), denied ? EAGAIN : 0);
+    narrow(kRead);
+    std::optional<Result<void>> unlocked;
+    group_.spawn(keep(nfs_->unlock(op_, file_, all), &unlocked));
+    server_->serve_for(seconds(1));
+    EXPECT_EQ(number(unlocked), 0);
+    EXPECT_EQ(share(), xdr::OPEN4_SHARE_ACCESS_READ) << denied;
+  }
+}
+
 TEST_F(HeldOpens, WhatLocksRelyOnStaysOpen) {
   EXPECT_EQ(open(kRead), 0);
   EXPECT_EQ(open(kRead | kModify), 0);
