@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 namespace nfsrdma {
@@ -13,72 +14,69 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+constexpr seconds kLongest{20};
+
+/// A timer that says when it has fired, and on which thread.
+class Alarm {
+ public:
+  static Task<int> arm(Alarm& alarm, EventLoop& loop) {
+    alarm.timer_.arm_after(loop, milliseconds(1));
+    co_return 0;
+  }
+  void arm_now(EventLoop& loop) { timer_.arm_after(loop, milliseconds(1)); }
+  bool fires_within(std::chrono::milliseconds time) {
+    return fired_.wait_for(time) == std::future_status::ready;
+  }
+  std::thread::id thread() { return fired_.get(); }
+
+ private:
+  std::promise<std::thread::id> promise_;
+  std::future<std::thread::id> fired_ = promise_.get_future();
+  Timer timer_{[this] { promise_.set_value(std::this_thread::get_id()); }};
+};
+
 class LoopDriverTest : public testing::Test {
  protected:
   LoopDriverTest() : driver_(std::move(LoopDriver::create()).value()) {}
 
   static Task<int> give(int number) { co_return number; }
-  /// Arms the timer on the loop.
-  static Task<int> arm(Timer& timer, EventLoop& loop, Duration after) {
-    timer.arm_after(loop, after);
-    co_return 0;
-  }
-  template <typename Condition>
-  static bool comes_true(Condition condition) {
-    const auto limit = std::chrono::steady_clock::now() + seconds(20);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > limit) return false;
-      std::this_thread::sleep_for(milliseconds(5));
-    }
-    return true;
-  }
 
   std::unique_ptr<LoopDriver> driver_;
 };
 
 TEST_F(LoopDriverTest, TimersFireWhileNobodyCallsWhenItIsKept) {
-  std::atomic<int> fired = 0;
-  std::thread::id by;
-  Timer timer([&] {
-    by = std::this_thread::get_id();
-    ++fired;
-  });
   driver_->keep();
   driver_->keep();
-  EXPECT_EQ(driver_->run(arm(timer, driver_->loop(), milliseconds(1))), 0);
-  EXPECT_TRUE(comes_true([&] { return fired == 1; }));
   // It steps back for whoever calls, as often as that is.
   for (int i = 0; i < 3; ++i) {
-    std::this_thread::sleep_for(2 * LoopDriver::kIdle);
+    Alarm alarm;
+    EXPECT_EQ(driver_->run(Alarm::arm(alarm, driver_->loop())), 0);
+    ASSERT_TRUE(alarm.fires_within(kLongest));
+    EXPECT_NE(alarm.thread(), std::this_thread::get_id());
     EXPECT_EQ(driver_->run(give(i)), i);
   }
-  EXPECT_NE(by, std::this_thread::get_id());
-  driver_->while_it_stands([&] { timer.cancel(); });
 }
 
 TEST_F(LoopDriverTest, NothingMovesWhileItStands) {
-  std::atomic<int> fired = 0;
-  Timer timer([&] { ++fired; });
   driver_->keep();
-  EXPECT_EQ(driver_->run(arm(timer, driver_->loop(), milliseconds(1))), 0);
-  EXPECT_TRUE(comes_true([&] { return fired == 1; }));
-  std::atomic<bool> standing = false;
+  Alarm first, second;
+  EXPECT_EQ(driver_->run(Alarm::arm(first, driver_->loop())), 0);
+  ASSERT_TRUE(first.fires_within(kLongest));
+  std::promise<void> standing;
   std::atomic<bool> called = false;
   std::thread caller([&] {
-    while (!standing)
-      std::this_thread::yield();
+    standing.get_future().wait();
     EXPECT_EQ(driver_->run(give(7)), 7);
     called = true;
   });
   driver_->while_it_stands([&] {
-    timer.arm_after(driver_->loop(), milliseconds(1));
-    standing = true;
-    std::this_thread::sleep_for(3 * LoopDriver::kIdle);
-    EXPECT_EQ(fired, 1);
+    second.arm_now(driver_->loop());
+    standing.set_value();
+    EXPECT_FALSE(second.fires_within(3 * LoopDriver::kIdle));
     EXPECT_FALSE(called);
   });
   caller.join();
-  EXPECT_TRUE(comes_true([&] { return fired == 2; }));
+  EXPECT_TRUE(second.fires_within(kLongest));
 }
 
 TEST_F(LoopDriverTest, ManyCallersBesideTheKeeper) {
@@ -89,7 +87,10 @@ TEST_F(LoopDriverTest, ManyCallersBesideTheKeeper) {
     callers.emplace_back([&, thread] {
       for (int i = 0; i < 200; ++i) {
         if (driver_->run(give(i)) != i) ++wrong;
-        if (i % 50 == thread) std::this_thread::sleep_for(2 * LoopDriver::kIdle);
+        if (i % 50 != thread) continue;
+        Alarm alarm;
+        driver_->run(Alarm::arm(alarm, driver_->loop()));
+        if (!alarm.fires_within(kLongest)) ++wrong;
       }
     });
   }
@@ -99,11 +100,9 @@ TEST_F(LoopDriverTest, ManyCallersBesideTheKeeper) {
 }
 
 TEST_F(LoopDriverTest, WithoutAKeeperNothingHappensByItself) {
-  std::atomic<int> fired = 0;
-  Timer timer([&] { ++fired; });
-  EXPECT_EQ(driver_->run(arm(timer, driver_->loop(), milliseconds(1))), 0);
-  std::this_thread::sleep_for(3 * LoopDriver::kIdle);
-  EXPECT_EQ(fired, 0);
+  Alarm alarm;
+  EXPECT_EQ(driver_->run(Alarm::arm(alarm, driver_->loop())), 0);
+  EXPECT_FALSE(alarm.fires_within(3 * LoopDriver::kIdle));
 }
 
 }  // namespace
