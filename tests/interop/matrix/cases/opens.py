@@ -50,11 +50,16 @@ def opens_ours(t):
         with open(t.path("file"), "r+b"):
             expect_opens(t, "file", ["rw"], "open to write as well")
         expect_opens(t, "file", ["r-"], "when its writer has closed it")
-        # Opened for both alone, never just to read.
-        with open(t.path("file"), "r+b"):
-            with open(t.path("file"), "rb"):
-                pass
     expect_opens(t, "file", [], "when it is closed")
+
+    # Another file: whoever opens one again and again is given a delegation instead. Opened for both, never just
+    # to read.
+    put(t.server_path("both"), b"content")
+    both = open(t.path("both"), "r+b")
+    with open(t.path("both"), "rb") as reader:
+        both.close()
+        expect_opens(t, "both", ["r-"], "when its writer has closed it, and a reader that came later has not")
+        expect_equal(reader.read(), b"content", "what the reader reads")
 
     with open(t.path("made"), "xb") as made:
         expect_opens(t, "made", ["-w"], "made")
