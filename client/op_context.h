@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "rpcrdma/base/error.h"
 #include "rpcrdma/base/intrusive_list.h"
@@ -83,7 +84,8 @@ struct OpContext {
 
 inline constexpr Error kRightGone{Errc::kNotFound, EIO, "the stateid is gone"};
 inline bool is_right_gone(const Error& error) {
-  return error.code == kRightGone.code && error.where == kRightGone.where;
+  // By the text: the same literal need not have one address in all of a program.
+  return error.code == kRightGone.code && std::string_view(error.where) == kRightGone.where;
 }
 
 }  // namespace nfsrdma
