@@ -57,7 +57,6 @@ class OpenFile {
   OpenFile& operator=(const OpenFile&) = delete;
 
   const FileHandle& handle() const { return file_; }
-  std::uint32_t access() const { return access_; }
   /// `wait`: zero is not at all. EAGAIN: somebody else's lock is in the way all that time.
   Task<Result<void>> lock(LockKind kind, ByteRange range, Duration wait);
   Task<Result<void>> unlock(ByteRange range);

@@ -14,7 +14,7 @@ namespace {
 using xdr::nfs_opnum4;
 using xdr::nfsstat4;
 
-/// Those of FileLocks count from 1, those of a COMPOUND each from 2^63.
+/// Those of FileLocks count from 1.
 constexpr std::uint64_t kFirstOwner = 3ull << 62;
 constexpr std::size_t kMostIdle = 64;
 /// Open-owners that are tried for one file, before something must be wrong.
@@ -119,8 +119,9 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
   request.opened.reset();
   request.closed = false;
   const bool fill = !request.data.empty() && !request.given_up;
+  const bool close = request.access == 0 && session_.minor() > 0 && !request.given_up;
   auto build = [&](CompoundWriter& out) {
-    if (fill && !result.handle.empty()) {
+    if (close && !result.handle.empty()) {
       // It is made, but "later" came behind that: who asked writes, and it is closed by itself.
       out.op(nfs_opnum4::OP_PUTFH, put(result.handle));
       out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
@@ -144,7 +145,7 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
              xdr::WRITE4args{kCurrentStateid, 0, xdr::stable_how4::FILE_SYNC4, {request.data}});
     }
     out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
-    if (fill) out.op(nfs_opnum4::OP_CLOSE, xdr::CLOSE4args{0, kCurrentStateid});
+    if (close) out.op(nfs_opnum4::OP_CLOSE, xdr::CLOSE4args{0, kCurrentStateid});
     out.op(nfs_opnum4::OP_RESTOREFH);
     out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
   };
@@ -156,7 +157,7 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
     xdr::CLOSE4res closed;
     reached = true;
     if (!in.next(nfs_opnum4::OP_PUTFH)) return;
-    if (fill && !result.handle.empty()) return next_attributes(in, names_, &result.attributes);
+    if (close && !result.handle.empty()) return next_attributes(in, names_, &result.attributes);
     // Made before, without a handle: EEXIST does not mean somebody else.
     request.resent |= request.opened.has_value();
     if (!in.next(nfs_opnum4::OP_SAVEFH)) return;
@@ -170,7 +171,7 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
       request.written = for_good(filled.resok4, request.data.size());
     }
     next_attributes(in, names_, &result.attributes);
-    if (fill) {
+    if (close) {
       request.closed = in.next(nfs_opnum4::OP_CLOSE, closed);
       if (!request.closed) return;
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// NewFiles: files that are created and stay open (they are FileLocks' then), or that begin with
-// data (OPEN, WRITE and CLOSE in one COMPOUND), or in minor version 0, which has no current stateid
-// by which one COMPOUND could close them: OPEN with creation in one, OPEN_CONFIRM where the server
-// wants it, and CLOSE in another.
+// NewFiles: files that are created, and stay open (they are FileLocks' then) or are closed at once:
+// OPEN, perhaps WRITE, and CLOSE in one COMPOUND. Minor version 0 has no current stateid by which
+// one COMPOUND could close them: OPEN with creation in one, OPEN_CONFIRM where the server wants it,
+// and CLOSE in another.
 //
 // A COMPOUND ends at what fails, and a CLOSE behind it is not done: then, too, it is done in
 // another one. OPEN is not repeated for the sake of what comes behind it: the file is there.

@@ -17,7 +17,6 @@ using nfs4::CompoundReader;
 using nfs4::CompoundWriter;
 using nfs4::Ending;
 using nfs4::kAttributes;
-using nfs4::kCurrentStateid;
 using nfs4::next_attributes;
 using nfs4::put;
 using nfs4::status_error;
@@ -39,22 +38,18 @@ CreateResult as_created(const Found& found) {
   return {found.handle, found.attributes, {}};
 }
 
-void ask_for_object_and_directory(CompoundWriter& out, bool close) {
+void ask_for_object_and_directory(CompoundWriter& out) {
   out.op(nfs_opnum4::OP_GETFH);
   out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
-  if (close) out.op(nfs_opnum4::OP_CLOSE, xdr::CLOSE4args{0, kCurrentStateid});
   out.op(nfs_opnum4::OP_RESTOREFH);
   out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
 }
 
-void read_object_and_directory(CompoundReader& in, bool close, nfs4::IdNames& names,
-                               CreateResult* result) {
+void read_object_and_directory(CompoundReader& in, nfs4::IdNames& names, CreateResult* result) {
   xdr::GETFH4res got;
-  xdr::CLOSE4res closed;
   if (!in.next(nfs_opnum4::OP_GETFH, got)) return;
   result->handle = FileHandle(got.resok4.object.data);
   next_attributes(in, names, &result->attributes);
-  if (close && !in.next(nfs_opnum4::OP_CLOSE, closed)) return;
   if (in.next(nfs_opnum4::OP_RESTOREFH)) next_attributes(in, names, &result->directory.after);
 }
 
@@ -80,40 +75,7 @@ Task<Result<CreateResult>> Nfs4Operations::open_new(const OpContext& op,
                                                     const xdr::createhow4& how, FirstUse use,
                                                     bool* resent) {
   NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
-  if (session_.minor() == 0 || use.open_for != 0 || !use.data.empty()) {
-    co_return co_await new_files_.make(op, directory, name, how, use, resent);
-  }
-  CreateResult result;
-  // An owner of its own, so that CLOSE ends this OPEN alone.
-  std::array<std::byte, 8> owner;
-  store_be64(owner.data(), ++next_owner_);
-  auto build = [&](CompoundWriter& out) {
-    xdr::OPEN4args open;
-    open.share_access = xdr::OPEN4_SHARE_ACCESS_WRITE | xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
-    open.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
-    open.owner = {session_.client_id(), owner};
-    open.openhow = {xdr::opentype4::OPEN4_CREATE, how};
-    open.claim.claim = xdr::open_claim_type4::CLAIM_NULL;
-    open.claim.file = name;
-    out.op(nfs_opnum4::OP_PUTFH, put(directory));
-    out.op(nfs_opnum4::OP_SAVEFH);
-    out.op(nfs_opnum4::OP_OPEN, open);
-    ask_for_object_and_directory(out, true);
-  };
-  auto parse = [&](CompoundReader& in) {
-    xdr::OPEN4res opened;
-    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH)) return;
-    if (!in.next(nfs_opnum4::OP_OPEN, opened)) return;
-    result.directory.change = nfs4::from_wire(opened.resok4.cinfo);
-    read_object_and_directory(in, true, names_, &result);
-  };
-  NFSRDMA_CO_TRY(Ending end,
-                 co_await call(session_, op, {.max_results = 2048, .once = true}, build, parse));
-  *resent = end.resent;
-  // What is asked about the file when it is there may fail without harm, but for the handle.
-  if (!result.handle.empty()) co_return result;
-  if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "OPEN");
-  co_return Error{Errc::kProtocol, EIO, "OPEN: empty file handle"};
+  co_return co_await new_files_.make(op, directory, name, how, use, resent);
 }
 
 Task<Result<CreateResult>> Nfs4Operations::create_exclusive(const OpContext& op,
@@ -243,14 +205,14 @@ Task<Result<CreateResult>> Nfs4Operations::make(const OpContext& op, const FileH
     out.op(nfs_opnum4::OP_PUTFH, put(directory));
     out.op(nfs_opnum4::OP_SAVEFH);
     out.op(nfs_opnum4::OP_CREATE, xdr::CREATE4args{type, name, values.wire()});
-    ask_for_object_and_directory(out, false);
+    ask_for_object_and_directory(out);
   };
   auto parse = [&](CompoundReader& in) {
     xdr::CREATE4res created;
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH)) return;
     if (!in.next(nfs_opnum4::OP_CREATE, created)) return;
     result.directory.change = nfs4::from_wire(created.resok4.cinfo);
-    read_object_and_directory(in, false, names_, &result);
+    read_object_and_directory(in, names_, &result);
   };
   NFSRDMA_CO_TRY(Ending end,
                  co_await call(session_, op, {.max_results = 2048, .once = true}, build, parse));

@@ -11,14 +11,7 @@
 #include "client/nfs4/stateid_check.h"
 
 namespace nfsrdma::nfs4 {
-namespace {
-
 using xdr::nfs_opnum4;
-
-/// By its place: one of an OPEN in the same COMPOUND (RFC 8881, 16.2.3.1.2).
-constexpr xdr::stateid4 kCurrent{1, {}};
-
-}  // namespace
 
 bool FileLocks::Open::asked_for(std::uint32_t its_access) const {
   std::uint32_t sum = 0;
@@ -101,7 +94,7 @@ Task<void> FileLocks::downgrade(File& file, const OpContext& op, Open& open) {
       args.claim.claim = xdr::open_claim_type4::CLAIM_FH;
       out.op(nfs_opnum4::OP_OPEN, args);
     }
-    const xdr::stateid4 stateid = asked ? newest(session_, open.stateid) : kCurrent;
+    const xdr::stateid4 stateid = asked ? newest(session_, open.stateid) : kCurrentStateid;
     out.op(nfs_opnum4::OP_OPEN_DOWNGRADE,
            xdr::OPEN_DOWNGRADE4args{stateid, 0, access, xdr::OPEN4_SHARE_DENY_NONE});
   };

@@ -230,8 +230,6 @@ class Nfs4Operations final : public NfsOperations {
   /// What the mount's file system takes with a verifier; fsinfo() asks.
   xdr::bitmap4 exclusive_attributes_ = nfs4::ExclusiveAttributes::kUsual;
   std::map<std::uint64_t, bool> acl_file_systems_;  // by fsid, what acls_in() has found
-  /// Open-owners of a COMPOUND each; FileLocks counts its own from 1 on.
-  std::uint64_t next_owner_ = std::uint64_t{1} << 63;
 };
 
 }  // namespace nfsrdma

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/client_environment.h"
+#include "client/rpc_client.h"
 #include "xdr/rpc.h"
 
 namespace nfsrdma {
@@ -96,5 +97,17 @@ class FakeEnvironment final : public ClientEnvironment {
   std::vector<FakeTransport*> alive_;
   std::size_t made_ = 0;
 };
+
+/// One server over TCP; two seconds are a minor timeout, four the end on a soft mount.
+inline RpcClientOptions impatient_options(bool soft) {
+  RpcClientOptions options;
+  options.candidates = {
+      {TransportKind::kTcp, SocketAddress::parse("192.0.2.1", 2049).value(), nullptr}};
+  options.soft = soft;
+  options.timeo = std::chrono::seconds(2);
+  options.retrans = 1;
+  options.idle_timeout = Duration::zero();
+  return options;
+}
 
 }  // namespace nfsrdma

@@ -28,14 +28,7 @@ class CreateWithData : public testing::Test {
       : loop_(EventLoop::create().value()) {
     auto environment = std::make_unique<FakeEnvironment>();
     environment_ = environment.get();
-    RpcClientOptions options;
-    options.candidates = {
-        {TransportKind::kTcp, SocketAddress::parse("192.0.2.1", 2049).value(), nullptr}};
-    options.soft = soft;
-    options.timeo = seconds(2);
-    options.retrans = 1;
-    options.idle_timeout = Duration::zero();
-    auto rpc = std::make_unique<RpcClient>(std::move(environment), options);
+    auto rpc = std::make_unique<RpcClient>(std::move(environment), impatient_options(soft));
     server_ = std::make_unique<FakeNfs4Server>(*environment_);
     server_->most_operations = most_operations;
     MountSettings settings;

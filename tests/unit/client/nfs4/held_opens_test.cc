@@ -69,6 +69,19 @@ class HeldOpens : public SessionTest {
     return number(done);
   }
 
+  int lock(const FileLock& wanted) {
+    std::optional<Result<void>> done;
+    group_.spawn(keep(nfs_->lock(op_, file_, wanted, LockWait::kNo, kRead | kModify), &done));
+    server_->serve_for(seconds(1));
+    return number(done);
+  }
+  int unlock_all(LockOwnerId owner) {
+    const FileLock all{owner, LockKind::kWrite, {0, UINT64_MAX}};
+    std::optional<Result<void>> done;
+    group_.spawn(keep(nfs_->unlock(op_, file_, all), &done));
+    server_->serve_for(seconds(1));
+    return number(done);
+  }
   void narrow(std::uint32_t access) {
     nfs_->narrow_open(op_, file_, access);
     server_->serve_for(seconds(1));
@@ -256,6 +269,14 @@ TEST_F(HeldOpens, WhatIsMadeStaysOpen) {
   EXPECT_EQ(times(Op::OP_CLOSE), 3u);
 }
 
+TEST_F(HeldOpens, WhatIsMadeIsClosedThoughTheServerStopsInFrontOfThat) {
+  server_->getattr_errors = {Stat::NFS4ERR_SERVERFAULT};
+  EXPECT_EQ(create(0), 0);
+  EXPECT_EQ(times(Op::OP_OPEN), 1u);
+  EXPECT_EQ(times(Op::OP_CLOSE), 1u);
+  EXPECT_TRUE(server_->stateids.empty());
+}
+
 TEST_F(HeldOpens, WhatAnInterruptedOneMadeIsClosed) {
   CancelToken cancel;
   EXPECT_EQ(create(kModify, CreateMode::kGuarded, &cancel), EINTR);
@@ -350,20 +371,12 @@ TEST_F(HeldOpens, AWriterThatIsGoneIsNoReadersBusiness) {
 TEST_F(HeldOpens, WhatLocksReliedOnGoesWithThem) {
   EXPECT_EQ(open(kRead), 0);
   EXPECT_EQ(open(kRead | kModify), 0);
-  const FileLock mine{1, LockKind::kWrite, {0, 9}};
-  const FileLock all{1, LockKind::kWrite, {0, UINT64_MAX}};
   for (const bool denied : {false, true}) {
     if (denied) server_->lock_elsewhere(LockKind::kWrite, {0, 9});
     EXPECT_EQ(open(kRead | kModify), 0);
-    std::optional<Result<void>> locked;
-    group_.spawn(keep(nfs_->lock(op_, file_, mine, LockWait::kNo, kRead | kModify), &locked));
-    server_->serve_for(seconds(1));
-    EXPECT_EQ(number(locked), denied ? EAGAIN : 0);
+    EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), denied ? EAGAIN : 0);
     narrow(kRead);
-    std::optional<Result<void>> unlocked;
-    group_.spawn(keep(nfs_->unlock(op_, file_, all), &unlocked));
-    server_->serve_for(seconds(1));
-    EXPECT_EQ(number(unlocked), 0);
+    EXPECT_EQ(unlock_all(1), 0);
     EXPECT_EQ(share(), xdr::OPEN4_SHARE_ACCESS_READ) << denied;
   }
 }
@@ -371,11 +384,7 @@ TEST_F(HeldOpens, WhatLocksReliedOnGoesWithThem) {
 TEST_F(HeldOpens, WhatLocksRelyOnStaysOpen) {
   EXPECT_EQ(open(kRead), 0);
   EXPECT_EQ(open(kRead | kModify), 0);
-  std::optional<Result<void>> locked;
-  group_.spawn(
-      keep(nfs_->lock(op_, file_, {1, LockKind::kWrite, {0, 9}}, LockWait::kNo, kRead), &locked));
-  server_->serve_for(seconds(1));
-  EXPECT_EQ(number(locked), 0);
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
   narrow(kRead);
   EXPECT_EQ(share(), xdr::OPEN4_SHARE_ACCESS_BOTH);
   EXPECT_EQ(times(Op::OP_OPEN_DOWNGRADE), 0u);

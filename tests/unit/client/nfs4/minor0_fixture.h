@@ -17,14 +17,7 @@ class Minor0Test : public testing::Test {
   explicit Minor0Test(bool soft = false) {
     auto environment = std::make_unique<FakeEnvironment>();
     environment_ = environment.get();
-    RpcClientOptions options;
-    options.candidates = {
-        {TransportKind::kTcp, SocketAddress::parse("192.0.2.1", 2049).value(), nullptr}};
-    options.soft = soft;
-    options.timeo = std::chrono::seconds(2);
-    options.retrans = 1;
-    options.idle_timeout = Duration::zero();
-    rpc_ = std::make_unique<RpcClient>(std::move(environment), options);
+    rpc_ = std::make_unique<RpcClient>(std::move(environment), impatient_options(soft));
     server_ = std::make_unique<FakeNfs40Server>(*environment_);
     nfs4::SessionOptions session;
     session.minor = 0;
