@@ -88,38 +88,50 @@ std::string choice_text(std::string_view words) {
   return out;
 }
 
+std::string flag_text(bool value) {
+  return value ? "yes" : "no";
+}
+
 struct Row {
   OptionRow shown;
   bool (*set)(Config&, std::string_view);
+  std::string (*get)(const Config&);
+  void (*copy)(Config&, const Config&);
 };
 
 std::vector<Row> make_rows() {
   std::vector<Row> rows;
-  auto add = [&rows](std::string_view key, std::string initial, std::string expected,
-                     std::string_view help, bool (*set)(Config&, std::string_view)) {
-    rows.push_back({{key, std::move(initial), std::move(expected), help}, set});
+  auto add = [&rows](OptionRow shown, bool (*set)(Config&, std::string_view),
+                     std::string (*get)(const Config&), void (*copy)(Config&, const Config&)) {
+    rows.push_back({std::move(shown), set, get, copy});
   };
-#define FLAG(key, field, initial, help)                  \
-  add(#key, (initial) ? "yes" : "no", "yes or no", help, \
-      [](Config& c, std::string_view v) { return parse_flag(v, &c.field); });
-#define NUMBER(key, field, initial, min, max, help)                          \
-  add(#key, #initial, fmt::format("a number from {} to {}", min, max), help, \
-      [](Config& c, std::string_view v) { return parse_number(v, min, max, &c.field); });
-#define SIZE(key, field, initial, min, max, help)                                \
-  add(#key, size_text(initial),                                                  \
-      fmt::format("a size from {} to {}", size_text(min), size_text(max)), help, \
-      [](Config& c, std::string_view v) { return parse_size_in(v, min, max, &c.field); });
-#define PORT_OR_OFF(key, field, initial, help)                \
-  add(#key, #initial, "a port from 1 to 65535, or off", help, \
-      [](Config& c, std::string_view v) { return parse_port_or_off(v, &c.field); });
-#define ADDRESSES(key, field, initial, help)              \
-  add(#key, initial, "a list of numeric addresses", help, \
-      [](Config& c, std::string_view v) { return parse_addresses(v, &c.field); });
-#define TEXT(key, field, initial, help) \
-  add(#key, initial, "text", help, [](Config& c, std::string_view v) { return c.field = v, true; });
-#define CHOICE(key, field, initial, words, help) \
-  add(#key, initial, choice_text(words), help,   \
-      [](Config& c, std::string_view v) { return parse_choice(v, words, &c.field); });
+  using enum TakesEffect;
+#define ROW(key, field, when, help, initial, expected, set, get)                                \
+  add(                                                                                          \
+      {#key, initial, expected, when, help}, [](Config& c, std::string_view v) { return set; }, \
+      [](const Config& c) -> std::string { return get; },                                       \
+      [](Config& to, const Config& from) { to.field = from.field; });
+#define FLAG(key, field, initial, when, help)                                           \
+  ROW(key, field, when, help, flag_text(initial), "yes or no", parse_flag(v, &c.field), \
+      flag_text(c.field))
+#define NUMBER(key, field, initial, min, max, when, help)                                \
+  ROW(key, field, when, help, #initial, fmt::format("a number from {} to {}", min, max), \
+      parse_number(v, min, max, &c.field), std::to_string(c.field))
+#define SIZE(key, field, initial, min, max, when, help)                    \
+  ROW(key, field, when, help, size_text(initial),                          \
+      fmt::format("a size from {} to {}", size_text(min), size_text(max)), \
+      parse_size_in(v, min, max, &c.field), size_text(c.field))
+#define PORT_OR_OFF(key, field, initial, when, help)                      \
+  ROW(key, field, when, help, #initial, "a port from 1 to 65535, or off", \
+      parse_port_or_off(v, &c.field), c.field == 0 ? "off" : std::to_string(c.field))
+#define ADDRESSES(key, field, initial, when, help)                    \
+  ROW(key, field, when, help, initial, "a list of numeric addresses", \
+      parse_addresses(v, &c.field), c.field)
+#define TEXT(key, field, initial, when, help) \
+  ROW(key, field, when, help, initial, "text", (c.field = v, true), c.field)
+#define CHOICE(key, field, initial, words, when, help)                                       \
+  ROW(key, field, when, help, initial, choice_text(words), parse_choice(v, words, &c.field), \
+      c.field)
 #include "config/options.def"
 #undef FLAG
 #undef NUMBER
@@ -128,12 +140,19 @@ std::vector<Row> make_rows() {
 #undef ADDRESSES
 #undef TEXT
 #undef CHOICE
+#undef ROW
   return rows;
 }
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> table = make_rows();
   return table;
+}
+
+const Row* find_row(std::string_view key) {
+  const auto found =
+      std::ranges::find_if(rows(), [key](const Row& row) { return row.shown.key == key; });
+  return found == rows().end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -146,6 +165,34 @@ std::span<const OptionRow> option_rows() {
     return out;
   }();
   return shown;
+}
+
+std::string option_text(const Config& config, std::string_view key) {
+  const Row* row = find_row(key);
+  return row == nullptr ? std::string() : row->get(config);
+}
+
+void copy_option(Config& to, const Config& from, std::string_view key) {
+  if (const Row* row = find_row(key)) row->copy(to, from);
+}
+
+std::string assignment_text(std::string_view key, std::string_view value) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-:,+@%";
+  std::string out = fmt::format("{}=", key);
+  if (!value.empty() && value.find_first_not_of(kPlain) == std::string_view::npos) {
+    return out.append(value);
+  }
+  out += '\'';
+  for (char c : value) {
+    // A quote ends the quoted part, stands for itself behind a backslash, and begins the next.
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out += '\'';
 }
 
 bool parse_size(std::string_view text, std::uint64_t* bytes) {
@@ -171,10 +218,9 @@ bool parse_size(std::string_view text, std::uint64_t* bytes) {
 
 bool set_option(Config& config, std::string_view key, std::string_view value,
                 std::string* problem) {
-  for (const Row& row : rows()) {
-    if (row.shown.key != key) continue;
-    if (row.set(config, value)) return true;
-    *problem = fmt::format("{}: '{}' is not {}", key, value, row.shown.expected);
+  if (const Row* row = find_row(key)) {
+    if (row->set(config, value)) return true;
+    *problem = fmt::format("{}: '{}' is not {}", key, value, row->shown.expected);
     return false;
   }
   std::vector<std::string_view> keys;

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,13 +17,13 @@ namespace nfsrdma {
 
 /// The values of every key, defaults first. Field names as in options.def.
 struct Config {
-#define FLAG(key, field, initial, help) bool field = initial;
-#define NUMBER(key, field, initial, min, max, help) std::uint64_t field = initial;
-#define SIZE(key, field, initial, min, max, help) std::uint64_t field = initial;
-#define PORT_OR_OFF(key, field, initial, help) std::uint64_t field = initial;
-#define ADDRESSES(key, field, initial, help) std::string field = initial;
-#define TEXT(key, field, initial, help) std::string field = initial;
-#define CHOICE(key, field, initial, words, help) std::string field = initial;
+#define FLAG(key, field, initial, when, help) bool field = initial;
+#define NUMBER(key, field, initial, min, max, when, help) std::uint64_t field = initial;
+#define SIZE(key, field, initial, min, max, when, help) std::uint64_t field = initial;
+#define PORT_OR_OFF(key, field, initial, when, help) std::uint64_t field = initial;
+#define ADDRESSES(key, field, initial, when, help) std::string field = initial;
+#define TEXT(key, field, initial, when, help) std::string field = initial;
+#define CHOICE(key, field, initial, words, when, help) std::string field = initial;
 #include "config/options.def"
 #undef FLAG
 #undef NUMBER
@@ -30,21 +32,35 @@ struct Config {
 #undef ADDRESSES
 #undef TEXT
 #undef CHOICE
+
+  bool operator==(const Config&) const = default;
 };
+
+/// When a new value of a key counts for a server that runs.
+enum class TakesEffect : std::uint8_t { kAtReload, kAtStart };
 
 /// One row of options.def for people.
 struct OptionRow {
   std::string_view key;
   std::string initial;   // "20049", "yes", "auto", "4M"
   std::string expected;  // "a number from 1 to 65535", "yes or no", "one of auto, verbs, ..."
+  TakesEffect when;
   std::string_view help;
 };
 std::span<const OptionRow> option_rows();
+
+/// The value of a key, as a line of the file would have it, but for quotes. "" for unknown keys.
+std::string option_text(const Config& config, std::string_view key);
+/// Gives `key` the value that it has in `from`.
+void copy_option(Config& to, const Config& from, std::string_view key);
+/// "KEY=VALUE" with the quotes that the value needs.
+std::string assignment_text(std::string_view key, std::string_view value);
 
 struct ParsedConfig {
   Config config;
   ConfigProblems problems;  // not empty: do not use `config`
   ConfigProblems notices;
+  std::map<std::string, unsigned, std::less<>> lines;  // the keys that are set, and where
   bool ok() const { return problems.empty(); }
 };
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "config/config.h"
 #include "config/text_file.h"
@@ -109,7 +108,7 @@ class Line {
 };
 
 void take_assignment(const std::string& key, const std::string& value, ConfigProblem place,
-                     ParsedConfig& parsed, std::set<std::string>& seen) {
+                     ParsedConfig& parsed) {
   if (std::find(std::begin(kForeignKeys), std::end(kForeignKeys), key) != std::end(kForeignKeys)) {
     place.message = fmt::format("{} is for the rdma service and has no meaning here", key);
     parsed.notices.push_back(std::move(place));
@@ -119,17 +118,18 @@ void take_assignment(const std::string& key, const std::string& value, ConfigPro
     parsed.problems.push_back(std::move(place));
     return;
   }
-  if (!seen.insert(key).second) {
-    place.message = fmt::format("{} is set again; the last value counts", key);
-    parsed.notices.push_back(std::move(place));
-  }
+  const auto [known, fresh] = parsed.lines.emplace(key, place.line);
+  if (fresh) return;
+  // Which of the two was meant nobody can tell; a shell would take the last.
+  place.message =
+      fmt::format("{} is set in line {} already; leave one of them", key, known->second);
+  parsed.problems.push_back(std::move(place));
 }
 
 }  // namespace
 
 ParsedConfig parse_config(std::string_view text, const std::string& file) {
   ParsedConfig parsed;
-  std::set<std::string> seen;
   unsigned number = 0;
   while (!text.empty()) {
     std::string_view line = text.substr(0, text.find('\n'));
@@ -141,7 +141,7 @@ ParsedConfig parse_config(std::string_view text, const std::string& file) {
     if (line.find('\0') != std::string_view::npos) {
       parsed.problems.push_back({file, number, 0, "NUL character; is this a text file?"});
     } else if (parser.parse(&key, &value)) {
-      take_assignment(key, value, {file, number, 0, ""}, parsed, seen);
+      take_assignment(key, value, {file, number, 0, ""}, parsed);
     } else if (!problem.empty()) {
       parsed.problems.push_back({file, number, parser.column(), problem});
     }

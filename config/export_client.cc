@@ -22,6 +22,15 @@ std::array<std::uint8_t, 16> canonical(const SocketAddress& address) {
   return out;
 }
 
+bool same_prefix(const std::array<std::uint8_t, 16>& a, const std::array<std::uint8_t, 16>& b,
+                 unsigned bits) {
+  const unsigned whole = bits / 8;
+  if (std::memcmp(a.data(), b.data(), whole) != 0) return false;
+  if (bits % 8 == 0) return true;
+  const auto mask = static_cast<std::uint8_t>(0xff00u >> (bits % 8));
+  return (a[whole] & mask) == (b[whole] & mask);
+}
+
 /// Does `set`, which begins behind '[', contain `c`? *length: characters of the set with its ']';
 /// 0 when it never ends (then '[' is an ordinary character).
 bool set_contains(std::string_view set, char c, std::size_t* length) {
@@ -48,15 +57,18 @@ bool set_contains(std::string_view set, char c, std::size_t* length) {
 
 }  // namespace
 
+unsigned ExportClient::rank() const {
+  return is_single_address() ? static_cast<unsigned>(Kind::kHost) : static_cast<unsigned>(kind);
+}
+
 bool ExportClient::matches_address(const SocketAddress& peer) const {
   if (kind == Kind::kEveryone) return true;
-  if (kind != Kind::kNetwork) return false;
-  const auto theirs = canonical(peer);
-  const unsigned whole = prefix / 8;
-  if (std::memcmp(theirs.data(), address.data(), whole) != 0) return false;
-  if (prefix % 8 == 0) return true;
-  const auto mask = static_cast<std::uint8_t>(0xff00u >> (prefix % 8));
-  return (theirs[whole] & mask) == (address[whole] & mask);
+  return kind == Kind::kNetwork && same_prefix(canonical(peer), address, prefix);
+}
+
+bool ExportClient::contains(const ExportClient& other) const {
+  return kind == Kind::kNetwork && other.kind == Kind::kNetwork && prefix <= other.prefix &&
+         same_prefix(other.address, address, prefix);
 }
 
 bool ExportClient::matches_name(std::string_view host) const {

@@ -25,18 +25,33 @@ std::optional<unsigned> netmask_length(const std::string& text) {
   return ones;
 }
 
+/// The same for IPv6.
+std::optional<unsigned> netmask6_length(const std::string& text) {
+  std::array<std::uint8_t, 16> mask{};
+  if (::inet_pton(AF_INET6, text.c_str(), mask.data()) != 1) return std::nullopt;
+  unsigned ones = 0;
+  bool ended = false;
+  for (const std::uint8_t byte : mask) {
+    const auto here = static_cast<unsigned>(std::countl_one(byte));
+    const auto behind = static_cast<std::uint8_t>(here == 8 ? 0 : byte << here);
+    if (behind != 0 || (ended && byte != 0)) return std::nullopt;
+    ones += here;
+    ended = here < 8;
+  }
+  return ones;
+}
+
 bool parse_prefix(std::string_view text, bool v6, unsigned* length, std::string* problem) {
   const unsigned most = v6 ? 128 : 32;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *length);
   const bool number = error == std::errc() && end == text.data() + text.size();
   if (number && *length <= most) return true;
-  if (!v6) {
-    if (auto mask = netmask_length(std::string(text))) return *length = *mask, true;
-    *problem =
-        fmt::format("'/{}' is no network length, expected /0 to /32 or a contiguous netmask", text);
-  } else {
-    *problem = fmt::format("'/{}' is no network length, expected /0 to /128", text);
+  const std::string mask(text);
+  if (const auto ones = v6 ? netmask6_length(mask) : netmask_length(mask)) {
+    return *length = *ones, true;
   }
+  *problem = fmt::format("'/{}' is no network length, expected /0 to /{} or a contiguous netmask",
+                         text, most);
   return false;
 }
 
@@ -55,6 +70,11 @@ bool parse_network(std::string_view word, ExportClient& client, std::string* pro
   const bool v4 = ::inet_pton(AF_INET, host.c_str(), &four) == 1;
   const bool v6 = !v4 && ::inet_pton(AF_INET6, host.c_str(), client.address.data()) == 1;
   if (!v4 && !v6) {
+    if (host.starts_with('[') && host.find(':') != std::string::npos) {
+      *problem = fmt::format(
+          "'{}': brackets mean a wildcard here, expected the IPv6 address without them", word);
+      return true;
+    }
     if (host.find(':') != std::string::npos || slash != std::string_view::npos) {
       *problem = fmt::format("'{}' is no IPv4 or IPv6 address", host);
       return true;
@@ -78,6 +98,32 @@ bool parse_network(std::string_view word, ExportClient& client, std::string* pro
   return true;
 }
 
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// "192.0.2.*": meant as addresses, but wildcards are compared with names.
+bool is_address_pattern(std::string_view word) {
+  return word.find('.') != std::string_view::npos && std::ranges::any_of(word, is_digit) &&
+         word.find_first_not_of("0123456789.*?[]-!^") == std::string_view::npos;
+}
+
+/// "192.0.2.0/24" for "192.0.2.*"; empty where no length of 8, 16 or 24 says it.
+std::string network_of_pattern(std::string_view word) {
+  std::string network;
+  unsigned numbers = 0, parts = 0;
+  for (std::string_view rest = word; parts < 4; ++parts) {
+    const std::string_view part = rest.substr(0, rest.find('.'));
+    const bool number = !part.empty() && std::ranges::all_of(part, is_digit);
+    if (number ? numbers != parts : part != "*" && !part.empty()) return {};
+    numbers += number ? 1 : 0;
+    network += (parts == 0 ? "" : ".") + (number ? std::string(part) : "0");
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+  }
+  if (numbers == 0 || numbers == 4) return {};
+  return fmt::format("{}/{}", network, numbers * 8);
+}
+
 bool is_name_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '.' || c == '_';
@@ -93,12 +139,24 @@ bool parse_export_host(std::string_view word, ExportClient& client, std::string*
     return true;
   }
   if (word.front() == '@') {
-    *problem = fmt::format(
-        "netgroup '{}' is not supported, expected a host, a network or a wildcard", word);
-    return false;
+    client.kind = ExportClient::Kind::kNetgroup;
+    const bool good = word.size() > 1 && std::ranges::all_of(word.substr(1), [](char c) {
+                        return c > ' ' && c != 0x7f && c != '(' && c != ')' && c != ',';
+                      });
+    if (!good) *problem = fmt::format("'{}' is no netgroup, expected @NAME", word);
+    return good;
   }
   if (word.starts_with("gss/")) {
-    *problem = fmt::format("'{}' is not supported, expected a host, a network or a wildcard", word);
+    *problem = fmt::format(
+        "'{}' is not supported (Kerberos is not), expected a host, a network, a wildcard or a "
+        "netgroup",
+        word);
+    return false;
+  }
+  if (is_address_pattern(word) && word.find_first_of("*?[") != std::string_view::npos) {
+    const std::string network = network_of_pattern(word);
+    *problem = fmt::format("'{}': wildcards match names, never addresses, expected a network{}{}",
+                           word, network.empty() ? " such as 192.0.2.0/24" : " such as ", network);
     return false;
   }
   if (parse_network(word, client, problem)) return problem->empty();

@@ -61,12 +61,14 @@ std::string_view set_fsid(ExportOptions& o, std::string_view v) {
   return {};
 }
 
-std::string_view set_security(ExportOptions&, std::string_view v) {
-  return v == "sys" ? std::string_view()
-                    : "sys (Kerberos and sec=none are not supported by this version)";
-}
 std::string_view set_transport_security(ExportOptions&, std::string_view v) {
-  return v == "none" ? std::string_view() : "none (RPC-with-TLS is not supported)";
+  // A list that admits what is served; the others of it cannot come.
+  for (std::string_view rest = v; !rest.empty();) {
+    const std::string_view kind = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(std::min(rest.size(), kind.size() + 1));
+    if (kind == "none") return {};
+  }
+  return "none, or a list with it (RPC-with-TLS is not supported)";
 }
 std::string_view set_mountpoint(ExportOptions& o, std::string_view v) {
   if (!v.empty() && v.front() != '/') return "an absolute path";
@@ -85,6 +87,10 @@ std::string_view set_replicas(ExportOptions& o, std::string_view v) {
 std::string_view ignore(ExportOptions&, std::string_view) {
   return {};
 }
+/// ExportOptionList knows which flavours they are for.
+std::string_view by_flavor(ExportOptions&, std::string_view) {
+  return {};
+}
 
 #define SETS(field, value)                 \
   [](ExportOptions& o, std::string_view) { \
@@ -93,20 +99,21 @@ std::string_view ignore(ExportOptions&, std::string_view) {
   }
 
 const OptionWord kWords[] = {
-    {"ro", Value::kNone, SETS(read_only, true)},
-    {"rw", Value::kNone, SETS(read_only, false)},
+    {"ro", Value::kNone, by_flavor},
+    {"rw", Value::kNone, by_flavor},
     {"sync", Value::kNone, SETS(sync, true)},
     {"async", Value::kNone, SETS(sync, false)},
     {"secure", Value::kNone, SETS(secure, true)},
     {"insecure", Value::kNone, SETS(secure, false)},
-    {"root_squash", Value::kNone, SETS(root_squash, true)},
-    {"no_root_squash", Value::kNone, SETS(root_squash, false)},
-    {"all_squash", Value::kNone, SETS(all_squash, true)},
-    {"no_all_squash", Value::kNone, SETS(all_squash, false)},
+    {"root_squash", Value::kNone, by_flavor},
+    {"no_root_squash", Value::kNone, by_flavor},
+    {"all_squash", Value::kNone, by_flavor},
+    {"no_all_squash", Value::kNone, by_flavor},
     {"anonuid", Value::kNeeded, set_anon_uid},
     {"anongid", Value::kNeeded, set_anon_gid},
     {"fsid", Value::kNeeded, set_fsid},
     {"crossmnt", Value::kNone, SETS(crossmnt, true)},
+    {"nocrossmnt", Value::kNone, SETS(crossmnt, false)},
     {"nohide", Value::kNone, SETS(nohide, true)},
     {"hide", Value::kNone, SETS(nohide, false)},
     {"subtree_check", Value::kNone, SETS(subtree_check, true)},
@@ -117,7 +124,7 @@ const OptionWord kWords[] = {
     {"mp", Value::kOptional, set_mountpoint},
     {"refer", Value::kNeeded, set_referral},
     {"replicas", Value::kNeeded, set_replicas},
-    {"sec", Value::kNeeded, set_security},
+    {"sec", Value::kNeeded, by_flavor},
     {"xprtsec", Value::kNeeded, set_transport_security},
     {"secure_locks", Value::kNone, SETS(insecure_locks, false)},
     {"auth_nlm", Value::kNone, SETS(insecure_locks, false)},
@@ -125,6 +132,7 @@ const OptionWord kWords[] = {
     {"no_auth_nlm", Value::kNone, SETS(insecure_locks, true)},
     {"no_acl", Value::kNone, ignore, "has no effect: the NFSACL protocol is not served"},
     {"acl", Value::kNone, ignore, "has no effect: the NFSACL protocol is not served"},
+    {"nordirplus", Value::kNone, SETS(no_readdirplus, true)},
     {"no_pnfs", Value::kNone, ignore, "has no effect: pNFS is not served"},
 };
 #undef SETS
@@ -138,7 +146,6 @@ struct RefusedWord {
 constexpr RefusedWord kRefused[] = {
     {"pnfs", "pNFS is not served"},
     {"security_label", "security labels are not supported"},
-    {"nordirplus", "READDIRPLUS cannot be switched off"},
 };
 
 std::string unknown_option(std::string_view name) {
@@ -151,10 +158,76 @@ std::string unknown_option(std::string_view name) {
   return text + ", expected an option of nfs-rdma.exports(5) such as rw, sync or root_squash";
 }
 
+// Flavours of sec= that others serve. With sys or none in the list they are left out.
+constexpr std::string_view kUnservedFlavors[] = {"krb5",   "krb5i",   "krb5p",  "lkey",   "lkeyi",
+                                                 "lkeyp",  "spkm3",   "spkm3i", "spkm3p", "spkm-3",
+                                                 "lkey-3", "lkey-3i", "lkey-3p"};
+
 }  // namespace
 
-bool apply_export_option(std::string_view word, ExportOptions& options, std::string* problem,
-                         std::string* notice) {
+bool ExportOptionList::set_flavors(std::string_view list, std::string* problem,
+                                   std::string* notice) {
+  active_ = {false, false};
+  std::vector<std::string_view> unserved;
+  for (bool more = true; more;) {
+    const std::size_t colon = list.find(':');
+    const std::string_view flavor = list.substr(0, colon);
+    more = colon != std::string_view::npos;
+    list.remove_prefix(more ? colon + 1 : list.size());
+    if (flavor == "sys" || flavor == "unix") {
+      active_.sys = true;
+    } else if (flavor == "none" || flavor == "null") {
+      active_.none = true;
+    } else if (std::ranges::find(kUnservedFlavors, flavor) != std::end(kUnservedFlavors)) {
+      unserved.push_back(flavor);
+    } else {
+      *problem = fmt::format(
+          "sec: '{}' is no flavour, expected sys, none or a list such as sys:none", flavor);
+      return false;
+    }
+  }
+  if (!flavors_named_) options_.serves_sys = options_.serves_none = false;
+  options_.serves_sys |= active_.sys;
+  options_.serves_none |= active_.none;
+  flavors_named_ = true;
+  last_flavors_ = words_ - 1;
+  if (!unserved.empty()) {
+    *notice =
+        fmt::format("sec: {} is not served, nor what is said for it", fmt::join(unserved, ", "));
+  }
+  return true;
+}
+
+void ExportOptionList::set_rights(std::string_view name) {
+  if (name == "ro" || name == "rw") {
+    if (active_.sys) options_.read_only = name == "ro";
+    if (active_.none) options_.none_read_only = name == "ro";
+  }
+  if (!active_.sys) return;  // whoever comes with AUTH_NONE is anonymous in any case
+  if (name == "root_squash" || name == "no_root_squash")
+    options_.root_squash = name == "root_squash";
+  if (name == "all_squash" || name == "no_all_squash") options_.all_squash = name == "all_squash";
+}
+
+bool ExportOptionList::finish(std::string* problem, std::size_t* at) {
+  // What nobody can use makes no difference between two lists.
+  const ExportOptions defaults;
+  if (!options_.serves_none) options_.none_read_only = defaults.none_read_only;
+  if (!options_.serves_sys) {
+    options_.read_only = defaults.read_only;
+    options_.root_squash = defaults.root_squash;
+    options_.all_squash = defaults.all_squash;
+  }
+  if (options_.serves_sys || options_.serves_none) return true;
+  *at = last_flavors_;
+  *problem =
+      "sec: Kerberos is not supported by this version, expected sys, none or a list with one of "
+      "them";
+  return false;
+}
+
+bool ExportOptionList::apply(std::string_view word, std::string* problem, std::string* notice) {
+  ++words_;
   const std::size_t equals = word.find('=');
   const std::string_view name = word.substr(0, equals);
   const bool has_value = equals != std::string_view::npos;
@@ -171,7 +244,9 @@ bool apply_export_option(std::string_view word, ExportOptions& options, std::str
     if ((!has_value || value.empty()) && row.value == Value::kNeeded) {
       return fail(fmt::format("{} needs a value, expected {}=...", name, name));
     }
-    std::string_view expected = row.apply(options, value);
+    if (name == "sec") return set_flavors(value, problem, notice);
+    if (row.apply == by_flavor) set_rights(name);
+    const std::string_view expected = row.apply(options_, value);
     if (!expected.empty()) {
       return fail(fmt::format("{}: '{}' is wrong, expected {}", name, value, expected));
     }

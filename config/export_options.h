@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -8,10 +9,33 @@
 
 namespace nfsrdma {
 
-/// Applies one word of an option list ("rw", "anonuid=99") to `options`; later words win over
-/// earlier ones. False with *problem: what is wrong and what was expected. *notice is set for what
-/// is accepted but has no effect here.
-bool apply_export_option(std::string_view word, ExportOptions& options, std::string* problem,
-                         std::string* notice);
+/// One option list: its words in order, and then finish(). Later words win over earlier ones.
+/// Behind a sec= the words ro, rw and those of squashing hold for its flavours only.
+class ExportOptionList {
+ public:
+  explicit ExportOptionList(ExportOptions& options) : options_(options) {}
+
+  /// One word ("rw", "anonuid=99"). False with *problem: what is wrong and what was expected.
+  /// *notice is set for what is accepted but has no effect here.
+  bool apply(std::string_view word, std::string* problem, std::string* notice);
+  /// Behind the last word: is anything left that this server serves? *at: which word, from 0, is to
+  /// blame.
+  bool finish(std::string* problem, std::size_t* at);
+
+ private:
+  /// The flavours that the words which follow are for.
+  struct Flavors {
+    bool sys = true;
+    bool none = true;
+  };
+  bool set_flavors(std::string_view list, std::string* problem, std::string* notice);
+  void set_rights(std::string_view name);
+
+  ExportOptions& options_;
+  Flavors active_;
+  bool flavors_named_ = false;
+  std::size_t words_ = 0;
+  std::size_t last_flavors_ = 0;  // word that named them
+};
 
 }  // namespace nfsrdma

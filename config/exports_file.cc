@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <unordered_map>
 
 #include "config/export_host.h"
 #include "config/export_options.h"
@@ -87,6 +89,16 @@ class LineReader {
   unsigned column_ = 1;
 };
 
+const ExportClient* find_client(const ExportEntry& entry, const ExportClient& like) {
+  const auto found = std::ranges::find_if(entry.clients, [&](const ExportClient& client) {
+    return client.kind == like.kind && client.text == like.text;
+  });
+  return found == entry.clients.end() ? nullptr : &*found;
+}
+bool has_client(const ExportEntry& entry, const ExportClient& like) {
+  return find_client(entry, like) != nullptr;
+}
+
 /// Parses one logical line into an ExportEntry.
 class LineParser {
  public:
@@ -99,18 +111,45 @@ class LineParser {
     ExportEntry entry;
     entry.file = file_;
     entry.line = place().line;
-    if (!parse_path(entry.path)) return;
+    if (parse_path(entry.path)) parse_clients(std::move(entry));
+  }
+
+  /// What stands behind the path.
+  void parse_clients(ExportEntry entry) {
     for (skip_blanks(); !done(); skip_blanks()) {
       if (!parse_client(entry)) return;
     }
     if (entry.clients.empty()) {
       ExportClient everyone;
       everyone.options = defaults_;
+      everyone.file = file_;
       everyone.line = entry.line;
       entry.clients.push_back(std::move(everyone));
       notice(place(), fmt::format("{} names no client and is exported to everyone; write {} *(...) "
                                   "to say so",
                                   entry.path, entry.path));
+    }
+    out_.entries.push_back(std::move(entry));
+  }
+  /// One client, and the end of the line.
+  void run_client(std::string path) {
+    ExportEntry entry;
+    entry.file = file_;
+    entry.path = std::move(path);
+    skip_blanks();
+    if (done()) {
+      problem(at_, "expected a client");
+      return;
+    }
+    if (line_.text[at_] == '-') {
+      problem(at_, "expected one client with its options in parentheses");
+      return;
+    }
+    if (!parse_client(entry)) return;
+    skip_blanks();
+    if (at_ < line_.text.size()) {
+      problem(at_, "expected the end behind one client");
+      return;
     }
     out_.entries.push_back(std::move(entry));
   }
@@ -132,6 +171,7 @@ class LineParser {
   bool parse_client(ExportEntry& entry) {
     if (line_.text[at_] == '-') return parse_defaults();
     ExportClient client;
+    client.file = file_;
     client.line = place().line;
     client.column = place().column;
     client.options = defaults_;
@@ -147,13 +187,26 @@ class LineParser {
       }
       if (!parse_parenthesised(client.options)) return false;
     }
-    for (const ExportClient& other : entry.clients) {
-      if (other.text == client.text && other.kind == client.kind) {
-        return problem(start, fmt::format("{} is named twice for {}", client.text, entry.path));
-      }
+    if (has_client(entry, client)) {
+      return problem(start, fmt::format("{} is named twice for {}", client.text, entry.path));
     }
+    note_covered(entry, client);
     entry.clients.push_back(std::move(client));
     return true;
+  }
+
+  /// A network inside of one that stands before it.
+  void note_covered(const ExportEntry& entry, const ExportClient& client) {
+    if (client.kind != ExportClient::Kind::kNetwork || client.is_single_address()) return;
+    for (const ExportClient& other : entry.clients) {
+      if (other.kind != client.kind || other.prefix > client.prefix) continue;
+      if (!other.contains(client)) continue;
+      notice({client.line, client.column},
+             fmt::format("{} never counts: {} stands before it and has all of it; of networks the "
+                         "first that matches decides",
+                         client.text, other.text));
+      return;
+    }
   }
 
   bool parse_defaults() {
@@ -183,17 +236,23 @@ class LineParser {
 
   /// The list in [at_, end).
   bool parse_options(std::size_t end, ExportOptions& options) {
+    ExportOptionList list(options);
+    std::vector<std::size_t> starts;  // of its words
+    std::string why;
     while (at_ < end) {
       std::string_view rest = std::string_view(line_.text).substr(at_, end - at_);
       std::string_view word = rest.substr(0, rest.find(','));
-      std::string why, note;
-      if (!word.empty() && !apply_export_option(word, options, &why, &note)) {
-        return problem(at_, why);
+      std::string note;
+      if (!word.empty()) {
+        starts.push_back(at_);
+        if (!list.apply(word, &why, &note)) return problem(at_, why);
       }
       if (!note.empty()) notice(place(), note);
       at_ += std::min(rest.size(), word.size() + 1);
     }
-    return true;
+    std::size_t blamed = 0;
+    if (list.finish(&why, &blamed)) return true;
+    return problem(blamed < starts.size() ? starts[blamed] : at_, why);
   }
 
   /// Up to a blank or one of `stops`; quotes and \ooo are taken away.
@@ -251,6 +310,49 @@ class LineParser {
   std::size_t at_ = 0;
 };
 
+/// Puts exports together; knows which paths there are.
+class Merger {
+ public:
+  explicit Merger(ParsedExports& all) : all_(all) {
+    for (std::size_t i = 0; i < all.entries.size(); ++i)
+      by_path_.emplace(all.entries[i].path, i);
+  }
+  void add(ParsedExports more) {
+    append(all_.problems, more.problems);
+    append(all_.notices, more.notices);
+    for (ExportEntry& entry : more.entries) {
+      const auto [known, fresh] = by_path_.emplace(entry.path, all_.entries.size());
+      if (fresh) {
+        all_.entries.push_back(std::move(entry));
+      } else {
+        add_clients(all_.entries[known->second], entry);
+      }
+    }
+  }
+
+ private:
+  static void append(ConfigProblems& to, ConfigProblems& from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  }
+  void add_clients(ExportEntry& known, ExportEntry& entry) {
+    for (ExportClient& client : entry.clients) {
+      const ExportClient* first = find_client(known, client);
+      if (first == nullptr) {
+        known.clients.push_back(std::move(client));
+        continue;
+      }
+      all_.notices.push_back(
+          {client.file, client.line, client.column,
+           fmt::format("{} is exported to {} already in {}:{}, which counts{}", entry.path,
+                       client.text, first->file, first->line,
+                       first->options == client.options ? "" : "; the options differ")});
+    }
+  }
+
+  ParsedExports& all_;
+  std::unordered_map<std::string, std::size_t> by_path_;
+};
+
 /// Where refer= or replicas=, whose values have colons, stands in an -e argument; npos: nowhere.
 std::size_t first_location_option(std::string_view argument) {
   std::size_t first = std::string_view::npos;
@@ -263,11 +365,29 @@ std::size_t first_location_option(std::string_view argument) {
 
 ParsedExports parse_exports(std::string_view text, const std::string& file) {
   ParsedExports out;
+  Merger merger(out);
   LineReader reader(text);
   Line line;
-  while (reader.next(line))
-    LineParser(line, file, out).run();
+  while (reader.next(line)) {
+    ParsedExports one;
+    LineParser(line, file, one).run();
+    merger.add(std::move(one));
+  }
   return out;
+}
+
+ParsedExports parse_export_client(std::string path, std::string_view text) {
+  ParsedExports out;
+  Line line;
+  for (std::size_t i = 0; i <= text.size(); ++i)
+    line.places.push_back({1, static_cast<unsigned>(i) + 1});
+  line.text = text;
+  LineParser(line, "", out).run_client(std::move(path));
+  return out;
+}
+
+void merge_exports(ParsedExports& all, ParsedExports more) {
+  Merger(all).add(std::move(more));
 }
 
 ParsedExports read_exports_file(const std::string& file) {
@@ -293,13 +413,18 @@ ParsedExports parse_export_argument(std::string_view argument) {
   };
   if (path.empty()) problem("expected DIR or DIR:OPTIONS");
   ExportClient everyone;
+  everyone.file = kCommandLineExport;
+  ExportOptionList list(everyone.options);
+  std::string why;
   while (!options.empty()) {
     std::string_view word = options.substr(0, options.find(','));
     options.remove_prefix(std::min(options.size(), word.size() + 1));
-    std::string why, note;
-    if (!word.empty() && !apply_export_option(word, everyone.options, &why, &note)) problem(why);
+    std::string note;
+    if (!word.empty() && !list.apply(word, &why, &note)) problem(why);
     if (!note.empty()) out.notices.push_back({"-e", 0, 0, note});
   }
+  std::size_t blamed = 0;
+  if (out.problems.empty() && !list.finish(&why, &blamed)) problem(why);
   entry.clients.push_back(std::move(everyone));
   out.entries.push_back(std::move(entry));
   return out;

@@ -44,6 +44,12 @@ struct ExportOptions {
   bool subtree_check = false;
   bool write_delay = true;      // wdelay: accepted, the committer groups writes anyway
   bool insecure_locks = false;  // no_auth_nlm / insecure_locks: accepted, no lock manager in v3 yet
+  bool no_readdirplus = false;  // version 3's READDIRPLUS is refused
+  /// sec=: which flavours are served. Without it both are.
+  bool serves_sys = true;
+  bool serves_none = true;  // AUTH_NONE; whoever uses it is anonymous
+  /// ro and rw of AUTH_NONE; `read_only` and the squashing above are those of AUTH_SYS.
+  bool none_read_only = true;
   /// Only while something is mounted at `mountpoint_path` (or at the export itself, when empty).
   bool need_mountpoint = false;
   std::string mountpoint_path;
@@ -57,12 +63,14 @@ struct ExportOptions {
   bool operator==(const ExportOptions&) const = default;
 };
 
-/// Who may use an export. Kinds in the order of precedence that exports(5) gives them.
+/// Who may use an export. Kinds in the order of precedence that exports(5) gives them, but that a
+/// single address goes with the host names.
 struct ExportClient {
   enum class Kind : std::uint8_t {
     kHost,      // a host name; `text`, lower case
     kNetwork,   // `address`/`prefix`; a single address is a network of full length
     kWildcard,  // a host name with * ? [...]; `text`, lower case
+    kNetgroup,  // "@group"
     kEveryone,  // "*", or no host at all
   };
   Kind kind = Kind::kEveryone;
@@ -71,19 +79,26 @@ struct ExportClient {
   std::array<std::uint8_t, 16> address{};
   std::uint8_t prefix = 0;
   ExportOptions options;
+  std::string file;  // where it was said, as ExportEntry::file
   unsigned line = 0;
   unsigned column = 0;
 
+  /// The order in which clients decide; smaller first. Of equal ones the first in the file does.
+  unsigned rank() const;
+  bool is_single_address() const { return kind == Kind::kNetwork && prefix == 128; }
+  std::string_view netgroup() const { return std::string_view(text).substr(1); }  // kNetgroup
+  /// Of two networks: is all of `other` in this one?
+  bool contains(const ExportClient& other) const;
   /// kNetwork and kEveryone: does `peer` (port ignored) belong to it? false for the name kinds.
   bool matches_address(const SocketAddress& peer) const;
   /// kHost and kWildcard: does the name `host` (lower case) belong to it? false for the others.
   bool matches_name(std::string_view host) const;
 };
 
-/// One path with everybody who may use it.
 /// ExportEntry::file of what the command line exports.
 inline constexpr std::string_view kCommandLineExport = "-e";
 
+/// One path with everybody who may use it.
 struct ExportEntry {
   std::string path;  // absolute, unescaped, without trailing slashes ("/" itself excepted)
   std::vector<ExportClient> clients;
@@ -99,11 +114,23 @@ struct ParsedExports {
   bool ok() const { return problems.empty(); }
 };
 
-/// `file` is only used in messages.
+/// `file` is only used in messages. Each path is there once: of several lines for it the clients
+/// come together, as with exportfs(8), and of a client that is named again the first line counts.
 ParsedExports parse_exports(std::string_view text, const std::string& file);
 /// Reads and parses; a file that cannot be read or exceeds kMaxExportsFile is a problem.
 ParsedExports read_exports_file(const std::string& file);
 inline constexpr std::size_t kMaxExportsFile = 4u << 20;
+
+/// `file`, and then the *.exports of the directory `file`.d in the order of versions (10 behind 9),
+/// but those whose names begin with a dot; their clients come together as those of one file. Where
+/// the directory has any, `file` need not be there.
+ParsedExports read_exports_files(const std::string& file);
+
+/// Puts `more` behind what `all` has, as parse_exports() does with lines.
+void merge_exports(ParsedExports& all, ParsedExports more);
+
+/// One "CLIENT(OPTIONS)" of a line, for `path`. Problems have columns of `text`.
+ParsedExports parse_export_client(std::string path, std::string_view text);
 
 /// The command line's `-e DIR[:OPTIONS]`: what stands behind the last colon that is not part of
 /// refer= or replicas= is an option list; the client is everyone. A directory with a colon in its

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "rpcrdma/base/json_writer.h"
 #include "rpcrdma/base/log.h"
@@ -15,7 +16,9 @@
 namespace nfsrdma {
 
 /// One asker. Shared with the making of its answer, which may come after it went away.
-class ControlSocket::Client final : public FdWatcher, public std::enable_shared_from_this<Client> {
+class ControlSocket::Client final : public FdWatcher,
+                                    public ControlStream,
+                                    public std::enable_shared_from_this<Client> {
  public:
   Client(ControlSocket& owner, UniqueFd fd)
       : owner_(&owner), fd_(std::move(fd)), patience_([this] { end(); }) {}
@@ -36,19 +39,53 @@ class ControlSocket::Client final : public FdWatcher, public std::enable_shared_
   void detach() {
     close();
     owner_ = nullptr;
+    tell_gone();
   }
-  void send(std::string document) {
+  /// The whole answer.
+  void reply(std::string document) {
     if (owner_ == nullptr || !fd_) return;
     out_ = std::move(document);
     out_ += '\n';
-    if (!owner_->loop_.modify(fd_.get(), EPOLLOUT, *this).ok()) end();
+    finishing_ = true;
+    watch();
+  }
+  /// From now on a stream: what the reader says means nothing any more, but that it goes counts.
+  void become_stream() {
+    streaming_ = true;
+    patience_.cancel();
+    watch();
   }
 
+  // --- ControlStream ---
+  bool send(std::string_view bytes) override {
+    if (owner_ == nullptr || !fd_ || out_.size() - sent_ + bytes.size() > kMostUnread) return false;
+    if (sent_ > 0 && sent_ * 2 >= out_.size()) {
+      out_.erase(0, sent_);
+      sent_ = 0;
+    }
+    const bool idle = out_.size() == sent_;
+    out_ += bytes;
+    if (idle) watch();
+    return true;
+  }
+  bool open() const override { return owner_ != nullptr && fd_; }
+  void finish() override {
+    if (!open()) return;
+    finishing_ = true;
+    gone_ = nullptr;
+    if (out_.size() == sent_) return end();
+    patience_.arm_after(owner_->loop_, kPatience);
+  }
+  void on_gone(std::function<void()> gone) override { gone_ = std::move(gone); }
+
  private:
-  void on_fd_ready(std::uint32_t) override {
+  void on_fd_ready(std::uint32_t events) override {
     const std::shared_ptr<Client> self = shared_from_this();  // end() drops the owner's hold
-    if (!out_.empty()) return write_some();
-    if (!asked_) read_some();
+    if (streaming_ && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !drain()) return end();
+    if (out_.size() > sent_) return write_some();
+    if (!asked_) return read_some();
+    // Gone before the answer was there.
+    if ((events & (EPOLLHUP | EPOLLERR)) != 0) end();
   }
   void read_some() {
     char chunk[1024];
@@ -58,34 +95,55 @@ class ControlSocket::Client final : public FdWatcher, public std::enable_shared_
     const bool complete = n == 0 || request_.find('\n') != std::string::npos;
     if (!complete && request_.size() < kMaxRequest) return;
     asked_ = true;
-    // Nothing to wait for until the answer is there (a hang-up is found out then).
+    // Nothing to wait for until the answer is there, but that the asker goes.
     if (!owner_->loop_.modify(fd_.get(), 0, *this).ok()) return end();
     owner_->answer(shared_from_this(), request_);
+  }
+  /// False: the reader is gone.
+  bool drain() {
+    char chunk[256];
+    const ssize_t n = ::recv(fd_.get(), chunk, sizeof chunk, 0);
+    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
   }
   void write_some() {
     const ssize_t n = ::send(fd_.get(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? void() : end();
     sent_ += static_cast<std::size_t>(n);
-    if (sent_ == out_.size()) end();
+    if (sent_ < out_.size()) return;
+    if (finishing_) return end();
+    out_.clear();
+    sent_ = 0;
+    watch();
+  }
+  void watch() {
+    std::uint32_t events = streaming_ ? EPOLLIN : 0u;
+    if (out_.size() > sent_) events |= EPOLLOUT;
+    if (!owner_->loop_.modify(fd_.get(), events, *this).ok()) end();
   }
   void end() {
     close();
     if (owner_ != nullptr) owner_->remove(*this);
+    tell_gone();
+  }
+  void tell_gone() {
+    if (auto gone = std::exchange(gone_, nullptr)) gone();
   }
 
   ControlSocket* owner_;
   UniqueFd fd_;
   bool watched_ = false;
   bool asked_ = false;
+  bool streaming_ = false;
+  bool finishing_ = false;
   std::string request_;
   std::string out_;
   std::size_t sent_ = 0;
+  std::function<void()> gone_;
   Timer patience_;
 };
 
 Result<std::unique_ptr<ControlSocket>> ControlSocket::listen(EventLoop& loop,
-                                                             const std::string& path,
-                                                             MakeStatus make_status) {
+                                                             const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
@@ -105,20 +163,17 @@ Result<std::unique_ptr<ControlSocket>> ControlSocket::listen(EventLoop& loop,
   if (::bind(fd.get(), generic, sizeof address) != 0) return system_error("control socket: bind");
   ::chmod(path.c_str(), 0660);
   if (::listen(fd.get(), 16) != 0) return system_error("control socket: listen");
-  std::unique_ptr<ControlSocket> socket(
-      new ControlSocket(loop, std::move(fd), path, std::move(make_status)));
+  std::unique_ptr<ControlSocket> socket(new ControlSocket(loop, std::move(fd), path));
   NFSRDMA_CHECK_OK(loop.add(socket->fd_.get(), EPOLLIN, *socket));
   return socket;
 }
 
-ControlSocket::ControlSocket(EventLoop& loop, UniqueFd fd, std::string path, MakeStatus make_status)
-    : loop_(loop),
-      fd_(std::move(fd)),
-      path_(std::move(path)),
-      make_status_(std::move(make_status)) {}
+ControlSocket::ControlSocket(EventLoop& loop, UniqueFd fd, std::string path)
+    : loop_(loop), fd_(std::move(fd)), path_(std::move(path)) {}
 
 ControlSocket::~ControlSocket() {
-  for (const std::shared_ptr<Client>& client : clients_)
+  // Who is told that its reader is gone may not find a half of us.
+  for (const std::shared_ptr<Client>& client : std::exchange(clients_, {}))
     client->detach();
   loop_.remove(fd_.get(), *this);
   ::unlink(path_.c_str());
@@ -131,19 +186,53 @@ void ControlSocket::on_fd_ready(std::uint32_t) {
   if (client->start()) clients_.push_back(std::move(client));
 }
 
-void ControlSocket::answer(const std::shared_ptr<Client>& client, std::string_view request) {
-  if (request.find("status") != std::string_view::npos) {
-    make_status_([weak = std::weak_ptr<Client>(client)](std::string json) {
-      if (std::shared_ptr<Client> asker = weak.lock()) asker->send(std::move(json));
-    });
-    return;
+void ControlSocket::on(std::string name, Answer answer) {
+  answers_.emplace(std::move(name), std::move(answer));
+}
+void ControlSocket::on_stream(std::string name, Stream stream) {
+  streams_.emplace(std::move(name), std::move(stream));
+}
+
+std::string ControlSocket::names() const {
+  std::string all;
+  for (const auto& [name, unused] : answers_)
+    all += (all.empty() ? "" : ", ") + name;
+  for (const auto& [name, unused] : streams_)
+    all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
+void ControlSocket::answer(const std::shared_ptr<Client>& client, std::string_view text) {
+  text = text.substr(0, text.find('\n'));
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  JsonValue request;
+  std::string name(text);
+  if (text.starts_with('{')) {
+    std::optional<JsonValue> parsed = JsonValue::parse(text);
+    if (!parsed) return client->reply(control_error("the request is no JSON object"));
+    request = std::move(*parsed);
+    name = request["request"].text();
   }
+  if (const auto found = answers_.find(name); found != answers_.end()) {
+    return found->second(request, [weak = std::weak_ptr<Client>(client)](std::string json) {
+      if (std::shared_ptr<Client> asker = weak.lock()) asker->reply(std::move(json));
+    });
+  }
+  if (const auto found = streams_.find(name); found != streams_.end()) {
+    client->become_stream();
+    return found->second(request, client);
+  }
+  client->reply(
+      control_error("unknown request '" + name.substr(0, 64) + "', expected one of " + names()));
+}
+
+std::string control_error(std::string_view what) {
   JsonWriter json;
   json.begin_object();
   json.field("version", 1);
-  json.field("error", "unknown request, expected status");
+  json.field("error", what);
   json.end_object();
-  client->send(json.take());
+  return json.take();
 }
 
 void ControlSocket::remove(Client& client) {

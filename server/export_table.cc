@@ -48,24 +48,9 @@ std::string fsid_option(const ExportEntry& entry) {
   return {};
 }
 
-/// The order in which exports(5) lets clients decide; smaller first.
-int rank(const ExportClient& client) {
-  constexpr int kFullPrefix = 128;
-  switch (client.kind) {
-    case ExportClient::Kind::kHost:
-      return 0;
-    case ExportClient::Kind::kNetwork:
-      return client.prefix == kFullPrefix ? 0 : kFullPrefix - client.prefix;
-    case ExportClient::Kind::kWildcard:
-      return kFullPrefix + 1;
-    case ExportClient::Kind::kEveryone:
-      break;
-  }
-  return kFullPrefix + 2;
-}
-
 bool is_by_name(const ExportClient& client) {
-  return client.kind == ExportClient::Kind::kHost || client.kind == ExportClient::Kind::kWildcard;
+  return client.kind == ExportClient::Kind::kHost || client.kind == ExportClient::Kind::kWildcard ||
+         client.kind == ExportClient::Kind::kNetgroup;
 }
 
 void fill_access(const ExportOptions& options, ExportAccess* access) {
@@ -73,6 +58,10 @@ void fill_access(const ExportOptions& options, ExportAccess* access) {
   access->read_only = options.read_only;
   access->sync = options.sync;
   access->secure = options.secure;
+  access->readdirplus = !options.no_readdirplus;
+  access->serves_sys = options.serves_sys;
+  access->serves_none = options.serves_none;
+  access->none_read_only = options.none_read_only;
   access->referral = options.referral;
   access->locations = options.locations.empty() ? nullptr : &options.locations;
   access->squash = {options.root_squash, options.all_squash, options.anon_uid, options.anon_gid};
@@ -97,7 +86,7 @@ Result<std::unique_ptr<Export>> open_export(const ExportEntry& entry, SchemeChoi
   out->path = entry.path;
   out->clients = entry.clients;
   std::stable_sort(out->clients.begin(), out->clients.end(),
-                   [](const auto& a, const auto& b) { return rank(a) < rank(b); });
+                   [](const auto& a, const auto& b) { return a.rank() < b.rank(); });
   for (const ExportClient& client : entry.clients) {
     out->crossmnt |= client.options.crossmnt || client.options.nohide;
     out->subtree_check |= client.options.subtree_check;
@@ -142,7 +131,10 @@ class ExportTable::Names {
       *known = false;
       return false;
     }
-    for (const std::string& name : answer.names) {
+    const std::vector<std::string> names = answer.names;
+    if (client.kind == ExportClient::Kind::kNetgroup)
+      return in_netgroup(client, names, may_block, known);
+    for (const std::string& name : names) {
       if (client.matches_name(name)) return true;
     }
     if (client.kind != ExportClient::Kind::kHost) return false;
@@ -156,12 +148,33 @@ class ExportTable::Names {
   }
 
  private:
+  /// By each of its names, and by the part of it in front of the first dot.
+  bool in_netgroup(const ExportClient& client, const std::vector<std::string>& names,
+                   bool may_block, bool* known) {
+    const std::string group(client.netgroup());
+    for (const std::string& name : names) {
+      for (const std::string& host : {name, name.substr(0, name.find('.'))}) {
+        Answer answer;
+        if (!lookup("netgroup " + group + " " + host, may_block, &answer, [&](Answer& fresh) {
+              fresh.member = source_->in_netgroup(group, host);
+            })) {
+          *known = false;
+          return false;
+        }
+        if (answer.member) return true;
+        if (host.size() == name.size() && name.find('.') == std::string::npos) break;
+      }
+    }
+    return false;
+  }
+
   static constexpr std::int64_t kLifetime = 60;
   static constexpr std::size_t kMaxAnswers = 4096;
   struct Answer {
     std::int64_t until = 0;
     std::vector<std::string> names;
     std::vector<SocketAddress> addresses;
+    bool member = false;  // of a netgroup
   };
 
   template <typename Ask>

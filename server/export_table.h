@@ -6,9 +6,9 @@
 // run meanwhile finish with the old one. current() returns a reference that stays valid on this
 // thread until its next current() call (each thread keeps the snapshot it last used).
 //
-// Access: of the clients of an export that match, the most specific kind decides, as exports(5)
-// orders them: single host, network (longest prefix first), wildcard, everyone. Matching by name
-// needs the name service and may block; addresses never do.
+// Access: of the clients of an export that match, the first kind decides in the order of exports(5):
+// single host, network, wildcard, netgroup, everyone; of one kind the first in the file. Matching by
+// name or netgroup needs the name service and may block; addresses never do.
 //
 // Export ids: from `fsid=` when given, else from the path. So a handle outlives restarts, reboots
 // and moves of the data to another disk as long as either stays the same.
@@ -69,6 +69,11 @@ struct ExportAccess {
   bool read_only = true;
   bool sync = true;
   bool secure = true;  // refused when the call came over TCP from a port above 1023
+  bool readdirplus = true;
+  /// sec=: callers of other flavours are refused.
+  bool serves_sys = true;
+  bool serves_none = true;
+  bool none_read_only = true;  // `read_only` of callers with AUTH_NONE
   /// refer=: to NFSv4 the file system is absent, and to be found at one of *locations.
   bool referral = false;
   /// refer= or replicas=; null: none. Valid as long as the export.
@@ -80,7 +85,7 @@ class Export {
  public:
   std::uint64_t id = 0;
   std::string path;                   // as exported
-  std::vector<ExportClient> clients;  // most specific first
+  std::vector<ExportClient> clients;  // in the order in which they decide
   bool is_root = false;               // fsid=0: what NFSv4 clients get as their root
   bool crossmnt = false;
   bool subtree_check = false;
@@ -129,6 +134,8 @@ class HostNames {
   virtual std::vector<std::string> names_of(const SocketAddress& peer) = 0;
   /// All addresses of `host`.
   virtual std::vector<SocketAddress> addresses_of(const std::string& host) = 0;
+  /// Has the netgroup a member whose host part is `host`? Members without one do not count.
+  virtual bool in_netgroup(const std::string& group, const std::string& host) = 0;
 };
 std::unique_ptr<HostNames> make_system_host_names();
 

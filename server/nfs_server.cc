@@ -302,6 +302,20 @@ std::string NfsServer::status_document(const std::vector<ShardReport>& reports) 
   return make_status_document(inputs);
 }
 
+void NfsServer::ask_for_signs_of_life() {
+  for (const auto& shard : shards_)
+    shard->ask_for_sign_of_life();
+}
+
+std::vector<NfsServer::SignOfLife> NfsServer::signs_of_life() const {
+  std::vector<SignOfLife> signs;
+  for (std::size_t i = 0; i < shards_.size(); ++i) {
+    signs.push_back(
+        {"shard-" + std::to_string(i), shards_[i]->thread(), shards_[i]->has_answered()});
+  }
+  return signs;
+}
+
 bool NfsServer::stop(std::chrono::milliseconds patience) {
   registrar_.reset();
   rdma_listeners_.clear();

@@ -61,6 +61,15 @@ class NfsServer final : private IncomingHandler {
   /// `done` gets the status document, on the acceptor's thread.
   void collect_status(std::function<void(std::string json)> done);
 
+  /// Of each shard's thread: has it come round since it was last asked?
+  struct SignOfLife {
+    std::string name;
+    pid_t thread = 0;
+    bool answered = false;
+  };
+  void ask_for_signs_of_life();
+  std::vector<SignOfLife> signs_of_life() const;
+
   /// Stops listening, lets calls in progress end, closes the connections. False when some did not
   /// end within `patience` and a second (a file system that hangs): the process should just exit.
   bool stop(std::chrono::milliseconds patience);

@@ -2,6 +2,7 @@
 #include "server/shard.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -49,6 +50,7 @@ Shard::~Shard() {
 
 void Shard::serve(unsigned index) {
   ::pthread_setname_np(::pthread_self(), ("shard-" + std::to_string(index)).c_str());
+  tid_.store(::gettid(), std::memory_order_relaxed);
   prepare_serving_thread();
   pool_ = std::make_unique<BufferPool>(*loop_, options_.memory_budget);
   dispatcher_ = std::make_unique<Dispatcher>(*loop_, options_.shared);
@@ -81,6 +83,12 @@ void Shard::adopt(UniqueFd socket) {
   loop_->post([this, shared] {
     if (!stopping_) tcp_->adopt(std::move(*shared));
   });
+}
+
+void Shard::ask_for_sign_of_life() {
+  // One question at a time: a thread that hangs is not asked more and more.
+  if (!answered_.exchange(false, std::memory_order_relaxed)) return;
+  loop_->post([this] { answered_.store(true, std::memory_order_relaxed); });
 }
 
 void Shard::report(std::function<void(ShardReport)> done) {

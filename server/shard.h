@@ -57,6 +57,11 @@ class Shard {
   std::size_t connections() const { return connections_.load(std::memory_order_relaxed); }
   /// `done` gets the report on the shard's thread.
   void report(std::function<void(ShardReport)> done);
+  /// Asks the thread to come round, which has_answered() then tells (watchdog).
+  void ask_for_sign_of_life();
+  bool has_answered() const { return answered_.load(std::memory_order_relaxed); }
+  /// The kernel's number of the thread; 0 before it runs.
+  pid_t thread() const { return tid_.load(std::memory_order_relaxed); }
   /// Takes no more calls, lets those in progress be answered, closes the connections and ends the
   /// thread. Ended: ended() is true.
   void shutdown(Duration patience);
@@ -75,6 +80,8 @@ class Shard {
   std::thread thread_;
   std::atomic<std::size_t> connections_{0};
   std::atomic<bool> ended_{false};
+  std::atomic<bool> answered_{true};
+  std::atomic<pid_t> tid_{0};
 
   // On the shard's thread:
   std::unique_ptr<BufferPool> pool_;

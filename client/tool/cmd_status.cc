@@ -11,7 +11,7 @@
 #include "client/tool/commands.h"
 #include "client/tool/device_text.h"
 #include "client/tool/format.h"
-#include "client/tool/json_value.h"
+#include "rpcrdma/base/json_value.h"
 #include "client/tool/nfs4_text.h"
 #include "client/tool/status_verdict.h"
 #include "config/default_paths.h"

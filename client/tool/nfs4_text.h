@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "client/tool/json_value.h"
+#include "rpcrdma/base/json_value.h"
 
 namespace nfsrdma::tool {
 

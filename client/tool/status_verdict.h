@@ -2,7 +2,7 @@
 // The exit codes of `nfs-rdma status`.
 #pragma once
 
-#include "client/tool/json_value.h"
+#include "rpcrdma/base/json_value.h"
 
 namespace nfsrdma::tool {
 

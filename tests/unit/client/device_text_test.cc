@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "client/tool/json_value.h"
+#include "rpcrdma/base/json_value.h"
 #include "client/tool/status_verdict.h"
 
 namespace nfsrdma::tool {

@@ -14,7 +14,7 @@
 #include "client/tool/arguments.h"
 #include "client/tool/format.h"
 #include "client/tool/histogram.h"
-#include "client/tool/json_value.h"
+#include "rpcrdma/base/json_value.h"
 #include "client/tool/progress.h"
 #include "client/tool/side.h"
 #include "client/tool/status_verdict.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small JSON reader (RFC 8259) for status documents.
+// A small JSON reader (RFC 8259) for control requests and status documents. Its recursion is
+// bounded.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace nfsrdma::tool {
+namespace nfsrdma {
 
 class JsonValue {
  public:
@@ -36,4 +37,4 @@ class JsonValue {
   std::vector<std::pair<std::string, JsonValue>> members_;  // of an object
 };
 
-}  // namespace nfsrdma::tool
+}  // namespace nfsrdma

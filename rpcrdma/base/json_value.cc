@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/tool/json_value.h"
+#include "rpcrdma/base/json_value.h"
 
 #include <charconv>
 
-namespace nfsrdma::tool {
+namespace nfsrdma {
 
 /// Recursive descent with a bound on depth.
 class JsonParser {
@@ -173,4 +173,4 @@ const JsonValue& JsonValue::operator[](std::string_view name) const {
   return kNone;
 }
 
-}  // namespace nfsrdma::tool
+}  // namespace nfsrdma

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Daemon: the running nfs-rdmad. Signals, exports and their reloads, the control socket, the
+// service manager's notifications and watchdog; the server itself is NfsServer.
+//
+// Threads: everything on the thread that calls run(), whose loop also accepts connections. Exports
+// are read again on a thread of its own, since name lookups may take long.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rpcrdma/base/event_loop.h"
+#include "server/command_line.h"
+#include "server/control.h"
+#include "server/daemonize.h"
+#include "server/nfs_server.h"
+#include "server/watchdog.h"
+
+namespace nfsrdma {
+
+class Daemon final : private FdWatcher {
+ public:
+  Daemon(Settings settings, std::vector<NfsServer::FabricUse> fabrics);
+  ~Daemon() override;
+
+  /// False when it could not start; why is in the log.
+  bool start();
+  /// Says "ready" to whoever started us.
+  void announce(Daemonizer& daemonizer);
+  /// Until SIGTERM or SIGINT.
+  void run();
+
+ private:
+  void on_fd_ready(std::uint32_t) override;
+  bool catch_signals();
+  bool open_control_socket();
+  void answer_requests();
+  bool load_first_exports();
+  void warn_about_reach() const;
+  void reload();
+
+  Settings settings_;
+  std::vector<NfsServer::FabricUse> fabrics_;
+  std::unique_ptr<EventLoop> loop_;
+  UniqueFd signals_;
+  std::unique_ptr<NfsServer> server_;
+  std::unique_ptr<ControlSocket> control_;
+  std::unique_ptr<Watchdog> watchdog_;
+  std::thread reloader_;
+  bool reloading_ = false;
+  bool reload_again_ = false;
+};
+
+}  // namespace nfsrdma
