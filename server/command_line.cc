@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <cerrno>
 #include <climits>
@@ -51,10 +52,12 @@ po::options_description make_options() {
   for (const KeyOption& option : kKeyOptions) {
     options.add_options()(option.name, text(option.argument), option.help);
   }
-  options.add_options()                                                                      //
-      ("foreground,f", "stay in the foreground; print one line 'ready ...' when serving")    //
-      ("check-config", "check configuration and exports, print what is in force, and exit")  //
-      ("version,V", "print the version and exit")                                            //
+  options.add_options()                                                                       //
+      ("foreground,f", "stay in the foreground; print one line 'ready ...' when serving")     //
+      ("check-config", "check configuration and exports, print what is in force, and exit")   //
+      ("print-config", "print each key of rdma.conf with its value and origin, and exit")     //
+      ("load-condition", "exit 0 unless NFSoRDMA_LOAD=no, which is told with exit status 1")  //
+      ("version,V", "print the version and exit")                                             //
       ("help,h", "print this and exit");
   return options;
 }
@@ -118,6 +121,35 @@ void parse_exports_of(const CommandLine& line, Settings& settings) {
   }
 }
 
+/// rdma.conf, if there is one, with where each key was set.
+void read_config(const CommandLine& line, Settings& settings) {
+  const bool named = !line.config_file.empty();
+  const std::string file = named ? line.config_file : kDefaultConfigFile;
+  if (!named && ::access(file.c_str(), F_OK) != 0) return;
+  ParsedConfig parsed = read_config_file(file);
+  for (const auto& [key, number] : parsed.lines)
+    settings.origins[key] = fmt::format("{}:{}", file, number);
+  settings.config = std::move(parsed.config);
+  settings.problems = std::move(parsed.problems);
+  settings.notices = std::move(parsed.notices);
+}
+
+/// Options that stand for keys. Problems are named by the option, not by the key.
+void apply_overrides(const CommandLine& line, Settings& settings) {
+  for (const auto& [key, value] : line.overrides) {
+    const auto option = std::ranges::find(kKeyOptions, key, &KeyOption::key);
+    const std::string name = fmt::format("--{}", option->name);
+    std::string problem;
+    if (set_option(settings.config, key, value, &problem)) {
+      settings.origins[key] = name;
+      continue;
+    }
+    const std::string prefix = key + ": ";
+    if (problem.starts_with(prefix)) problem.erase(0, prefix.size());
+    add_usage_problem(settings, name, problem);
+  }
+}
+
 }  // namespace
 
 bool parse_command_line(int argc, const char* const* argv, CommandLine* out, std::string* problem) {
@@ -151,6 +183,8 @@ bool parse_command_line(int argc, const char* const* argv, CommandLine* out, std
   out->version = values.count("version") != 0;
   out->foreground = values.count("foreground") != 0;
   out->check_config = values.count("check-config") != 0;
+  out->print_config = values.count("print-config") != 0;
+  out->load_condition = values.count("load-condition") != 0;
   out->config_file = text("config");
   out->exports_file = text("exports");
   out->exports = list("export");
@@ -168,6 +202,7 @@ std::string help_text() {
       << make_options() << "\nKeys of /etc/rdma/rdma.conf, with their defaults:\n";
   for (const OptionRow& row : option_rows()) {
     out << "  " << row.key << "=" << row.initial << "\n      " << row.help << " (" << row.expected
+        << (row.when == TakesEffect::kAtReload ? "; a reload is enough" : "; at the next start")
         << ")\n";
   }
   out << "\nExamples:\n"
@@ -179,32 +214,16 @@ std::string help_text() {
 
 Settings make_settings(const CommandLine& line) {
   Settings settings;
-  const bool named = !line.config_file.empty();
-  const std::string file = named ? line.config_file : kDefaultConfigFile;
-  if (named || ::access(file.c_str(), F_OK) == 0) {
-    ParsedConfig parsed = read_config_file(file);
-    settings.config = std::move(parsed.config);
-    settings.problems = std::move(parsed.problems);
-    settings.notices = std::move(parsed.notices);
-  }
+  read_config(line, settings);
   const std::string configured_exports = settings.config.exports_file;
-  for (const auto& [key, value] : line.overrides) {
-    std::string problem;
-    if (!set_option(settings.config, key, value, &problem)) {
-      for (const KeyOption& option : kKeyOptions) {
-        if (key != option.key) continue;
-        // Named by the option, not by the key that it stands for.
-        const std::string prefix = key + ": ";
-        if (problem.starts_with(prefix)) problem.erase(0, prefix.size());
-        add_usage_problem(settings, fmt::format("--{}", option.name), problem);
-      }
-    }
-  }
+  apply_overrides(line, settings);
   if (line.listen.empty()) {
     parse_listen(settings, settings.config.listen);
   } else {
     for (const std::string& address : line.listen)
       parse_listen(settings, address);
+    settings.config.listen = fmt::format("{}", fmt::join(line.listen, " "));
+    settings.origins["NFSoRDMA_LISTEN"] = "--listen";
   }
   if (settings.config.state_dir.empty()) settings.config.state_dir = default_state_dir();
   if (settings.config.control_socket.empty()) {
@@ -213,18 +232,42 @@ Settings make_settings(const CommandLine& line) {
   parse_exports_of(line, settings);
   if (!line.exports_file.empty()) {
     settings.exports_file = line.exports_file;
+    settings.origins["NFSoRDMA_EXPORTS"] = "--exports";
   } else if (line.exports.empty() || configured_exports != Config().exports_file) {
     settings.exports_file = configured_exports;
+  } else {
+    settings.origins["NFSoRDMA_EXPORTS"] = "not read because of -e";
   }
+  settings.config.exports_file = settings.exports_file;
   return settings;
+}
+
+std::string effective_config(const Settings& settings) {
+  std::string out;
+  for (const OptionRow& row : option_rows()) {
+    const auto from = settings.origins.find(row.key);
+    out +=
+        fmt::format("{}  # {}\n", assignment_text(row.key, option_text(settings.config, row.key)),
+                    from == settings.origins.end() ? "default" : from->second);
+  }
+  return out;
+}
+
+std::string load_refusal(const Settings& settings) {
+  if (settings.config.load) return {};
+  const auto from = settings.origins.find("NFSoRDMA_LOAD");
+  return fmt::format("NFSoRDMA_LOAD=no in {}: not serving",
+                     from == settings.origins.end() ? "the configuration" : from->second);
 }
 
 ParsedExports load_exports(const Settings& settings) {
   ParsedExports all;
-  if (!settings.exports_file.empty()) all = read_exports_file(settings.exports_file);
-  if (!all.ok() && ::access(settings.exports_file.c_str(), F_OK) != 0 && errno == ENOENT) {
-    all.problems.back().message +=
-        "; write it as in nfs-rdma.exports(5), or export a directory with -e";
+  if (!settings.exports_file.empty()) all = read_exports_files(settings.exports_file);
+  for (ConfigProblem& problem : all.problems) {
+    if (problem.file == settings.exports_file && problem.line == 0 &&
+        ::access(settings.exports_file.c_str(), F_OK) != 0 && errno == ENOENT) {
+      problem.message += "; write it as in nfs-rdma.exports(5), or export a directory with -e";
+    }
   }
   for (const ExportEntry& entry : settings.command_line_exports) {
     // The command line replaces what the file says about the same directory.

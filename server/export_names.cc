@@ -23,11 +23,15 @@ std::string lower(std::string name) {
 
 /// What the name service says of `peer`: its name and, where it knows them (/etc/hosts), aliases.
 std::vector<std::string> claimed_names(const SocketAddress& peer) {
-  const sockaddr* address = peer.data();
-  const bool v6 = peer.is_v6();
-  const void* bytes =
-      v6 ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr)
-         : &reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
+  const void* bytes = &reinterpret_cast<const sockaddr_in*>(peer.data())->sin_addr;
+  bool v6 = peer.is_v6();
+  if (v6) {
+    const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(peer.data())->sin6_addr;
+    // An IPv4 address in IPv6's clothes has the names of the former.
+    constexpr std::size_t kMappedAt = 12;
+    v6 = !IN6_IS_ADDR_V4MAPPED(&address);
+    bytes = v6 ? static_cast<const void*>(&address) : &address.s6_addr[kMappedAt];
+  }
   hostent entry{};
   hostent* found = nullptr;
   int error = 0;
@@ -71,8 +75,7 @@ class SystemHostNames final : public HostNames {
     if (::setnetgrent(group.c_str()) != 0) {
       char *member = nullptr, *user = nullptr, *domain = nullptr;
       std::vector<char> room(4096);
-      while (!found &&
-             ::getnetgrent_r(&member, &user, &domain, room.data(), room.size()) == 1) {
+      while (!found && ::getnetgrent_r(&member, &user, &domain, room.data(), room.size()) == 1) {
         found = member != nullptr && ::strcasecmp(member, host.c_str()) == 0;
       }
     }

@@ -59,6 +59,7 @@ void fill_access(const ExportOptions& options, ExportAccess* access) {
   access->sync = options.sync;
   access->secure = options.secure;
   access->readdirplus = !options.no_readdirplus;
+  access->nohide = options.nohide;
   access->serves_sys = options.serves_sys;
   access->serves_none = options.serves_none;
   access->none_read_only = options.none_read_only;
@@ -88,7 +89,7 @@ Result<std::unique_ptr<Export>> open_export(const ExportEntry& entry, SchemeChoi
   std::stable_sort(out->clients.begin(), out->clients.end(),
                    [](const auto& a, const auto& b) { return a.rank() < b.rank(); });
   for (const ExportClient& client : entry.clients) {
-    out->crossmnt |= client.options.crossmnt || client.options.nohide;
+    out->crossmnt |= client.options.crossmnt;
     out->subtree_check |= client.options.subtree_check;
     if (client.options.need_mountpoint) {
       const std::string& where = client.options.mountpoint_path;
@@ -125,26 +126,29 @@ class ExportTable::Names {
   /// Does `peer` have a name that `client` means? false with *known = false when that has to be
   /// asked for and may not be.
   bool matches(const ExportClient& client, const SocketAddress& peer, bool may_block, bool* known) {
-    Answer answer;
-    if (!lookup("peer " + peer.host_text(), may_block, &answer,
-                [&](Answer& fresh) { fresh.names = source_->names_of(peer); })) {
-      *known = false;
-      return false;
-    }
-    const std::vector<std::string> names = answer.names;
+    std::vector<std::string> names;
+    *known = names_of(peer, may_block, &names);
+    if (!*known) return false;
     if (client.kind == ExportClient::Kind::kNetgroup)
       return in_netgroup(client, names, may_block, known);
     for (const std::string& name : names) {
       if (client.matches_name(name)) return true;
     }
     if (client.kind != ExportClient::Kind::kHost) return false;
-    if (!lookup("host " + client.text, may_block, &answer,
-                [&](Answer& fresh) { fresh.addresses = source_->addresses_of(client.text); })) {
-      *known = false;
-      return false;
-    }
-    return std::any_of(answer.addresses.begin(), answer.addresses.end(),
-                       [&](const SocketAddress& address) { return address.same_host(peer); });
+    Answer answer;
+    *known = lookup("host " + client.text, may_block, &answer,
+                    [&](Answer& fresh) { fresh.addresses = source_->addresses_of(client.text); });
+    return std::ranges::any_of(
+        answer.addresses, [&](const SocketAddress& address) { return address.same_host(peer); });
+  }
+
+  /// The names that belong to `peer`; false: they have to be asked for.
+  bool names_of(const SocketAddress& peer, bool may_block, std::vector<std::string>* names) {
+    Answer answer;
+    const bool known = lookup("peer " + peer.host_text(), may_block, &answer,
+                              [&](Answer& fresh) { fresh.names = source_->names_of(peer); });
+    *names = std::move(answer.names);
+    return known;
   }
 
  private:
@@ -153,16 +157,12 @@ class ExportTable::Names {
                    bool may_block, bool* known) {
     const std::string group(client.netgroup());
     for (const std::string& name : names) {
-      for (const std::string& host : {name, name.substr(0, name.find('.'))}) {
+      for (std::size_t length : {name.size(), std::min(name.size(), name.find('.'))}) {
+        const std::string host = name.substr(0, length);
         Answer answer;
-        if (!lookup("netgroup " + group + " " + host, may_block, &answer, [&](Answer& fresh) {
-              fresh.member = source_->in_netgroup(group, host);
-            })) {
-          *known = false;
-          return false;
-        }
-        if (answer.member) return true;
-        if (host.size() == name.size() && name.find('.') == std::string::npos) break;
+        *known = lookup("netgroup " + group + " " + host, may_block, &answer,
+                        [&](Answer& fresh) { fresh.member = source_->in_netgroup(group, host); });
+        if (!*known || answer.member) return answer.member;
       }
     }
     return false;
@@ -305,6 +305,39 @@ ExportTable::Verdict ExportTable::judge(const Export& entry, const SocketAddress
     }
   }
   return Verdict::kKnown;
+}
+
+std::vector<ExportTable::RuleVerdict> ExportTable::explain(const Export& entry,
+                                                           const SocketAddress& peer) const {
+  std::vector<std::string> names;
+  const bool by_name = std::ranges::any_of(entry.clients, is_by_name);
+  if (by_name) names_->names_of(peer, true, &names);
+  std::string named = names.empty() ? "it has no name that leads back to its address" : "it is";
+  for (const std::string& name : names)
+    named += (&name == &names.front() ? " " : ", ") + name;
+  std::vector<RuleVerdict> out;
+  for (const ExportClient& client : entry.clients) {
+    RuleVerdict& verdict = out.emplace_back();
+    verdict.client = &client;
+    if (is_by_name(client)) {
+      bool known = true;
+      verdict.matches = names_->matches(client, peer, true, &known);
+      verdict.why = named;
+      if (client.kind == ExportClient::Kind::kNetgroup) {
+        verdict.why += verdict.matches ? ", a member" : ", no member";
+      } else if (client.kind == ExportClient::Kind::kHost && verdict.matches &&
+                 std::ranges::find(names, client.text) == names.end()) {
+        verdict.why = "the host has that address";
+      }
+    } else {
+      verdict.matches = client.matches_address(peer);
+      verdict.why = client.kind == ExportClient::Kind::kEveryone ? "everyone"
+                    : client.is_single_address()
+                        ? (verdict.matches ? "that very address" : "another address")
+                        : (verdict.matches ? "the address is in it" : "the address is not in it");
+    }
+  }
+  return out;
 }
 
 ExportTable::Verdict ExportTable::access(const Export& entry, const SocketAddress& peer,

@@ -6,9 +6,9 @@
 // run meanwhile finish with the old one. current() returns a reference that stays valid on this
 // thread until its next current() call (each thread keeps the snapshot it last used).
 //
-// Access: of the clients of an export that match, the first kind decides in the order of exports(5):
-// single host, network, wildcard, netgroup, everyone; of one kind the first in the file. Matching by
-// name or netgroup needs the name service and may block; addresses never do.
+// Access: of the clients of an export that match, the first kind decides in the order of
+// exports(5): single host, network, wildcard, netgroup, everyone; of one kind the first in the
+// file. Matching by name or netgroup needs the name service and may block; addresses never do.
 //
 // Export ids: from `fsid=` when given, else from the path. So a handle outlives restarts, reboots
 // and moves of the data to another disk as long as either stays the same.
@@ -70,6 +70,7 @@ struct ExportAccess {
   bool sync = true;
   bool secure = true;  // refused when the call came over TCP from a port above 1023
   bool readdirplus = true;
+  bool nohide = false;  // to be seen from the export above it, where version 3 has it mounted
   /// sec=: callers of other flavours are refused.
   bool serves_sys = true;
   bool serves_none = true;
@@ -164,6 +165,16 @@ class ExportTable {
   /// The same for a call's connection, remembered per thread: the fast path.
   Verdict access(const Export& entry, const ServerConnection& connection, bool may_block,
                  ExportAccess* access) const;
+
+  /// What each client of an export has to do with a peer, in the order in which they decide: the
+  /// first that matches does.
+  struct RuleVerdict {
+    const ExportClient* client = nullptr;
+    bool matches = false;
+    std::string why;  // "192.0.2.7 is in it", "its names are a.example.org", ...
+  };
+  /// Valid as long as the export. May block.
+  std::vector<RuleVerdict> explain(const Export& entry, const SocketAddress& peer) const;
 
  private:
   class Names;

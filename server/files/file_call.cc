@@ -71,6 +71,12 @@ int FileCall::admit(const HandleParts& parts, Use use) {
     return EAGAIN;
   }
   if (!access_.allowed) return EACCES;
+  if (request_.credentials.flavor == RpcCredentials::Flavor::kNone) {
+    if (!access_.serves_none) return kWrongFlavor;
+    access_.read_only = access_.none_read_only;
+  } else if (!access_.serves_sys) {
+    return kWrongFlavor;
+  }
   if (use == Use::kChange && access_.read_only) return EROFS;
   caller_ = &identity_of(request_.credentials, access_.squash, groups);
   AsCaller acting(*caller_);

@@ -21,6 +21,7 @@ enum class Use : std::uint8_t {
 // Beside the errnos, from numbers that the kernel keeps to itself:
 inline constexpr int kBadHandle = 521;  // no handle of ours: NFS3ERR_BADHANDLE, NFS4ERR_BADHANDLE
 inline constexpr int kNoSuchAttribute = 524;  // the file system has none: NFS4ERR_ATTRNOTSUPP
+inline constexpr int kWrongFlavor = 525;      // not in sec=: NFS3ERR_ACCES, NFS4ERR_WRONGSEC
 inline constexpr int kNoIdentity = 526;  // the kernel refused the caller's identity: SERVERFAULT
 
 class FileCall {
@@ -28,8 +29,8 @@ class FileCall {
   FileCall(ServerContext& server, Request& request) : server_(server), request_(request) {}
 
   /// May the call's client use the export of that handle? From then on the thread acts as the
-  /// (squashed) caller. 0, ESTALE, EACCES, EROFS or kNoIdentity; EAGAIN with would_block(): nothing
-  /// was done, to be run again where it may block.
+  /// (squashed) caller. 0, ESTALE, EACCES, EROFS, kWrongFlavor or kNoIdentity; EAGAIN with
+  /// would_block(): nothing was done, to be run again where it may block.
   int admit(const HandleParts& parts, Use use);
   /// The same, and the object that `handle` names with fresh attributes. Also kBadHandle.
   int resolve(ByteSpan handle, Use use, Resolved* object);

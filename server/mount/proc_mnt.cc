@@ -110,6 +110,19 @@ Outcome refuse(mountstat3 status, xdr::Encoder& result) {
   return Outcome::kReply;
 }
 
+/// What sec= of the export lists, AUTH_SYS first. AUTH_NONE only where it is all that there is.
+void list_flavors(ServerContext& server, const Request& request, std::uint64_t export_id,
+                  xdr::mountres3* reply) {
+  ExportAccess access;
+  const Export* entry = server.exports.current().find(export_id);
+  if (entry != nullptr) server.exports.access(*entry, request.call->connection(), true, &access);
+  auto add = [reply](xdr::auth_flavor flavor) {
+    reply->mountinfo.auth_flavors.push_back(static_cast<std::uint32_t>(flavor));
+  };
+  if (access.serves_sys) add(xdr::auth_flavor::AUTH_SYS);
+  if (!access.serves_sys && access.serves_none) add(xdr::auth_flavor::AUTH_NONE);
+}
+
 }  // namespace
 
 Outcome proc_mnt(ServerContext& server, Request& request, xdr::Decoder& args,
@@ -143,7 +156,7 @@ Outcome proc_mnt(ServerContext& server, Request& request, xdr::Decoder& args,
   const FileHandle handle = found.file->handle();
   xdr::mountres3 reply;
   reply.mountinfo.fhandle = handle.bytes();
-  reply.mountinfo.auth_flavors.push_back(static_cast<std::uint32_t>(xdr::auth_flavor::AUTH_SYS));
+  list_flavors(server, request, found.file->parts().export_id, &reply);
   xdr::encode(result, reply);
   const SocketAddress& peer = request.call->connection().peer();
   server.mounts.add(peer.host_text(), path);

@@ -3,6 +3,8 @@
 // server: the kernel's cookies stay good, so there is nothing to verify.
 #pragma once
 
+#include <type_traits>
+
 #include "server/files/directory_reader.h"
 #include "server/nfs3/call_context.h"
 #include "xdr/nfs3_directory.h"
@@ -47,6 +49,9 @@ Outcome list_directory(ServerContext& server, Request& request, const Listing& l
   const xdr::nfsstat3 status = call.resolve(listing.dir, Use::kLook, &directory);
   if (call.would_block()) return Outcome::kWouldBlock;
   if (status != xdr::nfsstat3::NFS3_OK) return listing_failed<Entry>(directory, status, result);
+  if (std::is_same_v<Entry, xdr::entryplus3> && !call.access().readdirplus) {
+    return listing_failed<Entry>(directory, xdr::nfsstat3::NFS3ERR_NOTSUPP, result);
+  }
   const bool is_long =
       listing.limits.result_bytes > kShortListing && directory.attributes.st_size > kSmallDirectory;
   if (is_long && !request.may_block) return Outcome::kWouldBlock;

@@ -39,6 +39,7 @@ constexpr Row kTable[] = {
     {EDQUOT, NFS3ERR_DQUOT},
     {ESTALE, NFS3ERR_STALE},
     {kBadHandle, NFS3ERR_BADHANDLE},
+    {kWrongFlavor, NFS3ERR_ACCES},
     {kNoIdentity, NFS3ERR_SERVERFAULT},
     {EOPNOTSUPP, NFS3ERR_NOTSUPP},
     {ENOSYS, NFS3ERR_NOTSUPP},

@@ -52,8 +52,8 @@ nfsstat4 find_parent(Compound& compound, CurrentHandle* out) {
   return view.cross(call.exported(), out);
 }
 
-/// AUTH_SYS first, as all clients prefer it; what an export admits does not depend on it yet.
-void list_flavors(xdr::SECINFO4resok* out) {
+/// What sec= of the export lists, AUTH_SYS first, as all clients prefer it.
+void list_flavors(bool sys, bool none, xdr::SECINFO4resok* out) {
   static const auto kEncoded = [] {
     std::array<std::byte, 8> bytes{};
     xdr::Encoder encoder(bytes);
@@ -61,8 +61,34 @@ void list_flavors(xdr::SECINFO4resok* out) {
     encoder.u32(static_cast<std::uint32_t>(xdr::auth_flavor::AUTH_NONE));
     return bytes;
   }();
-  out->flavors.encoded = kEncoded;
-  out->flavors.count = 2;
+  constexpr std::size_t kEach = 4;
+  const ByteSpan all(kEncoded);
+  out->flavors.encoded = all.subspan(sys ? 0 : kEach, (sys && none ? 2 : 1) * kEach);
+  out->flavors.count = sys && none ? 2 : 1;
+}
+
+/// Of what `found` is in. `status` is how it was found: with NFS4ERR_WRONGSEC it was not, and the
+/// flavour that the caller does not use is the one that leads there.
+nfsstat4 tell_flavors(Compound& compound, nfsstat4 status, const CurrentHandle& found,
+                      xdr::SECINFO4resok* out) {
+  if (status == NFS4ERR_WRONGSEC) {
+    const bool used_sys = compound.request().credentials.flavor == RpcCredentials::Flavor::kSys;
+    list_flavors(!used_sys, used_sys, out);
+    return NFS4_OK;
+  }
+  if (status != NFS4_OK) return status == NFS4ERR_SYMLINK ? NFS4ERR_NOTDIR : status;
+  ExportAccess access;  // of the directories above the exports: both
+  const Export* entry = found.kind == CurrentHandle::Kind::kPseudo
+                            ? nullptr
+                            : compound.server().exports.current().find(found.parts.export_id);
+  if (entry != nullptr &&
+      compound.server().exports.access(*entry, compound.request().call->connection(),
+                                       compound.request().may_block,
+                                       &access) == ExportTable::Verdict::kWouldBlock) {
+    return compound.retry(Outcome::kWouldBlock);
+  }
+  list_flavors(access.serves_sys, access.serves_none, out);
+  return NFS4_OK;
 }
 
 /// From minor version 1 on SECINFO uses the current file handle up (RFC 8881 2.6.3.1.1.8).
@@ -92,25 +118,24 @@ nfsstat4 lookupp(Compound& compound, const xdr::Void&, xdr::LOOKUPP4res&) {
 
 nfsstat4 secinfo(Compound& compound, const xdr::SECINFO4args& args, xdr::SECINFO4res& res) {
   CurrentHandle found;
-  if (const nfsstat4 status = find_name(compound, args.name, &found); status != NFS4_OK) {
-    return status == NFS4ERR_SYMLINK ? NFS4ERR_NOTDIR : status;
-  }
-  list_flavors(&res.resok4);
+  const nfsstat4 status =
+      tell_flavors(compound, find_name(compound, args.name, &found), found, &res.resok4);
+  if (status != NFS4_OK) return status;
   use_up(compound);
   return NFS4_OK;
 }
 
 nfsstat4 secinfo_no_name(Compound& compound, const xdr::SECINFO_NO_NAME4args& args,
                          xdr::SECINFO_NO_NAME4res& res) {
-  if (args.style == xdr::secinfo_style4::SECINFO_STYLE4_PARENT) {
-    CurrentHandle found;
-    if (const nfsstat4 status = find_parent(compound, &found); status != NFS4_OK) {
-      return status == NFS4ERR_SYMLINK ? NFS4ERR_NOTDIR : status;
-    }
-  } else if (args.style != xdr::secinfo_style4::SECINFO_STYLE4_CURRENT_FH) {
+  CurrentHandle parent;
+  const bool wants_parent = args.style == xdr::secinfo_style4::SECINFO_STYLE4_PARENT;
+  if (!wants_parent && args.style != xdr::secinfo_style4::SECINFO_STYLE4_CURRENT_FH) {
     return NFS4ERR_INVAL;
   }
-  list_flavors(&res.resok4);
+  const nfsstat4 found = wants_parent ? find_parent(compound, &parent) : NFS4_OK;
+  const nfsstat4 status =
+      tell_flavors(compound, found, wants_parent ? parent : compound.current, &res.resok4);
+  if (status != NFS4_OK) return status;
   use_up(compound);
   return NFS4_OK;
 }

@@ -39,6 +39,7 @@ constexpr Row kTable[] = {
     {EDQUOT, NFS4ERR_DQUOT},
     {ESTALE, NFS4ERR_STALE},
     {kBadHandle, NFS4ERR_BADHANDLE},
+    {kWrongFlavor, NFS4ERR_WRONGSEC},
     {kNoIdentity, NFS4ERR_SERVERFAULT},
     {kNoSuchAttribute, NFS4ERR_ATTRNOTSUPP},
     {EOPNOTSUPP, NFS4ERR_NOTSUPP},

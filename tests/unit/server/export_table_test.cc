@@ -20,6 +20,10 @@ class FewNames final : public HostNames {
     if (host == "a.example.org") return {SocketAddress::parse("192.0.2.1", 0).value()};
     return {};
   }
+  bool in_netgroup(const std::string& group, const std::string& host) override {
+    ++*questions_;
+    return (group == "full" && host == "a.example.org") || (group == "short" && host == "a");
+  }
 
  private:
   int* questions_;
@@ -84,10 +88,53 @@ TEST_F(Exports, ASingleHostBeatsItsNetwork) {
   EXPECT_FALSE(access(peer("192.0.2.10")).read_only);
 }
 
-TEST_F(Exports, TheLongerPrefixWins) {
-  load("192.0.0.0/16(ro) 192.0.2.0/24(rw)");
+TEST_F(Exports, OfNetworksTheFirstInTheFileDecides) {
+  load("192.0.2.0/24(rw) 192.0.0.0/16(ro)");
   EXPECT_FALSE(access(peer("192.0.2.9")).read_only);
   EXPECT_TRUE(access(peer("192.0.3.9")).read_only);
+  load("192.0.0.0/16(ro) 192.0.2.0/24(rw)");
+  EXPECT_TRUE(access(peer("192.0.2.9")).read_only);
+}
+
+TEST_F(Exports, ANetgroupHasItsMembersByFullAndByShortName) {
+  for (const char* group : {"@full", "@short"}) {
+    load(std::string(group) + "(rw)");
+    EXPECT_TRUE(access(peer("192.0.2.1")).allowed) << group;
+    EXPECT_FALSE(access(peer("192.0.2.2")).allowed) << group;
+  }
+  load("@other(rw)");
+  EXPECT_FALSE(access(peer("192.0.2.1")).allowed);
+}
+
+TEST_F(Exports, WildcardsBeatNetgroupsAndThoseEveryone) {
+  load("*(ro,anonuid=1) @full(ro,anonuid=2) *.example.org(ro,anonuid=3)");
+  EXPECT_EQ(access(peer("192.0.2.1")).squash.anon_uid, 3u);
+  load("*(ro,anonuid=1) @full(ro,anonuid=2)");
+  EXPECT_EQ(access(peer("192.0.2.1")).squash.anon_uid, 2u);
+  EXPECT_EQ(access(peer("192.0.2.2")).squash.anon_uid, 1u);
+}
+
+TEST_F(Exports, NetgroupsAreNotAskedForOnALoopThreadAndThenKept) {
+  load("@short(rw)");
+  const Export& entry = *table.current().exports[0];
+  ExportAccess out;
+  EXPECT_EQ(table.access(entry, peer("192.0.2.1"), false, &out), ExportTable::Verdict::kWouldBlock);
+  EXPECT_EQ(questions, 0);
+  access(peer("192.0.2.1"));
+  const int asked = questions;
+  EXPECT_EQ(table.access(entry, peer("192.0.2.1"), false, &out), ExportTable::Verdict::kKnown);
+  EXPECT_TRUE(out.allowed);
+  EXPECT_EQ(questions, asked);
+}
+
+TEST_F(Exports, FlavorsOfSecArriveInTheAccess) {
+  load("*(sec=none,rw)");
+  EXPECT_FALSE(access(peer("192.0.2.5")).serves_sys);
+  EXPECT_TRUE(access(peer("192.0.2.5")).serves_none);
+  EXPECT_FALSE(access(peer("192.0.2.5")).none_read_only);
+  load("*(rw)");
+  EXPECT_TRUE(access(peer("192.0.2.5")).serves_sys);
+  EXPECT_TRUE(access(peer("192.0.2.5")).serves_none);
 }
 
 TEST_F(Exports, HostNamesMatchTheirAddresses) {
