@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/export_explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/export_text.h"
+#include "rpcrdma/base/json_writer.h"
+#include "server/export_overlay.h"
+
+namespace nfsrdma {
+
+namespace {
+
+constexpr std::size_t kMostAddresses = 16;
+
+std::string error_document(const std::string& what) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("version", 1);
+  json.field("error", what);
+  json.end_object();
+  return json.take();
+}
+
+void write_client(JsonWriter& json, const ExportClient& client) {
+  json.field("client", client.text);
+  json.field("options", options_text(client.options));
+  json.field("file", client.file);
+  json.field("line", client.line);
+  json.field("temporary", client.file == kTemporaryExport);
+}
+
+void write_ids(JsonWriter& json, const char* who, const CallerIdentity& identity) {
+  json.key(who);
+  json.begin_object();
+  json.field("uid", identity.uid);
+  json.field("gid", identity.gid);
+  json.end_object();
+}
+
+/// Whom root, an ordinary user and somebody without a name become: by the very function that maps
+/// the callers.
+void write_squash(JsonWriter& json, const ExportOptions& options) {
+  const SquashRule rule{options.root_squash, options.all_squash, options.anon_uid,
+                        options.anon_gid};
+  auto map = [&rule](RpcCredentials::Flavor flavor, std::uint32_t id) {
+    RpcCredentials credentials;
+    credentials.flavor = flavor;
+    credentials.uid = credentials.gid = id;
+    CallerIdentity identity;
+    map_identity(credentials, rule, nullptr, &identity);
+    return identity;
+  };
+  constexpr std::uint32_t kSomeUser = 1000;
+  json.key("squash");
+  json.begin_object();
+  if (options.serves_sys) {
+    write_ids(json, "root", map(RpcCredentials::Flavor::kSys, 0));
+    write_ids(json, "user_1000", map(RpcCredentials::Flavor::kSys, kSomeUser));
+  }
+  if (options.serves_none) write_ids(json, "auth_none", map(RpcCredentials::Flavor::kNone, 0));
+  json.end_object();
+}
+
+void write_export(JsonWriter& json, const ExportTable& table, const Export& entry,
+                  const SocketAddress& peer) {
+  const std::vector<ExportTable::RuleVerdict> rules = table.explain(entry, peer);
+  const auto winner = std::ranges::find_if(rules, &ExportTable::RuleVerdict::matches);
+  json.begin_object();
+  json.field("path", entry.path);
+  json.key("rules");
+  json.begin_array();
+  for (const ExportTable::RuleVerdict& rule : rules) {
+    json.begin_object();
+    write_client(json, *rule.client);
+    json.field("matches", rule.matches);
+    json.field("why", rule.why);
+    json.field("decides", winner != rules.end() && rule.client == winner->client);
+    json.end_object();
+  }
+  json.end_array();
+  json.field("allowed", winner != rules.end());
+  if (winner != rules.end()) {
+    const ExportOptions& options = winner->client->options;
+    json.field("client", winner->client->text);
+    json.field("options", options_text(options));
+    json.field("privileged_port_over_tcp", options.secure);
+    write_squash(json, options);
+  }
+  json.end_object();
+}
+
+std::vector<SocketAddress> addresses_of(const std::string& client) {
+  if (auto numeric = SocketAddress::parse(client, 0); numeric.ok()) return {*numeric};
+  auto found = SocketAddress::resolve(client, 0);
+  if (!found.ok()) return {};
+  std::vector<SocketAddress> out;
+  for (const SocketAddress& address : *found) {
+    const bool known = std::ranges::any_of(
+        out, [&](const SocketAddress& other) { return other.same_host(address); });
+    if (!known && out.size() < kMostAddresses) out.push_back(address);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string exports_document(const ExportsInForce& exports) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("version", 1);
+  json.key("exports");
+  json.begin_array();
+  for (const ExportEntry& entry : exports.entries) {
+    json.begin_object();
+    json.field("path", entry.path);
+    json.field("in_force", std::ranges::find(exports.open, entry.path) != exports.open.end());
+    json.key("clients");
+    json.begin_array();
+    for (const ExportClient& client : entry.clients) {
+      json.begin_object();
+      write_client(json, client);
+      json.end_object();
+    }
+    json.end_array();
+    json.end_object();
+  }
+  json.end_array();
+  json.key("problems");
+  json.begin_array();
+  for (const ConfigProblem& problem : exports.problems)
+    json.value(problem.text());
+  json.end_array();
+  json.end_object();
+  return json.take();
+}
+
+std::string explain_document(const ExportTable& table, const std::string& client,
+                             const std::string& path) {
+  const std::vector<SocketAddress> addresses = addresses_of(client);
+  if (addresses.empty())
+    return error_document(
+        fmt::format("'{}' is no address, and no host of that name is known", client));
+  const ExportSnapshot& all = table.current();
+  std::string_view rest;
+  const Export* only = path.empty() ? nullptr : all.find_path(path, &rest);
+  if (!path.empty() && only == nullptr)
+    return error_document(fmt::format("{} is not exported, nor is anything above it", path));
+  JsonWriter json;
+  json.begin_object();
+  json.field("version", 1);
+  json.field("client", client);
+  json.key("addresses");
+  json.begin_array();
+  for (const SocketAddress& address : addresses) {
+    json.begin_object();
+    json.field("address", address.host_text());
+    json.key("exports");
+    json.begin_array();
+    for (const auto& entry : all.exports) {
+      if (only == nullptr || only == entry.get()) write_export(json, table, *entry, address);
+    }
+    json.end_array();
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  return json.take();
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/export_service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "rpcrdma/base/json_writer.h"
+#include "rpcrdma/base/log.h"
+#include "server/export_overlay.h"
+
+namespace nfsrdma {
+
+namespace {
+
+void write_problems(JsonWriter& json, const char* key, const ConfigProblems& problems) {
+  json.key(key);
+  json.begin_array();
+  for (const ConfigProblem& problem : problems)
+    json.value(problem.text());
+  json.end_array();
+}
+
+std::string report_document(const ExportService::Report& report) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("version", 1);
+  if (!report.ok) json.field("error", "there are mistakes; everything stays as it was");
+  json.key("changes");
+  json.begin_array();
+  for (const std::string& line : report.changes)
+    json.value(line);
+  json.end_array();
+  write_problems(json, "problems", report.problems);
+  write_problems(json, "notices", report.notices);
+  json.end_object();
+  return json.take();
+}
+
+/// What reading everything again has found.
+struct Reading {
+  ExportService::Report report;
+  Settings settings;
+  std::vector<ExportEntry> entries;
+};
+
+void append(ConfigProblems& to, const ConfigProblems& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+Reading read_everything(const CommandLine& line) {
+  Reading out;
+  out.settings = make_settings(line);
+  append(out.report.problems, out.settings.usage_problems);
+  append(out.report.problems, out.settings.problems);
+  append(out.report.notices, out.settings.notices);
+  // Exports by a configuration that is wrong may be those of another file.
+  if (!out.report.problems.empty()) return out;
+  ParsedExports exports = load_exports(out.settings);
+  append(out.report.problems, exports.problems);
+  append(out.report.notices, exports.notices);
+  out.report.ok = exports.ok();
+  out.entries = std::move(exports.entries);
+  return out;
+}
+
+std::string without_trailing_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/')
+    path.pop_back();
+  return path;
+}
+
+bool is_open(const ExportsInForce& exports, const std::string& path) {
+  return std::ranges::find(exports.open, without_trailing_slashes(path)) != exports.open.end();
+}
+
+/// Why the export is not served.
+std::string refusal_of(const ExportsInForce& exports, const std::string& path) {
+  const std::string prefix = without_trailing_slashes(path) + ": ";
+  for (const ConfigProblem& problem : exports.problems) {
+    if (problem.message.starts_with(prefix)) return problem.message;
+  }
+  return prefix + "cannot be exported";
+}
+
+void log_report(const ExportService::Report& report) {
+  for (const ConfigProblem& problem : report.problems)
+    log_error("{}", problem.text());
+  for (const ConfigProblem& notice : report.notices)
+    log_notice("{}", notice.text());
+  for (const std::string& line : report.changes)
+    log_notice("{}", line);
+  if (!report.ok) {
+    log_error("configuration and exports stay as they were");
+  } else if (report.changes.empty()) {
+    log_notice("configuration and exports were read again: nothing changed");
+  } else {
+    log_notice("configuration and exports were read again: {} changes", report.changes.size());
+  }
+}
+
+}  // namespace
+
+ExportService::ExportService(EventLoop& loop, ExportTable& table, CommandLine line,
+                             Settings settings, Hooks hooks)
+    : loop_(loop),
+      table_(table),
+      line_(std::move(line)),
+      hooks_(std::move(hooks)),
+      settings_(std::move(settings)) {}
+
+ExportService::~ExportService() {
+  *alive_ = false;
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ExportService::run_aside(Job job) {
+  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  {
+    std::lock_guard lock(mutex_);
+    jobs_.push(std::move(job));
+  }
+  changed_.notify_one();
+}
+
+void ExportService::work() {
+  for (;;) {
+    Job job;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
+      if (ending_) return;
+      job = std::move(jobs_.front());
+      jobs_.pop();
+    }
+    loop_.post([alive = alive_, finish = job()] {
+      if (*alive) finish();
+    });
+  }
+}
+
+ExportsInForce ExportService::open(std::vector<ExportEntry> entries) {
+  ExportsInForce out;
+  table_.reload(entries, &out.problems);
+  // Also lets go of the snapshot that this thread knew before.
+  for (const auto& entry : table_.current().exports)
+    out.open.push_back(entry->path);
+  entries_ = entries;
+  out.entries = std::move(entries);
+  return out;
+}
+
+void ExportService::show(const ExportsInForce& fresh) {
+  shown_ = fresh;
+  if (hooks_.on_exports) hooks_.on_exports(shown_.entries);
+}
+
+ExportService::Report ExportService::load() {
+  ParsedExports parsed = load_exports(settings_);
+  Report report{parsed.ok(), {}, std::move(parsed.problems), std::move(parsed.notices)};
+  if (!report.ok) return report;
+  show(open(std::move(parsed.entries)));
+  report.problems = shown_.problems;
+  // A directory of the file may be mounted later and come with SIGHUP; one of the command line was
+  // meant to be there.
+  report.ok = std::ranges::none_of(report.problems, [](const ConfigProblem& problem) {
+    return problem.file == kCommandLineExport;
+  });
+  return report;
+}
+
+void ExportService::reload(std::function<void(const Report&)> done) {
+  {
+    std::lock_guard lock(mutex_);
+    reload_asked_.push_back(std::move(done));
+    if (std::exchange(reload_queued_, true)) return;
+  }
+  run_aside([this] { return read_again(); });
+}
+
+ExportService::Finish ExportService::read_again() {
+  std::vector<std::function<void(const Report&)>> asked;
+  {
+    // What is asked for from here on may be about newer files.
+    std::lock_guard lock(mutex_);
+    reload_queued_ = false;
+    asked.swap(reload_asked_);
+  }
+  auto reading = std::make_shared<Reading>(read_everything(line_));
+  auto opened = std::make_shared<ExportsInForce>();
+  if (reading->report.ok) {
+    reading->report.changes = export_changes(entries_, reading->entries);
+    *opened = open(std::move(reading->entries));
+    append(reading->report.problems, opened->problems);
+  }
+  return [this, reading, opened, asked] {
+    Report& report = reading->report;
+    if (report.ok) {
+      ReloadPlan plan = plan_reload(settings_, reading->settings);
+      report.changes.insert(report.changes.begin(), plan.lines.begin(), plan.lines.end());
+      settings_ = plan.settings;
+      show(*opened);
+      if (hooks_.on_settings && !plan.apply.empty()) hooks_.on_settings(plan);
+    }
+    log_report(report);
+    for (const auto& done : asked) {
+      if (done) done(report);
+    }
+  };
+}
+
+ExportService::Finish ExportService::change(const JsonValue& request,
+                                            const ControlSocket::Done& done) {
+  const bool add = request["action"].text() == "add";
+  const std::string& client = request["client"].text();
+  const std::string& path = request["path"].text();
+  std::vector<ExportEntry> entries = entries_;
+  Report report{true, {}, {}, {}};
+  std::string why;
+  const bool good =
+      add ? add_export(entries, client, path, request["options"].text(), &why, &report.notices)
+          : remove_export(entries, client, path, &why);
+  if (!good) return [done, why] { done(control_error(why)); };
+  const std::vector<ExportEntry> before = entries_;
+  report.changes = export_changes(before, entries);
+  ExportsInForce opened = open(std::move(entries));
+  if (add && !is_open(opened, path)) {
+    why = refusal_of(opened, path);
+    opened = open(before);
+  }
+  return [this, report, opened, why, done] {
+    show(opened);
+    if (!why.empty()) return done(control_error(why));
+    for (const std::string& line : report.changes)
+      log_notice("{} (until the exports are read again)", line);
+    done(report_document(report));
+  };
+}
+
+void ExportService::answer(const JsonValue& request, ControlSocket::Done done) {
+  const std::string& action = request["action"].text();
+  if (action.empty() || action == "list") return done(exports_document(shown_));
+  if (action == "add" || action == "remove") {
+    return run_aside([this, request, done = std::move(done)] { return change(request, done); });
+  }
+  if (action == "reread") {
+    return reload(
+        [done = std::move(done)](const Report& report) { done(report_document(report)); });
+  }
+  if (action == "explain") {
+    if (request["client"].text().empty()) return done(control_error("explain needs a client"));
+    return run_aside([this, client = request["client"].text(), path = request["path"].text(),
+                      done = std::move(done)]() -> Finish {
+      return [done, document = explain_document(table_, client, path)] { done(document); };
+    });
+  }
+  done(control_error(fmt::format(
+      "unknown action '{}', expected list, add, remove, reread or explain", action.substr(0, 64))));
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// ExportService: which exports are in force, and everything that changes that: the start, SIGHUP,
+// and the requests `exports` of the control socket (`nfs-rdma exports`). Reading the files again
+// also reads the configuration again and finds out what of it may change.
+//
+// What may block (files, the name service, opening directories) runs on the service's own thread,
+// one after the other. Everything else is for the loop's thread, callbacks too.
+//
+// Lifetimes: the loop and the table outlive the service. The destructor waits for what runs.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <queue>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rpcrdma/base/event_loop.h"
+#include "server/command_line.h"
+#include "server/control.h"
+#include "server/export_explain.h"
+#include "server/export_table.h"
+#include "server/reload.h"
+
+namespace nfsrdma {
+
+class ExportService {
+ public:
+  struct Hooks {
+    /// Other exports are in force.
+    std::function<void(const std::vector<ExportEntry>&)> on_exports;
+    /// Keys of rdma.conf changed; to be put in force: plan.apply, with values of plan.settings.
+    std::function<void(const ReloadPlan&)> on_settings;
+  };
+  /// What reading everything again did. Not ok: nothing changed.
+  struct Report {
+    bool ok = false;
+    std::vector<std::string> changes;  // for people; empty: none
+    ConfigProblems problems;           // what is wrong; of exports that are left out, too, when ok
+    ConfigProblems notices;
+  };
+
+  /// `settings`: what make_settings() has made of `line`.
+  ExportService(EventLoop& loop, ExportTable& table, CommandLine line, Settings settings,
+                Hooks hooks);
+  ~ExportService();
+  ExportService(const ExportService&) = delete;
+  ExportService& operator=(const ExportService&) = delete;
+
+  /// At the start, on this thread. Not ok: the server must not start.
+  Report load();
+  /// Reads configuration and exports again; temporary exports are gone then. Says in the log what
+  /// changed. `done` may be empty. Those who ask while nothing has begun are answered together.
+  void reload(std::function<void(const Report&)> done);
+  /// A request `exports`: {"action":"list"|"add"|"remove"|"reread"|"explain", "client":..,
+  /// "path":.., "options":..}.
+  void answer(const JsonValue& request, ControlSocket::Done done);
+
+  const std::vector<ExportEntry>& entries() const { return shown_.entries; }
+  const Settings& settings() const { return settings_; }
+
+ private:
+  /// Something that may block, and what is to be done on the loop's thread afterwards.
+  using Finish = std::function<void()>;
+  using Job = std::function<Finish()>;
+  void run_aside(Job job);
+  void work();
+  // On the service's thread, or before there is one:
+  ExportsInForce open(std::vector<ExportEntry> entries);
+  Finish read_again();
+  Finish change(const JsonValue& request, const ControlSocket::Done& done);
+  /// On the loop's thread.
+  void show(const ExportsInForce& fresh);
+
+  EventLoop& loop_;
+  ExportTable& table_;
+  const CommandLine line_;
+  Hooks hooks_;
+  // The loop's thread:
+  Settings settings_;
+  ExportsInForce shown_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for what was posted to the loop
+  // The service's thread:
+  std::vector<ExportEntry> entries_;
+
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  std::queue<Job> jobs_;
+  std::vector<std::function<void(const Report&)>> reload_asked_;
+  bool reload_queued_ = false;
+  bool ending_ = false;
+
+  std::thread thread_;  // made with the first job
+};
+
+}  // namespace nfsrdma
