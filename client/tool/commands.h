@@ -16,5 +16,12 @@ int run_stat(const Words& words);
 int run_ping(const Words& words);
 int run_status(const Words& words);
 int run_bench(const Words& words);
+int run_doctor(const Words& words);
+int run_top(const Words& words);
+int run_clients(const Words& words);
+int run_locks(const Words& words);
+int run_evict(const Words& words);
+int run_reload(const Words& words);
+int run_trace(const Words& words);
 
 }  // namespace nfsrdma::tool

@@ -27,7 +27,14 @@ constexpr Command kCommands[] = {
     {"ping", run_ping, "measure the latency of empty calls"},
     {"status", run_status,
      "show the connections of a server or a mount, and whether they use RDMA"},
+    {"top", run_top, "watch a server: operations, latencies, clients, what moves by RDMA"},
+    {"clients", run_clients, "list who uses a server"},
+    {"locks", run_locks, "list the locks and delegations that clients of a server hold"},
+    {"trace", run_trace, "watch the calls that a server answers, with the times of their stages"},
+    {"evict", run_evict, "end the connections of a client, and what it holds"},
+    {"reload", run_reload, "let a server read its configuration and exports again"},
     {"bench", run_bench, "measure a server"},
+    {"doctor", run_doctor, "look for what is wrong, here and on the way to a server"},
 };
 
 void print_help(std::FILE* out) {

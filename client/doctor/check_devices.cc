@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// RDMA devices, their ports, and what connections can be made over them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "client/doctor/host_checks.h"
+#include "client/doctor/rdma_sysfs.h"
+
+namespace nfsrdma::doctor {
+
+namespace {
+
+using Kind = SysDevice::Kind;
+
+constexpr const char* kNoDevice = "there is no RDMA device on this host";
+
+/// The RDMA driver that belongs to the network driver of an adapter.
+struct RdmaDriver {
+  const char* network;
+  const char* rdma;
+  bool always;  // every adapter of this driver can do RDMA
+};
+constexpr RdmaDriver kDrivers[] = {
+    {"mlx5_core", "mlx5_ib", true},  {"mlx4_core", "mlx4_ib", true}, {"cxgb4", "iw_cxgb4", true},
+    {"ib_mthca", "ib_mthca", true},  {"ice", "irdma", false},        {"bnxt_en", "bnxt_re", false},
+    {"qede", "qedr", false},         {"mana", "mana_ib", false},     {"i40e", "irdma", false},
+    {"hns3", "hns_roce_hw_v2", true}};
+
+/// Adapters on the PCI bus that could do RDMA and have no RDMA device.
+void look_for_idle_adapters(const HostView& host, CheckResult* result) {
+  std::vector<std::string> taken;
+  for (const std::string& device : host.names("/sys/class/infiniband"))
+    taken.push_back(host.link_name("/sys/class/infiniband/" + device + "/device"));
+  for (const std::string& slot : host.names("/sys/bus/pci/devices")) {
+    if (std::find(taken.begin(), taken.end(), slot) != taken.end()) continue;
+    const std::string at = "/sys/bus/pci/devices/" + slot;
+    const std::string driver = host.link_name(at + "/driver");
+    if (host.line(at + "/class").starts_with("0x0207") && driver.empty()) {
+      result->warning(fmt::format("the InfiniBand adapter in PCI slot {} has no driver", slot),
+                      {fmt::format("lspci -nnk -s {}", slot),
+                       "and load the driver that it names (modprobe mlx5_ib for most)"});
+      continue;
+    }
+    for (const RdmaDriver& known : kDrivers) {
+      if (driver != known.network) continue;
+      const Remedy remedy = {fmt::format("modprobe {}", known.rdma)};
+      const std::string seen = fmt::format(
+          "the adapter in PCI slot {} ({}) has no RDMA device; "
+          "its RDMA driver is {}",
+          slot, driver, known.rdma);
+      known.always ? result->warning(seen, remedy) : result->note(seen, remedy);
+    }
+  }
+}
+
+void look_at_user_space(const RdmaHostReport& report, CheckResult* result) {
+  if (!report.verbs.problem.empty()) result->problem(report.verbs.problem, report.verbs.remedies);
+  for (const DeviceReport& device : report.verbs.devices) {
+    if (!device.problem.empty()) {
+      result->problem(device.name + " " + device.problem,
+                      {"udevadm trigger --subsystem-match=infiniband_verbs"});
+    }
+  }
+}
+
+Remedy port_remedy(const SysDevice& device, const SysPort& port) {
+  Remedy remedy;
+  for (const std::string& interface : port.interfaces)
+    remedy.push_back(fmt::format("ip link set {} up", interface));
+  if (port.physical_state == "Disabled") {
+    remedy.push_back(
+        "if that does not help, the link is switched off at the other end or in the "
+        "firmware");
+  } else if (!device.software) {
+    remedy.push_back("look at the cable and at the port of the switch");
+  }
+  return remedy;
+}
+
+const Remedy kSubnetManager = {
+    "run a subnet manager on one machine of the fabric, or switch it on in an InfiniBand switch:",
+    "apt install opensm    # dnf install opensm", "systemctl enable --now opensm",
+    "sminfo                # says which subnet manager a host sees"};
+
+void look_at_port(const SysDevice& device, const SysPort& port, bool another_is_active,
+                  CheckResult* result) {
+  const std::string name = port_name(device, port);
+  if (port.active()) {
+    result->ok(fmt::format("{}: ACTIVE", name));
+  } else if ((port.state == "INIT" || port.state == "ARMED") && port.link_layer == "InfiniBand") {
+    result->problem(fmt::format("{}: {}: the link is up, and no subnet manager has configured it",
+                                name, port.state),
+                    kSubnetManager);
+  } else {
+    const std::string seen =
+        fmt::format("{}: {}{}", name, port.state.empty() ? "no state" : port.state,
+                    port.physical_state.empty() ? "" : " (" + port.physical_state + ")");
+    result->add(another_is_active ? Verdict::kWarning : Verdict::kProblem, seen,
+                port_remedy(device, port));
+  }
+}
+
+void look_at_layer(const HostView& host, const SysDevice& device, const SysPort& port,
+                   CheckResult* result) {
+  const Kind kind = device.kind(port);
+  const std::string seen =
+      fmt::format("{}: {}{}{}{}", port_name(device, port), kind_name(kind),
+                  device.driver.empty() ? "" : " (" + device.driver + ")",
+                  port.rate.empty() || device.software ? "" : ", " + port.rate,
+                  port.interfaces.empty() ? "" : ", on " + joined(port.interfaces));
+  if (kind == Kind::kOther) {
+    result->warning(seen + fmt::format(": link layer '{}'", port.link_layer),
+                    {fmt::format("rdma link show {}/{}", device.name, port.number)});
+  } else if (port.active() && port.interfaces.empty()) {
+    // The connection manager finds devices by IP addresses.
+    result->problem(seen + ", without a network interface: no IP address leads to it",
+                    kind == Kind::kInfiniBand
+                        ? Remedy{"modprobe ib_ipoib",
+                                 "ip link set ib0 up && ip address add ADDRESS/PREFIX dev ib0"}
+                        : Remedy{"ip address add ADDRESS/PREFIX dev INTERFACE    # the adapter's"});
+  } else {
+    const auto up = [&](const std::string& i) { return interface_up(host, i); };
+    if (port.interfaces.empty() ||
+        std::any_of(port.interfaces.begin(), port.interfaces.end(), up)) {
+      result->ok(seen);
+    } else {
+      result->warning(seen + ", which is down",
+                      {fmt::format("ip link set {} up", port.interfaces.front())});
+    }
+  }
+}
+
+std::string types_text(const SysPort& port) {
+  std::vector<std::string> types;
+  for (const auto& [type, count] : port.gid_types)
+    types.push_back(fmt::format("{} {}", count, type));
+  return types.empty() ? "no GIDs" : joined(types);
+}
+
+void look_at_gids(const SysDevice& device, const SysPort& port, CheckResult* result) {
+  const std::string seen = fmt::format("{}: {}", port_name(device, port), types_text(port));
+  const std::string interface = port.interfaces.empty() ? "INTERFACE" : port.interfaces.front();
+  const Remedy give_address = {fmt::format("ip address add ADDRESS/PREFIX dev {}", interface)};
+  if (port.gid_types.empty()) {
+    result->problem(seen + ": nothing can be connected over it", give_address);
+  } else if (!port.gid_types.contains("RoCE v2")) {
+    result->warning(seen + ": RoCE v1 does not cross routers, and most peers use v2 only",
+                    {"use an adapter, driver or firmware that can RoCE v2, or make the other end "
+                     "use v1, there:",
+                     "modprobe rdma_cm && mkdir /sys/kernel/config/rdma_cm/DEVICE",
+                     "echo 'IB/RoCE v1' > "
+                     "/sys/kernel/config/rdma_cm/DEVICE/ports/1/default_roce_mode"});
+  } else if (port.default_gid_type == "RoCE v1") {
+    result->warning(seen + "; connections are made with v1 (default_roce_mode)",
+                    {fmt::format("echo 'RoCE v2' > "
+                                 "/sys/kernel/config/rdma_cm/{}/ports/{}/default_roce_mode",
+                                 device.name, port.number)});
+  } else if (port.routed_gids == 0) {
+    result->warning(seen + ", link-local ones only: the interface has no IP address", give_address);
+  } else {
+    result->ok(seen);
+  }
+}
+
+bool module_there(const HostView& host, const std::string& folder, const std::string& module) {
+  const std::string base =
+      "/lib/modules/" + host.kernel_release + "/kernel/drivers/infiniband/sw/" + folder + "/";
+  for (const char* ending : {".ko", ".ko.xz", ".ko.zst", ".ko.gz"}) {
+    if (host.exists(base + module + ending)) return true;
+  }
+  const std::string built_in =
+      host.text("/lib/modules/" + host.kernel_release + "/modules.builtin");
+  return built_in.find("/" + module + ".ko") != std::string::npos;
+}
+
+struct SoftwareDriver {
+  const char* type;  // of `rdma link add`
+  const char* module;
+  const char* folder;  // of the kernel's tree
+  const char* fabric;
+};
+constexpr SoftwareDriver kSoftware[] = {{"siw", "siw", "siw", "iWARP"},
+                                        {"rxe", "rdma_rxe", "rxe", "RoCE"}};
+
+void look_at_software(const HostView& host, const std::vector<SysDevice>& devices,
+                      const SoftwareDriver& driver, CheckResult* result) {
+  std::vector<std::string> made;
+  for (const SysDevice& device : devices) {
+    if (device.driver == driver.type) made.push_back(device.name);
+  }
+  const std::string add = fmt::format("rdma link add {}0 type {} netdev {}", driver.type,
+                                      driver.type, likely_interface(host));
+  if (!made.empty()) {
+    result->ok(fmt::format("{} ({} in software): {}", driver.type, driver.fabric, joined(made)));
+  } else if (host.exists(std::string("/sys/module/") + driver.module)) {
+    result->warning(fmt::format("{} is loaded, and no device was made with it", driver.module),
+                    {add});
+  } else if (module_there(host, driver.folder, driver.module)) {
+    result->note(
+        fmt::format("{} ({} in software) is there and not in use", driver.module, driver.fabric),
+        {fmt::format("modprobe {} && {}", driver.module, add)});
+  } else if (!host.exists("/lib/modules/" + host.kernel_release)) {
+    result->skipped(fmt::format("{}: there is no /lib/modules/{}, as in containers", driver.module,
+                                host.kernel_release));
+  } else {
+    result->note(
+        fmt::format("this kernel has no {} ({} in software); the iwarp engine of nfs-rdma "
+                    "needs none",
+                    driver.module, driver.fabric));
+  }
+}
+
+}  // namespace
+
+CheckResult check_devices(const HostView& host) {
+  CheckResult result;
+  const std::vector<SysDevice> devices = sys_devices(host);
+  for (const SysDevice& device : devices) {
+    std::vector<std::string> ports;
+    for (const SysPort& port : device.ports)
+      ports.push_back(kind_name(device.kind(port)));
+    result.ok(fmt::format("{}: {}{}", device.name,
+                          device.driver.empty() ? "" : device.driver + ", ",
+                          ports.empty() ? "no ports" : joined(ports)));
+  }
+  if (devices.empty()) {
+    result.note(
+        std::string(kNoDevice) +
+        "; connections go over the iwarp engine of nfs-rdma, which needs none, or over TCP");
+  } else {
+    look_at_user_space(host.rdma_host(), &result);
+  }
+  look_for_idle_adapters(host, &result);
+  return result;
+}
+
+CheckResult check_ports(const HostView& host) {
+  CheckResult result;
+  const std::vector<SysDevice> devices = sys_devices(host);
+  bool any_active = false;
+  for (const SysDevice& device : devices) {
+    for (const SysPort& port : device.ports)
+      any_active |= port.active();
+  }
+  for (const SysDevice& device : devices) {
+    for (const SysPort& port : device.ports)
+      look_at_port(device, port, any_active, &result);
+  }
+  if (devices.empty()) result.skipped(kNoDevice);
+  return result;
+}
+
+CheckResult check_link_layer(const HostView& host) {
+  CheckResult result;
+  for (const SysDevice& device : sys_devices(host)) {
+    for (const SysPort& port : device.ports)
+      look_at_layer(host, device, port, &result);
+  }
+  if (result.findings.empty()) result.skipped(kNoDevice);
+  return result;
+}
+
+CheckResult check_gids(const HostView& host) {
+  CheckResult result;
+  for (const SysDevice& device : sys_devices(host)) {
+    for (const SysPort& port : device.ports) {
+      if (device.kind(port) == Kind::kRoce && port.active()) look_at_gids(device, port, &result);
+    }
+  }
+  if (result.findings.empty()) result.skipped("no active RoCE port on this host");
+  return result;
+}
+
+CheckResult check_software_devices(const HostView& host) {
+  CheckResult result;
+  const std::vector<SysDevice> devices = sys_devices(host);
+  const auto hardware = [](const SysDevice& device) { return !device.software; };
+  const bool any_hardware = std::any_of(devices.begin(), devices.end(), hardware);
+  const bool any_software = !std::all_of(devices.begin(), devices.end(), hardware);
+  if (any_hardware && !any_software) {
+    return result.skipped("this host has RDMA adapters; software devices would only slow it down");
+  }
+  for (const SoftwareDriver& driver : kSoftware)
+    look_at_software(host, devices, driver, &result);
+  if (!host.exists("/usr/sbin/rdma") && host.program("rdma").empty()) {
+    result.note("the program rdma, which makes software devices, is not installed",
+                {"apt install iproute2    # dnf install iproute"});
+  }
+  return result;
+}
+
+}  // namespace nfsrdma::doctor

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Locked memory: registering memory with an RDMA device pins it, and the kernel counts that.
+#include <fmt/format.h>
+
+#include "client/doctor/host_checks.h"
+
+namespace nfsrdma::doctor {
+
+namespace {
+
+constexpr std::uint64_t kComfortable = std::uint64_t{64} << 20;  // what a mount may expose at once
+constexpr unsigned kCapIpcLock = 14;
+
+struct Limit {
+  bool known = false;
+  bool unlimited = false;
+  std::uint64_t bytes = 0;
+
+  bool little() const { return known && !unlimited && bytes < kComfortable; }
+  std::string text() const {
+    if (!known) return "unknown";
+    return unlimited ? "unlimited" : fmt::format("{} KiB", bytes >> 10);
+  }
+};
+
+Limit limit_of(const std::string& text) {
+  Limit limit;
+  limit.unlimited = text == "unlimited" || text == "infinity";
+  const auto bytes = number_of(text);
+  limit.known = limit.unlimited || bytes.has_value();
+  limit.bytes = bytes.value_or(0);
+  return limit;
+}
+
+Limit limit_of_process(const HostView& host, const std::string& pid) {
+  constexpr std::string_view kRow = "Max locked memory";
+  for (const std::string& line : lines_of(host.text("/proc/" + pid + "/limits"))) {
+    if (!line.starts_with(kRow)) continue;
+    const std::vector<std::string> words = words_of(std::string_view(line).substr(kRow.size()));
+    if (!words.empty()) return limit_of(words.front());
+  }
+  return {};
+}
+
+/// CAP_IPC_LOCK: the limit does not bind it.
+bool may_lock(const HostView& host, const std::string& pid) {
+  constexpr std::string_view kKey = "CapEff:";
+  for (const std::string& line : lines_of(host.text("/proc/" + pid + "/status"))) {
+    if (!line.starts_with(kKey)) continue;
+    const std::string hex = trimmed(std::string_view(line).substr(kKey.size()));
+    // The digit with bit 14 is the fourth from the end.
+    constexpr std::size_t kDigit = kCapIpcLock / 4;
+    if (hex.size() <= kDigit) return false;
+    const char c = hex[hex.size() - 1 - kDigit];
+    const int value = c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
+    return ((value >> (kCapIpcLock % 4)) & 1) != 0;
+  }
+  return false;
+}
+
+std::string container_of(const HostView& host) {
+  if (host.exists("/.dockerenv")) return "Docker";
+  if (host.exists("/run/.containerenv")) return "Podman";
+  return host.line("/run/systemd/container");
+}
+
+Remedy user_remedy(const std::string& container) {
+  if (!container.empty()) {
+    return {"start the container with a higher limit:",
+            "docker run --ulimit memlock=-1 ...    # podman run alike",
+            "with Kubernetes: set LimitMEMLOCK=infinity in the container runtime's unit "
+            "(containerd.service), or give the pod the capability IPC_LOCK"};
+  }
+  return {"ulimit -l unlimited    # in a shell, as far as the hard limit goes",
+          "for logins, as root:",
+          "echo '* - memlock unlimited' > /etc/security/limits.d/90-nfs-rdma.conf"};
+}
+
+void look_at_processes(const HostView& host, const char* name, bool devices, CheckResult* result) {
+  for (const Process& process : processes_named(host, name)) {
+    const Limit limit = limit_of_process(host, process.pid);
+    const std::string seen = fmt::format("{} (process {}): {}", name, process.pid, limit.text());
+    if (!limit.known) {
+      result->note(seen + ": only root may look");
+    } else if (!limit.little() || may_lock(host, process.pid)) {
+      result->ok(seen + (limit.little() ? ", which CAP_IPC_LOCK lifts" : ""));
+    } else {
+      result->add(
+          devices ? Verdict::kProblem : Verdict::kNote, seen + " may be locked",
+          {fmt::format("prlimit --pid {} --memlock=unlimited    # until it ends", process.pid),
+           "and raise the limit where it is started from (LimitMEMLOCK= of a unit)"});
+    }
+  }
+}
+
+void look_at_unit(const HostView& host, bool devices, CheckResult* result) {
+  const CommandOutput shown = host.command(
+      {"systemctl", "show", "nfs-rdma.service", "-p", "LoadState", "-p", "LimitMEMLOCK"});
+  if (!shown.good()) return;  // no systemd here
+  bool loaded = false;
+  Limit limit;
+  for (const std::string& line : lines_of(shown.out)) {
+    if (line == "LoadState=loaded") loaded = true;
+    if (line.starts_with("LimitMEMLOCK=")) limit = limit_of(line.substr(line.find('=') + 1));
+  }
+  if (!loaded || !limit.known) return;
+  // systemd has no word of its own for the kernel's "no limit" in some versions: 2^64 - 1.
+  if (limit.bytes == UINT64_MAX) limit.unlimited = true;
+  const std::string seen = "nfs-rdma.service: LimitMEMLOCK is " + limit.text();
+  if (!limit.little()) {
+    result->ok(seen);
+    return;
+  }
+  result->add(devices ? Verdict::kProblem : Verdict::kNote, seen,
+              {"mkdir -p /etc/systemd/system/nfs-rdma.service.d",
+               "printf '[Service]\\nLimitMEMLOCK=infinity\\n' > "
+               "/etc/systemd/system/nfs-rdma.service.d/memlock.conf",
+               "systemctl daemon-reload && systemctl restart nfs-rdma"});
+}
+
+}  // namespace
+
+CheckResult check_memlock(const HostView& host) {
+  CheckResult result;
+  const bool devices = !host.names("/sys/class/infiniband").empty();
+  const RdmaHostReport report = host.rdma_host();
+  const std::string container = container_of(host);
+  const Limit mine{true, report.verbs.memlock_unlimited, report.verbs.memlock_limit};
+  const std::string seen =
+      fmt::format("this user{}: {}",
+                  container.empty() ? "" : ", in a container (" + container + ")", mine.text());
+  if (!mine.little()) {
+    result.ok(seen);
+  } else if (report.verbs.memlock_exempt) {
+    result.ok(seen + ", which CAP_IPC_LOCK lifts (for siw since Linux 6.8 only)");
+  } else if (devices) {
+    result.problem(seen +
+                       " may be locked, less than the 64 MiB that a mount over an RDMA device "
+                       "wants",
+                   user_remedy(container));
+  } else {
+    result.note(seen + "; matters with an RDMA device only, and there is none");
+  }
+  look_at_processes(host, "nfs-rdmad", devices, &result);
+  look_at_processes(host, "mount.nfs-rdma", devices, &result);
+  look_at_unit(host, devices, &result);
+  return result;
+}
+
+}  // namespace nfsrdma::doctor

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way to a server: its name, the route, its TCP ports.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "client/doctor/rdma_sysfs.h"
+#include "client/doctor/server_visit.h"
+
+namespace nfsrdma::doctor {
+
+namespace {
+
+constexpr std::uint16_t kRpcbindPort = 111;
+constexpr std::size_t kMostReversed = 4;  // addresses whose names are asked for
+
+struct DeviceAt {
+  std::string name;  // "" when there is none
+  bool active = false;
+};
+
+DeviceAt device_at(const std::vector<SysDevice>& devices, const std::string& interface) {
+  DeviceAt found;
+  for (const SysDevice& device : devices) {
+    for (const SysPort& port : device.ports) {
+      const auto& all = port.interfaces;
+      if (std::find(all.begin(), all.end(), interface) == all.end()) continue;
+      if (found.name.empty() || (!found.active && port.active())) {
+        found = {device.name, port.active()};
+      }
+    }
+  }
+  return found;
+}
+
+/// rxe and siw over a VLAN, bridge or bond sit on the interface below.
+void look_at_device(const ServerVisit& visit, const std::string& interface, CheckResult* result) {
+  const std::vector<SysDevice> devices = sys_devices(visit.host);
+  const DeviceAt device = device_at(devices, interface);
+  if (!device.name.empty()) {
+    device.active ? result->ok(fmt::format("RDMA device {} is on {}", device.name, interface))
+                  : result->warning(fmt::format("RDMA device {} is on {}, without an active port",
+                                                device.name, interface),
+                                    {fmt::format("ip link set {} up", interface)});
+  } else if (interface == "lo") {
+    result->note("the server is on this host, by lo, on which no RDMA device is");
+  } else if (devices.empty()) {
+    result->note("no RDMA device: the iwarp engine of nfs-rdma goes over " + interface);
+  } else {
+    std::vector<std::string> names;
+    for (const SysDevice& other : devices) {
+      for (const SysPort& port : other.ports)
+        names.push_back(other.name + " on " +
+                        (port.interfaces.empty() ? "no interface" : joined(port.interfaces)));
+    }
+    result->warning(
+        fmt::format(
+            "no RDMA device belongs to {}, by which the server is reached (this host has {})",
+            interface, joined(names)),
+        {"use the address that the server has in the network of the RDMA device",
+         fmt::format("ip route get {}    # says which interface is taken",
+                     visit.settings.addresses.front().host_text())});
+  }
+}
+
+void tell_reached(const char* what, std::uint16_t port, const Reached& reached,
+                  Verdict when_refused, Verdict when_silent, CheckResult* result) {
+  const std::string seen = fmt::format("TCP port {} ({})", port, what);
+  switch (reached.how) {
+    case Reached::How::kOpen:
+      result->ok(seen + ": open");
+      return;
+    case Reached::How::kRefused:
+      result->add(when_refused,
+                  seen +
+                      ": refused: the host is there, and nobody listens on that port or a firewall "
+                      "rejects it",
+                  when_refused == Verdict::kNote
+                      ? Remedy{}
+                      : Remedy{"on the server: systemctl status nfs-rdma; nfs-rdma doctor",
+                               "or give the port that it has: nfs-rdma doctor HOST:PORT"});
+      return;
+    case Reached::How::kTimedOut:
+      result->add(when_silent,
+                  seen + ": no answer at all: a firewall drops it, or the host is down",
+                  when_silent == Verdict::kNote
+                      ? Remedy{}
+                      : Remedy{"on the server: nfs-rdma doctor    # looks at its firewall",
+                               fmt::format("firewall-cmd --permanent --add-port={}/tcp && "
+                                           "firewall-cmd --reload",
+                                           port)});
+      return;
+    case Reached::How::kUnreachable:
+      result->add(when_silent, fmt::format("{}: {}", seen, reached.error),
+                  {fmt::format("a firewall rejects it, or there is no way: ip route get ADDRESS")});
+      return;
+  }
+}
+
+/// The best of all addresses, as a mount would find it; those that are worse are told.
+Reached reach_any(ServerVisit& visit, std::uint16_t port, CheckResult* result) {
+  std::optional<Reached> best;
+  std::vector<std::string> worse;
+  for (SocketAddress address : visit.settings.addresses) {
+    address.set_port(port);
+    Reached reached = visit.network.reach(address, visit.patience);
+    if (reached.how != Reached::How::kOpen) worse.push_back(address.host_text());
+    if (!best || reached.how < best->how) best = std::move(reached);
+    if (best->how == Reached::How::kOpen) break;
+  }
+  if (best->how == Reached::How::kOpen && !worse.empty()) {
+    result->note(
+        fmt::format("TCP port {} is not open at {}, which is tried first", port, joined(worse)));
+  }
+  return *best;
+}
+
+}  // namespace
+
+bool ServerVisit::wants(TransportKind kind) const {
+  if (kind == TransportKind::kTcp) return settings.proto != ProtoChoice::kRdma;
+  if (settings.proto == ProtoChoice::kTcp) return false;
+  return settings.fabric == FabricChoice::kAuto ||
+         (settings.fabric == FabricChoice::kVerbs) == (kind == TransportKind::kVerbs);
+}
+
+CheckResult check_dns(ServerVisit& visit) {
+  CheckResult result;
+  MountSettings& settings = visit.settings;
+  const Lookup lookup = visit.network.resolve(settings.host, visit.patience);
+  if (lookup.how != Lookup::How::kFound || lookup.addresses.empty()) {
+    const bool silent = lookup.how == Lookup::How::kTimedOut;
+    return result.problem(silent
+                              ? fmt::format("'{}': the name service does not answer", settings.host)
+                              : fmt::format("'{}': {}", settings.host,
+                                            lookup.error.empty() ? "no such host" : lookup.error),
+                          {fmt::format("getent ahosts {}", settings.host),
+                           silent ? "look at the servers in /etc/resolv.conf: resolvectl status"
+                                  : "correct the name, or add it to DNS or /etc/hosts"});
+  }
+  settings.addresses = lookup.addresses;
+  std::vector<std::string> texts;
+  for (const SocketAddress& address : settings.addresses)
+    texts.push_back(address.host_text());
+  const bool numeric = texts.size() == 1 && texts.front() == settings.host;
+  if (!numeric) result.ok(fmt::format("{}: {}", settings.host, joined(texts)));
+  for (std::size_t i = 0; i < settings.addresses.size() && i < kMostReversed; ++i) {
+    const std::string name = visit.network.reverse(settings.addresses[i], visit.patience);
+    if (name.empty()) {
+      result.note(texts[i] + " has no name: exports by host name or with Kerberos need one");
+    } else {
+      result.ok(fmt::format("{}: {}", texts[i], name));
+    }
+  }
+  return result;
+}
+
+CheckResult check_route(ServerVisit& visit) {
+  CheckResult result;
+  if (visit.settings.addresses.empty()) return result.skipped("no address of the server is known");
+  for (const SocketAddress& address : visit.settings.addresses) {
+    const std::optional<Route> route = visit.network.route(address);
+    if (!route) {
+      result.add(visit.settings.addresses.size() == 1 ? Verdict::kProblem : Verdict::kWarning,
+                 "no route to " + address.host_text(),
+                 {"ip route    # and add one, or the address of this host in that network"});
+      continue;
+    }
+    const unsigned mtu = interface_mtu(visit.host, route->interface);
+    result.ok(fmt::format("{} by {}{}, from {}{}", address.host_text(), route->interface,
+                          route->by_gateway ? ", through a gateway" : "", route->local.host_text(),
+                          mtu == 0 ? "" : fmt::format(", MTU {}", mtu)));
+    if (visit.route) continue;
+    visit.route = route;
+    visit.rdma_device = device_at(sys_devices(visit.host), route->interface).name;
+    look_at_device(visit, route->interface, &result);
+  }
+  return result;
+}
+
+CheckResult check_reach(ServerVisit& visit) {
+  CheckResult result;
+  if (visit.settings.addresses.empty()) return result.skipped("no address of the server is known");
+  const bool rdma = visit.wants(TransportKind::kIwarp);
+  const bool tcp = visit.wants(TransportKind::kTcp);
+  const auto reach = [&](std::uint16_t port) { return reach_any(visit, port, &result); };
+  if (rdma || visit.wants(TransportKind::kVerbs)) {
+    visit.rdma_reached = reach(visit.settings.rdma_port);
+    // Nobody listens with TCP where a server has RoCE or InfiniBand alone.
+    tell_reached("iWARP", visit.settings.rdma_port, *visit.rdma_reached,
+                 rdma ? Verdict::kWarning : Verdict::kNote, Verdict::kWarning, &result);
+  }
+  if (tcp) {
+    tell_reached("NFS over TCP", visit.settings.tcp_port, reach(visit.settings.tcp_port),
+                 rdma ? Verdict::kNote : Verdict::kWarning,
+                 rdma ? Verdict::kNote : Verdict::kWarning, &result);
+  }
+  tell_reached("rpcbind", kRpcbindPort, reach(kRpcbindPort), Verdict::kNote, Verdict::kNote,
+               &result);
+  return result;
+}
+
+}  // namespace nfsrdma::doctor

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// A packet filter, as far as it decides about the first packet of a connection to a port of this
+// host: read from `nft -j list ruleset` or `iptables -S`, and run through for a port.
+//
+// Three-valued: what depends on the sender's address, the interface or anything else that is not
+// known here may match or not, and the answer is kPartly when that makes a difference.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace nfsrdma::doctor {
+
+struct FirewallCondition {
+  enum class Kind : std::uint8_t {
+    kTcp,     // is it TCP?
+    kUdp,     // is it UDP?
+    kPorts,   // is the destination port among `ports`?
+    kNever,   // cannot be true of a new connection from outside
+    kAlways,  // true of every one
+    kMaybe,
+  };
+  Kind kind = Kind::kMaybe;
+  bool negated = false;
+  std::vector<std::pair<std::uint16_t, std::uint16_t>> ports{};
+};
+
+struct FirewallRule {
+  enum class Action : std::uint8_t { kNone, kAccept, kBlock, kReturn, kJump, kGoto, kMaybe };
+  std::vector<FirewallCondition> conditions{};
+  Action action = Action::kNone;
+  std::string target{};  // of kJump and kGoto
+};
+
+struct FirewallChain {
+  bool on_input = false;  // the kernel shows it what comes in
+  bool v4 = true, v6 = true;
+  bool blocks = false;  // its policy
+  std::vector<FirewallRule> rules{};
+};
+
+struct Firewall {
+  std::map<std::string, FirewallChain> chains;  // nft: "family table chain"
+  /// nft shows rules of iptables' own kinds by name only: iptables -S tells more.
+  bool opaque = false;
+
+  enum class Verdict : std::uint8_t { kOpen, kPartly, kBlocked };
+  Verdict judge(bool tcp, std::uint16_t port) const;
+  /// Takes the tables out that iptables -S shows: "ip filter", "ip6 filter".
+  void forget_iptables();
+  /// Does anything look at what comes in?
+  bool filters() const;
+};
+
+/// Nothing when it is not that.
+std::optional<Firewall> parse_nft(std::string_view json);
+/// Of one address family; add ip6tables' with `v6`.
+void parse_iptables(std::string_view text, bool v6, Firewall* firewall);
+
+}  // namespace nfsrdma::doctor

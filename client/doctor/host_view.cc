@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/doctor/host_view.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+
+#include "config/config.h"
+#include "config/default_paths.h"
+
+namespace nfsrdma::doctor {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kMostText = 1 << 20;
+constexpr const char* kProgramDirs[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
+                                        "/usr/bin",        "/sbin",          "/bin"};
+
+/// "--port 2050" or "--port=2050" on the command line of a process.
+void take_port(const std::vector<std::string>& words, std::string_view option,
+               std::uint16_t* port) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::optional<std::uint64_t> value;
+    const std::string_view word = words[i];
+    if (word == option && i + 1 < words.size()) {
+      value = words[i + 1] == "off" ? 0 : number_of(words[i + 1]);
+    } else if (word.starts_with(option) && word.substr(option.size()).starts_with('=')) {
+      const std::string_view text = word.substr(option.size() + 1);
+      value = text == "off" ? 0 : number_of(text);
+    }
+    if (value && *value <= 65535) *port = static_cast<std::uint16_t>(*value);
+  }
+}
+
+bool says_something(const HostView& host, std::string_view file) {
+  for (const std::string& line : lines_of(host.text(file))) {
+    const std::string bare = trimmed(line);
+    if (!bare.empty() && bare.front() != '#') return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool HostView::exists(std::string_view absolute) const {
+  std::error_code ignored;
+  return fs::exists(path(absolute), ignored);
+}
+
+std::string HostView::text(std::string_view absolute) const {
+  std::ifstream file(path(absolute), std::ios::binary);
+  std::string all;
+  // Files of /proc and /sys have no size to go by.
+  for (char buffer[4096]; file && all.size() < kMostText;) {
+    file.read(buffer, sizeof buffer);
+    all.append(buffer, static_cast<std::size_t>(file.gcount()));
+  }
+  return all;
+}
+
+std::string HostView::line(std::string_view absolute) const {
+  const std::string all = text(absolute);
+  return trimmed(std::string_view(all).substr(0, all.find('\n')));
+}
+
+std::vector<std::string> HostView::names(std::string_view absolute) const {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator it(path(absolute), error), end; !error && it != end;
+       it.increment(error)) {
+    found.push_back(it->path().filename().string());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::string HostView::link_name(std::string_view absolute) const {
+  std::error_code error;
+  const fs::path target = fs::read_symlink(path(absolute), error);
+  return error ? "" : target.filename().string();
+}
+
+std::string HostView::program(std::string_view name) const {
+  for (const char* directory : kProgramDirs) {
+    std::string candidate = std::string(directory) + "/" + std::string(name);
+    if (::access(path(candidate).c_str(), X_OK) == 0) return candidate;
+  }
+  return "";
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  std::vector<std::string> words;
+  for (;;) {
+    text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
+    if (text.empty()) return words;
+    const std::size_t end = std::min(text.find_first_of(kBlank), text.size());
+    words.emplace_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+}
+
+std::string trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string_view::npos) return "";
+  return std::string(text.substr(begin, text.find_last_not_of(kBlank) - begin + 1));
+}
+
+std::string joined(const std::vector<std::string>& parts, std::string_view between) {
+  std::string all;
+  for (const std::string& part : parts) {
+    if (!all.empty()) all += between;
+    all += part;
+  }
+  return all;
+}
+
+std::optional<std::uint64_t> number_of(std::string_view text) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  return value;
+}
+
+std::vector<Process> processes_named(const HostView& host, std::string_view name) {
+  std::vector<Process> found;
+  for (const std::string& pid : host.names("/proc")) {
+    if (!number_of(pid)) continue;
+    if (host.line("/proc/" + pid + "/comm") == name) found.push_back({pid, std::string(name)});
+  }
+  return found;
+}
+
+bool has_exports(const HostView& host, const std::string& file) {
+  const std::vector<std::string> more = host.names(file + ".d");
+  return host.exists(file) || std::any_of(more.begin(), more.end(), [](const std::string& name) {
+           return name.ends_with(".exports");
+         });
+}
+
+LocalServer local_server(const HostView& host) {
+  LocalServer server;
+  std::string exports = Config{}.exports_file;
+  if (host.exists(kDefaultConfigFile)) {
+    const ParsedConfig parsed = read_config_file(host.path(kDefaultConfigFile));
+    if (parsed.ok()) {
+      server.rdma_port = static_cast<std::uint16_t>(parsed.config.port);
+      server.tcp_port = static_cast<std::uint16_t>(parsed.config.tcp_port);
+      server.wants_rpcbind = parsed.config.rpcbind;
+      exports = parsed.config.exports_file;
+    }
+  }
+  const bool more_exports = !host.exists(exports) && has_exports(host, exports);
+  server.configured = says_something(host, exports) || more_exports ||
+                      host.exists("/etc/systemd/system/multi-user.target.wants/nfs-rdma.service");
+  const std::vector<Process> running = processes_named(host, "nfs-rdmad");
+  if (running.empty()) return server;
+  server.running = true;
+  server.pid = running.front().pid;
+  std::string command_line = host.text("/proc/" + server.pid + "/cmdline");
+  std::replace(command_line.begin(), command_line.end(), '\0', '\n');
+  const std::vector<std::string> words = lines_of(command_line);
+  take_port(words, "--port", &server.rdma_port);
+  take_port(words, "--tcp-port", &server.tcp_port);
+  return server;
+}
+
+}  // namespace nfsrdma::doctor

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// nfs-rdma doctor: devices, ports and interfaces, in good state and in each bad one.
+#include "tests/unit/client/doctor_fixture.h"
+
+namespace nfsrdma::doctor {
+namespace {
+
+using Devices = DoctorTest;
+
+DeviceReport verbs_device(const std::string& name) {
+  DevicePort port;
+  port.number = 1;
+  port.active = true;
+  port.link_layer = "Ethernet";
+  port.mtu = 1024;
+  port.max_mtu = 4096;
+  port.networks = {"eth0"};
+  DeviceReport device;
+  device.name = name;
+  device.kind = "RoCE in software (rxe)";
+  device.ports = {port};
+  return device;
+}
+
+TEST_F(Devices, NoDeviceIsANoteBecauseTheEngineNeedsNone) {
+  const CheckResult result = check_devices(host_);
+  EXPECT_EQ(result.verdict(), Verdict::kNote);
+  EXPECT_TRUE(says(result, Verdict::kNote, "iwarp engine"));
+}
+
+TEST_F(Devices, DeviceThatUserSpaceReachesIsOk) {
+  port({});
+  link("/sys/class/infiniband/mlx5_0/device/driver", "../../../bus/pci/drivers/mlx5_core");
+  const CheckResult result = check_devices(host_);
+  EXPECT_EQ(result.verdict(), Verdict::kOk);
+  EXPECT_TRUE(says(result, Verdict::kOk, "mlx5_0: mlx5_core, RoCE"));
+}
+
+TEST_F(Devices, DeviceThatUserSpaceDoesNotReachIsAProblem) {
+  port({});
+  rdma_.verbs.problem = "the kernel has RDMA devices, but user space cannot reach them";
+  rdma_.verbs.remedies = {"modprobe ib_uverbs"};
+  EXPECT_TRUE(
+      says(check_devices(host_), Verdict::kProblem, "user space cannot", "modprobe ib_uverbs"));
+}
+
+TEST_F(Devices, DeviceThatCannotBeOpenedIsAProblem) {
+  port({});
+  DeviceReport device = verbs_device("mlx5_0");
+  device.problem = "cannot be opened: Permission denied";
+  rdma_.verbs.devices = {device};
+  EXPECT_TRUE(says(check_devices(host_), Verdict::kProblem, "mlx5_0 cannot be opened", "udevadm"));
+}
+
+TEST_F(Devices, AdapterWithoutItsRdmaDriverIsNamed) {
+  file("/sys/bus/pci/devices/0000:01:00.0/class", "0x020000\n");
+  link("/sys/bus/pci/devices/0000:01:00.0/driver", "../../../bus/pci/drivers/mlx5_core");
+  file("/sys/bus/pci/devices/0000:02:00.0/class", "0x020700\n");
+  const CheckResult result = check_devices(host_);
+  EXPECT_TRUE(says(result, Verdict::kWarning, "0000:01:00.0 (mlx5_core)", "modprobe mlx5_ib"));
+  EXPECT_TRUE(says(result, Verdict::kWarning, "0000:02:00.0 has no driver", "lspci -nnk -s"));
+}
+
+TEST_F(Devices, AdapterWithItsRdmaDeviceIsNotNamed) {
+  port({});
+  file("/sys/bus/pci/devices/0000:01:00.0/class", "0x020000\n");
+  link("/sys/bus/pci/devices/0000:01:00.0/driver", "../../../bus/pci/drivers/mlx5_core");
+  link("/sys/class/infiniband/mlx5_0/device", "../../../0000:01:00.0");
+  EXPECT_EQ(check_devices(host_).verdict(), Verdict::kOk);
+}
+
+TEST_F(Devices, ActivePortsAreOk) {
+  port({});
+  port({.number = "2"});
+  const CheckResult result = check_ports(host_);
+  EXPECT_EQ(result.verdict(), Verdict::kOk);
+  EXPECT_EQ(result.findings.size(), 2u);
+}
+
+TEST_F(Devices, PortThatIsDownIsAProblemWhereNoneIsActive) {
+  port({.state = "1: DOWN", .physical = "3: Disabled"});
+  EXPECT_TRUE(says(check_ports(host_), Verdict::kProblem, "mlx5_0 port 1: DOWN (Disabled)",
+                   "ip link set eth0 up"));
+}
+
+TEST_F(Devices, PortThatIsDownIsAWarningBesideAnActiveOne) {
+  port({});
+  port({.number = "2", .state = "1: DOWN", .physical = "2: Polling"});
+  const CheckResult result = check_ports(host_);
+  EXPECT_EQ(result.verdict(), Verdict::kWarning);
+  EXPECT_TRUE(says(result, Verdict::kWarning, "port 2: DOWN (Polling)", "cable"));
+}
+
+TEST_F(Devices, InitWithoutSubnetManagerIsAProblemEvenBesideAnActivePort) {
+  port({});
+  port({.device = "ib0", .state = "2: INIT", .layer = "InfiniBand", .gid_types = {"IB/RoCE v1"}});
+  EXPECT_TRUE(
+      says(check_ports(host_), Verdict::kProblem, "ib0 port 1: INIT", "enable --now opensm"));
+}
+
+TEST_F(Devices, NoPortsAreSkippedWithReason) {
+  EXPECT_TRUE(says(check_ports(host_), Verdict::kSkipped, "no RDMA device"));
+  EXPECT_TRUE(says(check_link_layer(host_), Verdict::kSkipped, "no RDMA device"));
+  EXPECT_TRUE(says(check_gids(host_), Verdict::kSkipped, "no active RoCE port"));
+}
+
+TEST_F(Devices, LinkLayersAreTold) {
+  port({});
+  port({.device = "ibp1", .layer = "InfiniBand", .interface = "ib0", .gid_types = {"IB/RoCE v1"}});
+  port(
+      {.device = "siw0", .interface = "eth0", .gid_types = {"IB/RoCE v1"}, .node_type = "4: RNIC"});
+  interface("eth0");
+  interface("ib0");
+  const CheckResult result = check_link_layer(host_);
+  EXPECT_EQ(result.verdict(), Verdict::kOk);
+  EXPECT_TRUE(says(result, Verdict::kOk, "mlx5_0 port 1: RoCE"));
+  EXPECT_TRUE(says(result, Verdict::kOk, "ibp1 port 1: InfiniBand, 100 Gb/sec (4X EDR), on ib0"));
+  EXPECT_TRUE(says(result, Verdict::kOk, "siw0 port 1: iWARP"));
+}
+
+TEST_F(Devices, InfiniBandPortWithoutIpoibIsAProblem) {
+  port({.device = "ibp1", .layer = "InfiniBand", .interface = "", .gid_types = {"IB/RoCE v1"}});
+  EXPECT_TRUE(says(check_link_layer(host_), Verdict::kProblem, "no IP address leads to it",
+                   "modprobe ib_ipoib"));
+}
+
+TEST_F(Devices, InterfaceBelowThatIsDownIsAWarning) {
+  port({});
+  interface("eth0", false);
+  EXPECT_TRUE(
+      says(check_link_layer(host_), Verdict::kWarning, "which is down", "ip link set eth0 up"));
+}
+
+TEST_F(Devices, UnknownLinkLayerIsAWarning) {
+  port({.layer = "Unspecified"});
+  EXPECT_TRUE(says(check_link_layer(host_), Verdict::kWarning, "link layer 'Unspecified'"));
+}
+
+TEST_F(Devices, RoceV2GidsAreOkAndCounted) {
+  port({});
+  EXPECT_TRUE(says(check_gids(host_), Verdict::kOk, "mlx5_0 port 1: 1 RoCE v1, 1 RoCE v2"));
+}
+
+TEST_F(Devices, RoceV1AloneIsAWarning) {
+  port({.gid_types = {"IB/RoCE v1"}});
+  EXPECT_TRUE(says(check_gids(host_), Verdict::kWarning,
+                   "1 RoCE v1: RoCE v1 does not cross routers", "default_roce_mode"));
+}
+
+TEST_F(Devices, NoGidIsAProblem) {
+  port({.gid_types = {}});
+  link("/sys/class/infiniband/mlx5_0/device/net/eth7", "nowhere");
+  EXPECT_TRUE(says(check_gids(host_), Verdict::kProblem, "no GIDs", "dev eth7"));
+}
+
+TEST_F(Devices, LinkLocalGidsAloneAreAWarning) {
+  port({.gid = "fe80:0000:0000:0000:0000:00ff:fe00:0001"});
+  EXPECT_TRUE(says(check_gids(host_), Verdict::kWarning, "no IP address", "ip address add"));
+}
+
+TEST_F(Devices, DefaultOfVersion1IsAWarning) {
+  port({});
+  file("/sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode", "IB/RoCE v1\n");
+  EXPECT_TRUE(says(check_gids(host_), Verdict::kWarning, "with v1", "echo 'RoCE v2' >"));
+}
+
+TEST_F(Devices, SoftwareModulesThatAreThereGiveTheCommandWithThisHostsInterface) {
+  file("/lib/modules/6.1.0-test/kernel/drivers/infiniband/sw/siw/siw.ko.xz", "");
+  file("/lib/modules/6.1.0-test/kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko", "");
+  file("/proc/net/route", "Iface\tDestination\tGateway\nens5\t00000000\t010200C0\n");
+  file("/usr/sbin/rdma", "", 0755);
+  const CheckResult result = check_software_devices(host_);
+  EXPECT_EQ(result.verdict(), Verdict::kNote);
+  EXPECT_TRUE(says(result, Verdict::kNote, "siw (iWARP in software) is there",
+                   "modprobe siw && rdma link add siw0 type siw netdev ens5"));
+  EXPECT_TRUE(says(result, Verdict::kNote, "rdma_rxe",
+                   "modprobe rdma_rxe && rdma link add rxe0 type rxe netdev ens5"));
+}
+
+TEST_F(Devices, ModuleThatIsLoadedWithoutALinkIsAWarning) {
+  directory("/sys/module/rdma_rxe");
+  interface("lo");
+  interface("eth3");
+  EXPECT_TRUE(says(check_software_devices(host_), Verdict::kWarning, "rdma_rxe is loaded",
+                   "rdma link add rxe0 type rxe netdev eth3"));
+}
+
+TEST_F(Devices, SoftwareDevicesThatWereMadeAreOk) {
+  port({.device = "rxe0"});
+  file("/sys/class/infiniband/rxe0/parent", "eth0\n");
+  port({.device = "siw0", .node_type = "4: RNIC"});
+  file("/sys/class/infiniband/siw0/node_desc", "Software iWARP stack\n");
+  file("/usr/sbin/rdma", "", 0755);
+  const CheckResult result = check_software_devices(host_);
+  EXPECT_EQ(result.verdict(), Verdict::kOk);
+  EXPECT_TRUE(says(result, Verdict::kOk, "siw0"));
+  EXPECT_TRUE(says(result, Verdict::kOk, "rxe0"));
+}
+
+TEST_F(Devices, KernelWithoutSoftwareDriversIsANote) {
+  EXPECT_TRUE(says(check_software_devices(host_), Verdict::kSkipped, "as in containers"));
+  directory("/lib/modules/6.1.0-test");
+  EXPECT_TRUE(says(check_software_devices(host_), Verdict::kNote, "this kernel has no siw"));
+}
+
+TEST_F(Devices, SoftwareDevicesAreSkippedBesideAdapters) {
+  port({});
+  link("/sys/class/infiniband/mlx5_0/device/driver", "mlx5_core");
+  EXPECT_EQ(check_software_devices(host_).verdict(), Verdict::kSkipped);
+}
+
+TEST_F(Devices, IpoibInGoodState) {
+  interface("ib0", true, 2044, "32");
+  file("/sys/class/net/ib0/mode", "datagram\n");
+  interface("ib1", true, 65520, "32");
+  file("/sys/class/net/ib1/mode", "connected\n");
+  const CheckResult result = check_ipoib(host_);
+  EXPECT_EQ(result.verdict(), Verdict::kOk);
+  EXPECT_TRUE(says(result, Verdict::kOk, "ib0: datagram mode, MTU 2044"));
+  EXPECT_TRUE(says(result, Verdict::kOk, "ib1: connected mode, MTU 65520"));
+}
+
+TEST_F(Devices, IpoibConnectedWithASmallMtuIsAWarning) {
+  interface("ib0", true, 2044, "32");
+  file("/sys/class/net/ib0/mode", "connected\n");
+  EXPECT_TRUE(says(check_ipoib(host_), Verdict::kWarning, "connected mode", "mtu 65520"));
+}
+
+TEST_F(Devices, IpoibDatagramWithATinyMtuIsAWarning) {
+  interface("ib0", true, 1500, "32");
+  file("/sys/class/net/ib0/mode", "datagram\n");
+  EXPECT_TRUE(says(check_ipoib(host_), Verdict::kWarning, "MTU 1500", "mtu 2044"));
+}
+
+TEST_F(Devices, IpoibThatIsDownIsAWarning) {
+  interface("ib0", false, 2044, "32");
+  EXPECT_TRUE(says(check_ipoib(host_), Verdict::kWarning, "down", "ip link set ib0 up"));
+}
+
+TEST_F(Devices, EthernetIsNoIpoib) {
+  interface("eth0");
+  EXPECT_EQ(check_ipoib(host_).verdict(), Verdict::kSkipped);
+}
+
+TEST_F(Devices, SmallRocePacketsAreANoteWithTheMtuThatHelps) {
+  port({});
+  interface("eth0");
+  rdma_.verbs.devices = {verbs_device("mlx5_0")};
+  EXPECT_TRUE(says(check_mtu(host_), Verdict::kNote,
+                   "RDMA packets of 1024 bytes (at most 4096); MTU of eth0: 1500",
+                   "ip link set eth0 mtu 4200"));
+}
+
+TEST_F(Devices, FullRocePacketsAreOk) {
+  port({});
+  interface("eth0", true, 9000);
+  rdma_.verbs.devices = {verbs_device("mlx5_0")};
+  rdma_.verbs.devices[0].ports[0].mtu = 4096;
+  EXPECT_EQ(check_mtu(host_).verdict(), Verdict::kOk);
+}
+
+TEST_F(Devices, MtuWithoutDeviceIsSkipped) {
+  EXPECT_EQ(check_mtu(host_).verdict(), Verdict::kSkipped);
+}
+
+class Numa : public DoctorTest {
+ protected:
+  Numa() {
+    file("/sys/devices/system/node/node0/cpulist", "0-7\n");
+    file("/sys/devices/system/node/node1/cpulist", "8-15\n");
+    port({});
+    link("/sys/class/infiniband/mlx5_0/device/driver", "mlx5_core");
+    file("/sys/class/infiniband/mlx5_0/device/numa_node", "1\n");
+    file("/proc/self/status", "Name:\tx\nCpus_allowed_list:\t0-15\n");
+  }
+};
+
+TEST_F(Numa, DeviceWithCpusNearIsOk) {
+  const CheckResult result = check_numa(host_);
+  EXPECT_EQ(result.verdict(), Verdict::kOk);
+  EXPECT_TRUE(says(result, Verdict::kOk, "mlx5_0 is on NUMA node 1 (CPUs 8-15)"));
+}
+
+TEST_F(Numa, DaemonFarFromTheDeviceIsAWarning) {
+  process("12", "nfs-rdmad");
+  file("/proc/12/status", "Cpus_allowed_list:\t0-3,5\n");
+  EXPECT_TRUE(says(check_numa(host_), Verdict::kWarning,
+                   "nfs-rdmad (process 12) may only run on CPUs 0-3,5",
+                   "taskset -a -c -p 8-15 12"));
+}
+
+TEST_F(Numa, ShellFarFromTheDeviceIsAWarning) {
+  file("/proc/self/status", "Cpus_allowed_list:\t0\n");
+  EXPECT_TRUE(says(check_numa(host_), Verdict::kWarning, "this shell", "--cpunodebind=1"));
+}
+
+TEST_F(Numa, FirmwareThatDoesNotSayIsANote) {
+  file("/sys/class/infiniband/mlx5_0/device/numa_node", "-1\n");
+  EXPECT_TRUE(says(check_numa(host_), Verdict::kNote, "does not say"));
+}
+
+TEST_F(Devices, OneNodeIsSkipped) {
+  file("/sys/devices/system/node/node0/cpulist", "0-7\n");
+  EXPECT_TRUE(says(check_numa(host_), Verdict::kSkipped, "one NUMA node"));
+}
+
+}  // namespace
+}  // namespace nfsrdma::doctor

@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: Apache-2.0
+// nfs-rdma doctor SERVER: the way there and the ends, over a made-up network.
+#include "tests/unit/client/doctor_fixture.h"
+
+#include <cerrno>
+
+namespace nfsrdma::doctor {
+namespace {
+
+class Server : public DoctorTest {
+ protected:
+  Server() { visit_.settings.host = "server.example.org"; }
+
+  void resolved() { static_cast<void>(check_dns(visit_)); }
+  void answers(TransportKind kind) {
+    NullAnswer answer;
+    answer.answered = true;
+    answer.milliseconds = 0.25;
+    answer.nfs_version = 3;
+    answer.connection.transport = kind;
+    answer.connection.device = kind == TransportKind::kTcp ? "" : transport_name(kind);
+    answer.connection.peer = address("192.0.2.1", 20049);
+    answer.connection.inline_send = answer.connection.inline_recv = 4096;
+    answer.connection.credits = 64;
+    answer.connection.ord = 16;
+    answer.connection.ird = 32;
+    network_.nulls[kind] = answer;
+  }
+  void silent(TransportKind kind, const std::string& why) {
+    network_.nulls[kind] = NullAnswer{.error = why};
+  }
+  void cannot(TransportKind kind, const std::string& why) {
+    network_.nulls[kind] = NullAnswer{.tried = false, .error = why};
+  }
+  static DataAnswer good_data(TransportKind kind) {
+    DataAnswer data;
+    data.done = true;
+    data.nfs_version = "4.2";
+    data.bytes = 1 << 20;
+    data.checksum = 0x1234;
+    data.write_ms = 2;
+    data.read_ms = 1;
+    data.connection.transport = kind;
+    data.connection.stats.rdma_read_bytes = is_rdma(kind) ? 1 << 20 : 0;
+    data.connection.stats.rdma_write_bytes = is_rdma(kind) ? 1 << 20 : 0;
+    data.skew = 0.05;
+    data.skew_uncertainty = 0.01;
+    return data;
+  }
+
+  FakeNetwork network_;
+  ServerVisit visit_{.host = host_, .network = network_, .settings = {}};
+};
+
+// --- DNS ---
+
+TEST_F(Server, NameWithAddressesAndNames) {
+  network_.lookup.addresses = {address("2001:db8::1"), address("192.0.2.1")};
+  network_.names["192.0.2.1"] = "server.example.org";
+  const CheckResult result = check_dns(visit_);
+  EXPECT_EQ(result.verdict(), Verdict::kNote);
+  EXPECT_TRUE(says(result, Verdict::kOk, "server.example.org: 2001:db8::1, 192.0.2.1"));
+  EXPECT_TRUE(says(result, Verdict::kOk, "192.0.2.1: server.example.org"));
+  EXPECT_TRUE(says(result, Verdict::kNote, "2001:db8::1 has no name"));
+  EXPECT_EQ(visit_.settings.addresses.size(), 2u);
+}
+
+TEST_F(Server, NameThatIsUnknown) {
+  network_.lookup = {Lookup::How::kUnknown, {}, "Name or service not known"};
+  EXPECT_TRUE(says(check_dns(visit_), Verdict::kProblem, "Name or service not known",
+                   "getent ahosts server.example.org"));
+}
+
+TEST_F(Server, NameServiceThatIsSilent) {
+  network_.lookup = {Lookup::How::kTimedOut};
+  EXPECT_TRUE(says(check_dns(visit_), Verdict::kProblem, "does not answer", "/etc/resolv.conf"));
+}
+
+TEST_F(Server, WithoutAddressTheRestIsSkipped) {
+  network_.lookup = {Lookup::How::kUnknown};
+  for (const CheckResult& result : run_checks(host_, &visit_, {}, {})) {
+    const CheckRow* row = find_row(result.id);
+    if (row->of_server == nullptr || result.id == "dns") continue;
+    EXPECT_EQ(result.verdict(), Verdict::kSkipped) << result.id;
+  }
+  EXPECT_EQ(network_.null_calls, 0);
+}
+
+// --- route ---
+
+TEST_F(Server, RouteOverTheInterfaceOfTheDevice) {
+  port({});
+  interface("eth0", true, 9000);
+  network_.way = Route{address("192.0.2.9"), "eth0", false};
+  resolved();
+  const CheckResult result = check_route(visit_);
+  EXPECT_EQ(result.verdict(), Verdict::kOk);
+  EXPECT_TRUE(says(result, Verdict::kOk, "192.0.2.1 by eth0, from 192.0.2.9, MTU 9000"));
+  EXPECT_TRUE(says(result, Verdict::kOk, "RDMA device mlx5_0 is on eth0"));
+  EXPECT_EQ(visit_.rdma_device, "mlx5_0");
+}
+
+TEST_F(Server, RouteOverAnotherInterfaceThanTheDevices) {
+  port({});
+  network_.way = Route{address("198.51.100.9"), "eth1", true};
+  resolved();
+  const CheckResult result = check_route(visit_);
+  EXPECT_TRUE(says(result, Verdict::kOk, "by eth1, through a gateway"));
+  EXPECT_TRUE(
+      says(result, Verdict::kWarning, "no RDMA device belongs to eth1", "ip route get 192.0.2.1"));
+  EXPECT_TRUE(says(result, Verdict::kWarning, "mlx5_0 on eth0"));
+}
+
+TEST_F(Server, RouteOverADeviceWithoutActivePort) {
+  port({.state = "1: DOWN"});
+  network_.way = Route{address("192.0.2.9"), "eth0", false};
+  resolved();
+  EXPECT_TRUE(says(check_route(visit_), Verdict::kWarning, "without an active port"));
+}
+
+TEST_F(Server, SiwIsFoundByTheMacAddressInItsGid) {
+  interface("eth5", true, 1500, "1", "02:11:22:33:44:55");
+  port({.device = "siw0",
+        .interface = "",
+        .gid_types = {"IB/RoCE v1"},
+        .gid = "0211:2233:4455:0000:0000:0000:0000:0000",
+        .node_type = "4: RNIC"});
+  network_.way = Route{address("192.0.2.9"), "eth5", false};
+  resolved();
+  EXPECT_TRUE(says(check_route(visit_), Verdict::kOk, "RDMA device siw0 is on eth5"));
+}
+
+TEST_F(Server, NoRouteIsAProblem) {
+  resolved();
+  EXPECT_TRUE(says(check_route(visit_), Verdict::kProblem, "no route to 192.0.2.1", "ip route"));
+}
+
+TEST_F(Server, NoRouteToOneOfTwoAddressesIsAWarning) {
+  network_.lookup.addresses = {address("2001:db8::1"), address("192.0.2.1")};
+  resolved();
+  EXPECT_EQ(check_route(visit_).verdict(), Verdict::kWarning);
+}
+
+// --- GIDs ---
+
+TEST_F(Server, GidsThatMatchThoseOfTheOtherEnd) {
+  port({});
+  visit_.other_end = R"({"roce_ports": [{"port": "rxe0 port 1", "gid_types": ["RoCE v2"]}]})";
+  EXPECT_TRUE(says(check_gid_match(visit_), Verdict::kOk,
+                   "mlx5_0 port 1 here has RoCE v1 and v2, rxe0 port 1 there RoCE v2"));
+}
+
+TEST_F(Server, GidsThatHaveNothingInCommonAreAProblem) {
+  port({.gid_types = {"RoCE v2"}});
+  visit_.other_end = R"({"roce_ports": [{"port": "mlx4_0 port 1", "gid_types": ["RoCE v1"]}]})";
+  EXPECT_TRUE(
+      says(check_gid_match(visit_), Verdict::kProblem, "nothing in common", "default_roce_mode"));
+}
+
+TEST_F(Server, ReportOfTheOtherEndIsWhatTheDoctorWritesThere) {
+  port({});
+  const CheckRow* row = find_row("gids");
+  ASSERT_NE(row, nullptr);
+  visit_.other_end = "{}";
+  EXPECT_TRUE(says(check_gid_match(visit_), Verdict::kProblem, "no active RoCE port"));
+}
+
+TEST_F(Server, RoceV1BehindAGatewayIsAProblem) {
+  port({.gid_types = {"IB/RoCE v1"}});
+  network_.way = Route{address("192.0.2.9"), "eth0", true};
+  resolved();
+  static_cast<void>(check_route(visit_));
+  EXPECT_TRUE(says(check_gid_match(visit_), Verdict::kProblem, "a router is on the way"));
+}
+
+TEST_F(Server, WithoutReportOfTheOtherEndItSaysHowToGetOne) {
+  port({});
+  EXPECT_TRUE(says(check_gid_match(visit_), Verdict::kNote, "cannot be seen", "--other-end"));
+}
+
+TEST_F(Server, WithoutRoceThereIsNothingToMatch) {
+  port({.device = "siw0", .node_type = "4: RNIC"});
+  EXPECT_EQ(check_gid_match(visit_).verdict(), Verdict::kSkipped);
+}
+
+// --- ports ---
+
+TEST_F(Server, OpenPortsAreOk) {
+  for (std::uint16_t port : {20049, 2049, 111})
+    network_.reached[port] = {Reached::How::kOpen};
+  resolved();
+  EXPECT_EQ(check_reach(visit_).verdict(), Verdict::kOk);
+}
+
+TEST_F(Server, RefusedAndDroppedAreToldApart) {
+  network_.reached[20049] = {Reached::How::kRefused};
+  network_.reached[2049] = {Reached::How::kTimedOut};
+  network_.reached[111] = {Reached::How::kTimedOut};
+  resolved();
+  const CheckResult result = check_reach(visit_);
+  EXPECT_TRUE(
+      says(result, Verdict::kWarning, "20049 (iWARP): refused: the host is there", "HOST:PORT"));
+  EXPECT_TRUE(says(result, Verdict::kNote, "2049 (NFS over TCP): no answer at all: a firewall"));
+}
+
+TEST_F(Server, DroppedRdmaPortIsAWarningWithTheFirewallsRemedy) {
+  network_.reached[20049] = {Reached::How::kTimedOut};
+  resolved();
+  EXPECT_TRUE(says(check_reach(visit_), Verdict::kWarning, "a firewall drops it",
+                   "firewall-cmd --permanent --add-port=20049/tcp"));
+}
+
+TEST_F(Server, UnreachableIsToldWithItsReason) {
+  network_.reached[20049] = {Reached::How::kUnreachable, "No route to host"};
+  resolved();
+  EXPECT_TRUE(says(check_reach(visit_), Verdict::kWarning, "No route to host"));
+}
+
+TEST_F(Server, SecondAddressCountsWhereTheFirstRefuses) {
+  network_.lookup.addresses = {address("::1"), address("127.0.0.1")};
+  network_.reached_at["[::1]:20049"] = {Reached::How::kRefused};
+  network_.reached_at["127.0.0.1:20049"] = {Reached::How::kOpen};
+  resolved();
+  const CheckResult result = check_reach(visit_);
+  EXPECT_TRUE(says(result, Verdict::kOk, "TCP port 20049 (iWARP): open"));
+  EXPECT_TRUE(says(result, Verdict::kNote, "20049 is not open at ::1"));
+}
+
+TEST_F(Server, OnlyWhatWasAskedForIsReached) {
+  visit_.settings.proto = ProtoChoice::kTcp;
+  network_.reached[2049] = {Reached::How::kOpen};
+  network_.reached[111] = {Reached::How::kOpen};
+  resolved();
+  const CheckResult result = check_reach(visit_);
+  EXPECT_EQ(result.verdict(), Verdict::kOk);
+  EXPECT_FALSE(says(result, Verdict::kOk, "20049"));
+}
+
+// --- NULL ---
+
+TEST_F(Server, AnswerTellsWhatWasAgreedOn) {
+  answers(TransportKind::kIwarp);
+  cannot(TransportKind::kVerbs, "verbs: no RDMA device");
+  answers(TransportKind::kTcp);
+  resolved();
+  EXPECT_TRUE(
+      says(check_null_iwarp(visit_), Verdict::kOk,
+           "NULL of NFSv3 answered in 0.25 ms by 192.0.2.1:20049; inline 4096 out, 4096 in, "
+           "credits 64, read depth 32 in, 16 out"));
+  EXPECT_TRUE(says(check_null_verbs(visit_), Verdict::kSkipped, "no RDMA device"));
+  EXPECT_EQ(check_null_tcp(visit_).verdict(), Verdict::kOk);
+  EXPECT_TRUE(says(check_transport(visit_), Verdict::kOk, "RDMA works, by iwarp"));
+  EXPECT_EQ(network_.null_calls, 3);  // each once
+}
+
+TEST_F(Server, SmallInlineAndReadDepthAreNotes) {
+  answers(TransportKind::kIwarp);
+  network_.nulls[TransportKind::kIwarp].connection.inline_send = 1024;
+  network_.nulls[TransportKind::kIwarp].connection.ird = 1;
+  resolved();
+  const CheckResult result = check_null_iwarp(visit_);
+  EXPECT_TRUE(says(result, Verdict::kNote, "1024 bytes only"));
+  EXPECT_TRUE(says(result, Verdict::kNote, "one RDMA Read under way"));
+}
+
+TEST_F(Server, OneFabricIsEnough) {
+  answers(TransportKind::kVerbs);
+  silent(TransportKind::kIwarp, "connect: Connection refused");
+  silent(TransportKind::kTcp, "connect: Connection refused");
+  resolved();
+  EXPECT_TRUE(says(check_null_iwarp(visit_), Verdict::kNote, "Connection refused"));
+  EXPECT_TRUE(says(check_null_tcp(visit_), Verdict::kNote, "Connection refused"));
+  EXPECT_EQ(check_transport(visit_).verdict(), Verdict::kOk);
+}
+
+TEST_F(Server, TcpAloneIsAProblem) {
+  silent(TransportKind::kIwarp, "connect: Connection refused");
+  silent(TransportKind::kVerbs, "address resolution: timed out");
+  answers(TransportKind::kTcp);
+  resolved();
+  EXPECT_TRUE(says(check_null_iwarp(visit_), Verdict::kWarning, "refused", "ss -ltn"));
+  EXPECT_TRUE(says(check_null_verbs(visit_), Verdict::kWarning, "timed out", "4791/udp"));
+  EXPECT_TRUE(says(check_transport(visit_), Verdict::kProblem, "by TCP only", "NFSoRDMA_LOAD=yes"));
+}
+
+TEST_F(Server, TcpAloneIsFineWhereItWasAskedFor) {
+  visit_.settings.proto = ProtoChoice::kTcp;
+  answers(TransportKind::kTcp);
+  resolved();
+  EXPECT_EQ(check_null_iwarp(visit_).verdict(), Verdict::kSkipped);
+  EXPECT_TRUE(says(check_transport(visit_), Verdict::kOk, "TCP, as asked for"));
+  EXPECT_EQ(network_.null_calls, 1);
+}
+
+TEST_F(Server, NothingThatAnswersIsAProblem) {
+  for (TransportKind kind : kTransports)
+    silent(kind, "connect: timed out");
+  resolved();
+  EXPECT_TRUE(says(check_transport(visit_), Verdict::kProblem,
+                   "no NFS server answers at server.example.org", "systemctl status nfs-rdma"));
+}
+
+// --- data ---
+
+TEST_F(Server, WithoutPathItSaysHowToGiveOne) {
+  answers(TransportKind::kIwarp);
+  resolved();
+  static_cast<void>(check_null_iwarp(visit_));
+  EXPECT_TRUE(says(check_data_iwarp(visit_), Verdict::kSkipped, "no exported directory",
+                   "nfs-rdma doctor nfs://server.example.org/EXPORT"));
+  EXPECT_TRUE(says(check_skew(visit_), Verdict::kSkipped, "a file made there", "--path"));
+  EXPECT_TRUE(network_.paths.empty());
+}
+
+class Data : public Server {
+ protected:
+  Data() {
+    for (TransportKind kind : kTransports)
+      answers(kind);
+    visit_.has_path = true;
+    visit_.settings.path = "/srv/data";
+    resolved();
+    static_cast<void>(check_null_iwarp(visit_));
+  }
+};
+
+TEST_F(Data, ThatWentByRdmaIsShownByTheCounters) {
+  network_.data[TransportKind::kIwarp] = good_data(TransportKind::kIwarp);
+  EXPECT_TRUE(
+      says(check_data_iwarp(visit_), Verdict::kOk,
+           "NFS version 4.2: 1048576 bytes written (524 MB/s) and read back (1049 MB/s), checksum "
+           "0000000000001234; RDMA Read 1048576 bytes, RDMA Write 1048576 bytes"));
+  EXPECT_EQ(network_.paths, std::vector<std::string>{"/srv/data"});
+}
+
+TEST_F(Data, ThatWentInlineIsAProblemOnAFabricAndNoneOnTcp) {
+  network_.data[TransportKind::kVerbs] = good_data(TransportKind::kVerbs);
+  network_.data[TransportKind::kVerbs].connection.stats.rdma_write_bytes = 0;
+  network_.data[TransportKind::kTcp] = good_data(TransportKind::kTcp);
+  EXPECT_TRUE(says(check_data_verbs(visit_), Verdict::kProblem, "did not go by RDMA"));
+  EXPECT_EQ(check_data_tcp(visit_).verdict(), Verdict::kOk);
+}
+
+TEST_F(Data, ThatDiffersIsAProblem) {
+  DataAnswer data = good_data(TransportKind::kIwarp);
+  data.done = false;
+  data.failed = DataAnswer::Failed::kDiffers;
+  network_.data[TransportKind::kIwarp] = data;
+  EXPECT_TRUE(says(check_data_iwarp(visit_), Verdict::kProblem, "is not what was written"));
+}
+
+TEST_F(Data, DirectoryThatIsReadOnlyIsANote) {
+  DataAnswer data;
+  data.failed = DataAnswer::Failed::kCreate;
+  data.error_number = EROFS;
+  data.error = "making a file: Read-only file system";
+  network_.data[TransportKind::kIwarp] = data;
+  EXPECT_TRUE(
+      says(check_data_iwarp(visit_), Verdict::kNote, "Read-only file system", "root_squash"));
+}
+
+TEST_F(Data, ServerThatWaitsForItsClientsIsAWarning) {
+  DataAnswer data;
+  data.failed = DataAnswer::Failed::kCreate;
+  data.error_number = ETIMEDOUT;
+  data.error = "making a file: the server keeps saying: later: Connection timed out";
+  network_.data[TransportKind::kIwarp] = data;
+  EXPECT_TRUE(says(check_data_iwarp(visit_), Verdict::kWarning, "restarted lately", "try again"));
+}
+
+TEST_F(Data, PathThatIsNotExportedIsAProblem) {
+  DataAnswer data;
+  data.failed = DataAnswer::Failed::kMount;
+  data.error_number = EACCES;
+  data.error = "MOUNT: not exported to this host";
+  network_.data[TransportKind::kIwarp] = data;
+  EXPECT_TRUE(
+      says(check_data_iwarp(visit_), Verdict::kProblem, "not exported", "nfs-rdma.exports(5)"));
+}
+
+TEST_F(Data, FileThatStaysBehindIsNamed) {
+  DataAnswer data;
+  data.failed = DataAnswer::Failed::kRemove;
+  data.error = "REMOVE: Permission denied";
+  data.file = "server:/srv/data/.nfs-rdma-doctor.x";
+  network_.data[TransportKind::kIwarp] = data;
+  EXPECT_TRUE(says(check_data_iwarp(visit_), Verdict::kWarning, "could not be removed",
+                   "server:/srv/data/.nfs-rdma-doctor.x"));
+}
+
+TEST_F(Data, IsNotTriedWhereNothingAnswered) {
+  visit_.nulls[0]->answered = false;
+  EXPECT_TRUE(says(check_data_iwarp(visit_), Verdict::kSkipped, "no connection that way"));
+}
+
+TEST_F(Data, ClockSkew) {
+  const auto with = [&](double skew) {
+    DataAnswer data = good_data(TransportKind::kIwarp);
+    data.skew = skew;
+    network_.data[TransportKind::kIwarp] = data;
+    static_cast<void>(check_data_iwarp(visit_));
+    return check_skew(visit_);
+  };
+  EXPECT_TRUE(says(with(0.5), Verdict::kOk, "0.500 s ahead"));
+  EXPECT_TRUE(says(with(-30), Verdict::kWarning, "30.000 s behind", "chrony"));
+  EXPECT_TRUE(says(with(3600), Verdict::kProblem, "Kerberos"));
+}
+
+// --- SERVER on the command line ---
+
+struct Spelling {
+  const char* text;
+  const char* host;
+  const char* path;
+  std::uint16_t port;
+};
+
+TEST(DoctorServerWord, Spellings) {
+  for (const Spelling& s : {Spelling{"server", "server", "/", 20049},
+                            {"server:2050", "server", "/", 2050},
+                            {"server:/srv/a%b", "server", "/srv/a%b", 20049},
+                            {"server:2050:/srv", "server", "/srv", 2050},
+                            {"2001:db8::1", "2001:db8::1", "/", 20049},
+                            {"[2001:db8::1]:2050", "2001:db8::1", "/", 2050},
+                            {"nfs://server:2050/srv/data", "server", "/srv/data", 2050}}) {
+    MountSettings settings;
+    bool has_path = false;
+    std::string error;
+    ASSERT_TRUE(parse_server(s.text, &settings, &has_path, &error)) << s.text << ": " << error;
+    EXPECT_EQ(settings.host, s.host) << s.text;
+    EXPECT_EQ(settings.path, s.path) << s.text;
+    EXPECT_EQ(settings.rdma_port, s.port) << s.text;
+    EXPECT_EQ(has_path, std::string(s.path) != "/") << s.text;
+  }
+}
+
+TEST(DoctorServerWord, Nonsense) {
+  for (const char* text : {"", "server:port", "/srv/data", "nfs://", "server:70000", "a/b"}) {
+    MountSettings settings;
+    bool has_path = false;
+    std::string error;
+    EXPECT_FALSE(parse_server(text, &settings, &has_path, &error)) << text;
+    EXPECT_FALSE(error.empty()) << text;
+  }
+}
+
+// --- the real network, on loopback ---
+
+TEST(DoctorNetwork, PortsOfThisHost) {
+  const auto network = real_network();
+  SocketAddress at = address("127.0.0.1", 0);
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(::bind(listener, at.data(), at.length()), 0);
+  ASSERT_EQ(::listen(listener, 1), 0);
+  at = SocketAddress::local_of(listener).value();
+  EXPECT_EQ(network->reach(at, std::chrono::seconds(60)).how, Reached::How::kOpen);
+  ::close(listener);
+  EXPECT_EQ(network->reach(at, std::chrono::seconds(60)).how, Reached::How::kRefused);
+}
+
+TEST(DoctorNetwork, NumbersAreNames) {
+  const auto network = real_network();
+  const Lookup v4 = network->resolve("127.0.0.1", std::chrono::seconds(60));
+  ASSERT_EQ(v4.how, Lookup::How::kFound);
+  EXPECT_EQ(v4.addresses.front().host_text(), "127.0.0.1");
+  EXPECT_EQ(network->resolve("[::1]", std::chrono::seconds(60)).addresses.size(), 1u);
+}
+
+TEST(DoctorNetwork, RouteToThisHostGoesByLoopback) {
+  const auto network = real_network();
+  const std::optional<Route> route = network->route(address("127.0.0.1"));
+  ASSERT_TRUE(route.has_value());
+  EXPECT_EQ(route->interface, "lo");
+  EXPECT_FALSE(route->by_gateway);
+  EXPECT_EQ(route->local.host_text(), "127.0.0.1");
+}
+
+}  // namespace
+}  // namespace nfsrdma::doctor
