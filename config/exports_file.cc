@@ -131,28 +131,6 @@ class LineParser {
     }
     out_.entries.push_back(std::move(entry));
   }
-  /// One client, and the end of the line.
-  void run_client(std::string path) {
-    ExportEntry entry;
-    entry.file = file_;
-    entry.path = std::move(path);
-    skip_blanks();
-    if (done()) {
-      problem(at_, "expected a client");
-      return;
-    }
-    if (line_.text[at_] == '-') {
-      problem(at_, "expected one client with its options in parentheses");
-      return;
-    }
-    if (!parse_client(entry)) return;
-    skip_blanks();
-    if (at_ < line_.text.size()) {
-      problem(at_, "expected the end behind one client");
-      return;
-    }
-    out_.entries.push_back(std::move(entry));
-  }
 
  private:
   bool parse_path(std::string& path) {
@@ -373,16 +351,6 @@ ParsedExports parse_exports(std::string_view text, const std::string& file) {
     LineParser(line, file, one).run();
     merger.add(std::move(one));
   }
-  return out;
-}
-
-ParsedExports parse_export_client(std::string path, std::string_view text) {
-  ParsedExports out;
-  Line line;
-  for (std::size_t i = 0; i <= text.size(); ++i)
-    line.places.push_back({1, static_cast<unsigned>(i) + 1});
-  line.text = text;
-  LineParser(line, "", out).run_client(std::move(path));
   return out;
 }
 

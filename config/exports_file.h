@@ -129,9 +129,6 @@ ParsedExports read_exports_files(const std::string& file);
 /// Puts `more` behind what `all` has, as parse_exports() does with lines.
 void merge_exports(ParsedExports& all, ParsedExports more);
 
-/// One "CLIENT(OPTIONS)" of a line, for `path`. Problems have columns of `text`.
-ParsedExports parse_export_client(std::string path, std::string_view text);
-
 /// The command line's `-e DIR[:OPTIONS]`: what stands behind the last colon that is not part of
 /// refer= or replicas= is an option list; the client is everyone. A directory with a colon in its
 /// name is written with a colon at the end.

@@ -26,7 +26,7 @@ std::string report_document(const ExportService::Report& report) {
   JsonWriter json;
   json.begin_object();
   json.field("version", 1);
-  if (!report.ok) json.field("error", "there are mistakes; everything stays as it was");
+  json.field("done", report.ok);
   json.key("changes");
   json.begin_array();
   for (const std::string& line : report.changes)

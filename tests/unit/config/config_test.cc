@@ -49,11 +49,52 @@ TEST(Config, KeysOfTheRdmaServiceAreOnlyNoticed) {
   EXPECT_THAT(parsed.notices[1].message, HasSubstr("XPRTRDMA_LOAD"));
 }
 
-TEST(Config, TheLastOfTwoEqualKeysCountsAndIsNoticed) {
-  ParsedConfig parsed = parse_config("NFSoRDMA_PORT=1\nNFSoRDMA_PORT=2\n", "f");
-  EXPECT_EQ(parsed.config.port, 2u);
-  ASSERT_EQ(parsed.notices.size(), 1u);
-  EXPECT_EQ(parsed.notices[0].line, 2u);
+TEST(Config, AKeyThatIsSetTwiceIsAProblemThatNamesBothLines) {
+  ParsedConfig parsed = parse_config("NFSoRDMA_PORT=1\n\nNFSoRDMA_PORT=2\n", "f");
+  ASSERT_EQ(parsed.problems.size(), 1u);
+  EXPECT_EQ(parsed.problems[0].text(),
+            "f:3: NFSoRDMA_PORT is set in line 1 already; leave one of them");
+}
+
+TEST(Config, KnowsWhereEachKeyWasSet) {
+  ParsedConfig parsed = parse_config("# x\nNFSoRDMA_PORT=1\nNFSoRDMA_LOAD=no\n", "f");
+  EXPECT_EQ(parsed.lines.size(), 2u);
+  EXPECT_EQ(parsed.lines["NFSoRDMA_PORT"], 2u);
+  EXPECT_EQ(parsed.lines["NFSoRDMA_LOAD"], 3u);
+}
+
+TEST(Config, WhatIsWrittenOfAValueIsReadAsTheSame) {
+  for (const char* value : {"", "/srv", "a b", "it's", "$HOME `x` \\", "\"", "#", "a'b'c"}) {
+    Config config;
+    config.exports_file = value;
+    const std::string line =
+        assignment_text("NFSoRDMA_EXPORTS", option_text(config, "NFSoRDMA_EXPORTS"));
+    ParsedConfig parsed = parse_config(line + "  # why\n", "f");
+    ASSERT_TRUE(parsed.ok()) << line << ": " << parsed.problems[0].text();
+    EXPECT_EQ(parsed.config.exports_file, value) << line;
+  }
+}
+
+TEST(Config, EveryKeyIsWrittenAndCopied) {
+  // Values that are not the defaults, for every kind of key.
+  ParsedConfig parsed = parse_config(
+      "NFSoRDMA_LOAD=no\nNFSoRDMA_PORT=7\nNFSoRDMA_TCP_PORT=off\nNFSoRDMA_LISTEN='::1 192.0.2.1'\n"
+      "NFSoRDMA_FABRIC=none\nNFSoRDMA_MEMORY=33M\nNFSoRDMA_RTMAX=5000\nNFSoRDMA_STATE_DIR='/a b'\n",
+      "f");
+  ASSERT_TRUE(parsed.ok());
+  std::string text;
+  Config copied;
+  for (const OptionRow& row : option_rows()) {
+    text += assignment_text(row.key, option_text(parsed.config, row.key)) + "\n";
+    copy_option(copied, parsed.config, row.key);
+  }
+  EXPECT_THAT(text, HasSubstr("NFSoRDMA_TCP_PORT=off\n"));
+  EXPECT_THAT(text, HasSubstr("NFSoRDMA_RTMAX=5000\n"));
+  ParsedConfig again = parse_config(text, "f");
+  ASSERT_TRUE(again.ok()) << again.problems[0].text();
+  EXPECT_EQ(again.config, parsed.config);
+  EXPECT_EQ(copied, parsed.config);
+  EXPECT_FALSE(again.config == Config());
 }
 
 TEST(Config, EveryProblemIsReported) {
@@ -85,6 +126,11 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(BadLine{"NFSoRDMA_LISTEN=\"::1, eth0\"", 0, "not a list of numeric addresses"},
                     BadLine{"NFSoRDMA_PROT=20049", 0, "did you mean NFSoRDMA_PORT?"},
                     BadLine{"nfsordma_port=20049", 0, "did you mean NFSoRDMA_PORT?"},
+                    BadLine{"NFSoRDMA_LOG_LEVL=info", 0, "did you mean NFSoRDMA_LOG_LEVEL?"},
+                    BadLine{"NFSoRDMA_CREDITS=0", 0, "a number from 1 to 1024"},
+                    BadLine{"NFSoRDMA_CREDITS=1025", 0, "a number from 1 to 1024"},
+                    BadLine{"NFSoRDMA_MEMORY=15M", 0, "a size from 16M to 1T"},
+                    BadLine{"NFSoRDMA_CREDITS=99999999999999999999", 0, "a number from 1 to 1024"},
                     BadLine{"SOMETHING_ELSE=1", 0, "unknown key 'SOMETHING_ELSE'"},
                     BadLine{"NFSoRDMA_PORT=0", 0, "a number from 1 to 65535"},
                     BadLine{"NFSoRDMA_PORT=65536", 0, "a number from 1 to 65535"},
@@ -176,6 +222,38 @@ TEST(Config, TheManPageNamesEveryKeyAndItsDefault) {
     const std::string entry = page.substr(at, page.find("\n.It Cm", at + 1) - at);
     EXPECT_THAT(entry, HasSubstr("Default:\n.Li " + row.initial + " .")) << row.key;
   }
+}
+
+TEST(Config, TheManPageAndTheSampleSayWhereAReloadIsEnough) {
+  const std::string page = source_file("man/rdma.conf.5");
+  const std::string sample = source_file("config/files/rdma.conf");
+  for (const OptionRow& row : option_rows()) {
+    const bool reload = row.when == TakesEffect::kAtReload;
+    const std::size_t at = page.find(".It Cm " + std::string(row.key) + " ");
+    ASSERT_NE(at, std::string::npos) << row.key;
+    const std::string entry = page.substr(at, page.find("\n.It Cm", at + 1) - at);
+    EXPECT_EQ(entry.find("A reload is enough.") != std::string::npos, reload) << row.key;
+    // In the sample the mark stands in the comment above.
+    const std::size_t set = sample.find(std::string(row.key) + "=");
+    ASSERT_NE(set, std::string::npos) << row.key;
+    const std::size_t block = sample.rfind("\n\n", set);
+    EXPECT_EQ(sample.substr(block, set - block).find("(reload)") != std::string::npos, reload)
+        << row.key;
+  }
+}
+
+TEST(Config, TheManPageNamesNoKeyThatIsNone) {
+  const std::string page = source_file("man/rdma.conf.5");
+  std::size_t keys = 0;
+  for (std::size_t at = 0; (at = page.find("\n.It Cm ", at)) != std::string::npos; ++keys) {
+    at += 8;
+    const std::string key = page.substr(at, page.find(' ', at) - at);
+    Config config;
+    EXPECT_FALSE(option_text(config, key).empty() && key != "NFSoRDMA_LISTEN" &&
+                 key != "NFSoRDMA_STATE_DIR" && key != "NFSoRDMA_CONTROL")
+        << key;
+  }
+  EXPECT_EQ(keys, option_rows().size());
 }
 
 }  // namespace

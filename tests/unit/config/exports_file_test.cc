@@ -2,6 +2,13 @@
 #include "config/exports_file.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "config/export_text.h"
 
 namespace nfsrdma {
 namespace {
@@ -187,6 +194,207 @@ TEST(ExportsFile, AReferralHasABoundedNumberOfHosts) {
   EXPECT_THAT(more.problems[0].message, HasSubstr("expected at most 64 hosts"));
 }
 
+TEST(ExportsFile, NetgroupsAreClients) {
+  const auto clients = good("/a @trusted(rw) @Other\n").entries[0].clients;
+  ASSERT_EQ(clients.size(), 2u);
+  EXPECT_EQ(clients[0].kind, ExportClient::Kind::kNetgroup);
+  EXPECT_EQ(clients[0].netgroup(), "trusted");
+  EXPECT_FALSE(clients[0].options.read_only);
+  EXPECT_EQ(clients[1].netgroup(), "Other");
+}
+
+TEST(ExportsFile, KindsDecideInTheOrderOfExports5) {
+  const auto clients =
+      good("/a * @g *.example.org 192.0.2.0/24 h 192.0.2.1 2001:db8::1/128\n").entries[0].clients;
+  for (std::size_t i = 1; i < 5; ++i)
+    EXPECT_GT(clients[i - 1].rank(), clients[i].rank()) << clients[i].text;
+  // Single addresses go with names.
+  EXPECT_EQ(clients[4].rank(), clients[5].rank());
+  EXPECT_EQ(clients[4].rank(), clients[6].rank());
+}
+
+TEST(ExportsFile, ANetworkBehindOneThatHasItIsNoticed) {
+  const ParsedExports covered = good("/a 192.0.0.0/16(ro) 192.0.2.0/24(rw)\n");
+  ASSERT_EQ(covered.notices.size(), 1u);
+  EXPECT_EQ(covered.notices[0].text(),
+            "exports:1:21: 192.0.2.0/24 never counts: 192.0.0.0/16 stands before it and has all of "
+            "it; of networks the first that matches decides");
+  EXPECT_TRUE(good("/a 192.0.2.0/24(rw) 192.0.0.0/16(ro)\n").notices.empty());
+  EXPECT_TRUE(good("/a 192.0.0.0/16(rw) 192.0.2.1(ro)\n").notices.empty());
+}
+
+TEST(ExportsFile, WithoutSecBothFlavorsAreServedAlike) {
+  const ExportOptions o = good("/a *(rw)\n").entries[0].clients[0].options;
+  EXPECT_TRUE(o.serves_sys);
+  EXPECT_TRUE(o.serves_none);
+  EXPECT_FALSE(o.read_only);
+  EXPECT_FALSE(o.none_read_only);
+}
+
+TEST(ExportsFile, KerberosInAListWithSysIsNoticed) {
+  const ParsedExports parsed = good("/a *(sec=krb5p:krb5:sys,rw)\n");
+  const ExportOptions o = parsed.entries[0].clients[0].options;
+  EXPECT_TRUE(o.serves_sys);
+  EXPECT_FALSE(o.serves_none);
+  EXPECT_FALSE(o.read_only);
+  ASSERT_EQ(parsed.notices.size(), 1u);
+  EXPECT_EQ(parsed.notices[0].message, "sec: krb5p, krb5 is not served, nor what is said for it");
+}
+
+TEST(ExportsFile, OptionsBehindASecAreOfItsFlavorsAlone) {
+  const ExportOptions o =
+      good("/a *(anonuid=7,sec=krb5,rw,no_root_squash,sec=sys,ro,sec=none,rw,sync)\n")
+          .entries[0]
+          .clients[0]
+          .options;
+  EXPECT_TRUE(o.read_only);
+  EXPECT_TRUE(o.root_squash);
+  EXPECT_TRUE(o.serves_none);
+  EXPECT_FALSE(o.none_read_only);
+  EXPECT_EQ(o.anon_uid, 7u);
+}
+
+TEST(ExportsFile, OptionsBeforeTheFirstSecAreOfAll) {
+  const ExportOptions o =
+      good("/a *(rw,no_root_squash,sec=none,ro,sec=sys)\n").entries[0].clients[0].options;
+  EXPECT_FALSE(o.read_only);
+  EXPECT_FALSE(o.root_squash);
+  EXPECT_TRUE(o.none_read_only);
+}
+
+TEST(ExportsFile, ASecOfTheClientReplacesThatOfTheDefaults) {
+  const ExportOptions o = good("/a -sec=sys,rw *(sec=none)\n").entries[0].clients[0].options;
+  EXPECT_FALSE(o.serves_sys);
+  EXPECT_TRUE(o.serves_none);
+}
+
+TEST(ExportsFile, ClientsOfOnePathComeTogether) {
+  const ParsedExports parsed = good("/a one(rw)\n/b *\n/a/ two(ro)\n");
+  ASSERT_EQ(parsed.entries.size(), 2u);
+  ASSERT_EQ(parsed.entries[0].clients.size(), 2u);
+  EXPECT_EQ(parsed.entries[0].clients[1].text, "two");
+  EXPECT_EQ(parsed.entries[0].clients[1].line, 3u);
+  EXPECT_TRUE(parsed.notices.empty());
+}
+
+TEST(ExportsFile, OfAClientThatIsNamedInTwoLinesTheFirstCountsWithANotice) {
+  const ParsedExports parsed = good("/a *(rw)\n/a *(ro)\n/a *(rw)\n");
+  ASSERT_EQ(parsed.entries.size(), 1u);
+  ASSERT_EQ(parsed.entries[0].clients.size(), 1u);
+  EXPECT_FALSE(parsed.entries[0].clients[0].options.read_only);
+  ASSERT_EQ(parsed.notices.size(), 2u);
+  EXPECT_EQ(parsed.notices[0].text(),
+            "exports:2:4: /a is exported to * already in exports:1, which counts; the options "
+            "differ");
+  EXPECT_EQ(parsed.notices[1].text(),
+            "exports:3:4: /a is exported to * already in exports:1, which counts");
+}
+
+class ExportsDirectory : public testing::Test {
+ protected:
+  ExportsDirectory() {
+    char name[] = "/tmp/exports-XXXXXX";
+    home_ = ::mkdtemp(name);
+    file = home_ + "/exports";
+  }
+  ~ExportsDirectory() override { std::filesystem::remove_all(home_); }
+  void put(const std::string& name, const std::string& text) {
+    const std::filesystem::path path(home_ + "/" + name);
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  std::string paths() {
+    const ParsedExports parsed = read_exports_files(file);
+    for (const ConfigProblem& problem : parsed.problems)
+      ADD_FAILURE() << problem.text();
+    std::string out;
+    for (const ExportEntry& entry : parsed.entries)
+      out += entry.path + " ";
+    return out;
+  }
+  std::string home_;
+  std::string file;
+};
+
+TEST_F(ExportsDirectory, ComesBehindTheFileInTheOrderOfVersions) {
+  put("exports", "/first *\n");
+  put("exports.d/10.exports", "/ten *\n");
+  put("exports.d/9.exports", "/nine *\n");
+  put("exports.d/.hidden.exports", "/hidden *\n");
+  put("exports.d/readme", "/readme *\n");
+  put("exports.d/old.exports~", "/old *\n");
+  std::filesystem::create_directory(file + ".d/directory.exports");
+  EXPECT_EQ(paths(), "/first /nine /ten ");
+}
+
+TEST_F(ExportsDirectory, NeedsNoFileBesideIt) {
+  put("exports.d/a.exports", "/a *\n");
+  EXPECT_EQ(paths(), "/a ");
+}
+
+TEST_F(ExportsDirectory, WithoutBothTheFileIsMissed) {
+  const ParsedExports parsed = read_exports_files(file);
+  ASSERT_EQ(parsed.problems.size(), 1u);
+  EXPECT_EQ(parsed.problems[0].file, file);
+}
+
+TEST_F(ExportsDirectory, ClientsOfOnePathComeTogetherAcrossFiles) {
+  put("exports", "/a one(rw)\n");
+  put("exports.d/more.exports", "\n/a two(ro) one(ro)\n");
+  const ParsedExports parsed = read_exports_files(file);
+  ASSERT_EQ(parsed.entries.size(), 1u);
+  ASSERT_EQ(parsed.entries[0].clients.size(), 2u);
+  EXPECT_EQ(parsed.entries[0].clients[1].file, file + ".d/more.exports");
+  ASSERT_EQ(parsed.notices.size(), 1u);
+  EXPECT_THAT(parsed.notices[0].text(),
+              HasSubstr("more.exports:2:12: /a is exported to one already"));
+}
+
+TEST_F(ExportsDirectory, AMistakeInItRefusesAll) {
+  put("exports", "/a *\n");
+  put("exports.d/bad.exports", "/b *(rww)\n");
+  std::filesystem::create_symlink("/nonexistent", file + ".d/dangling.exports");
+  const ParsedExports parsed = read_exports_files(file);
+  ASSERT_EQ(parsed.problems.size(), 2u);
+  EXPECT_THAT(parsed.problems[0].text(), HasSubstr("bad.exports:1:6: unknown option 'rww'"));
+  EXPECT_THAT(parsed.problems[1].text(), HasSubstr("dangling.exports: cannot be read"));
+}
+
+TEST(ExportText, OptionsAreReadAsTheSame) {
+  for (const char* options :
+       {"", "rw", "ro,async,insecure,all_squash,anonuid=7,anongid=8", "rw,no_root_squash,nohide",
+        "crossmnt,subtree_check,no_wdelay,insecure_locks,nordirplus", "mp", "mp=/m,fsid=root",
+        "fsid=12345678-1234-1234-1234-1234567890ab", "refer=/x@h+i:/y@[2001:db8::1]",
+        "replicas=/x@h", "sec=sys,rw", "sec=none", "sec=none,rw,sec=sys,ro,all_squash",
+        "anonuid=-2", "rw,sec=sys", "rw,sec=none"}) {
+    const ExportOptions o =
+        good("/a *(" + std::string(options) + ")\n").entries[0].clients[0].options;
+    const ExportOptions again =
+        good("/a *(" + options_text(o) + ")\n").entries[0].clients[0].options;
+    EXPECT_EQ(o, again) << options << " -> " << options_text(o);
+  }
+}
+
+TEST(ExportText, OptionsAreNamedOneByOne) {
+  EXPECT_EQ(options_text(ExportOptions()),
+            "sync,wdelay,hide,secure,no_subtree_check,secure_locks,anonuid=65534,anongid=65534,ro,"
+            "root_squash,no_all_squash");
+}
+
+TEST(ExportText, OnlyWhatDiffersIsShown) {
+  ExportOptions before, after;
+  after.read_only = after.none_read_only = false;
+  after.fsid = "7";
+  EXPECT_EQ(changed_options(before, after),
+            (std::pair<std::string, std::string>("ro", "fsid=7,rw")));
+  EXPECT_EQ(changed_options(after, after), (std::pair<std::string, std::string>("-", "-")));
+}
+
+TEST(ExportText, PathsAreReadAsTheSame) {
+  for (const char* path : {"/a b", "/a\"b", "/a\\b", "/#", "/a\tb", "/\377"})
+    EXPECT_EQ(good(escaped_path(path) + " *\n").entries[0].path, path);
+}
+
 struct BadExport {
   const char* text;
   unsigned line;
@@ -215,7 +423,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadExport{"/a *(anonuid=nobody)\n", 1, 6, "expected a user id"},
                     BadExport{"/a *(anongid=4294967296)\n", 1, 6, "expected a group id"},
                     BadExport{"/a *(fsid=zero)\n", 1, 6, "a number, root, or a UUID"},
-                    BadExport{"/a *(sec=krb5)\n", 1, 6, "expected sys"},
+                    BadExport{"/a *(sec=krb5)\n", 1, 6, "expected sys, none or a list"},
                     BadExport{"/a *(refer)\n", 1, 6, "needs a value"},
                     BadExport{"/a *(refer=/x)\n", 1, 6, "PATH@HOST"},
                     BadExport{"/a *(refer=x@y)\n", 1, 6, "an absolute path"},
@@ -233,7 +441,20 @@ INSTANTIATE_TEST_SUITE_P(
                     BadExport{"/a *(rw\n", 1, 5, "no closing ')'"},
                     BadExport{"/a *(rw, sync)\n", 1, 9, "a blank inside of an option list"},
                     BadExport{"/a *(rw)sync\n", 1, 9, "after ')'"},
-                    BadExport{"/a @trusted(rw)\n", 1, 4, "netgroup '@trusted' is not supported"},
+                    BadExport{"/a @(rw)\n", 1, 4, "expected @NAME"},
+                    BadExport{"/a @a,b(rw)\n", 1, 4, "expected @NAME"},
+                    BadExport{"/a 192.0.2.*(rw)\n", 1, 4, "such as 192.0.2.0/24"},
+                    BadExport{"/a 10.*(rw)\n", 1, 4, "such as 10.0.0.0/8"},
+                    BadExport{"/a 192.168.*.*(rw)\n", 1, 4, "such as 192.168.0.0/16"},
+                    BadExport{"/a 192.0.2.1?(rw)\n", 1, 4, "wildcards match names, never"},
+                    BadExport{"/a [2001:db8::1](rw)\n", 1, 4, "without them"},
+                    BadExport{"/a 2001:db8::/ffff::1\n", 1, 4, "contiguous netmask"},
+                    BadExport{"/a *(sec=krb5:krb5i)\n", 1, 6, "Kerberos is not supported"},
+                    BadExport{"/a *(rw,sec=krb5,ro)\n", 1, 9, "Kerberos is not supported"},
+                    BadExport{"/a *(sec=sys:krb6)\n", 1, 6, "'krb6' is no flavour"},
+                    BadExport{"/a *(sec=sys:)\n", 1, 6, "'' is no flavour"},
+                    BadExport{"/a -sec=krb5 *\n", 1, 5, "Kerberos is not supported"},
+                    BadExport{"/a *(xprtsec=tls:mtls)\n", 1, 6, "RPC-with-TLS"},
                     BadExport{"/a gss/krb5(rw)\n", 1, 4, "not supported"},
                     BadExport{"/a 192.0.2.1/33\n", 1, 4, "expected /0 to /32"},
                     BadExport{"/a 192.0.2.1/255.0.255.0\n", 1, 4, "contiguous netmask"},
@@ -277,8 +498,12 @@ INSTANTIATE_TEST_SUITE_P(
         Match{"192.0.2.0/24", "::ffff:192.0.2.5", true},
         Match{"2001:db8::/33", "2001:db8:7fff::1", true},
         Match{"2001:db8::/33", "2001:db8:8000::1", false},
-        Match{"2001:db8::1", "2001:db8::1", true}, Match{"::/0", "192.0.2.1", true},
-        Match{"*", "192.0.2.1", true}, Match{"host", "192.0.2.1", false}));
+        Match{"2001:db8::/ffff:ffff::", "2001:db8:1::1", true},
+        Match{"2001:db8::/ffff:ffff::", "2001:db9::1", false},
+        Match{"2001:db8::/ffff:ffff:8000::", "2001:db8:8000::1", false},
+        Match{"192.0.2.1/32", "192.0.2.1", true}, Match{"2001:db8::1", "2001:db8::1", true},
+        Match{"::/0", "192.0.2.1", true}, Match{"*", "192.0.2.1", true},
+        Match{"host", "192.0.2.1", false}));
 
 struct WildcardCase {
   const char* pattern;
