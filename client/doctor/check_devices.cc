@@ -163,15 +163,16 @@ void look_at_gids(const SysDevice& device, const SysPort& port, CheckResult* res
   }
 }
 
+/// Would modprobe find it?
 bool module_there(const HostView& host, const std::string& folder, const std::string& module) {
-  const std::string base =
-      "/lib/modules/" + host.kernel_release + "/kernel/drivers/infiniband/sw/" + folder + "/";
+  const std::string release = "/lib/modules/" + host.kernel_release;
+  const std::string base = release + "/kernel/drivers/infiniband/sw/" + folder + "/" + module;
   for (const char* ending : {".ko", ".ko.xz", ".ko.zst", ".ko.gz"}) {
-    if (host.exists(base + module + ending)) return true;
+    if (host.exists(base + ending)) return true;
   }
-  const std::string built_in =
-      host.text("/lib/modules/" + host.kernel_release + "/modules.builtin");
-  return built_in.find("/" + module + ".ko") != std::string::npos;
+  const std::string name = "/" + module + ".ko";
+  return host.text(release + "/modules.builtin").find(name) != std::string::npos ||
+         host.text(release + "/modules.dep").find(name) != std::string::npos;
 }
 
 struct SoftwareDriver {

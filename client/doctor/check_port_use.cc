@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "client/doctor/host_checks.h"
@@ -76,6 +77,22 @@ Holder holder_of(const HostView& host, const std::set<std::string>& inodes) {
   return holder;
 }
 
+/// Who listens on a port with rdma_cm; empty: nobody, or it cannot be told.
+Holder rdma_holder_of(const HostView& host, std::uint16_t port) {
+  const CommandOutput shown = host.command({"rdma", "resource", "show", "cm_id"});
+  const std::string wanted = ":" + std::to_string(port);
+  for (const std::string& line : lines_of(shown.out)) {
+    const std::vector<std::string> words = words_of(line);
+    std::map<std::string, std::string> values;
+    // "link LINK cm-idn N state LISTEN ps-type TCP pid N comm NAME src-addr ADDRESS ..."
+    for (std::size_t i = 0; i + 1 < words.size(); i += 2)
+      values[words[i]] = words[i + 1];
+    if (values["state"] != "LISTEN" || !values["src-addr"].ends_with(wanted)) continue;
+    return {values["pid"], values["comm"]};
+  }
+  return {};
+}
+
 /// Lines of the kernel's NFS server: "rdma 20049", "tcp 2049".
 std::vector<std::string> kernel_ports(const HostView& host) {
   return lines_of(host.text("/proc/fs/nfsd/portlist"));
@@ -94,40 +111,65 @@ Verdict gravity(const LocalServer& server) {
   return server.configured ? Verdict::kProblem : Verdict::kNote;
 }
 
+Remedy end_or_move(const Holder& holder, const char* key) {
+  Remedy remedy;
+  if (!holder.pid.empty()) {
+    remedy.push_back(fmt::format("kill {}    # or systemctl stop its unit", holder.pid));
+  }
+  remedy.push_back(fmt::format("or set {}=N in /etc/rdma/rdma.conf", key));
+  return remedy;
+}
+
+/// A listener that has no TCP socket of a process, or none at all: inside the kernel.
+void look_at_rdma_listener(const HostView& host, const LocalServer& server, std::uint16_t port,
+                           const char* key, bool tcp_socket, CheckResult* result) {
+  const Holder holder = rdma_holder_of(host, port);
+  if (kernel_has(host, port)) {
+    // check_kernel_server() tells of RDMA alone.
+    if (tcp_socket) {
+      result->add(gravity(server),
+                  fmt::format("TCP port {}: the kernel's NFS server listens", port),
+                  {"systemctl disable --now nfs-server"});
+    }
+  } else if (holder.name == "nfs-rdmad") {
+    result->ok(fmt::format("RDMA port {}: nfs-rdmad (process {})", port, holder.pid));
+  } else if (!holder.name.empty()) {
+    result->add(gravity(server),
+                fmt::format("RDMA port {}: {}{} listens", port, holder.name,
+                            holder.pid.empty() ? "" : " (process " + holder.pid + ")"),
+                end_or_move(holder, key));
+  } else if (tcp_socket) {
+    // Such a socket has an inode that no process holds.
+    result->add(server.running ? Verdict::kNote : gravity(server),
+                fmt::format("TCP port {}: a listener inside the kernel, of siw or of another iWARP "
+                            "device",
+                            port),
+                {"rdma resource show cm_id    # says for whom",
+                 fmt::format("end that, or set {}=N in /etc/rdma/rdma.conf", key)});
+  } else {
+    const std::string seen = fmt::format("port {}: nobody listens", port);
+    server.running ? result->note(seen + ": nfs-rdmad serves without it") : result->ok(seen);
+  }
+}
+
 void look_at_port(const HostView& host, const LocalServer& server, std::uint16_t port,
                   const char* key, CheckResult* result) {
   std::set<std::string> inodes;
   for (const Listener& listener : tcp_listeners(host)) {
     if (listener.port == port) inodes.insert(listener.inode);
   }
-  if (inodes.empty()) {
-    if (kernel_has(host, port)) return;  // an RDMA listener: check_kernel_server() tells
-    const std::string seen = fmt::format("TCP port {}: nobody listens", port);
-    server.running ? result->note(seen + ": nfs-rdmad serves without it") : result->ok(seen);
-    return;
-  }
-  const Holder holder = holder_of(host, inodes);
+  const Holder holder = inodes.empty() ? Holder{} : holder_of(host, inodes);
   if (holder.name == "nfs-rdmad") {
     result->ok(fmt::format("TCP port {}: nfs-rdmad (process {})", port, holder.pid));
   } else if (!holder.pid.empty()) {
     result->add(gravity(server),
                 fmt::format("TCP port {}: process {} ({}) listens", port, holder.pid, holder.name),
-                {fmt::format("kill {}    # or systemctl stop its unit", holder.pid),
-                 fmt::format("or set {}=N in /etc/rdma/rdma.conf", key)});
-  } else if (kernel_has(host, port)) {
-    result->add(gravity(server), fmt::format("TCP port {}: the kernel's NFS server listens", port),
-                {"systemctl disable --now nfs-server"});
-  } else if (holder.hidden) {
+                end_or_move(holder, key));
+  } else if (holder.hidden && !kernel_has(host, port)) {
     result->note(fmt::format("TCP port {}: somebody listens; only root sees who", port),
                  {fmt::format("sudo ss -ltnp 'sport = :{}'", port)});
   } else {
-    // Such a socket has an inode that no process holds.
-    result->add(gravity(server),
-                fmt::format("TCP port {}: a listener inside the kernel, of siw or of another iWARP "
-                            "device",
-                            port),
-                {"rdma resource show cm_id    # says for whom",
-                 fmt::format("end that, or set {}=N in /etc/rdma/rdma.conf", key)});
+    look_at_rdma_listener(host, server, port, key, !inodes.empty(), result);
   }
 }
 

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kMostText = 1 << 20;
+constexpr std::size_t kMostText = 8 << 20;  // modules.dep is the largest
 constexpr const char* kProgramDirs[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
                                         "/usr/bin",        "/sbin",          "/bin"};
 

@@ -55,7 +55,7 @@ struct HostView {
   /// The file that stands for `absolute`.
   std::string path(std::string_view absolute) const { return root + std::string(absolute); }
   bool exists(std::string_view absolute) const;
-  /// The whole file (at most 1 MiB of it), "" when it cannot be read.
+  /// The whole file (at most 8 MiB of it), "" when it cannot be read.
   std::string text(std::string_view absolute) const;
   /// Its first line.
   std::string line(std::string_view absolute) const;

@@ -173,6 +173,26 @@ TEST_F(Host, ListenerInsideTheKernelIsSiw) {
                    "a listener inside the kernel, of siw", "rdma resource show cm_id"));
 }
 
+TEST_F(Host, ListenersOfRdmaAreThoseOfTheirProcesses) {
+  server_configured();
+  const std::string shown =
+      "link siw_eth0/- cm-idn 4 state LISTEN ps-type TCP pid 60 comm nfs-rdmad src-addr "
+      "0.0.0.0:20049 dst-addr 0.0.0.0:0 \n"
+      "link rxe_eth0/1 cm-idn 5 lqpn 17 state CONNECT ps-type TCP pid 61 comm client src-addr "
+      "192.0.2.1:2049 dst-addr 192.0.2.2:20049 \n";
+  command("rdma resource show cm_id", shown);
+  listener(20049, "1001", "");  // siw's, inside the kernel
+  const CheckResult ours = check_listeners(host_);
+  EXPECT_EQ(ours.verdict(), Verdict::kOk);
+  EXPECT_TRUE(says(ours, Verdict::kOk, "RDMA port 20049: nfs-rdmad (process 60)"));
+  EXPECT_TRUE(says(ours, Verdict::kOk, "port 2049: nobody listens"));
+  command("rdma resource show cm_id",
+          "link rxe_eth0/- cm-idn 4 state LISTEN ps-type TCP pid 60 comm ganesha.nfsd src-addr "
+          "[::]:20049 dst-addr [::]:0 \n");
+  EXPECT_TRUE(says(check_listeners(host_), Verdict::kProblem,
+                   "RDMA port 20049: ganesha.nfsd (process 60) listens", "kill 60"));
+}
+
 TEST_F(Host, PortsAreThoseOfTheConfigurationAndOfTheCommandLine) {
   server_configured();
   file("/etc/rdma/rdma.conf", "NFSoRDMA_PORT=2050\nNFSoRDMA_TCP_PORT=off\n");
