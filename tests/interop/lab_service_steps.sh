@@ -1,0 +1,602 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# lab_service_steps.sh: the steps of lab_service.sh; sourced in the guest, with systemd as process 1.
+#
+# run_quick, run_all, run_capabilities, run_chosen STEP..., run_second_boot: what a guest is there for.
+# step_NAME: one step each, in a subshell with "set -e"; what they leave behind, the next ones use.
+server=192.0.2.2
+unit=nfs-rdma.service
+
+quick=(installed enabled rights kernel_mount reload killed load_no wrong_config fstab automount remount refused)
+all=(installed enabled rights kernel_mount reload killed stopped load_no wrong_config fstab automount remount
+    user_mount umount_kinds mount_unit autofs low_port verbs watchdog refused)
+
+run_quick() { set_up; run_steps "${quick[@]}"; }
+run_all() { set_up; run_steps "${all[@]}"; }
+run_chosen() { set_up; run_steps installed enabled "$@"; }
+run_second_boot() { run_steps booted; }
+
+# --- how steps run --------------------------------------------------------------------------------
+
+run_steps() {
+    local name status started
+    for name in "$@"; do
+        started=$SECONDS status=0
+        set +e
+        (set -e; trap 'echo "line $LINENO: $BASH_COMMAND: status $?"' ERR; "step_$name") >"$name.log" 2>&1
+        status=$?
+        set -e
+        if ((status != 0)); then
+            echo "FAILED $name"
+            tail -n 30 "$name.log" | sed 's/^/    /'
+            echo "--- journal of $unit"
+            journalctl -u "$unit" -o short-monotonic --no-pager -n 40 | sed 's/^/    /'
+            return 1
+        fi
+        echo "ok $name ($((SECONDS - started)) s): $(tail -n 1 "$name.log")"
+    done
+}
+
+# until_true SECONDS COMMAND...: waits for it.
+until_true() {
+    local until=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        ((SECONDS < until)) || { echo "in vain: $*"; return 1; }
+        sleep 0.2
+    done
+}
+# "! COMMAND" would pass in either case under "set -e".
+not() { if "$@"; then echo "it is not to be: $*"; return 1; fi; }
+# refused_with TEXT COMMAND...: it fails, and says TEXT.
+refused_with() {
+    local text=$1 said
+    shift
+    if said=$("$@" 2>&1); then echo "not refused: $*: $said"; return 1; fi
+    [[ $said == *"$text"* ]] || { echo "$*: said '$said', not '$text'"; return 1; }
+}
+listening() { ss -Hltn "sport = :$1" | grep -q .; }
+active() { [[ $(systemctl is-active "$unit") == "${1:-active}" ]]; }
+main_pid() { systemctl show -p MainPID --value "$unit"; }
+# since MARK PATTERN: the service's journal has PATTERN behind the cursor that MARK names.
+mark() { journalctl -n 0 --show-cursor --no-pager | sed -n 's/^-- cursor: //p' >"/tmp/mark.$1"; }
+since() { journalctl -u "$unit" -o cat --no-pager --after-cursor "$(<"/tmp/mark.$1")" | grep -E "$2"; }
+is_mounted() { grep -q " $1 ${2:-}" /proc/self/mounts; }
+random_file() { head -c "$2" /dev/urandom >"$1"; }
+
+# --- the machine ----------------------------------------------------------------------------------
+
+set_up() {
+    rig wire none
+    rig siw vc
+    echo "$server server.example.org server" >>/etc/hosts
+    mkdir -p /export/data /export/more /mnt/{kernel,fuse,auto,user,unit}
+    chmod 1777 /export/data /export/more
+    chown 1000 /mnt/user
+}
+
+# As the guide of RHEL has it, in a file with the other keys of the rdma service.
+write_configuration() {
+    mkdir -p /etc/rdma
+    cat >/etc/rdma/rdma.conf <<'END'
+# Load IPoIB
+IPOIB_LOAD=yes
+# Load SRP (SCSI Remote Protocol initiator support) module
+SRP_LOAD=yes
+# Load SRPT (SCSI Remote Protocol target support) module
+SRPT_LOAD=yes
+# Load iSER (iSCSI over RDMA initiator support) module
+ISER_LOAD=yes
+# Load iSERT (iSCSI over RDMA target support) module
+ISERT_LOAD=yes
+# Load RDS (Reliable Datagram Service) network protocol
+RDS_LOAD=no
+# Load NFSoRDMA client transport module
+XPRTRDMA_LOAD=yes
+# Load NFSoRDMA server transport module
+SVCRDMA_LOAD=no
+# Load Tech Preview device driver modules
+TECH_PREVIEW_LOAD=no
+# Should we modify the system mtrr registers?
+FIXUP_MTRR_REGS=no
+# NFS over RDMA
+NFSoRDMA_LOAD=yes
+NFSoRDMA_PORT=2050
+END
+    cat >/etc/nfs-rdma.exports <<'END'
+/export        192.0.2.0/24(rw,no_root_squash,insecure) \
+               127.0.0.1(rw,no_root_squash,insecure)
+END
+}
+
+# --- the service ----------------------------------------------------------------------------------
+
+step_installed() {
+    systemctl cat "$unit"
+    systemd-analyze --man=no verify "$unit" 2>&1 | tee verify.txt
+    [[ ! -s verify.txt ]]
+    [[ $(systemctl is-enabled "$unit") == disabled ]]
+    [[ -x /sbin/mount.nfs-rdma && -x /sbin/mount.fuse.nfs-rdma ]]
+    systemd-analyze security "$unit" --no-pager | tail -n 1 | sed 's/ [^ ]*$//'
+}
+
+step_enabled() {
+    write_configuration
+    systemctl enable --now "$unit"
+    active
+    [[ $(systemctl is-enabled "$unit") == enabled ]]
+    listening 2050
+    listening 2049
+    systemctl show -p StatusText --value "$unit" | grep '^ready.*2050'
+}
+
+step_rights() {
+    local pid wanted now
+    pid=$(main_pid)
+    wanted=$(systemctl show -p CapabilityBoundingSet --value "$unit" | tr ' ' '\n' | sort)
+    now=$(capsh --decode="$(awk '/^CapBnd/ { print $2 }' "/proc/$pid/status")" | sed 's/.*=//' | tr ',' '\n' | sort)
+    [[ $wanted == "$now" ]]
+    [[ $(awk '/^CapPrm/ { print $2 }' "/proc/$pid/status") == "$(awk '/^CapBnd/ { print $2 }' "/proc/$pid/status")" ]]
+    grep -E '^Max locked memory +unlimited +unlimited' "/proc/$pid/limits"
+    grep -E '^NoNewPrivs:\s+1' "/proc/$pid/status"
+    grep -E '^Seccomp:\s+2' "/proc/$pid/status"
+    echo "$(wc -l <<<"$now") capabilities, memory lock unlimited, seccomp filter on"
+}
+
+step_kernel_mount() {
+    modprobe -a rpcrdma nfsv4
+    # The client's side of the guide, word for word.
+    timeout -k 1 60 mount -t nfs -o rdma,port=2050 server:/export /mnt/kernel
+    random_file /tmp/data 3000001
+    cp /tmp/data /mnt/kernel/data/file
+    cmp /tmp/data /export/data/file
+    umount /mnt/kernel
+    timeout -k 1 60 mount -t nfs -o rdma,port=2050 server:/export /mnt/kernel
+    cmp /tmp/data /mnt/kernel/data/file
+    mkdir /mnt/kernel/data/dir
+    mv /mnt/kernel/data/file /mnt/kernel/data/dir/moved
+    cmp /tmp/data /export/data/dir/moved
+    grep 'xprt:.rdma' /proc/self/mountstats
+    grep ' /mnt/kernel nfs4 .*proto=rdma.*port=2050' /proc/self/mounts | cut -c1-120
+}
+
+connections() { ss -Htn "sport = :2050" | awk '{ print $4, $5 }' | sort; }
+
+step_reload() {
+    local before pid
+    connections
+    before=$(connections)
+    [[ -n $before ]]
+    pid=$(main_pid)
+    # Something goes on meanwhile, on a file that stays open.
+    exec 5>/mnt/kernel/data/open
+    (for i in $(seq 100000); do echo "line $i" || exit 1; [[ ! -e /tmp/enough ]] || exit 0; done >&5; exit 1) &
+    local writer=$!
+    refused_with "" mount.nfs-rdma "$server:/export/more/new" /mnt/fuse -o rdma,port=2050,retry=0
+    mkdir -p /export/more/new /srv/second
+    echo '/srv/second *(ro,insecure)' >>/etc/nfs-rdma.exports
+    mark reload
+    systemctl reload "$unit"
+    until_true 10 since reload 'exports were read again'
+    active
+    [[ $(main_pid) == "$pid" ]]
+    mount.nfs-rdma "$server:/srv/second" /mnt/fuse -o rdma,port=2050,retry=0
+    umount /mnt/fuse
+    touch /tmp/enough
+    wait $writer
+    exec 5>&-
+    tail -n 1 /export/data/open | grep '^line'
+    echo again >/mnt/kernel/data/after-reload
+    [[ $(cat /export/data/after-reload) == again ]]
+    # A file with a mistake changes nothing.
+    echo '/srv/second *(rw,insecur)' >>/etc/nfs-rdma.exports
+    mark bad
+    systemctl reload "$unit" || :
+    until_true 10 since bad 'nfs-rdma.exports:[0-9]+:.*insecur'
+    sed -i '$d' /etc/nfs-rdma.exports
+    active
+    connections
+    [[ $(connections | grep -c .) -ge 1 ]]
+    [[ $(connections) == *"$before"* ]]
+    echo "the same connection before and after: $before"
+}
+
+step_killed() {
+    local pid until
+    pid=$(main_pid)
+    exec 5>/mnt/kernel/data/through
+    echo one >&5
+    mark killed
+    kill -9 "$pid"
+    until_true 20 listening 2050
+    echo two >&5
+    exec 5>&-
+    [[ $(tr '\n' ' ' </export/data/through) == 'one two ' ]]
+    active
+    [[ $(main_pid) != "$pid" ]]
+    [[ $(systemctl show -p NRestarts --value "$unit") == 1 ]]
+    echo "restarted by systemd, the client went on"
+}
+
+step_stopped() {
+    mark stopped
+    systemctl stop "$unit"
+    active inactive
+    not listening 2050
+    since stopped 'stopped'
+    (echo waiting >/mnt/kernel/data/late) &
+    systemctl start "$unit"
+    wait $!
+    [[ $(cat /export/data/late) == waiting ]]
+    systemctl restart "$unit"
+    active
+    echo "stop, start and restart; a client that wrote meanwhile waited"
+}
+
+step_load_no() {
+    sed -i 's/^NFSoRDMA_LOAD=.*/NFSoRDMA_LOAD=no/' /etc/rdma/rdma.conf
+    mark load
+    systemctl stop "$unit"
+    systemctl start "$unit"
+    active inactive
+    not listening 2050
+    not systemctl is-failed "$unit"
+    sed -i 's/^NFSoRDMA_LOAD=.*/NFSoRDMA_LOAD=yes/' /etc/rdma/rdma.conf
+    since load 'NFSoRDMA_LOAD=no in /etc/rdma/rdma.conf'
+}
+
+step_wrong_config() {
+    local line
+    line=$(grep -n ^NFSoRDMA_PORT /etc/rdma/rdma.conf | cut -d: -f1)
+    sed -i 's/^NFSoRDMA_PORT=.*/NFSoRDMA_PROT=2050/' /etc/rdma/rdma.conf
+    mark wrong
+    not systemctl start "$unit"
+    since wrong "/etc/rdma/rdma.conf:$line:.*NFSoRDMA_PORT"
+    sed -i 's/^NFSoRDMA_PROT=.*/NFSoRDMA_PORT=2050/' /etc/rdma/rdma.conf
+    systemctl stop "$unit"
+    systemctl reset-failed "$unit" || :
+    systemctl start "$unit"
+    active
+    since wrong "/etc/rdma/rdma.conf:$line:" | head -n 1
+}
+
+set_key() { sed -i "/^$1=/d" /etc/rdma/rdma.conf; if [[ -n ${2:-} ]]; then echo "$1=$2" >>/etc/rdma/rdma.conf; fi; }
+
+step_low_port() {
+    set_key NFSoRDMA_PORT 650
+    systemctl restart "$unit"
+    listening 650
+    set_key NFSoRDMA_PORT 2050
+    systemctl restart "$unit"
+    listening 2050
+    echo "port 650"
+}
+
+# With the kernel's RDMA stack on both sides: memory is locked, devices are used through /dev/infiniband.
+step_verbs() {
+    umount -a -t nfs,nfs4
+    rdma link add siw_vs type siw netdev vs
+    set_key NFSoRDMA_FABRIC verbs
+    systemctl restart "$unit"
+    systemctl show -p StatusText --value "$unit" | grep verbs
+    timeout -k 1 60 mount -t nfs -o rdma,port=2050 server:/export /mnt/kernel
+    random_file /tmp/data 3000001
+    cp /tmp/data /mnt/kernel/data/by-verbs
+    cmp /tmp/data /export/data/by-verbs
+    umount /mnt/kernel
+    set_key NFSoRDMA_FABRIC
+    systemctl restart "$unit"
+    rdma link del siw_vs
+    echo "verbs on siw: 3000001 bytes by the unit's rights"
+}
+
+step_watchdog() {
+    local pid
+    pid=$(main_pid)
+    [[ $(systemctl show -p WatchdogUSec --value "$unit") == 30s ]]
+    kill -STOP "$pid"
+    mark watchdog
+    until_true 60 since watchdog 'Watchdog timeout'
+    until_true 40 another_pid "$pid"
+    until_true 20 active
+    until_true 20 listening 2050
+    kill -CONT "$pid" 2>/dev/null || :
+    echo "a server that does not answer was ended and started again"
+}
+
+# --- mounts ---------------------------------------------------------------------------------------
+
+fstab() { printf '%s\n' "$@" >>/etc/fstab; systemctl daemon-reload; }
+
+step_fstab() {
+    umount /mnt/kernel
+    fstab 'server:/export/data /mnt/fuse nfs-rdma rdma,port=2050,_netdev 0 0' \
+        'server:/export/data /mnt/kernel nfs rdma,port=2050,_netdev 0 0'
+    mount -a
+    is_mounted /mnt/fuse fuse.nfs-rdma
+    is_mounted /mnt/kernel nfs4
+    echo by-fuse >/mnt/fuse/shared
+    [[ $(cat /mnt/kernel/shared) == by-fuse ]]
+    # Again: what is mounted is left alone.
+    mount -a
+    [[ $(grep -c ' /mnt/fuse ' /proc/self/mounts) == 1 ]]
+    findmnt -n -o SOURCE,FSTYPE /mnt/fuse
+    # The unit that systemd made of the line is a network mount.
+    systemctl list-dependencies --plain remote-fs.target | grep mnt-fuse.mount
+    umount /mnt/fuse
+    not is_mounted /mnt/fuse
+    umount /mnt/kernel
+    echo "mount -a mounted both kinds"
+}
+
+step_automount() {
+    fstab 'server:/export/data /mnt/auto nfs-rdma rdma,port=2050,noauto,_netdev,x-systemd.automount,x-systemd.idle-timeout=5 0 0'
+    systemctl start mnt-auto.automount
+    is_mounted /mnt/auto autofs
+    not is_mounted /mnt/auto fuse.nfs-rdma
+    [[ $(cat /mnt/auto/shared) == by-fuse ]]
+    is_mounted /mnt/auto fuse.nfs-rdma
+    # It goes when nobody uses it, and its daemon too.
+    until_true 40 not_mounted /mnt/auto
+    until_true 10 no_daemon
+    systemctl stop mnt-auto.automount
+    echo "mounted at the first look, unmounted when idle"
+}
+not_mounted() { ! is_mounted "$1" fuse.nfs-rdma; }
+
+step_remount() {
+    mount /mnt/fuse
+    refused_with "not supported; unmount and mount again" mount -o remount,ro /mnt/fuse
+    mount -i -o remount,ro /mnt/fuse
+    refused_with "Read-only" touch /mnt/fuse/no
+    mount -i -o remount,rw /mnt/fuse
+    touch /mnt/fuse/yes
+    # Its socket lies beside the server's, and outlives a restart of that.
+    systemctl restart "$unit"
+    until_true 20 nfs-rdma status --mount /mnt/fuse
+    umount /mnt/fuse
+    until_true 10 no_daemon
+    echo "mount -o remount is refused with the reason; mount -i -o remount,ro works"
+}
+another_pid() { [[ $(main_pid) != "$1" ]]; }
+no_daemon() { ! pgrep -f '^/?[a-z/]*mount.nfs-rdma ' >/dev/null; }
+
+as_user() { setpriv --reuid 1000 --regid 1000 --clear-groups env HOME=/home/guest "$@"; }
+
+step_user_mount() {
+    fstab 'server:/export/data /mnt/user nfs-rdma rdma,port=2050,noauto,user 0 0'
+    as_user mount /mnt/user
+    is_mounted /mnt/user fuse.nfs-rdma
+    as_user sh -c 'echo mine >/mnt/user/of-guest'
+    [[ $(stat -c %u /export/data/of-guest) == 1000 ]]
+    # His alone, as FUSE has it without user_allow_other; root, too, stays outside.
+    refused_with "Permission denied" ls /mnt/user
+    grep ' /mnt/user ' /proc/self/mounts | grep nosuid,nodev
+    as_user umount /mnt/user
+    not_mounted /mnt/user
+    as_user mount /mnt/user
+    as_user fusermount3 -u /mnt/user
+    not_mounted /mnt/user
+    # mount(8) lets the helper try any line with the user's own rights; the mount point has to be his.
+    refused_with "no write access to mountpoint /mnt/fuse" as_user mount /mnt/fuse
+    until_true 10 no_daemon
+    echo "mounted and unmounted by uid 1000 alone, by umount and by fusermount3"
+}
+
+step_umount_kinds() {
+    local pid reader
+    mount /mnt/fuse
+    exec 5>/mnt/fuse/lazy
+    refused_with "busy" umount /mnt/fuse
+    umount -l /mnt/fuse
+    not_mounted /mnt/fuse
+    echo written-after >&5
+    exec 5>&-
+    [[ $(cat /export/data/lazy) == written-after ]]
+    until_true 10 no_daemon
+    # A server that hangs: who waits gets an error, and nothing is left.
+    mount /mnt/fuse
+    random_file /export/data/big 200000
+    pid=$(main_pid)
+    kill -STOP "$pid"
+    (cat /mnt/fuse/big >/dev/null 2>/tmp/reader) &
+    reader=$!
+    sleep 1
+    timeout 20 umount -f /mnt/fuse || timeout 20 umount -l /mnt/fuse
+    not_mounted /mnt/fuse
+    not wait "$reader"
+    kill -CONT "$pid"
+    until_true 30 no_daemon
+    echo "umount -l: open files go on to their close; umount -f with a stopped server: $(</tmp/reader)"
+}
+
+step_mount_unit() {
+    cat >/etc/systemd/system/mnt-unit.mount <<'END'
+[Unit]
+Description=NFS over RDMA by FUSE
+Wants=network-online.target
+After=network-online.target
+[Mount]
+What=server:/export/data
+Where=/mnt/unit
+Type=nfs-rdma
+Options=rdma,port=2050
+[Install]
+WantedBy=remote-fs.target
+END
+    systemctl daemon-reload
+    systemctl enable --now mnt-unit.mount
+    [[ $(systemctl is-active mnt-unit.mount) == active ]]
+    # The daemon is the unit's.
+    grep -q mount.nfs-rdma "/proc/$(head -n 1 /sys/fs/cgroup/system.slice/mnt-unit.mount/cgroup.procs)/cmdline"
+    random_file /tmp/data 8000000
+    cp /tmp/data /mnt/unit/last
+    systemctl stop mnt-unit.mount
+    not_mounted /mnt/unit
+    cmp /tmp/data /export/data/last
+    until_true 10 no_daemon
+    systemctl disable -q mnt-unit.mount
+    echo "started, stopped right after 8 MB: all there"
+}
+
+step_autofs() {
+    mkdir -p /mnt/map /etc/auto.master.d
+    echo '/mnt/map /etc/auto.rdma --timeout=4' >/etc/auto.master.d/rdma.autofs
+    printf '%s\n' 'data -fstype=nfs-rdma,rdma,port=2050 server:/export/data' \
+        '* -fstype=nfs-rdma,rdma,port=2050 server:/export/&' >/etc/auto.rdma
+    systemctl start autofs
+    is_mounted /mnt/map autofs
+    [[ $(cat /mnt/map/data/shared) == by-fuse ]]
+    is_mounted /mnt/map/data fuse.nfs-rdma
+    ls /mnt/map/more
+    is_mounted /mnt/map/more fuse.nfs-rdma
+    refused_with "No such file" ls /mnt/map/nowhere
+    until_true 60 not_mounted /mnt/map/data
+    systemctl stop autofs
+    until_true 10 no_daemon
+    echo "an indirect map with a key and with *; expired when idle"
+}
+
+# --- a boot with everything enabled ---------------------------------------------------------------
+
+before_second_boot() {
+    mkdir -p /export/data /mnt/unit
+    chmod 1777 /export/data
+    echo before >/export/data/shared
+    write_configuration
+    # A mount of this machine's own server: ordered behind it by the option.
+    echo '127.0.0.1:/export/data /mnt/unit nfs-rdma rdma,port=2050,_netdev,x-systemd.requires=nfs-rdma.service 0 0' \
+        >>/etc/fstab
+    cat >/etc/systemd/system/uses-it.service <<'END'
+[Unit]
+RequiresMountsFor=/mnt/unit
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/cp /mnt/unit/shared /mnt/unit/copied
+[Install]
+WantedBy=multi-user.target
+END
+    systemctl enable nfs-rdma.service uses-it.service
+}
+
+step_booted() {
+    local served mounted used
+    active
+    is_mounted /mnt/unit fuse.nfs-rdma
+    [[ $(systemctl is-active mnt-unit.mount) == active ]]
+    [[ $(systemctl is-active uses-it.service) == active ]]
+    [[ $(cat /export/data/copied) == before ]]
+    systemctl --failed --plain --no-legend | tee failed.txt
+    [[ ! -s failed.txt ]]
+    served=$(systemctl show -p ActiveEnterTimestampMonotonic --value nfs-rdma.service)
+    mounted=$(systemctl show -p ActiveEnterTimestampMonotonic --value mnt-unit.mount)
+    used=$(systemctl show -p ActiveEnterTimestampMonotonic --value uses-it.service)
+    ((served < mounted && mounted < used))
+    # And the other way round when it goes down.
+    systemctl stop nfs-rdma.service
+    not_mounted /mnt/unit
+    echo "server, mount and who uses it came in this order"
+}
+
+# --- capabilities ---------------------------------------------------------------------------------
+
+# Each prints nothing, or what is wrong; on a fresh mount by Linux's client with the server restarted.
+try_ports() { listening 2050 || echo "it does not listen"; }
+try_identity() {
+    as_user sh -c 'echo x >/mnt/kernel/data/by-guest' || return
+    [[ $(stat -c %u /export/data/by-guest) == 1000 ]] || echo "a file of uid 1000 belongs to $(stat -c %u /export/data/by-guest)"
+}
+try_root_reads() { cat /mnt/kernel/more/private/file >/dev/null; }
+try_root_writes() { echo more >>/mnt/kernel/more/private/file; }
+try_chown() { touch /mnt/kernel/more/c && chown 1000:1000 /mnt/kernel/more/c; }
+try_chmod() { chmod 0640 /mnt/kernel/more/private/file; }
+try_setgid() {
+    touch /export/more/s && chown 1000:777 /export/more/s && chmod 2775 /mnt/kernel/more/s || return
+    [[ $(stat -c %a /export/more/s) == 2775 ]] || echo "the set-group-ID bit is gone: $(stat -c %a /export/more/s)"
+}
+try_mknod() { mknod /mnt/kernel/more/null c 1 3; }
+# A file that is open, moved behind the server's back, and asked for by its handle after a restart.
+try_moved() {
+    local held
+    echo moved >/export/data/here
+    exec 7</mnt/kernel/data/here
+    systemctl stop "$unit"
+    mv /export/data/here /export/more/there
+    echo 3 >/proc/sys/vm/drop_caches
+    systemctl start "$unit"
+    held=$(cat <&7) || echo "an open file is lost: $held"
+    exec 7<&-
+}
+delegations() {
+    nfs-rdma status --server /run/nfs-rdma/control.sock --json | tr -d ' \n' |
+        sed -n 's/.*"delegations":\([0-9]*\),"delegations_recalled".*/\1/p'
+}
+try_delegation() {
+    local i before
+    before=$(delegations)
+    for i in 1 2 3; do cat /mnt/kernel/data/open-to-all >/dev/null || return; done
+    (($(delegations) > before)) || echo "no delegation of a file of another user"
+}
+try_low_port() {
+    set_key NFSoRDMA_PORT 650
+    systemctl restart "$unit" 2>/dev/null || echo "no start on port 650"
+    set_key NFSoRDMA_PORT 2050
+}
+
+# One line for each capability of the unit: what does not work without it.
+run_capabilities() {
+    local all each name what problem
+    set_up
+    modprobe -a rpcrdma nfsv4
+    run_steps installed enabled
+    install -d -o 1000 -g 1000 -m 0700 /export/more/private
+    install -o 1000 -m 0600 /etc/hostname /export/more/private/file
+    install -o 1000 -m 0644 /etc/hostname /export/data/open-to-all
+    read -ra all <<<"$(systemctl show -p CapabilityBoundingSet --value "$unit")"
+    for each in nothing "${all[@]}"; do
+        mkdir -p "/run/systemd/system/$unit.d"
+        printf '[Service]\nCapabilityBoundingSet=~%s\n' "${each#nothing}" >"/run/systemd/system/$unit.d/less.conf"
+        if [[ $each == nothing ]]; then rm "/run/systemd/system/$unit.d/less.conf"; fi
+        systemctl daemon-reload
+        systemctl reset-failed "$unit" || :
+        what=''
+        if ! systemctl restart "$unit" 2>/dev/null; then
+            what="it does not start; "
+        elif ! timeout -k 1 20 mount -t nfs -o rdma,port=2050,soft,timeo=50,retrans=1,actimeo=1 server:/export /mnt/kernel; then
+            what="no mount; "
+        else
+            rm -f /export/data/by-guest /export/more/{c,s,null}
+            for name in ports identity root_reads root_writes chown chmod setgid mknod delegation; do
+                problem=$(try_$name 2>&1) || problem=${problem:-failed}
+                if [[ -n $problem ]]; then what+="$name ($(head -n 1 <<<"$problem")); "; fi
+            done
+            problem=$(try_moved 2>&1) || problem=${problem:-failed}
+            if [[ -n $problem ]]; then what+="moved ($(head -n 1 <<<"$problem")); "; fi
+            umount -f /mnt/kernel || umount -l /mnt/kernel
+        fi
+        problem=$(try_low_port)
+        if [[ -n $problem ]]; then what+="$problem; "; fi
+        echo "without $each: ${what:-nothing is wrong}"
+    done
+}
+
+# --- in the end -----------------------------------------------------------------------------------
+
+# What seccomp refused, and to whom. Not counted is clone3 (435): RestrictNamespaces= answers it with
+# ENOSYS, since its flags lie in memory, and libc takes clone then.
+refusals() { journalctl -b --no-pager -o cat | grep -E '(type=1326|^SECCOMP) ' | grep -v ' syscall=435 '; }
+refused_to() { refusals | grep -F "comm=\"$1\""; }
+
+step_refused() {
+    # Whether the log tells: a program with the same filter that wants more.
+    local filter
+    filter=$(grep -E '^(SystemCall|Restrict)' "/lib/systemd/system/$unit")
+    printf '[Service]\nType=oneshot\nExecStart=/usr/bin/unshare -m true\n%s\n' "$filter" \
+        >/run/systemd/system/wants-more.service
+    systemctl daemon-reload
+    not systemctl start wants-more.service
+    until_true 10 refused_to unshare
+    not refused_to nfs-rdmad
+    echo "seccomp has refused nfs-rdmad nothing, and the log would tell"
+}
