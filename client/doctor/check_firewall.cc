@@ -34,7 +34,7 @@ std::string port_text(const WantedPort& wanted) {
 }
 
 struct Filter {
-  enum class Kind : std::uint8_t { kNone, kNft, kIptables } kind = Kind::kNone;
+  enum class Kind : std::uint8_t { kNone, kNft, kIptables, kFirewalld } kind = Kind::kNone;
   Firewall rules;
   std::string trouble;  // why nothing was read
 };
@@ -57,6 +57,11 @@ bool add_iptables(const HostView& host, Firewall* rules, std::string* trouble) {
   return true;
 }
 
+bool firewalld_runs(const HostView& host) {
+  const CommandOutput state = host.command({"firewall-cmd", "--state"});
+  return state.good() && state.out.starts_with("running");
+}
+
 Filter read_filter(const HostView& host) {
   Filter filter;
   const CommandOutput nft = host.command({"nft", "-j", "list", "ruleset"});
@@ -75,16 +80,17 @@ Filter read_filter(const HostView& host) {
   } else if (rules) {
     filter.kind = Filter::Kind::kNft;
     filter.rules = std::move(*rules);
+  } else if (firewalld_runs(host)) {
+    // It tells ordinary users, too, where polkit lets it.
+    const CommandOutput zone = host.command({"firewall-cmd", "--list-all"});
+    filter.kind = zone.good() ? Filter::Kind::kFirewalld : Filter::Kind::kNone;
+    filter.rules = parse_firewalld(zone.out);
+    filter.trouble = "firewalld runs, and does not tell this user what it lets in";
   } else if (nft.found) {
     filter.trouble = "nft -j list ruleset: " +
                      (nft.err.empty() ? "no ruleset that can be read" : lines_of(nft.err).front());
   }
   return filter;
-}
-
-bool firewalld_runs(const HostView& host) {
-  const CommandOutput state = host.command({"firewall-cmd", "--state"});
-  return state.good() && state.out.starts_with("running");
 }
 
 /// What lets the blocked ports in, by the program that this host's rules come from.
@@ -142,7 +148,9 @@ void tell(const HostView& host, const LocalServer& server, const Filter& filter,
   if (!open.empty()) result->ok("open to others: " + names_of(open));
   if (!partly.empty()) {
     result->note("open to some, by address, interface or what cannot be told: " + names_of(partly),
-                 {filter.kind == Filter::Kind::kNft ? "nft list ruleset" : "iptables -S"});
+                 {filter.kind == Filter::Kind::kNft        ? "nft list ruleset"
+                  : filter.kind == Filter::Kind::kIptables ? "iptables -S"
+                                                           : "firewall-cmd --list-all-zones"});
   }
   if (blocked.empty()) return;
   const Remedy remedy = remedy_for(blocked, filter.kind, firewalld_runs(host));

@@ -2,6 +2,8 @@
 // Locked memory: registering memory with an RDMA device pins it, and the kernel counts that.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "client/doctor/host_checks.h"
 
 namespace nfsrdma::doctor {
@@ -118,6 +120,25 @@ void look_at_unit(const HostView& host, bool devices, CheckResult* result) {
                "systemctl daemon-reload && systemctl restart nfs-rdma"});
 }
 
+/// The RDMA controller of cgroups: how many handles and objects of a device a container may have.
+void look_at_cgroup(const HostView& host, CheckResult* result) {
+  constexpr std::string_view kUnified = "0::";
+  for (const std::string& line : lines_of(host.text("/proc/self/cgroup"))) {
+    if (!line.starts_with(kUnified)) continue;
+    const std::string file = "/sys/fs/cgroup" + line.substr(kUnified.size()) + "/rdma.max";
+    for (const std::string& limit : lines_of(host.text(file))) {
+      const std::vector<std::string> words = words_of(limit);
+      const bool bounded = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+        return word.find('=') != std::string::npos && !word.ends_with("=max");
+      });
+      if (!bounded) continue;
+      result->note(
+          "the cgroup limits RDMA: " + limit,
+          {fmt::format("echo '{} hca_handle=max hca_object=max' > {}", words.front(), file)});
+    }
+  }
+}
+
 }  // namespace
 
 CheckResult check_memlock(const HostView& host) {
@@ -144,6 +165,7 @@ CheckResult check_memlock(const HostView& host) {
   look_at_processes(host, "nfs-rdmad", devices, &result);
   look_at_processes(host, "mount.nfs-rdma", devices, &result);
   look_at_unit(host, devices, &result);
+  look_at_cgroup(host, &result);
   return result;
 }
 

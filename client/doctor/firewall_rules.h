@@ -62,4 +62,7 @@ std::optional<Firewall> parse_nft(std::string_view json);
 /// Of one address family; add ip6tables' with `v6`.
 void parse_iptables(std::string_view text, bool v6, Firewall* firewall);
 
+/// The default zone, from `firewall-cmd --list-all`.
+Firewall parse_firewalld(std::string_view text);
+
 }  // namespace nfsrdma::doctor

@@ -244,6 +244,27 @@ TEST_F(FirewallCheck, IptablesTellsWhatNftShowsByNameOnly) {
   EXPECT_TRUE(says(result, Verdict::kProblem, "closed to others: 20049/tcp"));
 }
 
+TEST_F(FirewallCheck, FirewalldTellsWhoMayNotReadTheRules) {
+  server_configured();
+  command(kNft, "", 1, "Operation not permitted\n");
+  command("firewall-cmd --state", "running\n");
+  EXPECT_TRUE(says(check_firewall(host_), Verdict::kSkipped, "does not tell this user"));
+  command("firewall-cmd --list-all",
+          "public (active)\n  target: default\n  interfaces: eth0\n  services: ssh nfs\n"
+          "  ports: 100-120/tcp 4791/udp\n  rich rules: \n");
+  const CheckResult result = check_firewall(host_);
+  EXPECT_TRUE(says(result, Verdict::kOk, "2049/tcp (NFS over TCP), 111/tcp (rpcbind), 4791/udp"));
+  EXPECT_TRUE(says(result, Verdict::kProblem, "closed to others: 20049/tcp (NFS over iWARP)",
+                   "firewall-cmd --permanent --add-port=20049/tcp"));
+  command("firewall-cmd --list-all", "trusted\n  target: ACCEPT\n  services: \n  ports: \n");
+  EXPECT_EQ(check_firewall(host_).verdict(), Verdict::kOk);
+  command("firewall-cmd --list-all",
+          "public\n  target: default\n  services: nfs-rdma\n  rich rules: \n"
+          "\trule family=\"ipv4\" source address=\"10.0.0.0/8\" accept\n");
+  EXPECT_TRUE(says(check_firewall(host_), Verdict::kOk, "20049/tcp (NFS over iWARP), 2049/tcp"));
+  EXPECT_TRUE(says(check_firewall(host_), Verdict::kNote, "open to some", "--list-all-zones"));
+}
+
 TEST_F(FirewallCheck, WhoMayNotLookIsTold) {
   EXPECT_TRUE(says(check_firewall(host_), Verdict::kSkipped, "neither nft nor iptables"));
   command(kNft, "", 1, "Operation not permitted (you must be root)\nnetlink: ...\n");

@@ -78,6 +78,16 @@ TEST_F(Host, LimitOfTheUnitIsLookedAt) {
   EXPECT_EQ(check_memlock(host_).verdict(), Verdict::kOk);
 }
 
+TEST_F(Host, CgroupThatLimitsRdmaIsANote) {
+  file("/proc/self/cgroup", "0::/system.slice/x.service\n");
+  file("/sys/fs/cgroup/system.slice/x.service/rdma.max",
+       "mlx5_0 hca_handle=max hca_object=max\nmlx5_1 hca_handle=2 hca_object=max\n");
+  const CheckResult result = check_memlock(host_);
+  EXPECT_TRUE(says(result, Verdict::kNote, "mlx5_1 hca_handle=2",
+                   "> /sys/fs/cgroup/system.slice/x.service/rdma.max"));
+  EXPECT_FALSE(says(result, Verdict::kNote, "mlx5_0"));
+}
+
 // --- modules ---
 
 TEST_F(Host, KernelsOwnModuleIsOk) {
