@@ -73,7 +73,7 @@ bool parse_addresses(std::string_view text, std::string* value) {
 }
 
 std::string size_text(std::uint64_t bytes) {
-  for (auto [shift, unit] : {std::pair{30, 'G'}, {20, 'M'}, {10, 'K'}}) {
+  for (auto [shift, unit] : {std::pair{40, 'T'}, {30, 'G'}, {20, 'M'}, {10, 'K'}}) {
     if (bytes >> shift != 0 && bytes % (std::uint64_t{1} << shift) == 0) {
       return fmt::format("{}{}", bytes >> shift, unit);
     }

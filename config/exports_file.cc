@@ -331,10 +331,11 @@ class Merger {
   std::unordered_map<std::string, std::size_t> by_path_;
 };
 
-/// Where refer= or replicas=, whose values have colons, stands in an -e argument; npos: nowhere.
-std::size_t first_location_option(std::string_view argument) {
+/// Where an option whose value may have colons stands in an -e argument; npos: nowhere.
+std::size_t first_with_colons(std::string_view argument) {
   std::size_t first = std::string_view::npos;
-  for (std::string_view option : {":refer=", ",refer=", ":replicas=", ",replicas="})
+  for (std::string_view option : {":refer=", ",refer=", ":replicas=", ",replicas=", ":sec=",
+                                  ",sec=", ":xprtsec=", ",xprtsec="})
     first = std::min(first, argument.find(option));
   return first;
 }
@@ -367,7 +368,7 @@ ParsedExports read_exports_file(const std::string& file) {
 
 ParsedExports parse_export_argument(std::string_view argument) {
   ParsedExports out;
-  const std::size_t colon = argument.rfind(':', first_location_option(argument));
+  const std::size_t colon = argument.rfind(':', first_with_colons(argument));
   std::string_view path = argument.substr(0, colon);
   std::string_view options =
       colon == std::string_view::npos ? std::string_view() : argument.substr(colon + 1);

@@ -130,9 +130,9 @@ ParsedExports read_exports_files(const std::string& file);
 void merge_exports(ParsedExports& all, ParsedExports more);
 
 /// The command line's `-e DIR[:OPTIONS]`: what stands behind the last colon that is not part of
-/// refer= or replicas= is an option list; the client is everyone. A directory with a colon in its
-/// name is written with a colon at the end.
-/// Relative directories are taken as they are (the caller makes them absolute).
+/// refer=, replicas= or sec= is an option list; the client is everyone. A directory with a colon in
+/// its name is written with a colon at the end. Relative directories are taken as they are (the
+/// caller makes them absolute).
 ParsedExports parse_export_argument(std::string_view argument);
 
 /// exports(5)'s host wildcards: *, ? and [a-z]. As there, * and ? match dots too. Both arguments in

@@ -19,6 +19,7 @@
 #include <sstream>
 
 #include "rpcrdma/base/mountinfo.h"
+#include "server/export_mounts.h"
 #include "server/export_table.h"
 #include "server/vfs/fd_cache.h"
 #include "server/vfs/proc_path.h"
@@ -114,6 +115,13 @@ std::optional<std::uint64_t> covered_inode(int root, std::uint64_t own) {
   return std::nullopt;
 }
 
+/// Is something mounted at `path`?
+bool is_mountpoint(const std::string& path) {
+  struct stat here, above;
+  return ::stat(path.c_str(), &here) == 0 && ::stat((path + "/..").c_str(), &above) == 0 &&
+         (here.st_dev != above.st_dev || here.st_ino == above.st_ino);
+}
+
 UniqueFd open_below(int root, const std::string& relative) {
   open_how how{};
   how.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -123,6 +131,19 @@ UniqueFd open_below(int root, const std::string& relative) {
 }
 
 }  // namespace
+
+Result<UniqueFd> open_export_place(const ExportEntry& entry) {
+  for (const ExportClient& client : entry.clients) {
+    if (!client.options.need_mountpoint) continue;
+    const std::string& where = client.options.mountpoint_path;
+    if (!is_mountpoint(where.empty() ? entry.path : where)) {
+      return Error{Errc::kNotFound, 0, "nothing is mounted there (option mountpoint)"};
+    }
+  }
+  UniqueFd root(::open(entry.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return system_error("open the exported directory");
+  return root;
+}
 
 Result<std::shared_ptr<MountPoint>> open_mount(UniqueFd root, std::uint32_t key,
                                                SchemeChoice choice) {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/export_service.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "rpcrdma/base/json_writer.h"
 #include "rpcrdma/base/log.h"
+#include "server/export_mounts.h"
 #include "server/export_overlay.h"
 
 namespace nfsrdma {
@@ -108,10 +111,15 @@ ExportService::ExportService(EventLoop& loop, ExportTable& table, CommandLine li
       table_(table),
       line_(std::move(line)),
       hooks_(std::move(hooks)),
-      settings_(std::move(settings)) {}
+      settings_(std::move(settings)),
+      mounts_(::open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC)) {
+  // Without it what is mounted later is served after a reload, as it says.
+  if (mounts_ && !loop_.add(mounts_.get(), EPOLLPRI, *this).ok()) mounts_.reset();
+}
 
 ExportService::~ExportService() {
   *alive_ = false;
+  if (mounts_) loop_.remove(mounts_.get(), *this);
   {
     std::lock_guard lock(mutex_);
     ending_ = true;
@@ -151,6 +159,11 @@ ExportsInForce ExportService::open(std::vector<ExportEntry> entries) {
   // Also lets go of the snapshot that this thread knew before.
   for (const auto& entry : table_.current().exports)
     out.open.push_back(entry->path);
+  waiting_.clear();
+  for (const ExportEntry& entry : entries) {
+    if (std::ranges::find(out.open, entry.path) == out.open.end() && !open_export_place(entry).ok())
+      waiting_.insert(entry.path);
+  }
   entries_ = entries;
   out.entries = std::move(entries);
   return out;
@@ -212,6 +225,31 @@ ExportService::Finish ExportService::read_again() {
     for (const auto& done : asked) {
       if (done) done(report);
     }
+  };
+}
+
+void ExportService::on_fd_ready(std::uint32_t) {
+  if (std::exchange(looking_at_mounts_, true)) return;
+  run_aside([this] { return look_at_mounts(); });
+}
+
+/// Something was mounted or unmounted: an export that was left out may be there now, or one that
+/// asks for a mount have lost it.
+ExportService::Finish ExportService::look_at_mounts() {
+  std::vector<std::string> lines;
+  for (const ExportEntry& entry : entries_) {
+    const auto place = open_export_place(entry);
+    if (place.ok() != waiting_.contains(entry.path)) continue;  // as it was
+    lines.push_back(place.ok() ? fmt::format("export {}: is there now", entry.path)
+                               : fmt::format("export {}: {}", entry.path, place.error().message()));
+  }
+  auto opened = std::make_shared<ExportsInForce>();
+  if (!lines.empty()) *opened = open(std::move(entries_));
+  return [this, lines, opened] {
+    looking_at_mounts_ = false;
+    for (const std::string& line : lines)
+      log_notice("{}", line);
+    if (!lines.empty()) show(*opened);
   };
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ExportService: which exports are in force, and everything that changes that: the start, SIGHUP,
-// and the requests `exports` of the control socket (`nfs-rdma exports`). Reading the files again
-// also reads the configuration again and finds out what of it may change.
+// the requests `exports` of the control socket (`nfs-rdma exports`), and file systems that are
+// mounted or unmounted where an export waits for that. Reading the files again also reads the
+// configuration again and finds out what of it may change.
 //
 // What may block (files, the name service, opening directories) runs on the service's own thread,
 // one after the other. Everything else is for the loop's thread, callbacks too.
@@ -14,11 +15,13 @@
 #include <memory>
 #include <mutex>
 #include <queue>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "rpcrdma/base/event_loop.h"
+#include "rpcrdma/base/unique_fd.h"
 #include "server/command_line.h"
 #include "server/control.h"
 #include "server/export_explain.h"
@@ -27,7 +30,7 @@
 
 namespace nfsrdma {
 
-class ExportService {
+class ExportService final : private FdWatcher {
  public:
   struct Hooks {
     /// Other exports are in force.
@@ -46,7 +49,7 @@ class ExportService {
   /// `settings`: what make_settings() has made of `line`.
   ExportService(EventLoop& loop, ExportTable& table, CommandLine line, Settings settings,
                 Hooks hooks);
-  ~ExportService();
+  ~ExportService() override;
   ExportService(const ExportService&) = delete;
   ExportService& operator=(const ExportService&) = delete;
 
@@ -72,7 +75,9 @@ class ExportService {
   ExportsInForce open(std::vector<ExportEntry> entries);
   Finish read_again();
   Finish change(const JsonValue& request, const ControlSocket::Done& done);
-  /// On the loop's thread.
+  Finish look_at_mounts();
+  // On the loop's thread:
+  void on_fd_ready(std::uint32_t events) override;
   void show(const ExportsInForce& fresh);
 
   EventLoop& loop_;
@@ -83,8 +88,11 @@ class ExportService {
   Settings settings_;
   ExportsInForce shown_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for what was posted to the loop
+  UniqueFd mounts_;                                             // tells of mounts and unmounts
+  bool looking_at_mounts_ = false;
   // The service's thread:
   std::vector<ExportEntry> entries_;
+  std::set<std::string> waiting_;  // paths of those that are not there, or not mounted
 
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;

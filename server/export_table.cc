@@ -16,6 +16,8 @@
 #include <cstring>
 #include <map>
 
+#include "server/export_mounts.h"
+
 namespace nfsrdma {
 
 namespace {
@@ -75,13 +77,6 @@ std::string real_path_of(const std::string& path) {
   return out;
 }
 
-/// Is something mounted at `path`?
-bool is_mountpoint(const std::string& path) {
-  struct stat here, above;
-  return ::stat(path.c_str(), &here) == 0 && ::stat((path + "/..").c_str(), &above) == 0 &&
-         (here.st_dev != above.st_dev || here.st_ino == above.st_ino);
-}
-
 Result<std::unique_ptr<Export>> open_export(const ExportEntry& entry, SchemeChoice choice) {
   auto out = std::make_unique<Export>();
   out->path = entry.path;
@@ -91,15 +86,8 @@ Result<std::unique_ptr<Export>> open_export(const ExportEntry& entry, SchemeChoi
   for (const ExportClient& client : entry.clients) {
     out->crossmnt |= client.options.crossmnt;
     out->subtree_check |= client.options.subtree_check;
-    if (client.options.need_mountpoint) {
-      const std::string& where = client.options.mountpoint_path;
-      if (!is_mountpoint(where.empty() ? entry.path : where)) {
-        return Error{Errc::kNotFound, 0, "nothing is mounted there (option mountpoint)"};
-      }
-    }
   }
-  UniqueFd root(::open(entry.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root) return system_error("open the exported directory");
+  NFSRDMA_TRY(UniqueFd root, open_export_place(entry));
   NFSRDMA_TRY(out->top, open_mount(std::move(root), 0, choice));
   out->real_path = real_path_of(entry.path);
   const std::string fsid = fsid_option(entry);

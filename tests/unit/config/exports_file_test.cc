@@ -567,6 +567,16 @@ TEST(ExportArgument, AReferralHasColonsOfItsOwn) {
   }
 }
 
+TEST(ExportArgument, SecHasColonsOfItsOwn) {
+  for (const char* text : {"/a:b:sec=sys:none,rw", "/a:b:rw,sec=sys:none"}) {
+    const ParsedExports parsed = parse_export_argument(text);
+    ASSERT_TRUE(parsed.ok()) << parsed.problems[0].text();
+    EXPECT_EQ(parsed.entries[0].path, "/a:b");
+    EXPECT_FALSE(parsed.entries[0].clients[0].options.none_read_only);
+  }
+  EXPECT_THAT(parse_export_argument("/a:sec=krb5").problems.at(0).message, HasSubstr("Kerberos"));
+}
+
 TEST(ExportArgument, WrongOptionsAreProblems) {
   ParsedExports parsed = parse_export_argument("/a:rww");
   ASSERT_EQ(parsed.problems.size(), 1u);

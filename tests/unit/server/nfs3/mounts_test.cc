@@ -94,5 +94,61 @@ TEST_F(Mounts, HandlesInThemAreStaleWithoutCrossmnt) {
   EXPECT_EQ(nfs->lookup_status(mount, "dir"), NFS3ERR_STALE);
 }
 
+/// Exports the directory and what is mounted below it, each with options.
+class MountedExports : public Mounts {
+ protected:
+  void start(const std::string& above, const std::string& inner) {
+    Mounts::start(false);
+    const ParsedExports parsed =
+        parse_exports(top.path() + " *(" + above + ")\n" + below + " *(" + inner + ")\n", "test");
+    ASSERT_TRUE(parsed.ok()) << parsed.problems[0].text();
+    ConfigProblems problems;
+    nfs->server().exports.reload(parsed.entries, &problems);
+    ASSERT_TRUE(problems.empty()) << problems[0].text();
+  }
+  nfsstat3 make_file_below() {
+    const FileHandle inner = nfs->lookup(nfs->root(), "below");
+    auto reply = nfs->call<nfsproc3::NFSPROC3_CREATE>(
+        {{nfs->fh(inner), "new"}, {xdr::createmode3::UNCHECKED, {}, {}}});
+    return reply.status();
+  }
+};
+
+TEST_F(MountedExports, AreHiddenByDefault) {
+  start("rw,no_root_squash", "rw,no_root_squash");
+  EXPECT_EQ(nfs->lookup_status(nfs->root(), "below"), NFS3ERR_XDEV);
+}
+
+TEST_F(MountedExports, AreSeenWithNohideUnderTheirOwnOptions) {
+  start("ro,no_root_squash", "rw,no_root_squash,nohide");
+  EXPECT_EQ(make_file_below(), NFS3_OK);
+  start("rw,no_root_squash", "ro,no_root_squash,nohide");
+  EXPECT_EQ(make_file_below(), NFS3ERR_ROFS);
+  const FileHandle inner = nfs->lookup(nfs->root(), "below");
+  EXPECT_EQ(nfs->read(nfs->lookup(nfs->lookup(inner, "dir"), "f"), 0, 10), "inside");
+}
+
+TEST_F(MountedExports, HaveTheirOwnOptionsBelowCrossmntToo) {
+  start("rw,no_root_squash,crossmnt", "ro,no_root_squash");
+  EXPECT_EQ(make_file_below(), NFS3ERR_ROFS);
+}
+
+TEST_F(MountedExports, NohideShowsNothingThatIsMountedBelowIt) {
+  Mounts::start(false);
+  ExportOptions options = HarnessOptions::writable();
+  options.nohide = true;
+  nfs->export_with(options);
+  EXPECT_EQ(nfs->lookup_status(nfs->root(), "below"), NFS3ERR_XDEV);
+}
+
+TEST_F(MountedExports, ThatAreNotForTheClientStayHidden) {
+  Mounts::start(false);
+  const ParsedExports parsed =
+      parse_exports(top.path() + " *(rw)\n" + below + " 198.51.100.1(rw,nohide)\n", "test");
+  ConfigProblems problems;
+  nfs->server().exports.reload(parsed.entries, &problems);
+  EXPECT_EQ(nfs->lookup_status(nfs->root(), "below"), NFS3ERR_XDEV);
+}
+
 }  // namespace
 }  // namespace nfsrdma::test

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the place of an export is such that it can be served: a directory that is there, and a
+// file system that is mounted where the option mountpoint asks for one.
+#pragma once
+
+#include "config/exports_file.h"
+#include "rpcrdma/base/result.h"
+#include "rpcrdma/base/unique_fd.h"
+
+namespace nfsrdma {
+
+/// The exported directory (O_PATH), or why it is not served now. May block.
+Result<UniqueFd> open_export_place(const ExportEntry& entry);
+
+}  // namespace nfsrdma

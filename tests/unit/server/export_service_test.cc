@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests about exports against a table with real directories, as the control socket makes them.
+#include "server/export_service.h"
+
+#include <gmock/gmock.h>
+#include <sys/mount.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "rpcrdma/base/json_value.h"
+#include "server/export_overlay.h"
+#include "tests/support/exported_directory.h"
+
+namespace nfsrdma::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<std::string> texts(const JsonValue& array) {
+  std::vector<std::string> out;
+  for (const JsonValue& item : array.items())
+    out.push_back(item.text());
+  return out;
+}
+
+class ExportRequests : public ::testing::Test {
+ protected:
+  ExportRequests() {
+    for (const char* name : {"/a", "/b", "/c"})
+      std::filesystem::create_directory(home.path() + name);
+    a = home.path() + "/a";
+    b = home.path() + "/b";
+    c = home.path() + "/c";
+    put_file(config, "NFSoRDMA_EXPORTS=" + file + "\n");
+    put_file(file, a + " 192.0.2.0/24(rw) *(ro)\n");
+    loop = EventLoop::create().value();
+    start();
+  }
+  ~ExportRequests() override { service.reset(); }
+
+  void start() {
+    CommandLine line;
+    line.config_file = config;
+    service = std::make_unique<ExportService>(
+        *loop, table, line, make_settings(line),
+        ExportService::Hooks{[this](const std::vector<ExportEntry>& now) { told = now.size(); },
+                             [this](const ReloadPlan& plan) {
+                               if (plan.applies("NFSoRDMA_LOG_LEVEL"))
+                                 level = plan.settings.config.log_level;
+                             }});
+    first = service->load();
+  }
+  /// The answer to {"request":"exports",MEMBERS}.
+  JsonValue ask(const std::string& members) {
+    const auto request = JsonValue::parse("{\"request\":\"exports\"" + members + "}");
+    EXPECT_TRUE(request) << members;
+    std::string answer;
+    service->answer(*request, [&](std::string document) {
+      answer = std::move(document);
+      loop->stop();
+    });
+    if (answer.empty()) loop->run();
+    auto parsed = JsonValue::parse(answer);
+    EXPECT_TRUE(parsed) << answer;
+    return parsed ? *parsed : JsonValue();
+  }
+  JsonValue change(const char* action, const std::string& client, const std::string& path,
+                   const std::string& options = "") {
+    return ask(",\"action\":\"" + std::string(action) + "\",\"client\":\"" + client +
+               "\",\"path\":\"" + path + "\",\"options\":\"" + options + "\"");
+  }
+  ExportAccess access(const std::string& path, const char* peer) {
+    std::string_view rest;
+    ExportAccess out;
+    const Export* entry = table.current().find_path(path, &rest);
+    if (entry != nullptr && entry->path == path)
+      table.access(*entry, SocketAddress::parse(peer, 700).value(), true, &out);
+    return out;
+  }
+
+  TemporaryDirectory home;
+  std::string a, b, c;
+  std::string config = home.path() + "/rdma.conf";
+  std::string file = home.path() + "/exports";
+  ExportTable table;
+  std::unique_ptr<EventLoop> loop;
+  std::unique_ptr<ExportService> service;
+  ExportService::Report first;
+  std::size_t told = 0;
+  std::string level;
+};
+
+TEST_F(ExportRequests, ListWhatIsInForce) {
+  EXPECT_TRUE(first.ok);
+  EXPECT_EQ(told, 1u);
+  const JsonValue answer = ask("");
+  ASSERT_EQ(answer["exports"].items().size(), 1u);
+  const JsonValue& entry = answer["exports"].items()[0];
+  EXPECT_EQ(entry["path"].text(), a);
+  EXPECT_TRUE(entry["in_force"].truth());
+  ASSERT_EQ(entry["clients"].items().size(), 2u);
+  const JsonValue& client = entry["clients"].items()[0];
+  EXPECT_EQ(client["client"].text(), "192.0.2.0/24");
+  EXPECT_THAT(client["options"].text(), HasSubstr(",rw,root_squash"));
+  EXPECT_EQ(client["file"].text(), file);
+  EXPECT_EQ(client["line"].count(), 1u);
+  EXPECT_FALSE(client["temporary"].truth());
+}
+
+TEST_F(ExportRequests, AMissingDirectoryIsListedAsNotInForce) {
+  put_file(file, "/nonexistent *\n" + b + " *\n");
+  EXPECT_TRUE(ask(",\"action\":\"reread\"")["done"].truth());
+  const JsonValue answer = ask(",\"action\":\"list\"");
+  ASSERT_EQ(answer["exports"].items().size(), 2u);
+  EXPECT_FALSE(answer["exports"].items()[0]["in_force"].truth());
+  EXPECT_TRUE(answer["exports"].items()[1]["in_force"].truth());
+  EXPECT_EQ(answer["problems"].items().size(), 1u);
+}
+
+TEST_F(ExportRequests, WhatIsAddedLastsUntilTheFilesAreReadAgain) {
+  const JsonValue added = change("add", "*", b, "rw,insecure");
+  EXPECT_TRUE(added["done"].truth()) << added["error"].text();
+  EXPECT_THAT(texts(added["changes"]), ElementsAre("export " + b + ": added"));
+  EXPECT_FALSE(access(b, "192.0.2.7").read_only);
+  EXPECT_TRUE(ask("")["exports"].items()[1]["clients"].items()[0]["temporary"].truth());
+  EXPECT_EQ(told, 2u);
+  const JsonValue again = ask(",\"action\":\"reread\"");
+  EXPECT_THAT(texts(again["changes"]), ElementsAre("export " + b + ": removed"));
+  EXPECT_FALSE(access(b, "192.0.2.7").allowed);
+}
+
+TEST_F(ExportRequests, AddingAClientAgainChangesItsOptions) {
+  const JsonValue changed = change("add", "*", a + "/", "rw");
+  EXPECT_THAT(texts(changed["changes"]), ElementsAre("export " + a + ": client *: ro -> rw"));
+  EXPECT_FALSE(access(a, "198.51.100.1").read_only);
+  ask(",\"action\":\"reread\"");
+  EXPECT_TRUE(access(a, "198.51.100.1").read_only);
+}
+
+TEST_F(ExportRequests, WhatIsRemovedIsGoneAtOnce) {
+  const JsonValue removed = change("remove", "*", a);
+  EXPECT_THAT(texts(removed["changes"]), ElementsAre("export " + a + ": client *: removed"));
+  EXPECT_FALSE(access(a, "198.51.100.1").allowed);
+  EXPECT_TRUE(access(a, "192.0.2.7").allowed);
+  EXPECT_TRUE(change("remove", "192.0.2.0/24", a)["done"].truth());
+  EXPECT_TRUE(ask("")["exports"].items().empty());
+}
+
+TEST_F(ExportRequests, WhatCannotBeAddedOrRemovedIsToldAndChangesNothing) {
+  EXPECT_THAT(change("add", "*", "/nonexistent")["error"].text(), HasSubstr("/nonexistent: "));
+  EXPECT_THAT(change("add", "*", b, "rww")["error"].text(), HasSubstr("did you mean rw?"));
+  EXPECT_THAT(change("add", "*", "b")["error"].text(), HasSubstr("no absolute path"));
+  EXPECT_THAT(change("add", "@", b)["error"].text(), HasSubstr("@NAME"));
+  EXPECT_THAT(change("add", "h) x(", b)["error"].text(), HasSubstr("no client with options"));
+  EXPECT_EQ(change("remove", "h", a)["error"].text(),
+            a + " is not exported to h, but to 192.0.2.0/24 *");
+  EXPECT_EQ(change("remove", "*", b)["error"].text(), b + " is not exported");
+  EXPECT_EQ(ask("")["exports"].items().size(), 1u);
+  EXPECT_TRUE(access(a, "192.0.2.7").allowed);
+}
+
+TEST_F(ExportRequests, RereadingTellsWhatChanged) {
+  put_file(file, a + " 192.0.2.0/24(ro)\n" + c + " *\n");
+  put_file(config, "NFSoRDMA_EXPORTS=" + file + "\nNFSoRDMA_LOG_LEVEL=debug\nNFSoRDMA_PORT=7\n");
+  const JsonValue answer = ask(",\"action\":\"reread\"");
+  EXPECT_TRUE(answer["done"].truth());
+  EXPECT_THAT(texts(answer["changes"]),
+              ElementsAre("NFSoRDMA_PORT: 20049 -> 7 takes effect at the next start",
+                          "NFSoRDMA_LOG_LEVEL: info -> debug",
+                          "export " + a + ": client 192.0.2.0/24: rw -> ro",
+                          "export " + a + ": client *: removed", "export " + c + ": added"));
+  EXPECT_EQ(level, "debug");
+  EXPECT_EQ(service->settings().config.port, 20049u);
+  EXPECT_TRUE(access(c, "192.0.2.7").allowed);
+}
+
+TEST_F(ExportRequests, RereadingMistakesChangesNothing) {
+  put_file(file, b + " *(rww)\n");
+  JsonValue answer = ask(",\"action\":\"reread\"");
+  EXPECT_FALSE(answer["done"].truth());
+  EXPECT_THAT(texts(answer["problems"]), ElementsAre(HasSubstr("exports:1:")));
+  put_file(file, b + " *\n");
+  put_file(config, "NFSoRDMA_PROT=1\n");
+  answer = ask(",\"action\":\"reread\"");
+  EXPECT_FALSE(answer["done"].truth());
+  EXPECT_THAT(texts(answer["problems"]), ElementsAre(HasSubstr("did you mean NFSoRDMA_PORT?")));
+  EXPECT_TRUE(access(a, "192.0.2.7").allowed);
+  EXPECT_FALSE(access(b, "192.0.2.7").allowed);
+}
+
+TEST_F(ExportRequests, EveryoneWhoAskedForAReloadIsAnswered) {
+  int answered = 0;
+  for (int i = 0; i < 3; ++i) {
+    service->reload([&](const ExportService::Report& report) {
+      EXPECT_TRUE(report.ok);
+      if (++answered == 3) loop->stop();
+    });
+  }
+  loop->run();
+  EXPECT_EQ(answered, 3);
+}
+
+TEST_F(ExportRequests, AnExportThatWaitsForAMountIsServedWhileThereIsOne) {
+  put_file(file, b + " *(rw,mp)\n");
+  EXPECT_EQ(ask(",\"action\":\"reread\"")["problems"].items().size(), 1u);
+  EXPECT_FALSE(access(b, "192.0.2.7").allowed);
+  if (::mount("none", b.c_str(), "tmpfs", 0, "size=1m") != 0)
+    GTEST_SKIP() << "cannot mount a tmpfs here: " << std::strerror(errno);
+  while (!access(b, "192.0.2.7").allowed)
+    loop->turn(std::chrono::seconds(10));
+  EXPECT_TRUE(ask("")["exports"].items()[0]["in_force"].truth());
+  ::umount2(b.c_str(), MNT_DETACH);
+  while (access(b, "192.0.2.7").allowed)
+    loop->turn(std::chrono::seconds(10));
+  EXPECT_FALSE(ask("")["exports"].items()[0]["in_force"].truth());
+}
+
+TEST_F(ExportRequests, ExplainNamesEachRuleAndTheOneThatDecides) {
+  const JsonValue answer = ask(",\"action\":\"explain\",\"client\":\"192.0.2.7\"");
+  ASSERT_EQ(answer["addresses"].items().size(), 1u) << answer["error"].text();
+  const JsonValue& entry = answer["addresses"].items()[0]["exports"].items().at(0);
+  EXPECT_EQ(entry["path"].text(), a);
+  ASSERT_EQ(entry["rules"].items().size(), 2u);
+  const JsonValue& network = entry["rules"].items()[0];
+  EXPECT_TRUE(network["matches"].truth());
+  EXPECT_TRUE(network["decides"].truth());
+  EXPECT_EQ(network["why"].text(), "the address is in it");
+  const JsonValue& everyone = entry["rules"].items()[1];
+  EXPECT_TRUE(everyone["matches"].truth());
+  EXPECT_FALSE(everyone["decides"].truth());
+  EXPECT_TRUE(entry["allowed"].truth());
+  EXPECT_EQ(entry["client"].text(), "192.0.2.0/24");
+  EXPECT_EQ(entry["squash"]["root"]["uid"].count(), 65534u);
+  EXPECT_EQ(entry["squash"]["user_1000"]["uid"].count(), 1000u);
+  EXPECT_EQ(entry["squash"]["auth_none"]["gid"].count(), 65534u);
+}
+
+TEST_F(ExportRequests, ExplainSaysWhenNoRuleMatches) {
+  change("remove", "*", a);
+  const JsonValue answer =
+      ask(",\"action\":\"explain\",\"client\":\"198.51.100.1\",\"path\":\"" + a + "/below\"");
+  const JsonValue& entry = answer["addresses"].items().at(0)["exports"].items().at(0);
+  EXPECT_FALSE(entry["allowed"].truth());
+  EXPECT_EQ(entry["rules"].items().at(0)["why"].text(), "the address is not in it");
+}
+
+TEST_F(ExportRequests, ExplainKnowsWhatItCannotExplain) {
+  EXPECT_THAT(
+      ask(",\"action\":\"explain\",\"client\":\"192.0.2.7\",\"path\":\"/elsewhere\"")["error"]
+          .text(),
+      HasSubstr("/elsewhere is not exported, nor is anything above it"));
+  EXPECT_THAT(ask(",\"action\":\"explain\"")["error"].text(), HasSubstr("needs a client"));
+  EXPECT_THAT(ask(",\"action\":\"explode\"")["error"].text(), HasSubstr("expected list, add"));
+}
+
+}  // namespace
+}  // namespace nfsrdma::test
