@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// CaptureFile: cuts the pcapng stream of a server into its blocks and writes them to a file, whole
+// ones only, so that the file is valid wherever it ends. Of the statistics blocks, of which a file
+// should have one, the last is kept for finish().
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace nfsrdma::tool {
+
+class CaptureFile {
+ public:
+  /// Writes to `fd`, which the caller owns. `most_packets`: those behind are left out; 0: none are.
+  CaptureFile(int fd, std::uint64_t most_packets) : fd_(fd), most_packets_(most_packets) {}
+
+  /// Takes what came. False with *why: it is no pcapng, or cannot be written.
+  bool add(std::string_view bytes, std::string* why);
+  /// Writes the statistics, if some came.
+  bool finish(std::string* why);
+
+  std::uint64_t packets() const { return packets_; }
+  std::uint64_t bytes() const { return bytes_; }  // written
+  std::uint64_t lost() const { return lost_; }    // as the server said last
+  bool full() const { return most_packets_ > 0 && packets_ >= most_packets_; }
+
+ private:
+  void take_block(std::uint32_t type, std::string_view block);
+  bool write(std::string_view bytes, std::string* why);
+
+  int fd_;
+  std::uint64_t most_packets_;
+  std::uint64_t packets_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t lost_ = 0;
+  std::string unfinished_;  // the block that is still coming
+  std::string out_;         // whole ones
+  std::string statistics_;  // the last block of them
+};
+
+}  // namespace nfsrdma::tool
