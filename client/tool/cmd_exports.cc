@@ -35,7 +35,8 @@ namespace {
 
 std::string place_of(const JsonValue& rule) {
   const std::string& file = rule["file"].text();
-  return rule["line"].count() == 0 ? file : fmt::format("{}:{}", file, rule["line"].count());
+  const bool in_file = rule["line"].count() != 0 && !rule["temporary"].truth();
+  return in_file ? fmt::format("{}:{}", file, rule["line"].count()) : file;
 }
 
 std::string ids_text(const JsonValue& ids) {
@@ -173,14 +174,14 @@ std::optional<std::string> request_of(const Arguments& arguments) {
 int run_exports(const Words& words) {
   namespace po = boost::program_options;
   Arguments arguments(
-      "exports",
-      "[--server SOCKET] [list | add [-o OPTIONS] CLIENT:/PATH | remove CLIENT:/PATH | reread |\n"
-      "                        explain CLIENT [/PATH]] | --file FILE",
-      "Lists what a running server exports, in the form of its exports file; adds and removes\n"
-      "exports until the files are read again; reads them again; explains for each rule whether\n"
-      "it is for a client, which one decides, and what the client gets. An IPv6 address in front\n"
-      "of :/PATH may stand in brackets. --file only checks a file, and what lies beside it in\n"
-      "FILE.d, and shows what it exports.");
+      "exports", "[--server SOCKET] [list | add | remove | reread | explain] ... | --file FILE",
+      "  list                             what a running server exports, as lines of a file\n"
+      "  add [-o OPTIONS] CLIENT:/PATH    export until the files are read again\n"
+      "  remove CLIENT:/PATH              the opposite, for as long\n"
+      "  reread                           read exports and configuration again\n"
+      "  explain CLIENT [/PATH]           which rule is for a client, and why; what it gets\n"
+      "An IPv6 address in front of :/PATH may stand in brackets. --file only checks a file, and\n"
+      "what lies beside it in FILE.d, and shows what it exports.");
   add_server_option(arguments);
   arguments.add()("options,o", po::value<std::string>()->value_name("OPTIONS"),
                   "of what is added, as in nfs-rdma.exports(5)")(
