@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RDMA devices, their ports, and what connections can be made over them.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -54,7 +55,23 @@ void look_for_idle_adapters(const HostView& host, CheckResult* result) {
   }
 }
 
-void look_at_user_space(const RdmaHostReport& report, CheckResult* result) {
+/// Device nodes that ordinary users may not open. The error of opening a device does not always
+/// tell: rdma-core looks for another node then, and reports that there is none.
+std::vector<std::string> closed_nodes(const HostView& host) {
+  constexpr mode_t kForAll = S_IROTH | S_IWOTH;
+  std::vector<std::string> closed;
+  for (const std::string& node : host.names("/dev/infiniband")) {
+    if (!node.starts_with("uverbs") && node != "rdma_cm") continue;
+    std::string path = "/dev/infiniband/" + node;
+    struct stat st {};
+    if (::stat(host.path(path).c_str(), &st) == 0 && (st.st_mode & kForAll) != kForAll) {
+      closed.push_back(std::move(path));
+    }
+  }
+  return closed;
+}
+
+void look_at_user_space(const HostView& host, const RdmaHostReport& report, CheckResult* result) {
   if (!report.verbs.problem.empty()) result->problem(report.verbs.problem, report.verbs.remedies);
   for (const DeviceReport& device : report.verbs.devices) {
     if (!device.problem.empty()) {
@@ -62,6 +79,12 @@ void look_at_user_space(const RdmaHostReport& report, CheckResult* result) {
                       {"udevadm trigger --subsystem-match=infiniband_verbs"});
     }
   }
+  const std::vector<std::string> closed = closed_nodes(host);
+  if (closed.empty()) return;
+  const std::string nodes = joined(closed, " ");
+  result->add(host.privileged ? Verdict::kWarning : Verdict::kProblem,
+              "ordinary users may not open " + nodes,
+              {fmt::format("chmod 0666 {}    # rdma-core's udev rules keep it so", nodes)});
 }
 
 Remedy port_remedy(const SysDevice& device, const SysPort& port) {
@@ -230,7 +253,7 @@ CheckResult check_devices(const HostView& host) {
         std::string(kNoDevice) +
         "; connections go over the iwarp engine of nfs-rdma, which needs none, or over TCP");
   } else {
-    look_at_user_space(host.rdma_host(), &result);
+    look_at_user_space(host, host.rdma_host(), &result);
   }
   look_for_idle_adapters(host, &result);
   return result;

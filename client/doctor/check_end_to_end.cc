@@ -19,17 +19,6 @@ std::size_t index_of(TransportKind kind) {
   return static_cast<std::size_t>(at - kTransports.begin());
 }
 
-const NullAnswer& null_of(ServerVisit& visit, TransportKind kind) {
-  for (std::size_t i = 0; i < kTransports.size(); ++i) {
-    if (!visit.nulls[i] && visit.wants(kTransports[i])) {
-      visit.nulls[i] = visit.network.null_call(visit.settings, kTransports[i], visit.patience);
-    }
-  }
-  static const NullAnswer kNone{.tried = false, .error = "not asked for"};
-  const auto& answer = visit.nulls[index_of(kind)];
-  return answer ? *answer : kNone;
-}
-
 bool answered(const ServerVisit& visit, TransportKind kind) {
   const auto& answer = visit.nulls[index_of(kind)];
   return answer && answer->answered;
@@ -97,6 +86,17 @@ CheckResult check_null(ServerVisit& visit, TransportKind kind) {
 }
 
 }  // namespace
+
+const NullAnswer& null_of(ServerVisit& visit, TransportKind kind) {
+  for (std::size_t i = 0; i < kTransports.size(); ++i) {
+    if (!visit.nulls[i] && visit.wants(kTransports[i])) {
+      visit.nulls[i] = visit.network.null_call(visit.settings, kTransports[i], visit.patience);
+    }
+  }
+  static const NullAnswer kNone{.tried = false, .error = "not asked for"};
+  const auto& answer = visit.nulls[index_of(kind)];
+  return answer ? *answer : kNone;
+}
 
 CheckResult check_null_iwarp(ServerVisit& visit) {
   return check_null(visit, TransportKind::kIwarp);

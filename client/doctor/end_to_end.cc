@@ -197,6 +197,22 @@ std::uint64_t checksum_of(std::span<const std::byte> bytes) {
   return sum;
 }
 
+/// What the outcome of a call says of the TCP connection below it. kTimedOut: there may have been
+/// one, over which nothing came.
+Reached reached_by(const Result<void>& done, const std::string& error) {
+  if (done.ok()) return {Reached::How::kOpen};
+  const int number = errno_of(done.error());
+  if (done.error().code == Errc::kTimedOut || number == ETIMEDOUT) {
+    return {Reached::How::kTimedOut};
+  }
+  if (number == EHOSTUNREACH || number == ENETUNREACH || number == EACCES || number == EPERM) {
+    return {Reached::How::kUnreachable, error};
+  }
+  // A listener of ours or of siw may refuse as well, behind the connection.
+  const bool by_tcp = error.find("TCP connect") != std::string::npos;
+  return {by_tcp ? Reached::How::kRefused : Reached::How::kOpen};
+}
+
 NullAnswer call_null(const MountSettings& wanted, TransportKind kind,
                      std::chrono::milliseconds patience) {
   NullAnswer answer;
@@ -219,6 +235,7 @@ NullAnswer call_null(const MountSettings& wanted, TransportKind kind,
   rpc.reset();
   answer.answered = done.ok();
   if (!done.ok() && answer.error.empty()) answer.error = "NULL: " + done.error().message();
+  answer.reached = reached_by(done, answer.error);
   return answer;
 }
 

@@ -45,6 +45,7 @@ struct NullAnswer {
   std::string error{};
   double milliseconds = 0;
   std::uint32_t nfs_version = 0;  // that was asked
+  Reached reached{};              // the port, as far as TCP goes
   ConnectionInfo connection{};
 };
 
@@ -95,12 +96,14 @@ struct ServerVisit {
   // What was found:
   std::optional<Route> route{};
   std::string rdma_device{};  // that the route leads over; "" when none does
-  std::optional<Reached> rdma_reached{};
   std::array<std::optional<NullAnswer>, kTransports.size()> nulls{};
   std::array<std::optional<DataAnswer>, kTransports.size()> data{};
 
   bool wants(TransportKind kind) const;
 };
+
+/// The answer over one transport; all that are wanted are asked when the first is.
+const NullAnswer& null_of(ServerVisit& visit, TransportKind kind);
 
 // check_server.cc
 CheckResult check_dns(ServerVisit& visit);

@@ -52,6 +52,20 @@ TEST_F(Devices, DeviceThatCannotBeOpenedIsAProblem) {
   EXPECT_TRUE(says(check_devices(host_), Verdict::kProblem, "mlx5_0 cannot be opened", "udevadm"));
 }
 
+TEST_F(Devices, NodesThatOrdinaryUsersMayNotOpenAreNamed) {
+  port({});
+  file("/dev/infiniband/uverbs0", "", 0666);
+  file("/dev/infiniband/issm0", "", 0600);
+  EXPECT_EQ(check_devices(host_).verdict(), Verdict::kOk);
+  file("/dev/infiniband/uverbs1", "", 0600);
+  file("/dev/infiniband/rdma_cm", "", 0660);
+  EXPECT_TRUE(says(check_devices(host_), Verdict::kProblem,
+                   "may not open /dev/infiniband/rdma_cm /dev/infiniband/uverbs1",
+                   "chmod 0666 /dev/infiniband/rdma_cm /dev/infiniband/uverbs1"));
+  host_.privileged = true;
+  EXPECT_EQ(check_devices(host_).verdict(), Verdict::kWarning);
+}
+
 TEST_F(Devices, AdapterWithoutItsRdmaDriverIsNamed) {
   file("/sys/bus/pci/devices/0000:01:00.0/class", "0x020000\n");
   link("/sys/bus/pci/devices/0000:01:00.0/driver", "../../../bus/pci/drivers/mlx5_core");

@@ -17,6 +17,7 @@ class Server : public DoctorTest {
     answer.answered = true;
     answer.milliseconds = 0.25;
     answer.nfs_version = 3;
+    answer.reached = {Reached::How::kOpen};
     answer.connection.transport = kind;
     answer.connection.device = kind == TransportKind::kTcp ? "" : transport_name(kind);
     answer.connection.peer = address("192.0.2.1", 20049);
@@ -186,14 +187,24 @@ TEST_F(Server, WithoutRoceThereIsNothingToMatch) {
 // --- ports ---
 
 TEST_F(Server, OpenPortsAreOk) {
-  for (std::uint16_t port : {20049, 2049, 111})
-    network_.reached[port] = {Reached::How::kOpen};
+  answers(TransportKind::kIwarp);
+  network_.reached[2049] = {Reached::How::kOpen};
+  network_.reached[111] = {Reached::How::kOpen};
   resolved();
   EXPECT_EQ(check_reach(visit_).verdict(), Verdict::kOk);
 }
 
+// A bare connection to it would end siw's listener.
+TEST_F(Server, RdmaPortIsNotTouchedButByItsProtocol) {
+  answers(TransportKind::kIwarp);
+  resolved();
+  static_cast<void>(check_reach(visit_));
+  EXPECT_FALSE(network_.reached.contains(20049));
+  EXPECT_TRUE(network_.reached.contains(2049));
+}
+
 TEST_F(Server, RefusedAndDroppedAreToldApart) {
-  network_.reached[20049] = {Reached::How::kRefused};
+  network_.nulls[TransportKind::kIwarp].reached = {Reached::How::kRefused};
   network_.reached[2049] = {Reached::How::kTimedOut};
   network_.reached[111] = {Reached::How::kTimedOut};
   resolved();
@@ -203,27 +214,43 @@ TEST_F(Server, RefusedAndDroppedAreToldApart) {
   EXPECT_TRUE(says(result, Verdict::kNote, "2049 (NFS over TCP): no answer at all: a firewall"));
 }
 
+TEST_F(Server, RefusalIsANoteWhereADeviceAnswers) {
+  network_.nulls[TransportKind::kIwarp].reached = {Reached::How::kRefused};
+  answers(TransportKind::kVerbs);
+  network_.reached[2049] = {Reached::How::kOpen};
+  network_.reached[111] = {Reached::How::kOpen};
+  resolved();
+  EXPECT_EQ(check_reach(visit_).verdict(), Verdict::kNote);
+}
+
 TEST_F(Server, DroppedRdmaPortIsAWarningWithTheFirewallsRemedy) {
-  network_.reached[20049] = {Reached::How::kTimedOut};
+  network_.nulls[TransportKind::kIwarp].reached = {Reached::How::kTimedOut};
   resolved();
   EXPECT_TRUE(says(check_reach(visit_), Verdict::kWarning, "a firewall drops it",
                    "firewall-cmd --permanent --add-port=20049/tcp"));
 }
 
+TEST_F(Server, SilenceBehindAConnectionIsNoFirewall) {
+  network_.nulls[TransportKind::kIwarp].reached = {Reached::How::kTimedOut};
+  network_.reached[20049] = {Reached::How::kOpen};
+  resolved();
+  EXPECT_TRUE(says(check_reach(visit_), Verdict::kOk, "TCP port 20049 (iWARP): open"));
+}
+
 TEST_F(Server, UnreachableIsToldWithItsReason) {
-  network_.reached[20049] = {Reached::How::kUnreachable, "No route to host"};
+  network_.nulls[TransportKind::kIwarp].reached = {Reached::How::kUnreachable, "No route to host"};
   resolved();
   EXPECT_TRUE(says(check_reach(visit_), Verdict::kWarning, "No route to host"));
 }
 
 TEST_F(Server, SecondAddressCountsWhereTheFirstRefuses) {
   network_.lookup.addresses = {address("::1"), address("127.0.0.1")};
-  network_.reached_at["[::1]:20049"] = {Reached::How::kRefused};
-  network_.reached_at["127.0.0.1:20049"] = {Reached::How::kOpen};
+  network_.reached_at["[::1]:2049"] = {Reached::How::kRefused};
+  network_.reached_at["127.0.0.1:2049"] = {Reached::How::kOpen};
   resolved();
   const CheckResult result = check_reach(visit_);
-  EXPECT_TRUE(says(result, Verdict::kOk, "TCP port 20049 (iWARP): open"));
-  EXPECT_TRUE(says(result, Verdict::kNote, "20049 is not open at ::1"));
+  EXPECT_TRUE(says(result, Verdict::kOk, "TCP port 2049 (NFS over TCP): open"));
+  EXPECT_TRUE(says(result, Verdict::kNote, "2049 is not open at ::1"));
 }
 
 TEST_F(Server, OnlyWhatWasAskedForIsReached) {
@@ -234,6 +261,7 @@ TEST_F(Server, OnlyWhatWasAskedForIsReached) {
   const CheckResult result = check_reach(visit_);
   EXPECT_EQ(result.verdict(), Verdict::kOk);
   EXPECT_FALSE(says(result, Verdict::kOk, "20049"));
+  EXPECT_EQ(network_.null_calls, 0);
 }
 
 // --- NULL ---
