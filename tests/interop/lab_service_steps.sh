@@ -8,7 +8,7 @@ server=192.0.2.2
 unit=nfs-rdma.service
 
 quick=(installed enabled rights kernel_mount reload killed load_no wrong_config fstab automount remount refused)
-all=(installed enabled rights kernel_mount reload killed stopped load_no wrong_config fstab automount remount
+all=(installed enabled rights kernel_mount reload late_mount killed stopped load_no wrong_config fstab automount remount
     user_mount umount_kinds mount_unit autofs low_port verbs watchdog refused)
 
 run_quick() { set_up; run_steps "${quick[@]}"; }
@@ -199,6 +199,31 @@ step_reload() {
     [[ $(connections | grep -c .) -ge 1 ]]
     [[ $(connections) == *"$before"* ]]
     echo "the same connection before and after: $before"
+}
+
+# The sandbox has mounts of its own: what is mounted later has to come there, and to go again.
+step_late_mount() {
+    mkdir -p /srv/late
+    mount -t tmpfs late /srv/late
+    echo late >/srv/late/file
+    echo '/srv/late *(rw,insecure)' >>/etc/nfs-rdma.exports
+    mark late
+    systemctl reload "$unit"
+    until_true 10 since late 'exports were read again'
+    mount.nfs-rdma "$server:/srv/late" /mnt/fuse -o rdma,port=2050,retry=0
+    [[ $(cat /mnt/fuse/file) == late ]]
+    umount /mnt/fuse
+    sed -i '$d' /etc/nfs-rdma.exports
+    # One that no client has used is not held back by the sandbox's own mounts.
+    mkdir -p /srv/unused
+    mount -t tmpfs unused /srv/unused
+    grep ' /srv/unused ' "/proc/$(main_pid)/mountinfo"
+    umount /srv/unused
+    not grep ' /srv/unused ' "/proc/$(main_pid)/mountinfo"
+    # The server keeps descriptors of what it has served, also when that is exported no more.
+    systemctl restart "$unit"
+    umount /srv/late
+    echo "a file system that was mounted after the start was served"
 }
 
 step_killed() {
@@ -573,7 +598,8 @@ run_capabilities() {
             done
             problem=$(try_moved 2>&1) || problem=${problem:-failed}
             if [[ -n $problem ]]; then what+="moved ($(head -n 1 <<<"$problem")); "; fi
-            umount -f /mnt/kernel || umount -l /mnt/kernel
+            # In order, so that the client is forgotten and the next start has no grace period.
+            timeout 20 umount /mnt/kernel || umount -f /mnt/kernel || umount -l /mnt/kernel
         fi
         problem=$(try_low_port)
         if [[ -n $problem ]]; then what+="$problem; "; fi
