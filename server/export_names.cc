@@ -76,7 +76,8 @@ class SystemHostNames final : public HostNames {
       char *member = nullptr, *user = nullptr, *domain = nullptr;
       std::vector<char> room(4096);
       while (!found && ::getnetgrent_r(&member, &user, &domain, room.data(), room.size()) == 1) {
-        found = member != nullptr && ::strcasecmp(member, host.c_str()) == 0;
+        // "-" is how they write that there is none.
+        found = member != nullptr && host != "-" && ::strcasecmp(member, host.c_str()) == 0;
       }
     }
     ::endnetgrent();

@@ -99,7 +99,7 @@ void log_report(const ExportService::Report& report) {
   } else if (report.changes.empty()) {
     log_notice("configuration and exports were read again: nothing changed");
   } else {
-    log_notice("configuration and exports were read again: {} changes", report.changes.size());
+    log_notice("configuration and exports were read again, changes: {}", report.changes.size());
   }
 }
 

@@ -57,11 +57,9 @@ class ExportRequests : public ::testing::Test {
     const auto request = JsonValue::parse("{\"request\":\"exports\"" + members + "}");
     EXPECT_TRUE(request) << members;
     std::string answer;
-    service->answer(*request, [&](std::string document) {
-      answer = std::move(document);
-      loop->stop();
-    });
-    if (answer.empty()) loop->run();
+    service->answer(*request, [&](std::string document) { answer = std::move(document); });
+    while (answer.empty())
+      loop->turn(std::chrono::seconds(10));
     auto parsed = JsonValue::parse(answer);
     EXPECT_TRUE(parsed) << answer;
     return parsed ? *parsed : JsonValue();
