@@ -4,7 +4,11 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rpcrdma/base/result.h"
@@ -18,6 +22,32 @@ inline constexpr std::chrono::milliseconds kStatusPatience{5000};
 /// people; Error::sys is ETIMEDOUT when somebody is there but does not answer.
 Result<std::string> fetch_status(const std::string& socket_path, std::string* why,
                                  std::chrono::milliseconds patience = kStatusPatience);
+
+/// The same with another request: a word, or a JSON object on one line.
+Result<std::string> ask_control(const std::string& socket_path, std::string_view request,
+                                std::string* why,
+                                std::chrono::milliseconds patience = kStatusPatience);
+
+/// A request that is answered line by line, as things happen. Blocking.
+class ControlLines {
+ public:
+  ControlLines();
+  ~ControlLines();
+  /// Connects and asks. On an error *why as above.
+  Result<void> open(const std::string& socket_path, std::string_view request, std::string* why);
+  /// The next line, without its end; nothing when the server has closed. Waits for as long as it
+  /// takes.
+  std::optional<std::string> next();
+  /// Instead of lines, bytes as they come: at most `room`, 0 at the end, less than that (errno) on
+  /// an error or a signal.
+  ssize_t read(std::span<char> room);
+  /// To be watched for input when nothing is buffered.
+  int fd() const;
+
+ private:
+  class Connection;
+  std::unique_ptr<Connection> connection_;
+};
 
 /// The control sockets that the mount at (or above) `directory` can have, likeliest first; empty
 /// with *why when nothing of ours is mounted there. Never asks the mount itself: it may wait for a

@@ -205,6 +205,14 @@ bool BufferPool::anybody_waits() {
   return false;
 }
 
+std::size_t BufferPool::waiting() {
+  std::size_t count = 0;
+  turns_.for_each([&count](BufferShare& share) {
+    share.waiters_.for_each([&count](BufferWaiter&) { ++count; });
+  });
+  return count;
+}
+
 std::uint32_t BufferPool::lkey(const Buffer& buffer, const ProtectionDomain& domain) const {
   const Arena& arena = *arenas_[buffer.arena_];
   for (std::size_t i = 0; i < domains_.size(); ++i) {

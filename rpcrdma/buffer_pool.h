@@ -86,6 +86,8 @@ class BufferPool {
 
   std::size_t budget() const { return budget_; }
   std::size_t in_use() const { return in_use_; }
+  /// How many wait; counts them.
+  std::size_t waiting();
   std::size_t arena_bytes() const;
   /// Why acquire() could not get memory for the pool the last time that it could not.
   const Error& why_not() const { return why_not_; }

@@ -12,14 +12,17 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "rpcrdma/backward_call.h"
 #include "rpcrdma/base/bytes.h"
 #include "rpcrdma/base/intrusive_list.h"
+#include "rpcrdma/base/latency_histogram.h"
 #include "rpcrdma/base/result.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/connection_info.h"
+#include "rpcrdma/wire_tap.h"
 #include "xdr/decoder.h"
 #include "xdr/encoder.h"
 
@@ -36,6 +39,8 @@ class ServerConnection {
   virtual EventLoop& loop() = 0;
   virtual BufferPool& buffers() = 0;
   virtual ConnectionInfo describe() const = 0;
+  /// Ends it soon; calls that the handler has are answered into the void. On the loop's thread.
+  virtual void close() = 0;
   /// Calls the client, in the backward direction (backward_call.h). On the loop's thread. When this
   /// gives an error `call` is not taken: kClosed, kInvalid (longer than max_backward_call()),
   /// kExhausted (too many are waiting). Otherwise its on_complete() follows, no later than
@@ -45,6 +50,10 @@ class ServerConnection {
   virtual std::size_t max_backward_call() const { return 0; }
   std::uint64_t id = 0;
   BufferShare buffer_share;  // those of its calls that wait for buffers()
+  /// How long its calls took, from arrival to reply. The handler's.
+  LatencyHistogram<std::uint32_t> latency;
+  /// Null: nobody wants to know what crosses the connection. The handler's to set.
+  std::unique_ptr<WireTap> tap;
 };
 
 inline Result<void> ServerConnection::send_backward(BackwardCall&) {

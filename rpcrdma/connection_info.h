@@ -45,6 +45,7 @@ struct ConnectionInfo {
   std::uint32_t inline_send = 0;  // bytes: largest Send that we make
   std::uint32_t inline_recv = 0;  // bytes: largest Send that we take
   std::uint32_t credits = 0;      // granted (server) or in force (client)
+  std::uint32_t calls_in_progress = 0;
   std::uint32_t ord = 0;
   std::uint32_t ird = 0;
   bool remote_invalidation = false;

@@ -10,10 +10,13 @@
 
 namespace nfsrdma {
 
-/// `shard`: the thread that it belongs to, where that is told.
-inline void write_connection(JsonWriter& json, const ConnectionInfo& info,
-                             std::optional<std::uint32_t> shard = {}) {
+/// `shard`: the thread that it belongs to, where that is told. `more` writes further members.
+template <typename More = void (*)(JsonWriter&)>
+void write_connection(
+    JsonWriter& json, const ConnectionInfo& info, std::optional<std::uint32_t> shard = {},
+    More more = [](JsonWriter&) {}) {
   json.begin_object();
+  json.field("id", info.id);
   json.field("fabric", transport_name(info.transport));
   json.field("device", info.device);
   json.field("peer", info.peer.text());
@@ -21,6 +24,7 @@ inline void write_connection(JsonWriter& json, const ConnectionInfo& info,
   json.field("inline_send", info.inline_send);
   json.field("inline_recv", info.inline_recv);
   json.field("credits", info.credits);
+  json.field("calls_in_progress", info.calls_in_progress);
   json.field("ord", info.ord);
   json.field("ird", info.ird);
   json.field("remote_invalidation", info.remote_invalidation);
@@ -35,6 +39,7 @@ inline void write_connection(JsonWriter& json, const ConnectionInfo& info,
   json.field("detail", info.detail);
   json.field("fallback_reason", info.fallback_reason);
   if (shard) json.field("shard", *shard);
+  more(json);
   json.end_object();
 }
 

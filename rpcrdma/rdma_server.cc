@@ -79,8 +79,7 @@ ResponderShard* RdmaServer::shard_for(Device& device) {
   return shards_.back().get();
 }
 
-void RdmaServer::for_each_connection(
-    const std::function<void(const ServerConnection&)>& visit) const {
+void RdmaServer::for_each_connection(const std::function<void(ServerConnection&)>& visit) const {
   for (auto& shard : shards_) {
     shard->connections_.for_each([&](ResponderConnection& c) { visit(c); });
   }

@@ -51,7 +51,7 @@ class RdmaServer final : public AcceptHandler {
   void on_connect_request(std::unique_ptr<ConnectRequest> request) override;
 
   std::size_t connection_count() const { return connection_count_; }
-  void for_each_connection(const std::function<void(const ServerConnection&)>& visit) const;
+  void for_each_connection(const std::function<void(ServerConnection&)>& visit) const;
 
   /// Takes no more calls, lets those that the handler has be answered, closes the connections,
   /// then calls `done` (once, from the loop). Connections that do not drain within `patience` are

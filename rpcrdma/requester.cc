@@ -200,6 +200,7 @@ ConnectionInfo RdmaClient::describe() const {
   out.inline_send = inline_.send;
   out.inline_recv = inline_.receive;
   out.credits = credits_;
+  out.calls_in_progress = outstanding_;
   out.ord = info_.max_outbound_reads;
   out.ird = info_.max_inbound_reads;
   out.remote_invalidation = device_.remote_invalidation;

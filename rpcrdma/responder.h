@@ -130,6 +130,7 @@ class ResponderConnection final : public ServerConnection,
   EventLoop& loop() override;
   BufferPool& buffers() override;
   ConnectionInfo describe() const override;
+  void close() override { cut(); }
   Result<void> send_backward(BackwardCall& call) override;
   std::size_t max_backward_call() const override;
 

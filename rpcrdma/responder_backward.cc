@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rpcrdma/responder.h"
+#include "rpcrdma/tap_requests.h"
 
 namespace nfsrdma {
 
@@ -46,6 +47,7 @@ bool ResponderBackward::transmit(std::uint32_t xid, ByteSpan message) {
   request.opcode = WorkOpcode::kSend;
   request.sges = {&sge, 1};
   request.wr_id = endpoint.work().add(*send, 0);
+  if (c.tap != nullptr) tap_requests(*c.tap, {&request, 1});
   std::size_t posted = 0;
   if (!c.queue_pair_->post({&request, 1}, &posted).ok()) c.cut();
   return true;

@@ -174,8 +174,12 @@ void ResponderCall::read_done(WorkStatus status) {
   const bool all_posted = next_chunk_ == header_.chunks.read_chunk_count;
   if (!all_posted || reads_out_ > 0 || read_failed_) return;
   shard_.server_.poison_.record_success(responder().peer_, xid_);
-  for (std::size_t i = 0; i < header_.chunks.read_chunk_count; ++i)
+  for (std::size_t i = 0; i < header_.chunks.read_chunk_count; ++i) {
     sinks_[i].reset();
+    if (WireTap* tap = responder().tap.get()) {
+      tap->on_read_done({chunk_buffers_[i].data(), header_.chunks.read_chunks[i].length});
+    }
+  }
   deliver();
 }
 

@@ -5,6 +5,7 @@
 
 #include "rpcrdma/base/log.h"
 #include "rpcrdma/responder.h"
+#include "rpcrdma/tap_requests.h"
 
 namespace nfsrdma {
 
@@ -76,6 +77,7 @@ ConnectionInfo ResponderConnection::describe() const {
   out.inline_send = inline_.send;
   out.inline_recv = inline_.receive;
   out.credits = credits_.granted();
+  out.calls_in_progress = open_count_;
   out.ord = outbound_reads_;
   out.ird = info_.max_inbound_reads;
   out.remote_invalidation = invalidate_;
@@ -113,6 +115,7 @@ bool ResponderConnection::take_backward_error(const TransportHeader& header) {
 
 void ResponderConnection::on_message(const ReceivedMessage& message) {
   stats_.inline_bytes += message.bytes.size();
+  if (tap != nullptr) tap->on_receive(message.bytes);
   if (disconnected_ || draining_) {
     shard_.endpoint().repost(message.slot);
     return;
@@ -189,6 +192,7 @@ bool ResponderConnection::add_read(ResponderCall& call) {
   ++call.reads_out_;
   ++stats_.rdma_reads;
   stats_.rdma_read_bytes += segment.length;
+  if (tap != nullptr) tap_requests(*tap, {&request, 1});
   std::size_t posted = 0;
   if (!queue_pair_->post({&request, 1}, &posted).ok()) {
     cut();
@@ -248,6 +252,7 @@ bool ResponderConnection::try_send(ResponderCall& call) {
   stats_.rdma_write_bytes += chain.written_bytes();
   stats_.inline_bytes += chain.sent_bytes();
   if (requests.back().opcode == WorkOpcode::kSendWithInvalidate) ++stats_.invalidations;
+  if (tap != nullptr) tap_requests(*tap, requests);
   std::size_t posted = 0;
   if (!queue_pair_->post(requests, &posted).ok()) cut();
   return true;
@@ -277,7 +282,10 @@ void ResponderConnection::cut() {
 void ResponderConnection::on_disconnected(Error why) {
   if (disconnected_) return;
   disconnected_ = true;
-  if (why.code != Errc::kClosed) log_info("{}: connection lost: {}", peer_.text(), why.message());
+  if (why.code != Errc::kClosed) {
+    const LogField fields[] = {{"NFS_RDMA_CLIENT", peer_.host_text()}};
+    log_event(LogLevel::kInfo, fields, "{}: connection lost: {}", peer_.text(), why.message());
+  }
   loop().defer(*this);
 }
 

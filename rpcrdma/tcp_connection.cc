@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "rpcrdma/base/log.h"
 
@@ -135,6 +136,7 @@ ConnectionInfo TcpServerConnection::describe() const {
   out.local = local_;
   out.peer = peer_;
   out.credits = static_cast<std::uint32_t>(server_.limits_.max_calls);
+  out.calls_in_progress = static_cast<std::uint32_t>(open_calls_);
   out.age_seconds = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::seconds>(server_.loop_.now() - since_).count());
   out.stats = stats_;
@@ -307,6 +309,7 @@ bool TcpServerConnection::deliver_record() {
 void TcpServerConnection::deliver(TcpCall& call, ByteSpan record) {
   call.connection_ = this;
   ++open_calls_;
+  if (tap != nullptr) tap->on_receive(record);
   if (record.size() < 8 || load_be32(record.data() + 4) != kRpcCall) {
     // A reply to a call of ours, or nothing that could be answered.
     if (backward_ == nullptr || !backward_->on_reply(record)) ++stats_.errors;
@@ -378,6 +381,14 @@ void TcpServerConnection::submit(TcpCall& call) {
 }
 
 void TcpServerConnection::enqueue(TcpCall& call) {
+  if (tap != nullptr) {
+    iovec parts[TcpCall::kMaxPieces];
+    const std::size_t count = call.pieces(kRecordMarkBytes, parts);
+    std::vector<ByteSpan> pieces;
+    for (std::size_t i = 0; i < count; ++i)
+      pieces.emplace_back(static_cast<const std::byte*>(parts[i].iov_base), parts[i].iov_len);
+    tap->on_send(pieces, std::nullopt);
+  }
   out_.push_back(call);
   out_bytes_ += call.record_bytes_;
   server_.loop_.defer(*this);

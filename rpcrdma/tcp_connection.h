@@ -74,6 +74,7 @@ class TcpServerConnection final : public ServerConnection,
   EventLoop& loop() override;
   BufferPool& buffers() override;
   ConnectionInfo describe() const override;
+  void close() override { fail(); }
   Result<void> send_backward(BackwardCall& call) override;
   std::size_t max_backward_call() const override { return kMaxBackward; }
 

@@ -115,7 +115,7 @@ void TcpServer::adopt(UniqueFd socket) {
   ++connection_count_;
 }
 
-void TcpServer::for_each_connection(const std::function<void(const ServerConnection&)>& visit) {
+void TcpServer::for_each_connection(const std::function<void(ServerConnection&)>& visit) {
   connections_.for_each([&](TcpServerConnection& c) { visit(c); });
 }
 

@@ -68,7 +68,7 @@ class TcpServer {
   void adopt(UniqueFd socket);
 
   std::size_t connection_count() const { return connection_count_; }
-  void for_each_connection(const std::function<void(const ServerConnection&)>& visit);
+  void for_each_connection(const std::function<void(ServerConnection&)>& visit);
 
   /// As RdmaServer::shutdown().
   void shutdown(Duration patience, std::function<void()> done);

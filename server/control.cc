@@ -45,7 +45,7 @@ class ControlSocket::Client final : public FdWatcher,
   void reply(std::string document) {
     if (owner_ == nullptr || !fd_) return;
     out_ = std::move(document);
-    out_ += '\n';
+    if (!owner_->http_) out_ += '\n';
     finishing_ = true;
     watch();
   }
@@ -92,7 +92,9 @@ class ControlSocket::Client final : public FdWatcher,
     const ssize_t n = ::recv(fd_.get(), chunk, sizeof chunk, 0);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? void() : end();
     request_.append(chunk, static_cast<std::size_t>(n));
-    const bool complete = n == 0 || request_.find('\n') != std::string::npos;
+    // All of it: what stays unread would reset the connection under the answer.
+    const char* mark = owner_->http_ ? "\r\n\r\n" : "\n";
+    const bool complete = n == 0 || request_.find(mark) != std::string::npos;
     if (!complete && request_.size() < kMaxRequest) return;
     asked_ = true;
     // Nothing to wait for until the answer is there, but that the asker goes.
@@ -168,6 +170,19 @@ Result<std::unique_ptr<ControlSocket>> ControlSocket::listen(EventLoop& loop,
   return socket;
 }
 
+Result<std::unique_ptr<ControlSocket>> ControlSocket::listen(EventLoop& loop,
+                                                             const SocketAddress& address) {
+  UniqueFd fd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return system_error("socket");
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (::bind(fd.get(), address.data(), address.length()) != 0) return system_error("bind");
+  if (::listen(fd.get(), 16) != 0) return system_error("listen");
+  std::unique_ptr<ControlSocket> socket(new ControlSocket(loop, std::move(fd), {}));
+  NFSRDMA_CHECK_OK(loop.add(socket->fd_.get(), EPOLLIN, *socket));
+  return socket;
+}
+
 ControlSocket::ControlSocket(EventLoop& loop, UniqueFd fd, std::string path)
     : loop_(loop), fd_(std::move(fd)), path_(std::move(path)) {}
 
@@ -176,7 +191,7 @@ ControlSocket::~ControlSocket() {
   for (const std::shared_ptr<Client>& client : std::exchange(clients_, {}))
     client->detach();
   loop_.remove(fd_.get(), *this);
-  ::unlink(path_.c_str());
+  if (!path_.empty()) ::unlink(path_.c_str());
 }
 
 void ControlSocket::on_fd_ready(std::uint32_t) {
@@ -205,6 +220,13 @@ std::string ControlSocket::names() const {
 void ControlSocket::answer(const std::shared_ptr<Client>& client, std::string_view text) {
   text = text.substr(0, text.find('\n'));
   if (text.ends_with('\r')) text.remove_suffix(1);
+  if (http_) {
+    std::string_view path = text.starts_with("GET ") ? text.substr(4) : std::string_view("?");
+    path = path.substr(0, path.find(' '));
+    return http_(path, [weak = std::weak_ptr<Client>(client)](std::string answer) {
+      if (std::shared_ptr<Client> asker = weak.lock()) asker->reply(std::move(answer));
+    });
+  }
   JsonValue request;
   std::string name(text);
   if (text.starts_with('{')) {

@@ -20,6 +20,7 @@
 
 #include "rpcrdma/base/event_loop.h"
 #include "rpcrdma/base/json_value.h"
+#include "rpcrdma/base/socket_address.h"
 
 namespace nfsrdma {
 
@@ -51,12 +52,18 @@ class ControlSocket final : private FdWatcher {
 
   /// Replaces a socket that nobody answers on; kRefused when another server does.
   static Result<std::unique_ptr<ControlSocket>> listen(EventLoop& loop, const std::string& path);
+  /// On a TCP port, for answer_http() only: whoever comes may ask.
+  static Result<std::unique_ptr<ControlSocket>> listen(EventLoop& loop,
+                                                       const SocketAddress& address);
   /// Removes the socket.
   ~ControlSocket() override;
 
   /// What is done about requests of that name, which nothing was registered for before.
   void on(std::string name, Answer answer);
   void on_stream(std::string name, Stream stream);
+  /// What is done about `GET PATH HTTP/1.x`, instead of all else: `done` gets the whole answer.
+  using HttpAnswer = std::function<void(std::string_view path, Done done)>;
+  void answer_http(HttpAnswer answer) { http_ = std::move(answer); }
   const std::string& path() const { return path_; }
 
  private:
@@ -69,9 +76,10 @@ class ControlSocket final : private FdWatcher {
 
   EventLoop& loop_;
   UniqueFd fd_;
-  std::string path_;
+  std::string path_;  // empty: a TCP port
   std::map<std::string, Answer, std::less<>> answers_;
   std::map<std::string, Stream, std::less<>> streams_;
+  HttpAnswer http_;
   std::vector<std::shared_ptr<Client>> clients_;
 };
 

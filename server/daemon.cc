@@ -11,8 +11,11 @@
 #include <cstring>
 
 #include "config/default_paths.h"
+#include "rpcrdma/base/json_writer.h"
 #include "rpcrdma/base/log.h"
+#include "server/control_requests.h"
 #include "server/credentials.h"
+#include "server/metrics_listener.h"
 #include "server/mount/mount_program.h"
 #include "server/nfs3/procedures.h"
 #include "server/nfs4/program.h"
@@ -42,11 +45,12 @@ void ignore_file_size_signal() {
 
 }  // namespace
 
-Daemon::Daemon(Settings settings, std::vector<NfsServer::FabricUse> fabrics)
-    : settings_(std::move(settings)), fabrics_(std::move(fabrics)) {}
+Daemon::Daemon(CommandLine line, Settings settings, std::vector<NfsServer::FabricUse> fabrics)
+    : line_(std::move(line)), settings_(std::move(settings)), fabrics_(std::move(fabrics)) {}
 
 Daemon::~Daemon() {
-  if (reloader_.joinable()) reloader_.join();
+  control_.reset();
+  exports_.reset();
   if (signals_) loop_->remove(signals_.get(), *this);
 }
 
@@ -89,28 +93,35 @@ bool Daemon::start() {
     return false;
   }
   server_ = std::move(*server);
-  if (!load_first_exports() || !open_control_socket()) return false;
+  if (!load_first_exports() || !open_control_socket() || !open_metrics()) return false;
   warn_about_reach();
   server_->register_with_rpcbind();
   return true;
 }
 
 bool Daemon::load_first_exports() {
-  ParsedExports exports = load_exports(settings_);
-  for (const ConfigProblem& problem : exports.problems)
+  exports_ = std::make_unique<ExportService>(
+      *loop_, server_->context().exports, line_, settings_,
+      ExportService::Hooks{
+          [this](const std::vector<ExportEntry>& entries) { server_->note_exports(entries); },
+          [](const ReloadPlan& plan) {
+            LogLevel level = LogLevel::kInfo;
+            if (plan.applies("NFSoRDMA_LOG_LEVEL") &&
+                parse_log_level(plan.settings.config.log_level, &level)) {
+              set_log_level(level);
+            }
+          }});
+  const ExportService::Report report = exports_->load();
+  for (const ConfigProblem& problem : report.problems)
     log_error("{}", problem.text());
-  if (!exports.ok()) return false;
-  log_notices(exports.notices);
-  ConfigProblems problems;
-  server_->set_exports(exports.entries, &problems);
-  for (const ConfigProblem& problem : problems)
-    log_error("{}", problem.text());
+  if (!report.ok) return false;
+  log_notices(report.notices);
   // A directory of the file may be mounted later and come with SIGHUP; one of the command line was
   // meant to be there.
-  for (const ConfigProblem& problem : problems) {
+  for (const ConfigProblem& problem : report.problems) {
     if (problem.file == kCommandLineExport) return false;
   }
-  if (exports.entries.empty())
+  if (exports_->entries().empty())
     log_warning("nothing is exported: {} is empty", settings_.exports_file);
   return true;
 }
@@ -132,9 +143,43 @@ bool Daemon::open_control_socket() {
   return true;
 }
 
+bool Daemon::open_metrics() {
+  const std::string& where = settings_.config.metrics;
+  if (where.empty()) return true;
+  std::string why;
+  metrics_ = listen_for_metrics(*loop_, *server_, where, &why);
+  if (metrics_ == nullptr) {
+    log_error("{}", why);
+    return false;
+  }
+  log_info("metrics for Prometheus at {}", where);
+  return true;
+}
+
 void Daemon::answer_requests() {
-  control_->on("status", [this](const JsonValue&, ControlSocket::Done done) {
-    server_->collect_status(std::move(done));
+  register_requests(*control_, *server_);
+  control_->on("exports", [this](const JsonValue& request, ControlSocket::Done done) {
+    exports_->answer(request, std::move(done));
+  });
+  control_->on("reload", [this](const JsonValue&, ControlSocket::Done done) {
+    reload([done = std::move(done)](const ExportService::Report& report) {
+      JsonWriter json;
+      json.begin_object();
+      json.field("version", 1);
+      json.field("done", report.ok);
+      json.key("changes");
+      json.begin_array();
+      for (const std::string& line : report.changes)
+        json.value(line);
+      json.end_array();
+      json.key("problems");
+      json.begin_array();
+      for (const ConfigProblem& problem : report.problems)
+        json.value(problem.text());
+      json.end_array();
+      json.end_object();
+      done(json.take());
+    });
   });
 }
 
@@ -169,13 +214,14 @@ void Daemon::run() {
   ::sd_notify(0, "STOPPING=1");
   log_info("stopping");
   watchdog_.reset();
+  metrics_.reset();
   control_.reset();
   if (!server_->stop(kShutdownPatience)) {
     log_warning("calls are stuck in the file system; leaving without them");
     std::fflush(nullptr);
     ::_exit(0);
   }
-  if (reloader_.joinable()) reloader_.join();
+  exports_.reset();
   server_.reset();
   log_info("stopped");
 }
@@ -184,40 +230,22 @@ void Daemon::on_fd_ready(std::uint32_t) {
   signalfd_siginfo info{};
   while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     if (info.ssi_signo == SIGHUP) {
-      reload();
+      reload(nullptr);
     } else {
       loop_->stop();
     }
   }
 }
 
-/// Reads the exports again, on a thread of its own since name lookups may take long.
-void Daemon::reload() {
-  if (reloading_) {
-    reload_again_ = true;
-    return;
-  }
-  reloading_ = true;
-  if (reloader_.joinable()) reloader_.join();
-  reloader_ = std::thread([this] {
-    ParsedExports exports = load_exports(settings_);
-    for (const ConfigProblem& problem : exports.problems)
-      log_error("{}", problem.text());
-    if (exports.ok()) {
-      log_notices(exports.notices);
-      ConfigProblems problems;
-      server_->context().exports.reload(exports.entries, &problems);
-      for (const ConfigProblem& problem : problems)
-        log_error("{}", problem.text());
-      log_notice("exports were read again");
-    } else {
-      log_error("the exports stay as they were");
-    }
-    loop_->post([this, parsed = std::move(exports)] {
-      if (server_ != nullptr && parsed.ok()) server_->note_exports(parsed.entries);
-      reloading_ = false;
-      if (std::exchange(reload_again_, false)) reload();
-    });
+/// The exports say themselves in the log what changed.
+void Daemon::reload(ReloadDone done) {
+  ::sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld",
+               static_cast<long long>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                          std::chrono::steady_clock::now().time_since_epoch())
+                                          .count()));
+  exports_->reload([done = std::move(done)](const ExportService::Report& report) {
+    ::sd_notify(0, "READY=1");
+    if (done) done(report);
   });
 }
 

@@ -2,19 +2,19 @@
 // Daemon: the running nfs-rdmad. Signals, exports and their reloads, the control socket, the
 // service manager's notifications and watchdog; the server itself is NfsServer.
 //
-// Threads: everything on the thread that calls run(), whose loop also accepts connections. Exports
-// are read again on a thread of its own, since name lookups may take long.
+// Threads: everything on the thread that calls run(), whose loop also accepts connections.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "rpcrdma/base/event_loop.h"
 #include "server/command_line.h"
 #include "server/control.h"
 #include "server/daemonize.h"
+#include "server/export_service.h"
 #include "server/nfs_server.h"
 #include "server/watchdog.h"
 
@@ -22,7 +22,8 @@ namespace nfsrdma {
 
 class Daemon final : private FdWatcher {
  public:
-  Daemon(Settings settings, std::vector<NfsServer::FabricUse> fabrics);
+  /// `settings` were made from `line`, which is read again at a reload.
+  Daemon(CommandLine line, Settings settings, std::vector<NfsServer::FabricUse> fabrics);
   ~Daemon() override;
 
   /// False when it could not start; why is in the log.
@@ -36,21 +37,24 @@ class Daemon final : private FdWatcher {
   void on_fd_ready(std::uint32_t) override;
   bool catch_signals();
   bool open_control_socket();
+  bool open_metrics();
   void answer_requests();
   bool load_first_exports();
   void warn_about_reach() const;
-  void reload();
+  /// Reads configuration and exports again; then `done`, if any, on the loop's thread.
+  using ReloadDone = std::function<void(const ExportService::Report&)>;
+  void reload(ReloadDone done);
 
+  CommandLine line_;
   Settings settings_;
   std::vector<NfsServer::FabricUse> fabrics_;
   std::unique_ptr<EventLoop> loop_;
   UniqueFd signals_;
   std::unique_ptr<NfsServer> server_;
+  std::unique_ptr<ExportService> exports_;
   std::unique_ptr<ControlSocket> control_;
+  std::unique_ptr<ControlSocket> metrics_;
   std::unique_ptr<Watchdog> watchdog_;
-  std::thread reloader_;
-  bool reloading_ = false;
-  bool reload_again_ = false;
 };
 
 }  // namespace nfsrdma

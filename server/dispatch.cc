@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "rpcrdma/base/check.h"
+#include "rpcrdma/base/probe.h"
 #include "server/nfs4/server_state.h"
 #include "server/served_call.h"
 #include "server/server_context.h"
@@ -47,7 +48,8 @@ bool is_cached(const ServedCall& served) {
 
 }  // namespace
 
-Dispatcher::Dispatcher(EventLoop& loop, const Shared& shared) : loop_(loop), shared_(shared) {
+Dispatcher::Dispatcher(EventLoop& loop, const Shared& shared)
+    : loop_(loop), shared_(shared), metrics_(shared.programs), times_stages_(shared.slow_ns != 0) {
   for (const ProgramTable& table : shared_.programs) {
     first_of_table_.push_back(stats_.size());
     for (const ProcedureRow& row : table.procedures) {
@@ -99,6 +101,8 @@ void Dispatcher::on_call(Call& call) {
   served.row = target.row;
   served.stats = target.stats;
   ++served.stats->calls;
+  if (times_stages_) served.stages.dispatched = now_ns();
+  NFSRDMA_PROBE(call_start, call.connection().id, xid, header.prog, header.vers, header.proc);
   Request& request = served.request;
   request.call = &call;
   request.credentials = auth.credentials;
@@ -147,11 +151,16 @@ void Dispatcher::start(ServedCall& served) {
     return;
   }
   if (!served.reserved && !reserve(served)) return;
-  const bool to_worker =
+  const bool works =
       served.row->placement == Placement::kWorker ||
       (served.row->placement == Placement::kMeasured && served.stats->placement.on_workers());
-  if (!to_worker) return run(served);
+  if (!works) return run(served);
+  to_worker(served);
+}
+
+void Dispatcher::to_worker(ServedCall& served) {
   served.request.may_block = true;
+  served.on_worker = true;
   ++served.stats->on_workers;
   shared_.workers->submit(served);
 }
@@ -225,20 +234,28 @@ bool Dispatcher::reserve(ServedCall& served) {
 /// On the loop's thread.
 void Dispatcher::run(ServedCall& served) {
   const bool measured = served.row->placement == Placement::kMeasured;
-  if (measured) served.request.started_ns = now_ns();
+  if (measured || times_stages_) served.request.started_ns = now_ns();
+  if (times_stages_ && served.stages.begun == 0) served.stages.begun = served.request.started_ns;
+  NFSRDMA_PROBE(run_start, served.call->connection().id, served.call->xid(), 0);
   xdr::Decoder args = served.args;
   const Outcome outcome = served.row->run(*shared_.server, served.request, args, served.encoder);
   if (measured && outcome != Outcome::kWouldBlock) {
     served.stats->placement.add((now_ns() - served.request.started_ns) / served.request.work_units);
   }
+  if (times_stages_) served.stages.ran = now_ns();
+  NFSRDMA_PROBE(run_end, served.call->connection().id, served.call->xid(), outcome);
   conclude(served, outcome);
 }
 
 void ServedCall::run_on_worker() {
   xdr::Decoder decoder = args;
   request.started_ns = now_ns();
+  if (stages.begun == 0) stages.begun = request.started_ns;
+  NFSRDMA_PROBE(run_start, call->connection().id, call->xid(), 1);
   outcome = row->run(*dispatcher.shared_.server, request, decoder, encoder);
-  elapsed_ns = now_ns() - request.started_ns;
+  stages.ran = now_ns();
+  elapsed_ns = stages.ran - request.started_ns;
+  NFSRDMA_PROBE(run_end, call->connection().id, call->xid(), outcome);
   hand_back(Next::kConclude);
 }
 
@@ -320,9 +337,7 @@ void Dispatcher::conclude(ServedCall& served, Outcome outcome) {
       return send(served, true);
     case Outcome::kWouldBlock:
       if (served.request.progress == nullptr) served.encoder.rewind(served.results_mark);
-      served.request.may_block = true;
-      ++served.stats->on_workers;
-      return shared_.workers->submit(served);
+      return to_worker(served);
     case Outcome::kNeedBuffer:
       if (served.request.progress == nullptr) served.encoder.rewind(served.results_mark);
       return lack_buffer(served);
@@ -407,6 +422,8 @@ void Dispatcher::commit(ServedCall& served) {
 }
 
 void Dispatcher::committed(ServedCall& served) {
+  if (times_stages_) served.stages.committed = now_ns();
+  NFSRDMA_PROBE(commit_end, served.call->connection().id, served.call->xid(), served.commit_error);
   if (served.request.progress != nullptr) {
     // It knows best what its result becomes.
   } else if (served.commit_error != 0) {
@@ -455,6 +472,7 @@ void Dispatcher::send(ServedCall& served, bool remember) {
     }
   }
   NFSRDMA_CHECK(served.auth.flavor != nullptr);
+  measure(served);
   served.auth.flavor->wrap_results(served.auth, encoder, served.results_mark);
   served.call->reply(encoder, std::move(served.request.payload));
   recycle(served);
@@ -485,6 +503,8 @@ void Dispatcher::recycle(ServedCall& served) {
   if (served.request.release != nullptr) served.request.release(served.request);
   served.request = Request();
   served.call = nullptr;
+  served.stages = CallStages();
+  served.on_worker = false;
   served.cache_asked = false;
   served.reserved = false;
   --outstanding_;

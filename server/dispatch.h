@@ -23,6 +23,8 @@
 #include "rpcrdma/base/event_loop.h"
 #include "rpcrdma/base/log.h"
 #include "rpcrdma/call.h"
+#include "server/call_metrics.h"
+#include "server/call_record.h"
 #include "server/placement.h"
 #include "server/procedure.h"
 #include "server/reply_cache.h"
@@ -34,6 +36,13 @@ namespace nfsrdma {
 class Committer;
 class ServedCall;
 
+/// Is told of every call that was answered. On the shard's thread; quick.
+class CallObserver {
+ public:
+  virtual ~CallObserver() = default;
+  virtual void on_call_answered(const CallRecord& record) = 0;
+};
+
 class Dispatcher final : public CallHandler {
  public:
   struct Shared {
@@ -42,6 +51,7 @@ class Dispatcher final : public CallHandler {
     Committer* committer = nullptr;  // null: kReplyDurable is answered at once (fsync=never)
     ReplyCache* replies = nullptr;   // null: no duplicate request cache (tests)
     std::span<const ProgramTable> programs;
+    std::uint64_t slow_ns = 0;  // calls that take longer are logged; 0: none are
   };
   Dispatcher(EventLoop& loop, const Shared& shared);
   ~Dispatcher() override;
@@ -61,6 +71,9 @@ class Dispatcher final : public CallHandler {
     MeasuredPlacement placement;
   };
   std::span<const ProcedureStats> procedures() const { return stats_; }
+  std::vector<CallCounts> counts() const { return metrics_.report(); }
+  /// Null: nobody. As long as there is one the stages of calls are timed.
+  void observe(CallObserver* observer);
   std::uint64_t rejected() const { return rejected_; }  // calls answered with an RPC-level error
 
  private:
@@ -77,6 +90,7 @@ class Dispatcher final : public CallHandler {
   void begin_reply(ServedCall& served, xdr::accept_stat stat);
   bool reserve(ServedCall& served);
   void run(ServedCall& served);
+  void to_worker(ServedCall& served);
   void conclude(ServedCall& served, Outcome outcome);
   void commit(ServedCall& served);
   void committed(ServedCall& served);
@@ -86,6 +100,8 @@ class Dispatcher final : public CallHandler {
   static bool must_not_wait(const ServedCall& served);
   void reply_status(ServedCall& served, xdr::accept_stat stat);
   void send(ServedCall& served, bool remember);
+  void measure(ServedCall& served);
+  CallRecord record_of(const ServedCall& served) const;
   void drop(ServedCall& served);
 
   ServedCall& take(Call& call);
@@ -97,6 +113,10 @@ class Dispatcher final : public CallHandler {
   Shared shared_;
   std::vector<ProcedureStats> stats_;  // of all tables, one after the other
   std::vector<std::size_t> first_of_table_;
+  CallMetrics metrics_;
+  CallObserver* observer_ = nullptr;
+  bool times_stages_ = false;  // somebody wants to know
+  RateLimit slow_calls_{20, std::chrono::seconds(10)};
   std::vector<std::unique_ptr<ServedCall>> all_;
   IntrusiveList<ServedCall, ServedCall> free_;
   std::size_t outstanding_ = 0;

@@ -14,6 +14,7 @@
 #include "server/command_line.h"
 #include "server/daemon.h"
 #include "server/daemonize.h"
+#include "server/journal.h"
 
 namespace nfsrdma {
 namespace {
@@ -108,21 +109,29 @@ int serve(int argc, char** argv) {
     return kExitUsage;
   }
   if (line.check_config) return check_config(settings);
+  if (line.load_condition) {
+    // What is wrong is for the start itself to tell.
+    const std::string why = load_refusal(settings);
+    if (!why.empty()) std::printf("%s\n", why.c_str());
+    return why.empty() ? 0 : kExitFailure;
+  }
   if (!settings.problems.empty()) {
     print_problems(settings.problems);
     return kExitFailure;
   }
-  if (!settings.config.load) {
-    std::printf("NFSoRDMA_LOAD=no in the configuration: nothing is served\n");
-    return 0;
+  if (line.print_config) return std::fputs(effective_config(settings).c_str(), stdout), 0;
+  if (const std::string why = load_refusal(settings); !why.empty()) {
+    std::fprintf(stderr, "nfs-rdmad: %s\n", why.c_str());
+    return kExitFailure;
   }
+  log_to_journal();
   LogLevel level = LogLevel::kInfo;
   if (parse_log_level(settings.config.log_level, &level)) set_log_level(level);
   log_notices(settings.notices);
   Daemonizer daemonizer(!line.foreground);
   if (daemonizer.is_parent()) return daemonizer.wait_for_child();
   std::vector<NfsServer::FabricUse> fabrics = make_fabrics(settings.config);
-  Daemon daemon(std::move(settings), std::move(fabrics));
+  Daemon daemon(line, std::move(settings), std::move(fabrics));
   if (!daemon.start()) return kExitFailure;
   daemon.announce(daemonizer);
   daemon.run();

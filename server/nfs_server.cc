@@ -63,6 +63,8 @@ NfsServer::NfsServer(EventLoop& acceptor, Options options)
 NfsServer::~NfsServer() {
   *alive_ = false;
   registrar_.reset();
+  trace_.reset();
+  capture_.reset();
   rdma_listeners_.clear();
   tcp_listeners_.clear();
   for (NfsServer::FabricUse& use : options_.fabrics)
@@ -116,6 +118,7 @@ Result<void> NfsServer::make_parts(std::string* why) {
   shard.shared.committer = config.fsync == "never" ? nullptr : &context_->committer;
   shard.shared.replies = replies_.get();
   shard.shared.programs = options_.programs;
+  shard.shared.slow_ns = config.slow_request_ms * 1'000'000;
   shard.memory_budget = std::max<std::size_t>(config.memory_budget / count, 8u << 20);
   shard.rdma.inline_bytes = static_cast<std::uint32_t>(config.inline_threshold);
   shard.rdma.credits.maximum = static_cast<std::uint32_t>(config.credits);
@@ -134,6 +137,8 @@ Result<void> NfsServer::make_parts(std::string* why) {
     shards_.push_back(std::move(*started));
   }
   last_shard_ = shards_.size() - 1;
+  trace_ = std::make_unique<Trace>(acceptor_, shards_);
+  capture_ = std::make_unique<Capture>(acceptor_, shards_);
   return {};
 }
 
@@ -266,24 +271,64 @@ struct NfsServer::StatusRequest {
 };
 
 void NfsServer::collect_status(std::function<void(std::string json)> done) {
-  auto request = std::make_shared<StatusRequest>();
-  request->reports.resize(shards_.size());
-  request->left = shards_.size();
-  for (std::size_t i = 0; i < shards_.size(); ++i) {
-    shards_[i]->report([this, alive = alive_, request, i, done](ShardReport report) {
-      {
-        std::lock_guard lock(request->mutex);
-        request->reports[i] = std::move(report);
-        if (--request->left > 0) return;
+  collect(kClientsShown, [done = std::move(done)](const StatusInputs& inputs) {
+    done(make_status_document(inputs));
+  });
+}
+
+void NfsServer::evict(const std::string& who, std::function<void(const Evicted&)> done) {
+  auto evicted = std::make_shared<Evicted>();
+  std::string host = who;
+  if (context_->nfs4 != nullptr) {
+    nfs4::ServerState& state = *context_->nfs4;
+    std::lock_guard lock(state.mutex);
+    for (const nfs4::ClientId id : state.clients.ids()) {
+      const nfs4::Client* client = state.clients.find(id);
+      if (client == nullptr) continue;
+      std::string text = fmt::format("{:016x}", id);
+      if (text == who) {
+        host = client->address;
+      } else if (client->address != who) {
+        continue;
       }
-      acceptor_.post([this, alive, request, done] {
-        if (*alive) done(status_document(request->reports));
+      if (state.evict(id)) evicted->nfs4_clients.push_back(std::move(text));
+    }
+  }
+  auto left = std::make_shared<std::atomic<std::size_t>>(shards_.size());
+  auto connections = std::make_shared<std::atomic<std::size_t>>(0);
+  for (const auto& shard : shards_) {
+    shard->evict(host, [this, alive = alive_, left, connections, evicted, done](std::size_t count) {
+      connections->fetch_add(count);
+      if (left->fetch_sub(1) > 1) return;
+      acceptor_.post([alive, connections, evicted, done] {
+        if (!*alive) return;
+        evicted->connections = connections->load();
+        done(*evicted);
       });
     });
   }
 }
 
-std::string NfsServer::status_document(const std::vector<ShardReport>& reports) const {
+void NfsServer::collect(std::size_t clients, std::function<void(const StatusInputs&)> done) {
+  auto request = std::make_shared<StatusRequest>();
+  request->reports.resize(shards_.size());
+  request->left = shards_.size();
+  for (std::size_t i = 0; i < shards_.size(); ++i) {
+    shards_[i]->report([this, alive = alive_, request, i, clients, done](ShardReport report) {
+      {
+        std::lock_guard lock(request->mutex);
+        request->reports[i] = std::move(report);
+        if (--request->left > 0) return;
+      }
+      acceptor_.post([this, alive, request, clients, done] {
+        if (*alive) tell(request->reports, clients, done);
+      });
+    });
+  }
+}
+
+void NfsServer::tell(const std::vector<ShardReport>& reports, std::size_t clients,
+                     const std::function<void(const StatusInputs&)>& done) const {
   StatusInputs inputs;
   inputs.uptime = std::chrono::steady_clock::now() - started_;
   inputs.exports = &exports_;
@@ -293,13 +338,13 @@ std::string NfsServer::status_document(const std::vector<ShardReport>& reports) 
   inputs.cached_files = context_->files.size();
   nfs4::StateReport state;
   if (context_->nfs4 != nullptr) {
-    state = nfs4::report_state(*context_->nfs4, kClientsShown);
+    state = nfs4::report_state(*context_->nfs4, clients);
     inputs.state = &state;
   }
   for (const ListenerInfo& info : listener_infos_) {
     inputs.listeners.emplace_back(info.transport, info.address.text());
   }
-  return make_status_document(inputs);
+  done(inputs);
 }
 
 void NfsServer::ask_for_signs_of_life() {

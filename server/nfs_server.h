@@ -17,10 +17,13 @@
 #include "config/exports_file.h"
 #include "rpcrdma/fabric.h"
 #include "rpcrdma/tcp_server.h"
+#include "server/capture/capture.h"
 #include "server/reply_cache.h"
 #include "server/rpcbind.h"
 #include "server/server_context.h"
 #include "server/shard.h"
+#include "server/status_report.h"
+#include "server/trace.h"
 #include "server/worker_pool.h"
 
 namespace nfsrdma {
@@ -58,8 +61,20 @@ class NfsServer final : private IncomingHandler {
   ServerContext& context() { return *context_; }
   /// Registers with rpcbind, when configured. Blocks for at most some seconds.
   void register_with_rpcbind();
-  /// `done` gets the status document, on the acceptor's thread.
+  /// `done` gets what there is to tell, with up to `clients` of NFSv4 one by one, on the acceptor's
+  /// thread. Any thread.
+  void collect(std::size_t clients, std::function<void(const StatusInputs&)> done);
+  /// The same as the status document.
   void collect_status(std::function<void(std::string json)> done);
+  /// Ends the connections of a client and all that it holds by NFSv4. `who`: a host address, or the
+  /// id of an NFSv4 client as `status` shows it.
+  struct Evicted {
+    std::size_t connections = 0;
+    std::vector<std::string> nfs4_clients;  // their ids
+  };
+  void evict(const std::string& who, std::function<void(const Evicted&)> done);
+  Trace& trace() { return *trace_; }
+  Capture& capture() { return *capture_; }
 
   /// Of each shard's thread: has it come round since it was last asked?
   struct SignOfLife {
@@ -87,7 +102,8 @@ class NfsServer final : private IncomingHandler {
   void on_incoming(std::unique_ptr<Incoming> incoming) override;
   void take_socket(UniqueFd socket);
   Shard* room_for_connection();
-  std::string status_document(const std::vector<ShardReport>& reports) const;
+  void tell(const std::vector<ShardReport>& reports, std::size_t clients,
+            const std::function<void(const StatusInputs&)>& done) const;
 
   EventLoop& acceptor_;
   Options options_;
@@ -97,6 +113,8 @@ class NfsServer final : private IncomingHandler {
   std::unique_ptr<ReplyCache> replies_;
   std::unique_ptr<WorkerPool> workers_;
   std::vector<std::unique_ptr<Shard>> shards_;
+  std::unique_ptr<Trace> trace_;
+  std::unique_ptr<Capture> capture_;
   std::size_t last_shard_ = 0;
   std::vector<std::unique_ptr<Listener>> rdma_listeners_;
   std::vector<std::unique_ptr<TcpListener>> tcp_listeners_;

@@ -36,6 +36,13 @@ struct RpcCredentials {
   bool may_reduce = true;
 };
 
+/// One operation of a COMPOUND that was run, for the statistics.
+struct OperationTime {
+  std::uint32_t number = 0;
+  std::uint32_t status = 0;
+  std::uint64_t ns = 0;
+};
+
 /// What a procedure with several steps keeps while it waits between them (NFSv4's COMPOUND). Such a
 /// procedure goes on where it stopped when it is run again; its result so far stays in the encoder.
 class Progress {
@@ -46,6 +53,8 @@ class Progress {
   virtual void finish(xdr::Encoder& result, int commit_error) = 0;
   /// The call is over, answered or not. On the loop's thread; the object is not used after it.
   virtual void release() = 0;
+  /// What was run, in order. Valid until release().
+  virtual std::span<const OperationTime> operations() const { return {}; }
 
  protected:
   ~Progress() = default;

@@ -49,6 +49,8 @@ class ServedCall final : public ListNode<ServedCall>,
   Next next = Next::kStart;
   Outcome outcome = Outcome::kDrop;
   std::uint64_t elapsed_ns = 0;
+  CallStages stages;  // all 0 while nobody wants to know
+  bool on_worker = false;
   int commit_error = 0;
   ServedCall* next_in_mailbox = nullptr;
 

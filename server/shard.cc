@@ -14,15 +14,19 @@ namespace nfsrdma {
 /// else goes to the dispatcher.
 class Shard::CountingHandler final : public CallHandler {
  public:
-  CountingHandler(Dispatcher& dispatcher, std::atomic<std::size_t>& count, TransferStats& closed)
-      : dispatcher_(dispatcher), count_(count), closed_(closed) {}
+  CountingHandler(Dispatcher& dispatcher, std::atomic<std::size_t>& count,
+                  std::array<TransferStats, 4>& closed,
+                  const std::unique_ptr<ShardCapture>& capture)
+      : dispatcher_(dispatcher), count_(count), closed_(closed), capture_(capture) {}
   void on_connection_opened(ServerConnection& connection) override {
     count_.fetch_add(1, std::memory_order_relaxed);
+    if (capture_) capture_->add(connection, true);
     dispatcher_.on_connection_opened(connection);
   }
   void on_connection_closed(ServerConnection& connection) override {
     count_.fetch_sub(1, std::memory_order_relaxed);
-    closed_ += connection.describe().stats;
+    if (capture_) capture_->closed(connection);
+    closed_[static_cast<std::size_t>(connection.transport())] += connection.describe().stats;
     dispatcher_.on_connection_closed(connection);
   }
   void on_call(Call& call) override { dispatcher_.on_call(call); }
@@ -30,7 +34,8 @@ class Shard::CountingHandler final : public CallHandler {
  private:
   Dispatcher& dispatcher_;
   std::atomic<std::size_t>& count_;
-  TransferStats& closed_;
+  std::array<TransferStats, 4>& closed_;
+  const std::unique_ptr<ShardCapture>& capture_;
 };
 
 Result<std::unique_ptr<Shard>> Shard::start(unsigned index, const Options& options) {
@@ -54,7 +59,7 @@ void Shard::serve(unsigned index) {
   prepare_serving_thread();
   pool_ = std::make_unique<BufferPool>(*loop_, options_.memory_budget);
   dispatcher_ = std::make_unique<Dispatcher>(*loop_, options_.shared);
-  handler_ = std::make_unique<CountingHandler>(*dispatcher_, connections_, closed_);
+  handler_ = std::make_unique<CountingHandler>(*dispatcher_, connections_, closed_, capture_);
   rdma_ = std::make_unique<RdmaServer>(*loop_, *pool_, *handler_, options_.rdma);
   tcp_ = std::make_unique<TcpServer>(*loop_, *pool_, *handler_, options_.tcp);
   loop_->set_spin(options_.spin);
@@ -66,6 +71,8 @@ void Shard::serve(unsigned index) {
     fabric->forget(*loop_);
   handler_.reset();
   dispatcher_.reset();
+  tap_.reset();
+  capture_.reset();
   pool_.reset();
   ended_.store(true, std::memory_order_release);
 }
@@ -95,20 +102,65 @@ void Shard::report(std::function<void(ShardReport)> done) {
   loop_->post([this, done = std::move(done)] { done(make_report()); });
 }
 
+void Shard::evict(std::string host, std::function<void(std::size_t)> done) {
+  loop_->post([this, host = std::move(host), done = std::move(done)] {
+    std::vector<ServerConnection*> found;
+    auto look = [&](ServerConnection& connection) {
+      if (connection.peer().host_text() == host) found.push_back(&connection);
+    };
+    rdma_->for_each_connection(look);
+    tcp_->for_each_connection(look);
+    // Ending one takes it out of the list, but only later.
+    for (ServerConnection* connection : found)
+      connection->close();
+    done(found.size());
+  });
+}
+
+void Shard::tap(CallTap::Sink sink) {
+  loop_->post([this, sink = std::move(sink)] {
+    dispatcher_->observe(nullptr);
+    tap_ = sink ? std::make_unique<CallTap>(*loop_, sink) : nullptr;
+    dispatcher_->observe(tap_.get());
+  });
+}
+
+void Shard::capture(std::shared_ptr<const ShardCapture::Order> order, std::function<void()> done) {
+  loop_->post([this, order = std::move(order), done = std::move(done)] {
+    auto each = [this](const std::function<void(ServerConnection&)>& visit) {
+      rdma_->for_each_connection(visit);
+      tcp_->for_each_connection(visit);
+    };
+    if (capture_) {
+      each([](ServerConnection& connection) { connection.tap.reset(); });
+      capture_->flush();
+      capture_.reset();
+    }
+    if (order) {
+      capture_ = std::make_unique<ShardCapture>(*loop_, *order);
+      each([this](ServerConnection& connection) { capture_->add(connection, false); });
+    }
+    if (done) done();
+  });
+}
+
 ShardReport Shard::make_report() {
   ShardReport report;
-  auto add = [&report](const ServerConnection& connection) {
+  auto add = [&report](ServerConnection& connection) {
     report.connections.push_back(connection.describe());
+    report.latencies.push_back(connection.latency);
   };
   rdma_->for_each_connection(add);
   tcp_->for_each_connection(add);
   report.closed = closed_;
   report.procedures.assign(dispatcher_->procedures().begin(), dispatcher_->procedures().end());
+  report.counts = dispatcher_->counts();
   report.rejected = dispatcher_->rejected();
   report.outstanding = dispatcher_->outstanding();
   report.budget = pool_->budget();
   report.in_use = pool_->in_use();
   report.arenas = pool_->arena_bytes();
+  report.waiting = pool_->waiting();
   for (Fabric* fabric : options_.fabrics)
     report.exposed_regions += fabric->exposed_regions(*loop_);
   return report;

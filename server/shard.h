@@ -7,6 +7,7 @@
 // made and destroyed on the shard's own thread.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -19,6 +20,8 @@
 #include "rpcrdma/fabric.h"
 #include "rpcrdma/rdma_server.h"
 #include "rpcrdma/tcp_server.h"
+#include "server/call_tap.h"
+#include "server/capture/shard_capture.h"
 #include "server/dispatch.h"
 
 namespace nfsrdma {
@@ -26,14 +29,18 @@ namespace nfsrdma {
 /// What a shard tells about itself for `status`.
 struct ShardReport {
   std::vector<ConnectionInfo> connections;
-  TransferStats closed;  // of all connections that have ended
+  std::vector<LatencyHistogram<std::uint32_t>> latencies;  // of those connections, in their order
+  /// Of all connections that have ended, by TransportKind.
+  std::array<TransferStats, 4> closed;
   std::vector<Dispatcher::ProcedureStats> procedures;
+  std::vector<CallCounts> counts;
   std::uint64_t rejected = 0;
   std::size_t outstanding = 0;
   std::size_t budget = 0;
   std::size_t in_use = 0;
   std::size_t arenas = 0;
   std::size_t exposed_regions = 0;
+  std::size_t waiting = 0;  // calls that wait for memory
 };
 
 class Shard {
@@ -62,6 +69,15 @@ class Shard {
   bool has_answered() const { return answered_.load(std::memory_order_relaxed); }
   /// The kernel's number of the thread; 0 before it runs.
   pid_t thread() const { return tid_.load(std::memory_order_relaxed); }
+  /// Ends the connections of that host (as SocketAddress::host_text() writes it). `done` gets their
+  /// number, on the shard's thread.
+  void evict(std::string host, std::function<void(std::size_t)> done);
+  /// Where answered calls go from now on, in batches and on the shard's thread; null: nowhere.
+  void tap(CallTap::Sink sink);
+  /// What crosses connections is captured as `order` says from now on, if it is there; a capture
+  /// before that ends and hands over what it has. Then `done` (may be empty), on the shard's
+  /// thread.
+  void capture(std::shared_ptr<const ShardCapture::Order> order, std::function<void()> done);
   /// Takes no more calls, lets those in progress be answered, closes the connections and ends the
   /// thread. Ended: ended() is true.
   void shutdown(Duration patience);
@@ -86,10 +102,12 @@ class Shard {
   // On the shard's thread:
   std::unique_ptr<BufferPool> pool_;
   std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<CallTap> tap_;
+  std::unique_ptr<ShardCapture> capture_;
   std::unique_ptr<CountingHandler> handler_;
   std::unique_ptr<RdmaServer> rdma_;
   std::unique_ptr<TcpServer> tcp_;
-  TransferStats closed_;
+  std::array<TransferStats, 4> closed_;
   int parts_left_ = 2;
   bool stopping_ = false;
 };

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <map>
+#include <tuple>
 
 #include "rpcrdma/connection_json.h"
 
@@ -49,13 +50,16 @@ void write_totals(JsonWriter& json, const std::vector<ShardReport>& shards) {
   TransferStats sum;
   std::size_t connections = 0, outstanding = 0;
   std::uint64_t rejected = 0;
+  std::size_t waiting = 0;
   for (const ShardReport& shard : shards) {
-    sum += shard.closed;
+    for (const TransferStats& stats : shard.closed)
+      sum += stats;
     for (const ConnectionInfo& info : shard.connections)
       sum += info.stats;
     connections += shard.connections.size();
     outstanding += shard.outstanding;
     rejected += shard.rejected;
+    waiting += shard.waiting;
   }
   json.begin_object();
   json.field("connections", connections);
@@ -66,6 +70,7 @@ void write_totals(JsonWriter& json, const std::vector<ShardReport>& shards) {
   json.field("inline_bytes", sum.inline_bytes);
   json.field("errors", sum.errors);
   json.field("calls_in_progress", outstanding);
+  json.field("calls_waiting", waiting);
   json.field("rejected", rejected);
   json.end_object();
 }
@@ -86,6 +91,43 @@ void write_memory(JsonWriter& json, const StatusInputs& inputs) {
   json.field("resident", resident_bytes());
   json.field("cached_files", inputs.cached_files);
   json.end_object();
+}
+
+/// As pairs of a bucket's end in microseconds and a count; empty buckets are left out. The last
+/// bucket has no end: null.
+template <typename Count>
+void write_latency(JsonWriter& json, const LatencyHistogram<Count>& latency) {
+  json.begin_array();
+  for (std::size_t i = 0; i < latency.buckets.size(); ++i) {
+    if (latency.buckets[i] == 0) continue;
+    json.begin_array();
+    if (const std::uint64_t end = LatencyBuckets::end(i); end != 0) {
+      json.value(static_cast<double>(end) / 1000);
+    } else {
+      json.null();
+    }
+    json.value(latency.buckets[i]);
+    json.end_array();
+  }
+  json.end_array();
+}
+
+/// By program, name and transport, of all shards together.
+void write_operations(JsonWriter& json, const std::vector<ShardReport>& shards) {
+  json.begin_array();
+  for (const CallCounts& counts : sum_counts(shards)) {
+    json.begin_object();
+    json.field("program", counts.program);
+    json.field("name", counts.name);
+    json.field("fabric", transport_name(counts.transport));
+    json.field("calls", counts.calls);
+    json.field("errors", counts.errors);
+    json.field("seconds", static_cast<double>(counts.latency.sum_ns) / 1e9);
+    json.key("latency_us");
+    write_latency(json, counts.latency);
+    json.end_object();
+  }
+  json.end_array();
 }
 
 void write_procedures(JsonWriter& json, const std::vector<ShardReport>& shards) {
@@ -134,6 +176,24 @@ void write_caches(JsonWriter& json, const StatusInputs& inputs) {
 
 }  // namespace
 
+std::vector<CallCounts> sum_counts(const std::vector<ShardReport>& shards) {
+  std::map<std::tuple<std::string_view, std::string_view, TransportKind>, CallCounts> sums;
+  for (const ShardReport& shard : shards) {
+    for (const CallCounts& counts : shard.counts) {
+      auto [place, fresh] =
+          sums.try_emplace({counts.program, counts.name, counts.transport}, counts);
+      if (fresh) continue;
+      place->second.calls += counts.calls;
+      place->second.errors += counts.errors;
+      place->second.latency += counts.latency;
+    }
+  }
+  std::vector<CallCounts> out;
+  for (auto& [key, counts] : sums)
+    out.push_back(std::move(counts));
+  return out;
+}
+
 std::string make_status_document(const StatusInputs& inputs) {
   JsonWriter json;
   json.begin_object();
@@ -154,9 +214,14 @@ std::string make_status_document(const StatusInputs& inputs) {
   write_exports(json, *inputs.exports);
   json.key("connections");
   json.begin_array();
-  for (const ShardReport& shard : *inputs.shards) {
-    for (const ConnectionInfo& info : shard.connections)
-      write_connection(json, info);
+  for (std::size_t s = 0; s < inputs.shards->size(); ++s) {
+    const ShardReport& shard = (*inputs.shards)[s];
+    for (std::size_t i = 0; i < shard.connections.size(); ++i) {
+      write_connection(json, shard.connections[i], {}, [&](JsonWriter& more) {
+        more.key("latency_us");
+        write_latency(more, shard.latencies[i]);
+      });
+    }
   }
   json.end_array();
   json.key("totals");
@@ -166,6 +231,8 @@ std::string make_status_document(const StatusInputs& inputs) {
   write_caches(json, inputs);
   json.key("procedures");
   write_procedures(json, *inputs.shards);
+  json.key("operations");
+  write_operations(json, *inputs.shards);
   if (inputs.state != nullptr) {
     json.key("nfs4");
     nfs4::write_state(json, *inputs.state);

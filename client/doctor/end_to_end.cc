@@ -213,7 +213,7 @@ Reached reached_by(const Result<void>& done, const std::string& error) {
   return {by_tcp ? Reached::How::kRefused : Reached::How::kOpen};
 }
 
-NullAnswer call_null(const MountSettings& wanted, TransportKind kind,
+NullAnswer call_null(LoopDriver& driver, const MountSettings& wanted, TransportKind kind,
                      std::chrono::milliseconds patience) {
   NullAnswer answer;
   const MountSettings settings = only_by(wanted, kind, patience);
@@ -223,15 +223,10 @@ NullAnswer call_null(const MountSettings& wanted, TransportKind kind,
     answer.error = order.left_out;
     return answer;
   }
-  auto driver = LoopDriver::create();
-  if (!driver.ok()) {
-    answer.error = driver.error().message();
-    return answer;
-  }
   OpContext op;
   op.identity = settings.identity;
-  std::unique_ptr<RpcClient> rpc = make_rpc_client((*driver)->loop(), fabrics, settings);
-  const Result<void> done = (*driver)->run(null_task(*rpc, op, &answer));
+  std::unique_ptr<RpcClient> rpc = make_rpc_client(driver.loop(), fabrics, settings);
+  const Result<void> done = driver.run(null_task(*rpc, op, &answer));
   rpc.reset();
   answer.answered = done.ok();
   if (!done.ok() && answer.error.empty()) answer.error = "NULL: " + done.error().message();
@@ -239,23 +234,17 @@ NullAnswer call_null(const MountSettings& wanted, TransportKind kind,
   return answer;
 }
 
-DataAnswer exchange_data(const MountSettings& wanted, TransportKind kind,
+DataAnswer exchange_data(LoopDriver& driver, const MountSettings& wanted, TransportKind kind,
                          std::chrono::milliseconds patience) {
   DataAnswer answer;
-  auto driver = LoopDriver::create();
-  if (!driver.ok()) {
-    answer.failed = Failed::kMount;
-    answer.error = driver.error().message();
-    return answer;
-  }
   const MountSettings settings = only_by(wanted, kind, patience);
   OpContext op;
   op.identity = settings.identity;
   Exchange x{op, &answer, random_bytes(kFileBytes), {}, {}, {}, file_name()};
   answer.file = settings.host + ":" + settings.path + "/" + x.name;
-  auto mount = (*driver)->run(exchange_task((*driver)->loop(), settings, x));
+  auto mount = driver.run(exchange_task(driver.loop(), settings, x));
   // With nothing of the mount on the stack.
-  if (mount.ok()) (*driver)->while_it_stands([&] { mount->reset(); });
+  if (mount.ok()) driver.while_it_stands([&] { mount->reset(); });
   return answer;
 }
 

@@ -5,12 +5,13 @@
 #pragma once
 
 #include "client/doctor/server_visit.h"
+#include "client/library/loop_driver.h"
 
 namespace nfsrdma::doctor {
 
-NullAnswer call_null(const MountSettings& settings, TransportKind kind,
+NullAnswer call_null(LoopDriver& driver, const MountSettings& settings, TransportKind kind,
                      std::chrono::milliseconds patience);
-DataAnswer exchange_data(const MountSettings& settings, TransportKind kind,
+DataAnswer exchange_data(LoopDriver& driver, const MountSettings& settings, TransportKind kind,
                          std::chrono::milliseconds patience);
 
 /// FNV-1a, 64 bits.

@@ -227,12 +227,24 @@ class RealNetwork final : public Network {
   }
   NullAnswer null_call(const MountSettings& settings, TransportKind kind,
                        milliseconds patience) override {
-    return call_null(settings, kind, patience);
+    if (!start()) return NullAnswer{.tried = false, .error = "no event loop"};
+    return call_null(*driver_, settings, kind, patience);
   }
   DataAnswer exchange(const MountSettings& settings, TransportKind kind,
                       milliseconds patience) override {
-    return exchange_data(settings, kind, patience);
+    if (!start()) return DataAnswer{.failed = DataAnswer::Failed::kMount, .error = "no event loop"};
+    return exchange_data(*driver_, settings, kind, patience);
   }
+
+ private:
+  bool start() {
+    if (driver_) return true;
+    auto made = LoopDriver::create();
+    if (made.ok()) driver_ = std::move(*made);
+    return driver_ != nullptr;
+  }
+
+  std::unique_ptr<LoopDriver> driver_;
 };
 
 }  // namespace

@@ -11,10 +11,11 @@
 #include "client/tool/commands.h"
 #include "client/tool/device_text.h"
 #include "client/tool/format.h"
-#include "rpcrdma/base/json_value.h"
 #include "client/tool/nfs4_text.h"
 #include "client/tool/status_verdict.h"
+#include "client/tool/terminal.h"
 #include "config/default_paths.h"
+#include "rpcrdma/base/json_value.h"
 
 namespace nfsrdma::tool {
 
@@ -114,35 +115,8 @@ int show_devices(bool as_json) {
   return devices_verdict(host);
 }
 
-}  // namespace
-
-int run_status(const Words& words) {
-  Arguments arguments(
-      "status", "[--server SOCKET | --mount DIR | --devices] [--json]",
-      "Shows the connections of a server (the one of this machine unless told otherwise), and "
-      "what\n"
-      "clients of NFSv4 hold there, or the connections of a mount. Exit code: 0 every connection "
-      "uses RDMA, 2 some do, 3 only TCP, 4 none, 1 error.\n"
-      "With --devices the RDMA devices of this machine instead, and what each of them can do.\n"
-      "Exit code: 0 a connection can go over one of them, 4 over none.");
-  namespace po = boost::program_options;
-  // 2 says something else here.
-  arguments.set_usage_exit(kExitFailure);
-  arguments.add()("server", po::value<std::string>()->value_name("SOCKET"),
-                  "control socket of an nfs-rdmad")(
-      "mount", po::value<std::string>()->value_name("DIR"), "mount point of a FUSE mount")(
-      "devices", "the RDMA devices of this machine; asks no server and needs no privilege")(
-      "json", "the whole document");
-  if (auto code = arguments.parse(words, 0, 0)) return *code;
-  if (arguments.has("server") && arguments.has("mount")) {
-    return arguments.usage_error("--server and --mount exclude each other");
-  }
-  if (arguments.has("devices")) {
-    if (arguments.has("server") || arguments.has("mount")) {
-      return arguments.usage_error("--devices is about this machine: no --server, no --mount");
-    }
-    return show_devices(arguments.has("json"));
-  }
+/// Says it all; the verdict, or kExitFailure.
+int show_once(const Arguments& arguments) {
   std::string why;
   Result<std::string> document = fetch(arguments, &why);
   if (!document.ok()) {
@@ -163,6 +137,60 @@ int run_status(const Words& words) {
     std::fflush(stdout);
   }
   return verdict;
+}
+
+/// Again and again until somebody leaves; the last verdict.
+int watch(const Arguments& arguments, std::chrono::milliseconds interval) {
+  int verdict = show_once(arguments);  // what is wrong is to be read on the ordinary screen
+  if (verdict == kExitFailure) return verdict;
+  {
+    Terminal terminal;
+    for (;;) {
+      if (terminal.is_one()) terminal.draw("");
+      verdict = show_once(arguments);
+      if (verdict == kExitFailure || terminal.wait(interval)) break;
+    }
+  }
+  return verdict;
+}
+
+}  // namespace
+
+int run_status(const Words& words) {
+  Arguments arguments(
+      "status", "[--server SOCKET | --mount DIR | --devices] [--json] [--watch [SECONDS]]",
+      "Shows the connections of a server (the one of this machine unless told otherwise), and "
+      "what\n"
+      "clients of NFSv4 hold there, or the connections of a mount. Exit code: 0 every connection "
+      "uses RDMA, 2 some do, 3 only TCP, 4 none, 1 error.\n"
+      "With --devices the RDMA devices of this machine instead, and what each of them can do.\n"
+      "Exit code: 0 a connection can go over one of them, 4 over none.");
+  namespace po = boost::program_options;
+  // 2 says something else here.
+  arguments.set_usage_exit(kExitFailure);
+  arguments.add()("server", po::value<std::string>()->value_name("SOCKET"),
+                  "control socket of an nfs-rdmad")(
+      "mount", po::value<std::string>()->value_name("DIR"), "mount point of a FUSE mount")(
+      "devices", "the RDMA devices of this machine; asks no server and needs no privilege")(
+      "json", "the whole document")(
+      "watch", po::value<double>()->value_name("SECONDS")->implicit_value(2, "2"),
+      "again every so many seconds (0.1 to 3600) until q or Ctrl-C; give it as --watch=SECONDS");
+  if (auto code = arguments.parse(words, 0, 0)) return *code;
+  if (arguments.has("server") && arguments.has("mount")) {
+    return arguments.usage_error("--server and --mount exclude each other");
+  }
+  if (arguments.has("devices")) {
+    if (arguments.has("server") || arguments.has("mount")) {
+      return arguments.usage_error("--devices is about this machine: no --server, no --mount");
+    }
+    return show_devices(arguments.has("json"));
+  }
+  if (!arguments.has("watch")) return show_once(arguments);
+  const double seconds = arguments.get<double>("watch");
+  if (!(seconds >= 0.1 && seconds <= 3600)) {
+    return arguments.usage_error("--watch: expected 0.1 to 3600 seconds");
+  }
+  return watch(arguments, std::chrono::milliseconds(static_cast<int>(seconds * 1000)));
 }
 
 }  // namespace nfsrdma::tool

@@ -51,6 +51,7 @@ class PatientSocket {
     if (n == static_cast<ssize_t>(text.size())) return {};
     return failed("send", why);
   }
+  int fd() const { return fd_.get(); }
   /// 0 bytes: the end.
   Result<std::size_t> receive(std::span<char> room, std::string* why) {
     for (;;) {
@@ -90,20 +91,83 @@ class PatientSocket {
   UniqueFd fd_;
 };
 
+bool make_address(const std::string& path, sockaddr_un* address) {
+  *address = {};
+  address->sun_family = AF_UNIX;
+  if (path.size() >= sizeof address->sun_path) return false;
+  std::memcpy(address->sun_path, path.c_str(), path.size() + 1);
+  return true;
+}
+
 }  // namespace
 
-Result<std::string> fetch_status(const std::string& socket_path, std::string* why,
-                                 std::chrono::milliseconds patience) {
+class ControlLines::Connection {
+ public:
+  explicit Connection(std::string path) : socket(std::move(path), kStatusPatience) {}
+  PatientSocket socket;
+  std::string unread;
+};
+
+ControlLines::ControlLines() = default;
+ControlLines::~ControlLines() = default;
+
+Result<void> ControlLines::open(const std::string& socket_path, std::string_view request,
+                                std::string* why) {
   sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (socket_path.size() >= sizeof address.sun_path) {
+  if (!make_address(socket_path, &address)) {
     *why = socket_path + ": too long for a socket";
     return Error{Errc::kInvalid, ENAMETOOLONG, "socket"};
   }
-  std::memcpy(address.sun_path, socket_path.c_str(), socket_path.size() + 1);
+  connection_ = std::make_unique<Connection>(socket_path);
+  NFSRDMA_CHECK_OK(connection_->socket.connect(address, why));
+  return connection_->socket.send(std::string(request) + "\n", why);
+}
+
+int ControlLines::fd() const {
+  return connection_->socket.fd();
+}
+
+ssize_t ControlLines::read(std::span<char> room) {
+  std::string& unread = connection_->unread;
+  if (unread.empty()) return ::read(fd(), room.data(), room.size());
+  const std::size_t size = unread.copy(room.data(), room.size());
+  unread.erase(0, size);
+  return static_cast<ssize_t>(size);
+}
+
+std::optional<std::string> ControlLines::next() {
+  std::string& unread = connection_->unread;
+  std::size_t searched = 0;
+  for (;;) {
+    if (const std::size_t end = unread.find('\n', searched); end != std::string::npos) {
+      std::string line = unread.substr(0, end);
+      unread.erase(0, end + 1);
+      return line;
+    }
+    searched = unread.size();
+    char piece[16384];
+    const ssize_t n = ::read(fd(), piece, sizeof piece);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0 || unread.size() > kMaxDocument) return std::nullopt;
+    unread.append(piece, static_cast<std::size_t>(n));
+  }
+}
+
+Result<std::string> fetch_status(const std::string& socket_path, std::string* why,
+                                 std::chrono::milliseconds patience) {
+  return ask_control(socket_path, "status", why, patience);
+}
+
+Result<std::string> ask_control(const std::string& socket_path, std::string_view request,
+                                std::string* why, std::chrono::milliseconds patience) {
+  sockaddr_un address{};
+  if (!make_address(socket_path, &address)) {
+    *why = socket_path + ": too long for a socket";
+    return Error{Errc::kInvalid, ENAMETOOLONG, "socket"};
+  }
   PatientSocket socket(socket_path, patience);
   NFSRDMA_CHECK_OK(socket.connect(address, why));
-  NFSRDMA_CHECK_OK(socket.send("status\n", why));
+  NFSRDMA_CHECK_OK(socket.send(std::string(request) + "\n", why));
   std::string document;
   std::array<char, 16384> piece;
   for (;;) {

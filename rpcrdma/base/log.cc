@@ -13,6 +13,7 @@ namespace nfsrdma {
 namespace {
 
 std::atomic<LogLevel> g_level{LogLevel::kNotice};
+std::atomic<LogSink> g_sink{nullptr};
 
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
@@ -52,9 +53,16 @@ bool parse_log_level(std::string_view name, LogLevel* level) {
   return false;
 }
 
-void log_line(LogLevel level, std::string_view line) {
+void set_log_sink(LogSink sink) {
+  g_sink.store(sink, std::memory_order_release);
+}
+
+void log_line(LogLevel level, std::string_view line, std::span<const LogField> fields) {
   static const bool journal = std::getenv("JOURNAL_STREAM") != nullptr;
   const LevelName& entry = kLevels[static_cast<std::size_t>(level)];
+  if (const LogSink sink = g_sink.load(std::memory_order_acquire)) {
+    return sink(entry.syslog_priority, line, fields);
+  }
   if (journal) {
     logger().info("<{}>{}", entry.syslog_priority, line);
   } else {

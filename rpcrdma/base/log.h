@@ -11,6 +11,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace nfsrdma {
@@ -22,11 +24,27 @@ void set_log_level(LogLevel level);
 LogLevel log_level();
 /// "error", "warning", "notice", "info", "debug"; false when `name` is none of them.
 bool parse_log_level(std::string_view name, LogLevel* level);
-void log_line(LogLevel level, std::string_view line);
+/// What a line is about, for those who search the journal: NFS_RDMA_CLIENT, NFS_RDMA_OPERATION, ...
+struct LogField {
+  const char* name;
+  std::string value;
+};
+void log_line(LogLevel level, std::string_view line, std::span<const LogField> fields = {});
+/// Lines go there from now on, instead of standard error. `priority` as syslog(3) numbers it. Set
+/// it before there are threads; it is called on any.
+using LogSink = void (*)(int priority, std::string_view line, std::span<const LogField> fields);
+void set_log_sink(LogSink sink);
 
 template <typename... Args>
 void log_at(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
   if (level <= log_level()) log_line(level, fmt::format(format, std::forward<Args>(args)...));
+}
+/// With fields, which only the journal keeps apart: the text has to tell the same.
+template <typename... Args>
+void log_event(LogLevel level, std::span<const LogField> fields, fmt::format_string<Args...> format,
+               Args&&... args) {
+  if (level <= log_level())
+    log_line(level, fmt::format(format, std::forward<Args>(args)...), fields);
 }
 template <typename... Args>
 void log_error(fmt::format_string<Args...> format, Args&&... args) {

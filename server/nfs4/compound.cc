@@ -188,11 +188,15 @@ bool Compound::step() {
     write_error(number_, status);
   }
   if (is_retry()) {
+    times_.resize(std::min<std::size_t>(times_.size(), index_));
     decoder_ = before;
     result_->rewind(operation_mark_);
     return false;
   }
   request_->room_wanted = 0;
+  // Also of what was not run at all, or became an error behind it.
+  if (times_.size() == index_) times_.push_back({number_, 0, 0});
+  times_.back().status = static_cast<std::uint32_t>(status);
   status_ = status;
   ++results_;
   ++index_;
@@ -249,16 +253,17 @@ nfsstat4 Compound::run_measured(std::uint32_t number) {
     return NFS4ERR_NOTSUPP;
   }
   // READ knows for itself whether it would block.
-  if (number == static_cast<std::uint32_t>(xdr::nfs_opnum4::OP_READ)) {
-    looked_at_clock_ = 0;
-    return runner(*this, decoder_, *result_);
+  const bool knows = number == static_cast<std::uint32_t>(xdr::nfs_opnum4::OP_READ);
+  if (!knows && !may_block() && placement_of(number).on_workers()) {
+    return retry(Outcome::kWouldBlock);
   }
-  if (!may_block() && placement_of(number).on_workers()) return retry(Outcome::kWouldBlock);
   // The clock has its price too: where one operation ends the next begins.
   const std::uint64_t begun = looked_at_clock_ != 0 ? looked_at_clock_ : now_ns();
   const nfsstat4 status = runner(*this, decoder_, *result_);
   if (is_retry()) return status;
   looked_at_clock_ = now_ns();
+  times_.push_back({number, static_cast<std::uint32_t>(status), looked_at_clock_ - begun});
+  if (knows) return status;
   const std::uint64_t ns = (looked_at_clock_ - begun) / std::max(1u, request_->work_units);
   request_->work_units = 1;
   if (!may_block()) {
@@ -386,6 +391,7 @@ void Compound::clear() {
   current = CurrentHandle();
   saved = CurrentHandle();
   closed.clear();
+  times_.clear();
   current_stateid = saved_stateid = Stateid();
   server_ = nullptr;
   request_ = nullptr;

@@ -37,6 +37,7 @@ class Compound final : public Progress {
 
   void finish(xdr::Encoder& result, int commit_error) override;
   void release() override;
+  std::span<const OperationTime> operations() const override { return times_; }
 
   // --- for operations ---
 
@@ -199,6 +200,7 @@ class Compound final : public Progress {
     std::uint64_t ns = 0;
   };
   static constexpr std::size_t kMostElapsed = 8;
+  std::vector<OperationTime> times_;
   std::array<Elapsed, kMostElapsed> elapsed_{};
   std::size_t elapsed_count_ = 0;
   static constexpr std::size_t kMostVerifiers = 4;

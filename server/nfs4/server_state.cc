@@ -185,6 +185,24 @@ bool ServerState::end_expired(const std::set<ClientId>& owners) {
   return any;
 }
 
+bool ServerState::evict(ClientId id) {
+  Client* client = clients.find(id);
+  if (client == nullptr) return false;
+  std::vector<std::unique_ptr<Client>> ended;
+  ended.push_back(clients.end(*client));
+  end_clients(std::move(ended));
+  return true;
+}
+
+bool ServerState::visit_held(
+    const FileKey& after, std::size_t most,
+    const std::function<void(const FileKey&, const FileEntry&)>& visit) const {
+  auto at = held_.upper_bound(after);
+  for (; most > 0 && at != held_.end(); --most, ++at)
+    visit(at->first, *at->second);
+  return at != held_.end();
+}
+
 void ServerState::hold_file(FilePin file) {
   FileKey key = file_key(*file);
   if (held_.contains(key)) return;

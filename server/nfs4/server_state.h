@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -135,6 +136,13 @@ class ServerState {
   void let_go_of(const FileKey& key, std::vector<FilePin>* closed = nullptr);
   /// Of a file that is not held any more: closing may take long, and waits for take_released().
   void release_file(FilePin file);
+  /// Those that are held, in the order of their keys, from the first behind `after` on and `most`
+  /// of them at most. False: there are no more behind them.
+  bool visit_held(const FileKey& after, std::size_t most,
+                  const std::function<void(const FileKey&, const FileEntry&)>& visit) const;
+  /// An administrator wants that client gone: everything that it holds goes, and it may not reclaim
+  /// anything after a restart. False: there is none with that id.
+  bool evict(ClientId id);
   /// The held object of that handle: another pin, or none.
   FilePin held_file(ByteSpan handle) const;
   /// Ends clients whose leases are over and that hold nothing; to be called now and then.

@@ -44,6 +44,7 @@ class StubConnection final : public ServerConnection {
   EventLoop& loop() override { return *loop_; }
   BufferPool& buffers() override { return *pool_; }
   ConnectionInfo describe() const override { return {}; }
+  void close() override {}
   Result<void> send_backward(BackwardCall& call) override {
     if (call.message.size() > max_backward) return Error{Errc::kInvalid, 0, "backward call"};
     backward.push_back(&call);

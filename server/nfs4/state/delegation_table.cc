@@ -234,6 +234,15 @@ std::set<ClientId> DelegationTable::holders(const FileKey& file, ClientId by, Wa
   return out;
 }
 
+std::vector<const Delegation*> DelegationTable::of_file(const FileKey& file) const {
+  std::vector<const Delegation*> out;
+  const auto found = by_file_.find(file);
+  if (found == by_file_.end()) return out;
+  for (const DelegationNumber number : found->second)
+    out.push_back(&all_.at(number));
+  return out;
+}
+
 bool DelegationTable::has_one(ClientId client, const FileKey& file) const {
   const auto held = by_file_.find(file);
   if (held == by_file_.end()) return false;

@@ -116,7 +116,8 @@ class DelegationTable {
   /// That the client was promised something of.
   std::vector<FileKey> files_of(ClientId client) const;
   bool has_file(const FileKey& file) const { return by_file_.contains(file); }
-  /// Held or recalled.
+  /// Held or recalled. Valid until the table changes.
+  std::vector<const Delegation*> of_file(const FileKey& file) const;
   bool has_one(ClientId client, const FileKey& file) const;
   std::size_t holds(ClientId client) const;
   /// Held or recalled.

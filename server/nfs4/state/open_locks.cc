@@ -18,6 +18,19 @@ OpenStates::Holder OpenStates::holder(const ByteRangeLocks::Held& held) const {
   return {held, owner.client, owner.name};
 }
 
+OpenStates::OfFile OpenStates::of_file(const FileKey& key) const {
+  OfFile out;
+  const auto found = files_.find(key);
+  if (found == files_.end()) return out;
+  const FileState& file = *found->second;
+  for (const auto& [owner, open] : file.opens) {
+    out.opens.push_back({open->owner->client, open->owner->name, file.shares.share(owner)});
+  }
+  for (const ByteRangeLocks::Held& held : file.locks.held())
+    out.locks.push_back(holder(held));
+  return out;
+}
+
 LockState& OpenStates::lock_state(OpenState& open, StateOwner& its_owner) {
   LockState*& slot = open.file->lock_states[its_owner.id];
   if (slot == nullptr) {

@@ -153,6 +153,17 @@ class OpenStates {
   };
   Held held(ClientId client) const;
   const Held& held_by_all() const { return all_; }
+  /// What there is of a file, for people.
+  struct OfFile {
+    struct Open {
+      ClientId client = 0;
+      std::string owner;
+      Share share;
+    };
+    std::vector<Open> opens;
+    std::vector<Holder> locks;
+  };
+  OfFile of_file(const FileKey& file) const;
   /// kNone: the client may have one more open, of a file that nobody has open yet.
   Limit check_room(ClientId client) const;
   const Limits& limits() const { return limits_; }

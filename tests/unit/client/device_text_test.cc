@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "rpcrdma/base/json_value.h"
 #include "client/tool/status_verdict.h"
+#include "rpcrdma/base/json_value.h"
 
 namespace nfsrdma::tool {
 namespace {

@@ -14,10 +14,10 @@
 #include "client/tool/arguments.h"
 #include "client/tool/format.h"
 #include "client/tool/histogram.h"
-#include "rpcrdma/base/json_value.h"
 #include "client/tool/progress.h"
 #include "client/tool/side.h"
 #include "client/tool/status_verdict.h"
+#include "rpcrdma/base/json_value.h"
 #include "rpcrdma/base/unique_fd.h"
 
 namespace nfsrdma::tool {

@@ -185,6 +185,60 @@ TEST_F(DispatchTest, CredentialsReachTheProcedure) {
   EXPECT_EQ(g_credentials.groups[0], 27u);
 }
 
+/// Keeps what it is told.
+class KeepingObserver final : public CallObserver {
+ public:
+  void on_call_answered(const CallRecord& record) override { records.push_back(record); }
+  std::vector<CallRecord> records;
+};
+
+TEST_F(DispatchTest, AnsweredCallsAreCounted) {
+  send(kNull, 1);
+  send(kNull, 2);
+  finish(send(kBlocks, 3));
+  const std::vector<CallCounts> counts = dispatcher_->counts();
+  ASSERT_EQ(counts.size(), 2u);
+  EXPECT_EQ(counts[0].program, "two");
+  EXPECT_EQ(counts[0].name, "NULL");
+  EXPECT_EQ(counts[0].transport, TransportKind::kTcp);
+  EXPECT_EQ(counts[0].calls, 2u);
+  EXPECT_EQ(counts[0].latency.count(), 2u);
+  EXPECT_EQ(counts[1].name, "BLOCKS");
+  EXPECT_EQ(connection_.latency.count(), 3u);
+}
+
+TEST_F(DispatchTest, WhoObservesIsToldOfEachCallWithItsStages) {
+  KeepingObserver observer;
+  dispatcher_->observe(&observer);
+  send(kNull, 1);
+  finish(send(kBlocks, 2));
+  finish(send(kDurable, 3));
+  ASSERT_EQ(observer.records.size(), 3u);
+  EXPECT_EQ(observer.records[0].procedure, "NULL");
+  EXPECT_EQ(observer.records[0].xid, 1u);
+  EXPECT_EQ(observer.records[0].uid, 1000u);
+  EXPECT_EQ(observer.records[0].stages.committed, 0u);
+  for (const CallRecord& record : observer.records) {
+    const CallStages& s = record.stages;
+    EXPECT_GT(s.dispatched, 0u);
+    EXPECT_LE(s.dispatched, s.begun);
+    EXPECT_LE(s.begun, s.ran);
+    EXPECT_LE(s.ran, s.replied);
+  }
+  EXPECT_FALSE(observer.records[0].on_worker);
+  EXPECT_TRUE(observer.records[1].on_worker);
+  EXPECT_LE(observer.records[2].stages.ran, observer.records[2].stages.committed);
+  EXPECT_LE(observer.records[2].stages.committed, observer.records[2].stages.replied);
+}
+
+TEST_F(DispatchTest, NobodyIsToldAnyMore) {
+  KeepingObserver observer;
+  dispatcher_->observe(&observer);
+  dispatcher_->observe(nullptr);
+  send(kNull);
+  EXPECT_TRUE(observer.records.empty());
+}
+
 TEST_F(DispatchTest, AnotherRpcVersionIsAMismatch) {
   FakeCall& call = send(call_message(5, kProgram, 2, kNull, {}, 3), connection_);
   const xdr::rpc_msg header = call.header();

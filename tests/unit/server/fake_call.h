@@ -26,6 +26,7 @@ class FakeConnection final : public ServerConnection {
   EventLoop& loop() override { return loop_; }
   BufferPool& buffers() override { return pool_; }
   ConnectionInfo describe() const override { return {}; }
+  void close() override {}
   TransportKind kind = TransportKind::kTcp;
 
  private:

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// nfs-rdma evict and nfs-rdma reload: what an administrator does to a running server.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "client/tool/commands.h"
+#include "client/tool/control.h"
+
+namespace nfsrdma::tool {
+
+int run_evict(const Words& words) {
+  Arguments arguments(
+      "evict", "[--server SOCKET] CLIENT",
+      "Ends the connections of a client (its address) and all that it holds by NFSv4: sessions,\n"
+      "opens, locks, delegations; the id of an NFSv4 client as `nfs-rdma clients --json` shows it\n"
+      "will do as well. What it holds is lost to it, also after a restart of the server. It may\n"
+      "come back at once: to keep it away, change the exports first.");
+  add_server_option(arguments);
+  arguments.add()("json", "the answer as a document");
+  if (auto code = arguments.parse(words, 1, 1)) return *code;
+  const auto answer = ask_server("evict", server_socket(arguments),
+                                 request_text("evict", "client", arguments.operands().front()));
+  if (!answer) return kExitFailure;
+  if (arguments.has("json")) {
+    std::fputs(answer->text.c_str(), stdout);
+    return kExitOk;
+  }
+  fmt::print("{}: {} connections ended, state of {} NFSv4 clients dropped\n",
+             arguments.operands().front(), answer->value["connections"].count(),
+             answer->value["nfs4_clients"].items().size());
+  return kExitOk;
+}
+
+int run_reload(const Words& words) {
+  Arguments arguments("reload", "[--server SOCKET]",
+                      "Lets the server read its configuration and exports again and says what "
+                      "changed. No connection\nis dropped. With anything wrong in them all stays "
+                      "as it was: exit code 1.");
+  add_server_option(arguments);
+  if (auto code = arguments.parse(words, 0, 0)) return *code;
+  const auto answer = ask_server("reload", server_socket(arguments), "reload");
+  if (!answer) return kExitFailure;
+  const bool done = answer->value["done"].truth();
+  for (const JsonValue& line : answer->value["changes"].items())
+    fmt::print("{}\n", line.text());
+  // Of exports that are left out there are some, too, when it was done.
+  for (const JsonValue& line : answer->value["problems"].items())
+    complain("reload", line.text());
+  if (done && answer->value["changes"].items().empty()) std::puts("nothing changed");
+  if (!done) complain("reload", "nothing was changed");
+  return done ? kExitOk : kExitFailure;
+}
+
+}  // namespace nfsrdma::tool

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the subcommands that talk to a running server share: --server, asking, complaining.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "client/tool/arguments.h"
+#include "rpcrdma/base/json_value.h"
+
+namespace nfsrdma::tool {
+
+/// Adds --server SOCKET.
+void add_server_option(Arguments& arguments);
+/// That of the option, or this machine's.
+std::string server_socket(const Arguments& arguments);
+
+struct ServerAnswer {
+  std::string text;  // the document
+  JsonValue value;
+};
+/// The document that a server answers `request` with. Nothing when there is none or it says that it
+/// is an error; then that was said, for `command`.
+std::optional<ServerAnswer> ask_server(const std::string& command, const std::string& socket,
+                                       std::string_view request);
+
+/// A request with one more member, `name`: {"request":"evict","client":"192.0.2.7"}.
+std::string request_text(std::string_view request, std::string_view name, std::string_view value);
+
+}  // namespace nfsrdma::tool

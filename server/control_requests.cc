@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/control_requests.h"
+
+#include <algorithm>
+
+#include "rpcrdma/base/json_writer.h"
+#include "rpcrdma/base/log.h"
+#include "server/nfs4/holdings_report.h"
+
+namespace nfsrdma {
+
+namespace {
+
+constexpr std::size_t kFilesShown = 1000;
+constexpr std::size_t kMostFilesShown = 100000;
+
+std::string evicted_document(const NfsServer::Evicted& evicted) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("version", 1);
+  json.field("connections", evicted.connections);
+  json.key("nfs4_clients");
+  json.begin_array();
+  for (const std::string& id : evicted.nfs4_clients)
+    json.value(id);
+  json.end_array();
+  json.end_object();
+  return json.take();
+}
+
+void evict(NfsServer& server, const JsonValue& request, ControlSocket::Done done) {
+  const std::string who = request["client"].text();
+  if (who.empty()) return done(control_error("evict needs a client: an address, or an id"));
+  // An address in the form in which connections have it.
+  auto address = SocketAddress::parse(who, 0);
+  const std::string named = address.ok() ? address->host_text() : who;
+  server.evict(named, [named, done = std::move(done)](const NfsServer::Evicted& evicted) {
+    if (evicted.connections == 0 && evicted.nfs4_clients.empty()) {
+      return done(control_error("there is no client '" + named + "'"));
+    }
+    const LogField fields[] = {{"NFS_RDMA_CLIENT", named}};
+    log_event(LogLevel::kNotice, fields,
+              "client {} was evicted by the administrator: {} connections, {} NFSv4 clients", named,
+              evicted.connections, evicted.nfs4_clients.size());
+    done(evicted_document(evicted));
+  });
+}
+
+void locks(NfsServer& server, const JsonValue& request, const ControlSocket::Done& done) {
+  if (server.context().nfs4 == nullptr) return done(control_error("NFSv4 is not served"));
+  std::size_t most = request["most"].count();
+  if (most == 0) most = kFilesShown;
+  done(nfs4::report_holdings(*server.context().nfs4, std::min(most, kMostFilesShown)));
+}
+
+}  // namespace
+
+void register_requests(ControlSocket& control, NfsServer& server) {
+  control.on("status", [&server](const JsonValue&, ControlSocket::Done done) {
+    server.collect_status(std::move(done));
+  });
+  control.on("locks", [&server](const JsonValue& request, const ControlSocket::Done& done) {
+    locks(server, request, done);
+  });
+  control.on("evict", [&server](const JsonValue& request, ControlSocket::Done done) {
+    evict(server, request, std::move(done));
+  });
+  control.on_stream("trace",
+                    [&server](const JsonValue& request, std::shared_ptr<ControlStream> stream) {
+                      server.trace().watch(request, std::move(stream));
+                    });
+  control.on_stream("capture",
+                    [&server](const JsonValue& request, std::shared_ptr<ControlStream> stream) {
+                      server.capture().start(request, std::move(stream));
+                    });
+  control.on("capture_stop", [&server](const JsonValue& request, const ControlSocket::Done& done) {
+    done(server.capture().stop(request));
+  });
+}
+
+}  // namespace nfsrdma

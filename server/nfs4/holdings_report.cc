@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nfs4/holdings_report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <climits>
+#include <mutex>
+#include <vector>
+
+#include "rpcrdma/base/json_writer.h"
+#include "server/nfs4/refusals.h"
+#include "server/nfs4/server_state.h"
+#include "server/vfs/proc_path.h"
+
+namespace nfsrdma::nfs4 {
+
+namespace {
+
+/// Files that are looked at under one hold of the mutex.
+constexpr std::size_t kAtOnce = 32;
+
+std::string path_of(const FileEntry& file) {
+  char text[PATH_MAX];
+  const ssize_t n = ::readlink(ProcPath(file.path_fd()).c_str(), text, sizeof text);
+  return n <= 0 ? std::string("?") : std::string(text, static_cast<std::size_t>(n));
+}
+
+std::string_view share_word(std::uint8_t bits) {
+  constexpr std::string_view kWords[] = {"none", "read", "write", "both"};
+  return kWords[bits & 3];
+}
+
+std::string_view phase_word(Delegation::Phase phase) {
+  switch (phase) {
+    case Delegation::Phase::kHeld:
+      return "held";
+    case Delegation::Phase::kRecalled:
+      return "recalled";
+    case Delegation::Phase::kRevoked:
+      break;
+  }
+  return "revoked";
+}
+
+/// Writes one file, with the mutex held.
+class Writer {
+ public:
+  Writer(ServerState& state, JsonWriter& json) : state_(state), json_(json) {}
+
+  void write(const FileKey& key, const FileEntry& file) {
+    json_.begin_object();
+    json_.field("path", path_of(file));
+    const OpenStates::OfFile held = state_.opens.of_file(key);
+    json_.key("opens");
+    json_.begin_array();
+    for (const auto& open : held.opens) {
+      json_.begin_object();
+      client(open.client);
+      json_.field("owner", printable(open.owner));
+      json_.field("access", share_word(open.share.access));
+      json_.field("deny", share_word(open.share.deny));
+      json_.end_object();
+    }
+    json_.end_array();
+    json_.key("locks");
+    json_.begin_array();
+    for (const OpenStates::Holder& lock : held.locks) {
+      json_.begin_object();
+      client(lock.client);
+      json_.field("owner", printable(lock.owner));
+      json_.field("kind", lock.held.kind == LockKind::kWrite ? "write" : "read");
+      json_.field("offset", lock.held.range.first);
+      // To the end of the file, wherever that is, as 0: the way of fcntl(2).
+      const std::uint64_t length = length_of(lock.held.range);
+      json_.field("length", length == UINT64_MAX ? 0 : length);
+      json_.end_object();
+    }
+    json_.end_array();
+    json_.key("delegations");
+    json_.begin_array();
+    for (const Delegation* delegation : state_.delegations.table().of_file(key)) {
+      json_.begin_object();
+      client(delegation->client);
+      json_.field("kind", delegation->kind == Delegation::Kind::kWrite ? "write" : "read");
+      json_.field("state", phase_word(delegation->phase));
+      json_.end_object();
+    }
+    json_.end_array();
+    json_.end_object();
+  }
+
+ private:
+  void client(ClientId id) {
+    const Client* known = state_.clients.find(id);
+    json_.field("client", fmt::format("{:016x}", id));
+    json_.field("address", known == nullptr ? std::string() : known->address);
+  }
+
+  ServerState& state_;
+  JsonWriter& json_;
+};
+
+}  // namespace
+
+std::string report_holdings(ServerState& state, std::size_t most) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("version", 1);
+  json.key("files");
+  json.begin_array();
+  Writer writer(state, json);
+  FileKey last;
+  std::size_t left = most;
+  bool more = true;
+  while (more && left > 0) {
+    const std::size_t some = std::min(left, kAtOnce);
+    std::lock_guard lock(state.mutex);
+    more = state.visit_held(last, some, [&](const FileKey& key, const FileEntry& file) {
+      writer.write(key, file);
+      last = key;
+    });
+    left -= some;
+  }
+  json.end_array();
+  json.field("more", more);
+  json.end_object();
+  return json.take();
+}
+
+}  // namespace nfsrdma::nfs4
