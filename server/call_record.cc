@@ -76,7 +76,7 @@ std::string call_json(const CallRecord& record) {
   const StageTimes t = times_of(record.stages);
   JsonWriter json;
   json.begin_object();
-  json.field("time", static_cast<double>(record.wall_ns) / 1e9);
+  json.field("time_us", record.wall_ns / 1000);  // since 1970
   json.field("client", record.peer.host_text());
   json.field("peer", record.peer.text());
   json.field("connection", record.connection);

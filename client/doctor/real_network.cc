@@ -232,7 +232,12 @@ class RealNetwork final : public Network {
   }
   DataAnswer exchange(const MountSettings& settings, TransportKind kind,
                       milliseconds patience) override {
-    if (!start()) return DataAnswer{.failed = DataAnswer::Failed::kMount, .error = "no event loop"};
+    if (!start()) {
+      DataAnswer answer;
+      answer.failed = DataAnswer::Failed::kMount;
+      answer.error = "no event loop";
+      return answer;
+    }
     return exchange_data(*driver_, settings, kind, patience);
   }
 

@@ -17,13 +17,13 @@ namespace nfsrdma::tool {
 
 namespace {
 
-std::string time_text(double seconds) {
-  const auto whole = static_cast<std::time_t>(seconds);
+std::string time_text(std::uint64_t microseconds) {
+  const auto whole = static_cast<std::time_t>(microseconds / 1'000'000);
   std::tm local{};
   ::localtime_r(&whole, &local);
   char text[16];
   std::strftime(text, sizeof text, "%H:%M:%S", &local);
-  return fmt::format("{}.{:06.0f}", text, (seconds - static_cast<double>(whole)) * 1e6);
+  return fmt::format("{}.{:06}", text, microseconds % 1'000'000);
 }
 
 std::string request_of(const Arguments& arguments) {
@@ -53,7 +53,7 @@ std::string trace_text(const JsonValue& call) {
     return fmt::format("... {} calls were not seen: too many to tell\n", lost);
   }
   return fmt::format("{:<15} {:<21} {:<6} {:>8} {:>7} {:>7} {:>7} {:>7} {:>9} {:<8} {} {}\n",
-                     time_text(call["time"].number()), call["peer"].text(), call["fabric"].text(),
+                     time_text(call["time_us"].count()), call["peer"].text(), call["fabric"].text(),
                      call["total_us"].count(), call["receive_us"].count(), call["wait_us"].count(),
                      call["run_us"].count(), call["commit_us"].count(),
                      call["request_bytes"].count() + call["reply_bytes"].count(),

@@ -18,14 +18,20 @@ run_second_boot() { run_steps booted; }
 
 # --- how steps run --------------------------------------------------------------------------------
 
+step_limit=100  # seconds; one that hangs in a mount has to be named, and not to end with the guest
 run_steps() {
-    local name status started
+    local name status started process
     for name in "$@"; do
         started=$SECONDS status=0
-        set +e
-        (set -e; trap 'echo "line $LINENO: $BASH_COMMAND: status $?"' ERR; "step_$name") >"$name.log" 2>&1
-        status=$?
-        set -e
+        (set -e; trap 'echo "line $LINENO: $BASH_COMMAND: status $?"' ERR; "step_$name") >"$name.log" 2>&1 &
+        process=$!
+        while kill -0 $process 2>/dev/null && ((SECONDS - started < step_limit)); do sleep 0.1; done
+        if kill -0 $process 2>/dev/null; then
+            { echo "not done after $step_limit s; what runs:"; ps -eo pid,stat,wchan:20,args | tail -n 25; } >>"$name.log"
+            kill -KILL $process
+            status=124
+        fi
+        wait $process || status=${status/#0/$?}
         if ((status != 0)); then
             echo "FAILED $name"
             tail -n 30 "$name.log" | sed 's/^/    /'

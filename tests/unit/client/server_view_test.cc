@@ -145,7 +145,7 @@ TEST(LocksText, LocksDelegationsAndWhenAskedForOpens) {
 
 TEST(TraceText, ALinePerCallAndWhatWasLost) {
   const std::string text = trace_text(json(
-      R"({"time":1700000000.5,"peer":"192.0.2.7:700","fabric":"iwarp","program":"NFSv3",
+      R"({"time_us":1700000000500000,"peer":"192.0.2.7:700","fabric":"iwarp","program":"NFSv3",
       "operations":"READ","status":"OK","request_bytes":100,"reply_bytes":50,"receive_us":1,
       "wait_us":2,"run_us":3,"commit_us":4,"total_us":12})"));
   EXPECT_THAT(text, testing::ContainsRegex(

@@ -32,6 +32,9 @@ class StatusReport : public ::testing::Test {
                         .errors = 206};
     ShardReport shard;
     shard.connections = {connection};
+    shard.latencies.resize(1);
+    shard.latencies[0].add(100'000);  // below 114,688 ns
+    shard.waiting = 307;
     shard.rejected = 301;
     shard.outstanding = 302;
     shard.budget = 303;
@@ -56,6 +59,7 @@ class StatusReport : public ::testing::Test {
     inputs_.commits = {.jobs = 601, .syncs = 602, .failures = 603};
     inputs_.cached_files = 701;
   }
+  // Of both shards together where nothing else is said.
   std::string document() const { return make_status_document(inputs_); }
 
   std::vector<ShardReport> shards_;
@@ -115,6 +119,11 @@ TEST_F(StatusReport, ExportsShowWhatIsInForce) {
   EXPECT_THAT(document(), HasSubstr("\"uptime_seconds\":1.5,"));
   EXPECT_THAT(document(),
               HasSubstr("\"listeners\":[{\"fabric\":\"iwarp\",\"address\":\"0.0.0.0:20049\"}]"));
+}
+
+TEST_F(StatusReport, LatenciesAreBucketsWithTheirEnds) {
+  EXPECT_THAT(document(), HasSubstr("\"latency_us\":[[114.688,1]]"));
+  EXPECT_THAT(document(), HasSubstr("\"calls_waiting\":614"));
 }
 
 }  // namespace

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// One capture at a time, from the request to the last block.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/capture/capture.h"
+#include "server/shard.h"
+
+namespace nfsrdma {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class FakeStream final : public ControlStream {
+ public:
+  bool send(std::string_view bytes) override {
+    if (!open_ || !has_room) return false;
+    sent += bytes;
+    return true;
+  }
+  bool open() const override { return open_; }
+  void finish() override { finished = true; }
+  void on_gone(std::function<void()> gone) override { gone_ = std::move(gone); }
+  void leave() {
+    open_ = false;
+    if (auto gone = std::exchange(gone_, nullptr)) gone();
+  }
+  std::string sent;
+  bool finished = false;
+  bool has_room = true;
+
+ private:
+  bool open_ = true;
+  std::function<void()> gone_;
+};
+
+class CaptureSessionTest : public testing::Test {
+ protected:
+  std::shared_ptr<FakeStream> start(const std::string& request) {
+    auto stream = std::make_shared<FakeStream>();
+    capture_.start(*JsonValue::parse(request), stream);
+    return stream;
+  }
+  std::string stop(const std::string& id) {
+    return capture_.stop(*JsonValue::parse(R"({"id":")" + id + "\"}"));
+  }
+  static bool ends_with_statistics(const std::string& sent) {
+    return sent.size() > 76 &&
+           sent.substr(sent.size() - 76, 8) == std::string("\5\0\0\0\x4c\0\0\0", 8);
+  }
+  std::unique_ptr<EventLoop> loop_ = std::move(EventLoop::create()).value();
+  std::vector<std::unique_ptr<Shard>> shards_;
+  Capture capture_{*loop_, shards_};
+};
+
+TEST_F(CaptureSessionTest, BeginsWithTheHeadAndEndsWithStatistics) {
+  const auto stream = start(R"({"id":"me"})");
+  EXPECT_THAT(stream->sent, StartsWith("\x0a\x0d\x0d\x0a"));
+  EXPECT_THAT(stream->sent, HasSubstr("nfs-rdmad "));
+  EXPECT_FALSE(ends_with_statistics(stream->sent));
+  EXPECT_EQ(stop("me"), R"({"version":1})");
+  EXPECT_TRUE(ends_with_statistics(stream->sent));
+  EXPECT_TRUE(stream->finished);
+}
+
+TEST_F(CaptureSessionTest, OneAtATime) {
+  const auto first = start(R"({"id":"first"})");
+  const auto second = start(R"({"id":"second"})");
+  EXPECT_THAT(second->sent, HasSubstr("another capture is under way"));
+  EXPECT_TRUE(second->finished);
+  EXPECT_THAT(stop("second"), HasSubstr("no such capture"));
+  EXPECT_FALSE(first->finished);
+  stop("first");
+  EXPECT_THAT(start(R"({"id":"third"})")->sent, HasSubstr("nfs-rdmad "));
+}
+
+TEST_F(CaptureSessionTest, AReaderThatGoesMakesRoomForTheNext) {
+  const auto first = start(R"({"id":"first"})");
+  first->leave();
+  const auto second = start(R"({"id":"second"})");
+  EXPECT_THAT(second->sent, HasSubstr("nfs-rdmad "));
+  EXPECT_THAT(stop("first"), HasSubstr("no such capture"));
+}
+
+TEST_F(CaptureSessionTest, TheEndWaitsUntilTheReaderHasRoom) {
+  const auto stream = start(R"({"id":"me"})");
+  stream->has_room = false;
+  stop("me");
+  EXPECT_FALSE(stream->finished);
+  stream->has_room = true;
+  for (int i = 0; i < 100 && !stream->finished; ++i)
+    loop_->turn(std::chrono::milliseconds(100));
+  EXPECT_TRUE(stream->finished);
+  EXPECT_TRUE(ends_with_statistics(stream->sent));
+}
+
+TEST_F(CaptureSessionTest, ABadRequestIsRefused) {
+  const auto stream = start(R"({"id":"me","fabric":"ether"})");
+  EXPECT_THAT(stream->sent, HasSubstr("'ether' is none of"));
+  EXPECT_TRUE(stream->finished);
+  EXPECT_THAT(stop("me"), HasSubstr("no such capture"));
+}
+
+}  // namespace
+}  // namespace nfsrdma
