@@ -94,6 +94,7 @@ bool Daemon::start() {
   }
   server_ = std::move(*server);
   if (!load_first_exports() || !open_control_socket() || !open_metrics()) return false;
+  tell_limits();
   warn_about_reach();
   server_->register_with_rpcbind();
   return true;
@@ -181,6 +182,15 @@ void Daemon::answer_requests() {
       done(json.take());
     });
   });
+}
+
+/// Of an ordinary user: what cannot be.
+void Daemon::tell_limits() const {
+  if (can_switch_identity()) return;
+  log_notice(
+      "everything is done as uid {}: files that clients make are his, owners and devices cannot be "
+      "changed, and only what he may open is served",
+      ::geteuid());
 }
 
 void Daemon::warn_about_reach() const {

@@ -40,6 +40,7 @@ class Daemon final : private FdWatcher {
   bool open_metrics();
   void answer_requests();
   bool load_first_exports();
+  void tell_limits() const;
   void warn_about_reach() const;
   /// Reads configuration and exports again; then `done`, if any, on the loop's thread.
   using ReloadDone = std::function<void(const ExportService::Report&)>;

@@ -379,9 +379,6 @@ for ((i = 0; i < 100; i++)); do
     sleep 0.1
 done
 start_capture "$work/late.pcapng" --snap 64 --fabric iwarp --count 3000
-"$tool" capture --server "$control" "$work/second.pcapng" 2>"$work/second.err" && fail "two captures at once"
-grep -q 'another capture is under way' "$work/second.err" || fail "the second capture: $(cat "$work/second.err")"
-[[ ! -e $work/second.pcapng ]] || fail "a file was made of nothing"
 wait_capture
 end_process "$load_pid"
 load_pid=''
@@ -389,15 +386,19 @@ expect "packets" "$(tshark -r "$work/late.pcapng" 2>/dev/null | wc -l)" 3000
 expect "malformed frames" "$(count "$work/late.pcapng" "$malformed")" 0
 at_least "frames that are made up" "$(count "$work/late.pcapng" 'frame.comment contains "the capture began later"')" 5
 at_least "READ calls" "$(count "$work/late.pcapng" 'nfs.procedure_v3 == 6 && rpc.msgtyp == 0')" 100
-at_least "READ replies" "$(count "$work/late.pcapng" 'rpc.procedure == 6 && rpc.msgtyp == 1')" 100
-at_least "Writes that were cut" "$(count "$work/late.pcapng" 'iwarp_rdma.opcode == 0 && frame.cap_len < frame.len')" 100
-expect "kept of them beside headers" "$(tshark -r "$work/late.pcapng" -Y 'iwarp_rdma.opcode == 0 && frame.cap_len > 134' 2>/dev/null | wc -l)" 0
+# Reassembled without what was cut, a reply is told by its Send alone.
+at_least "READ replies" "$(tshark -r "$work/late.pcapng" -Y 'nfs.procedure_v3 == 6 && rpc.msgtyp == 1' 2>/dev/null | wc -l)" 100
+at_least "Writes that were cut" "$(count "$work/late.pcapng" 'iwarp_mpa && frame.cap_len < frame.len')" 100
+expect "kept of them beside headers" "$(tshark -r "$work/late.pcapng" -Y 'frame.cap_len < frame.len && frame.cap_len > 150' 2>/dev/null | wc -l)" 0
 
 step "filters, standard output, what cannot be"
 move_one() {
     "$tool" cp "$work/src/4096" "nfs://127.0.0.1:$port$work/export/one?fabric=iwarp&vers=3&tcpport=$tcp_port&mountport=$tcp_port" || fail "cp"
 }
 start_capture "$work/other.pcapng" --client 127.0.0.2
+"$tool" capture --server "$control" "$work/second.pcapng" 2>"$work/second.err" && fail "two captures at once"
+grep -q 'another capture is under way' "$work/second.err" || fail "the second capture: $(cat "$work/second.err")"
+[[ ! -e $work/second.pcapng ]] || fail "a file was made of nothing"
 move_one
 stop_capture
 expect "packets of another client" "$(tshark -r "$work/other.pcapng" 2>/dev/null | wc -l)" 0

@@ -27,6 +27,7 @@ server='' tracer=''
 clean_up() {
     trap - EXIT
     if mountpoint -q "$work/mnt" 2>/dev/null; then umount -l "$work/mnt"; fi
+    pkill -f "nfs-rdma bench .*$work" || :
     if [[ -n $tracer ]]; then kill "$tracer" 2>/dev/null; fi
     if [[ -n $server ]]; then kill "$server" 2>/dev/null; wait "$server" 2>/dev/null; fi
     rm -rf "$work"
