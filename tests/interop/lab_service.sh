@@ -79,7 +79,7 @@ boot() {
 }
 
 stage_package
-limit=170
+limit=400
 if [[ $steps != quick ]]; then limit=900; fi
 if [[ $steps != boot ]]; then
     step "nfs-rdma.service and mounts, $steps"
