@@ -58,6 +58,7 @@ std::string connect_with_patience(MountDaemon& daemon, const MountCommandLine& l
     if (why.empty()) return {};
     if (!again || std::chrono::steady_clock::now() + kBetweenTries > end) return why;
     if (line.options.background && report.open()) {
+      ::setsid();
       report.send('B', why);
     } else if (!told) {
       std::fprintf(stderr, "mount.nfs-rdma: %s; trying for %ld min (retry=)\n", why.c_str(),
@@ -89,6 +90,9 @@ int serve(const MountCommandLine& line, const std::string& mount_point, Report r
         std::fflush(stdout);
         return;
       }
+      // Not before: systemd's automount lets only its own process group at the mount point until it
+      // is mounted, and keeps everybody else waiting for that.
+      ::setsid();
       report.send('K', daemon.description());
       log = std::make_unique<SyslogPipe>("mount.nfs-rdma");
     });
@@ -153,7 +157,6 @@ int run(int argc, char** argv) {
     return wait_for_report(std::move(read_end), line);
   }
   read_end.reset();
-  ::setsid();
   if (::chdir("/") != 0) return complain(kSystem, std::strerror(errno));
   return serve(line, *mount_point, Report(std::move(write_end)));
 }

@@ -37,6 +37,8 @@ run_steps() {
             tail -n 30 "$name.log" | sed 's/^/    /'
             echo "--- journal of $unit"
             journalctl -u "$unit" -o short-monotonic --no-pager -n 40 | sed 's/^/    /'
+            echo "--- journal of mounts"
+            journalctl -u 'mnt-*.mount' -u 'mnt-*.automount' -o short-monotonic --no-pager -n 20 | sed 's/^/    /'
             return 1
         fi
         echo "ok $name ($((SECONDS - started)) s): $(tail -n 1 "$name.log")"
