@@ -22,10 +22,8 @@ std::size_t index_of(TransportKind kind) {
 }
 
 Remedy path_remedy(const ServerVisit& visit) {
-  return {
-      fmt::format("nfs-rdma doctor nfs://{}/EXPORT    # or --path /EXPORT; it makes a file "
-                  "there and removes it",
-                  visit.settings.host)};
+  return {doctor_command(visit, "--path /EXPORT") +
+          "    # an exported directory: it makes a file there and removes it"};
 }
 
 void tell_success(const DataAnswer& data, CheckResult* result) {
@@ -93,18 +91,55 @@ void tell_failure(const DataAnswer& data, CheckResult* result) {
   result->problem(data.error, failure_remedy(data));
 }
 
+/// A connection that breaks takes the call that would have removed the file along.
+void tell_left_behind(const DataAnswer& data, CheckResult* result) {
+  if (!data.left_behind || data.failed == DataAnswer::Failed::kRemove) return;
+  result->warning("the file of this test could not be removed", {"remove it: " + data.file});
+}
+
+const DataAnswer& data_of(ServerVisit& visit, TransportKind kind) {
+  auto& data = visit.data[index_of(kind)];
+  if (!data) data = visit.network.exchange(visit.settings, kind, visit.patience);
+  return *data;
+}
+
+/// False: nothing can be written there, and *result says so, as a problem where no other check
+/// does.
+bool is_connected(ServerVisit& visit, const NullAnswer& null, TransportKind kind,
+                  CheckResult* result) {
+  if (null.answered) return true;
+  if (visit.transport_is_judged || (!null.tried && any_answer(visit))) {
+    result->skipped("no connection that way");
+  } else {
+    result->problem("no connection that way: " + null.error, silence_remedy(visit, kind));
+  }
+  return false;
+}
+
 CheckResult check_data(ServerVisit& visit, TransportKind kind) {
   CheckResult result;
-  const auto& null = visit.nulls[index_of(kind)];
+  if (!has_address(visit, &result)) return result;
   if (!visit.wants(kind)) return result.skipped("not asked for");
-  if (!null || !null->answered) return result.skipped("no connection that way");
+  if (!is_connected(visit, null_of(visit, kind), kind, &result)) return result;
   if (!visit.has_path) {
     return result.skipped("no exported directory was given", path_remedy(visit));
   }
-  auto& data = visit.data[index_of(kind)];
-  data = visit.network.exchange(visit.settings, kind, visit.patience);
-  data->done ? tell_success(*data, &result) : tell_failure(*data, &result);
+  const DataAnswer& data = data_of(visit, kind);
+  data.done ? tell_success(data, &result) : tell_failure(data, &result);
+  tell_left_behind(data, &result);
   return result;
+}
+
+/// Of the exchanges that were made, else of one over the first transport that answers.
+const DataAnswer* data_with_time(ServerVisit& visit) {
+  for (const auto& data : visit.data) {
+    if (data && data->skew) return &*data;
+  }
+  for (TransportKind kind : kTransports) {
+    if (!visit.has_path || visit.data[index_of(kind)] || !null_of(visit, kind).answered) continue;
+    if (const DataAnswer& data = data_of(visit, kind); data.skew) return &data;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -121,10 +156,13 @@ CheckResult check_data_tcp(ServerVisit& visit) {
 
 CheckResult check_skew(ServerVisit& visit) {
   CheckResult result;
-  const DataAnswer* with_time = nullptr;
-  for (const auto& data : visit.data) {
-    if (data && data->skew && with_time == nullptr) with_time = &*data;
+  if (!has_address(visit, &result)) return result;
+  if (!any_answer(visit)) {
+    static_cast<void>(is_connected(visit, NullAnswer{.error = "no NFS server answers"},
+                                   TransportKind::kIwarp, &result));
+    return result;
   }
+  const DataAnswer* with_time = data_with_time(visit);
   if (with_time == nullptr) {
     return result.skipped("the server's clock is seen by a file made there, and none was",
                           visit.has_path ? Remedy{} : path_remedy(visit));

@@ -19,15 +19,6 @@ std::size_t index_of(TransportKind kind) {
   return static_cast<std::size_t>(at - kTransports.begin());
 }
 
-bool answered(const ServerVisit& visit, TransportKind kind) {
-  const auto& answer = visit.nulls[index_of(kind)];
-  return answer && answer->answered;
-}
-
-bool any_rdma(const ServerVisit& visit) {
-  return answered(visit, TransportKind::kIwarp) || answered(visit, TransportKind::kVerbs);
-}
-
 std::string agreed_text(const ConnectionInfo& c) {
   if (!is_rdma(c.transport)) return "";
   return fmt::format("; inline {} out, {} in, credits {}, read depth {} in, {} out{}{}",
@@ -56,31 +47,27 @@ void tell_answer(const NullAnswer& answer, CheckResult* result) {
   }
 }
 
-Remedy silence_remedy(const ServerVisit& visit, TransportKind kind) {
-  if (kind == TransportKind::kVerbs) {
-    return {"on both ends: nfs-rdma doctor    # ports, GIDs, firewall (4791/udp of RoCE v2)",
-            "rdma resource show cm_id    # on the server: is there a listener?"};
-  }
-  if (kind == TransportKind::kTcp) {
-    return {"on the server: NFSoRDMA_TCP_PORT in /etc/rdma/rdma.conf; or give ?tcpport=N here"};
-  }
-  return {fmt::format("on the server: nfs-rdma status; ss -ltn 'sport = :{}'",
-                      visit.settings.rdma_port)};
-}
-
 CheckResult check_null(ServerVisit& visit, TransportKind kind) {
   CheckResult result;
-  if (visit.settings.addresses.empty()) return result.skipped("no address of the server is known");
+  if (!has_address(visit, &result)) return result;
   if (!visit.wants(kind)) return result.skipped("not asked for");
   const NullAnswer& answer = null_of(visit, kind);
+  const bool alone = !visit.transport_is_judged;
   if (answer.answered) {
     tell_answer(answer, &result);
   } else if (!answer.tried) {
-    result.skipped(answer.error);
-  } else if (any_rdma(visit)) {
+    if (alone && !any_answer(visit)) {
+      result.problem(
+          fmt::format("{}; and no NFS server answers at {}", answer.error, visit.settings.host),
+          silence_remedy(visit, TransportKind::kIwarp));
+    } else {
+      result.skipped(answer.error);
+    }
+  } else if (any_rdma(visit) && !alone) {
     result.note(answer.error);
   } else {
-    result.warning(answer.error, silence_remedy(visit, kind));
+    result.add(alone ? Verdict::kProblem : Verdict::kWarning, answer.error,
+               silence_remedy(visit, kind));
   }
   return result;
 }
@@ -98,6 +85,27 @@ const NullAnswer& null_of(ServerVisit& visit, TransportKind kind) {
   return answer ? *answer : kNone;
 }
 
+bool any_rdma(ServerVisit& visit) {
+  return null_of(visit, TransportKind::kIwarp).answered ||
+         null_of(visit, TransportKind::kVerbs).answered;
+}
+
+bool any_answer(ServerVisit& visit) {
+  return any_rdma(visit) || null_of(visit, TransportKind::kTcp).answered;
+}
+
+Remedy silence_remedy(const ServerVisit& visit, TransportKind kind) {
+  if (kind == TransportKind::kVerbs) {
+    return {"on both ends: nfs-rdma doctor    # ports, GIDs, firewall (4791/udp of RoCE v2)",
+            "rdma resource show cm_id    # on the server: is there a listener?"};
+  }
+  if (kind == TransportKind::kTcp) {
+    return {"on the server: NFSoRDMA_TCP_PORT in /etc/rdma/rdma.conf; or give ?tcpport=N here"};
+  }
+  return {fmt::format("on the server: nfs-rdma status; ss -ltn 'sport = :{}'",
+                      visit.settings.rdma_port)};
+}
+
 CheckResult check_null_iwarp(ServerVisit& visit) {
   return check_null(visit, TransportKind::kIwarp);
 }
@@ -110,15 +118,12 @@ CheckResult check_null_tcp(ServerVisit& visit) {
 
 CheckResult check_transport(ServerVisit& visit) {
   CheckResult result;
-  if (visit.settings.addresses.empty()) return result.skipped("no address of the server is known");
-  for (TransportKind kind : kTransports) {
-    if (visit.wants(kind)) static_cast<void>(null_of(visit, kind));
-  }
+  if (!has_address(visit, &result)) return result;
   std::vector<std::string> ways;
   for (TransportKind kind : {TransportKind::kVerbs, TransportKind::kIwarp}) {
-    if (answered(visit, kind)) ways.emplace_back(transport_name(kind));
+    if (null_of(visit, kind).answered) ways.emplace_back(transport_name(kind));
   }
-  const bool tcp = answered(visit, TransportKind::kTcp);
+  const bool tcp = null_of(visit, TransportKind::kTcp).answered;
   if (!ways.empty()) {
     return result.ok(
         fmt::format("RDMA works, by {}: a mount takes {}", joined(ways, " and "), ways.front()));
@@ -127,8 +132,8 @@ CheckResult check_transport(ServerVisit& visit) {
   if (tcp) {
     return result.problem(
         "the server answers by TCP only: data would go without RDMA",
-        {"on the server: NFSoRDMA_LOAD=yes and NFSoRDMA_FABRIC=auto in /etc/rdma/rdma.conf, then "
-         "systemctl restart nfs-rdma",
+        {"on the server: NFSoRDMA_FABRIC=auto in /etc/rdma/rdma.conf, not none, then systemctl "
+         "restart nfs-rdma",
          fmt::format("is the RDMA port right ({})? nfs-rdma doctor HOST:PORT",
                      visit.settings.rdma_port),
          "with Linux's server: echo rdma 20049 > /proc/fs/nfsd/portlist"});

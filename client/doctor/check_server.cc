@@ -14,25 +14,6 @@ namespace {
 constexpr std::uint16_t kRpcbindPort = 111;
 constexpr std::size_t kMostReversed = 4;  // addresses whose names are asked for
 
-struct DeviceAt {
-  std::string name;  // "" when there is none
-  bool active = false;
-};
-
-DeviceAt device_at(const std::vector<SysDevice>& devices, const std::string& interface) {
-  DeviceAt found;
-  for (const SysDevice& device : devices) {
-    for (const SysPort& port : device.ports) {
-      const auto& all = port.interfaces;
-      if (std::find(all.begin(), all.end(), interface) == all.end()) continue;
-      if (found.name.empty() || (!found.active && port.active())) {
-        found = {device.name, port.active()};
-      }
-    }
-  }
-  return found;
-}
-
 /// rxe and siw over a VLAN, bridge or bond sit on the interface below.
 void look_at_device(const ServerVisit& visit, const std::string& interface, CheckResult* result) {
   const std::vector<SysDevice> devices = sys_devices(visit.host);
@@ -63,27 +44,27 @@ void look_at_device(const ServerVisit& visit, const std::string& interface, Chec
   }
 }
 
-void tell_reached(const char* what, std::uint16_t port, const Reached& reached,
-                  Verdict when_refused, Verdict when_silent, CheckResult* result) {
+/// `closed`: the verdict when it is not open.
+void tell_reached(const char* what, std::uint16_t port, const Reached& reached, Verdict closed,
+                  CheckResult* result) {
   const std::string seen = fmt::format("TCP port {} ({})", port, what);
   switch (reached.how) {
     case Reached::How::kOpen:
       result->ok(seen + ": open");
       return;
     case Reached::How::kRefused:
-      result->add(when_refused,
+      result->add(closed,
                   seen +
                       ": refused: the host is there, and nobody listens on that port or a firewall "
                       "rejects it",
-                  when_refused == Verdict::kNote
+                  closed == Verdict::kNote
                       ? Remedy{}
                       : Remedy{"on the server: systemctl status nfs-rdma; nfs-rdma doctor",
                                "or give the port that it has: nfs-rdma doctor HOST:PORT"});
       return;
     case Reached::How::kTimedOut:
-      result->add(when_silent,
-                  seen + ": no answer at all: a firewall drops it, or the host is down",
-                  when_silent == Verdict::kNote
+      result->add(closed, seen + ": no answer at all: a firewall drops it, or the host is down",
+                  closed == Verdict::kNote
                       ? Remedy{}
                       : Remedy{"on the server: nfs-rdma doctor    # looks at its firewall",
                                fmt::format("firewall-cmd --permanent --add-port={}/tcp && "
@@ -91,7 +72,7 @@ void tell_reached(const char* what, std::uint16_t port, const Reached& reached,
                                            port)});
       return;
     case Reached::How::kUnreachable:
-      result->add(when_silent, fmt::format("{}: {}", seen, reached.error),
+      result->add(closed, fmt::format("{}: {}", seen, reached.error),
                   {fmt::format("a firewall rejects it, or there is no way: ip route get ADDRESS")});
       return;
   }
@@ -126,19 +107,11 @@ bool ServerVisit::wants(TransportKind kind) const {
 
 CheckResult check_dns(ServerVisit& visit) {
   CheckResult result;
-  MountSettings& settings = visit.settings;
-  const Lookup lookup = visit.network.resolve(settings.host, visit.patience);
-  if (lookup.how != Lookup::How::kFound || lookup.addresses.empty()) {
-    const bool silent = lookup.how == Lookup::How::kTimedOut;
-    return result.problem(silent
-                              ? fmt::format("'{}': the name service does not answer", settings.host)
-                              : fmt::format("'{}': {}", settings.host,
-                                            lookup.error.empty() ? "no such host" : lookup.error),
-                          {fmt::format("getent ahosts {}", settings.host),
-                           silent ? "look at the servers in /etc/resolv.conf: resolvectl status"
-                                  : "correct the name, or add it to DNS or /etc/hosts"});
+  const MountSettings& settings = visit.settings;
+  if (look_up(visit); settings.addresses.empty()) {
+    tell_lookup(visit, &result);
+    return result;
   }
-  settings.addresses = lookup.addresses;
   std::vector<std::string> texts;
   for (const SocketAddress& address : settings.addresses)
     texts.push_back(address.host_text());
@@ -157,7 +130,9 @@ CheckResult check_dns(ServerVisit& visit) {
 
 CheckResult check_route(ServerVisit& visit) {
   CheckResult result;
-  if (visit.settings.addresses.empty()) return result.skipped("no address of the server is known");
+  if (!has_address(visit, &result)) return result;
+  find_route(visit);
+  bool looked = false;
   for (const SocketAddress& address : visit.settings.addresses) {
     const std::optional<Route> route = visit.network.route(address);
     if (!route) {
@@ -170,20 +145,19 @@ CheckResult check_route(ServerVisit& visit) {
     result.ok(fmt::format("{} by {}{}, from {}{}", address.host_text(), route->interface,
                           route->by_gateway ? ", through a gateway" : "", route->local.host_text(),
                           mtu == 0 ? "" : fmt::format(", MTU {}", mtu)));
-    if (visit.route) continue;
-    visit.route = route;
-    visit.rdma_device = device_at(sys_devices(visit.host), route->interface).name;
-    look_at_device(visit, route->interface, &result);
+    if (!looked) look_at_device(visit, route->interface, &result);
+    looked = true;
   }
   return result;
 }
 
 CheckResult check_reach(ServerVisit& visit) {
   CheckResult result;
-  if (visit.settings.addresses.empty()) return result.skipped("no address of the server is known");
+  if (!has_address(visit, &result)) return result;
   const bool rdma = visit.wants(TransportKind::kIwarp);
   const bool tcp = visit.wants(TransportKind::kTcp);
   const auto reach = [&](std::uint16_t port) { return reach_any(visit, port, &result); };
+  const Verdict bad = visit.transport_is_judged ? Verdict::kWarning : Verdict::kProblem;
   if (rdma) {
     // Not with a bare connection: one that is closed without a word ends siw's listener
     // (Linux 6.1). Where iWARP's own got no answer there is none to be ended.
@@ -191,17 +165,13 @@ CheckResult check_reach(ServerVisit& visit) {
     if (reached.how == Reached::How::kTimedOut) reached = reach(visit.settings.rdma_port);
     // Nobody listens with TCP where a server has RoCE or InfiniBand alone.
     const bool other = null_of(visit, TransportKind::kVerbs).answered;
-    tell_reached("iWARP", visit.settings.rdma_port, reached,
-                 other ? Verdict::kNote : Verdict::kWarning,
-                 other ? Verdict::kNote : Verdict::kWarning, &result);
+    tell_reached("iWARP", visit.settings.rdma_port, reached, other ? Verdict::kNote : bad, &result);
   }
   if (tcp) {
     tell_reached("NFS over TCP", visit.settings.tcp_port, reach(visit.settings.tcp_port),
-                 rdma ? Verdict::kNote : Verdict::kWarning,
-                 rdma ? Verdict::kNote : Verdict::kWarning, &result);
+                 rdma ? Verdict::kNote : bad, &result);
   }
-  tell_reached("rpcbind", kRpcbindPort, reach(kRpcbindPort), Verdict::kNote, Verdict::kNote,
-               &result);
+  tell_reached("rpcbind", kRpcbindPort, reach(kRpcbindPort), Verdict::kNote, &result);
   return result;
 }
 

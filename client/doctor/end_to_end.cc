@@ -166,6 +166,7 @@ Task<Result<void>> use_file(AsyncMount& mount, const std::string& rest, Exchange
   Result<void> done = co_await write_and_read(mount, x);
   mount.close(x.file);
   auto removed = co_await mount.remove(x.op, x.directory, x.name, &x.file);
+  x.answer->left_behind = !removed.ok();
   if (!done.ok()) co_return done;
   if (!removed.ok()) co_return x.fail(Failed::kRemove, "REMOVE", removed.error());
   x.answer->done = true;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "client/default_fabrics.h"
+#include "rpcrdma/base/socket_address.h"
 
 namespace nfsrdma::doctor {
 
@@ -33,6 +34,12 @@ struct RpcbindEntry {
   std::string netid;
 };
 
+/// An address of an interface that is up.
+struct HostAddress {
+  std::string interface;
+  SocketAddress address;
+};
+
 /// What adjtimex(2) says.
 struct ClockState {
   bool known = false;
@@ -49,6 +56,7 @@ struct HostView {
   std::function<CommandOutput(const std::vector<std::string>& words)> command;
   std::function<RdmaHostReport()> rdma_host;
   std::function<ClockState()> clock;
+  std::function<std::vector<HostAddress>()> addresses;
   /// What rpcbind on this host has; none: it does not answer.
   std::function<std::optional<std::vector<RpcbindEntry>>()> rpcbind;
 

@@ -89,6 +89,13 @@ std::string driver_of(const HostView& host, const std::string& at, const std::st
 
 }  // namespace
 
+std::string SysPort::connects_with() const {
+  if (!default_gid_type.empty()) return default_gid_type;
+  // What rdma_cm takes by itself.
+  if (gid_types.contains("RoCE v2")) return "RoCE v2";
+  return gid_types.contains("RoCE v1") ? "RoCE v1" : "";
+}
+
 SysDevice::Kind SysDevice::kind(const SysPort& port) const {
   if (iwarp) return Kind::kIwarp;
   if (port.link_layer == "InfiniBand") return Kind::kInfiniBand;
@@ -126,6 +133,20 @@ std::vector<SysDevice> sys_devices(const HostView& host) {
     devices.push_back(std::move(device));
   }
   return devices;
+}
+
+DeviceAt device_at(const std::vector<SysDevice>& devices, const std::string& interface) {
+  DeviceAt found;
+  for (const SysDevice& device : devices) {
+    for (const SysPort& port : device.ports) {
+      const auto& all = port.interfaces;
+      if (std::find(all.begin(), all.end(), interface) == all.end()) continue;
+      if (found.name.empty() || (!found.active && port.active())) {
+        found = {device.name, port.active()};
+      }
+    }
+  }
+  return found;
 }
 
 std::string port_name(const SysDevice& device, const SysPort& port) {

@@ -23,6 +23,8 @@ struct SysPort {
   std::string default_gid_type;         // of rdma_cm, where configfs is there
 
   bool active() const { return state.starts_with("ACTIVE"); }
+  /// Of a RoCE port: what connections are made with, "RoCE v2", "RoCE v1" or "".
+  std::string connects_with() const;
 };
 
 struct SysDevice {
@@ -40,6 +42,13 @@ struct SysDevice {
 const char* kind_name(SysDevice::Kind kind);
 
 std::vector<SysDevice> sys_devices(const HostView& host);
+
+struct DeviceAt {
+  std::string name;  // "" when there is none
+  bool active = false;
+};
+/// The device with a port on a network interface, one with an active port before others.
+DeviceAt device_at(const std::vector<SysDevice>& devices, const std::string& interface);
 
 /// "mlx5_0 port 1".
 std::string port_name(const SysDevice& device, const SysPort& port);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <sys/timex.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -60,6 +63,21 @@ std::optional<Entries> ask_rpcbind() {
   return std::move(*entries);
 }
 
+std::vector<HostAddress> ask_addresses() {
+  std::vector<HostAddress> found;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return found;
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
+    const bool v6 = one->ifa_addr->sa_family == AF_INET6;
+    if (!v6 && one->ifa_addr->sa_family != AF_INET) continue;
+    found.push_back({one->ifa_name, SocketAddress(one->ifa_addr, v6 ? sizeof(sockaddr_in6)
+                                                                    : sizeof(sockaddr_in))});
+  }
+  ::freeifaddrs(list);
+  return found;
+}
+
 ClockState ask_clock() {
   timex now{};
   const int state = ::adjtimex(&now);
@@ -85,6 +103,7 @@ HostView real_host() {
   };
   host.rdma_host = [] { return report_rdma_host(); };
   host.clock = ask_clock;
+  host.addresses = ask_addresses;
   host.rpcbind = ask_rpcbind;
   return host;
 }

@@ -143,6 +143,7 @@ void write_result(JsonWriter& json, const CheckResult& result) {
 
 /// For the doctor at the other end (--other-end).
 void write_roce_ports(JsonWriter& json, const HostView& host) {
+  const std::vector<HostAddress> addresses = host.addresses();
   json.key("roce_ports");
   json.begin_array();
   for (const SysDevice& device : sys_devices(host)) {
@@ -150,6 +151,17 @@ void write_roce_ports(JsonWriter& json, const HostView& host) {
       if (device.kind(port) != SysDevice::Kind::kRoce || !port.active()) continue;
       json.begin_object();
       json.field("port", port_name(device, port));
+      json.field("interface", joined(port.interfaces));
+      json.key("addresses");
+      json.begin_array();
+      for (const HostAddress& one : addresses) {
+        const auto& all = port.interfaces;
+        if (std::find(all.begin(), all.end(), one.interface) != all.end()) {
+          json.value(one.address.host_text());
+        }
+      }
+      json.end_array();
+      json.field("default_roce_mode", port.connects_with());
       json.key("gid_types");
       json.begin_array();
       for (const auto& [type, count] : port.gid_types)
@@ -168,6 +180,10 @@ Verdict overall(const std::vector<CheckResult>& results) {
   for (const CheckResult& result : results)
     worst = std::max(worst, result.verdict());
   return worst;
+}
+
+int exit_code(const std::vector<CheckResult>& results, bool strict) {
+  return overall(results) < (strict ? Verdict::kWarning : Verdict::kProblem) ? 0 : 1;
 }
 
 std::string report_text(const std::vector<CheckResult>& results, const ReportStyle& style) {

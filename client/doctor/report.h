@@ -19,7 +19,8 @@ struct ReportStyle {
 std::string report_text(const std::vector<CheckResult>& results, const ReportStyle& style);
 
 /// Version 1: {"version", "host", "server", "verdict", "checks": [{"id", "area", "verdict",
-/// "findings": [{"verdict", "seen", "remedy": []}]}], "roce_ports": [{"port", "gid_types": []}]}.
+/// "findings": [{"verdict", "seen", "remedy": []}]}], "roce_ports": [{"port",
+/// "interface", "addresses": [], "default_roce_mode", "gid_types": []}]}.
 /// `server`: "" without one.
 std::string report_json(const std::vector<CheckResult>& results, const HostView& host,
                         const std::string& server);
@@ -29,5 +30,7 @@ std::string list_text();
 
 /// The gravest verdict of all.
 Verdict overall(const std::vector<CheckResult>& results);
+/// 1 when there is a problem, or with `strict` a warning; else 0.
+int exit_code(const std::vector<CheckResult>& results, bool strict);
 
 }  // namespace nfsrdma::doctor

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ServerVisit: one run of the checks against a server. Checks go in the order of the table; later
-// ones use what earlier ones found. All that goes over the network goes through Network, which
-// tests replace.
+// ServerVisit: one run of the checks against a server. What several checks need (addresses, the
+// route, the answers to NULL) is found by the first that wants it, so that each can run alone. All
+// that goes over the network goes through Network, which tests replace.
 #pragma once
 
 #include <array>
@@ -57,6 +57,7 @@ struct DataAnswer {
   int error_number = 0;
   std::string error{};
   std::string file{};         // as the server has it
+  bool left_behind = false;   // it could not be removed
   std::string nfs_version{};  // in force
   std::uint64_t bytes = 0;
   std::uint64_t checksum = 0;  // of what was read, when it was
@@ -87,15 +88,22 @@ inline constexpr std::array kTransports = {TransportKind::kIwarp, TransportKind:
 struct ServerVisit {
   const HostView& host;
   Network& network;
-  MountSettings settings;  // host, ports, path; check_dns() fills in the addresses
-  bool has_path = false;   // settings.path is something that was asked for
+  MountSettings settings;                    // host, ports, path; look_up() fills in the addresses
+  bool has_path = false;                     // settings.path is something that was asked for
   std::chrono::milliseconds patience{5000};  // for each step over the network
   /// `nfs-rdma doctor --json` of the other end, where it was given.
   std::string other_end{};
+  std::string server{};  // as it was given, for commands that are proposed
+  /// Row `transport` runs, and tells of a server that does not answer. Otherwise that is a problem
+  /// of the row that sees it.
+  bool transport_is_judged = true;
 
   // What was found:
-  std::optional<Route> route{};
-  std::string rdma_device{};  // that the route leads over; "" when none does
+  std::optional<Lookup> lookup{};
+  bool lookup_is_told = false;  // a check has reported that there is no address
+  bool route_is_known = false;
+  std::optional<Route> route{};  // to the first address that has one
+  std::string rdma_device{};     // that the route leads over; "" when none does
   std::array<std::optional<NullAnswer>, kTransports.size()> nulls{};
   std::array<std::optional<DataAnswer>, kTransports.size()> data{};
 
@@ -104,6 +112,23 @@ struct ServerVisit {
 
 /// The answer over one transport; all that are wanted are asked when the first is.
 const NullAnswer& null_of(ServerVisit& visit, TransportKind kind);
+/// Does the server answer over any RDMA fabric, over any transport at all?
+bool any_rdma(ServerVisit& visit);
+bool any_answer(ServerVisit& visit);
+/// "on the server: ..." for a transport that nobody answers on.
+std::vector<std::string> silence_remedy(const ServerVisit& visit, TransportKind kind);
+
+// server_address.cc
+/// Asks the name service, once.
+const Lookup& look_up(ServerVisit& visit);
+/// False: there is no address, and *result says so, as a problem where no check has done so yet.
+bool has_address(ServerVisit& visit, CheckResult* result);
+/// What is wrong with the name.
+void tell_lookup(ServerVisit& visit, CheckResult* result);
+/// The route to the first address that has one, and the RDMA device on that interface.
+void find_route(ServerVisit& visit);
+/// A command line of the doctor for this server with further options.
+std::string doctor_command(const ServerVisit& visit, const std::string& options);
 
 // check_server.cc
 CheckResult check_dns(ServerVisit& visit);

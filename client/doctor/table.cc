@@ -74,8 +74,12 @@ std::vector<CheckResult> run_checks(const HostView& host, ServerVisit* visit,
                                     const std::vector<std::string>& only,
                                     const std::function<void(const CheckRow&)>& begin) {
   std::vector<CheckResult> results;
+  const auto wanted = [&](const char* id) {
+    return only.empty() || std::find(only.begin(), only.end(), id) != only.end();
+  };
+  if (visit != nullptr) visit->transport_is_judged = wanted("transport");
   for (const CheckRow& row : kRows) {
-    if (!only.empty() && std::find(only.begin(), only.end(), row.id) == only.end()) continue;
+    if (!wanted(row.id)) continue;
     if (row.of_host == nullptr && visit == nullptr) continue;
     if (begin) begin(row);
     CheckResult result = row.of_host != nullptr ? row.of_host(host) : row.of_server(*visit);

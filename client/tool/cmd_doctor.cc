@@ -18,6 +18,7 @@
 #include "client/doctor/table.h"
 #include "client/tool/arguments.h"
 #include "client/tool/commands.h"
+#include "rpcrdma/base/json_value.h"
 
 namespace nfsrdma::tool {
 namespace {
@@ -80,14 +81,32 @@ std::size_t columns_of_output() {
 
 /// False with a line in *error.
 bool read_file(const std::string& file, std::string* text, std::string* error) {
+  errno = 0;
   std::ifstream in(file, std::ios::binary);
   std::ostringstream all;
-  if (!in || !(all << in.rdbuf())) {
+  // Nothing in it is no error of reading, though the stream says so.
+  const bool empty = in && in.peek() == std::ifstream::traits_type::eof() && errno == 0;
+  if (!empty && (!in || !(all << in.rdbuf()))) {
     *error = fmt::format("{}: {}", file, errno != 0 ? std::strerror(errno) : "cannot be read");
     return false;
   }
   *text = all.str();
   return true;
+}
+
+/// What the doctor said at the other end. False with a line in *error.
+bool read_other_end(const std::string& file, std::string* text, std::string* error) {
+  if (!read_file(file, text, error)) {
+    *error = "--other-end " + *error;
+    return false;
+  }
+  const std::optional<JsonValue> document = JsonValue::parse(*text);
+  if (document && (*document)["roce_ports"].kind() == JsonValue::Kind::kArray) return true;
+  *error = fmt::format("--other-end {}: that is not what 'nfs-rdma doctor --json' writes: {}", file,
+                       text->empty() ? "the file is empty"
+                       : document    ? "it has no roce_ports"
+                                     : "it is no JSON");
+  return false;
 }
 
 /// "a,b" into {"a", "b"}; names what is no check.
@@ -99,6 +118,17 @@ bool parse_only(const std::string& text, std::vector<std::string>* only, std::st
       return false;
     }
     only->push_back(id);
+  }
+  if (only->empty()) *error = "--only names no check; --list has them";
+  return !only->empty();
+}
+
+/// False with a line in *error: a check that was named cannot run.
+bool can_run(const std::vector<std::string>& only, bool has_server, std::string* error) {
+  for (const std::string& id : only) {
+    if (has_server || doctor::find_row(id)->of_server == nullptr) continue;
+    *error = fmt::format("--only {}: that check needs a SERVER", id);
+    return false;
   }
   return true;
 }
@@ -143,6 +173,7 @@ bool understand(const Arguments& arguments, Wanted* wanted, std::string* error) 
       return false;
     }
   }
+  if (!can_run(wanted->only, wanted->has_server, error)) return false;
   if (!wanted->has_server) return true;
   wanted->server = arguments.operands().front();
   if (!doctor::parse_server(wanted->server, &wanted->settings, &wanted->has_path, error)) {
@@ -157,7 +188,15 @@ bool understand(const Arguments& arguments, Wanted* wanted, std::string* error) 
     }
   }
   return !arguments.has("other-end") ||
-         read_file(arguments.get<std::string>("other-end"), &wanted->other_end, error);
+         read_other_end(arguments.get<std::string>("other-end"), &wanted->other_end, error);
+}
+
+/// To standard output; says when that takes it not.
+bool put(const std::string& text) {
+  errno = 0;
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return true;
+  complain("doctor", fmt::format("the report cannot be written: {}", std::strerror(errno)));
+  return false;
 }
 
 }  // namespace
@@ -171,8 +210,7 @@ int run_doctor(const Words& words) {
   add_options(arguments);
   if (auto code = arguments.parse(words, 0, 1)) return *code;
   if (arguments.has("list")) {
-    std::fputs(doctor::list_text().c_str(), stdout);
-    return kExitOk;
+    return put(doctor::list_text()) ? kExitOk : kExitFailure;
   }
   Wanted wanted;
   std::string error;
@@ -184,7 +222,8 @@ int run_doctor(const Words& words) {
                             .settings = wanted.settings,
                             .has_path = wanted.has_path,
                             .patience = wanted.patience,
-                            .other_end = wanted.other_end};
+                            .other_end = wanted.other_end,
+                            .server = wanted.server};
   std::vector<doctor::CheckResult> results;
   {
     Current current(::isatty(STDERR_FILENO) != 0);
@@ -192,13 +231,11 @@ int run_doctor(const Words& words) {
                                  [&](const doctor::CheckRow& row) { current.begin(row); });
   }
   const doctor::ReportStyle style{arguments.has("verbose"), columns_of_output()};
-  std::fputs((arguments.has("json") ? doctor::report_json(results, host, wanted.server) + "\n"
-                                    : doctor::report_text(results, style))
-                 .c_str(),
-             stdout);
-  const doctor::Verdict limit =
-      arguments.has("strict") ? doctor::Verdict::kWarning : doctor::Verdict::kProblem;
-  return doctor::overall(results) < limit ? kExitOk : kExitFailure;
+  const std::string report = arguments.has("json")
+                                 ? doctor::report_json(results, host, wanted.server) + "\n"
+                                 : doctor::report_text(results, style);
+  if (!put(report)) return kExitFailure;
+  return doctor::exit_code(results, arguments.has("strict"));
 }
 
 }  // namespace nfsrdma::tool

@@ -133,7 +133,7 @@ good_server() {
     verdict data-iwarp ok
     step "without a directory it says what was left out"
     examine 0 --only "$of_server" "127.0.0.1:$port"
-    finding data-iwarp skipped 'no exported directory' 'nfs-rdma doctor nfs://127.0.0.1/EXPORT'
+    finding data-iwarp skipped 'no exported directory' "nfs-rdma doctor --path /EXPORT 127.0.0.1:$port "
     grep -q '^Left out, and how to have it:' "$work/report" || fail "the text does not say it"
     step "as an ordinary user"
     examine 0 --only "$of_server" "$url$work/export?$ports&uid=65534&gid=65534"
@@ -157,7 +157,7 @@ tcp_only_server() {
         --tcp-port "$tcp_port" --fabric none
     examine 1 --only "$of_server" "$url$work/export?$ports"
     finding reach warning 'refused: the host is there'
-    finding transport problem 'by TCP only' 'NFSoRDMA_LOAD=yes'
+    finding transport problem 'by TCP only' 'NFSoRDMA_FABRIC=auto'
     verdict null-iwarp warning
     verdict data-iwarp skipped
     verdict data-tcp ok
@@ -173,6 +173,12 @@ no_server() {
     examine 1 --only "$of_server" "127.0.0.1:$port"
     finding reach warning "TCP port $port (iWARP): refused" 'HOST:PORT'
     finding transport problem 'no NFS server answers at 127.0.0.1'
+    step "which each check that talks to it sees alone"
+    local check
+    for check in reach null-iwarp null-verbs null-tcp transport data-iwarp data-verbs data-tcp skew; do
+        examine 1 --only "$check" "nfs://127.0.0.1:$port?$ports"
+        verdict "$check" problem
+    done
 }
 
 silent_server() {
@@ -282,6 +288,16 @@ wrong_usage() {
     [[ $? == 2 ]] || fail "--nonsense"
     "$tool" doctor --only nonsense 2>"$work/err"
     [[ $? == 2 && $(cat "$work/err") == *"'nonsense' is no check"* ]] || fail "--only nonsense"
+    local check
+    for check in dns transport skew; do
+        "$tool" doctor --only "$check" >/dev/null 2>"$work/err"
+        [[ $? == 2 && $(cat "$work/err") == *"--only $check: that check needs a SERVER"* ]] || fail "--only $check"
+    done
+    echo '{' >"$work/there.json"
+    "$tool" doctor --other-end "$work/there.json" 127.0.0.1 2>"$work/err"
+    [[ $? == 2 && $(cat "$work/err") == *"it is no JSON"* ]] || fail "--other-end: $(cat "$work/err")"
+    "$tool" doctor --only clock >/dev/full 2>"$work/err"
+    [[ $? == 1 && $(cat "$work/err") == *"cannot be written"* ]] || fail "a full device: $(cat "$work/err")"
     "$tool" doctor 'nfs://h/x?rsiz=1' 2>"$work/err"
     [[ $? == 2 && $(cat "$work/err") == *rsiz* ]] || fail "bad URL"
 }

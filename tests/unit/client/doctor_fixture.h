@@ -37,6 +37,7 @@ class DoctorTest : public testing::Test {
     host_.rdma_host = [this] { return rdma_; };
     host_.clock = [this] { return clock_; };
     host_.rpcbind = [this] { return rpcbind_; };
+    host_.addresses = [this] { return addresses_; };
     rdma_.verbs.memlock_unlimited = true;
     clock_ = {true, true, 0.001};
   }
@@ -143,6 +144,7 @@ class DoctorTest : public testing::Test {
   RdmaHostReport rdma_;
   ClockState clock_;
   std::optional<std::vector<RpcbindEntry>> rpcbind_;
+  std::vector<HostAddress> addresses_;
   HostView host_;
 };
 
@@ -155,7 +157,10 @@ inline SocketAddress address(const char* text, std::uint16_t port = 0) {
 /// Answers what it was told to, and counts.
 class FakeNetwork final : public Network {
  public:
-  Lookup resolve(const std::string&, std::chrono::milliseconds) override { return lookup; }
+  Lookup resolve(const std::string&, std::chrono::milliseconds) override {
+    ++lookups;
+    return lookup;
+  }
   std::string reverse(const SocketAddress& of, std::chrono::milliseconds) override {
     return names[of.host_text()];
   }
@@ -182,6 +187,7 @@ class FakeNetwork final : public Network {
   std::optional<Route> way;
   std::map<TransportKind, NullAnswer> nulls;
   std::map<TransportKind, DataAnswer> data;
+  int lookups = 0;
   int null_calls = 0;
   std::vector<std::string> paths;
 };

@@ -3,6 +3,8 @@
 #include "client/doctor/report.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <set>
 
 #include "client/tool/arguments.h"
@@ -141,6 +143,19 @@ TEST_F(Report, JsonHasEveryCheckWithItsFindings) {
             JsonValue::Kind::kNull);
 }
 
+TEST_F(Report, JsonTellsOfRocePortsWhatTheOtherEndWantsToKnow) {
+  port({});
+  addresses_ = {{"eth0", address("192.0.2.9")}, {"eth1", address("198.51.100.9")}};
+  file("/sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode", "IB/RoCE v1\n");
+  const auto document = JsonValue::parse(report_json({}, host_, ""));
+  ASSERT_TRUE(document.has_value());
+  const JsonValue& one = (*document)["roce_ports"].items().at(0);
+  EXPECT_EQ(one["interface"].text(), "eth0");
+  ASSERT_EQ(one["addresses"].items().size(), 1u);
+  EXPECT_EQ(one["addresses"].items()[0].text(), "192.0.2.9");
+  EXPECT_EQ(one["default_roce_mode"].text(), "RoCE v1");
+}
+
 TEST_F(Report, JsonIsWhatTheOtherEndComparesItsGidsWith) {
   port({.gid_types = {"RoCE v2"}});
   FakeNetwork network;
@@ -178,11 +193,82 @@ TEST(DoctorCommandLine, UsageErrorsAreTwo) {
                                              {"--path", "/srv"},
                                              {"--path", "srv", "server"},
                                              {"--other-end", "/no/such/file", "server"},
+                                             {"--other-end", "/", "server"},
+                                             {"--other-end", "/dev/null", "server"},
+                                             {"--only", ""},
+                                             {"--only", "transport"},
+                                             {"--only", "devices,dns"},
                                              {"nfs://h/x?rsiz=1"}}) {
     std::string out;
     EXPECT_EQ(doctor(words, &out), tool::kExitUsage) << joined(words, " ");
     EXPECT_TRUE(contains(out, "nfs-rdma doctor: ")) << out;
   }
+}
+
+TEST_F(Report, OtherEndThatIsNoReportIsSaidToBeNone) {
+  const auto said = [&](const std::string& text) {
+    file("/there.json", text);
+    std::string out;
+    EXPECT_EQ(doctor({"--other-end", root_ + "/there.json", "server"}, &out), tool::kExitUsage);
+    return out;
+  };
+  errno = ENOENT;  // of something long ago
+  EXPECT_TRUE(contains(said(""), "the file is empty"));
+  EXPECT_TRUE(contains(said("{\"roce_ports\": [}"), "it is no JSON"));
+  EXPECT_TRUE(contains(said("{\"version\": 1}"), "it has no roce_ports"));
+}
+
+TEST_F(Report, StrictCountsWarnings) {
+  // What of the host's checks comes out as a warning here, if any does.
+  const Verdict now = overall(run_checks(real_host(), nullptr, {"clock"}, {}));
+  EXPECT_EQ(doctor({"--only", "clock"}), tool::kExitOk);
+  EXPECT_EQ(doctor({"--only", "clock", "--strict"}),
+            now == Verdict::kWarning ? tool::kExitFailure : tool::kExitOk);
+  EXPECT_EQ(exit_code(some_results(), false), 1);
+  CheckResult warned{"clock", "system"};
+  warned.warning("not synchronised", {"apt install chrony"});
+  EXPECT_EQ(exit_code({warned}, false), 0);
+  EXPECT_EQ(exit_code({warned}, true), 1);
+  CheckResult noted{"fuse", "system"};
+  noted.note("for that user alone");
+  EXPECT_EQ(exit_code({noted}, true), 0);
+}
+
+TEST(DoctorCommandLine, ReportThatCannotBeWrittenIsAFailure) {
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"--only", "clock"}, {"--only", "clock", "--json"}, {"--list"}}) {
+    std::fflush(stdout);
+    const int kept = ::dup(STDOUT_FILENO);
+    ::dup2(full, STDOUT_FILENO);
+    testing::internal::CaptureStderr();
+    const int code = tool::run_doctor(words);
+    const std::string error = testing::internal::GetCapturedStderr();
+    std::clearerr(stdout);
+    ::dup2(kept, STDOUT_FILENO);
+    ::close(kept);
+    EXPECT_EQ(code, tool::kExitFailure) << joined(words, " ");
+    EXPECT_TRUE(contains(error, "cannot be written: No space left")) << error;
+  }
+  ::close(full);
+}
+
+TEST(DoctorCommandLine, ServerThatIsDeadFailsWhateverIsAsked) {
+  // Bound and not listening: nobody else gets that port, and it refuses.
+  SocketAddress at = address("127.0.0.1", 0);
+  const int holder = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(::bind(holder, at.data(), at.length()), 0);
+  const std::string port = std::to_string(SocketAddress::local_of(holder).value().port());
+  const std::string server = "nfs://127.0.0.1:" + port + "?tcpport=" + port;
+  for (const char* only : {"null-iwarp,transport", "transport", "reach", "null-iwarp", "null-verbs",
+                           "null-tcp", "data-iwarp", "data-verbs", "data-tcp", "skew"}) {
+    std::string out;
+    EXPECT_EQ(doctor({"--timeout", "60", "--only", only, server}, &out), tool::kExitFailure)
+        << only << "\n"
+        << out;
+  }
+  ::close(holder);
 }
 
 TEST(DoctorCommandLine, HelpAndListAreZero) {

@@ -87,6 +87,88 @@ TEST_F(Server, WithoutAddressTheRestIsSkipped) {
   EXPECT_EQ(network_.null_calls, 0);
 }
 
+// --- each check alone ---
+
+std::vector<std::string> rows_that_talk() {
+  std::vector<std::string> ids;
+  for (const CheckRow& row : check_rows()) {
+    // Those find their answers without talking to the server.
+    const std::string id = row.id;
+    if (row.of_server == nullptr || id == "dns" || id == "route" || id == "gid-match") continue;
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+TEST_F(Server, DeadServerIsAProblemOfEveryCheckThatTalksToItWhenItRunsAlone) {
+  for (bool has_path : {false, true}) {
+    for (const std::string& id : rows_that_talk()) {
+      network_.lookups = 0;
+      ServerVisit visit{.host = host_, .network = network_, .settings = {}, .has_path = has_path};
+      visit.settings.host = "server.example.org";
+      for (TransportKind kind : kTransports) {
+        silent(kind, "TCP connect: Connection refused");
+        network_.nulls[kind].reached = {Reached::How::kRefused};
+      }
+      const auto results = run_checks(host_, &visit, {id}, {});
+      ASSERT_EQ(results.size(), 1u) << id;
+      EXPECT_EQ(results[0].verdict(), Verdict::kProblem) << id;
+      EXPECT_EQ(network_.lookups, 1) << id;
+    }
+  }
+  EXPECT_TRUE(network_.paths.empty());
+}
+
+TEST_F(Server, DeadServerIsAProblemAloneWhereThereIsNoDeviceToo) {
+  silent(TransportKind::kIwarp, "TCP connect: Connection refused");
+  silent(TransportKind::kTcp, "TCP connect: Connection refused");
+  cannot(TransportKind::kVerbs, "verbs: no RDMA device");
+  for (const char* id : {"null-verbs", "data-verbs"}) {
+    ServerVisit visit{.host = host_, .network = network_, .settings = {}};
+    EXPECT_EQ(run_checks(host_, &visit, {id}, {})[0].verdict(), Verdict::kProblem) << id;
+  }
+}
+
+TEST_F(Server, DeadServerIsAProblemOfTransportAloneWhereAllRun) {
+  for (TransportKind kind : kTransports)
+    silent(kind, "TCP connect: Connection refused");
+  for (const CheckResult& result : run_checks(host_, &visit_, {}, {})) {
+    if (find_row(result.id)->of_server == nullptr) continue;
+    EXPECT_EQ(result.verdict() == Verdict::kProblem,
+              result.id == "transport" || result.id == "route")
+        << result.id;
+  }
+}
+
+TEST_F(Server, UnknownNameIsAProblemOfEveryCheckWhenItRunsAlone) {
+  network_.lookup = {Lookup::How::kUnknown};
+  for (const CheckRow& row : check_rows()) {
+    if (row.of_server == nullptr) continue;
+    ServerVisit visit{.host = host_, .network = network_, .settings = {}};
+    EXPECT_EQ(run_checks(host_, &visit, {row.id}, {})[0].verdict(), Verdict::kProblem) << row.id;
+  }
+}
+
+TEST_F(Server, DataAloneIsWrittenAndReadAndSkewAloneTakesOneOfThem) {
+  for (TransportKind kind : kTransports) {
+    answers(kind);
+    network_.data[kind] = good_data(kind);
+  }
+  for (const char* id : {"data-iwarp", "data-verbs", "data-tcp", "skew"}) {
+    network_.paths.clear();
+    ServerVisit visit{.host = host_, .network = network_, .settings = {}, .has_path = true};
+    EXPECT_EQ(run_checks(host_, &visit, {id}, {})[0].verdict(), Verdict::kOk) << id;
+    EXPECT_EQ(network_.paths.size(), 1u) << id;
+  }
+}
+
+TEST_F(Server, GidMatchAloneFindsTheRoute) {
+  port({.gid_types = {"IB/RoCE v1"}});
+  network_.way = Route{address("192.0.2.9"), "eth0", true};
+  EXPECT_TRUE(says(run_checks(host_, &visit_, {"gid-match"}, {})[0], Verdict::kProblem,
+                   "a router is on the way"));
+}
+
 // --- route ---
 
 TEST_F(Server, RouteOverTheInterfaceOfTheDevice) {
@@ -156,6 +238,38 @@ TEST_F(Server, GidsThatHaveNothingInCommonAreAProblem) {
   visit_.other_end = R"({"roce_ports": [{"port": "mlx4_0 port 1", "gid_types": ["RoCE v1"]}]})";
   EXPECT_TRUE(
       says(check_gid_match(visit_), Verdict::kProblem, "nothing in common", "default_roce_mode"));
+}
+
+TEST_F(Server, OnePortThatMatchesIsEnoughForAPortOfThisHost) {
+  port({.gid_types = {"RoCE v2"}});
+  visit_.other_end = R"({"roce_ports": [{"port": "a port 1", "gid_types": ["RoCE v1"]},
+                                        {"port": "b port 1", "gid_types": ["RoCE v2"]}]})";
+  const CheckResult result = check_gid_match(visit_);
+  EXPECT_EQ(result.verdict(), Verdict::kNote);
+  EXPECT_TRUE(says(result, Verdict::kOk, "b port 1 there RoCE v2"));
+  EXPECT_TRUE(says(result, Verdict::kNote, "a port 1 there RoCE v1: nothing in common"));
+}
+
+TEST_F(Server, PortWithTheAddressThatTheServerIsCalledByIsTheOneThatCounts) {
+  port({.gid_types = {"RoCE v2"}});
+  resolved();
+  visit_.other_end = R"({"roce_ports": [
+    {"port": "a port 1", "gid_types": ["RoCE v1"], "addresses": ["192.0.2.1"]},
+    {"port": "b port 1", "gid_types": ["RoCE v2"], "addresses": ["198.51.100.1"]}]})";
+  const CheckResult result = check_gid_match(visit_);
+  EXPECT_TRUE(says(result, Verdict::kProblem, "a port 1 there RoCE v1: nothing in common"));
+  EXPECT_FALSE(says(result, Verdict::kOk, "b port 1"));
+}
+
+TEST_F(Server, EndsThatConnectWithDifferentVersionsAreAWarning) {
+  port({});
+  visit_.other_end = R"({"roce_ports": [{"port": "a port 1", "default_roce_mode": "RoCE v1",
+                                         "gid_types": ["RoCE v1", "RoCE v2"]}]})";
+  EXPECT_TRUE(says(check_gid_match(visit_), Verdict::kWarning,
+                   "connections are made with RoCE v2 here and with RoCE v1 there",
+                   "default_roce_mode"));
+  file("/sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode", "IB/RoCE v1\n");
+  EXPECT_TRUE(says(check_gid_match(visit_), Verdict::kOk, "a port 1 there RoCE v1 and v2"));
 }
 
 TEST_F(Server, ReportOfTheOtherEndIsWhatTheDoctorWritesThere) {
@@ -308,7 +422,8 @@ TEST_F(Server, TcpAloneIsAProblem) {
   resolved();
   EXPECT_TRUE(says(check_null_iwarp(visit_), Verdict::kWarning, "refused", "ss -ltn"));
   EXPECT_TRUE(says(check_null_verbs(visit_), Verdict::kWarning, "timed out", "4791/udp"));
-  EXPECT_TRUE(says(check_transport(visit_), Verdict::kProblem, "by TCP only", "NFSoRDMA_LOAD=yes"));
+  EXPECT_TRUE(
+      says(check_transport(visit_), Verdict::kProblem, "by TCP only", "NFSoRDMA_FABRIC=auto"));
 }
 
 TEST_F(Server, TcpAloneIsFineWhereItWasAskedFor) {
@@ -335,9 +450,23 @@ TEST_F(Server, WithoutPathItSaysHowToGiveOne) {
   resolved();
   static_cast<void>(check_null_iwarp(visit_));
   EXPECT_TRUE(says(check_data_iwarp(visit_), Verdict::kSkipped, "no exported directory",
-                   "nfs-rdma doctor nfs://server.example.org/EXPORT"));
+                   "nfs-rdma doctor --path /EXPORT server.example.org:20049 "));
   EXPECT_TRUE(says(check_skew(visit_), Verdict::kSkipped, "a file made there", "--path"));
   EXPECT_TRUE(network_.paths.empty());
+}
+
+TEST_F(Server, RemedyIsTheCommandLineAsItWasGivenWithAPath) {
+  answers(TransportKind::kIwarp);
+  resolved();
+  for (const auto& [given, shown] : std::vector<std::pair<std::string, std::string>>{
+           {"nfs://[2001:db8::1]:2050?vers=3&tcpport=31000",
+            "--path /EXPORT 'nfs://[2001:db8::1]:2050?vers=3&tcpport=31000' "},
+           {"[2001:db8::1]:2050", "--path /EXPORT '[2001:db8::1]:2050' "},
+           {"server:2050", "--path /EXPORT server:2050 "}}) {
+    visit_.server = given;
+    EXPECT_TRUE(says(check_data_iwarp(visit_), Verdict::kSkipped, "no exported directory",
+                     "nfs-rdma doctor " + shown));
+  }
 }
 
 class Data : public Server {
@@ -416,6 +545,19 @@ TEST_F(Data, FileThatStaysBehindIsNamed) {
                    "server:/srv/data/.nfs-rdma-doctor.x"));
 }
 
+TEST_F(Data, FileThatStaysBehindAfterAnotherFailureIsNamedToo) {
+  DataAnswer data;
+  data.failed = DataAnswer::Failed::kRead;
+  data.error = "READ: Input/output error";
+  data.left_behind = true;
+  data.file = "server:/srv/data/.nfs-rdma-doctor.x";
+  network_.data[TransportKind::kIwarp] = data;
+  const CheckResult result = check_data_iwarp(visit_);
+  EXPECT_TRUE(says(result, Verdict::kProblem, "READ: Input/output error"));
+  EXPECT_TRUE(says(result, Verdict::kWarning, "could not be removed",
+                   "server:/srv/data/.nfs-rdma-doctor.x"));
+}
+
 TEST_F(Data, IsNotTriedWhereNothingAnswered) {
   visit_.nulls[0]->answered = false;
   EXPECT_TRUE(says(check_data_iwarp(visit_), Verdict::kSkipped, "no connection that way"));
@@ -426,6 +568,7 @@ TEST_F(Data, ClockSkew) {
     DataAnswer data = good_data(TransportKind::kIwarp);
     data.skew = skew;
     network_.data[TransportKind::kIwarp] = data;
+    visit_.data = {};
     static_cast<void>(check_data_iwarp(visit_));
     return check_skew(visit_);
   };
