@@ -11,6 +11,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "config/default_paths.h"
 
@@ -95,6 +96,11 @@ void parse_listen(Settings& settings, std::string_view text) {
   }
 }
 
+std::string absolute(const CommandLine& line, const std::string& path) {
+  if (path.empty() || path.starts_with('/') || line.directory.empty()) return path;
+  return line.directory + (line.directory.ends_with('/') ? "" : "/") + path;
+}
+
 void parse_exports_of(const CommandLine& line, Settings& settings) {
   for (const std::string& argument : line.exports) {
     ParsedExports parsed = parse_export_argument(argument);
@@ -106,7 +112,8 @@ void parse_exports_of(const CommandLine& line, Settings& settings) {
     for (ExportEntry& entry : parsed.entries) {
       char real[PATH_MAX];
       struct stat st {};
-      if (::realpath(entry.path.c_str(), real) == nullptr || ::stat(real, &st) != 0) {
+      if (::realpath(absolute(line, entry.path).c_str(), real) == nullptr ||
+          ::stat(real, &st) != 0) {
         add_problem(settings, "-e " + argument,
                     fmt::format("{}: {}", entry.path, std::strerror(errno)));
         continue;
@@ -124,7 +131,7 @@ void parse_exports_of(const CommandLine& line, Settings& settings) {
 /// rdma.conf, if there is one, with where each key was set.
 void read_config(const CommandLine& line, Settings& settings) {
   const bool named = !line.config_file.empty();
-  const std::string file = named ? line.config_file : kDefaultConfigFile;
+  const std::string file = named ? absolute(line, line.config_file) : kDefaultConfigFile;
   if (!named && ::access(file.c_str(), F_OK) != 0) return;
   ParsedConfig parsed = read_config_file(file);
   for (const auto& [key, number] : parsed.lines)
@@ -179,6 +186,8 @@ bool parse_command_line(int argc, const char* const* argv, CommandLine* out, std
     return values.count(name) != 0 ? values[name].as<std::vector<std::string>>()
                                    : std::vector<std::string>();
   };
+  std::error_code unknown;
+  out->directory = std::filesystem::current_path(unknown).string();
   out->help = values.count("help") != 0;
   out->version = values.count("version") != 0;
   out->foreground = values.count("foreground") != 0;
@@ -215,8 +224,10 @@ std::string help_text() {
 Settings make_settings(const CommandLine& line) {
   Settings settings;
   read_config(line, settings);
-  const std::string configured_exports = settings.config.exports_file;
+  const std::string configured_exports = absolute(line, settings.config.exports_file);
   apply_overrides(line, settings);
+  for (std::string* path : {&settings.config.state_dir, &settings.config.control_socket})
+    *path = absolute(line, *path);
   if (line.listen.empty()) {
     parse_listen(settings, settings.config.listen);
   } else {
@@ -231,7 +242,7 @@ Settings make_settings(const CommandLine& line) {
   }
   parse_exports_of(line, settings);
   if (!line.exports_file.empty()) {
-    settings.exports_file = line.exports_file;
+    settings.exports_file = absolute(line, line.exports_file);
     settings.origins["NFSoRDMA_EXPORTS"] = "--exports";
   } else if (line.exports.empty() || configured_exports != Config().exports_file) {
     settings.exports_file = configured_exports;

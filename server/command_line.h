@@ -14,6 +14,9 @@
 namespace nfsrdma {
 
 struct CommandLine {
+  /// What relative paths mean, at any time: where the process started, which it leaves when it goes
+  /// into the background. Empty: where it is.
+  std::string directory;
   bool help = false;
   bool version = false;
   bool foreground = false;
@@ -47,6 +50,7 @@ struct Settings {
   ConfigProblems problems;        // anything else; not empty: do not start
   ConfigProblems notices;
 };
+/// All paths in it are absolute, or relative to where the process is when line.directory is empty.
 Settings make_settings(const CommandLine& line);
 
 /// --print-config: a line KEY=VALUE for each key, in the order of rdma.conf(5), with where it has

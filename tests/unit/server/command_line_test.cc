@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "tests/support/exported_directory.h"
 
 namespace nfsrdma::test {
@@ -15,7 +17,12 @@ class Configured : public ::testing::Test {
   Configured() { put_file(config, ""); }
   /// As the program would with these words and the file.
   CommandLine line(std::vector<const char*> words) {
-    words.insert(words.begin(), {"nfs-rdmad", "--config", config.c_str()});
+    words.insert(words.begin(), {"--config", config.c_str()});
+    return bare_line(std::move(words));
+  }
+  /// With these words alone.
+  CommandLine bare_line(std::vector<const char*> words) {
+    words.insert(words.begin(), "nfs-rdmad");
     CommandLine out;
     std::string problem;
     EXPECT_TRUE(parse_command_line(static_cast<int>(words.size()), words.data(), &out, &problem))
@@ -58,6 +65,31 @@ TEST_F(Configured, ExportsFilesHaveAnOriginToo) {
               HasSubstr("NFSoRDMA_EXPORTS=''  # not read because of -e\n"));
   EXPECT_THAT(effective_config(settings("NFSoRDMA_EXPORTS=/f\n", {"-e", "/"})),
               HasSubstr("NFSoRDMA_EXPORTS=/f  # " + config + ":1\n"));
+}
+
+TEST_F(Configured, RelativePathsMeanWhereTheProcessStarted) {
+  std::filesystem::create_directory(home.path() + "/data");
+  put_file(home.path() + "/rdma.conf", "NFSoRDMA_PORT=2050\n");
+  put_file(home.path() + "/given.conf", "NFSoRDMA_PORT=2051\nNFSoRDMA_EXPORTS=exports\n");
+  const std::string before = std::filesystem::current_path();
+  std::filesystem::current_path(home.path());
+  const CommandLine by_options =
+      bare_line({"--config", "rdma.conf", "-e", "data", "--exports", "more", "--state-dir", "state",
+                 "--control", "control.sock"});
+  const CommandLine by_file = bare_line({"--config", "given.conf"});
+  // As a server in the background reads everything again.
+  std::filesystem::current_path("/");
+  const Settings given = make_settings(by_options), filed = make_settings(by_file);
+  std::filesystem::current_path(before);
+  EXPECT_TRUE(given.problems.empty());
+  EXPECT_EQ(given.config.port, 2050u);
+  ASSERT_EQ(given.command_line_exports.size(), 1u);
+  EXPECT_EQ(given.command_line_exports[0].path, std::filesystem::canonical(home.path() + "/data"));
+  EXPECT_EQ(given.exports_file, home.path() + "/more");
+  EXPECT_EQ(given.config.state_dir, home.path() + "/state");
+  EXPECT_EQ(given.config.control_socket, home.path() + "/control.sock");
+  EXPECT_EQ(filed.config.port, 2051u);
+  EXPECT_EQ(filed.exports_file, home.path() + "/exports");
 }
 
 TEST_F(Configured, LoadNoIsToldWithItsPlace) {
