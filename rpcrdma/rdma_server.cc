@@ -81,7 +81,9 @@ ResponderShard* RdmaServer::shard_for(Device& device) {
 
 void RdmaServer::for_each_connection(const std::function<void(ServerConnection&)>& visit) const {
   for (auto& shard : shards_) {
-    shard->connections_.for_each([&](ResponderConnection& c) { visit(c); });
+    shard->connections_.for_each([&](ResponderConnection& c) {
+      if (!c.torn_down_) visit(c);
+    });
   }
 }
 

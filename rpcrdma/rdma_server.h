@@ -51,6 +51,7 @@ class RdmaServer final : public AcceptHandler {
   void on_connect_request(std::unique_ptr<ConnectRequest> request) override;
 
   std::size_t connection_count() const { return connection_count_; }
+  /// Not those that have ended and wait for calls of theirs to come back.
   void for_each_connection(const std::function<void(ServerConnection&)>& visit) const;
 
   /// Takes no more calls, lets those that the handler has be answered, closes the connections,

@@ -116,7 +116,9 @@ void TcpServer::adopt(UniqueFd socket) {
 }
 
 void TcpServer::for_each_connection(const std::function<void(ServerConnection&)>& visit) {
-  connections_.for_each([&](TcpServerConnection& c) { visit(c); });
+  connections_.for_each([&](TcpServerConnection& c) {
+    if (!c.torn_down_) visit(c);
+  });
 }
 
 TcpCall* TcpServer::take_call() {

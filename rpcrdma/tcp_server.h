@@ -68,6 +68,7 @@ class TcpServer {
   void adopt(UniqueFd socket);
 
   std::size_t connection_count() const { return connection_count_; }
+  /// Not those that have ended and wait for calls of theirs to come back.
   void for_each_connection(const std::function<void(ServerConnection&)>& visit);
 
   /// As RdmaServer::shutdown().

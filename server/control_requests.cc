@@ -24,6 +24,7 @@ std::string evicted_document(const NfsServer::Evicted& evicted) {
   for (const std::string& id : evicted.nfs4_clients)
     json.value(id);
   json.end_array();
+  json.field("silent_shards", evicted.silent_shards);
   json.end_object();
   return json.take();
 }
@@ -35,13 +36,19 @@ void evict(NfsServer& server, const JsonValue& request, ControlSocket::Done done
   auto address = SocketAddress::parse(who, 0);
   const std::string named = address.ok() ? address->host_text() : who;
   server.evict(named, [named, done = std::move(done)](const NfsServer::Evicted& evicted) {
-    if (evicted.connections == 0 && evicted.nfs4_clients.empty()) {
+    if (evicted.connections == 0 && evicted.nfs4_clients.empty() && evicted.silent_shards == 0) {
       return done(control_error("there is no client '" + named + "'"));
     }
     const LogField fields[] = {{"NFS_RDMA_CLIENT", named}};
     log_event(LogLevel::kNotice, fields,
               "client {} was evicted by the administrator: {} connections, {} NFSv4 clients", named,
               evicted.connections, evicted.nfs4_clients.size());
+    if (evicted.silent_shards > 0) {
+      log_warning(
+          "{} threads do not answer, a file system hangs: connections of {} that they have "
+          "end when they come round",
+          evicted.silent_shards, named);
+    }
     done(evicted_document(evicted));
   });
 }

@@ -197,6 +197,9 @@ std::vector<MetricFamily> make_metrics(const StatusInputs& inputs) {
   out.gauge("nfs_rdma_info", "1; the version is its label.", 1, {{"version", NFSRDMA_VERSION}});
   out.gauge("nfs_rdma_uptime_seconds", "Since the start.",
             std::chrono::duration<double>(inputs.uptime).count());
+  out.gauge("nfs_rdma_shards_silent",
+            "Threads that do not answer now: a file system hangs. Of them all is as of before.",
+            static_cast<double>(silent_shards(*inputs.shards)));
   add_calls(out, sum_counts(*inputs.shards));
   add_fabrics(out, by_fabric(*inputs.shards));
   add_memory(out, inputs);

@@ -58,10 +58,9 @@ Result<std::unique_ptr<NfsServer>> NfsServer::start(EventLoop& acceptor, Options
 }
 
 NfsServer::NfsServer(EventLoop& acceptor, Options options)
-    : acceptor_(acceptor), options_(std::move(options)) {}
+    : acceptor_(acceptor), options_(std::move(options)), survey_(acceptor) {}
 
 NfsServer::~NfsServer() {
-  *alive_ = false;
   registrar_.reset();
   trace_.reset();
   capture_.reset();
@@ -266,8 +265,8 @@ void NfsServer::register_with_rpcbind() {
 /// Collects what the shards answer, in whatever order.
 struct NfsServer::StatusRequest {
   std::mutex mutex;
-  std::vector<ShardReport> reports;
-  std::size_t left = 0;
+  std::vector<std::optional<ShardReport>> reports;
+  bool over = false;  // what comes now is not kept: a shard that hangs keeps questions waiting
 };
 
 void NfsServer::collect_status(std::function<void(std::string json)> done) {
@@ -281,58 +280,75 @@ void NfsServer::evict(const std::string& who, std::function<void(const Evicted&)
   std::string host = who;
   if (context_->nfs4 != nullptr) {
     nfs4::ServerState& state = *context_->nfs4;
-    std::lock_guard lock(state.mutex);
-    for (const nfs4::ClientId id : state.clients.ids()) {
-      const nfs4::Client* client = state.clients.find(id);
-      if (client == nullptr) continue;
-      std::string text = fmt::format("{:016x}", id);
-      if (text == who) {
-        host = client->address;
-      } else if (client->address != who) {
-        continue;
+    {
+      std::lock_guard lock(state.mutex);
+      for (const nfs4::ClientId id : state.clients.ids()) {
+        const nfs4::Client* client = state.clients.find(id);
+        if (client == nullptr) continue;
+        std::string text = fmt::format("{:016x}", id);
+        if (text == who) {
+          host = client->address;
+        } else if (client->address != who) {
+          continue;
+        }
+        if (state.evict(id)) evicted->nfs4_clients.push_back(std::move(text));
       }
-      if (state.evict(id)) evicted->nfs4_clients.push_back(std::move(text));
     }
+    if (!evicted->nfs4_clients.empty()) state.delegations.finish_soon();
   }
-  auto left = std::make_shared<std::atomic<std::size_t>>(shards_.size());
   auto connections = std::make_shared<std::atomic<std::size_t>>(0);
-  for (const auto& shard : shards_) {
-    shard->evict(host, [this, alive = alive_, left, connections, evicted, done](std::size_t count) {
-      connections->fetch_add(count);
-      if (left->fetch_sub(1) > 1) return;
-      acceptor_.post([alive, connections, evicted, done] {
-        if (!*alive) return;
+  survey_.ask(
+      shards_.size(),
+      [&](std::size_t i, ShardSurvey::Answered answered) {
+        shards_[i]->evict(host, [connections, answered = std::move(answered)](std::size_t count) {
+          connections->fetch_add(count);
+          answered();
+        });
+      },
+      [connections, evicted, done = std::move(done)](std::size_t silent) {
         evicted->connections = connections->load();
+        evicted->silent_shards = silent;
         done(*evicted);
       });
-    });
-  }
 }
 
 void NfsServer::collect(std::size_t clients, std::function<void(const StatusInputs&)> done) {
   auto request = std::make_shared<StatusRequest>();
   request->reports.resize(shards_.size());
-  request->left = shards_.size();
-  for (std::size_t i = 0; i < shards_.size(); ++i) {
-    shards_[i]->report([this, alive = alive_, request, i, clients, done](ShardReport report) {
-      {
-        std::lock_guard lock(request->mutex);
-        request->reports[i] = std::move(report);
-        if (--request->left > 0) return;
-      }
-      acceptor_.post([this, alive, request, clients, done] {
-        if (*alive) tell(request->reports, clients, done);
+  survey_.ask(
+      shards_.size(),
+      [&](std::size_t i, ShardSurvey::Answered answered) {
+        shards_[i]->report([request, i, answered = std::move(answered)](ShardReport report) {
+          {
+            std::lock_guard lock(request->mutex);
+            if (request->over) return;
+            request->reports[i] = std::move(report);
+          }
+          answered();
+        });
+      },
+      [this, request, clients, done = std::move(done)](std::size_t) {
+        reports_.resize(shards_.size());
+        {
+          std::lock_guard lock(request->mutex);
+          request->over = true;
+          for (std::size_t i = 0; i < reports_.size(); ++i) {
+            const bool told = request->reports[i].has_value();
+            if (told) reports_[i] = std::move(*request->reports[i]);
+            reports_[i].silent = !told;
+          }
+          request->reports = {};
+        }
+        tell(clients, done);
       });
-    });
-  }
 }
 
-void NfsServer::tell(const std::vector<ShardReport>& reports, std::size_t clients,
+void NfsServer::tell(std::size_t clients,
                      const std::function<void(const StatusInputs&)>& done) const {
   StatusInputs inputs;
   inputs.uptime = std::chrono::steady_clock::now() - started_;
   inputs.exports = &exports_;
-  inputs.shards = &reports;
+  inputs.shards = &reports_;
   inputs.replies = replies_->stats();
   inputs.commits = context_->committer.stats();
   inputs.cached_files = context_->files.size();

@@ -22,6 +22,7 @@
 #include "server/rpcbind.h"
 #include "server/server_context.h"
 #include "server/shard.h"
+#include "server/shard_survey.h"
 #include "server/status_report.h"
 #include "server/trace.h"
 #include "server/worker_pool.h"
@@ -61,8 +62,8 @@ class NfsServer final : private IncomingHandler {
   ServerContext& context() { return *context_; }
   /// Registers with rpcbind, when configured. Blocks for at most some seconds.
   void register_with_rpcbind();
-  /// `done` gets what there is to tell, with up to `clients` of NFSv4 one by one, on the acceptor's
-  /// thread. Any thread.
+  /// `done` gets what there is to tell, with up to `clients` of NFSv4 one by one, later. Of shards
+  /// that do not answer it is what they told last. On the acceptor's thread.
   void collect(std::size_t clients, std::function<void(const StatusInputs&)> done);
   /// The same as the status document.
   void collect_status(std::function<void(std::string json)> done);
@@ -71,6 +72,7 @@ class NfsServer final : private IncomingHandler {
   struct Evicted {
     std::size_t connections = 0;
     std::vector<std::string> nfs4_clients;  // their ids
+    std::size_t silent_shards = 0;          // these end their connections when they come round
   };
   void evict(const std::string& who, std::function<void(const Evicted&)> done);
   Trace& trace() { return *trace_; }
@@ -102,8 +104,7 @@ class NfsServer final : private IncomingHandler {
   void on_incoming(std::unique_ptr<Incoming> incoming) override;
   void take_socket(UniqueFd socket);
   Shard* room_for_connection();
-  void tell(const std::vector<ShardReport>& reports, std::size_t clients,
-            const std::function<void(const StatusInputs&)>& done) const;
+  void tell(std::size_t clients, const std::function<void(const StatusInputs&)>& done) const;
 
   EventLoop& acceptor_;
   Options options_;
@@ -113,6 +114,7 @@ class NfsServer final : private IncomingHandler {
   std::unique_ptr<ReplyCache> replies_;
   std::unique_ptr<WorkerPool> workers_;
   std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<ShardReport> reports_;  // what each told last
   std::unique_ptr<Trace> trace_;
   std::unique_ptr<Capture> capture_;
   std::size_t last_shard_ = 0;
@@ -122,7 +124,7 @@ class NfsServer final : private IncomingHandler {
   std::vector<ExportEntry> exports_;
   std::unique_ptr<RpcbindRegistrar> registrar_;
   RateLimit full_{5, std::chrono::seconds(10)};
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  ShardSurvey survey_;
 };
 
 }  // namespace nfsrdma

@@ -41,6 +41,7 @@ struct ShardReport {
   std::size_t arenas = 0;
   std::size_t exposed_regions = 0;
   std::size_t waiting = 0;  // calls that wait for memory
+  bool silent = false;      // the shard does not answer now; this is what it told last
 };
 
 class Shard {

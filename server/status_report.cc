@@ -176,6 +176,10 @@ void write_caches(JsonWriter& json, const StatusInputs& inputs) {
 
 }  // namespace
 
+std::size_t silent_shards(const std::vector<ShardReport>& shards) {
+  return static_cast<std::size_t>(std::ranges::count_if(shards, &ShardReport::silent));
+}
+
 std::vector<CallCounts> sum_counts(const std::vector<ShardReport>& shards) {
   std::map<std::tuple<std::string_view, std::string_view, TransportKind>, CallCounts> sums;
   for (const ShardReport& shard : shards) {
@@ -224,6 +228,7 @@ std::string make_status_document(const StatusInputs& inputs) {
     }
   }
   json.end_array();
+  json.field("silent_shards", silent_shards(*inputs.shards));
   json.key("totals");
   write_totals(json, *inputs.shards);
   json.key("memory");

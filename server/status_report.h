@@ -29,6 +29,9 @@ struct StatusInputs {
 /// Version of the document's form; it grows by new members without a new version.
 inline constexpr int kStatusVersion = 1;
 
+/// How many do not answer now: a file system that they wait for hangs.
+std::size_t silent_shards(const std::vector<ShardReport>& shards);
+
 /// Of all shards together, in the order of program, name and transport.
 std::vector<CallCounts> sum_counts(const std::vector<ShardReport>& shards);
 

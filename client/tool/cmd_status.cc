@@ -74,6 +74,10 @@ void print_document(const JsonValue& document, int verdict) {
   }
   for (const JsonValue& connection : document["connections"].items())
     print_connection(connection, document["shards"].items().size());
+  if (const auto silent = document["silent_shards"].count(); silent > 0) {
+    fmt::print("{} of the server's threads {} not answer: a file system that is exported hangs\n",
+               silent, silent == 1 ? "does" : "do");
+  }
   std::fputs(nfs4_text(document["nfs4"]).c_str(), stdout);
   switch (verdict) {
     case kAllRdma:

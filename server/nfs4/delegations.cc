@@ -32,11 +32,19 @@ Result<void> Delegations::start() {
       ticking_ = false;
       tick();
     }
-    const std::vector<FilePin> closed = state_.take_released();
-    // Processes of this machine do not wait for that.
-    if (state_.any_ended()) (void)state_.settle();
+    finish();  // processes of this machine do not wait for that
   });
   return {};
+}
+
+void Delegations::finish() {
+  const std::vector<FilePin> closed = state_.take_released();
+  if (state_.any_ended()) (void)state_.settle();
+}
+
+void Delegations::finish_soon() {
+  if (leases_ == nullptr) return finish();
+  leases_->loop().post([this] { finish(); });
 }
 
 void Delegations::stop() {

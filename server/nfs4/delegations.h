@@ -35,6 +35,9 @@ class Delegations final : public DelegationGuard {
   Result<void> start();
   /// Without the mutex. Ends the thread; none are given any more.
   void stop();
+  /// Somebody lost all that he held: closes the files and writes it down, on the thread of leases,
+  /// which may block. Where there is none, here. Without the mutex.
+  void finish_soon();
   ~Delegations() override;
 
   const DelegationTable& table() const { return table_; }
@@ -74,6 +77,7 @@ class Delegations final : public DelegationGuard {
 
   /// Once a second while anything is recalled: asks again, and revokes what is overdue.
   void tick();
+  void finish();
 
   // --- DelegationGuard: any thread, without the mutex ---
   bool in_the_way(dev_t device, ino_t inode, std::uint64_t by) override;

@@ -292,5 +292,25 @@ TEST_F(TcpTransport, ShutdownFinishesCallsFirst) {
   EXPECT_TRUE(calls_.back()->good);
 }
 
+TEST_F(TcpTransport, AnEndedConnectionIsNotListedWhileItsCallsComeBack) {
+  start();
+  connect();
+  handler_.hold = true;
+  calls_.push_back(std::make_unique<ToyCall>(++last_xid_, kToyNull, 0, 0));
+  client_->submit(*calls_.back());
+  ASSERT_TRUE(turn_until([&] { return !handler_.held.empty(); }));
+  const auto listed = [this] {
+    int count = 0;
+    server_->for_each_connection([&count](ServerConnection&) { ++count; });
+    return count;
+  };
+  EXPECT_EQ(listed(), 1);
+  client_.reset();
+  ASSERT_TRUE(turn_until([&] { return listed() == 0; }));
+  EXPECT_EQ(server_->connection_count(), 1u);
+  handler_.answer_held();
+  EXPECT_TRUE(turn_until([&] { return server_->connection_count() == 0; }));
+}
+
 }  // namespace
 }  // namespace nfsrdma::test

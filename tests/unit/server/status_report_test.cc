@@ -96,6 +96,12 @@ TEST_F(StatusReport, TotalsAreSumsOverTheShards) {
   }
 }
 
+TEST_F(StatusReport, ShardsThatDoNotAnswerAreCounted) {
+  EXPECT_THAT(document(), HasSubstr("\"silent_shards\":0,"));
+  shards_[1].silent = true;
+  EXPECT_THAT(document(), HasSubstr("\"silent_shards\":1,"));
+}
+
 TEST_F(StatusReport, ProceduresThatWereCalledAreListed) {
   const std::string text = document();
   EXPECT_THAT(text, HasSubstr("{\"program\":\"NFS\",\"name\":\"READ\",\"calls\":802,"

@@ -9,21 +9,14 @@
 
 #include "rpcrdma/iwarp/iwarp_fabric.h"
 #include "tests/support/fabric_contract_end.h"
+#include "tests/support/manual_clock.h"
 #include "tests/unit/rpcrdma/iwarp/engine_pair.h"
 
 namespace nfsrdma::iwarp::test {
 
 using nfsrdma::test::ContractEnd;
 
-/// Time that passes when a test says so: nothing that waits can be in a test's way unseen.
-class ManualClock final : public Clock {
- public:
-  TimePoint now() const override { return now_; }
-  void advance(Duration by) { now_ += by; }
-
- private:
-  TimePoint now_ = std::chrono::steady_clock::now();
-};
+using nfsrdma::test::ManualClock;
 
 class RawPeerTest : public testing::Test,
                     protected IncomingHandler,
