@@ -31,6 +31,13 @@ bool same_prefix(const std::array<std::uint8_t, 16>& a, const std::array<std::ui
   return (a[whole] & mask) == (b[whole] & mask);
 }
 
+/// A network of IPv6 has no IPv4 address in it, although those are written as IPv6 ones here.
+bool spans_families(const std::array<std::uint8_t, 16>& address, unsigned prefix) {
+  constexpr std::array<std::uint8_t, 16> kIpv4{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  constexpr unsigned kIpv4Prefix = 96;
+  return prefix < kIpv4Prefix && same_prefix(address, kIpv4, kIpv4Prefix);
+}
+
 /// Does `set`, which begins behind '[', contain `c`? *length: characters of the set with its ']';
 /// 0 when it never ends (then '[' is an ordinary character).
 bool set_contains(std::string_view set, char c, std::size_t* length) {
@@ -63,12 +70,14 @@ unsigned ExportClient::rank() const {
 
 bool ExportClient::matches_address(const SocketAddress& peer) const {
   if (kind == Kind::kEveryone) return true;
-  return kind == Kind::kNetwork && same_prefix(canonical(peer), address, prefix);
+  if (kind != Kind::kNetwork) return false;
+  const auto its = canonical(peer);
+  return !spans_families(its, prefix) && same_prefix(its, address, prefix);
 }
 
 bool ExportClient::contains(const ExportClient& other) const {
   return kind == Kind::kNetwork && other.kind == Kind::kNetwork && prefix <= other.prefix &&
-         same_prefix(other.address, address, prefix);
+         !spans_families(other.address, prefix) && same_prefix(other.address, address, prefix);
 }
 
 bool ExportClient::matches_name(std::string_view host) const {

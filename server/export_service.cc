@@ -229,7 +229,9 @@ ExportService::Finish ExportService::read_again() {
 }
 
 void ExportService::on_fd_ready(std::uint32_t) {
-  if (std::exchange(looking_at_mounts_, true)) return;
+  // What is being looked at now may have been mounted behind the look: then once more.
+  look_again_ = std::exchange(looking_at_mounts_, true);
+  if (look_again_) return;
   run_aside([this] { return look_at_mounts(); });
 }
 
@@ -246,10 +248,11 @@ ExportService::Finish ExportService::look_at_mounts() {
   auto opened = std::make_shared<ExportsInForce>();
   if (!lines.empty()) *opened = open(std::move(entries_));
   return [this, lines, opened] {
-    looking_at_mounts_ = false;
     for (const std::string& line : lines)
       log_notice("{}", line);
     if (!lines.empty()) show(*opened);
+    looking_at_mounts_ = std::exchange(look_again_, false);
+    if (looking_at_mounts_) run_aside([this] { return look_at_mounts(); });
   };
 }
 

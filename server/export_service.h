@@ -90,6 +90,7 @@ class ExportService final : private FdWatcher {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for what was posted to the loop
   UniqueFd mounts_;                                             // tells of mounts and unmounts
   bool looking_at_mounts_ = false;
+  bool look_again_ = false;
   // The service's thread:
   std::vector<ExportEntry> entries_;
   std::set<std::string> waiting_;  // paths of those that are not there, or not mounted

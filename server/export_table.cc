@@ -345,7 +345,8 @@ ExportTable::Verdict ExportTable::access(const Export& entry, const ServerConnec
     ExportAccess access;
   };
   thread_local std::array<Remembered, 64> memory;
-  const std::uint64_t generation = generation_.load(std::memory_order_acquire);
+  // That of the entry, which may be of exports that were replaced meanwhile.
+  const std::uint64_t generation = entry.snapshot->generation;
   Remembered& slot = memory[(connection.id * 7 + (entry.id >> 7)) % memory.size()];
   if (connection.id != 0 && slot.instance == instance_ && slot.generation == generation &&
       slot.connection == connection.id && slot.export_id == entry.id &&

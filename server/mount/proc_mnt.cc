@@ -74,14 +74,12 @@ bool may_mount(ServerContext& server, const Request& request, const Export& entr
   const ServerConnection& connection = request.call->connection();
   ExportAccess access;
   server.exports.access(entry, connection, true, &access);
-  const char* why = nullptr;
-  if (!access.allowed) {
-    why = "no line of the exports is for it";
-  } else if (access.secure && !is_rdma(connection.transport()) &&
-             connection.peer().port() >= IPPORT_RESERVED) {
-    why = "its port is not below 1024, and the export lacks the option insecure";
-  }
-  if (why == nullptr) return true;
+  if (access.allowed) return true;
+  // Was it its port alone?
+  server.exports.access(entry, connection.peer(), true, &access);
+  const char* why = access.allowed
+                        ? "its port is not below 1024, and the export lacks the option insecure"
+                        : "no line of the exports is for it";
   if (refusals.allow()) log_notice("{} may not mount {}: {}", connection.peer().text(), path, why);
   return false;
 }

@@ -15,13 +15,16 @@ namespace {
 /// *would_block: the name service has to be asked first.
 std::uint64_t export_at(CallContext& call, dev_t device, ino_t inode, bool* would_block) {
   const ExportTable& exports = call.server().exports;
+  // current() may let go of the table that exported() is part of.
+  const Export& exported = call.exported();
+  const std::string inside = exported.path == "/" ? exported.path : exported.path + "/";
+  const std::uint64_t outer = exported.id;
+  const bool crossmnt = exported.crossmnt;
   const ExportSnapshot& all = exports.current();
-  const Export& outer = call.exported();
-  const std::string inside = outer.path == "/" ? outer.path : outer.path + "/";
   for (std::size_t nth = 0;; ++nth) {
     const Export* entry = all.find_at(device, inode, nth);
     if (entry == nullptr) return 0;
-    if (entry->id == outer.id || !entry->path.starts_with(inside)) continue;
+    if (entry->id == outer || !entry->path.starts_with(inside)) continue;
     ExportAccess access;
     const Request& request = call.request();
     if (exports.access(*entry, request.call->connection(), request.may_block, &access) ==
@@ -29,7 +32,7 @@ std::uint64_t export_at(CallContext& call, dev_t device, ino_t inode, bool* woul
       *would_block = true;
       return 0;
     }
-    if (access.allowed && (access.nohide || outer.crossmnt)) return entry->id;
+    if (access.allowed && (access.nohide || crossmnt)) return entry->id;
   }
 }
 

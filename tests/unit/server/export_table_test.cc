@@ -71,6 +71,13 @@ TEST_F(Exports, V6NetworksMatch) {
   EXPECT_FALSE(access(peer("2001:db9::1")).allowed);
 }
 
+TEST_F(Exports, NetworksOfV6HaveNoV4AddressInThem) {
+  load("::/0(rw)");
+  EXPECT_TRUE(access(peer("2001:db8:1::1")).allowed);
+  EXPECT_FALSE(access(peer("192.0.2.5")).allowed);
+  EXPECT_FALSE(access(peer("::ffff:192.0.2.5")).allowed);
+}
+
 TEST_F(Exports, V4MappedAddressesMatchV4Networks) {
   load("192.0.2.0/24(rw)");
   EXPECT_TRUE(access(peer("::ffff:192.0.2.5")).allowed);
@@ -192,6 +199,18 @@ TEST_F(Exports, AReloadCountsForKnownConnections) {
   StubConnection connection(peer("192.0.2.5"));
   EXPECT_FALSE(access(connection).read_only);
   load("*(ro)");
+  EXPECT_TRUE(access(connection).read_only);
+}
+
+TEST_F(Exports, WhatExportsThatWereReplacedSaidIsNotRemembered) {
+  load("*(rw)");
+  StubConnection connection(peer("192.0.2.5"));
+  const Export& old = *table.current().exports.at(0);
+  load("*(ro)");
+  // A call that began before the reload asks only now.
+  ExportAccess got;
+  EXPECT_EQ(table.access(old, connection, true, &got), ExportTable::Verdict::kKnown);
+  EXPECT_FALSE(got.read_only);
   EXPECT_TRUE(access(connection).read_only);
 }
 
