@@ -15,6 +15,10 @@
 
 namespace nfsrdma {
 
+namespace {
+constexpr std::chrono::milliseconds kRetry{100};
+}
+
 /// One asker. Shared with the making of its answer, which may come after it went away.
 class ControlSocket::Client final : public FdWatcher,
                                     public ControlStream,
@@ -27,7 +31,7 @@ class ControlSocket::Client final : public FdWatcher,
   bool start() {
     if (!owner_->loop_.add(fd_.get(), EPOLLIN, *this).ok()) return false;
     watched_ = true;
-    patience_.arm_after(owner_->loop_, kPatience);
+    be_patient();
     return true;
   }
   void close() {
@@ -47,6 +51,7 @@ class ControlSocket::Client final : public FdWatcher,
     out_ = std::move(document);
     if (!owner_->http_) out_ += '\n';
     finishing_ = true;
+    be_patient();
     watch();
   }
   /// From now on a stream: what the reader says means nothing any more, but that it goes counts.
@@ -74,11 +79,12 @@ class ControlSocket::Client final : public FdWatcher,
     finishing_ = true;
     gone_ = nullptr;
     if (out_.size() == sent_) return end();
-    patience_.arm_after(owner_->loop_, kPatience);
+    be_patient();
   }
   void on_gone(std::function<void()> gone) override { gone_ = std::move(gone); }
 
  private:
+  void be_patient() { patience_.arm_after(owner_->loop_, kPatience); }
   void on_fd_ready(std::uint32_t events) override {
     const std::shared_ptr<Client> self = shared_from_this();  // end() drops the owner's hold
     if (streaming_ && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !drain()) return end();
@@ -97,7 +103,9 @@ class ControlSocket::Client final : public FdWatcher,
     const bool complete = n == 0 || request_.find(mark) != std::string::npos;
     if (!complete && request_.size() < kMaxRequest) return;
     asked_ = true;
-    // Nothing to wait for until the answer is there, but that the asker goes.
+    // Nothing to wait for until the answer is there, however long that takes, but that the asker
+    // goes.
+    patience_.cancel();
     if (!owner_->loop_.modify(fd_.get(), 0, *this).ok()) return end();
     owner_->answer(shared_from_this(), request_);
   }
@@ -111,7 +119,10 @@ class ControlSocket::Client final : public FdWatcher,
     const ssize_t n = ::send(fd_.get(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? void() : end();
     sent_ += static_cast<std::size_t>(n);
-    if (sent_ < out_.size()) return;
+    if (sent_ < out_.size()) {
+      if (finishing_) be_patient();  // with a slow reader, as long as it reads
+      return;
+    }
     if (finishing_) return end();
     out_.clear();
     sent_ = 0;
@@ -184,7 +195,7 @@ Result<std::unique_ptr<ControlSocket>> ControlSocket::listen(EventLoop& loop,
 }
 
 ControlSocket::ControlSocket(EventLoop& loop, UniqueFd fd, std::string path)
-    : loop_(loop), fd_(std::move(fd)), path_(std::move(path)) {}
+    : loop_(loop), fd_(std::move(fd)), path_(std::move(path)), retry_([this] { watch(); }) {}
 
 ControlSocket::~ControlSocket() {
   // Who is told that its reader is gone may not find a half of us.
@@ -194,8 +205,17 @@ ControlSocket::~ControlSocket() {
   if (!path_.empty()) ::unlink(path_.c_str());
 }
 
+void ControlSocket::watch() {
+  if (!loop_.add(fd_.get(), EPOLLIN, *this).ok()) retry_.arm_after(loop_, kRetry);
+}
+
 void ControlSocket::on_fd_ready(std::uint32_t) {
   UniqueFd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!fd && (errno == EMFILE || errno == ENFILE)) {
+    // The asker waits in the backlog: asking again at once would only spin.
+    loop_.remove(fd_.get(), *this);
+    retry_.arm_after(loop_, kRetry);
+  }
   if (!fd || clients_.size() >= kMaxClients) return;
   auto client = std::make_shared<Client>(*this, std::move(fd));
   if (client->start()) clients_.push_back(std::move(client));

@@ -7,8 +7,8 @@
 //
 // Who may open the socket (owner and group) may do all that it offers.
 //
-// On one loop's thread. Bounded: kMaxClients at a time, kMaxRequest bytes, kPatience each, for
-// streams what a slow reader leaves unread.
+// On one loop's thread. Bounded: kMaxClients at a time, kMaxRequest bytes, kPatience for the
+// request and for each piece of the answer, for streams what a slow reader leaves unread.
 #pragma once
 
 #include <functional>
@@ -70,6 +70,7 @@ class ControlSocket final : private FdWatcher {
   class Client;
   ControlSocket(EventLoop& loop, UniqueFd fd, std::string path);
   void on_fd_ready(std::uint32_t events) override;
+  void watch();
   void answer(const std::shared_ptr<Client>& client, std::string_view text);
   std::string names() const;
   void remove(Client& client);
@@ -81,6 +82,7 @@ class ControlSocket final : private FdWatcher {
   std::map<std::string, Stream, std::less<>> streams_;
   HttpAnswer http_;
   std::vector<std::shared_ptr<Client>> clients_;
+  Timer retry_;  // armed: out of descriptors, nobody is accepted
 };
 
 /// The document that says why a request is not fulfilled.

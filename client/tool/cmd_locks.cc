@@ -40,6 +40,7 @@ std::string locks_text(const JsonValue& document, bool with_opens) {
     const std::string& path = file["path"].text();
     for (const JsonValue& lock : file["locks"].items())
       add(path, lock["kind"].text() + " lock", lock, range_text(lock));
+    if (file["more"].truth()) text += fmt::format("... and more of {}\n", printable(path));
     for (const JsonValue& delegation : file["delegations"].items()) {
       const std::string& state = delegation["state"].text();
       add(path, "delegation", delegation,

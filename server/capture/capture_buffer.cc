@@ -37,7 +37,9 @@ void CaptureBuffer::packet(bool outbound, std::span<const ByteSpan> pieces,
 void CaptureBuffer::flush() {
   timer_.cancel();
   if (batch_.packets == 0 && batch_.lost == 0) return;
-  const std::size_t bytes = batch_.blocks.size();
+  // What waits for a reader shall not keep the room of a full batch each.
+  if (batch_.blocks.size() < kBatch / 2) batch_.blocks.shrink_to_fit();
+  const std::size_t bytes = sizeof batch_ + batch_.blocks.capacity();
   under_way_->fetch_add(bytes, std::memory_order_relaxed);
   sink_(std::shared_ptr<const CaptureBatch>(
       new CaptureBatch(std::exchange(batch_, {})),

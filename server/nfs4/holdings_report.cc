@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <mutex>
 #include <vector>
@@ -17,8 +18,13 @@ namespace nfsrdma::nfs4 {
 
 namespace {
 
-/// Files that are looked at under one hold of the mutex.
-constexpr std::size_t kAtOnce = 32;
+/// Files that are looked at under one hold of the mutex, or fewer, with about so much in them.
+constexpr std::size_t kFilesAtOnce = 32;
+constexpr std::size_t kHoldingsAtOnce = 500;
+/// What is told of one file, and in all, so that clients with many locks cannot make the document
+/// larger than anybody wants to read.
+constexpr std::size_t kMostOfFile = 10'000;
+constexpr std::size_t kMostInAll = 100'000;
 
 std::string path_of(const FileEntry& file) {
   char text[PATH_MAX];
@@ -48,13 +54,21 @@ class Writer {
  public:
   Writer(ServerState& state, JsonWriter& json) : state_(state), json_(json) {}
 
+  /// How much of opens, locks and delegations has been written.
+  std::size_t written() const { return written_; }
+
   void write(const FileKey& key, const FileEntry& file) {
     json_.begin_object();
     json_.field("path", path_of(file));
+    std::size_t room = std::min(kMostOfFile, kMostInAll - std::min(kMostInAll, written_));
+    const std::size_t before = room;
+    const auto take = [&room] { return room > 0 && room-- > 0; };
+    bool cut = false;
     const OpenStates::OfFile held = state_.opens.of_file(key);
     json_.key("opens");
     json_.begin_array();
     for (const auto& open : held.opens) {
+      if (cut = cut || !take(); cut) break;
       json_.begin_object();
       client(open.client);
       json_.field("owner", printable(open.owner));
@@ -66,6 +80,7 @@ class Writer {
     json_.key("locks");
     json_.begin_array();
     for (const OpenStates::Holder& lock : held.locks) {
+      if (cut = cut || !take(); cut) break;
       json_.begin_object();
       client(lock.client);
       json_.field("owner", printable(lock.owner));
@@ -80,6 +95,7 @@ class Writer {
     json_.key("delegations");
     json_.begin_array();
     for (const Delegation* delegation : state_.delegations.table().of_file(key)) {
+      if (cut = cut || !take(); cut) break;
       json_.begin_object();
       client(delegation->client);
       json_.field("kind", delegation->kind == Delegation::Kind::kWrite ? "write" : "read");
@@ -87,7 +103,9 @@ class Writer {
       json_.end_object();
     }
     json_.end_array();
+    if (cut) json_.field("more", true);
     json_.end_object();
+    written_ += before - room;
   }
 
  private:
@@ -99,6 +117,7 @@ class Writer {
 
   ServerState& state_;
   JsonWriter& json_;
+  std::size_t written_ = 0;
 };
 
 }  // namespace
@@ -113,14 +132,16 @@ std::string report_holdings(ServerState& state, std::size_t most) {
   FileKey last;
   std::size_t left = most;
   bool more = true;
-  while (more && left > 0) {
-    const std::size_t some = std::min(left, kAtOnce);
+  while (more && left > 0 && writer.written() < kMostInAll) {
+    const std::size_t enough = writer.written() + kHoldingsAtOnce;
     std::lock_guard lock(state.mutex);
-    more = state.visit_held(last, some, [&](const FileKey& key, const FileEntry& file) {
-      writer.write(key, file);
-      last = key;
-    });
-    left -= some;
+    more = state.visit_held(last, std::min(left, kFilesAtOnce),
+                            [&](const FileKey& key, const FileEntry& file) {
+                              writer.write(key, file);
+                              last = key;
+                              --left;
+                              return writer.written() < enough;
+                            });
   }
   json.end_array();
   json.field("more", more);

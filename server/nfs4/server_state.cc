@@ -196,10 +196,10 @@ bool ServerState::evict(ClientId id) {
 
 bool ServerState::visit_held(
     const FileKey& after, std::size_t most,
-    const std::function<void(const FileKey&, const FileEntry&)>& visit) const {
+    const std::function<bool(const FileKey&, const FileEntry&)>& visit) const {
   auto at = held_.upper_bound(after);
-  for (; most > 0 && at != held_.end(); --most, ++at)
-    visit(at->first, *at->second);
+  for (bool on = true; on && most > 0 && at != held_.end(); --most, ++at)
+    on = visit(at->first, *at->second);
   return at != held_.end();
 }
 

@@ -137,9 +137,9 @@ class ServerState {
   /// Of a file that is not held any more: closing may take long, and waits for take_released().
   void release_file(FilePin file);
   /// Those that are held, in the order of their keys, from the first behind `after` on and `most`
-  /// of them at most. False: there are no more behind them.
+  /// of them at most, until `visit` returns false. False: there are no more behind them.
   bool visit_held(const FileKey& after, std::size_t most,
-                  const std::function<void(const FileKey&, const FileEntry&)>& visit) const;
+                  const std::function<bool(const FileKey&, const FileEntry&)>& visit) const;
   /// An administrator wants that client gone: everything that it holds goes, and it may not reclaim
   /// anything after a restart. False: there is none with that id.
   bool evict(ClientId id);

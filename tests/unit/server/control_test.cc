@@ -4,12 +4,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
+
+#include "tests/support/manual_clock.h"
 
 namespace nfsrdma {
 namespace {
@@ -78,6 +81,7 @@ class ControlTest : public testing::Test {
     return answer;
   }
 
+  test::ManualClock clock_;
   std::unique_ptr<EventLoop> loop_ = std::move(EventLoop::create()).value();
   std::string directory_, path_;
   std::unique_ptr<ControlSocket> control_;
@@ -117,6 +121,81 @@ TEST_F(ControlTest, AnAnswerMayComeLater) {
   later_("{}");
   turn();
   EXPECT_EQ(heard(fd), "{}\n");
+}
+
+TEST_F(ControlTest, WhoSaysNothingIsSentAway) {
+  loop_->set_clock(&clock_);
+  const UniqueFd fd = connect();
+  turn();
+  clock_.advance(ControlSocket::kPatience + std::chrono::seconds(1));
+  turn();
+  bool closed = false;
+  EXPECT_EQ(heard(fd, &closed), "");
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(ControlTest, AnAnswerMayTakeLongerThanAnAskerMay) {
+  loop_->set_clock(&clock_);
+  const UniqueFd fd = connect();
+  say(fd, "later\n");
+  turn();
+  clock_.advance(10 * ControlSocket::kPatience);
+  turn();
+  later_("{}");
+  turn();
+  EXPECT_EQ(heard(fd), "{}\n");
+}
+
+TEST_F(ControlTest, ASlowReaderGetsItAllAsLongAsItReads) {
+  loop_->set_clock(&clock_);
+  const UniqueFd fd = connect();
+  say(fd, "later\n");
+  turn();
+  const std::string document(std::size_t{3} << 20, 'x');
+  later_(document);
+  turn();
+  std::string read;
+  char piece[65536];
+  for (int i = 0; i < 1000 && read.size() <= document.size(); ++i) {
+    const ssize_t n = ::recv(fd.get(), piece, sizeof piece, 0);
+    if (n > 0) read.append(piece, static_cast<std::size_t>(n));
+    clock_.advance(ControlSocket::kPatience / 8);
+    turn(2);
+  }
+  EXPECT_EQ(read, document + "\n");
+}
+
+TEST_F(ControlTest, AReaderThatStopsIsSentAway) {
+  loop_->set_clock(&clock_);
+  const UniqueFd fd = connect();
+  say(fd, "later\n");
+  turn();
+  later_(std::string(std::size_t{3} << 20, 'x'));
+  turn();
+  clock_.advance(ControlSocket::kPatience + std::chrono::seconds(1));
+  turn();
+  bool closed = false;
+  EXPECT_LT(heard(fd, &closed).size(), std::size_t{3} << 20);
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(ControlTest, WithoutDescriptorsItWaitsAndDoesNotSpin) {
+  loop_->set_clock(&clock_);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const UniqueFd fd = connect();
+  const rlimit none{3, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const bool first = loop_->turn(Duration::zero());
+  const bool second = loop_->turn(Duration::zero());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(first);
+  EXPECT_FALSE(second);
+  clock_.advance(std::chrono::seconds(1));
+  turn();
+  say(fd, "status\n");
+  turn();
+  EXPECT_EQ(heard(fd), "{\"version\":1}\n");
 }
 
 TEST_F(ControlTest, AnAnswerForSomebodyWhoIsGoneIsDropped) {
