@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watchdog: tells the service manager that the server is alive (sd_watchdog_enabled(3)), when the
 // unit asks for it. Alive means that the accepting loop turns, and that every shard's thread has
-// come round since the last beat or waits in the kernel for a file system (state D): a restart
+// come round since the last beat or waits in the kernel for a file system: a restart
 // would not help against a disk or a server behind it that hangs, and would take the other exports
 // away.
 //
@@ -35,7 +35,8 @@ class Watchdog {
   Timer timer_;
 };
 
-/// Does that thread of this process sleep where nothing wakes it but the kernel (state D)?
+/// Does that thread of this process wait in the kernel for a file system? In state D it does, and
+/// when it sleeps (S: FUSE) in a system call that is not one of those that wait for other threads.
 bool thread_waits_in_kernel(pid_t thread);
 
 }  // namespace nfsrdma
