@@ -10,6 +10,7 @@
 #include "client/tool/format.h"
 #include "client/tool/locks_text.h"
 #include "rpcrdma/base/json_writer.h"
+#include "rpcrdma/base/terminal_text.h"
 
 namespace nfsrdma::tool {
 
@@ -33,14 +34,14 @@ std::string locks_text(const JsonValue& document, bool with_opens) {
   std::string text;
   const auto add = [&text](const std::string& path, const std::string& what, const JsonValue& row,
                            const std::string& how) {
-    text +=
-        fmt::format("{:<10} {:<22} {:<24} {}\n", what, how, row["address"].text(), printable(path));
+    text += fmt::format("{:<10} {:<22} {:<24} {}\n", what, how, row["address"].text(),
+                        terminal_text(path));
   };
   for (const JsonValue& file : document["files"].items()) {
     const std::string& path = file["path"].text();
     for (const JsonValue& lock : file["locks"].items())
       add(path, lock["kind"].text() + " lock", lock, range_text(lock));
-    if (file["more"].truth()) text += fmt::format("... and more of {}\n", printable(path));
+    if (file["more"].truth()) text += fmt::format("... and more of {}\n", terminal_text(path));
     for (const JsonValue& delegation : file["delegations"].items()) {
       const std::string& state = delegation["state"].text();
       add(path, "delegation", delegation,

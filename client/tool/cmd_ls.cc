@@ -11,13 +11,14 @@
 #include "client/tool/commands.h"
 #include "client/tool/format.h"
 #include "client/tool/side.h"
+#include "rpcrdma/base/terminal_text.h"
 
 namespace nfsrdma::tool {
 namespace {
 
 /// Names as they are into pipes, harmless on a terminal.
 std::string shown_name(const std::string& name) {
-  return ::isatty(STDOUT_FILENO) ? printable(name) : name;
+  return ::isatty(STDOUT_FILENO) ? terminal_text(name) : name;
 }
 
 struct Column {

@@ -10,17 +10,18 @@
 #include "client/tool/format.h"
 #include "client/tool/side.h"
 #include "rpcrdma/base/json_writer.h"
+#include "rpcrdma/base/terminal_text.h"
 
 namespace nfsrdma::tool {
 namespace {
 
 void print_text(const std::string& name, const struct stat& st, const std::string& target) {
-  const std::string arrow = target.empty() ? "" : " -> " + printable(target);
+  const std::string arrow = target.empty() ? "" : " -> " + terminal_text(target);
   std::fputs(
       fmt::format("  File: {}{}\n  Size: {}\tBlocks: {}\t{}\nFileid: {}\tFsid: {:x}\tLinks: {}\n"
                   "Access: ({:04o}/{})  Uid: ({}/{})  Gid: ({}/{})\n"
                   "Access: {}\nModify: {}\nChange: {}\n",
-                  printable(name), arrow, st.st_size, st.st_blocks, type_text(st.st_mode),
+                  terminal_text(name), arrow, st.st_size, st.st_blocks, type_text(st.st_mode),
                   st.st_ino, st.st_dev, st.st_nlink, st.st_mode & 07777, mode_text(st.st_mode),
                   st.st_uid, user_text(st.st_uid), st.st_gid, group_text(st.st_gid),
                   exact_time_text(st.st_atim), exact_time_text(st.st_mtim),

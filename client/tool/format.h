@@ -22,7 +22,5 @@ std::string duration_text(double seconds);
 std::string user_text(uid_t uid);
 std::string group_text(gid_t gid);
 const char* type_text(mode_t mode);
-/// A name with control characters replaced, for terminals.
-std::string printable(const std::string& name);
 
 }  // namespace nfsrdma::tool
