@@ -20,7 +20,7 @@ std::string path_from(const char* variable) {
 }  // namespace
 
 std::string default_control_socket() {
-  if (::geteuid() == 0) return "/run/nfs-rdma/control.sock";
+  if (::geteuid() == 0) return kSystemControlSocket;
   if (std::string dir = path_from("XDG_RUNTIME_DIR"); !dir.empty()) {
     return dir + "/nfs-rdma/control.sock";
   }

@@ -7,8 +7,9 @@
 namespace nfsrdma {
 
 inline constexpr const char* kDefaultConfigFile = "/etc/rdma/rdma.conf";
+inline constexpr const char* kSystemControlSocket = "/run/nfs-rdma/control.sock";
 
-/// /run/nfs-rdma/control.sock for root; for others $XDG_RUNTIME_DIR/nfs-rdma/control.sock, or
+/// kSystemControlSocket for root; for others $XDG_RUNTIME_DIR/nfs-rdma/control.sock, or
 /// /tmp/nfs-rdma-UID/control.sock where there is no such directory.
 std::string default_control_socket();
 

@@ -114,8 +114,15 @@ class CaptureRun {
 
   /// Takes the first that comes, a refusal or the head of the file, which is only made then.
   bool begin() {
+    // Until then Ctrl-C does what it always does.
+    pollfd first_bytes{lines_.fd(), POLLIN, 0};
+    const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(kLastWords);
+    if (::poll(&first_bytes, 1, static_cast<int>(limit.count())) == 0) {
+      return failed("the server takes the request and does not answer: it hangs"), false;
+    }
     const ssize_t n = lines_.read(buffer_);
     if (n <= 0) return failed("the server is gone"), false;
+    interruption_.emplace();
     const std::string_view first(buffer_.data(), static_cast<std::size_t>(n));
     if (first.starts_with('{')) {
       const std::optional<JsonValue> refusal = JsonValue::parse(first);
@@ -146,12 +153,12 @@ class CaptureRun {
         if (!ask_for_end()) return true;
       }
       if (ending_ && Clock::now() >= last_words_) return true;
-      pollfd fds[] = {{lines_.fd(), POLLIN, 0}, {interruption_.fd(), POLLIN, 0}};
+      pollfd fds[] = {{lines_.fd(), POLLIN, 0}, {interruption_->fd(), POLLIN, 0}};
       const int ready = ::poll(fds, 2, patience());
       show_progress();
       if (ready <= 0) continue;
       if ((fds[1].revents & POLLIN) != 0) {
-        interruption_.take();
+        interruption_->take();
         if (!ending_ && !ask_for_end()) return true;
       }
       if (fds[0].revents == 0) continue;
@@ -201,7 +208,7 @@ class CaptureRun {
   std::string request_;
   std::uint64_t most_packets_;
   double seconds_;
-  Interruption interruption_;
+  std::optional<Interruption> interruption_;  // once there is something to end
   ControlLines lines_;
   UniqueFd made_;
   std::optional<CaptureFile> file_;

@@ -74,7 +74,7 @@ int run_clients(const Words& words) {
                       "Lists who uses a server: connections, what was moved over those that are "
                       "up, and what clients of\nNFSv4 hold.");
   add_server_option(arguments);
-  arguments.add()("json", "a document with the members connections and nfs4_clients");
+  arguments.add()("json", "a document with the members clients and nfs4_clients");
   if (auto code = arguments.parse(words, 0, 0)) return *code;
   const auto answer = ask_server("clients", server_socket(arguments), "status");
   if (!answer) return kExitFailure;

@@ -39,7 +39,7 @@ int run_reload(const Words& words) {
                       "as it was: exit code 1.");
   add_server_option(arguments);
   if (auto code = arguments.parse(words, 0, 0)) return *code;
-  const auto answer = ask_server("reload", server_socket(arguments), "reload");
+  const auto answer = ask_server("reload", server_socket(arguments), "reload", kWorkPatience);
   if (!answer) return kExitFailure;
   const bool done = answer->value["done"].truth();
   for (const JsonValue& line : answer->value["changes"].items())

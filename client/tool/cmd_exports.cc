@@ -195,7 +195,7 @@ int run_exports(const Words& words) {
   }
   const std::optional<std::string> request = request_of(arguments);
   if (!request) return kExitUsage;
-  const auto answer = ask_server("exports", server_socket(arguments), *request);
+  const auto answer = ask_server("exports", server_socket(arguments), *request, kWorkPatience);
   if (!answer) return kExitFailure;
   const std::string action = arguments.operands().empty() ? "list" : arguments.operands()[0];
   const bool report = action != "list" && action != "explain";

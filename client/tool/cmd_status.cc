@@ -9,12 +9,12 @@
 #include "client/status_source.h"
 #include "client/tool/arguments.h"
 #include "client/tool/commands.h"
+#include "client/tool/control.h"
 #include "client/tool/device_text.h"
 #include "client/tool/format.h"
 #include "client/tool/nfs4_text.h"
 #include "client/tool/status_verdict.h"
 #include "client/tool/terminal.h"
-#include "config/default_paths.h"
 #include "rpcrdma/base/json_value.h"
 
 namespace nfsrdma::tool {
@@ -97,9 +97,7 @@ void print_document(const JsonValue& document, int verdict) {
 
 Result<std::string> fetch(const Arguments& arguments, std::string* why) {
   if (!arguments.has("mount")) {
-    return fetch_status(
-        arguments.has("server") ? arguments.get<std::string>("server") : default_control_socket(),
-        why);
+    return fetch_status(server_socket(arguments), why);
   }
   std::vector<std::string> paths = mount_status_sockets(arguments.get<std::string>("mount"), why);
   if (paths.empty()) return Error{Errc::kNotFound, ENOENT, "mount"};
@@ -152,6 +150,8 @@ int watch(const Arguments& arguments, std::chrono::milliseconds interval) {
     for (;;) {
       if (terminal.is_one()) terminal.draw("");
       verdict = show_once(arguments);
+      std::fflush(stdout);
+      if (std::ferror(stdout) != 0) return kExitFailure;  // nobody reads it any more
       if (verdict == kExitFailure || terminal.wait(interval)) break;
     }
   }

@@ -38,8 +38,9 @@ int run_top(const Words& words) {
     const std::uint32_t count = arguments.get<std::uint32_t>("count");
     for (std::uint32_t shown = 1; answer; ++shown) {
       ServerSample now = ServerSample::of(answer->value);
-      terminal.draw(top_text(now, ServerRates::between(before, now), terminal.columns(),
-                             terminal.rows() - 1));
+      const bool read = terminal.draw(top_text(now, ServerRates::between(before, now),
+                                               terminal.columns(), terminal.rows() - 1));
+      if (!read) return kExitFailure;
       if (shown == count) return kExitOk;
       before = std::move(now);
       if (terminal.wait(std::chrono::milliseconds(static_cast<int>(interval * 1000)))) {

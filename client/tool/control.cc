@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/tool/control.h"
 
-#include "client/status_source.h"
+#include <filesystem>
+
+#include "config/config.h"
 #include "config/default_paths.h"
 #include "rpcrdma/base/json_writer.h"
 
@@ -14,13 +16,26 @@ void add_server_option(Arguments& arguments) {
 }
 
 std::string server_socket(const Arguments& arguments) {
-  return arguments.has("server") ? arguments.get<std::string>("server") : default_control_socket();
+  if (arguments.has("server")) return arguments.get<std::string>("server");
+  if (std::filesystem::exists(kDefaultConfigFile)) {
+    const ParsedConfig parsed = read_config_file(kDefaultConfigFile);
+    if (!parsed.config.control_socket.empty()) return parsed.config.control_socket;
+  }
+  std::string own = default_control_socket();
+  // Members of the socket's group may ask the system's server, too.
+  std::error_code unknown;
+  if (!std::filesystem::exists(own, unknown) &&
+      std::filesystem::exists(kSystemControlSocket, unknown)) {
+    return kSystemControlSocket;
+  }
+  return own;
 }
 
 std::optional<ServerAnswer> ask_server(const std::string& command, const std::string& socket,
-                                       std::string_view request) {
+                                       std::string_view request,
+                                       std::chrono::milliseconds patience) {
   std::string why;
-  Result<std::string> text = ask_control(socket, request, &why);
+  Result<std::string> text = ask_control(socket, request, &why, patience);
   if (!text.ok()) {
     complain(command, why);
     return std::nullopt;

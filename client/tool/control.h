@@ -2,10 +2,12 @@
 // What the subcommands that talk to a running server share: --server, asking, complaining.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "client/status_source.h"
 #include "client/tool/arguments.h"
 #include "rpcrdma/base/json_value.h"
 
@@ -13,7 +15,8 @@ namespace nfsrdma::tool {
 
 /// Adds --server SOCKET.
 void add_server_option(Arguments& arguments);
-/// That of the option, or this machine's.
+/// That of the option, or this machine's: where rdma.conf says that it is, or the default one of
+/// root or of a server that the caller runs himself.
 std::string server_socket(const Arguments& arguments);
 
 struct ServerAnswer {
@@ -22,8 +25,12 @@ struct ServerAnswer {
 };
 /// The document that a server answers `request` with. Nothing when there is none or it says that it
 /// is an error; then that was said, for `command`.
+/// `patience`: how long the server may take.
 std::optional<ServerAnswer> ask_server(const std::string& command, const std::string& socket,
-                                       std::string_view request);
+                                       std::string_view request,
+                                       std::chrono::milliseconds patience = kStatusPatience);
+/// Of what the server does before it answers: asks the name service, opens directories.
+inline constexpr std::chrono::milliseconds kWorkPatience{60'000};
 
 /// A request with one more member, `name`: {"request":"evict","client":"192.0.2.7"}.
 std::string request_text(std::string_view request, std::string_view name, std::string_view value);

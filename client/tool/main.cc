@@ -78,5 +78,9 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   nfsrdma::set_log_level(nfsrdma::LogLevel::kWarning);
-  return nfsrdma::tool::run(argc, argv);
+  const int code = nfsrdma::tool::run(argc, argv);
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  // A reader that has seen enough (| head) is no news.
+  if (errno != EPIPE) std::fprintf(stderr, "nfs-rdma: standard output: %s\n", std::strerror(errno));
+  return code == nfsrdma::tool::kExitOk ? nfsrdma::tool::kExitFailure : code;
 }

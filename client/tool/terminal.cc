@@ -7,16 +7,19 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <utility>
 
 namespace nfsrdma::tool {
 
 namespace {
 
 volatile sig_atomic_t g_leave = 0;
+volatile sig_atomic_t g_suspend = 0;
 
-void leave(int) {
-  g_leave = 1;
+void note_signal(int number) {
+  (number == SIGTSTP ? g_suspend : g_leave) = 1;
 }
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP};
 
 winsize size_of_terminal() {
   winsize size{};
@@ -30,10 +33,20 @@ winsize size_of_terminal() {
 }  // namespace
 
 Terminal::Terminal() : is_one_(::isatty(STDOUT_FILENO) == 1) {
+  // Blocked but while it waits: so none comes between a look at the flags and the wait.
   struct sigaction action {};
-  action.sa_handler = leave;
-  for (const int number : {SIGINT, SIGTERM})
+  action.sa_handler = note_signal;
+  sigset_t ours;
+  sigemptyset(&ours);
+  for (const int number : kSignals) {
     ::sigaction(number, &action, nullptr);
+    sigaddset(&ours, number);
+  }
+  ::sigprocmask(SIG_BLOCK, &ours, &outside_);
+  take_over();
+}
+
+void Terminal::take_over() {
   if (!is_one_) return;
   if (::isatty(STDIN_FILENO) == 1 && ::tcgetattr(STDIN_FILENO, &saved_) == 0) {
     termios raw = saved_;
@@ -44,6 +57,11 @@ Terminal::Terminal() : is_one_(::isatty(STDOUT_FILENO) == 1) {
 }
 
 Terminal::~Terminal() {
+  give_back();
+  ::sigprocmask(SIG_SETMASK, &outside_, nullptr);
+}
+
+void Terminal::give_back() {
   if (reads_keys_) ::tcsetattr(STDIN_FILENO, TCSANOW, &saved_);
   if (is_one_) std::fputs("\033[?25h\033[?1049l", stdout);
   std::fflush(stdout);
@@ -56,7 +74,7 @@ std::size_t Terminal::rows() const {
   return size_of_terminal().ws_row;
 }
 
-void Terminal::draw(const std::string& text) {
+bool Terminal::draw(const std::string& text) {
   if (!is_one_) {
     std::fputs(text.c_str(), stdout);
   } else {
@@ -69,6 +87,7 @@ void Terminal::draw(const std::string& text) {
     std::fputs((out + "\033[J").c_str(), stdout);
   }
   std::fflush(stdout);
+  return std::ferror(stdout) == 0;
 }
 
 bool Terminal::wait(std::chrono::milliseconds time) {
@@ -78,7 +97,14 @@ bool Terminal::wait(std::chrono::milliseconds time) {
         end - std::chrono::steady_clock::now());
     if (left.count() <= 0) return false;
     pollfd key{STDIN_FILENO, POLLIN, 0};
-    const int n = ::poll(&key, reads_keys_ ? 1 : 0, static_cast<int>(left.count()));
+    const timespec limit{left.count() / 1000, left.count() % 1000 * 1'000'000};
+    const int n = ::ppoll(&key, reads_keys_ ? 1 : 0, &limit, &outside_);
+    if (std::exchange(g_suspend, 0) != 0) {
+      give_back();
+      ::raise(SIGSTOP);
+      take_over();
+      return false;  // draw again
+    }
     if (n <= 0) continue;
     char c = 0;
     if (::read(STDIN_FILENO, &c, 1) <= 0) reads_keys_ = false;
