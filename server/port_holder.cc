@@ -63,8 +63,12 @@ bool holds(const fs::path& descriptors, const std::set<std::string>& inodes, boo
   std::error_code error;
   for (fs::directory_iterator it(descriptors, error), end; !error && it != end;
        it.increment(error)) {
-    std::error_code gone;
-    const std::string target = fs::read_symlink(it->path(), gone).string();
+    std::error_code unread;
+    const std::string target = fs::read_symlink(it->path(), unread).string();
+    // Without CAP_SYS_PTRACE the descriptors of others have names, but nothing behind them.
+    if (unread == std::errc::permission_denied || unread == std::errc::operation_not_permitted) {
+      *hidden = true;
+    }
     if (target.starts_with("socket:[") && inodes.count(target.substr(8, target.size() - 9)) != 0) {
       return true;
     }
@@ -124,8 +128,9 @@ std::string port_holder(const PortQuestion& question) {
           "cm_id' says for whom): end that or {}",
           choose_another(question));
     }
-    return fmt::format("who has it can only be seen by root ('ss -ltnp'); {}",
-                       choose_another(question));
+    return fmt::format(
+        "who has it cannot be seen from here (as root: 'ss -ltnp'; 'rdma resource show cm_id'); {}",
+        choose_another(question));
   }
   if (!question.tcp_socket) {
     return fmt::format("another RDMA server has it ('rdma resource show cm_id' says which); {}",
