@@ -3,8 +3,13 @@
 // the answer is only told.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "client/doctor/firewall_rules.h"
 #include "client/doctor/host_checks.h"
+#include "client/doctor/host_ways.h"
+#include "client/doctor/rdma_sysfs.h"
 
 namespace nfsrdma::doctor {
 
@@ -17,20 +22,93 @@ struct WantedPort {
   bool tcp;
   std::uint16_t port;
   const char* what;
-  bool needed;  // without it some clients get nowhere
+  bool needed;                            // without it some clients get nowhere
+  std::vector<std::string> interfaces{};  // by which it matters; empty: by all
 };
 
+/// Those of active ports of one kind.
+std::vector<std::string> interfaces_of(const HostView& host, SysDevice::Kind kind) {
+  std::vector<std::string> interfaces;
+  for (const SysDevice& device : sys_devices(host)) {
+    for (const SysPort& port : device.ports) {
+      if (device.kind(port) != kind || !port.active()) continue;
+      interfaces.insert(interfaces.end(), port.interfaces.begin(), port.interfaces.end());
+    }
+  }
+  return interfaces;
+}
+
+/// A server listens with TCP for iWARP: with the engine of its own, or a device does for it.
+bool serves_iwarp(const HostView& host, const LocalServer& server) {
+  if (server.fabric == "auto" || server.fabric == "iwarp") return true;
+  return server.fabric == "verbs" && !interfaces_of(host, SysDevice::Kind::kIwarp).empty();
+}
+
 std::vector<WantedPort> wanted_ports(const HostView& host, const LocalServer& server) {
-  std::vector<WantedPort> wanted = {{true, server.rdma_port, "NFS over iWARP", true}};
+  std::vector<WantedPort> wanted;
+  if (serves_iwarp(host, server))
+    wanted.push_back({true, server.rdma_port, "NFS over iWARP", true});
   if (server.tcp_port != 0) wanted.push_back({true, server.tcp_port, "NFS over TCP", true});
-  wanted.push_back({true, kRpcbindPort, "rpcbind", false});
-  const bool devices = !host.names("/sys/class/infiniband").empty();
-  wanted.push_back({false, kRoceV2Port, "RoCE v2", devices});
+  if (server.wants_rpcbind) wanted.push_back({true, kRpcbindPort, "rpcbind", false});
+  std::vector<std::string> roce = interfaces_of(host, SysDevice::Kind::kRoce);
+  if (!roce.empty() && (server.fabric == "auto" || server.fabric == "verbs")) {
+    wanted.push_back({false, kRoceV2Port, "RoCE v2", true, std::move(roce)});
+  }
   return wanted;
 }
 
+const char* protocol_of(const WantedPort& wanted) {
+  return wanted.tcp ? "tcp" : "udp";
+}
+
 std::string port_text(const WantedPort& wanted) {
-  return fmt::format("{}/{} ({})", wanted.port, wanted.tcp ? "tcp" : "udp", wanted.what);
+  return fmt::format("{}/{} ({})", wanted.port, protocol_of(wanted), wanted.what);
+}
+
+std::vector<HostWay> ways_for(const WantedPort& wanted, const HostWays& all) {
+  std::vector<HostWay> ways;
+  for (const HostWay& way : all.ways) {
+    const auto& only = wanted.interfaces;
+    if (std::find(only.begin(), only.end(), way.interface) != only.end()) ways.push_back(way);
+  }
+  return ways.empty() ? all.ways : ways;
+}
+
+FirewallPacket packet_to(const WantedPort& wanted, const HostWay& way) {
+  return {wanted.tcp, wanted.port, way.v6, way.interface};
+}
+
+/// What becomes of packets to one port.
+struct PortState {
+  WantedPort port;
+  std::vector<HostWay> closed{}, unsure{}, open{};
+
+  bool closed_to(bool v6) const {
+    const auto is = [v6](const HostWay& way) { return way.v6 == v6; };
+    return std::any_of(closed.begin(), closed.end(), is) &&
+           std::none_of(unsure.begin(), unsure.end(), is) &&
+           std::none_of(open.begin(), open.end(), is);
+  }
+  bool all_closed() const { return unsure.empty() && open.empty(); }
+  bool all_open() const { return unsure.empty() && closed.empty(); }
+};
+
+PortState state_of(const WantedPort& wanted, const Firewall& rules, const HostWays& all) {
+  PortState state{wanted};
+  for (const HostWay& way : ways_for(wanted, all)) {
+    switch (rules.judge(packet_to(wanted, way))) {
+      case Firewall::Verdict::kOpen:
+        state.open.push_back(way);
+        break;
+      case Firewall::Verdict::kPartly:
+        state.unsure.push_back(way);
+        break;
+      case Firewall::Verdict::kBlocked:
+        state.closed.push_back(way);
+        break;
+    }
+  }
+  return state;
 }
 
 struct Filter {
@@ -62,7 +140,32 @@ bool firewalld_runs(const HostView& host) {
   return state.good() && state.out.starts_with("running");
 }
 
-Filter read_filter(const HostView& host) {
+/// The zone that an interface was put into; "" when it is in the default zone.
+std::string zone_of(const HostView& host, const std::string& interface) {
+  if (interface.empty()) return "";
+  const CommandOutput zone = host.command({"firewall-cmd", "--get-zone-of-interface=" + interface});
+  return zone.good() ? trimmed(zone.out) : "";
+}
+
+/// It tells ordinary users, too, where polkit lets it.
+void ask_firewalld(const HostView& host, const HostWays& ways, Filter* filter) {
+  std::vector<FirewalldZone> zones;
+  for (const HostWay& way : ways.ways) {
+    const std::string zone = zone_of(host, way.interface);
+    if (zone.empty()) continue;
+    const CommandOutput listed = host.command({"firewall-cmd", "--list-all", "--zone=" + zone});
+    if (listed.good()) zones.push_back({way.interface, listed.out});
+  }
+  const CommandOutput rest = host.command({"firewall-cmd", "--list-all"});
+  if (rest.good()) {
+    zones.push_back({"", rest.out});
+    filter->kind = Filter::Kind::kFirewalld;
+    filter->rules = parse_firewalld(zones);
+  }
+  filter->trouble = "firewalld runs, and does not tell this user what it lets in";
+}
+
+Filter read_filter(const HostView& host, const HostWays& ways) {
   Filter filter;
   const CommandOutput nft = host.command({"nft", "-j", "list", "ruleset"});
   std::optional<Firewall> rules = nft.good() ? parse_nft(nft.out) : std::nullopt;
@@ -81,11 +184,7 @@ Filter read_filter(const HostView& host) {
     filter.kind = Filter::Kind::kNft;
     filter.rules = std::move(*rules);
   } else if (firewalld_runs(host)) {
-    // It tells ordinary users, too, where polkit lets it.
-    const CommandOutput zone = host.command({"firewall-cmd", "--list-all"});
-    filter.kind = zone.good() ? Filter::Kind::kFirewalld : Filter::Kind::kNone;
-    filter.rules = parse_firewalld(zone.out);
-    filter.trouble = "firewalld runs, and does not tell this user what it lets in";
+    ask_firewalld(host, ways, &filter);
   } else if (nft.found) {
     filter.trouble = "nft -j list ruleset: " +
                      (nft.err.empty() ? "no ruleset that can be read" : lines_of(nft.err).front());
@@ -93,88 +192,158 @@ Filter read_filter(const HostView& host) {
   return filter;
 }
 
-/// What lets the blocked ports in, by the program that this host's rules come from.
-Remedy remedy_for(const std::vector<WantedPort>& blocked, Filter::Kind kind, bool firewalld) {
-  Remedy remedy;
-  for (const WantedPort& wanted : blocked) {
-    const char* protocol = wanted.tcp ? "tcp" : "udp";
-    if (firewalld) {
-      remedy.push_back(
-          fmt::format("firewall-cmd --permanent --add-port={}/{}", wanted.port, protocol));
-    } else if (kind == Filter::Kind::kNft) {
-      remedy.push_back(fmt::format("nft insert rule inet filter input {} dport {} accept", protocol,
-                                   wanted.port));
-    } else {
-      remedy.push_back(
-          fmt::format("iptables -I INPUT -p {} --dport {} -j ACCEPT", protocol, wanted.port));
+/// The zones that a port is closed in; {""} for the default zone.
+std::set<std::string> zones_of(const HostView& host, const PortState& state) {
+  std::set<std::string> zones;
+  for (const HostWay& way : state.closed)
+    zones.insert(zone_of(host, way.interface));
+  return zones;
+}
+
+void open_in_firewalld(const HostView& host, const std::vector<PortState>& closed, Remedy* remedy) {
+  for (const PortState& state : closed) {
+    for (const std::string& zone : zones_of(host, state)) {
+      remedy->push_back(fmt::format("firewall-cmd --permanent {}--add-port={}/{}",
+                                    zone.empty() ? "" : "--zone=" + zone + " ", state.port.port,
+                                    protocol_of(state.port)));
     }
   }
-  if (firewalld) {
-    remedy.push_back("firewall-cmd --reload");
+  remedy->push_back("firewall-cmd --reload");
+}
+
+void open_in_nft(const Firewall& rules, const std::vector<PortState>& closed, Remedy* remedy) {
+  for (const PortState& state : closed) {
+    const std::string chain = rules.blocked_by(packet_to(state.port, state.closed.front()));
+    remedy->push_back(fmt::format("nft insert rule {} {} dport {} accept",
+                                  chain.empty() ? "inet filter input" : chain,
+                                  protocol_of(state.port), state.port.port));
+  }
+  remedy->push_back("and keep it in /etc/nftables.conf");
+}
+
+bool in_family(const PortState& state, bool v6) {
+  return std::any_of(state.closed.begin(), state.closed.end(),
+                     [v6](const HostWay& way) { return way.v6 == v6; });
+}
+
+void open_in_iptables(const std::vector<PortState>& closed, Remedy* remedy) {
+  for (const PortState& state : closed) {
+    for (bool v6 : {false, true}) {
+      if (!in_family(state, v6)) continue;
+      remedy->push_back(fmt::format("{} -I INPUT -p {} --dport {} -j ACCEPT",
+                                    v6 ? "ip6tables" : "iptables", protocol_of(state.port),
+                                    state.port.port));
+    }
+  }
+  remedy->push_back("and keep it with iptables-save (netfilter-persistent save)");
+}
+
+void open_in_ufw(const Firewall& rules, const std::vector<PortState>& closed, Remedy* remedy) {
+  const auto in_v6 = [](const PortState& state) { return in_family(state, true); };
+  if (!rules.chains.contains("ip6tables ufw6-user-input") &&
+      std::any_of(closed.begin(), closed.end(), in_v6)) {
+    remedy->push_back(
+        "sed -i 's/^IPV6=.*/IPV6=yes/' /etc/default/ufw && ufw reload    # it shuts IPv6 off");
+  }
+  for (const PortState& state : closed)
+    remedy->push_back(fmt::format("ufw allow {}/{}", state.port.port, protocol_of(state.port)));
+}
+
+/// What lets the blocked ports in, by the program that this host's rules come from.
+Remedy remedy_for(const HostView& host, const Filter& filter,
+                  const std::vector<PortState>& closed) {
+  Remedy remedy;
+  if (filter.rules.chains.contains("iptables ufw-user-input")) {
+    open_in_ufw(filter.rules, closed, &remedy);
+  } else if (firewalld_runs(host)) {
+    open_in_firewalld(host, closed, &remedy);
+  } else if (filter.kind == Filter::Kind::kNft) {
+    open_in_nft(filter.rules, closed, &remedy);
   } else {
-    remedy.push_back(kind == Filter::Kind::kNft
-                         ? "with the table and chain of this host ('nft list chains'); keep it in "
-                           "/etc/nftables.conf"
-                         : "keep it with iptables-save (netfilter-persistent save)");
+    open_in_iptables(closed, &remedy);
   }
   return remedy;
 }
 
-std::string names_of(const std::vector<WantedPort>& ports) {
+std::string names_of(const std::vector<PortState>& states) {
   std::vector<std::string> names;
-  for (const WantedPort& port : ports)
-    names.push_back(port_text(port));
+  for (const PortState& state : states)
+    names.push_back(port_text(state.port));
   return joined(names);
 }
 
-void tell(const HostView& host, const LocalServer& server, const Filter& filter,
-          CheckResult* result) {
-  std::vector<WantedPort> open, partly, blocked;
-  bool needed = false;
+/// "20049/tcp (NFS over iWARP; closed by eth1)".
+std::string partly_text(const PortState& state) {
+  std::vector<std::string> closed;
+  for (const HostWay& way : state.closed) {
+    const std::string by = way.interface.empty() ? (way.v6 ? "IPv6" : "IPv4") : way.interface;
+    if (std::find(closed.begin(), closed.end(), by) == closed.end()) closed.push_back(by);
+  }
+  return port_text(state.port) + (closed.empty() ? "" : ", closed by " + joined(closed, " and "));
+}
+
+/// Ports that are closed to all, or to all of one family that this host has addresses of.
+void tell_closed(const HostView& host, const LocalServer& server, const Filter& filter,
+                 const char* family, const std::vector<PortState>& closed, CheckResult* result) {
+  if (closed.empty()) return;
+  const std::string seen = fmt::format("closed to others{}{}: {}", *family == '\0' ? "" : " by ",
+                                       family, names_of(closed));
+  const bool needed = std::any_of(closed.begin(), closed.end(),
+                                  [](const PortState& state) { return state.port.needed; });
+  if (!server.expected()) {
+    result->note(seen + "; no server is configured on this host");
+  } else {
+    result->add(needed ? Verdict::kProblem : Verdict::kNote, seen,
+                remedy_for(host, filter, closed));
+  }
+}
+
+void tell(const HostView& host, const LocalServer& server, const HostWays& ways,
+          const Filter& filter, CheckResult* result) {
+  std::vector<PortState> open, closed, closed_v4, closed_v6;
+  std::vector<std::string> partly;
   for (const WantedPort& wanted : wanted_ports(host, server)) {
-    switch (filter.rules.judge(wanted.tcp, wanted.port)) {
-      case Firewall::Verdict::kOpen:
-        open.push_back(wanted);
-        break;
-      case Firewall::Verdict::kPartly:
-        partly.push_back(wanted);
-        break;
-      case Firewall::Verdict::kBlocked:
-        blocked.push_back(wanted);
-        needed |= wanted.needed;
-        break;
+    PortState state = state_of(wanted, filter.rules, ways);
+    if (state.all_open()) {
+      open.push_back(std::move(state));
+    } else if (state.all_closed()) {
+      closed.push_back(std::move(state));
+    } else if (!ways.assumed && state.closed_to(false)) {
+      closed_v4.push_back(std::move(state));
+    } else if (!ways.assumed && state.closed_to(true)) {
+      closed_v6.push_back(std::move(state));
+    } else {
+      partly.push_back(partly_text(state));
     }
   }
   if (!open.empty()) result->ok("open to others: " + names_of(open));
   if (!partly.empty()) {
-    result->note("open to some, by address, interface or what cannot be told: " + names_of(partly),
+    result->note("open to some, by address, interface or what cannot be told: " + joined(partly),
                  {filter.kind == Filter::Kind::kNft        ? "nft list ruleset"
                   : filter.kind == Filter::Kind::kIptables ? "iptables -S"
                                                            : "firewall-cmd --list-all-zones"});
   }
-  if (blocked.empty()) return;
-  const Remedy remedy = remedy_for(blocked, filter.kind, firewalld_runs(host));
-  const std::string seen = "closed to others: " + names_of(blocked);
-  if (!server.expected()) {
-    result->note(seen + "; no server is configured on this host");
-  } else if (needed) {
-    result->problem(seen, remedy);
-  } else {
-    result->note(seen, remedy);
-  }
+  tell_closed(host, server, filter, "", closed, result);
+  tell_closed(host, server, filter, "IPv4", closed_v4, result);
+  tell_closed(host, server, filter, "IPv6", closed_v6, result);
 }
 
 }  // namespace
 
 CheckResult check_firewall(const HostView& host) {
   CheckResult result;
-  const Filter filter = read_filter(host);
+  const LocalServer server = local_server(host);
+  if (server.loopback_only()) {
+    return result.ok("the server listens for this host alone (NFSoRDMA_LISTEN): nothing to open");
+  }
+  const HostWays ways = ways_to(host, server);
+  const Filter filter = read_filter(host, ways);
   if (filter.kind == Filter::Kind::kNone) {
     const Remedy as_root = host.privileged ? Remedy{} : Remedy{"sudo nfs-rdma doctor"};
     return result.skipped(filter.trouble, as_root);
   }
   if (!filter.rules.filters()) return result.ok("no packet filter looks at what comes in");
-  tell(host, local_server(host), filter, &result);
+  tell(host, server, ways, filter, &result);
   return result;
 }
 

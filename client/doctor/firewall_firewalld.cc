@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// firewall-cmd --list-all: the default zone, for those who may not read the rules themselves. Rich
-// rules may let more in.
+// firewall-cmd --list-all: the zones of this host's interfaces, for those who may not read the
+// rules themselves. Rich rules may let more in.
 #include "client/doctor/firewall_rules.h"
 #include "client/doctor/host_view.h"
 
@@ -55,11 +55,9 @@ void accept_services(std::string_view names, FirewallChain* chain) {
   }
 }
 
-}  // namespace
-
-Firewall parse_firewalld(std::string_view text) {
+FirewallChain parse_zone(std::string_view text) {
   FirewallChain chain;
-  chain.on_input = chain.blocks = true;
+  chain.blocks = true;
   bool rich = false;
   for (const std::string& line : lines_of(text)) {
     const std::string bare = trimmed(line);
@@ -75,8 +73,30 @@ Firewall parse_firewalld(std::string_view text) {
       rich = true;
     }
   }
+  Rule last;
+  last.action = chain.blocks ? Rule::Action::kBlock : Rule::Action::kAccept;
+  chain.rules.push_back(std::move(last));
+  return chain;
+}
+
+}  // namespace
+
+Firewall parse_firewalld(const std::vector<FirewalldZone>& zones) {
   Firewall firewall;
-  firewall.chains["firewalld"] = std::move(chain);
+  FirewallChain input;
+  input.on_input = input.blocks = true;
+  for (const FirewalldZone& zone : zones) {
+    const std::string name = "firewalld zone of " + zone.interface;
+    Rule rule;
+    rule.action = Rule::Action::kGoto;
+    rule.target = name;
+    if (!zone.interface.empty()) {
+      rule.conditions.push_back({Condition::Kind::kInterfaces, false, {}, {zone.interface}});
+    }
+    input.rules.push_back(std::move(rule));
+    firewall.chains[name] = parse_zone(zone.text);
+  }
+  firewall.chains["firewalld"] = std::move(input);
   return firewall;
 }
 

@@ -66,6 +66,23 @@ Condition state(std::string_view text, bool negated) {
   return {Condition::Kind::kNever, negated};
 }
 
+Condition interface(const std::string& value, bool negated) {
+  Condition one{Condition::Kind::kInterfaces, negated};
+  one.names = {value};
+  if (value.ends_with('+')) one.names.front().back() = '*';
+  return one;
+}
+
+/// Of addrtype and pkttype: our packets go to this host, and to it alone.
+Condition sent_to(std::string_view types, bool negated) {
+  for (const std::string& type : split(types, ',')) {
+    if (type == "LOCAL" || type == "unicast" || type == "host") {
+      return {Condition::Kind::kAlways, negated};
+    }
+  }
+  return {Condition::Kind::kNever, negated};
+}
+
 /// One option with its value; nothing when it says nothing about whom the rule matches.
 std::optional<Condition> condition(const std::string& option, const std::string& value,
                                    bool negated) {
@@ -77,8 +94,13 @@ std::optional<Condition> condition(const std::string& option, const std::string&
   }
   if (option == "--dport" || option == "--dports") return ports(value, negated);
   if (option == "--ctstate" || option == "--state") return state(value, negated);
-  // We ask for those who come from outside.
-  if (option == "-i" && value == "lo") return Condition{Condition::Kind::kNever, negated};
+  if (option == "-i") return interface(value, negated);
+  if (option == "--dst-type" || option == "--pkt-type") return sent_to(value, negated);
+  // Nothing of a first packet; and no router writes the old routing header of IPv6.
+  if (option == "--ctstatus" || option == "--rt-type") {
+    return Condition{Condition::Kind::kNever, negated};
+  }
+  if (option == "--rt-segsleft") return std::nullopt;
   if (option == "-m" || option == "--comment" || option == "--reject-with") return std::nullopt;
   return Condition{Condition::Kind::kMaybe};
 }

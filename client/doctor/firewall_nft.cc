@@ -45,7 +45,9 @@ class Parser {
     bool good = true;
     for (const JsonValue& element : set["elem"].items())
       good &= add_ports(element, &ports);
-    if (good) sets_[full_name(set, set["name"].text())] = std::move(ports);
+    const std::string name = full_name(set, set["name"].text());
+    names_[name] = words(set["elem"]);
+    if (good) sets_[name] = std::move(ports);
   }
 
   void take_chain(const JsonValue& chain) {
@@ -199,6 +201,34 @@ class Parser {
     return {udp ? Condition::Kind::kUdp : Condition::Kind::kNever, negated};
   }
 
+  /// Of connection tracking: a first packet is new, goes the original way and was not rewritten
+  /// (one that was goes to another port than ours).
+  static Condition tracking(const std::string& key, const std::vector<std::string>& values,
+                            bool negated) {
+    if (key != "state" && key != "direction" && key != "status") return {Condition::Kind::kMaybe};
+    const bool fresh = key != "status" && among(values, key == "state" ? "new" : "original");
+    return {fresh ? Condition::Kind::kAlways : Condition::Kind::kNever, negated};
+  }
+
+  Condition interfaces(const JsonValue& rule, const JsonValue& right, bool negated) const {
+    Condition condition{Condition::Kind::kInterfaces, negated};
+    condition.names = words(right);
+    if (right.text().starts_with('@')) {
+      const auto set = names_.find(full_name(rule, right.text().substr(1)));
+      if (set == names_.end()) return {Condition::Kind::kMaybe};
+      condition.names = set->second;
+    }
+    return condition;
+  }
+
+  /// "fib daddr type local": our packets go to an address of this host.
+  static Condition address_type(const JsonValue& fib, const std::vector<std::string>& types,
+                                bool negated) {
+    const std::vector<std::string> flags = words(fib["flags"]);
+    if (!among(flags, "daddr")) return {Condition::Kind::kMaybe};
+    return {among(types, "local") ? Condition::Kind::kAlways : Condition::Kind::kNever, negated};
+  }
+
   void add_conditions(const JsonValue& rule, const JsonValue& left, const std::string& op,
                       const JsonValue& right, std::vector<Condition>* conditions) const {
     const bool negated = op == "!=";
@@ -216,12 +246,27 @@ class Parser {
     } else if (meta == "l4proto" || (field == "protocol" && of == "ip") ||
                (field == "nexthdr" && of == "ip6")) {
       conditions->push_back(protocol(words(right), negated));
-    } else if (left["ct"]["key"].text() == "state") {
-      const bool fresh = among(words(right), "new");
-      conditions->push_back({fresh ? Condition::Kind::kAlways : Condition::Kind::kNever, negated});
-    } else if ((meta == "iif" || meta == "iifname") && right.text() == "lo") {
-      // We ask for those who come from outside.
-      conditions->push_back({Condition::Kind::kNever, negated});
+    } else if (is_there(left["ct"])) {
+      conditions->push_back(tracking(left["ct"]["key"].text(), words(right), negated));
+    } else if (meta == "iif" || meta == "iifname") {
+      conditions->push_back(interfaces(rule, right, negated));
+    } else if (meta == "nfproto") {
+      const bool v4 = among(words(right), "ipv4"), v6 = among(words(right), "ipv6");
+      conditions->push_back({v4 && v6 ? Condition::Kind::kAlways
+                             : v4     ? Condition::Kind::kV4
+                                      : Condition::Kind::kV6,
+                             negated});
+    } else if (meta == "pkttype") {
+      conditions->push_back({among(words(right), "host") || among(words(right), "unicast")
+                                 ? Condition::Kind::kAlways
+                                 : Condition::Kind::kNever,
+                             negated});
+    } else if (left["fib"]["result"].text() == "type") {
+      conditions->push_back(address_type(left["fib"], words(right), negated));
+    } else if (of == "ip" || of == "ip6") {
+      // An address: of one family, and of whom is not known.
+      conditions->push_back({of == "ip" ? Condition::Kind::kV4 : Condition::Kind::kV6});
+      conditions->push_back({Condition::Kind::kMaybe});
     } else if (of == "icmp" || of == "icmpv6" || of == "sctp" || of == "esp" || of == "ah") {
       conditions->push_back({Condition::Kind::kNever});
     } else {
@@ -231,6 +276,7 @@ class Parser {
 
   Firewall firewall_;
   std::map<std::string, Ports> sets_;
+  std::map<std::string, std::vector<std::string>> names_;  // of sets of words
 };
 
 }  // namespace

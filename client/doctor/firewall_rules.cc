@@ -11,6 +11,7 @@ using Condition = FirewallCondition;
 using Rule = FirewallRule;
 
 constexpr int kMostJumps = 16;  // as deep as nft lets chains go
+constexpr unsigned kMostSteps = 1'000'000;
 
 enum class Truth : std::uint8_t { kNo, kMaybe, kYes };
 
@@ -18,10 +19,32 @@ Truth truth(bool value) {
   return value ? Truth::kYes : Truth::kNo;
 }
 
-struct Packet {
-  bool tcp;
-  std::uint16_t port;
-};
+using Packet = FirewallPacket;
+
+bool matches_name(const std::string& pattern, const std::string& name) {
+  if (pattern.ends_with('*')) {
+    return name.starts_with(std::string_view(pattern).substr(0, pattern.size() - 1));
+  }
+  return pattern == name;
+}
+
+Truth comes_by(const std::vector<std::string>& names, const Packet& packet) {
+  const auto is = [](const std::string& wanted) {
+    return [&wanted](const std::string& pattern) { return matches_name(pattern, wanted); };
+  };
+  if (!packet.interface.empty()) {
+    return truth(std::any_of(names.begin(), names.end(), is(packet.interface)));
+  }
+  // Whichever it is, it is not lo.
+  const auto loopback = [](const std::string& name) { return name == "lo"; };
+  if (std::all_of(names.begin(), names.end(), loopback)) return Truth::kNo;
+  return std::find(names.begin(), names.end(), "*") == names.end() ? Truth::kMaybe : Truth::kYes;
+}
+
+Truth negated(Truth value) {
+  if (value == Truth::kMaybe) return value;
+  return value == Truth::kYes ? Truth::kNo : Truth::kYes;
+}
 
 Truth holds(const Condition& condition, const Packet& packet) {
   Truth value = Truth::kMaybe;
@@ -38,6 +61,15 @@ Truth holds(const Condition& condition, const Packet& packet) {
             return range.first <= packet.port && packet.port <= range.second;
           }));
       break;
+    case Condition::Kind::kV4:
+      value = truth(!packet.v6);
+      break;
+    case Condition::Kind::kV6:
+      value = truth(packet.v6);
+      break;
+    case Condition::Kind::kInterfaces:
+      value = comes_by(condition.names, packet);
+      break;
     case Condition::Kind::kNever:
       value = Truth::kNo;
       break;
@@ -47,8 +79,7 @@ Truth holds(const Condition& condition, const Packet& packet) {
     case Condition::Kind::kMaybe:
       return Truth::kMaybe;
   }
-  if (!condition.negated) return value;
-  return value == Truth::kYes ? Truth::kNo : Truth::kYes;
+  return condition.negated ? negated(value) : value;
 }
 
 Truth matches(const Rule& rule, const Packet& packet) {
@@ -70,14 +101,22 @@ class Walker {
   Walker(const Firewall& firewall, const Packet& packet) : firewall_(firewall), packet_(packet) {}
 
   Walk::End walk(const FirewallChain& chain, int depth) {
+    bool maybe_left = false;  // by a rule that may have sent the packet back to the caller
     for (const Rule& rule : chain.rules) {
+      if (++steps_ > kMostSteps) {
+        seen_.maybe_accepted = seen_.maybe_blocked = true;
+        return Walk::End::kThrough;
+      }
       const Truth match = matches(rule, packet_);
       if (match == Truth::kNo) continue;
       const std::optional<Walk::End> end = apply(chain, rule, depth);
       if (!end) continue;
-      if (match == Truth::kYes && *end != Walk::End::kThrough) return *end;
-      if (match == Truth::kYes) return Walk::End::kThrough;
+      const bool through = *end == Walk::End::kThrough;
+      if (match == Truth::kYes && (through || !maybe_left)) return *end;
       remember(*end);
+      // What comes is the end of some packets; others are back at the caller already.
+      if (match == Truth::kYes) return Walk::End::kThrough;
+      maybe_left |= through;
     }
     return Walk::End::kThrough;
   }
@@ -118,8 +157,9 @@ class Walker {
   }
 
   const Firewall& firewall_;
-  const Packet packet_;
+  const Packet& packet_;
   Walk seen_;
+  unsigned steps_ = 0;
 };
 
 Firewall::Verdict judge_chain(const Firewall& firewall, const FirewallChain& chain,
@@ -136,17 +176,22 @@ Firewall::Verdict judge_chain(const Firewall& firewall, const FirewallChain& cha
 
 }  // namespace
 
-Firewall::Verdict Firewall::judge(bool tcp, std::uint16_t port) const {
-  const Packet packet{tcp, port};
+Firewall::Verdict Firewall::judge(const FirewallPacket& packet) const {
   // A packet has to get past every chain of its family.
-  Verdict v4 = Verdict::kOpen, v6 = Verdict::kOpen;
+  Verdict worst = Verdict::kOpen;
   for (const auto& [name, chain] : chains) {
-    if (!chain.on_input) continue;
-    const Verdict verdict = judge_chain(*this, chain, packet);
-    if (chain.v4) v4 = std::max(v4, verdict);
-    if (chain.v6) v6 = std::max(v6, verdict);
+    if (!chain.on_input || !(packet.v6 ? chain.v6 : chain.v4)) continue;
+    worst = std::max(worst, judge_chain(*this, chain, packet));
   }
-  return v4 == v6 ? v4 : Verdict::kPartly;
+  return worst;
+}
+
+std::string Firewall::blocked_by(const FirewallPacket& packet) const {
+  for (const auto& [name, chain] : chains) {
+    if (!chain.on_input || !(packet.v6 ? chain.v6 : chain.v4)) continue;
+    if (judge_chain(*this, chain, packet) == Verdict::kBlocked) return name;
+  }
+  return "";
 }
 
 void Firewall::forget_iptables() {

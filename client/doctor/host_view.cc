@@ -21,18 +21,35 @@ constexpr std::size_t kMostText = 8 << 20;  // modules.dep is the largest
 constexpr const char* kProgramDirs[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
                                         "/usr/bin",        "/sbin",          "/bin"};
 
-/// "--port 2050" or "--port=2050" on the command line of a process.
-void take_port(const std::vector<std::string>& words, std::string_view option,
-               std::uint16_t* port) {
+/// All values of an option, "--fabric iwarp" or "--fabric=iwarp".
+std::vector<std::string> values_of(const std::vector<std::string>& words, std::string_view option) {
+  std::vector<std::string> values;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    std::optional<std::uint64_t> value;
     const std::string_view word = words[i];
     if (word == option && i + 1 < words.size()) {
-      value = words[i + 1] == "off" ? 0 : number_of(words[i + 1]);
+      values.push_back(words[i + 1]);
     } else if (word.starts_with(option) && word.substr(option.size()).starts_with('=')) {
-      const std::string_view text = word.substr(option.size() + 1);
-      value = text == "off" ? 0 : number_of(text);
+      values.emplace_back(word.substr(option.size() + 1));
     }
+  }
+  return values;
+}
+
+/// Addresses between blanks or commas.
+std::vector<SocketAddress> addresses_in(std::string text) {
+  std::replace(text.begin(), text.end(), ',', ' ');
+  std::vector<SocketAddress> addresses;
+  for (const std::string& word : words_of(text)) {
+    if (auto address = SocketAddress::parse(word, 0); address.ok()) addresses.push_back(*address);
+  }
+  return addresses;
+}
+
+/// The last "--port 2050" on the command line of a process.
+void take_port(const std::vector<std::string>& words, std::string_view option,
+               std::uint16_t* port) {
+  for (const std::string& text : values_of(words, option)) {
+    const auto value = text == "off" ? std::optional<std::uint64_t>(0) : number_of(text);
     if (value && *value <= 65535) *port = static_cast<std::uint16_t>(*value);
   }
 }
@@ -43,6 +60,16 @@ bool says_something(const HostView& host, std::string_view file) {
     if (!bare.empty() && bare.front() != '#') return true;
   }
   return false;
+}
+
+/// The exports file and those of the directory beside it, as far as they are there.
+std::vector<std::string> exports_files(const HostView& host, const std::string& file) {
+  std::vector<std::string> files;
+  if (host.exists(file)) files.push_back(file);
+  for (const std::string& name : host.names(file + ".d")) {
+    if (name.ends_with(".exports") && !name.starts_with('.')) files.push_back(file + ".d/" + name);
+  }
+  return files;
 }
 
 }  // namespace
@@ -149,10 +176,12 @@ std::vector<Process> processes_named(const HostView& host, std::string_view name
 }
 
 bool has_exports(const HostView& host, const std::string& file) {
-  const std::vector<std::string> more = host.names(file + ".d");
-  return host.exists(file) || std::any_of(more.begin(), more.end(), [](const std::string& name) {
-           return name.ends_with(".exports");
-         });
+  return !exports_files(host, file).empty();
+}
+
+bool LocalServer::loopback_only() const {
+  return !listen.empty() && std::all_of(listen.begin(), listen.end(),
+                                        [](const SocketAddress& a) { return a.is_loopback(); });
 }
 
 LocalServer local_server(const HostView& host) {
@@ -164,11 +193,14 @@ LocalServer local_server(const HostView& host) {
       server.rdma_port = static_cast<std::uint16_t>(parsed.config.port);
       server.tcp_port = static_cast<std::uint16_t>(parsed.config.tcp_port);
       server.wants_rpcbind = parsed.config.rpcbind;
+      server.fabric = parsed.config.fabric;
+      server.listen = addresses_in(parsed.config.listen);
       exports = parsed.config.exports_file;
     }
   }
-  const bool more_exports = !host.exists(exports) && has_exports(host, exports);
-  server.configured = says_something(host, exports) || more_exports ||
+  const std::vector<std::string> files = exports_files(host, exports);
+  const auto says = [&](const std::string& file) { return says_something(host, file); };
+  server.configured = std::any_of(files.begin(), files.end(), says) ||
                       host.exists("/etc/systemd/system/multi-user.target.wants/nfs-rdma.service");
   const std::vector<Process> running = processes_named(host, "nfs-rdmad");
   if (running.empty()) return server;
@@ -179,6 +211,12 @@ LocalServer local_server(const HostView& host) {
   const std::vector<std::string> words = lines_of(command_line);
   take_port(words, "--port", &server.rdma_port);
   take_port(words, "--tcp-port", &server.tcp_port);
+  if (const auto fabrics = values_of(words, "--fabric"); !fabrics.empty()) {
+    server.fabric = fabrics.back();
+  }
+  if (const auto listen = values_of(words, "--listen"); !listen.empty()) {
+    server.listen = addresses_in(joined(listen));
+  }
   return server;
 }
 

@@ -103,9 +103,13 @@ struct LocalServer {
   bool configured = false;  // somebody has exported something, or enabled the unit
   std::string pid;          // of one that runs
   std::uint16_t rdma_port = 20049;
-  std::uint16_t tcp_port = 2049;  // 0: off
+  std::uint16_t tcp_port = 2049;        // 0: off
+  std::string fabric = "auto";          // NFSoRDMA_FABRIC
+  std::vector<SocketAddress> listen{};  // empty: all addresses
   bool wants_rpcbind = true;
   bool expected() const { return running || configured; }
+  /// Serves this host alone.
+  bool loopback_only() const;
 };
 LocalServer local_server(const HostView& host);
 /// Is there an exports file, or one in the directory beside it?
