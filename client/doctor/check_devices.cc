@@ -28,6 +28,20 @@ constexpr RdmaDriver kDrivers[] = {
     {"qede", "qedr", false},         {"mana", "mana_ib", false},     {"i40e", "irdma", false},
     {"hns3", "hns_roce_hw_v2", true}};
 
+/// "0000:01:00" of "0000:01:00.1": the card, of which .1 is a function.
+std::string_view card_of(std::string_view slot) {
+  return slot.substr(0, slot.rfind('.'));
+}
+
+/// One RDMA device may stand for several functions of a card (RoCE over a bond, Chelsio's functions
+/// 0 to 3): with the driver loaded, nothing is missing.
+bool served_by_another_function(const HostView& host, const std::vector<std::string>& taken,
+                                const std::string& slot, const RdmaDriver& driver) {
+  return host.exists(std::string("/sys/module/") + driver.rdma) &&
+         std::any_of(taken.begin(), taken.end(),
+                     [&](const std::string& other) { return card_of(other) == card_of(slot); });
+}
+
 /// Adapters on the PCI bus that could do RDMA and have no RDMA device.
 void look_for_idle_adapters(const HostView& host, CheckResult* result) {
   std::vector<std::string> taken;
@@ -45,6 +59,7 @@ void look_for_idle_adapters(const HostView& host, CheckResult* result) {
     }
     for (const RdmaDriver& known : kDrivers) {
       if (driver != known.network) continue;
+      if (served_by_another_function(host, taken, slot, known)) continue;
       const Remedy remedy = {fmt::format("modprobe {}", known.rdma)};
       const std::string seen = fmt::format(
           "the adapter in PCI slot {} ({}) has no RDMA device; "

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "client/doctor/host_checks.h"
 
@@ -60,22 +61,81 @@ bool may_lock(const HostView& host, const std::string& pid) {
   return false;
 }
 
+/// What a path of a container's own cgroup or of its root file system gives away.
+std::string container_in(const std::string& text) {
+  constexpr std::pair<const char*, const char*> kSigns[] = {{"kubepods", "Kubernetes"},
+                                                            {"/kubelet/pods/", "Kubernetes"},
+                                                            {"crio-", "CRI-O"},
+                                                            {"containerd", "containerd"},
+                                                            {"/docker", "Docker"},
+                                                            {"libpod", "Podman"},
+                                                            {"/containers/storage", "Podman"},
+                                                            {"/lxc", "LXC"}};
+  for (const auto& [sign, name] : kSigns) {
+    if (text.find(sign) != std::string::npos) return name;
+  }
+  return "";
+}
+
+/// By the mounts that a runtime makes for a container. Those of others, which the host of
+/// containers sees, are elsewhere.
+std::string container_by_mounts(const HostView& host) {
+  constexpr std::size_t kMountPoint = 4;
+  for (const std::string& line : lines_of(host.text("/proc/self/mountinfo"))) {
+    const std::vector<std::string> words = words_of(line);
+    if (words.size() <= kMountPoint) continue;
+    const std::string& at = words[kMountPoint];
+    if (at != "/" && at != "/etc/hosts" && at != "/etc/hostname" && at != "/etc/resolv.conf") {
+      continue;
+    }
+    if (std::string name = container_in(line); !name.empty()) return name;
+  }
+  return "";
+}
+
+bool in_pod(const HostView& host) {
+  return host.exists("/run/secrets/kubernetes.io") ||
+         host.exists("/var/run/secrets/kubernetes.io") ||
+         host.text("/proc/self/environ").find("KUBERNETES_SERVICE_HOST=") != std::string::npos;
+}
+
 std::string container_of(const HostView& host) {
+  if (in_pod(host)) return "Kubernetes";
   if (host.exists("/.dockerenv")) return "Docker";
   if (host.exists("/run/.containerenv")) return "Podman";
-  return host.line("/run/systemd/container");
+  if (std::string name = host.line("/run/systemd/container"); !name.empty()) return name;
+  if (std::string name = container_in(host.text("/proc/1/cgroup")); !name.empty()) return name;
+  return container_by_mounts(host);
 }
 
 Remedy user_remedy(const std::string& container) {
-  if (!container.empty()) {
-    return {"start the container with a higher limit:",
-            "docker run --ulimit memlock=-1 ...    # podman run alike",
-            "with Kubernetes: set LimitMEMLOCK=infinity in the container runtime's unit "
-            "(containerd.service), or give the pod the capability IPC_LOCK"};
+  if (container.empty()) {
+    return {"ulimit -l $(ulimit -H -l)    # in a shell, as far as the hard limit goes",
+            "for logins, as root:",
+            "echo '* - memlock unlimited' > /etc/security/limits.d/90-nfs-rdma.conf"};
   }
-  return {"ulimit -l unlimited    # in a shell, as far as the hard limit goes",
-          "for logins, as root:",
-          "echo '* - memlock unlimited' > /etc/security/limits.d/90-nfs-rdma.conf"};
+  const std::string start = "start the container with a higher limit:";
+  if (container == "Docker") return {start, "docker run --ulimit memlock=-1 ..."};
+  if (container == "Podman" || container == "podman") {
+    return {start, "podman run --ulimit memlock=-1:-1 ..."};
+  }
+  if (container == "systemd-nspawn") {
+    return {start,
+            "printf '[Exec]\\nLimitMEMLOCK=infinity\\n' >> /etc/systemd/nspawn/MACHINE.nspawn    "
+            "# on its host"};
+  }
+  if (container == "Kubernetes" || container == "containerd" || container == "CRI-O") {
+    const char* unit = container == "CRI-O" ? "crio.service" : "containerd.service";
+    return {
+        "give the pod the capability IPC_LOCK (securityContext.capabilities.add), or on the "
+        "node:",
+        fmt::format("mkdir -p /etc/systemd/system/{}.d", unit),
+        fmt::format("printf '[Service]\\nLimitMEMLOCK=infinity\\n' > "
+                    "/etc/systemd/system/{}.d/memlock.conf",
+                    unit),
+        fmt::format("systemctl daemon-reload && systemctl restart {}", unit)};
+  }
+  return {start + " RLIMIT_MEMLOCK, in the configuration of " + container};
 }
 
 void look_at_processes(const HostView& host, const char* name, bool devices, CheckResult* result) {
@@ -120,21 +180,32 @@ void look_at_unit(const HostView& host, bool devices, CheckResult* result) {
                "systemctl daemon-reload && systemctl restart nfs-rdma"});
 }
 
+void look_at_limits(const HostView& host, const std::string& file, CheckResult* result) {
+  for (const std::string& limit : lines_of(host.text(file))) {
+    const std::vector<std::string> words = words_of(limit);
+    const bool bounded = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+      return word.find('=') != std::string::npos && !word.ends_with("=max");
+    });
+    if (!bounded) continue;
+    result->note(
+        fmt::format("the cgroup limits RDMA: {} ({})", limit, file),
+        {fmt::format("echo '{} hca_handle=max hca_object=max' > {}", words.front(), file)});
+  }
+}
+
 /// The RDMA controller of cgroups: how many handles and objects of a device a container may have.
+/// What a group above allows counts, too.
 void look_at_cgroup(const HostView& host, CheckResult* result) {
-  constexpr std::string_view kUnified = "0::";
   for (const std::string& line : lines_of(host.text("/proc/self/cgroup"))) {
-    if (!line.starts_with(kUnified)) continue;
-    const std::string file = "/sys/fs/cgroup" + line.substr(kUnified.size()) + "/rdma.max";
-    for (const std::string& limit : lines_of(host.text(file))) {
-      const std::vector<std::string> words = words_of(limit);
-      const bool bounded = std::any_of(words.begin(), words.end(), [](const std::string& word) {
-        return word.find('=') != std::string::npos && !word.ends_with("=max");
-      });
-      if (!bounded) continue;
-      result->note(
-          "the cgroup limits RDMA: " + limit,
-          {fmt::format("echo '{} hca_handle=max hca_object=max' > {}", words.front(), file)});
+    // "0::/PATH", of version 1 "5:rdma:/PATH".
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (!controllers.empty() && controllers != "rdma") continue;
+    const std::string base = controllers.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/rdma";
+    for (std::string path = line.substr(second + 1); path.size() > 1; path.erase(path.rfind('/'))) {
+      look_at_limits(host, base + path + "/rdma.max", result);
+      if (path.find('/') == std::string::npos) break;
     }
   }
 }

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "client/doctor/host_checks.h"
+#include "client/doctor/rdma_sysfs.h"
 
 namespace nfsrdma::doctor {
 
@@ -49,6 +50,7 @@ std::vector<Listener> tcp_listeners(const HostView& host) {
 struct Holder {
   std::string pid, name;  // empty: none was found
   bool hidden = false;    // some process would not let us look
+  bool listed = false;    // rdma_cm has such a listener, whoever made it
 };
 
 bool holds(const HostView& host, const std::string& pid, const std::set<std::string>& inodes,
@@ -56,8 +58,12 @@ bool holds(const HostView& host, const std::string& pid, const std::set<std::str
   std::error_code error;
   for (fs::directory_iterator it(host.path("/proc/" + pid + "/fd"), error), end;
        !error && it != end; it.increment(error)) {
-    std::error_code gone;
-    const std::string target = fs::read_symlink(it->path(), gone).string();
+    std::error_code unread;
+    const std::string target = fs::read_symlink(it->path(), unread).string();
+    // What may be listed may still not be read: that takes the right to trace the process.
+    if (unread == std::errc::permission_denied || unread == std::errc::operation_not_permitted) {
+      *hidden = true;
+    }
     if (target.starts_with("socket:[") && inodes.contains(target.substr(8, target.size() - 9))) {
       return true;
     }
@@ -88,7 +94,7 @@ Holder rdma_holder_of(const HostView& host, std::uint16_t port) {
     for (std::size_t i = 0; i + 1 < words.size(); i += 2)
       values[words[i]] = words[i + 1];
     if (values["state"] != "LISTEN" || !values["src-addr"].ends_with(wanted)) continue;
-    return {values["pid"], values["comm"]};
+    return {values["pid"], values["comm"], false, true};
   }
   return {};
 }
@@ -120,7 +126,23 @@ Remedy end_or_move(const Holder& holder, const char* key) {
   return remedy;
 }
 
-/// A listener that has no TCP socket of a process, or none at all: inside the kernel.
+bool has_iwarp_device(const HostView& host) {
+  const std::vector<SysDevice> devices = sys_devices(host);
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const SysDevice& device) { return device.iwarp; });
+}
+
+/// Of another container, or one that does not let this user look.
+void tell_unseen(const LocalServer& server, std::uint16_t port, const char* key,
+                 CheckResult* result) {
+  result->add(
+      server.running ? Verdict::kNote : gravity(server),
+      fmt::format("TCP port {}: a process that cannot be seen from here listens", port),
+      {fmt::format("ss -ltnp 'sport = :{}'    # as root, on the host of this container", port),
+       fmt::format("end that, or set {}=N in /etc/rdma/rdma.conf", key)});
+}
+
+/// A listener that has no TCP socket of a process that is seen, or none at all.
 void look_at_rdma_listener(const HostView& host, const LocalServer& server, std::uint16_t port,
                            const char* key, bool tcp_socket, CheckResult* result) {
   const Holder holder = rdma_holder_of(host, port);
@@ -138,6 +160,8 @@ void look_at_rdma_listener(const HostView& host, const LocalServer& server, std:
                 fmt::format("RDMA port {}: {}{} listens", port, holder.name,
                             holder.pid.empty() ? "" : " (process " + holder.pid + ")"),
                 end_or_move(holder, key));
+  } else if (tcp_socket && !holder.listed && !has_iwarp_device(host)) {
+    tell_unseen(server, port, key, result);
   } else if (tcp_socket) {
     // Such a socket has an inode that no process holds.
     result->add(server.running ? Verdict::kNote : gravity(server),
@@ -165,6 +189,8 @@ void look_at_port(const HostView& host, const LocalServer& server, std::uint16_t
     result->add(gravity(server),
                 fmt::format("TCP port {}: process {} ({}) listens", port, holder.pid, holder.name),
                 end_or_move(holder, key));
+  } else if (holder.hidden && host.privileged && !kernel_has(host, port)) {
+    tell_unseen(server, port, key, result);
   } else if (holder.hidden && !kernel_has(host, port)) {
     result->note(fmt::format("TCP port {}: somebody listens; only root sees who", port),
                  {fmt::format("sudo ss -ltnp 'sport = :{}'", port)});

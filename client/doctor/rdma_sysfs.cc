@@ -26,19 +26,33 @@ std::string plain_type(const std::string& type) {
   return type == "IB/RoCE v1" ? "RoCE v1" : type;
 }
 
+/// Adapters first, bridges and the like (which take the MAC address of a port of theirs) last.
+int preference(const HostView& host, const std::string& interface) {
+  const std::string at = "/sys/class/net/" + interface;
+  if (host.exists(at + "/device")) return 0;
+  return host.exists(at + "/bridge") || host.exists(at + "/bonding") ? 2 : 1;
+}
+
 /// siw's GID begins with the MAC address of its interface.
 std::string interface_of_mac(const HostView& host, const std::string& gid) {
+  constexpr std::size_t kMacDigits = 12;
   std::string digits;
   for (char c : gid) {
     if (c != ':') digits += c;
   }
-  if (digits.size() < 12) return "";
+  if (digits.size() < kMacDigits) return "";
+  std::string found;
+  int best = 3;
   for (const std::string& interface : host.names("/sys/class/net")) {
     std::string mac = host.line("/sys/class/net/" + interface + "/address");
     std::erase(mac, ':');
-    if (!mac.empty() && interface != "lo" && digits.starts_with(mac)) return interface;
+    if (interface == "lo" || mac.size() != kMacDigits || !digits.starts_with(mac)) continue;
+    if (const int rank = preference(host, interface); rank < best) {
+      best = rank;
+      found = interface;
+    }
   }
-  return "";
+  return found;
 }
 
 void read_gids(const HostView& host, const std::string& at, bool iwarp, SysPort* port) {

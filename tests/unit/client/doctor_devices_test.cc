@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // nfs-rdma doctor: devices, ports and interfaces, in good state and in each bad one.
+#include "client/doctor/rdma_sysfs.h"
 #include "tests/unit/client/doctor_fixture.h"
 
 namespace nfsrdma::doctor {
@@ -81,6 +82,84 @@ TEST_F(Devices, AdapterWithItsRdmaDeviceIsNotNamed) {
   link("/sys/bus/pci/devices/0000:01:00.0/driver", "../../../bus/pci/drivers/mlx5_core");
   link("/sys/class/infiniband/mlx5_0/device", "../../../0000:01:00.0");
   EXPECT_EQ(check_devices(host_).verdict(), Verdict::kOk);
+}
+
+TEST_F(Devices, FunctionOfACardWhoseOtherFunctionHasTheDeviceIsNotNamed) {
+  // RoCE over a bond: one device for both functions. Chelsio: functions 0 to 3 have none.
+  port({.device = "mlx5_bond_0"});
+  link("/sys/class/infiniband/mlx5_bond_0/device", "../../../0000:01:00.0");
+  for (const char* slot : {"0000:01:00.0", "0000:01:00.1", "0000:02:00.0"}) {
+    file(std::string("/sys/bus/pci/devices/") + slot + "/class", "0x020000\n");
+    link(std::string("/sys/bus/pci/devices/") + slot + "/driver",
+         "../../bus/pci/drivers/mlx5_core");
+  }
+  // Without the driver that is what is missing.
+  EXPECT_TRUE(says(check_devices(host_), Verdict::kWarning, "0000:01:00.1"));
+  directory("/sys/module/mlx5_ib");
+  const CheckResult result = check_devices(host_);
+  EXPECT_FALSE(says(result, Verdict::kWarning, "0000:01:00.1"));
+  EXPECT_TRUE(says(result, Verdict::kWarning, "0000:02:00.0"));  // another card
+}
+
+TEST_F(Devices, SysfsWithHolesAndGarbageIsTakenAsItIs) {
+  const std::string at = "/sys/class/infiniband/odd0";
+  const std::string binary("\0\xff\x01:\n\0", 6);
+  for (const std::string& text : {std::string(), binary, std::string("4"), std::string("4:"),
+                                  std::string(5000, 'A'), std::string(": \n")}) {
+    for (const char* name :
+         {"/node_type", "/node_desc", "/device/numa_node", "/ports/1/state", "/ports/1/phys_state",
+          "/ports/1/link_layer", "/ports/1/rate", "/ports/1/gids/0", "/ports/1/gid_attrs/types/0",
+          "/ports/1/gid_attrs/ndevs/0", "/ports/x/state"}) {
+      file(at + name, text);
+    }
+    file("/sys/class/net/eth0/address", text);
+    file("/sys/class/net/eth0/flags", text);
+    file("/sys/class/net/eth0/mtu", text);
+    file("/sys/class/net/eth0/type", text);
+    file("/sys/devices/system/node/node0/cpulist", text);
+    file("/sys/devices/system/node/node1/cpulist", text);
+    ASSERT_EQ(sys_devices(host_).size(), 1u);
+    const SysDevice device = sys_devices(host_).front();
+    ASSERT_EQ(device.ports.size(), 2u);
+    EXPECT_FALSE(device.ports[0].active());
+    // A port whose state cannot be read is not taken for a good one.
+    EXPECT_EQ(check_ports(host_).verdict(), Verdict::kProblem);
+    for (const CheckResult& result : run_checks(host_, nullptr, {}, {}))
+      EXPECT_FALSE(result.findings.empty()) << result.id;
+  }
+}
+
+TEST_F(Devices, DeviceWithoutPortsIsNamed) {
+  file("/sys/class/infiniband/odd0/node_type", "1: CA\n");
+  EXPECT_TRUE(says(check_devices(host_), Verdict::kOk, "odd0: no ports"));
+}
+
+TEST_F(Devices, TwoPortsWithOneListOfInterfaces) {
+  // Without a GID nothing says which port an interface belongs to: the device's are named.
+  port({.gid_types = {}});
+  port({.number = "2", .gid_types = {"RoCE v2"}});
+  directory("/sys/class/infiniband/mlx5_0/device/net/eth0");
+  directory("/sys/class/infiniband/mlx5_0/device/net/eth1");
+  const SysDevice device = sys_devices(host_).front();
+  ASSERT_EQ(device.ports.size(), 2u);
+  EXPECT_EQ(device.ports[0].interfaces, (std::vector<std::string>{"eth0", "eth1"}));
+  EXPECT_EQ(device.ports[1].interfaces, std::vector<std::string>{"eth0"});
+}
+
+TEST_F(Devices, BridgeWithTheMacAddressOfItsPortIsNotSiws) {
+  const std::string mac = "02:11:22:33:44:55";
+  for (const char* name : {"br0", "eth5", "xveth1"})
+    interface(name, true, 1500, "1", mac);
+  directory("/sys/class/net/br0/bridge");
+  port({.device = "siw0",
+        .interface = "",
+        .gid_types = {"IB/RoCE v1"},
+        .gid = "0211:2233:4455:0000:0000:0000:0000:0000",
+        .node_type = "4: RNIC"});
+  const auto found = [&] { return sys_devices(host_).front().ports.front().interfaces; };
+  EXPECT_EQ(found(), std::vector<std::string>{"eth5"});  // no bridge
+  directory("/sys/class/net/xveth1/device");
+  EXPECT_EQ(found(), std::vector<std::string>{"xveth1"});  // an adapter
 }
 
 TEST_F(Devices, ActivePortsAreOk) {
@@ -215,6 +294,14 @@ TEST_F(Devices, KernelWithoutSoftwareDriversIsANote) {
   EXPECT_TRUE(says(check_software_devices(host_), Verdict::kSkipped, "as in containers"));
   directory("/lib/modules/6.1.0-test");
   EXPECT_TRUE(says(check_software_devices(host_), Verdict::kNote, "this kernel has no siw"));
+}
+
+TEST_F(Devices, ProgramThatMakesSoftwareDevicesIsMissed) {
+  directory("/sys/module/siw");
+  EXPECT_TRUE(says(check_software_devices(host_), Verdict::kNote, "the program rdma",
+                   "apt install iproute2"));
+  file("/usr/sbin/rdma", "", 0755);
+  EXPECT_FALSE(says(check_software_devices(host_), Verdict::kNote, "the program rdma"));
 }
 
 TEST_F(Devices, SoftwareDevicesAreSkippedBesideAdapters) {

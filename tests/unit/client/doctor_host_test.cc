@@ -22,7 +22,8 @@ TEST_F(Host, LittleMemlockIsAProblemWithADevice) {
   port({});
   rdma_.verbs.memlock_unlimited = false;
   rdma_.verbs.memlock_limit = 65536;
-  EXPECT_TRUE(says(check_memlock(host_), Verdict::kProblem, "this user: 64 KiB", "ulimit -l"));
+  EXPECT_TRUE(says(check_memlock(host_), Verdict::kProblem, "this user: 64 KiB",
+                   "ulimit -l $(ulimit -H -l) "));
 }
 
 TEST_F(Host, LittleMemlockInAContainerHasAnotherRemedy) {
@@ -32,6 +33,58 @@ TEST_F(Host, LittleMemlockInAContainerHasAnotherRemedy) {
   rdma_.verbs.memlock_limit = 65536;
   EXPECT_TRUE(says(check_memlock(host_), Verdict::kProblem, "in a container (Docker): 64 KiB",
                    "--ulimit memlock=-1"));
+}
+
+TEST_F(Host, ContainersAreRecognisedAndHaveTheirOwnRemedies) {
+  port({});
+  rdma_.verbs.memlock_unlimited = false;
+  rdma_.verbs.memlock_limit = 65536;
+  struct Sign {
+    const char* path;
+    const char* text;
+    const char* name;
+    const char* remedy;
+  };
+  const char* const node = "/etc/systemd/system/containerd.service.d/memlock.conf";
+  for (const Sign& sign : {
+           Sign{"/run/.containerenv", "", "Podman", "podman run --ulimit memlock=-1:-1"},
+           {"/run/systemd/container", "systemd-nspawn\n", "systemd-nspawn", "MACHINE.nspawn"},
+           {"/run/systemd/container", "lxc\n", "lxc", "in the configuration of lxc"},
+           {"/run/secrets/kubernetes.io/serviceaccount/token", "", "Kubernetes", "IPC_LOCK"},
+           {"/proc/self/environ", "PATH=/bin\nKUBERNETES_SERVICE_HOST=192.0.2.1", "Kubernetes",
+            node},
+           {"/proc/1/cgroup", "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-2.scope\n",
+            "Kubernetes", node},
+           {"/proc/1/cgroup", "0::/system.slice/containerd.service/x\n", "containerd", node},
+           {"/proc/1/cgroup", "0::/machine.slice/crio-1.scope\n", "CRI-O", "crio.service"},
+           {"/proc/self/mountinfo",
+            "1 2 8:1 /var/lib/kubelet/pods/1/etc-hosts /etc/hosts rw - ext4 /dev/sda1 rw\n",
+            "Kubernetes", node},
+           {"/proc/self/mountinfo",
+            "1 2 0:9 / / rw - overlay overlay rw,lowerdir=/var/lib/containerd/s/1/fs\n",
+            "containerd", node},
+       }) {
+    file(sign.path, sign.text);
+    EXPECT_TRUE(says(check_memlock(host_), Verdict::kProblem,
+                     std::string("in a container (") + sign.name + "): 64 KiB", sign.remedy))
+        << sign.path;
+    std::filesystem::remove_all(root_ + sign.path);
+    if (std::string(sign.path).starts_with("/run/secrets")) {
+      std::filesystem::remove_all(root_ + "/run/secrets");
+    }
+  }
+}
+
+TEST_F(Host, HostOfContainersIsNone) {
+  port({});
+  rdma_.verbs.memlock_unlimited = false;
+  rdma_.verbs.memlock_limit = 65536;
+  file("/proc/1/cgroup", "0::/init.scope\n");
+  file("/proc/self/mountinfo",
+       "1 2 8:1 / / rw - ext4 /dev/sda1 rw\n"
+       "3 1 0:9 / /run/containerd/io.containerd.runtime.v2.task/k8s.io/1/rootfs rw - overlay "
+       "overlay rw,lowerdir=/var/lib/containerd/s/1/fs\n");
+  EXPECT_TRUE(says(check_memlock(host_), Verdict::kProblem, "this user: 64 KiB"));
 }
 
 TEST_F(Host, LittleMemlockIsANoteWithoutDeviceAndOkWithTheCapability) {
@@ -86,6 +139,19 @@ TEST_F(Host, CgroupThatLimitsRdmaIsANote) {
   EXPECT_TRUE(says(result, Verdict::kNote, "mlx5_1 hca_handle=2",
                    "> /sys/fs/cgroup/system.slice/x.service/rdma.max"));
   EXPECT_FALSE(says(result, Verdict::kNote, "mlx5_0"));
+}
+
+TEST_F(Host, CgroupAboveThatLimitsRdmaIsANoteToo) {
+  file("/proc/self/cgroup", "5:rdma:/pods/one\n0::/a.slice/b.slice/x.service\n");
+  file("/sys/fs/cgroup/a.slice/b.slice/x.service/rdma.max",
+       "mlx5_0 hca_handle=max hca_object=max\n");
+  file("/sys/fs/cgroup/a.slice/rdma.max", "mlx5_0 hca_handle=max hca_object=9\n");
+  file("/sys/fs/cgroup/rdma/pods/rdma.max", "mlx5_2 hca_handle=3 hca_object=max\n");
+  const CheckResult result = check_memlock(host_);
+  EXPECT_TRUE(says(result, Verdict::kNote, "mlx5_0 hca_handle=max hca_object=9",
+                   "> /sys/fs/cgroup/a.slice/rdma.max"));
+  EXPECT_TRUE(
+      says(result, Verdict::kNote, "mlx5_2 hca_handle=3", "> /sys/fs/cgroup/rdma/pods/rdma.max"));
 }
 
 // --- modules ---
@@ -174,13 +240,68 @@ TEST_F(Host, AnotherProgramOnThePortIsANoteWhereNothingIsServed) {
   EXPECT_EQ(check_listeners(host_).verdict(), Verdict::kNote);
 }
 
-TEST_F(Host, ListenerInsideTheKernelIsSiw) {
+TEST_F(Host, ListenerInsideTheKernelIsThatOfADeviceOrOfTheKernelsList) {
   server_configured();
   process("51", "sshd");
   directory("/proc/51/fd");
   listener(20049, "1001", "");
+  port({.device = "siw0", .node_type = "4: RNIC"});
   EXPECT_TRUE(says(check_listeners(host_), Verdict::kProblem,
                    "a listener inside the kernel, of siw", "rdma resource show cm_id"));
+  std::filesystem::remove_all(root_ + "/sys/class/infiniband");
+  command("rdma resource show cm_id",
+          "link siw0/- cm-idn 4 state LISTEN ps-type TCP src-addr 0.0.0.0:20049 dst-addr "
+          "0.0.0.0:0 \n");
+  EXPECT_TRUE(
+      says(check_listeners(host_), Verdict::kProblem, "a listener inside the kernel, of siw"));
+}
+
+TEST_F(Host, ListenerWhoseProcessIsOfAnotherContainerIsNotTheKernels) {
+  server_configured();
+  process("51", "sshd");
+  directory("/proc/51/fd");
+  listener(20049, "1001", "");
+  port({});  // RoCE: nothing of that listens with TCP
+  const CheckResult result = check_listeners(host_);
+  EXPECT_TRUE(says(result, Verdict::kProblem, "a process that cannot be seen from here listens",
+                   "ss -ltnp 'sport = :20049'"));
+  EXPECT_FALSE(says(result, Verdict::kProblem, "inside the kernel"));
+}
+
+/// Whoever reads the tree is nobody for a while.
+class AsNobody {
+ public:
+  explicit AsNobody(const std::string& root) : was_(::geteuid()) {
+    constexpr uid_t kNobody = 65534;
+    EXPECT_EQ(::chmod(root.c_str(), 0755), 0);
+    if (was_ == 0) {
+      EXPECT_EQ(::seteuid(kNobody), 0);
+    }
+  }
+  ~AsNobody() { EXPECT_EQ(::seteuid(was_), 0); }
+  AsNobody(const AsNobody&) = delete;
+  AsNobody& operator=(const AsNobody&) = delete;
+
+ private:
+  uid_t was_;
+};
+
+TEST_F(Host, ProcessWhoseDescriptorsMayBeListedAndNotReadIsHidden) {
+  server_configured();
+  process("51", "squatter");
+  listener(20049, "1001", "51");
+  port({.device = "siw0", .node_type = "4: RNIC"});
+  const std::string folder = root_ + "/proc/51/fd";
+  ASSERT_EQ(::chmod(folder.c_str(), 0444), 0);
+  {
+    const AsNobody nobody(root_);
+    EXPECT_TRUE(
+        says(check_listeners(host_), Verdict::kNote, "only root sees who", "sudo ss -ltnp"));
+    // Root of a container may not look either.
+    host_.privileged = true;
+    EXPECT_TRUE(says(check_listeners(host_), Verdict::kProblem, "cannot be seen from here"));
+  }
+  ASSERT_EQ(::chmod(folder.c_str(), 0755), 0);
 }
 
 TEST_F(Host, ListenersOfRdmaAreThoseOfTheirProcesses) {
@@ -333,6 +454,18 @@ TEST_F(Host, ExportsOfTheDirectoryCountToo) {
   file("/etc/nfs-rdma.exports.d/b.exports", "/srv/a *(nonsense)\n");
   EXPECT_TRUE(says(check_configuration(host_), Verdict::kProblem,
                    "/etc/nfs-rdma.exports.d/b.exports:1", "--check-config"));
+}
+
+TEST_F(Host, ExportsFileThatSaysNothingDoesNotHideThoseBesideIt) {
+  file("/etc/nfs-rdma.exports", "# none here\n");
+  EXPECT_FALSE(local_server(host_).configured);
+  file("/etc/nfs-rdma.exports.d/.hidden.exports", "/srv/h *(ro)\n");
+  file("/etc/nfs-rdma.exports.d/empty.exports", "\n");
+  EXPECT_FALSE(local_server(host_).configured);
+  directory("/srv/a");
+  file("/etc/nfs-rdma.exports.d/a.exports", "/srv/a *(ro)\n");
+  EXPECT_TRUE(local_server(host_).configured);
+  EXPECT_TRUE(says(check_configuration(host_), Verdict::kOk, "in order: 1 directories"));
 }
 
 TEST_F(Host, WrongExportsAreAProblem) {
