@@ -238,11 +238,15 @@ void Dispatcher::run(ServedCall& served) {
   if (times_stages_ && served.stages.begun == 0) served.stages.begun = served.request.started_ns;
   NFSRDMA_PROBE(run_start, served.call->connection().id, served.call->xid(), 0);
   xdr::Decoder args = served.args;
+  std::uint64_t& ended = served.request.ended_ns;
+  ended = 0;
   const Outcome outcome = served.row->run(*shared_.server, served.request, args, served.encoder);
+  if (ended == 0 && (measured || times_stages_)) ended = now_ns();
   if (measured && outcome != Outcome::kWouldBlock) {
-    served.stats->placement.add((now_ns() - served.request.started_ns) / served.request.work_units);
+    served.stats->placement.add((ended - served.request.started_ns) / served.request.work_units);
   }
-  if (times_stages_) served.stages.ran = now_ns();
+  if (times_stages_) served.stages.ran = ended;
+  if (outcome != Outcome::kReply) ended = 0;
   NFSRDMA_PROBE(run_end, served.call->connection().id, served.call->xid(), outcome);
   conclude(served, outcome);
 }
@@ -254,6 +258,7 @@ void ServedCall::run_on_worker() {
   NFSRDMA_PROBE(run_start, call->connection().id, call->xid(), 1);
   outcome = row->run(*dispatcher.shared_.server, request, decoder, encoder);
   stages.ran = now_ns();
+  request.ended_ns = 0;  // it has yet to come back to the loop's thread
   elapsed_ns = stages.ran - request.started_ns;
   NFSRDMA_PROBE(run_end, call->connection().id, call->xid(), outcome);
   hand_back(Next::kConclude);

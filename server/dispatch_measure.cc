@@ -44,7 +44,8 @@ void Dispatcher::observe(CallObserver* observer) {
 /// The reply is encoded, and about to be given to the transport.
 void Dispatcher::measure(ServedCall& served) {
   ServerConnection& connection = served.call->connection();
-  const std::uint64_t now = ns_of(loop_.refresh_now());
+  const std::uint64_t ended = served.request.ended_ns;
+  const std::uint64_t now = ended != 0 ? ended : ns_of(loop_.refresh_now());
   const std::uint64_t arrived = ns_of(served.call->arrived);
   const std::uint64_t ns = now > arrived ? now - arrived : 0;
   std::uint32_t status = 0;

@@ -121,6 +121,9 @@ struct Request {
   /// this kind runs. A procedure that did the work of several says so, each time it runs.
   std::uint64_t started_ns = 0;
   std::uint32_t work_units = 1;
+  /// When it ended, where somebody looked at the clock then and the reply goes out at once: such a
+  /// look costs as much as all the rest of the statistics. 0: nobody did.
+  std::uint64_t ended_ns = 0;
 };
 
 using ProcedureFn = Outcome (*)(ServerContext& server, Request& request, xdr::Decoder& args,

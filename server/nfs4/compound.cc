@@ -118,6 +118,7 @@ Outcome Compound::run(xdr::Encoder& result) {
     if (!step()) return std::exchange(retry_, Outcome::kReply);
   }
   if (!replayed_) write_head(status_);
+  request_->ended_ns = closed.empty() ? looked_at_clock_ : 0;
   if (!closed.empty()) close_files();
   request_->remember = changed_;
   return awaited_ && request_->durable_fd[0] != -1 ? Outcome::kReplyDurable : Outcome::kReply;
