@@ -309,6 +309,8 @@ TEST(DoctorFirewall, RulesOfUfw) {
     EXPECT_EQ(firewall.judge({false, 4791, v6, "eth0"}), Verdict_::kBlocked) << v6;
   }
   EXPECT_EQ(firewall.judge({true, 22, false, "eth0"}), Verdict_::kOpen);
+  parse_iptables("-A ufw6-user-input -p tcp -m tcp --dport 20049 -j ACCEPT\n", true, &firewall);
+  EXPECT_EQ(firewall.judge({true, 20049, true, "eth0"}), Verdict_::kOpen);
   Firewall without;
   parse_iptables(kUfwV4, false, &without);
   parse_iptables(kUfwNoV6, true, &without);
