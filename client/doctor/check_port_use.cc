@@ -99,9 +99,14 @@ Holder rdma_holder_of(const HostView& host, std::uint16_t port) {
   return {};
 }
 
-/// Lines of the kernel's NFS server: "rdma 20049", "tcp 2049".
+/// Lines of the kernel's NFS server: "rdma 20049", "tcp 2049". It has each for both families.
 std::vector<std::string> kernel_ports(const HostView& host) {
-  return lines_of(host.text("/proc/fs/nfsd/portlist"));
+  std::vector<std::string> ports;
+  for (std::string& line : lines_of(host.text("/proc/fs/nfsd/portlist"))) {
+    if (std::find(ports.begin(), ports.end(), line) == ports.end())
+      ports.push_back(std::move(line));
+  }
+  return ports;
 }
 
 bool kernel_has(const HostView& host, std::uint16_t port) {
@@ -132,9 +137,18 @@ bool has_iwarp_device(const HostView& host) {
                      [](const SysDevice& device) { return device.iwarp; });
 }
 
-/// Of another container, or one that does not let this user look.
-void tell_unseen(const LocalServer& server, std::uint16_t port, const char* key,
-                 CheckResult* result) {
+/// Of another container, or one that does not let this user look; or a plain socket of the kernel.
+void tell_unseen(const HostView& host, const LocalServer& server, std::uint16_t port,
+                 const char* key, CheckResult* result) {
+  if (!processes_named(host, "nfsd").empty()) {
+    result->add(server.running ? Verdict::kNote : gravity(server),
+                fmt::format("TCP port {}: no process that is seen from here listens; threads of "
+                            "the kernel's NFS server run",
+                            port),
+                {"systemctl disable --now nfs-server",
+                 fmt::format("or set {}=N in /etc/rdma/rdma.conf", key)});
+    return;
+  }
   result->add(
       server.running ? Verdict::kNote : gravity(server),
       fmt::format("TCP port {}: a process that cannot be seen from here listens", port),
@@ -155,13 +169,21 @@ void look_at_rdma_listener(const HostView& host, const LocalServer& server, std:
     }
   } else if (holder.name == "nfs-rdmad") {
     result->ok(fmt::format("RDMA port {}: nfs-rdmad (process {})", port, holder.pid));
+  } else if (holder.name.starts_with('[')) {  // a module
+    result->add(gravity(server),
+                fmt::format("RDMA port {}: a listener inside the kernel, of {}", port, holder.name),
+                {holder.name == "[rpcrdma]" ? "systemctl disable --now nfs-server"
+                                            : "rdma resource show cm_id    # says on which device",
+                 fmt::format("or set {}=N in /etc/rdma/rdma.conf", key)});
   } else if (!holder.name.empty()) {
     result->add(gravity(server),
                 fmt::format("RDMA port {}: {}{} listens", port, holder.name,
                             holder.pid.empty() ? "" : " (process " + holder.pid + ")"),
                 end_or_move(holder, key));
-  } else if (tcp_socket && !holder.listed && !has_iwarp_device(host)) {
-    tell_unseen(server, port, key, result);
+  } else if (tcp_socket && !holder.listed &&
+             (port != server.rdma_port || !has_iwarp_device(host))) {
+    // That of NFS over TCP is none of a device's.
+    tell_unseen(host, server, port, key, result);
   } else if (tcp_socket) {
     // Such a socket has an inode that no process holds.
     result->add(server.running ? Verdict::kNote : gravity(server),
@@ -190,7 +212,7 @@ void look_at_port(const HostView& host, const LocalServer& server, std::uint16_t
                 fmt::format("TCP port {}: process {} ({}) listens", port, holder.pid, holder.name),
                 end_or_move(holder, key));
   } else if (holder.hidden && host.privileged && !kernel_has(host, port)) {
-    tell_unseen(server, port, key, result);
+    tell_unseen(host, server, port, key, result);
   } else if (holder.hidden && !kernel_has(host, port)) {
     result->note(fmt::format("TCP port {}: somebody listens; only root sees who", port),
                  {fmt::format("sudo ss -ltnp 'sport = :{}'", port)});

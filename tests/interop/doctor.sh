@@ -45,6 +45,7 @@ cleanup() {
     stop_server
     for pid in ${helper_pids[@]+"${helper_pids[@]}"}; do kill "$pid" 2>/dev/null || :; done
     [[ -z $namespace ]] || ip netns delete "$namespace" 2>/dev/null || :
+    chattr -a "$work/export" 2>/dev/null || :
     rm -rf "$work"
     exit $rc
 }
@@ -145,6 +146,18 @@ good_server() {
     step "as an ordinary user"
     examine 0 --only "$of_server" "$url$work/export?$ports&uid=65534&gid=65534"
     finding data-iwarp note 'READ and WRITE were not tried' 'root_squash'
+    if ((EUID == 0)) && chattr +a "$work/export" 2>"$work/err"; then
+        step "a directory that nothing can be removed from"
+        examine 0 --only "$of_server" "$url$work/export?$ports"
+        finding data-iwarp warning 'could not be removed' "remove it: 127.0.0.1:$work/export/.nfs-rdma-doctor."
+        finding data-tcp warning 'could not be removed'
+        examine 1 --strict --only "$of_server" "$url$work/export?$ports"
+        chattr -a "$work/export"
+        rm "$work/export"/.nfs-rdma-doctor.*
+    else
+        # Not every file system has it: no matter of what is installed.
+        left_out+=("a directory that nothing can be removed from (chattr +a: $(head -n 1 "$work/err" 2>/dev/null))")
+    fi
     step "a directory that is not exported"
     examine 1 --only "$of_server" "$url/nowhere?$ports"
     verdict data-iwarp problem

@@ -1,21 +1,30 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# lab_doctor.sh: `nfs-rdma doctor` with RDMA devices in software, and with faults made for real: no
-# device, a module without a device, a link that is down, an interface without an address, device nodes
-# that others may not open, no connection manager, little locked memory, Linux's own server on the port,
-# another program's listener. Where the doctor gives a command, that command is run and must help. Then end
-# to end over verbs, against nfs-rdmad and against Linux's server. rxe and siw, each in a guest of its own.
+# lab_doctor.sh: `nfs-rdma doctor` with RDMA devices in software, and with faults made for real. Where the
+# doctor gives a command, that command is run and must help.
 #
-#   tests/interop/lab_doctor.sh [rxe|siw]...
+#   rxe, siw  no device, modules that are missing or have no device, links that are down, an interface
+#             without an address, device nodes that others may not open, no connection manager, little
+#             locked memory of this user and of a daemon, a cgroup's limit, ports that other programs and
+#             the kernel have, routes that lead elsewhere or nowhere, RoCE's port behind a packet filter;
+#             end to end over verbs, against nfs-rdmad and against Linux's server
+#   host      no device: rpcbind, FUSE, a name service that is silent, the clocks of two machines, modules
+#             of the kernel
+#
+# Each in a guest of its own. Three things cannot be made there and are looked at in fake trees only
+# (tests/unit/client/doctor_*): what takes hardware (InfiniBand ports in INIT without a subnet manager,
+# IPoIB, NUMA nodes of adapters), RoCE version 1, which rxe does not have, and vendors' driver packages.
+#
+#   tests/interop/lab_doctor.sh [rxe|siw|host]...
 # shellcheck source=lab_common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lab_common.sh"
 
 drivers=()
 for driver in "$@"; do
-    [[ $driver =~ ^(rxe|siw)$ ]] || usage_error "unknown driver '$driver'"
+    [[ $driver =~ ^(rxe|siw|host)$ ]] || usage_error "unknown driver '$driver'"
     drivers+=("$driver")
 done
-((${#drivers[@]})) || drivers=(rxe siw)
+((${#drivers[@]})) || drivers=(rxe siw host)
 stage "$bin/nfs-rdmad" "$bin/nfs-rdma"
 
 cat >"$stage/finding.py" <<'PY'
@@ -31,7 +40,7 @@ for f in findings:
 sys.exit(f"{check} has no {verdict} '{text}' '{remedy}': {json.dumps(findings, indent=1)}")
 PY
 
-script=$(cat <<'GUEST'
+prelude=$(cat <<'GUEST'
 mkdir -p /tmp/open /srv/export
 cp -r nfs-rdma nfs-rdmad lib /tmp/open
 chmod -R a+rX /tmp/open
@@ -50,12 +59,39 @@ examine() {
 }
 finding() { python3 finding.py "$@" >/tmp/remedy; }
 told() { echo "$*: told"; }
+# settles COMMAND...: within 10 s
+settles() {
+    local tries
+    for ((tries = 0; tries < 100; tries++)); do
+        if "$@" >/dev/null 2>&1; then return; fi
+        sleep 0.1
+    done
+    echo "it never came to: $*"
+    exit 1
+}
+# The program that has a port is to be seen before the doctor looks.
+listens() { [[ -n $(ss -Hltn "sport = :$1") ]]; }
+GUEST
+)
 
+of_devices=$(cat <<'GUEST'
 examine 0 --only devices,ports,software,modules
 finding devices note 'no RDMA device'
 finding ports skipped 'no RDMA device'
 finding modules ok 'needs no such module'
 module=$([[ $driver == rxe ]] && echo rdma_rxe || echo siw)
+# Away, as a distribution may leave it out.
+file=$(modinfo -n $module)
+mv "$file" /root/away
+cp /lib/modules/$(uname -r)/modules.dep /root/
+sed -i "\\,/$module\\.ko,d" /lib/modules/$(uname -r)/modules.dep
+examine 0 --only software
+finding software note "this kernel has no $module" ''
+mv /root/away "$file"
+cp /root/modules.dep /lib/modules/$(uname -r)/
+examine 0 --only software
+finding software note "$module" "modprobe $module && rdma link add $device type $driver netdev eth0"
+told "a module that is missing"
 modprobe $module
 examine 0 --only software
 finding software warning "$module is loaded, and no device was made with it" "rdma link add $device type $driver netdev eth0"
@@ -78,7 +114,8 @@ finding mtu "$([[ $driver == rxe ]] && echo note || echo ok)" "$device port 1: R
 told "a device in good state"
 
 ip link set eth0 down
-examine 1 --only ports
+examine 1 --only ports,link-layer
+finding link-layer warning 'on eth0, which is down' 'ip link set eth0 up'
 finding ports problem "$device port 1: DOWN" 'ip link set eth0 up'
 bash -ec "$(grep '^ip ' /tmp/remedy)"
 for ((i = 0; i < 100; i++)); do
@@ -126,13 +163,88 @@ examine 0 --only devices
 told "no connection manager"
 
 (ulimit -l 64; as=$nobody; examine 1 --only memlock)
-finding memlock problem '64 KiB may be locked' 'ulimit -l unlimited'
-(ulimit -l unlimited; as=$nobody; examine 0 --only memlock)
+finding memlock problem '64 KiB may be locked' 'ulimit -l $(ulimit -H -l)'
+(
+    # The hard limit is left, and what the doctor says takes the soft one there.
+    ulimit -S -l 64
+    eval "$(sed -n 1p /tmp/remedy)"
+    as=$nobody
+    examine 0 --only memlock
+)
 told "little locked memory"
 
+mkdir -p /sys/fs/cgroup
+mountpoint -q /sys/fs/cgroup || mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mkdir -p /sys/fs/cgroup/pods/one
+for group in . pods; do echo +rdma >/sys/fs/cgroup/$group/cgroup.subtree_control; done
+echo "$device hca_handle=2 hca_object=20" >/sys/fs/cgroup/pods/rdma.max
+in_group() {
+    (
+        echo $BASHPID >/sys/fs/cgroup/pods/one/cgroup.procs
+        examine 0 --only memlock
+    )
+}
+in_group
+finding memlock note "$device hca_handle=2 hca_object=20" '> /sys/fs/cgroup/pods/rdma.max'
+bash -ec "$(cat /tmp/remedy)"
+in_group
+if finding memlock note "the cgroup limits RDMA" 2>/dev/null; then echo "the limit is still told of"; exit 1; fi
+told "a limit of a cgroup"
+
+# --- other programs on the ports ---
+mkdir -p /srv/export
+echo '/srv/export *(rw)' >/etc/nfs-rdma.exports
+python3 -c '
+import signal, socket
+kept = socket.create_server(("", 20049))
+signal.pause()' &
+other=$!
+settles listens 20049
+examine 1 --only listeners
+finding listeners problem "TCP port 20049: process $other (python3) listens" "kill $other"
+as=$nobody
+examine 0 --only listeners
+as=
+finding listeners note "somebody listens; only root sees who" "ss -ltnp"
+bash -ec "$(grep ^kill /tmp/remedy || echo kill $other)"
+wait $other || :
+examine 0 --only listeners
+told "another process on the port"
+rping -s -p 20049 -P >/tmp/rping.log 2>&1 &
+other=$!
+rdma_listens() { rdma resource show cm_id | grep -q "LISTEN.*:20049"; }
+settles rdma_listens
+examine 1 --only listeners
+finding listeners problem "RDMA port 20049: rping (process $other) listens" "kill $other"
+bash -ec "$(grep ^kill /tmp/remedy)"
+wait $other || :
+examine 0 --only listeners
+rm /etc/nfs-rdma.exports
+told "another process on the RDMA port"
+
+# --- routes ---
+examine 1 --only dns,route 198.51.100.7
+finding route problem 'no route to 198.51.100.7' 'ip route'
+ip route add 198.51.100.0/24 via 10.0.2.2
+examine 0 --only route 198.51.100.7
+finding route ok '198.51.100.7 by eth0, through a gateway, from 10.0.2.15'
+finding route ok "RDMA device $device is on eth0"
+ip route del 198.51.100.0/24
+modprobe veth
+ip link add elsewhere type veth peer name far
+ip address add 203.0.113.1/24 dev elsewhere
+ip link set far up
+ip link set elsewhere up
+examine 0 --only route 203.0.113.5
+finding route warning "no RDMA device belongs to elsewhere" 'ip route get 203.0.113.5'
+finding route warning "$device on eth0"
+ip link del elsewhere
+told "routes"
+
+address=10.0.2.15 wrap=
 serve() {  # FABRIC PORT TCP_PORT
     : >/tmp/ready
-    /tmp/open/nfs-rdmad --foreground -e /srv/export:rw,insecure,no_root_squash --listen 10.0.2.15 --fabric $1 --port $2 \
+    $wrap /tmp/open/nfs-rdmad --foreground -e /srv/export:rw,insecure,no_root_squash --listen $address --fabric $1 --port $2 \
         --tcp-port $3 --state-dir /tmp/state-$1 --control /tmp/control-$1 >/tmp/ready 2>/tmp/server.log &
     server=$!
     local tries
@@ -169,12 +281,71 @@ if [[ $driver == rxe ]]; then
     cp /tmp/report.json /tmp/there.json
     examine 0 --only route,gid-match --other-end /tmp/there.json 10.0.2.15
     finding gid-match ok "there RoCE v"
+    # Another mode at the other end, which rxe itself cannot have.
+    sed 's/"default_roce_mode":"RoCE v2"/"default_roce_mode":"RoCE v1"/' /tmp/there.json >/tmp/mode.json
+    examine 0 --only route,gid-match --other-end /tmp/mode.json 10.0.2.15
+    finding gid-match warning "connections are made with RoCE v2 here and with RoCE v1 there" default_roce_mode
+    modprobe rdma_cm
+    mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
+    mkdir -p /sys/kernel/config/rdma_cm/$device
+    grep -q 'RoCE v2' /sys/kernel/config/rdma_cm/$device/ports/1/default_roce_mode
+    if echo 'IB/RoCE v1' 2>/dev/null >/sys/kernel/config/rdma_cm/$device/ports/1/default_roce_mode; then
+        echo "rxe can RoCE v1: this case should make ports of it"
+        exit 1
+    fi
+    examine 0 --only gids
+    finding gids ok 'RoCE v2'
+    rmdir /sys/kernel/config/rdma_cm/$device
     sed -i 's/"RoCE v2"/"RoCE v1"/g' /tmp/there.json
     examine 1 --only route,gid-match --other-end /tmp/there.json 10.0.2.15
     finding gid-match problem "nothing in common"
     told "RoCE addresses of both ends"
 fi
 end
+
+# As root, but without the capability that lifts the limit.
+wrap="setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock"
+serve verbs 20049 2049
+wrap=
+prlimit --pid $server --memlock=65536
+examine 1 --only memlock
+finding memlock problem "nfs-rdmad (process $server): 64 KiB may be locked" "prlimit --pid $server --memlock=unlimited"
+bash -ec "$(grep ^prlimit /tmp/remedy)"
+examine 0 --only memlock
+finding memlock ok "nfs-rdmad (process $server): unlimited"
+end
+told "a daemon with little locked memory"
+
+if [[ $driver == rxe ]]; then
+    # Over a wire: what rxe sends to its own address does not pass the filter.
+    rig wire rxe
+    address=192.0.2.2
+    serve verbs 20050 2050
+    wire="nfs://192.0.2.2:20050/srv/export?vers=4.2&tcpport=2050&mountport=2050"
+    examine 0 --only firewall,$ends "$wire"
+    finding null-verbs ok "over rxe_vc"
+    nft -f - <<'NFT'
+table inet mine {
+    chain input {
+        type filter hook input priority 0; policy accept;
+        udp dport 4791 drop
+    }
+}
+NFT
+    examine 1 --timeout 3 --only firewall,$ends "$wire"
+    finding firewall problem 'closed to others: 4791/udp (RoCE v2)' 'nft insert rule inet mine input udp dport 4791 accept'
+    grep ^nft /tmp/remedy >/tmp/open-4791
+    finding null-verbs warning '' '4791/udp'
+    finding transport problem 'by TCP only'
+    bash -ec "$(cat /tmp/open-4791)"
+    examine 0 --only firewall,$ends "$wire"
+    finding firewall ok '4791/udp (RoCE v2)'
+    finding data-verbs ok 'RDMA Read 1048576 bytes, RDMA Write 1048576 bytes'
+    nft flush ruleset
+    end
+    address=10.0.2.15
+    told "RoCE's port behind a packet filter"
+fi
 
 rig nfsd >/dev/null 2>&1
 echo '/srv/export *(rw)' >/etc/nfs-rdma.exports
@@ -184,6 +355,15 @@ finding listeners problem "TCP port 2049: the kernel's NFS server listens"
 finding rpcbind ok 'rpcbind knows NFS by'
 finding configuration ok 'in order: 1 directories'
 told "Linux's own server on the port"
+if [[ $driver == siw ]]; then
+    # Its list of ports is not always there to be read; what siw has in the kernel is.
+    mount -t tmpfs cover /proc/fs/nfsd
+    examine 1 --only listeners
+    finding listeners problem 'RDMA port 20049: a listener inside the kernel, of [rpcrdma]' 'systemctl disable --now nfs-server'
+    finding listeners problem "TCP port 2049: no process that is seen from here listens" 'systemctl disable --now nfs-server'
+    umount /proc/fs/nfsd
+    told "a listener of siw inside the kernel"
+fi
 examine 0 --only $ends "nfs://10.0.2.15/export?vers=3"
 finding null-verbs ok "over $device; inline 4096 out, 4096 in"
 finding data-verbs ok "RDMA Read 1048576 bytes, RDMA Write 1048576 bytes"
@@ -194,13 +374,142 @@ examine 0
 told "all of this host"
 GUEST
 )
+
+of_host=$(cat <<'GUEST'
+# --- modules of the kernel ---
+folder=/lib/modules/$(uname -r)/kernel/net/sunrpc
+mv $folder/xprtrdma /root/
+examine 0 --only modules
+finding modules note 'has no rpcrdma' 'linux-image-amd64'
+mv /root/xprtrdma $folder/
+examine 0 --only modules
+finding modules ok "the kernel's rpcrdma is there"
+told "a kernel without rpcrdma"
+
+# --- FUSE ---
+chmod 0600 /dev/fuse
+examine 0 --only fuse
+finding fuse warning 'mode 0600: only root can mount' 'chmod 0666 /dev/fuse'
+bash -ec "$(cat /tmp/remedy)"
+examine 0 --only fuse
+finding fuse ok '/dev/fuse is there for everyone'
+chmod u-s /usr/bin/fusermount3
+as=$nobody
+examine 0 --only fuse
+finding fuse warning 'is not set-user-ID root' 'chmod u+s'
+bash -ec "$(cat /tmp/remedy)"
+examine 0 --only fuse
+as=
+finding fuse ok 'lets ordinary users mount'
+mv /dev/fuse /dev/away
+examine 1 --only fuse
+finding fuse problem '/dev/fuse is missing'
+mv /dev/away /dev/fuse
+told "FUSE permissions"
+
+# --- rpcbind ---
+mkdir -p /srv/export
+echo '/srv/export *(rw)' >/etc/nfs-rdma.exports
+pkill -x rpcbind || :
+examine 0 --only rpcbind
+finding rpcbind note 'rpcbind does not run' 'systemctl enable --now rpcbind'
+mkdir -p /run/rpcbind
+rpcbind -w
+settles listens 111
+examine 0 --only rpcbind
+finding rpcbind ok 'rpcbind runs; no NFS server is registered'
+rm /etc/nfs-rdma.exports
+told "rpcbind"
+
+# --- a name service that says nothing ---
+rig pair none
+ip netns exec srv nft -f - <<'NFT'
+table inet mine {
+    chain input {
+        type filter hook input priority 0; policy accept;
+        udp dport 53 drop
+        tcp dport 53 drop
+    }
+}
+NFT
+echo 'nameserver 192.0.2.2' >/etc/resolv.conf
+examine 1 --timeout 2 --only dns,transport server.example.org
+finding dns problem "'server.example.org': the name service does not answer" /etc/resolv.conf
+finding transport skipped 'no address'
+examine 1 --timeout 2 --only transport server.example.org
+finding transport problem 'the name service does not answer'
+examine 0 --timeout 2 --only dns 192.0.2.2
+finding dns note '192.0.2.2 has no name'
+echo '192.0.2.2 server.example.org' >>/etc/hosts
+examine 0 --timeout 2 --only dns server.example.org
+finding dns ok 'server.example.org: 192.0.2.2'
+finding dns ok '192.0.2.2: server.example.org'
+told "a name service that is silent"
+
+# --- the clocks of two machines: the server is on the host of this guest ---
+read -r port tcp_port <server_ports
+there="nfs://10.0.2.2:$port/?tcpport=$tcp_port&mountport=$tcp_port"
+skewed() {  # SECONDS VERDICT TEXT
+    date -s "@$(($(date +%s) + $1))" >/dev/null
+    examine "$([[ $2 == problem ]] && echo 1 || echo 0)" --only skew --path "$export" "$there"
+    finding skew "$2" "$3" "${4:-}"
+    date -s "@$(($(date +%s) - $1))" >/dev/null
+}
+examine 0 --only dns,route,null-iwarp,transport,data-iwarp --path "$export" "$there"
+finding data-iwarp ok 'RDMA Read 1048576 bytes, RDMA Write 1048576 bytes'
+# This guest's clock starts with the host's, to the second.
+skewed 0 ok "the server's clock is"
+skewed 60 warning 's behind' 'systemctl enable --now chrony'
+skewed -60 warning 's ahead' 'systemctl enable --now chrony'
+skewed 3600 problem 'Kerberos refuses that'
+told "clock skew"
+GUEST
+)
+
+# A server on this machine, which the guest has at 10.0.2.2.
+server=''
+end_server() {
+    [[ -n $server ]] || return 0
+    kill "$server" 2>/dev/null || :
+    wait "$server" 2>/dev/null || :
+    server=''
+}
+trap 'end_server; rm -rf "$stage"' EXIT
+serve_here() {
+    # shellcheck source=free_port.sh
+    . "$root/tests/interop/free_port.sh"
+    local port tcp_port tries
+    port=$(free_port)
+    tcp_port=$(free_port $((port + 1)))
+    mkdir -p "$stage/export" "$stage/state"
+    echo "$port $tcp_port" >"$stage/server_ports"
+    "$bin/nfs-rdmad" --foreground -e "$stage/export:rw,insecure,no_root_squash" --listen 127.0.0.1 --port "$port" \
+        --tcp-port "$tcp_port" --fabric iwarp --state-dir "$stage/state" --control "$stage/control.sock" \
+        >"$stage/ready" 2>"$stage/server.log" &
+    server=$!
+    for ((tries = 0; tries < 200; tries++)); do
+        if grep -q ^ready "$stage/ready"; then return; fi
+        kill -0 "$server" 2>/dev/null || break
+        sleep 0.05
+    done
+    cat "$stage/server.log" >&2
+    die "no server"
+}
+
 bad=0
 for driver in "${drivers[@]}"; do
     step "nfs-rdma doctor with $driver"
     log=$stage/$driver.log
     status=0
-    in_guest "${LAB_LIMIT:-240}" "driver=$driver
+    script=$of_devices
+    if [[ $driver == host ]]; then
+        serve_here
+        script=$of_host
+    fi
+    in_guest "${LAB_LIMIT:-480}" "driver=$driver export=$stage/export
+$prelude
 $script" >"$log" 2>&1 || status=$?
+    end_server
     { grep ': told' "$log" || :; } | while read -r line; do note "$line"; done
     if ((status != 0)); then
         tail -n 30 "$log" >&2

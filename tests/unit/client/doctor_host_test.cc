@@ -256,6 +256,31 @@ TEST_F(Host, ListenerInsideTheKernelIsThatOfADeviceOrOfTheKernelsList) {
       says(check_listeners(host_), Verdict::kProblem, "a listener inside the kernel, of siw"));
 }
 
+TEST_F(Host, ListenerOfAModuleOfTheKernelIsNamed) {
+  server_configured();
+  listener(20049, "1001", "");
+  command("rdma resource show cm_id",
+          "link siw0/- cm-idn 4 state LISTEN ps-type TCP comm [rpcrdma] src-addr 0.0.0.0:20049 "
+          "dst-addr 0.0.0.0:0 \n");
+  EXPECT_TRUE(says(check_listeners(host_), Verdict::kProblem,
+                   "RDMA port 20049: a listener inside the kernel, of [rpcrdma]",
+                   "systemctl disable --now nfs-server"));
+}
+
+TEST_F(Host, TcpPortIsNotHeldByADeviceButMayBeByTheKernelsServer) {
+  server_configured();
+  listener(2049, "1001", "");
+  port({.device = "siw0", .node_type = "4: RNIC"});
+  EXPECT_TRUE(says(check_listeners(host_), Verdict::kProblem,
+                   "TCP port 2049: a process that cannot be seen from here listens"));
+  // Its list of ports may be that of another namespace.
+  process("9", "nfsd");
+  EXPECT_TRUE(says(check_listeners(host_), Verdict::kProblem,
+                   "TCP port 2049: no process that is seen from here listens; threads of the "
+                   "kernel's NFS server run",
+                   "systemctl disable --now nfs-server"));
+}
+
 TEST_F(Host, ListenerWhoseProcessIsOfAnotherContainerIsNotTheKernels) {
   server_configured();
   process("51", "sshd");
@@ -343,7 +368,7 @@ TEST_F(Host, PortsAreThoseOfTheConfigurationAndOfTheCommandLine) {
 TEST_F(Host, KernelServerInTheWayIsAProblemForAConfiguredServer) {
   server_configured();
   file("/proc/fs/nfsd/threads", "8\n");
-  file("/proc/fs/nfsd/portlist", "rdma 20049\ntcp 2049\n");
+  file("/proc/fs/nfsd/portlist", "rdma 20049\nrdma 20049\ntcp 2049\ntcp 2049\n");
   EXPECT_TRUE(says(check_kernel_server(host_), Verdict::kProblem,
                    "8 threads, on rdma 20049, tcp 2049", "systemctl disable --now nfs-server"));
 }
