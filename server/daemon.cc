@@ -105,11 +105,14 @@ bool Daemon::load_first_exports() {
       *loop_, server_->context().exports, line_, settings_,
       ExportService::Hooks{
           [this](const std::vector<ExportEntry>& entries) { server_->note_exports(entries); },
-          [](const ReloadPlan& plan) {
+          [this](const ReloadPlan& plan) {
             LogLevel level = LogLevel::kInfo;
             if (plan.applies("NFSoRDMA_LOG_LEVEL") &&
                 parse_log_level(plan.settings.config.log_level, &level)) {
               set_log_level(level);
+            }
+            if (plan.applies("NFSoRDMA_SLOW_REQUEST")) {
+              server_->log_slow(plan.settings.config.slow_request_ms);
             }
           }});
   const ExportService::Report report = exports_->load();

@@ -74,6 +74,8 @@ class Dispatcher final : public CallHandler {
   std::vector<CallCounts> counts() const { return metrics_.report(); }
   /// Null: nobody. As long as there is one the stages of calls are timed.
   void observe(CallObserver* observer);
+  /// Calls that take longer than `ns` are logged; 0: none.
+  void log_slow(std::uint64_t ns);
   std::uint64_t rejected() const { return rejected_; }  // calls answered with an RPC-level error
 
  private:

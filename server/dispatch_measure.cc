@@ -41,6 +41,11 @@ void Dispatcher::observe(CallObserver* observer) {
   times_stages_ = observer_ != nullptr || shared_.slow_ns != 0;
 }
 
+void Dispatcher::log_slow(std::uint64_t ns) {
+  shared_.slow_ns = ns;
+  observe(observer_);
+}
+
 /// The reply is encoded, and about to be given to the transport.
 void Dispatcher::measure(ServedCall& served) {
   ServerConnection& connection = served.call->connection();

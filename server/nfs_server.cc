@@ -42,6 +42,8 @@ std::string listen_failure(const char* transport, const SocketAddress& address, 
   return text;
 }
 
+constexpr std::uint64_t kNsOfMs = 1'000'000;
+
 unsigned shard_count(const Config& config) {
   if (config.shards != 0) return static_cast<unsigned>(config.shards);
   return std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
@@ -117,7 +119,7 @@ Result<void> NfsServer::make_parts(std::string* why) {
   shard.shared.committer = config.fsync == "never" ? nullptr : &context_->committer;
   shard.shared.replies = replies_.get();
   shard.shared.programs = options_.programs;
-  shard.shared.slow_ns = config.slow_request_ms * 1'000'000;
+  shard.shared.slow_ns = config.slow_request_ms * kNsOfMs;
   shard.memory_budget = std::max<std::size_t>(config.memory_budget / count, 8u << 20);
   shard.rdma.inline_bytes = static_cast<std::uint32_t>(config.inline_threshold);
   shard.rdma.credits.maximum = static_cast<std::uint32_t>(config.credits);
@@ -273,6 +275,11 @@ void NfsServer::collect_status(std::function<void(std::string json)> done) {
   collect(kClientsShown, [done = std::move(done)](const StatusInputs& inputs) {
     done(make_status_document(inputs));
   });
+}
+
+void NfsServer::log_slow(std::uint64_t milliseconds) {
+  for (const auto& shard : shards_)
+    shard->log_slow(milliseconds * kNsOfMs);
 }
 
 void NfsServer::evict(const std::string& who, std::function<void(const Evicted&)> done) {

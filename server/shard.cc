@@ -125,6 +125,10 @@ void Shard::tap(CallTap::Sink sink) {
   });
 }
 
+void Shard::log_slow(std::uint64_t ns) {
+  loop_->post([this, ns] { dispatcher_->log_slow(ns); });
+}
+
 void Shard::capture(std::shared_ptr<const ShardCapture::Order> order, std::function<void()> done) {
   loop_->post([this, order = std::move(order), done = std::move(done)] {
     auto each = [this](const std::function<void(ServerConnection&)>& visit) {

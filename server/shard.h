@@ -75,6 +75,8 @@ class Shard {
   void evict(std::string host, std::function<void(std::size_t)> done);
   /// Where answered calls go from now on, in batches and on the shard's thread; null: nowhere.
   void tap(CallTap::Sink sink);
+  /// As Dispatcher::log_slow().
+  void log_slow(std::uint64_t ns);
   /// What crosses connections is captured as `order` says from now on, if it is there; a capture
   /// before that ends and hands over what it has. Then `done` (may be empty), on the shard's
   /// thread.

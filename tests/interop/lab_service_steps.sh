@@ -7,8 +7,8 @@
 server=192.0.2.2
 unit=nfs-rdma.service
 
-quick=(installed enabled rights kernel_mount reload killed load_no wrong_config fstab automount remount refused)
-all=(installed enabled rights kernel_mount reload late_mount killed stopped load_no wrong_config fstab automount remount
+quick=(installed enabled rights kernel_mount reload exports killed load_no wrong_config fstab automount remount refused)
+all=(installed enabled rights kernel_mount reload exports late_mount killed stopped load_no wrong_config fstab automount remount
     user_mount umount_kinds mount_unit autofs low_port verbs watchdog refused)
 
 run_quick() { set_up; run_steps "${quick[@]}"; }
@@ -139,7 +139,7 @@ step_enabled() {
 }
 
 step_rights() {
-    local pid wanted now
+    local pid wanted now each
     pid=$(main_pid)
     wanted=$(systemctl show -p CapabilityBoundingSet --value "$unit" | tr ' ' '\n' | sort)
     now=$(capsh --decode="$(awk '/^CapBnd/ { print $2 }' "/proc/$pid/status")" | sed 's/.*=//' | tr ',' '\n' | sort)
@@ -148,6 +148,10 @@ step_rights() {
     grep -E '^Max locked memory +unlimited +unlimited' "/proc/$pid/limits"
     grep -E '^NoNewPrivs:\s+1' "/proc/$pid/status"
     grep -E '^Seccomp:\s+2' "/proc/$pid/status"
+    # Exports of what a sandbox may hide: the same as outside.
+    for each in /usr/lib/modules /home /root /boot /sys/module; do
+        [[ $(ls -A "/proc/$pid/root$each") == "$(ls -A "$each")" ]]
+    done
     echo "$(wc -l <<<"$now") capabilities, memory lock unlimited, seccomp filter on"
 }
 
@@ -185,7 +189,7 @@ step_reload() {
     echo '/srv/second *(ro,insecure)' >>/etc/nfs-rdma.exports
     mark reload
     systemctl reload "$unit"
-    until_true 10 since reload 'exports were read again'
+    since reload 'exports were read again'
     active
     [[ $(main_pid) == "$pid" ]]
     mount.nfs-rdma "$server:/srv/second" /mnt/fuse -o rdma,port=2050,retry=0
@@ -199,14 +203,84 @@ step_reload() {
     # A file with a mistake changes nothing.
     echo '/srv/second *(rw,insecur)' >>/etc/nfs-rdma.exports
     mark bad
-    systemctl reload "$unit" || :
-    until_true 10 since bad 'nfs-rdma.exports:[0-9]+:.*insecur'
+    not systemctl reload "$unit"
+    since bad 'nfs-rdma.exports:[0-9]+:.*insecur'
     sed -i '$d' /etc/nfs-rdma.exports
     active
     connections
     [[ $(connections | grep -c .) -ge 1 ]]
     [[ $(connections) == *"$before"* ]]
     echo "the same connection before and after: $before"
+}
+
+# exports(5) as Linux's client sees it: whose rule counts, which flavours, what is hidden.
+by_kernel() { timeout -k 1 40 mount -t nfs -o "rdma,port=2050,$1" "$server:$2" /mnt/check; }
+by_kernel3() { by_kernel "vers=3,nolock,mountport=2049,mountproto=tcp${2:-}" "$1"; }
+step_exports() {
+    mkdir -p /mnt/check /srv/{member,stranger,ranged,none,mp} /srv/top/{hidden,seen}
+    modprobe -a rpcrdma nfsv3 nfsv4
+    mount -t tmpfs hidden /srv/top/hidden
+    mount -t tmpfs seen /srv/top/seen
+    for each in member stranger ranged none top/hidden top/seen; do echo "$each" >"/srv/$each/file"; done
+    chmod 0777 /srv/none  # not sticky: there Linux's client lets root write no file of nobody's
+    echo '192.0.2.1 client.example.org client' >>/etc/hosts
+    echo 'netgroup: files' >>/etc/nsswitch.conf
+    printf '%s\n' 'storage (client.example.org,,)' 'compute (other.example.org,,)' >/etc/netgroup
+    cp /etc/nfs-rdma.exports /tmp/exports.before
+    cat >>/etc/nfs-rdma.exports <<'END'
+/srv/member      @compute(ro,insecure) @storage(rw,no_root_squash,insecure)
+/srv/stranger    @compute(rw,insecure)
+/srv/ranged      192.0.2.0/255.255.255.254(rw,no_root_squash,insecure) 192.0.2.0/24(ro,insecure)
+/srv/none        *(sec=none,rw,insecure)
+/srv/top         192.0.2.0/24(rw,insecure)
+/srv/top/hidden  192.0.2.0/24(rw,insecure)
+/srv/top/seen    192.0.2.0/24(rw,insecure,nohide)
+/srv/mp          192.0.2.0/24(rw,insecure,mp,no_root_squash)
+END
+    systemctl reload "$unit"
+    # Netgroups: the one that has the client counts, and for others there is nothing.
+    by_kernel vers=4.2 /srv/member
+    echo written >/mnt/check/by-member
+    umount /mnt/check
+    [[ $(</srv/member/by-member) == written ]]
+    nfs-rdma exports explain 192.0.2.1 /srv/member | grep '^[[:space:]]*\*.*@storage'
+    refused_with "No such file or directory" by_kernel vers=4.2 /srv/stranger
+    refused_with "access denied" by_kernel3 /srv/stranger
+    # Of two networks the first.
+    by_kernel3 /srv/ranged
+    touch /mnt/check/written
+    umount /mnt/check
+    # sec=none: the client finds that out by itself, is told so where it wants another, and is nobody.
+    by_kernel vers=4.2 /srv/none
+    grep ' /mnt/check nfs4 .*sec=\(null\|none\)' /proc/self/mounts
+    echo nobody >/mnt/check/by-nobody
+    umount /mnt/check
+    [[ $(stat -c %u:%g /srv/none/by-nobody) == 65534:65534 ]]
+    refused_with "not permitted" by_kernel vers=4.2,sec=sys /srv/none
+    # By version 3 it takes AUTH_NONE in the list for "any", and comes with AUTH_SYS.
+    refused_with "access denied" by_kernel3 /srv/none
+    by_kernel3 /srv/none ,sec=none
+    [[ $(</mnt/check/by-nobody) == nobody ]]
+    umount /mnt/check
+    # Version 3: what is mounted below is hidden, unless its export says nohide. Version 4 shows all.
+    by_kernel3 /srv/top
+    [[ ! -e /mnt/check/hidden/file ]]
+    [[ $(</mnt/check/seen/file) == top/seen ]]
+    umount -R /mnt/check
+    by_kernel vers=4.2 /srv/top
+    [[ $(</mnt/check/hidden/file) == top/hidden ]]
+    [[ $(</mnt/check/seen/file) == top/seen ]]
+    umount -R /mnt/check
+    # mp: served while something is mounted there.
+    not by_kernel3 /srv/mp
+    mount -t tmpfs mp /srv/mp
+    until_true 10 by_kernel3 /srv/mp
+    echo there >/mnt/check/file
+    umount /mnt/check
+    [[ $(</srv/mp/file) == there ]]
+    cp /tmp/exports.before /etc/nfs-rdma.exports
+    systemctl reload "$unit"
+    echo "netgroups, networks, sec=none, nohide and mp, with Linux's client"
 }
 
 # The sandbox has mounts of its own: what is mounted later has to come there, and to go again.
@@ -217,7 +291,7 @@ step_late_mount() {
     echo '/srv/late *(rw,insecure)' >>/etc/nfs-rdma.exports
     mark late
     systemctl reload "$unit"
-    until_true 10 since late 'exports were read again'
+    since late 'exports were read again'
     mount.nfs-rdma "$server:/srv/late" /mnt/fuse -o rdma,port=2050,retry=0
     [[ $(cat /mnt/fuse/file) == late ]]
     umount /mnt/fuse

@@ -148,6 +148,12 @@ grep -q 'slow: NFSv3 READ of 127.0.0.1:.* over iwarp by uid .*receive .*wait .*r
     broken "no slow READ was logged"
 (($(grep -c 'slow: ' "$work/log") < 200)) || broken "slow requests are logged without measure"
 good "$(grep -c 'slow: ' "$work/log") logged"
+sed -i 's/^NFSoRDMA_SLOW_REQUEST=.*/NFSoRDMA_SLOW_REQUEST=0/' "$work/rdma.conf"
+has '^NFSoRDMA_SLOW_REQUEST: 1 -> 0$' "$(ask reload)"
+before=$(grep -c 'slow: ' "$work/log")
+"$tool" bench "$rdma_url/by-libnfs?fabric=iwarp&vers=3" --rw read --block 1M --depth 32 --time 1 >/dev/null 2>&1 ||
+    broken "nfs-rdma bench"
+(($(grep -c 'slow: ' "$work/log") <= before + 1)) || broken "slow requests are logged after the reload that ended it"
 
 step "top, status --watch"
 ("$tool" bench "$rdma_url/by-libnfs?fabric=iwarp&vers=4.2" --rw randread --time 4 >/dev/null 2>&1 &)

@@ -502,7 +502,7 @@ INSTANTIATE_TEST_SUITE_P(
         Match{"2001:db8::/ffff:ffff::", "2001:db9::1", false},
         Match{"2001:db8::/ffff:ffff:8000::", "2001:db8:8000::1", false},
         Match{"192.0.2.1/32", "192.0.2.1", true}, Match{"2001:db8::1", "2001:db8::1", true},
-        Match{"::/0", "192.0.2.1", true}, Match{"*", "192.0.2.1", true},
+        Match{"::/0", "192.0.2.1", false}, Match{"*", "192.0.2.1", true},
         Match{"host", "192.0.2.1", false}));
 
 struct WildcardCase {
