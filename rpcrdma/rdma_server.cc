@@ -72,7 +72,8 @@ ResponderShard* RdmaServer::shard_for(Device& device) {
   }
   auto made = ResponderShard::create(*this, device);
   if (!made.ok()) {
-    log_error("{}: {}", device.info().name, made.error().message());
+    static thread_local RateLimit limit(10, std::chrono::seconds(10));
+    if (limit.allow()) log_error("{}: {}", device.info().name, made.error().message());
     return nullptr;
   }
   shards_.push_back(std::move(made).value());

@@ -282,7 +282,8 @@ void ResponderConnection::cut() {
 void ResponderConnection::on_disconnected(Error why) {
   if (disconnected_) return;
   disconnected_ = true;
-  if (why.code != Errc::kClosed) {
+  static thread_local RateLimit limit(10, std::chrono::seconds(10));
+  if (why.code != Errc::kClosed && limit.allow()) {
     const LogField fields[] = {{"NFS_RDMA_CLIENT", peer_.host_text()}};
     log_event(LogLevel::kInfo, fields, "{}: connection lost: {}", peer_.text(), why.message());
   }

@@ -44,11 +44,14 @@ BufferPool& ResponderShard::pool() {
 }
 
 void ResponderShard::accept(std::unique_ptr<ConnectRequest> request) {
+  static thread_local RateLimit limit(10, std::chrono::seconds(10));
   const PrivateData theirs = PrivateData::parse(request->private_data());
   const RdmaServerLimits& limits = server_.limits_;
   auto connection = std::make_unique<ResponderConnection>(*this, request->peer(), theirs);
   if (!connection->reserve_credits()) {
-    log_warning("{}: refused: no receive buffers left", request->peer().text());
+    if (limit.allow()) {
+      log_warning("{}: refused: no receive buffers left", request->peer().text());
+    }
     request->reject({});
     return;
   }
@@ -64,7 +67,9 @@ void ResponderShard::accept(std::unique_ptr<ConnectRequest> request) {
   options.private_data = private_data;
   auto queue_pair = request->accept(options);
   if (!queue_pair.ok()) {
-    log_info("{}: accept: {}", request->peer().text(), queue_pair.error().message());
+    if (limit.allow()) {
+      log_info("{}: accept: {}", request->peer().text(), queue_pair.error().message());
+    }
     return;
   }
   connections_.push_back(*connection);

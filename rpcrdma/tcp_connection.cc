@@ -251,8 +251,11 @@ std::size_t TcpServerConnection::take_mark(ByteSpan data) {
   if (mark_have_ < kRecordMarkBytes) return length;
   mark_have_ = 0;
   if (!cursor_.take_mark(load_be32(mark_.data()))) {
-    log_info("{}: a record of more than {} bytes: closing", peer_.text(),
-             server_.limits_.max_record);
+    static thread_local RateLimit limit(10, std::chrono::seconds(10));
+    if (limit.allow()) {
+      log_info("{}: a record of more than {} bytes: closing", peer_.text(),
+               server_.limits_.max_record);
+    }
     ++stats_.errors;
     fail();
     return 0;

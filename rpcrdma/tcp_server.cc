@@ -163,8 +163,11 @@ void TcpServer::sweep() {
   connections_.for_each([&](TcpServerConnection& connection) {
     if (!connection.pins_large_buffer()) return;
     if (loop_.now() - connection.last_progress() >= limits_.stalled_after) {
-      log_info("{}: nothing more of a large record for a long time: closing",
-               connection.peer().text());
+      static thread_local RateLimit limit(10, std::chrono::seconds(10));
+      if (limit.allow()) {
+        log_info("{}: nothing more of a large record for a long time: closing",
+                 connection.peer().text());
+      }
       connection.fail();
     } else {
       any = true;

@@ -7,6 +7,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
+#include <string>
+
+#include "rpcrdma/base/terminal_text.h"
 
 namespace nfsrdma {
 
@@ -57,7 +60,9 @@ void set_log_sink(LogSink sink) {
   g_sink.store(sink, std::memory_order_release);
 }
 
-void log_line(LogLevel level, std::string_view line, std::span<const LogField> fields) {
+void log_line(LogLevel level, std::string_view text, std::span<const LogField> fields) {
+  // Names that peers chose stand in it: none may end the line or command a terminal.
+  const std::string line = terminal_text(text);
   static const bool journal = std::getenv("JOURNAL_STREAM") != nullptr;
   const LevelName& entry = kLevels[static_cast<std::size_t>(level)];
   if (const LogSink sink = g_sink.load(std::memory_order_acquire)) {

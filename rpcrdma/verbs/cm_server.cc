@@ -119,6 +119,8 @@ void VerbsIncoming::start(EventLoop& loop, AcceptHandler& handler) {
     handler.on_connect_request(std::move(request).value());
     return;
   }
+  static thread_local RateLimit limit(10, std::chrono::seconds(10));
+  if (!limit.allow()) return;
   log_warning("verbs: a connection request cannot be served: {}", request.error().message());
 }
 

@@ -148,8 +148,11 @@ void Committer::commit(std::vector<CommitJob*>& batch, std::vector<Target>& targ
     failures_.fetch_add(1, std::memory_order_relaxed);
     // The kernel tells of lost pages once. Clients must send again whatever they did not commit.
     verifier_.renew();
-    log_error("fsync failed: {}; clients will resend unstable data",
-              system_error("fsync", target.error).message());
+    static thread_local RateLimit limit(10, std::chrono::seconds(10));
+    if (limit.allow()) {
+      log_error("fsync failed: {}; clients will resend unstable data",
+                system_error("fsync", target.error).message());
+    }
   }
   for (const Use& use : uses) {
     if (targets[use.target].error != 0) batch[use.job]->error_ = targets[use.target].error;

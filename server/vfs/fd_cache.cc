@@ -192,8 +192,11 @@ void FdCache::flush_unstable(FileEntry& file) {
   if (fd >= 0 && ::fsync(fd) != 0) {
     const int error = errno;
     verifier_.renew();
-    log_error("{}; clients will resend unstable data",
-              system_error("fsync of a file gone idle", error).message());
+    static thread_local RateLimit limit(10, std::chrono::seconds(10));
+    if (limit.allow()) {
+      log_error("{}; clients will resend unstable data",
+                system_error("fsync of a file gone idle", error).message());
+    }
   }
 }
 

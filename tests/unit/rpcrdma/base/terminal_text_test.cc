@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "rpcrdma/base/log.h"
+
 namespace nfsrdma {
 namespace {
 
@@ -41,6 +43,14 @@ TEST(TerminalText, WhatIsNoUtf8IsMarkedByteByByte) {
                           "a\xc3\xbc"),
             "?a\xc3\xbc");
   EXPECT_EQ(terminal_text("\xe6\xc3\xbc"), "?\xc3\xbc");
+}
+
+TEST(TerminalText, ALineOfTheLogStaysOneLine) {
+  static std::string seen;
+  set_log_sink([](int, std::string_view line, std::span<const LogField>) { seen = line; });
+  log_line(LogLevel::kError, "192.0.2.1 may not mount /a\n2026-11-25 error: forged\x1b[2J");
+  set_log_sink(nullptr);
+  EXPECT_EQ(seen, "192.0.2.1 may not mount /a?2026-11-25 error: forged?[2J");
 }
 
 }  // namespace
