@@ -15,6 +15,7 @@
 #include "client/mount/command_line.h"
 #include "client/mount/mount_daemon.h"
 #include "client/mount/mount_point.h"
+#include "client/mount/remount.h"
 #include "client/mount/syslog_pipe.h"
 #include "rpcrdma/base/log.h"
 
@@ -140,6 +141,10 @@ int run(int argc, char** argv) {
   }
   for (const std::string& notice : line.options.notices) {
     std::fprintf(stderr, "mount.nfs-rdma: %s\n", notice.c_str());
+  }
+  if (line.options.remount) {
+    error = remount(line);
+    return error.empty() ? 0 : complain(kMountFailed, error);
   }
   auto mount_point = resolve_mount_point(line.mount_point, &error);
   if (!mount_point.ok()) return complain(kMountFailed, error);

@@ -76,12 +76,12 @@ std::map<std::string, MountRow> read_mount_table() {
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string id, parent, device, root, where, word, type;
+    MountRow row;
     words >> id >> parent >> device >> root >> where;
     // Options and optional fields end with a dash.
     while (words >> word && word != "-") {
     }
     words >> type;
-    MountRow row;
     if (std::sscanf(device.c_str(), "%u:%u", &row.device.major, &row.device.minor) != 2) continue;
     row.ours = type == "fuse.nfs-rdma";
     table.insert_or_assign(unescape_mountinfo(where), row);
@@ -107,7 +107,7 @@ std::optional<DeviceNumber> device_of_mount(const std::string& mount_point) {
   return it->second.device;
 }
 
-std::optional<DeviceNumber> device_of_our_mount(const std::string& path, std::string* why) {
+std::optional<OurMount> our_mount(const std::string& path, std::string* why) {
   constexpr int kMostLinks = 40;
   const std::map<std::string, MountRow> table = read_mount_table();
   std::deque<std::string> todo;
@@ -166,7 +166,7 @@ std::optional<DeviceNumber> device_of_our_mount(const std::string& path, std::st
   for (std::string where = real; !where.empty(); where.resize(where.rfind('/'))) {
     const auto it = table.find(where);
     if (it == table.end()) continue;
-    if (it->second.ours) return it->second.device;
+    if (it->second.ours) return OurMount{it->second.device, where, where == real};
     break;  // another file system, mounted inside of it or beside it
   }
   *why = path + ": no FUSE mount of nfs-rdma there";

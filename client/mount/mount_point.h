@@ -26,7 +26,12 @@ std::optional<DeviceNumber> device_of_mount(const std::string& mount_point);
 /// The FUSE mount of ours that `path` lies in, found without a call that the mount would have to
 /// answer: component by component, symbolic links resolved, up to the mount point. On nothing,
 /// *why says it in one line.
-std::optional<DeviceNumber> device_of_our_mount(const std::string& path, std::string* why);
+struct OurMount {
+  DeviceNumber device;
+  std::string mount_point;
+  bool is_its_point = false;  // `path` is the mount point, not something inside
+};
+std::optional<OurMount> our_mount(const std::string& path, std::string* why);
 
 /// Lets the kernel read ahead this far; needs root, silently less without.
 void raise_read_ahead(DeviceNumber device, std::uint32_t bytes);

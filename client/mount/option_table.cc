@@ -179,9 +179,6 @@ string ignore(MountOptions&, string_view) {
 string refuse_udp(MountOptions&, string_view) {
   return "UDP is not supported; use proto=rdma or proto=tcp";
 }
-string refuse_remount(MountOptions&, string_view) {
-  return "not supported; unmount and mount again";
-}
 
 template <bool MountOptions::*member, bool value>
 string set(MountOptions& o, string_view) {
@@ -335,7 +332,14 @@ constexpr OptionRow kTable[] = {
     {"nostrictatime", Value::kNone, ignore},
     {"lazytime", Value::kNone, ignore},
     {"nolazytime", Value::kNone, ignore},
-    {"remount", Value::kNone, refuse_remount},
+    {"remount", Value::kNone, set<&MountOptions::remount, true>},
+    // What the kernel shows of a FUSE mount, and mount(8) repeats.
+    {"user_id", Value::kRequired, ignore},
+    {"group_id", Value::kRequired, ignore},
+    {"allow_other", Value::kNone, ignore},
+    {"default_permissions", Value::kNone, ignore},
+    {"max_read", Value::kRequired, ignore},
+    {"blksize", Value::kRequired, ignore},
     // For mount(8) and fstab only.
     {"defaults", Value::kNone, ignore},
     {"auto", Value::kNone, ignore},

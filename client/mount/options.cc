@@ -152,6 +152,7 @@ bool parse_mount_options(std::string_view list, bool sloppy, MountOptions* optio
   for (std::string_view word : words) {
     // Comments of other programs in fstab (systemd's x-systemd.automount and the like).
     if (has_prefix(word, "x-") || has_prefix(word, "X-")) continue;
+    options->given.emplace_back(word);
     if (sloppy && find_row(word.substr(0, word.find('='))) == nullptr) {
       options->notices.push_back(fmt::format("unknown mount option '{}' ignored (sloppy)", word));
       continue;

@@ -67,6 +67,9 @@ struct MountOptions {
   bool suid = true, dev = true, exec = true;
   std::vector<std::string> vfs_flags;  // noatime, nodiratime ... as spelled
 
+  bool remount = false;            // of a mount that is there
+  std::vector<std::string> given;  // all words, in their order, but for comments (x-...)
+
   /// Accepted, but the user should know something: one line each.
   std::vector<std::string> notices;
 

@@ -184,15 +184,15 @@ Result<std::string> ask_control(const std::string& socket_path, std::string_view
 }
 
 std::vector<std::string> mount_status_sockets(const std::string& directory, std::string* why) {
-  std::optional<DeviceNumber> device = device_of_our_mount(directory, why);
-  if (!device) return {};
+  const std::optional<OurMount> mount = our_mount(directory, why);
+  if (!mount) return {};
   std::vector<uid_t> users = {::geteuid(), 0};
   if (const char* behind_sudo = std::getenv("SUDO_UID")) {
     users.push_back(static_cast<uid_t>(std::strtoul(behind_sudo, nullptr, 10)));
   }
   std::vector<std::string> paths;
   for (uid_t user : users) {
-    std::string path = mount_socket_path(*device, user);
+    std::string path = mount_socket_path(mount->device, user);
     if (paths.empty() || paths.back() != path) paths.push_back(std::move(path));
   }
   return paths;

@@ -453,17 +453,28 @@ not_mounted() { ! is_mounted "$1" fuse.nfs-rdma; }
 
 step_remount() {
     mount /mnt/fuse
-    refused_with "not supported; unmount and mount again" mount -o remount,ro /mnt/fuse
-    mount -i -o remount,ro /mnt/fuse
+    exec 6</mnt/fuse/.
+    mount -o remount,ro,noexec /mnt/fuse
     refused_with "Read-only" touch /mnt/fuse/no
-    mount -i -o remount,rw /mnt/fuse
+    grep ' /mnt/fuse fuse.nfs-rdma ro,.*noexec' /proc/self/mounts
+    mount -o remount,rw,exec /mnt/fuse
     touch /mnt/fuse/yes
+    not grep ' /mnt/fuse fuse.nfs-rdma .*noexec' /proc/self/mounts
+    refused_with "unmount and mount again for rsize=4096" mount -o remount,rsize=4096 /mnt/fuse
+    touch /mnt/fuse/yes
+    exec 6<&-
     # Its socket lies beside the server's, and outlives a restart of that.
     systemctl restart "$unit"
     until_true 20 nfs-rdma status --mount /mnt/fuse
     umount /mnt/fuse
     until_true 10 no_daemon
-    echo "mount -o remount is refused with the reason; mount -i -o remount,ro works"
+    # One that fstab does not know: mount(8) repeats what the kernel shows.
+    mount.nfs-rdma "$server:/export/data" /mnt/user -o rdma,port=2050,retry=0,nosuid
+    mount -o remount,ro /mnt/user
+    grep ' /mnt/user fuse.nfs-rdma ro,nosuid' /proc/self/mounts
+    umount /mnt/user
+    until_true 10 no_daemon
+    echo "ro and noexec while it is in use; rsize= is refused by name"
 }
 another_pid() { [[ $(main_pid) != "$1" ]]; }
 no_daemon() { ! pgrep -f '^/?[a-z/]*mount.nfs-rdma ' >/dev/null; }

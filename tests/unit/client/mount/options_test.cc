@@ -171,8 +171,6 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"lookupcache=some",
                 "parse: mount option 'lookupcache=some': 'some' is not one of all, pos, positive, "
                 "none"},
-        BadCase{"remount,ro",
-                "parse: mount option 'remount': not supported; unmount and mount again"},
         BadCase{"proto=tcp,fabric=iwarp", "finish: fabric=iwarp and proto=tcp exclude each other"},
         BadCase{"proto=tcp,port=1,tcpport=2",
                 "finish: port=1 and tcpport=2 differ, and proto=tcp has one port"}));
