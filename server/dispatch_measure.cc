@@ -50,7 +50,9 @@ void Dispatcher::log_slow(std::uint64_t ns) {
 void Dispatcher::measure(ServedCall& served) {
   ServerConnection& connection = served.call->connection();
   const std::uint64_t ended = served.request.ended_ns;
-  const std::uint64_t now = ended != 0 ? ended : ns_of(loop_.refresh_now());
+  // A call has arrived when the turn of the loop began that took it in: those that came with it and
+  // ran before it have made it wait. Hence the loop's time stays what it was.
+  const std::uint64_t now = ended != 0 ? ended : ns_of(std::chrono::steady_clock::now());
   const std::uint64_t arrived = ns_of(served.call->arrived);
   const std::uint64_t ns = now > arrived ? now - arrived : 0;
   std::uint32_t status = 0;

@@ -24,14 +24,15 @@ struct WantedPort {
   const char* what;
   bool needed;                            // without it some clients get nowhere
   std::vector<std::string> interfaces{};  // by which it matters; empty: by all
+  bool of_clients = false;                // also where nothing is served
 };
 
-/// Those of active ports of one kind.
-std::vector<std::string> interfaces_of(const HostView& host, SysDevice::Kind kind) {
+/// Those of active ports of one kind, of devices in software or of adapters.
+std::vector<std::string> interfaces_of(const HostView& host, SysDevice::Kind kind, bool software) {
   std::vector<std::string> interfaces;
   for (const SysDevice& device : sys_devices(host)) {
     for (const SysPort& port : device.ports) {
-      if (device.kind(port) != kind || !port.active()) continue;
+      if (device.kind(port) != kind || device.software != software || !port.active()) continue;
       interfaces.insert(interfaces.end(), port.interfaces.begin(), port.interfaces.end());
     }
   }
@@ -41,18 +42,26 @@ std::vector<std::string> interfaces_of(const HostView& host, SysDevice::Kind kin
 /// A server listens with TCP for iWARP: with the engine of its own, or a device does for it.
 bool serves_iwarp(const HostView& host, const LocalServer& server) {
   if (server.fabric == "auto" || server.fabric == "iwarp") return true;
-  return server.fabric == "verbs" && !interfaces_of(host, SysDevice::Kind::kIwarp).empty();
+  return server.fabric == "verbs" && !(interfaces_of(host, SysDevice::Kind::kIwarp, true).empty() &&
+                                       interfaces_of(host, SysDevice::Kind::kIwarp, false).empty());
 }
 
 std::vector<WantedPort> wanted_ports(const HostView& host, const LocalServer& server) {
   std::vector<WantedPort> wanted;
-  if (serves_iwarp(host, server))
+  const bool serves = !server.loopback_only();
+  if (serves && serves_iwarp(host, server))
     wanted.push_back({true, server.rdma_port, "NFS over iWARP", true});
-  if (server.tcp_port != 0) wanted.push_back({true, server.tcp_port, "NFS over TCP", true});
-  if (server.wants_rpcbind) wanted.push_back({true, kRpcbindPort, "rpcbind", false});
-  std::vector<std::string> roce = interfaces_of(host, SysDevice::Kind::kRoce);
-  if (!roce.empty() && (server.fabric == "auto" || server.fabric == "verbs")) {
-    wanted.push_back({false, kRoceV2Port, "RoCE v2", true, std::move(roce)});
+  if (serves && server.tcp_port != 0)
+    wanted.push_back({true, server.tcp_port, "NFS over TCP", true});
+  if (serves && server.wants_rpcbind) wanted.push_back({true, kRpcbindPort, "rpcbind", false});
+  // rxe sends from any port to this one, replies too: the filter takes none for an answer.
+  std::vector<std::string> rxe = interfaces_of(host, SysDevice::Kind::kRoce, true);
+  std::vector<std::string> adapters = interfaces_of(host, SysDevice::Kind::kRoce, false);
+  if (!rxe.empty()) {
+    wanted.push_back({false, kRoceV2Port, "RoCE v2", true, std::move(rxe), true});
+  } else if (serves && !adapters.empty() && (server.fabric == "auto" || server.fabric == "verbs")) {
+    // The filter does not see what adapters take for themselves.
+    wanted.push_back({false, kRoceV2Port, "RoCE v2", false, std::move(adapters)});
   }
   return wanted;
 }
@@ -285,17 +294,20 @@ std::string partly_text(const PortState& state) {
 /// Ports that are closed to all, or to all of one family that this host has addresses of.
 void tell_closed(const HostView& host, const LocalServer& server, const Filter& filter,
                  const char* family, const std::vector<PortState>& closed, CheckResult* result) {
-  if (closed.empty()) return;
-  const std::string seen = fmt::format("closed to others{}{}: {}", *family == '\0' ? "" : " by ",
-                                       family, names_of(closed));
-  const bool needed = std::any_of(closed.begin(), closed.end(),
+  const auto seen = [family](const std::vector<PortState>& states) {
+    return fmt::format("closed to others{}{}: {}", *family == '\0' ? "" : " by ", family,
+                       names_of(states));
+  };
+  std::vector<PortState> ours, of_servers;
+  for (const PortState& state : closed)
+    (server.expected() || state.port.of_clients ? ours : of_servers).push_back(state);
+  if (!of_servers.empty())
+    result->note(seen(of_servers) + "; no server is configured on this host");
+  if (ours.empty()) return;
+  const bool needed = std::any_of(ours.begin(), ours.end(),
                                   [](const PortState& state) { return state.port.needed; });
-  if (!server.expected()) {
-    result->note(seen + "; no server is configured on this host");
-  } else {
-    result->add(needed ? Verdict::kProblem : Verdict::kNote, seen,
-                remedy_for(host, filter, closed));
-  }
+  result->add(needed ? Verdict::kProblem : Verdict::kNote, seen(ours),
+              remedy_for(host, filter, ours));
 }
 
 void tell(const HostView& host, const LocalServer& server, const HostWays& ways,
@@ -333,7 +345,7 @@ void tell(const HostView& host, const LocalServer& server, const HostWays& ways,
 CheckResult check_firewall(const HostView& host) {
   CheckResult result;
   const LocalServer server = local_server(host);
-  if (server.loopback_only()) {
+  if (wanted_ports(host, server).empty()) {
     return result.ok("the server listens for this host alone (NFSoRDMA_LISTEN): nothing to open");
   }
   const HostWays ways = ways_to(host, server);

@@ -182,8 +182,11 @@ class Parser {
     if (value.kind() == Kind::kString) return {value.text()};
     std::vector<std::string> all;
     const JsonValue& list = is_there(value["set"]) ? value["set"] : value;
-    for (const JsonValue& item : list.items())
-      all.push_back(item.text());
+    for (const JsonValue& item : list.items()) {
+      // One with a comment, a counter or a time-out stands inside of an object.
+      const JsonValue& inner = item["elem"]["val"];
+      all.push_back(is_there(inner) ? inner.text() : item.text());
+    }
     return all;
   }
   static bool among(const std::vector<std::string>& all, std::string_view word) {
@@ -218,6 +221,8 @@ class Parser {
       if (set == names_.end()) return {Condition::Kind::kMaybe};
       condition.names = set->second;
     }
+    // What is no name cannot be told.
+    if (among(condition.names, "")) return {Condition::Kind::kMaybe};
     return condition;
   }
 

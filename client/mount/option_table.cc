@@ -180,6 +180,12 @@ string refuse_udp(MountOptions&, string_view) {
   return "UDP is not supported; use proto=rdma or proto=tcp";
 }
 
+/// Of FUSE: what mount(8) repeats of a mount that is there. Finished by finish_mount_options().
+string at_remount(MountOptions& o, string_view) {
+  o.names_fuse = true;
+  return {};
+}
+
 template <bool MountOptions::*member, bool value>
 string set(MountOptions& o, string_view) {
   o.*member = value;
@@ -334,12 +340,12 @@ constexpr OptionRow kTable[] = {
     {"nolazytime", Value::kNone, ignore},
     {"remount", Value::kNone, set<&MountOptions::remount, true>},
     // What the kernel shows of a FUSE mount, and mount(8) repeats.
-    {"user_id", Value::kRequired, ignore},
-    {"group_id", Value::kRequired, ignore},
-    {"allow_other", Value::kNone, ignore},
-    {"default_permissions", Value::kNone, ignore},
-    {"max_read", Value::kRequired, ignore},
-    {"blksize", Value::kRequired, ignore},
+    {"user_id", Value::kRequired, at_remount},
+    {"group_id", Value::kRequired, at_remount},
+    {"allow_other", Value::kNone, at_remount},
+    {"default_permissions", Value::kNone, at_remount},
+    {"max_read", Value::kRequired, at_remount},
+    {"blksize", Value::kRequired, at_remount},
     // For mount(8) and fstab only.
     {"defaults", Value::kNone, ignore},
     {"auto", Value::kNone, ignore},

@@ -165,6 +165,13 @@ bool parse_mount_options(std::string_view list, bool sloppy, MountOptions* optio
 
 bool finish_mount_options(MountOptions* options, std::string* error) {
   MountOptions& o = *options;
+  if (o.names_fuse && !o.remount) {
+    *error =
+        "options of FUSE (allow_other, default_permissions, max_read, user_id and the like) are "
+        "not "
+        "for users to set; mounts of root are open to all, others to their owner alone";
+    return false;
+  }
   if (o.acregmin > o.acregmax) {
     // nfs(5) lets a larger minimum win, as the kernel does.
     o.acregmax = o.acregmin;

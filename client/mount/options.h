@@ -68,6 +68,7 @@ struct MountOptions {
   std::vector<std::string> vfs_flags;  // noatime, nodiratime ... as spelled
 
   bool remount = false;            // of a mount that is there
+  bool names_fuse = false;         // options that FUSE mounts show: of use at a remount alone
   std::vector<std::string> given;  // all words, in their order, but for comments (x-...)
 
   /// Accepted, but the user should know something: one line each.

@@ -35,6 +35,9 @@ constexpr FlagWord kFlagWords[] = {
     {"norelatime", 0, MS_RELATIME},
     {"strictatime", MS_STRICTATIME, kAccessTimes},
     {"nostrictatime", 0, MS_STRICTATIME},
+    {"dirsync", MS_DIRSYNC, 0},
+    {"lazytime", MS_LAZYTIME, 0},
+    {"nolazytime", 0, MS_LAZYTIME},
 };
 
 bool apply_flag(std::string_view word, unsigned long* flags) {

@@ -110,24 +110,24 @@ void print_json(const Arguments& arguments, const BenchOptions& options, const B
 
 void print_table(const Arguments& arguments, const BenchOptions& options, const BenchResult& r) {
   const std::string& what = arguments.get<std::string>("rw");
-  fmt::print("{} over {}, {} connection{}, depth {}, {:.1f} s\n", what,
-             r.connections.empty() ? "none" : transport_name(r.connections[0].transport),
-             options.connections, options.connections == 1 ? "" : "s", options.depth, r.seconds);
+  say("{} over {}, {} connection{}, depth {}, {:.1f} s\n", what,
+      r.connections.empty() ? "none" : transport_name(r.connections[0].transport),
+      options.connections, options.connections == 1 ? "" : "s", options.depth, r.seconds);
   if (r.bytes != 0) {
-    fmt::print("  throughput    {}/s\n", bytes_text(static_cast<double>(r.bytes) / r.seconds));
+    say("  throughput    {}/s\n", bytes_text(static_cast<double>(r.bytes) / r.seconds));
   }
-  fmt::print("  operations    {:.0f}/s\n", static_cast<double>(r.operations) / r.seconds);
-  fmt::print("  latency       p50 {:.1f} us, p99 {:.1f} us, p99.9 {:.1f} us\n",
-             microseconds(r.latency.percentile(0.5)), microseconds(r.latency.percentile(0.99)),
-             microseconds(r.latency.percentile(0.999)));
-  fmt::print("  client CPU    {:.2f} s ({:.0f} % of a core)\n", r.cpu_seconds,
-             r.cpu_seconds / r.seconds * 100);
+  say("  operations    {:.0f}/s\n", static_cast<double>(r.operations) / r.seconds);
+  say("  latency       p50 {:.1f} us, p99 {:.1f} us, p99.9 {:.1f} us\n",
+      microseconds(r.latency.percentile(0.5)), microseconds(r.latency.percentile(0.99)),
+      microseconds(r.latency.percentile(0.999)));
+  say("  client CPU    {:.2f} s ({:.0f} % of a core)\n", r.cpu_seconds,
+      r.cpu_seconds / r.seconds * 100);
   if (r.commit_seconds > 0) {
-    fmt::print("  COMMIT        {:.2f} s, behind the time measured\n", r.commit_seconds);
+    say("  COMMIT        {:.2f} s, behind the time measured\n", r.commit_seconds);
   }
-  fmt::print("  errors        {}\n", r.errors);
+  say("  errors        {}\n", r.errors);
   if (!r.connections.empty() && !r.connections[0].fallback_reason.empty()) {
-    fmt::print("  not faster because: {}\n", r.connections[0].fallback_reason);
+    say("  not faster because: {}\n", r.connections[0].fallback_reason);
   }
 }
 

@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // nfs-rdma evict and nfs-rdma reload: what an administrator does to a running server.
-#include <fmt/format.h>
+#include <signal.h>
 
 #include <cstdio>
 
 #include "client/tool/commands.h"
 #include "client/tool/control.h"
+#include "client/tool/format.h"
 
 namespace nfsrdma::tool {
+
+namespace {
+
+/// Does somebody listen there?
+bool is_answered(const std::string& path) {
+  std::string why;
+  ControlLines probe;
+  return probe.open(path, "", &why).ok();
+}
+
+}  // namespace
 
 int run_evict(const Words& words) {
   Arguments arguments(
@@ -26,24 +38,40 @@ int run_evict(const Words& words) {
     std::fputs(answer->text.c_str(), stdout);
     return kExitOk;
   }
-  fmt::print("{}: {} connections ended, state of {} NFSv4 clients dropped\n",
-             arguments.operands().front(), answer->value["connections"].count(),
-             answer->value["nfs4_clients"].items().size());
+  say("{}: {} connections ended, state of {} NFSv4 clients dropped\n", arguments.operands().front(),
+      answer->value["connections"].count(), answer->value["nfs4_clients"].items().size());
+  if (const auto silent = answer->value["silent_shards"].count(); silent > 0) {
+    say("{} of the server's threads {} not answer, a file system hangs: what they have of that "
+        "client ends when they come round\n",
+        silent, silent == 1 ? "does" : "do");
+  }
   return kExitOk;
 }
 
 int run_reload(const Words& words) {
-  Arguments arguments("reload", "[--server SOCKET]",
+  Arguments arguments("reload", "[--server SOCKET] [--or-signal PID]",
                       "Lets the server read its configuration and exports again and says what "
                       "changed. No connection\nis dropped. With anything wrong in them all stays "
                       "as it was: exit code 1.");
+  namespace po = boost::program_options;
   add_server_option(arguments);
+  arguments.add()(
+      "or-signal", po::value<std::uint32_t>()->value_name("PID"),
+      "where nobody answers, send SIGHUP to that process instead (for units: then the log "
+      "alone says what came of it)");
   if (auto code = arguments.parse(words, 0, 0)) return *code;
+  if (arguments.has("or-signal") && !is_answered(server_socket(arguments))) {
+    const auto pid = static_cast<pid_t>(arguments.get<std::uint32_t>("or-signal"));
+    if (pid > 0 && ::kill(pid, SIGHUP) == 0) {
+      say("nobody answers at {}: SIGHUP was sent to {}\n", server_socket(arguments), pid);
+      return kExitOk;
+    }
+  }
   const auto answer = ask_server("reload", server_socket(arguments), "reload", kWorkPatience);
   if (!answer) return kExitFailure;
   const bool done = answer->value["done"].truth();
   for (const JsonValue& line : answer->value["changes"].items())
-    fmt::print("{}\n", line.text());
+    say("{}\n", line.text());
   // Of exports that are left out there are some, too, when it was done.
   for (const JsonValue& line : answer->value["problems"].items())
     complain("reload", line.text());

@@ -8,6 +8,7 @@
 #include "client/tool/commands.h"
 #include "client/tool/control.h"
 #include "client/tool/exports_text.h"
+#include "client/tool/format.h"
 #include "config/export_text.h"
 #include "config/exports_file.h"
 #include "rpcrdma/base/json_writer.h"
@@ -82,8 +83,7 @@ int check_file(const std::string& file) {
   if (!parsed.ok()) return kExitFailure;
   for (const ExportEntry& entry : parsed.entries) {
     for (const ExportClient& client : entry.clients)
-      fmt::print("{}\t{}({})\n", escaped_path(entry.path), client.text,
-                 options_text(client.options));
+      say("{}\t{}({})\n", escaped_path(entry.path), client.text, options_text(client.options));
   }
   return kExitOk;
 }
@@ -91,8 +91,8 @@ int check_file(const std::string& file) {
 void print_list(const JsonValue& document) {
   for (const JsonValue& entry : document["exports"].items()) {
     for (const JsonValue& client : entry["clients"].items()) {
-      fmt::print("{}{}\n", export_line(entry, client),
-                 entry["in_force"].truth() ? "" : "  # not in force");
+      say("{}{}\n", export_line(entry, client),
+          entry["in_force"].truth() ? "" : "  # not in force");
     }
   }
   for (const JsonValue& problem : document["problems"].items())
@@ -103,7 +103,7 @@ void print_list(const JsonValue& document) {
 /// What a change or reading the files again did.
 int print_report(const JsonValue& document) {
   for (const JsonValue& line : document["changes"].items())
-    fmt::print("{}\n", line.text());
+    say("{}\n", line.text());
   for (const JsonValue& notice : document["notices"].items())
     std::fprintf(stderr, "note: %s\n", notice.text().c_str());
   for (const JsonValue& problem : document["problems"].items())
@@ -118,9 +118,9 @@ int print_report(const JsonValue& document) {
 
 void print_explanation(const JsonValue& document) {
   for (const JsonValue& address : document["addresses"].items()) {
-    fmt::print("{}\n", address["address"].text());
+    say("{}\n", address["address"].text());
     for (const JsonValue& exported : address["exports"].items())
-      fmt::print("{}", explanation_text(exported));
+      say("{}", explanation_text(exported));
     if (address["exports"].items().empty()) std::puts("  nothing is exported");
   }
 }

@@ -12,6 +12,7 @@
 #include "client/nfs3/call.h"
 #include "client/tool/arguments.h"
 #include "client/tool/commands.h"
+#include "client/tool/format.h"
 #include "client/tool/histogram.h"
 #include "rpcrdma/base/json_writer.h"
 
@@ -48,15 +49,15 @@ Task<Result<void>> ping(RpcClient& rpc, const OpContext& op, std::uint32_t count
 
 void print_result(const std::string& url, const PingResult& r) {
   auto us = [](double ns) { return ns / 1000; };
-  fmt::print("{}: {} answers, {} lost, over {} ({})\n", url, r.latency.count(), r.lost,
-             transport_name(r.connection.transport), r.connection.peer.text());
-  fmt::print("latency min/avg/p50/p99/max = {:.1f}/{:.1f}/{:.1f}/{:.1f}/{:.1f} us\n",
-             us(static_cast<double>(r.latency.least())), us(r.latency.mean()),
-             us(static_cast<double>(r.latency.percentile(0.5))),
-             us(static_cast<double>(r.latency.percentile(0.99))),
-             us(static_cast<double>(r.latency.most())));
+  say("{}: {} answers, {} lost, over {} ({})\n", url, r.latency.count(), r.lost,
+      transport_name(r.connection.transport), r.connection.peer.text());
+  say("latency min/avg/p50/p99/max = {:.1f}/{:.1f}/{:.1f}/{:.1f}/{:.1f} us\n",
+      us(static_cast<double>(r.latency.least())), us(r.latency.mean()),
+      us(static_cast<double>(r.latency.percentile(0.5))),
+      us(static_cast<double>(r.latency.percentile(0.99))),
+      us(static_cast<double>(r.latency.most())));
   if (!r.connection.fallback_reason.empty()) {
-    fmt::print("not faster because: {}\n", r.connection.fallback_reason);
+    say("not faster because: {}\n", r.connection.fallback_reason);
   }
 }
 

@@ -39,35 +39,34 @@ std::string moved(const JsonValue& connection, const char* key) {
 /// `threads`: of the mount; 0: of a server, which does not say.
 void print_connection(const JsonValue& c, std::uint64_t threads) {
   const std::string& device = c["device"].text();
-  fmt::print("{:<7} {}{}{}\n", c["fabric"].text(), c["peer"].text(),
-             device.empty() || device == c["fabric"].text() ? "" : "  on " + device,
-             threads < 2 ? "" : fmt::format("  shard {}", c["shard"].count()));
-  fmt::print("        inline {} / {} bytes, credits {}, ORD {} / IRD {}, invalidation {}{}\n",
-             c["inline_send"].count(), c["inline_recv"].count(), c["credits"].count(),
-             c["ord"].count(), c["ird"].count(),
-             c["remote_invalidation"].truth() ? "remote" : "local",
-             c["crc"].truth() ? ", CRC" : "");
-  fmt::print("        RDMA Write {}, RDMA Read {}, inline {}; {} calls, up {}\n",
-             moved(c, "rdma_write_bytes"), moved(c, "rdma_read_bytes"), moved(c, "inline_bytes"),
-             c["calls"].count(), duration_text(c["age_seconds"].number()));
-  if (!c["detail"].text().empty()) fmt::print("        {}\n", c["detail"].text());
+  say("{:<7} {}{}{}\n", c["fabric"].text(), c["peer"].text(),
+      device.empty() || device == c["fabric"].text() ? "" : "  on " + device,
+      threads < 2 ? "" : fmt::format("  shard {}", c["shard"].count()));
+  say("        inline {} / {} bytes, credits {}, ORD {} / IRD {}, invalidation {}{}\n",
+      c["inline_send"].count(), c["inline_recv"].count(), c["credits"].count(), c["ord"].count(),
+      c["ird"].count(), c["remote_invalidation"].truth() ? "remote" : "local",
+      c["crc"].truth() ? ", CRC" : "");
+  say("        RDMA Write {}, RDMA Read {}, inline {}; {} calls, up {}\n",
+      moved(c, "rdma_write_bytes"), moved(c, "rdma_read_bytes"), moved(c, "inline_bytes"),
+      c["calls"].count(), duration_text(c["age_seconds"].number()));
+  if (!c["detail"].text().empty()) say("        {}\n", c["detail"].text());
   if (!c["fallback_reason"].text().empty()) {
-    fmt::print("        not faster because: {}\n", c["fallback_reason"].text());
+    say("        not faster because: {}\n", c["fallback_reason"].text());
   }
 }
 
 void print_document(const JsonValue& document, int verdict) {
   // Of a mount.
   if (const std::string& version = document["nfs_version"].text(); !version.empty()) {
-    fmt::print("NFS version {}", version);
+    say("NFS version {}", version);
     if (const auto slots = document["session_slots"].count(); slots != 0) {
-      fmt::print(", session with {} slots, {} files open, {} locks and {} delegations held, ",
-                 slots, document["files_open"].count(), document["locks_held"].count(),
-                 document["delegations_held"].count());
+      say(", session with {} slots, {} files open, {} locks and {} delegations held, ", slots,
+          document["files_open"].count(), document["locks_held"].count(),
+          document["delegations_held"].count());
       if (document["back_channel"].truth()) {
-        fmt::print("called back {} times", document["callbacks_done"].count());
+        say("called back {} times", document["callbacks_done"].count());
       } else {
-        fmt::print("no back channel");
+        say("no back channel");
       }
     }
     std::puts("");
@@ -75,8 +74,8 @@ void print_document(const JsonValue& document, int verdict) {
   for (const JsonValue& connection : document["connections"].items())
     print_connection(connection, document["shards"].items().size());
   if (const auto silent = document["silent_shards"].count(); silent > 0) {
-    fmt::print("{} of the server's threads {} not answer: a file system that is exported hangs\n",
-               silent, silent == 1 ? "does" : "do");
+    say("{} of the server's threads {} not answer: a file system that is exported hangs\n", silent,
+        silent == 1 ? "does" : "do");
   }
   std::fputs(nfs4_text(document["nfs4"]).c_str(), stdout);
   switch (verdict) {

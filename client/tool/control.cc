@@ -17,18 +17,19 @@ void add_server_option(Arguments& arguments) {
 
 std::string server_socket(const Arguments& arguments) {
   if (arguments.has("server")) return arguments.get<std::string>("server");
-  if (std::filesystem::exists(kDefaultConfigFile)) {
-    const ParsedConfig parsed = read_config_file(kDefaultConfigFile);
-    if (!parsed.config.control_socket.empty()) return parsed.config.control_socket;
-  }
-  std::string own = default_control_socket();
-  // Members of the socket's group may ask the system's server, too.
   std::error_code unknown;
-  if (!std::filesystem::exists(own, unknown) &&
-      std::filesystem::exists(kSystemControlSocket, unknown)) {
-    return kSystemControlSocket;
+  const auto is_there = [&unknown](const std::string& path) {
+    return std::filesystem::exists(path, unknown);
+  };
+  // A server of the caller's own comes before that of the system.
+  std::string own = default_control_socket();
+  if (own != kSystemControlSocket && is_there(own)) return own;
+  if (is_there(kDefaultConfigFile)) {
+    std::string configured = read_config_file(kDefaultConfigFile).config.control_socket;
+    if (configured.starts_with('/')) return configured;
   }
-  return own;
+  // Members of the socket's group may ask it, too.
+  return is_there(kSystemControlSocket) ? kSystemControlSocket : own;
 }
 
 std::optional<ServerAnswer> ask_server(const std::string& command, const std::string& socket,

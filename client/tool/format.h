@@ -4,8 +4,12 @@
 
 #include <sys/stat.h>
 
+#include <fmt/format.h>
 #include <cstdint>
+
+#include <cstdio>
 #include <string>
+#include <utility>
 
 namespace nfsrdma::tool {
 
@@ -17,6 +21,11 @@ std::string minute_text(const timespec& time);
 std::string exact_time_text(const timespec& time);
 /// "512 B", "1.5 MiB".
 std::string bytes_text(double bytes);
+/// To standard output. What goes wrong there is for main() to tell at the end: fmt::print throws.
+template <typename... Args>
+void say(fmt::format_string<Args...> format, Args&&... arguments) {
+  std::fputs(fmt::format(format, std::forward<Args>(arguments)...).c_str(), stdout);
+}
 /// "0:07", "1:02:03".
 std::string duration_text(double seconds);
 std::string user_text(uid_t uid);

@@ -21,6 +21,21 @@ void note_signal(int number) {
 }
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP};
 
+/// As if nobody handled the signal: without a shell that could continue it, nothing happens.
+void stop_by(int number) {
+  struct sigaction ordinary {
+  }, ours{};
+  ordinary.sa_handler = SIG_DFL;
+  ::sigaction(number, &ordinary, &ours);
+  sigset_t only, before;
+  sigemptyset(&only);
+  sigaddset(&only, number);
+  ::raise(number);
+  ::sigprocmask(SIG_UNBLOCK, &only, &before);  // here it stops
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  ::sigaction(number, &ours, nullptr);
+}
+
 winsize size_of_terminal() {
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) {
@@ -34,11 +49,14 @@ winsize size_of_terminal() {
 
 Terminal::Terminal() : is_one_(::isatty(STDOUT_FILENO) == 1) {
   // Blocked but while it waits: so none comes between a look at the flags and the wait.
-  struct sigaction action {};
+  struct sigaction action {
+  }, before{};
   action.sa_handler = note_signal;
   sigset_t ours;
   sigemptyset(&ours);
   for (const int number : kSignals) {
+    // What nohup(1) or a shell wants ignored stays so.
+    if (::sigaction(number, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) continue;
     ::sigaction(number, &action, nullptr);
     sigaddset(&ours, number);
   }
@@ -101,7 +119,7 @@ bool Terminal::wait(std::chrono::milliseconds time) {
     const int n = ::ppoll(&key, reads_keys_ ? 1 : 0, &limit, &outside_);
     if (std::exchange(g_suspend, 0) != 0) {
       give_back();
-      ::raise(SIGSTOP);
+      stop_by(SIGTSTP);
       take_over();
       return false;  // draw again
     }

@@ -433,11 +433,15 @@ TEST_F(FirewallCheck, PortsAreThoseOfTheFabricsThatAreServed) {
   EXPECT_FALSE(says(with("NFSoRDMA_FABRIC=none\n"), Verdict::kProblem, "20049/tcp"));
   EXPECT_TRUE(says(with("NFSoRDMA_FABRIC=none\n"), Verdict::kProblem, "2049/tcp"));
   EXPECT_FALSE(says(with("NFSoRDMA_FABRIC=verbs\n"), Verdict::kProblem, "20049/tcp"));
+  // A filter does not see what an adapter takes for itself.
   port({});
-  const CheckResult roce = with("NFSoRDMA_FABRIC=verbs\n");
+  const CheckResult roce = with("NFSoRDMA_FABRIC=verbs\nNFSoRDMA_TCP_PORT=off\n");
   EXPECT_FALSE(says(roce, Verdict::kProblem, "20049/tcp"));
-  EXPECT_TRUE(says(roce, Verdict::kProblem, "4791/udp (RoCE v2)"));
+  EXPECT_TRUE(says(roce, Verdict::kNote, "4791/udp (RoCE v2)"));
   EXPECT_FALSE(says(with("NFSoRDMA_FABRIC=iwarp\n"), Verdict::kProblem, "4791"));
+  port({.device = "rxe0"});
+  EXPECT_TRUE(says(with("NFSoRDMA_FABRIC=verbs\n"), Verdict::kProblem, "4791/udp (RoCE v2)"));
+  port({.device = "rxe0", .state = "1: DOWN"});
   port({.state = "1: DOWN"});
   EXPECT_FALSE(says(with("NFSoRDMA_FABRIC=auto\n"), Verdict::kProblem, "4791"));
   port({.device = "siw0", .gid_types = {"IB/RoCE v1"}, .node_type = "4: RNIC"});
@@ -449,13 +453,37 @@ TEST_F(FirewallCheck, PortsAreThoseOfTheFabricsThatAreServed) {
 
 TEST_F(FirewallCheck, RocesPortMattersOnTheInterfacesOfItsDevices) {
   server_configured();
-  port({.interface = "eth1"});
+  port({.device = "rxe0", .interface = "eth1"});
   addresses_ = {{"eth0", address("192.0.2.9")}, {"eth1", address("198.51.100.9")}};
   command(kNft, ruleset("accept",
                         {interfaces(R"("eth0")") + "," + match(kUdpPort, "4791") + "," + kDrop}));
   EXPECT_TRUE(says(check_firewall(host_), Verdict::kOk, "4791/udp (RoCE v2)"));
-  port({.interface = "eth0"});
+  port({.device = "rxe0", .interface = "eth0"});
   EXPECT_TRUE(says(check_firewall(host_), Verdict::kProblem, "closed to others: 4791/udp"));
+}
+
+TEST_F(FirewallCheck, AClientWithRxeNeedsItsPortAndNoOther) {
+  port({.device = "rxe0"});
+  command(kNft, ruleset("drop", {}));
+  const CheckResult client = check_firewall(host_);
+  EXPECT_TRUE(says(client, Verdict::kProblem, "closed to others: 4791/udp", "udp dport 4791"));
+  EXPECT_FALSE(says(client, Verdict::kProblem, "2049"));
+  EXPECT_TRUE(says(client, Verdict::kNote, "no server is configured"));
+  // Nor does a server for this host alone.
+  server_configured();
+  file("/etc/rdma/rdma.conf", "NFSoRDMA_LISTEN=127.0.0.1\n");
+  EXPECT_TRUE(says(check_firewall(host_), Verdict::kProblem, "closed to others: 4791/udp"));
+}
+
+TEST_F(FirewallCheck, InterfacesWithACommentAreInterfaces) {
+  server_configured();
+  addresses_ = {{"eth0", address("192.0.2.9")}};
+  const char* const kCommented = R"({"set": [{"elem": {"val": "eth0", "comment": "lan"}}]})";
+  command(kNft, ruleset("drop", {interfaces(kCommented) + "," + kAccept}));
+  EXPECT_EQ(check_firewall(host_).verdict(), Verdict::kOk);
+  const char* const kOther = R"({"set": [{"elem": {"val": "eth7", "comment": "dmz"}}]})";
+  command(kNft, ruleset("drop", {interfaces(kOther) + "," + kAccept}));
+  EXPECT_EQ(check_firewall(host_).verdict(), Verdict::kProblem);
 }
 
 TEST_F(FirewallCheck, ServerForThisHostAloneNeedsNothing) {
@@ -486,7 +514,7 @@ TEST_F(FirewallCheck, RpcbindAndRoceAloneAreNotNeeded) {
   const CheckResult without = check_firewall(host_);
   EXPECT_EQ(without.verdict(), Verdict::kNote);
   EXPECT_FALSE(says(without, Verdict::kNote, "4791"));  // nobody speaks RoCE here
-  port({});                                             // with a device, RoCE's port is
+  port({.device = "rxe0"});                             // with rxe, RoCE's port is
   EXPECT_TRUE(
       says(check_firewall(host_), Verdict::kProblem, "4791/udp (RoCE v2)", "udp dport 4791"));
 }

@@ -53,7 +53,8 @@ TEST(RemountPlan, WhatMountRepeatsOfFstabSaysNothingNew) {
   for (const char* fstab :
        {"rdma,port=2050,_netdev", "vers=4.1,soft,timeo=50,retrans=3,nconnect=2,bg,retry=5",
         "vers=4,rsize=65536,wsize=65536,noac,nocto", "vers=3,nolock,mountport=2049,mountproto=tcp",
-        "proto=tcp,port=2050,lookupcache=none,nordirplus,sync", "vers=4,minorversion=1", "hard"}) {
+        "proto=tcp,port=2050,lookupcache=none,nordirplus,sync", "vers=4,minorversion=1", "hard",
+        "dirsync,noatime"}) {
     EXPECT_EQ(plan(std::string(fstab) + ",remount,ro", fstab).refused, Words()) << fstab;
   }
 }
