@@ -7,8 +7,8 @@
 server=192.0.2.2
 unit=nfs-rdma.service
 
-quick=(installed enabled rights kernel_mount reload exports killed load_no wrong_config fstab automount remount refused)
-all=(installed enabled rights kernel_mount reload exports late_mount killed stopped load_no wrong_config fstab automount remount
+quick=(installed enabled rights kernel_mount reload exports doctor killed load_no wrong_config fstab automount remount refused)
+all=(installed enabled rights kernel_mount reload exports late_mount doctor killed stopped load_no wrong_config fstab automount remount
     user_mount umount_kinds mount_unit autofs low_port verbs watchdog refused)
 
 run_quick() { set_up; run_steps "${quick[@]}"; }
@@ -306,6 +306,39 @@ step_late_mount() {
     systemctl restart "$unit"
     umount /srv/late
     echo "a file system that was mounted after the start was served"
+}
+
+# finding CHECK TEXT: what the doctor says helps, where it has a problem or a warning with that text.
+finding() {
+    nfs-rdma doctor --json --only "$1" >/tmp/report.json || :
+    python3 - "$@" <<'PY'
+import json, sys
+check, text = sys.argv[1:]
+for finding in next(c for c in json.load(open("/tmp/report.json"))["checks"] if c["id"] == check)["findings"]:
+    if finding["verdict"] in ("problem", "warning") and text in finding["seen"]:
+        print("\n".join(finding["remedy"]))
+        sys.exit(0)
+sys.exit(f"{check}: nothing of '{text}'")
+PY
+}
+
+# A unit with little memory, and what the doctor says helps, word for word.
+step_doctor() {
+    not finding memlock "$unit"
+    mkdir -p "/run/systemd/system/$unit.d"
+    printf '[Service]\nLimitMEMLOCK=64K\n' >"/run/systemd/system/$unit.d/10-little.conf"
+    systemctl daemon-reload
+    systemctl restart "$unit"
+    grep -E '^Max locked memory +65536 ' "/proc/$(main_pid)/limits"
+    finding memlock "$unit" >/tmp/remedy.sh
+    cat /tmp/remedy.sh
+    bash -e /tmp/remedy.sh
+    grep -E '^Max locked memory +unlimited ' "/proc/$(main_pid)/limits"
+    not finding memlock "$unit"
+    rm -r "/run/systemd/system/$unit.d" "/etc/systemd/system/$unit.d"
+    systemctl daemon-reload
+    systemctl restart "$unit"
+    echo "LimitMEMLOCK=64K was found, and the remedy helped"
 }
 
 step_killed() {
