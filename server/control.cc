@@ -25,7 +25,7 @@ class ControlSocket::Client final : public FdWatcher,
                                     public std::enable_shared_from_this<Client> {
  public:
   Client(ControlSocket& owner, UniqueFd fd)
-      : owner_(&owner), fd_(std::move(fd)), patience_([this] { end(); }) {}
+      : owner_(&owner), fd_(std::move(fd)), patience_([this] { lose_patience(); }) {}
   ~Client() override { close(); }
 
   bool start() {
@@ -84,6 +84,10 @@ class ControlSocket::Client final : public FdWatcher,
   void on_gone(std::function<void()> gone) override { gone_ = std::move(gone); }
 
  private:
+  /// A timer must not end in its own call.
+  void lose_patience() {
+    owner_->loop_.post([self = shared_from_this()] { self->end(); });
+  }
   void be_patient() { patience_.arm_after(owner_->loop_, kPatience); }
   void on_fd_ready(std::uint32_t events) override {
     const std::shared_ptr<Client> self = shared_from_this();  // end() drops the owner's hold
