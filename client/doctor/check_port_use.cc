@@ -4,87 +4,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <filesystem>
 #include <map>
 #include <set>
 
 #include "client/doctor/host_checks.h"
 #include "client/doctor/rdma_sysfs.h"
+#include "rpcrdma/base/listening_sockets.h"
 
 namespace nfsrdma::doctor {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-struct Listener {
-  std::uint16_t port = 0;
-  std::string inode;
+/// Of a listener of rdma_cm.
+struct RdmaHolder {
+  std::string pid, name;  // empty: it has none, or there is no listener
+  bool listed = false;    // there is one
 };
-
-/// TCP sockets that listen, by /proc/net/tcp and tcp6.
-std::vector<Listener> tcp_listeners(const HostView& host) {
-  constexpr std::string_view kListen = "0A";
-  constexpr std::size_t kLocal = 1, kState = 3, kInode = 9;
-  std::vector<Listener> listeners;
-  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-    for (const std::string& line : lines_of(host.text(table))) {
-      const std::vector<std::string> column = words_of(line);
-      if (column.size() <= kInode || column[kState] != kListen) continue;
-      const std::size_t colon = column[kLocal].rfind(':');
-      if (colon == std::string::npos) continue;
-      Listener listener;
-      const char* end = column[kLocal].data() + column[kLocal].size();
-      if (std::from_chars(column[kLocal].data() + colon + 1, end, listener.port, 16).ptr != end) {
-        continue;
-      }
-      listener.inode = column[kInode];
-      listeners.push_back(std::move(listener));
-    }
-  }
-  return listeners;
-}
-
-struct Holder {
-  std::string pid, name;  // empty: none was found
-  bool hidden = false;    // some process would not let us look
-  bool listed = false;    // rdma_cm has such a listener, whoever made it
-};
-
-bool holds(const HostView& host, const std::string& pid, const std::set<std::string>& inodes,
-           bool* hidden) {
-  std::error_code error;
-  for (fs::directory_iterator it(host.path("/proc/" + pid + "/fd"), error), end;
-       !error && it != end; it.increment(error)) {
-    std::error_code unread;
-    const std::string target = fs::read_symlink(it->path(), unread).string();
-    // What may be listed may still not be read: that takes the right to trace the process.
-    if (unread == std::errc::permission_denied || unread == std::errc::operation_not_permitted) {
-      *hidden = true;
-    }
-    if (target.starts_with("socket:[") && inodes.contains(target.substr(8, target.size() - 9))) {
-      return true;
-    }
-  }
-  if (error == std::errc::permission_denied) *hidden = true;
-  return false;
-}
-
-Holder holder_of(const HostView& host, const std::set<std::string>& inodes) {
-  Holder holder;
-  for (const std::string& pid : host.names("/proc")) {
-    if (!number_of(pid) || !holds(host, pid, inodes, &holder.hidden)) continue;
-    holder.pid = pid;
-    holder.name = host.line("/proc/" + pid + "/comm");
-    return holder;
-  }
-  return holder;
-}
 
 /// Who listens on a port with rdma_cm; empty: nobody, or it cannot be told.
-Holder rdma_holder_of(const HostView& host, std::uint16_t port) {
+RdmaHolder rdma_holder_of(const HostView& host, std::uint16_t port) {
   const CommandOutput shown = host.command({"rdma", "resource", "show", "cm_id"});
   const std::string wanted = ":" + std::to_string(port);
   for (const std::string& line : lines_of(shown.out)) {
@@ -94,7 +32,7 @@ Holder rdma_holder_of(const HostView& host, std::uint16_t port) {
     for (std::size_t i = 0; i + 1 < words.size(); i += 2)
       values[words[i]] = words[i + 1];
     if (values["state"] != "LISTEN" || !values["src-addr"].ends_with(wanted)) continue;
-    return {values["pid"], values["comm"], false, true};
+    return {values["pid"], values["comm"], true};
   }
   return {};
 }
@@ -122,10 +60,10 @@ Verdict gravity(const LocalServer& server) {
   return server.configured ? Verdict::kProblem : Verdict::kNote;
 }
 
-Remedy end_or_move(const Holder& holder, const char* key) {
+Remedy end_or_move(const std::string& pid, const char* key) {
   Remedy remedy;
-  if (!holder.pid.empty()) {
-    remedy.push_back(fmt::format("kill {}    # or systemctl stop its unit", holder.pid));
+  if (!pid.empty()) {
+    remedy.push_back(fmt::format("kill {}    # or systemctl stop its unit", pid));
   }
   remedy.push_back(fmt::format("or set {}=N in /etc/rdma/rdma.conf", key));
   return remedy;
@@ -137,29 +75,33 @@ bool has_iwarp_device(const HostView& host) {
                      [](const SysDevice& device) { return device.iwarp; });
 }
 
+/// The verdict on a port that somebody has who is not known: beside a server that runs it may be
+/// that one's.
+Verdict gravity_of_unknown(const LocalServer& server) {
+  return server.running ? Verdict::kNote : gravity(server);
+}
+
 /// Of another container, or one that does not let this user look; or a plain socket of the kernel.
 void tell_unseen(const HostView& host, const LocalServer& server, std::uint16_t port,
                  const char* key, CheckResult* result) {
-  if (!processes_named(host, "nfsd").empty()) {
-    result->add(server.running ? Verdict::kNote : gravity(server),
-                fmt::format("TCP port {}: no process that is seen from here listens; threads of "
-                            "the kernel's NFS server run",
-                            port),
-                {"systemctl disable --now nfs-server",
-                 fmt::format("or set {}=N in /etc/rdma/rdma.conf", key)});
-    return;
-  }
+  const bool nfsd = !processes_named(host, "nfsd").empty();
+  const std::string move = fmt::format("set {}=N in /etc/rdma/rdma.conf", key);
   result->add(
-      server.running ? Verdict::kNote : gravity(server),
-      fmt::format("TCP port {}: a process that cannot be seen from here listens", port),
-      {fmt::format("ss -ltnp 'sport = :{}'    # as root, on the host of this container", port),
-       fmt::format("end that, or set {}=N in /etc/rdma/rdma.conf", key)});
+      gravity_of_unknown(server),
+      nfsd ? fmt::format("TCP port {}: no process that is seen from here listens; threads of the "
+                         "kernel's NFS server run",
+                         port)
+           : fmt::format("TCP port {}: a process that cannot be seen from here listens", port),
+      nfsd ? Remedy{"systemctl disable --now nfs-server", "or " + move}
+           : Remedy{fmt::format(
+                        "ss -ltnp 'sport = :{}'    # as root, on the host of this container", port),
+                    "end that, or " + move});
 }
 
 /// A listener that has no TCP socket of a process that is seen, or none at all.
 void look_at_rdma_listener(const HostView& host, const LocalServer& server, std::uint16_t port,
                            const char* key, bool tcp_socket, CheckResult* result) {
-  const Holder holder = rdma_holder_of(host, port);
+  const RdmaHolder holder = rdma_holder_of(host, port);
   if (kernel_has(host, port)) {
     // check_kernel_server() tells of RDMA alone.
     if (tcp_socket) {
@@ -179,14 +121,14 @@ void look_at_rdma_listener(const HostView& host, const LocalServer& server, std:
     result->add(gravity(server),
                 fmt::format("RDMA port {}: {}{} listens", port, holder.name,
                             holder.pid.empty() ? "" : " (process " + holder.pid + ")"),
-                end_or_move(holder, key));
+                end_or_move(holder.pid, key));
   } else if (tcp_socket && !holder.listed &&
              (port != server.rdma_port || !has_iwarp_device(host))) {
     // That of NFS over TCP is none of a device's.
     tell_unseen(host, server, port, key, result);
   } else if (tcp_socket) {
     // Such a socket has an inode that no process holds.
-    result->add(server.running ? Verdict::kNote : gravity(server),
+    result->add(gravity_of_unknown(server),
                 fmt::format("TCP port {}: a listener inside the kernel, of siw or of another iWARP "
                             "device",
                             port),
@@ -200,17 +142,14 @@ void look_at_rdma_listener(const HostView& host, const LocalServer& server, std:
 
 void look_at_port(const HostView& host, const LocalServer& server, std::uint16_t port,
                   const char* key, CheckResult* result) {
-  std::set<std::string> inodes;
-  for (const Listener& listener : tcp_listeners(host)) {
-    if (listener.port == port) inodes.insert(listener.inode);
-  }
-  const Holder holder = inodes.empty() ? Holder{} : holder_of(host, inodes);
+  const std::set<std::string> inodes = listening_inodes(host.path("/proc"), port);
+  const SocketHolder holder = holder_of_sockets(host.path("/proc"), inodes);
   if (holder.name == "nfs-rdmad") {
     result->ok(fmt::format("TCP port {}: nfs-rdmad (process {})", port, holder.pid));
   } else if (!holder.pid.empty()) {
     result->add(gravity(server),
                 fmt::format("TCP port {}: process {} ({}) listens", port, holder.pid, holder.name),
-                end_or_move(holder, key));
+                end_or_move(holder.pid, key));
   } else if (holder.hidden && host.privileged && !kernel_has(host, port)) {
     tell_unseen(host, server, port, key, result);
   } else if (holder.hidden && !kernel_has(host, port)) {
