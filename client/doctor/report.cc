@@ -9,6 +9,7 @@
 #include "client/doctor/rdma_sysfs.h"
 #include "client/doctor/table.h"
 #include "rpcrdma/base/json_writer.h"
+#include "rpcrdma/base/terminal_text.h"
 
 namespace nfsrdma::doctor {
 
@@ -22,14 +23,6 @@ std::size_t id_width() {
   for (const CheckRow& row : check_rows())
     width = std::max(width, std::string_view(row.id).size());
   return width + 2;
-}
-
-/// What came from outside must not command a terminal.
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return text;
 }
 
 /// `text` behind `head`, in lines of at most `columns` where that is not 0; later lines are set in.
@@ -74,7 +67,7 @@ std::string table(const std::vector<CheckResult>& results, const ReportStyle& st
       if (!in_table(finding, style)) continue;
       const std::string head = fmt::format("  {:<{}}{:<{}}", verdict_name(finding.verdict),
                                            kVerdictWidth, id, id_width());
-      text += hanging(head, printable(finding.seen), style.columns);
+      text += hanging(head, terminal_text(finding.seen), style.columns);
       id.clear();  // once
     }
   }
@@ -96,9 +89,9 @@ std::string remedies(const std::vector<CheckResult>& results, Verdict verdict, c
       // Several checks that lack the same say so once.
       if (verdict == Verdict::kSkipped && finding.remedy == last) continue;
       last = finding.remedy;
-      text += hanging(fmt::format("  {}: ", result.id), printable(finding.seen), style.columns);
+      text += hanging(fmt::format("  {}: ", result.id), terminal_text(finding.seen), style.columns);
       for (const std::string& line : finding.remedy)
-        text += "      " + printable(line) + "\n";
+        text += "      " + terminal_text(line) + "\n";
     }
   }
   return text.empty() ? "" : fmt::format("\n{}\n{}", title, text);

@@ -121,6 +121,19 @@ TEST_F(Report, LinesAreFoldedToTheTerminalAndHaveNoControls) {
     EXPECT_LE(line.size(), 60u) << line;
 }
 
+TEST_F(Report, NamesFromElsewhereCommandNoTerminal) {
+  CheckResult named{"dns", "server"};
+  named.problem(
+      "'a\xc2\x9b"
+      "31m\x1b[2Jb': no such host",
+      {"getent ahosts a\xc2\x9b"
+       "31m"});
+  const std::string text = report_text({named}, {});
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(text.find("\xc2\x9b"), std::string::npos);
+  EXPECT_NE(text.find("'a??31m?[2Jb': no such host"), std::string::npos) << text;
+}
+
 TEST_F(Report, JsonHasEveryCheckWithItsFindings) {
   port({});
   const std::string text = report_json(some_results(), host_, "server:2050");
