@@ -264,13 +264,6 @@ void NfsServer::register_with_rpcbind() {
   }
 }
 
-/// Collects what the shards answer, in whatever order.
-struct NfsServer::StatusRequest {
-  std::mutex mutex;
-  std::vector<std::optional<ShardReport>> reports;
-  bool over = false;  // what comes now is not kept: a shard that hangs keeps questions waiting
-};
-
 void NfsServer::collect_status(std::function<void(std::string json)> done) {
   collect(kClientsShown, [done = std::move(done)](const StatusInputs& inputs) {
     done(make_status_document(inputs));
@@ -303,48 +296,31 @@ void NfsServer::evict(const std::string& who, std::function<void(const Evicted&)
     }
     if (!evicted->nfs4_clients.empty()) state.delegations.finish_soon();
   }
-  auto connections = std::make_shared<std::atomic<std::size_t>>(0);
-  survey_.ask(
+  survey_.ask<std::size_t>(
       shards_.size(),
-      [&](std::size_t i, ShardSurvey::Answered answered) {
-        shards_[i]->evict(host, [connections, answered = std::move(answered)](std::size_t count) {
-          connections->fetch_add(count);
-          answered();
-        });
+      [&](std::size_t i, std::function<void(std::size_t)> answer) {
+        shards_[i]->evict(host, std::move(answer));
       },
-      [connections, evicted, done = std::move(done)](std::size_t silent) {
-        evicted->connections = connections->load();
-        evicted->silent_shards = silent;
+      [evicted, done = std::move(done)](const ShardSurvey::Answers<std::size_t>& connections) {
+        for (const std::optional<std::size_t>& count : connections) {
+          evicted->connections += count.value_or(0);
+          evicted->silent_shards += count ? 0 : 1;
+        }
         done(*evicted);
       });
 }
 
 void NfsServer::collect(std::size_t clients, std::function<void(const StatusInputs&)> done) {
-  auto request = std::make_shared<StatusRequest>();
-  request->reports.resize(shards_.size());
-  survey_.ask(
+  survey_.ask<ShardReport>(
       shards_.size(),
-      [&](std::size_t i, ShardSurvey::Answered answered) {
-        shards_[i]->report([request, i, answered = std::move(answered)](ShardReport report) {
-          {
-            std::lock_guard lock(request->mutex);
-            if (request->over) return;
-            request->reports[i] = std::move(report);
-          }
-          answered();
-        });
+      [&](std::size_t i, std::function<void(ShardReport)> answer) {
+        shards_[i]->report(std::move(answer));
       },
-      [this, request, clients, done = std::move(done)](std::size_t) {
-        reports_.resize(shards_.size());
-        {
-          std::lock_guard lock(request->mutex);
-          request->over = true;
-          for (std::size_t i = 0; i < reports_.size(); ++i) {
-            const bool told = request->reports[i].has_value();
-            if (told) reports_[i] = std::move(*request->reports[i]);
-            reports_[i].silent = !told;
-          }
-          request->reports = {};
+      [this, clients, done = std::move(done)](ShardSurvey::Answers<ShardReport> told) {
+        reports_.resize(told.size());
+        for (std::size_t i = 0; i < told.size(); ++i) {
+          if (told[i]) reports_[i] = std::move(*told[i]);
+          reports_[i].silent = !told[i];
         }
         tell(clients, done);
       });

@@ -94,7 +94,6 @@ class NfsServer final : private IncomingHandler {
   bool stop(std::chrono::milliseconds patience);
 
  private:
-  struct StatusRequest;
   NfsServer(EventLoop& acceptor, Options options);
   Result<void> make_parts(std::string* why);
   Result<void> listen_all(std::string* why);
