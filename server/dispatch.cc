@@ -241,8 +241,9 @@ void Dispatcher::run(ServedCall& served) {
   std::uint64_t& ended = served.request.ended_ns;
   ended = 0;
   const Outcome outcome = served.row->run(*shared_.server, served.request, args, served.encoder);
-  if (ended == 0 && (measured || times_stages_)) ended = now_ns();
-  if (measured && outcome != Outcome::kWouldBlock) {
+  const bool placed = measured && outcome != Outcome::kWouldBlock;
+  if (ended == 0 && (placed || times_stages_)) ended = now_ns();
+  if (placed) {
     served.stats->placement.add((ended - served.request.started_ns) / served.request.work_units);
   }
   if (times_stages_) served.stages.ran = ended;

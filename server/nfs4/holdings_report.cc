@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <climits>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "rpcrdma/base/json_writer.h"
@@ -60,15 +61,17 @@ class Writer {
   void write(const FileKey& key, const FileEntry& file) {
     json_.begin_object();
     json_.field("path", path_of(file));
-    std::size_t room = std::min(kMostOfFile, kMostInAll - std::min(kMostInAll, written_));
-    const std::size_t before = room;
-    const auto take = [&room] { return room > 0 && room-- > 0; };
-    bool cut = false;
     const OpenStates::OfFile held = state_.opens.of_file(key);
+    const std::vector<const Delegation*> delegations = state_.delegations.table().of_file(key);
+    std::size_t room = kMostOfFile;
+    const auto some = [&room](const auto& all) {
+      const std::size_t count = std::min(room, all.size());
+      room -= count;
+      return std::span(all).first(count);
+    };
     json_.key("opens");
     json_.begin_array();
-    for (const auto& open : held.opens) {
-      if (cut = cut || !take(); cut) break;
+    for (const auto& open : some(held.opens)) {
       json_.begin_object();
       client(open.client);
       json_.field("owner", printable(open.owner));
@@ -79,8 +82,7 @@ class Writer {
     json_.end_array();
     json_.key("locks");
     json_.begin_array();
-    for (const OpenStates::Holder& lock : held.locks) {
-      if (cut = cut || !take(); cut) break;
+    for (const OpenStates::Holder& lock : some(held.locks)) {
       json_.begin_object();
       client(lock.client);
       json_.field("owner", printable(lock.owner));
@@ -94,8 +96,7 @@ class Writer {
     json_.end_array();
     json_.key("delegations");
     json_.begin_array();
-    for (const Delegation* delegation : state_.delegations.table().of_file(key)) {
-      if (cut = cut || !take(); cut) break;
+    for (const Delegation* delegation : some(delegations)) {
       json_.begin_object();
       client(delegation->client);
       json_.field("kind", delegation->kind == Delegation::Kind::kWrite ? "write" : "read");
@@ -103,9 +104,11 @@ class Writer {
       json_.end_object();
     }
     json_.end_array();
-    if (cut) json_.field("more", true);
+    if (held.opens.size() + held.locks.size() + delegations.size() > kMostOfFile) {
+      json_.field("more", true);
+    }
     json_.end_object();
-    written_ += before - room;
+    written_ += kMostOfFile - room;
   }
 
  private:
@@ -132,7 +135,7 @@ std::string report_holdings(ServerState& state, std::size_t most) {
   FileKey last;
   std::size_t left = most;
   bool more = true;
-  while (more && left > 0 && writer.written() < kMostInAll) {
+  while (more && left > 0 && writer.written() + kMostOfFile <= kMostInAll) {
     const std::size_t enough = writer.written() + kHoldingsAtOnce;
     std::lock_guard lock(state.mutex);
     more = state.visit_held(last, std::min(left, kFilesAtOnce),
