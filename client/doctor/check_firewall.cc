@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "client/doctor/firewall_rules.h"
@@ -27,12 +28,14 @@ struct WantedPort {
   bool of_clients = false;                // also where nothing is served
 };
 
-/// Those of active ports of one kind, of devices in software or of adapters.
-std::vector<std::string> interfaces_of(const HostView& host, SysDevice::Kind kind, bool software) {
+/// Those of active ports of one kind: of devices in software (true), of adapters, or of all.
+std::vector<std::string> interfaces_of(const HostView& host, SysDevice::Kind kind,
+                                       std::optional<bool> software = {}) {
   std::vector<std::string> interfaces;
   for (const SysDevice& device : sys_devices(host)) {
     for (const SysPort& port : device.ports) {
-      if (device.kind(port) != kind || device.software != software || !port.active()) continue;
+      if (device.kind(port) != kind || !port.active()) continue;
+      if (device.software != software.value_or(device.software)) continue;
       interfaces.insert(interfaces.end(), port.interfaces.begin(), port.interfaces.end());
     }
   }
@@ -42,8 +45,7 @@ std::vector<std::string> interfaces_of(const HostView& host, SysDevice::Kind kin
 /// A server listens with TCP for iWARP: with the engine of its own, or a device does for it.
 bool serves_iwarp(const HostView& host, const LocalServer& server) {
   if (server.fabric == "auto" || server.fabric == "iwarp") return true;
-  return server.fabric == "verbs" && !(interfaces_of(host, SysDevice::Kind::kIwarp, true).empty() &&
-                                       interfaces_of(host, SysDevice::Kind::kIwarp, false).empty());
+  return server.fabric == "verbs" && !interfaces_of(host, SysDevice::Kind::kIwarp).empty();
 }
 
 std::vector<WantedPort> wanted_ports(const HostView& host, const LocalServer& server) {

@@ -76,12 +76,12 @@ std::map<std::string, MountRow> read_mount_table() {
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string id, parent, device, root, where, word, type;
-    MountRow row;
     words >> id >> parent >> device >> root >> where;
     // Options and optional fields end with a dash.
     while (words >> word && word != "-") {
     }
     words >> type;
+    MountRow row;
     if (std::sscanf(device.c_str(), "%u:%u", &row.device.major, &row.device.minor) != 2) continue;
     row.ours = type == "fuse.nfs-rdma";
     table.insert_or_assign(unescape_mountinfo(where), row);

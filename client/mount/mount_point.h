@@ -23,14 +23,14 @@ struct DeviceNumber {
 /// From /proc/self/mountinfo: asking the file system itself would be asking ourselves.
 std::optional<DeviceNumber> device_of_mount(const std::string& mount_point);
 
-/// The FUSE mount of ours that `path` lies in, found without a call that the mount would have to
-/// answer: component by component, symbolic links resolved, up to the mount point. On nothing,
-/// *why says it in one line.
 struct OurMount {
   DeviceNumber device;
   std::string mount_point;
   bool is_its_point = false;  // `path` is the mount point, not something inside
 };
+/// The FUSE mount of ours that `path` lies in, found without a call that the mount would have to
+/// answer: component by component, symbolic links resolved, up to the mount point. On nothing,
+/// *why says it in one line.
 std::optional<OurMount> our_mount(const std::string& path, std::string* why);
 
 /// Lets the kernel read ahead this far; needs root, silently less without.

@@ -180,7 +180,7 @@ string refuse_udp(MountOptions&, string_view) {
   return "UDP is not supported; use proto=rdma or proto=tcp";
 }
 
-/// Of FUSE: what mount(8) repeats of a mount that is there. Finished by finish_mount_options().
+/// Of FUSE: what mount(8) repeats of a mount that is there; else finish_mount_options() refuses it.
 string at_remount(MountOptions& o, string_view) {
   o.names_fuse = true;
   return {};

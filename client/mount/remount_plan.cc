@@ -4,7 +4,6 @@
 #include <sys/mount.h>
 
 #include <algorithm>
-#include <array>
 
 #include "client/mount/options.h"
 
@@ -47,14 +46,6 @@ bool apply_flag(std::string_view word, unsigned long* flags) {
   return true;
 }
 
-/// What the kernel shows of a FUSE mount beside the flags.
-bool is_of_fuse(std::string_view word) {
-  constexpr std::string_view kNames[] = {"user_id",  "group_id",    "rootmode",
-                                         "fd",       "allow_other", "default_permissions",
-                                         "max_read", "blksize"};
-  return std::ranges::find(kNames, word.substr(0, word.find('='))) != std::end(kNames);
-}
-
 /// Both are one version, or one of them leaves the minor one to the server.
 bool same_version(const NfsVersion& asked, const NfsVersion& running) {
   if (asked.any) return true;
@@ -62,7 +53,7 @@ bool same_version(const NfsVersion& asked, const NfsVersion& running) {
   return asked.major == 3 || asked.any_minor || asked.minor == running.minor;
 }
 
-/// Would the word change what the daemon runs with?
+/// Would the word change what the daemon runs with? Some say nothing of that: remount, allow_other.
 bool changes(const std::string& word, const MountOptions& running) {
   MountOptions asked = running;
   std::string error;
@@ -83,7 +74,7 @@ RemountPlan plan_remount(std::span<const std::string> given, std::string_view ru
   std::string error;
   const bool known = parse_mount_options(running, true, &now, &error);
   for (const std::string& word : given) {
-    if (word == "remount" || is_of_fuse(word) || apply_flag(word, &plan.flags)) continue;
+    if (apply_flag(word, &plan.flags)) continue;
     if (!known || changes(word, now)) plan.refused.push_back(word);
   }
   return plan;

@@ -312,7 +312,8 @@ Task<void> Delegations::check_all() {
     const bool valid = co_await still_valid(session_, op, stateid);
     if (stopped_) break;
     found |= !valid;
-    if (!valid && gone(file, stateid)) {
+    static thread_local RateLimit limit(10, std::chrono::seconds(10));
+    if (!valid && gone(file, stateid) && limit.allow()) {
       log_warning("NFSv4.{}: the server has revoked a delegation: it was not given back in time",
                   session_.minor());
     }

@@ -191,11 +191,12 @@ bool understand(const Arguments& arguments, Wanted* wanted, std::string* error) 
          read_other_end(arguments.get<std::string>("other-end"), &wanted->other_end, error);
 }
 
-/// To standard output; says when that takes it not.
+/// To standard output; says when that takes it not, so that main() need not.
 bool put(const std::string& text) {
   errno = 0;
   if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return true;
   complain("doctor", fmt::format("the report cannot be written: {}", std::strerror(errno)));
+  std::clearerr(stdout);
   return false;
 }
 

@@ -2,11 +2,10 @@
 // Numbers and attributes as people read them.
 #pragma once
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <fmt/format.h>
 #include <cstdint>
-
 #include <cstdio>
 #include <string>
 #include <utility>

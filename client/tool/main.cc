@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // nfs-rdma: the tool beside the server and the mount. See nfs-rdma(1).
+#include <poll.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -79,8 +81,12 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   nfsrdma::set_log_level(nfsrdma::LogLevel::kWarning);
   const int code = nfsrdma::tool::run(argc, argv);
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::fflush(stdout);
+  if (std::ferror(stdout) == 0) return code;
   // A reader that has seen enough (| head) is no news.
-  if (errno != EPIPE) std::fprintf(stderr, "nfs-rdma: standard output: %s\n", std::strerror(errno));
+  pollfd reader{STDOUT_FILENO, 0, 0};
+  if (::poll(&reader, 1, 0) == 0) {
+    std::fputs("nfs-rdma: standard output: not all of it could be written\n", stderr);
+  }
   return code == nfsrdma::tool::kExitOk ? nfsrdma::tool::kExitFailure : code;
 }
