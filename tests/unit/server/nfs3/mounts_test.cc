@@ -97,10 +97,10 @@ TEST_F(Mounts, HandlesInThemAreStaleWithoutCrossmnt) {
 /// Exports the directory and what is mounted below it, each with options.
 class MountedExports : public Mounts {
  protected:
-  void start(const std::string& above, const std::string& inner) {
+  void start(const std::string& above, const std::string& inner, const std::string& client = "*") {
     Mounts::start(false);
-    const ParsedExports parsed =
-        parse_exports(top.path() + " *(" + above + ")\n" + below + " *(" + inner + ")\n", "test");
+    const ParsedExports parsed = parse_exports(
+        top.path() + " *(" + above + ")\n" + below + " " + client + "(" + inner + ")\n", "test");
     ASSERT_TRUE(parsed.ok()) << parsed.problems[0].text();
     ConfigProblems problems;
     nfs->server().exports.reload(parsed.entries, &problems);
@@ -133,6 +133,11 @@ TEST_F(MountedExports, HaveTheirOwnOptionsBelowCrossmntToo) {
   EXPECT_EQ(make_file_below(), NFS3ERR_ROFS);
 }
 
+TEST_F(MountedExports, BelowCrossmntThoseOfOtherClientsAreLikeNone) {
+  start("rw,no_root_squash,crossmnt", "ro", "198.51.100.1");
+  EXPECT_EQ(make_file_below(), NFS3_OK);
+}
+
 TEST_F(MountedExports, NohideShowsNothingThatIsMountedBelowIt) {
   Mounts::start(false);
   ExportOptions options = HarnessOptions::writable();
@@ -142,11 +147,7 @@ TEST_F(MountedExports, NohideShowsNothingThatIsMountedBelowIt) {
 }
 
 TEST_F(MountedExports, ThatAreNotForTheClientStayHidden) {
-  Mounts::start(false);
-  const ParsedExports parsed =
-      parse_exports(top.path() + " *(rw)\n" + below + " 198.51.100.1(rw,nohide)\n", "test");
-  ConfigProblems problems;
-  nfs->server().exports.reload(parsed.entries, &problems);
+  start("rw", "rw,nohide", "198.51.100.1");
   EXPECT_EQ(nfs->lookup_status(nfs->root(), "below"), NFS3ERR_XDEV);
 }
 
