@@ -110,7 +110,10 @@ malformed='iwarp_mpa.bad_length || (_ws.malformed && !(rpc.msgtyp == 1 && rpcord
 no_complaints() {
     local file=$1
     expect "$file: malformed frames" "$(count "$file" "$malformed")" 0
-    expect "$file: what TCP would wonder about" "$(count "$file" 'tcp.analysis.flags')" 0
+    # libnfs picks ports below 1024 by chance, and may take one again that it has just given back: that is
+    # seen in the first packet of a connection to the TCP port, and is true.
+    expect "$file: what TCP would wonder about" "$(count "$file" \
+        "tcp.analysis.flags && !(tcp.analysis.reused_ports && tcp.flags == 2 && tcp.dstport == $tcp_port)")" 0
     expect "$file: wrong checksums" "$(tshark -o tcp.check_checksum:TRUE -o ip.check_checksum:TRUE -r "$file" \
         -Y 'tcp.checksum.status == 0 || ip.checksum.status == 0' 2>/dev/null | wc -l)" 0
 }
