@@ -377,9 +377,10 @@ step "a capture that begins in the middle, without the data"
 "$tool" bench "nfs://127.0.0.1:$port$work/export/bench?fabric=iwarp&vers=3&tcpport=$tcp_port&mountport=$tcp_port" \
     --rw read --size 4m --block 65536 --depth 4 --time 20 >"$work/bench.log" 2>&1 &
 load_pid=$!
-for ((i = 0; i < 100; i++)); do
-    "$tool" status --server "$control" --json | grep -q '"fabric":"iwarp"' && break
-    sleep 0.1
+# It fills the file first, by as many packets as are captured.
+for ((i = 0; i < 200; i++)); do
+    [[ $(stat -c %s "$work/export/bench" 2>/dev/null) == 4194304 ]] && break
+    sleep 0.05
 done
 start_capture "$work/late.pcapng" --snap 64 --fabric iwarp --count 3000
 wait_capture
