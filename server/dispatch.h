@@ -48,7 +48,7 @@ class Dispatcher final : public CallHandler {
   struct Shared {
     ServerContext* server = nullptr;  // handed to the procedures
     WorkerPool* workers = nullptr;
-    Committer* committer = nullptr;  // null: kReplyDurable is answered at once (fsync=never)
+    Committer* committer = nullptr;  // null: kReplyDurable is answered at once (tests)
     ReplyCache* replies = nullptr;   // null: no duplicate request cache (tests)
     std::span<const ProgramTable> programs;
     std::uint64_t slow_ns = 0;  // calls that take longer are logged; 0: none are

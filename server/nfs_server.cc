@@ -106,6 +106,7 @@ Result<void> NfsServer::make_parts(std::string* why) {
   context_options.rtmax = static_cast<std::uint32_t>(config.rtmax);
   context_options.wtmax = static_cast<std::uint32_t>(config.wtmax);
   context_options.manage_gids = config.manage_gids;
+  context_options.sync_names = config.fsync != "never";
   context_options.host_names = std::move(options_.host_names);
   auto context = ServerContext::create(std::move(context_options));
   if (!context.ok()) {
@@ -139,7 +140,7 @@ Result<void> NfsServer::make_parts(std::string* why) {
   Shard::Options shard;
   shard.shared.server = context_.get();
   shard.shared.workers = workers_.get();
-  shard.shared.committer = config.fsync == "never" ? nullptr : &context_->committer;
+  shard.shared.committer = &context_->committer;
   shard.shared.replies = replies_.get();
   shard.shared.programs = options_.programs;
   shard.shared.slow_ns = config.slow_request_ms * kNsOfMs;

@@ -40,6 +40,7 @@ ServerContext::ServerContext(ServerOptions& options, const HandleCodec::Key& key
       committer(verifier, std::max(1u, options.committer_threads), options.committer_calls),
       groups(options.manage_gids ? make_system_group_source() : nullptr),
       state_dir_(options.state_dir),
+      sync_names_(options.sync_names),
       rtmax_(options.rtmax),
       wtmax_(options.wtmax) {}
 

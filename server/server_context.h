@@ -39,6 +39,7 @@ struct ServerOptions {
   std::uint32_t rtmax = 1u << 20;  // largest READ and WRITE; up to 4 MiB
   std::uint32_t wtmax = 1u << 20;
   bool manage_gids = false;
+  bool sync_names = true;          // false: NFSoRDMA_FSYNC=never
   std::size_t max_cached_files = 0;  // 0: an eighth of RLIMIT_NOFILE, at most 16384
   unsigned committer_threads = 2;
   Committer::Calls committer_calls = Committer::system_calls();  // tests replace them
@@ -59,6 +60,8 @@ class ServerContext {
 
   std::uint32_t rtmax() const { return rtmax_; }
   std::uint32_t wtmax() const { return wtmax_; }
+  /// Do changes of names and attributes wait for the disk, on exports that are sync?
+  bool sync_names() const { return sync_names_; }
 
   ExportTable exports;
   HandleCodec handles;
@@ -79,6 +82,7 @@ class ServerContext {
  private:
   ServerContext(ServerOptions& options, const HandleCodec::Key& key);
   std::string state_dir_;
+  bool sync_names_;
   std::uint32_t rtmax_;
   std::uint32_t wtmax_;
   std::unique_ptr<CallingThread> calling_;  // of nlm and nsm

@@ -65,7 +65,8 @@ class FileCall {
   /// for Request::kMaxDurable others already, which no procedure of NFSv3 reaches.
   bool wait_for(Resolved& object);
   /// The same, when the export is `sync`, for a change of names or attributes.
-  bool wait_for_metadata(Resolved& object) { return !access_.sync || wait_for(object); }
+  bool wait_for_metadata(Resolved& object) { return !syncs_metadata() || wait_for(object); }
+  bool syncs_metadata() const { return access_.sync && server_.sync_names(); }
 
  private:
   ServerContext& server_;

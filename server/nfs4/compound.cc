@@ -448,7 +448,7 @@ void Compound::wait_for(FileCall& call, const Resolved& object, bool data_only) 
 }
 
 void Compound::wait_for_metadata(FileCall& call, const Resolved& object) {
-  if (call.access().sync) wait_for(call, object);
+  if (call.syncs_metadata()) wait_for(call, object);
 }
 
 void Compound::set_client(ClientId client) {

@@ -29,6 +29,7 @@ Limits Limits::of(const Config& config, std::size_t descriptors) {
   out.clients = config.nfs4_clients;
   out.sessions.sessions_per_client = config.nfs4_sessions;
   out.sessions.slots = config.nfs4_all_slots;
+  out.sessions.sessions = std::min<std::size_t>(config.nfs4_clients, config.nfs4_all_slots);
   out.slots = static_cast<std::uint32_t>(config.nfs4_slots);
   out.reply_bytes = static_cast<std::uint32_t>(config.nfs4_kept_reply);
   out.opens.opens = {config.nfs4_opens, config.nfs4_all_opens};

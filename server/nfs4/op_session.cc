@@ -127,7 +127,7 @@ nfsstat4 create_session(Compound& compound, const xdr::CREATE_SESSION4args& args
   state.sweep_locked();
   const std::uint32_t wanted = fore.max_requests;
   // As many as there would be if nobody else were here.
-  const std::size_t most = std::min<std::size_t>(wanted, (state.limits().sessions.slots + 1) / 2);
+  const std::uint32_t most = state.sessions.most_slots_for(wanted);
   for (int i = 0; i < ServerState::kMostGiveWay && state.sessions.slots_for(wanted) < most; ++i) {
     if (!state.make_room(Limit::kSlots, args.csa_clientid)) break;
   }

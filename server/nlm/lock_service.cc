@@ -32,11 +32,9 @@ std::string host_of_client(const Client& client) {
 }  // namespace
 
 LockService::LockService(nfs4::ServerState& state, CallingThread& caller, const Options& options)
-    : state_(state),
-      caller_(caller),
-      options_(options),
-      waits_(Waits::Limits{}),
-      timer_([this] { on_time(); }) {
+    : state_(state), caller_(caller), options_(options), waits_(Waits::Limits{}), timer_([this] {
+        on_time();
+      }) {
   {
     std::lock_guard guard(state_.mutex);
     state_.lock_notifier.watch(this);
@@ -126,6 +124,16 @@ void LockService::tell_of_new_hosts(std::function<void(const Host&)> tell) {
 // --- locks ---
 
 LockResult LockService::lock(FilePin file, const Request& request) {
+  const LockResult result = lock_or_wait(std::move(file), request);
+  const Wish& wish = request.order.wish;
+  log_debug("{} {} locks {} to {} {}{}: {}", request.host.peer.host_text(), request.host.name,
+            wish.range.first, wish.range.last,
+            wish.kind == LockKind::kWrite ? "to write" : "to read",
+            request.order.reclaim ? ", as before the restart" : "", xdr::enum_name(result.stat));
+  return result;
+}
+
+LockResult LockService::lock_or_wait(FilePin file, const Request& request) {
   const Wish& wish = request.order.wish;
   const FileKey key = file_key(*file);
   LockResult result = take_lock(state_, *file, request.order);
@@ -165,7 +173,10 @@ bool LockService::closes_circle(const FileKey& file, const Wish& wish) {
 
 xdr::nlm4_stats LockService::cancel(const FileEntry& file, const Wish& wish) {
   std::lock_guard guard(state_.mutex);
-  return waits_.cancel(file_key(file), wish) ? NLM4_GRANTED : NLM4_DENIED;
+  const bool waited = waits_.cancel(file_key(file), wish);
+  log_debug("a lock that is waited for is cancelled: {}",
+            waited ? "done" : "it was not waited for");
+  return waited ? NLM4_GRANTED : NLM4_DENIED;
 }
 
 xdr::nlm4_stats LockService::unlock(FileEntry& file, const Wish& wish) {
@@ -281,9 +292,10 @@ void LockService::tell(std::uint64_t id) {
   }
   NFSRDMA_CHECK(!arguments.overflowed());
   const ByteSpan bytes = arguments.bytes();
-  caller_.calls().call(target, static_cast<std::uint32_t>(xdr::nlmproc4::NLMPROC4_GRANTED),
-               {bytes.begin(), bytes.end()},
-               [this, id](HostCalls::End end, ByteSpan results) { told(id, end, results); });
+  caller_.calls().call(
+      target, static_cast<std::uint32_t>(xdr::nlmproc4::NLMPROC4_GRANTED),
+      {bytes.begin(), bytes.end()},
+      [this, id](HostCalls::End end, ByteSpan results) { told(id, end, results); });
 }
 
 void LockService::told(std::uint64_t id, HostCalls::End end, ByteSpan results) {
@@ -297,6 +309,11 @@ void LockService::told(std::uint64_t id, HostCalls::End end, ByteSpan results) {
   const auto found = given_.find(id);
   if (found == given_.end()) return;
   Given& given = found->second;
+  log_debug("{} {} is told that it has a lock: {}", given.wait.host.peer.host_text(),
+            given.wait.host.name,
+            end == HostCalls::End::kAnswered  ? xdr::enum_name(res.stat)
+            : end == HostCalls::End::kNotSent ? "it cannot be called"
+                                              : "no answer");
   given.under_way = false;
   given.may_know |= end == HostCalls::End::kNoAnswer;
   if (res.stat == NLM4_GRANTED) {
@@ -325,7 +342,8 @@ void LockService::on_time() {
   {
     std::lock_guard guard(state_.mutex);
     for (const auto& [id, given] : given_) {
-      if (!given.under_way && given.calls > 0 && caller_.loop().now() >= given.again) due.push_back(id);
+      if (!given.under_way && given.calls > 0 && caller_.loop().now() >= given.again)
+        due.push_back(id);
     }
   }
   for (const std::uint64_t id : due)
@@ -337,7 +355,7 @@ void LockService::answer(const Host& host, xdr::nlmproc4 procedure,
   caller_.loop().post([this, host, procedure, results = std::move(results)]() mutable {
     const HostCalls::Target target{host.peer, host.local, xdr::kNlmProgram, xdr::kNlmV4};
     caller_.calls().call(target, static_cast<std::uint32_t>(procedure), std::move(results),
-                 [](HostCalls::End, ByteSpan) {});
+                         [](HostCalls::End, ByteSpan) {});
   });
 }
 

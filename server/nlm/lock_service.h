@@ -87,6 +87,7 @@ class LockService final : private nfs4::LockWatcher {
   void on_unlocked(const nfs4::FileKey& file) override;
   void on_client_ended(nfs4::ClientId client) override;
 
+  LockResult lock_or_wait(FilePin file, const Request& request);
   void give_locks();
   void give(const Wait& wait);
   void look_at_local_holders();

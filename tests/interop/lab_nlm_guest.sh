@@ -105,7 +105,7 @@ v4=/proc/${holder[c1]}/root/mnt/v4
 say "two clients of version 3, and processes of the server"
 python3 nlm_locks.py "$a" "$b" /export || fail "locks of two clients of version 3"
 say "version 4 and version 3"
-python3 nlm_locks.py "$v4" "$b" /export || fail "locks of versions 4 and 3"
+python3 nlm_locks.py "$v4" "$b" /export 4 || fail "locks of versions 4 and 3"
 
 # holds FILE [SECONDS]: a process that locks all of it to write, and says so.
 cat >hold.py <<'P'

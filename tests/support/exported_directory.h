@@ -53,6 +53,7 @@ struct HarnessOptions {
   Committer::Calls committer_calls = Committer::system_calls();
   std::string peer = "192.0.2.7";  // whom the calls come from
   bool local_locks = true;         // NFSv4's locks and those of local processes are one
+  bool sync_names = true;          // false: NFSoRDMA_FSYNC=never
 
   static ExportOptions writable() {
     ExportOptions out;

@@ -110,6 +110,7 @@ class Nfs3Harness {
     ServerOptions options;
     options.state_dir = state_dir();
     options.handle_scheme = options_.scheme;
+    options.sync_names = options_.sync_names;
     auto created = ServerContext::create(std::move(options));
     ASSERT_TRUE(created.ok()) << created.error().message();
     server_ = std::move(created).value();

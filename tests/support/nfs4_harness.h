@@ -141,6 +141,7 @@ inline void Nfs4Harness::start() {
   ServerOptions options;
   options.state_dir = home_.path() + "/state";
   options.handle_scheme = options_.scheme;
+  options.sync_names = options_.sync_names;
   options.committer_calls = options_.committer_calls;
   auto created = ServerContext::create(std::move(options));
   ASSERT_TRUE(created.ok()) << created.error().message();

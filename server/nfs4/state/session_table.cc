@@ -56,10 +56,16 @@ Session* SessionTable::find(const SessionId& id) {
   return found == sessions_.end() ? nullptr : found->second.get();
 }
 
-/// As it gets tight, later ones get less: half of what is left at most.
-std::uint32_t SessionTable::slots_for(std::uint32_t asked) const {
-  const std::size_t left = limits_.slots - slots_;
-  return static_cast<std::uint32_t>(std::min<std::size_t>(asked, (left + 1) / 2));
+/// As it gets tight, later ones get less: an eighth, as in Linux's server, of what is left beside
+/// one slot for each session that is yet to come; and one at least.
+std::uint32_t SessionTable::share(std::uint32_t asked, std::size_t taken,
+                                  std::size_t sessions) const {
+  constexpr std::size_t kPart = 8;
+  const std::size_t left = limits_.slots - taken;
+  const std::size_t due = limits_.sessions - std::min(limits_.sessions, sessions);
+  const std::size_t spare = left - std::min(left, due);
+  const std::size_t part = std::max<std::size_t>(1, spare / kPart + (spare % kPart != 0 ? 1 : 0));
+  return static_cast<std::uint32_t>(std::min({std::size_t{asked}, part, left}));
 }
 
 Session* SessionTable::to_call_back(ClientId client) const {

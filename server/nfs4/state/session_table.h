@@ -64,6 +64,8 @@ class SessionTable {
     std::size_t sessions_per_client = SIZE_MAX;
     /// Of all clients together: each may keep a reply of ca_maxresponsesize_cached bytes.
     std::size_t slots = SIZE_MAX;
+    /// So many sessions are to find a slot at least, whatever the others have.
+    std::size_t sessions = 0;
   };
   SessionTable(std::uint32_t boot, const Limits& limits) : boot_(boot), limits_(limits) {}
 
@@ -98,7 +100,9 @@ class SessionTable {
   std::size_t slots() const { return slots_; }
   const Limits& limits() const { return limits_; }
   /// How many of `asked` slots a further session gets; 0: none are left.
-  std::uint32_t slots_for(std::uint32_t asked) const;
+  std::uint32_t slots_for(std::uint32_t asked) const { return share(asked, slots_, size()); }
+  /// The same, if there were no other session.
+  std::uint32_t most_slots_for(std::uint32_t asked) const { return share(asked, 0, 0); }
   std::size_t sessions_of(ClientId client) const {
     const auto its = by_client_.find(client);
     return its == by_client_.end() ? 0 : its->second.size();
@@ -114,6 +118,7 @@ class SessionTable {
   }
 
  private:
+  std::uint32_t share(std::uint32_t asked, std::size_t taken, std::size_t sessions) const;
   void end(Session& session);
 
   const std::uint32_t boot_;

@@ -116,6 +116,17 @@ TEST_F(ReadWrite, CommitWaits) {
   EXPECT_TRUE(reply.waited_for_disk);
 }
 
+TEST(SyncOfNamesAlone, IsLeftOutWithFsyncNever) {
+  HarnessOptions options;
+  options.sync_names = false;
+  Nfs3Harness nfs(options);
+  xdr::MKDIR3args args;
+  args.where = {nfs.fh(nfs.root()), "d"};
+  EXPECT_FALSE(nfs.call<nfsproc3::NFSPROC3_MKDIR>(args).waited_for_disk);
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  EXPECT_TRUE(nfs.call<nfsproc3::NFSPROC3_COMMIT>({nfs.fh(file), 0, 0}).waited_for_disk);
+}
+
 TEST_F(ReadWrite, VerifierIsTheSameUntilARestart) {
   const FileHandle file = nfs.create(nfs.root(), "f");
   auto verf = [&] {

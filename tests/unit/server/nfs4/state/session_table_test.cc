@@ -88,7 +88,20 @@ TEST_F(SessionTableTest, AllSlotsTogetherAreBounded) {
   one.max_requests = 1;
   EXPECT_EQ(table.create(client_, one, kMost, 1, false, {}), nullptr);
   table.end_client(client_);
-  EXPECT_EQ(table.slots_for(64), 50u);
+  EXPECT_EQ(table.slots_for(64), 13u) << "an eighth";
+}
+
+TEST_F(SessionTableTest, AsManySessionsAsThereMayBeClientsFindASlot) {
+  SessionTable table(7, {.sessions_per_client = 1000, .slots = 1000, .sessions = 300});
+  EXPECT_EQ(table.slots_for(64), 64u);
+  for (int i = 0; i < 300; ++i) {
+    ChannelAttributes fore = kMost;
+    fore.max_requests = table.slots_for(64);
+    ASSERT_GE(fore.max_requests, 1u) << i;
+    ASSERT_NE(table.create(client_, fore, kMost, 1, false, {}), nullptr) << i;
+  }
+  EXPECT_LE(table.slots(), 1000u);
+  EXPECT_EQ(table.most_slots_for(64), 64u);
 }
 
 TEST_F(SessionTableTest, ConnectionsComeAndGo) {
