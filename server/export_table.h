@@ -70,6 +70,7 @@ struct ExportAccess {
   bool sync = true;
   bool secure = true;  // refused when the call came over TCP from a port above 1023
   bool readdirplus = true;
+  bool acls = true;     // NFSACL shows and sets them
   bool nohide = false;  // to be seen from the export above it, where version 3 has it mounted
   /// sec=: callers of other flavours are refused.
   bool serves_sys = true;

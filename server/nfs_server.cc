@@ -20,6 +20,8 @@ namespace {
 
 constexpr std::uint32_t kNfsProgram = 100003;
 constexpr std::uint32_t kMountProgram = 100005;
+constexpr std::uint32_t kNfsAclProgram = 100227;
+constexpr std::uint32_t kRquotaProgram = 100011;
 /// Clients of NFSv4 that the status document has one by one.
 constexpr std::size_t kClientsShown = 100;
 
@@ -241,16 +243,20 @@ void NfsServer::register_with_rpcbind() {
   for (const ListenerInfo& info : listener_infos_) {
     // Loopback listeners are of no use to those who would ask rpcbind.
     if (info.address.is_loopback()) continue;
-    auto add = [&](std::uint32_t program) {
-      for (RpcbEntry& entry : rpcb_entries(program, 3, info.rdma, info.address)) {
+    auto add = [&](std::uint32_t program, std::uint32_t version) {
+      for (RpcbEntry& entry : rpcb_entries(program, version, info.rdma, info.address)) {
         const bool known = std::ranges::any_of(entries, [&](const RpcbEntry& e) {
-          return e.program == entry.program && e.netid == entry.netid;
+          return e.program == entry.program && e.version == entry.version && e.netid == entry.netid;
         });
         if (!known) entries.push_back(std::move(entry));
       }
     };
-    add(kNfsProgram);
-    if (!info.rdma) add(kMountProgram);
+    add(kNfsProgram, 3);
+    if (info.rdma) continue;
+    add(kMountProgram, 3);
+    add(kNfsAclProgram, 3);
+    add(kRquotaProgram, 1);
+    add(kRquotaProgram, 2);
   }
   if (entries.empty()) return;
   registrar_ = std::make_unique<RpcbindRegistrar>();
