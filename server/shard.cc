@@ -160,6 +160,7 @@ ShardReport Shard::make_report() {
   report.procedures.assign(dispatcher_->procedures().begin(), dispatcher_->procedures().end());
   report.counts = dispatcher_->counts();
   report.rejected = dispatcher_->rejected();
+  report.rejected_auth = dispatcher_->rejected_auth();
   report.outstanding = dispatcher_->outstanding();
   report.budget = pool_->budget();
   report.in_use = pool_->in_use();
