@@ -147,20 +147,22 @@ class NfsAcl : public ::testing::Test {
   static const ProcedureRow& row(xdr::aclproc3 number) {
     return nfs3::acl_program_table().procedures[static_cast<std::size_t>(number)];
   }
-  /// What getfacl says, on one line.
-  std::string local(const std::string& name) {
-    const std::string command = "getfacl -cnp " + nfs.path(name) + " | tr '\\n' ' '";
+  /// What a command of this host says, on one line.
+  static std::string run(const std::string& command) {
     FILE* pipe = ::popen(command.c_str(), "r");
+    if (pipe == nullptr) return "cannot run " + command;
     std::string out;
     for (char buffer[256]; std::fgets(buffer, sizeof buffer, pipe) != nullptr;)
       out += buffer;
     ::pclose(pipe);
+    std::ranges::replace(out, '\n', ' ');
     while (out.ends_with(' '))
       out.pop_back();
     return out;
   }
+  std::string local(const std::string& name) { return run("getfacl -cnp " + nfs.path(name)); }
   void local_set(const std::string& acl, const std::string& name) {
-    ASSERT_EQ(std::system(("setfacl -n -m " + acl + " " + nfs.path(name)).c_str()), 0);
+    ASSERT_EQ(run("setfacl -n -m " + acl + " " + nfs.path(name) + " 2>&1"), "");
   }
   static std::vector<aclent> access_with_user(std::uint32_t uid) {
     return {{kOwner, 0, 6}, {kUser, uid, 4}, {kOwningGroup, 0, 4}, {kMask, 0, 4}, {kOther, 0, 0}};
