@@ -23,19 +23,10 @@ while (($#)); do
     esac
     shift
 done
-have tshark setquota || need_deps test
-perl -MQuota -e 1 2>/dev/null || need_deps test
+have tshark || need_deps test
 if [[ $server == ours ]]; then stage "$bin/nfs-rdmad"; else mkdir -p "$stage/lib"; fi
-cp "$root"/tests/interop/{lab_tree,lab_acl,lab_quota}.sh "$stage/"
-cp "$(command -v setquota)" "$stage/"
-mkdir "$stage/perl"
-for part in Quota.pm auto; do
-    folder=$(perl -e 'for (@INC) { if (-e "$_/Quota.pm") { print; last } }')
-    case $part in
-        auto) mkdir -p "$stage/perl/auto" && cp -r "$folder/auto/Quota" "$stage/perl/auto/" ;;
-        *) cp "$folder/$part" "$stage/perl/" ;;
-    esac
-done
+cp "$root"/tests/interop/{lab_tree,lab_acl}.sh "$stage/"
+stage_quota_tools
 
 keep_logs() {
     [[ -n $keep ]] || return 0
@@ -119,7 +110,8 @@ echo "ACLs: set and seen on both sides"
 umount /mnt/a
 end_capture
 if [[ '$server' == ours ]]; then
-    check_quotas 192.0.2.2 /quota
+    rpcinfo -p 192.0.2.2
+    check_quotas 192.0.2.2 /quota 0 /export
     echo "quotas: told to whom they belong"
     kill -TERM $server
     wait $server

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # lab_quota.sh: runs in the guest. make_quotas DEVICE DIR: an ext4 with quotas for users, groups and
-# projects, and somebody beyond his soft limit. check_quotas HOST DIR: what RQUOTA says of it over TCP, by
-# way of rpcbind.
+# projects, and somebody beyond his soft limit. check_quotas HOST DIR PORT OTHER: what RQUOTA says of it over
+# TCP (port 0: by way of rpcbind), and of OTHER, an export without quotas.
 make_quotas() {
     mkfs.ext4 -q -b 4096 -O quota,project -E quotatype=usrquota:grpquota:prjquota "$1"
     mkdir -p "$2"
@@ -16,12 +16,12 @@ make_quotas() {
         conv=fsync status=none
 }
 
-# ask HOST:PATH UID GID ID KIND: blocks, soft, hard, "time" or 0, files, soft, hard, "time" or 0; or "error"
+# ask PORT HOST:PATH UID GID ID KIND: blocks, soft, hard, "time" or 0, files, soft, hard, "time" or 0; or "error"
 # and what it says.
 ask() {
     perl -I/host/perl -MQuota -e '
-        my ($place, $uid, $gid, $id, $kind) = @ARGV;
-        Quota::rpcpeer(0, 1, 10000);
+        my ($port, $place, $uid, $gid, $id, $kind) = @ARGV;
+        Quota::rpcpeer($port, 1, 10000);
         Quota::rpcauth($uid, $gid, "guest");
         my @is = Quota::query($place, $id, $kind);
         if (@is) {
@@ -38,22 +38,21 @@ ask() {
 told() {
     local want=$1 got
     shift
-    got=$(ask "$@")
+    got=$(ask "$port" "$@")
     [[ $got == "$want" ]] && return
     echo "RQUOTA $*: '$got' instead of '$want'"
     return 1
 }
 check_quotas() {
-    local user=0 group=1 here=$1:$2
-    rpcinfo -p "$1"
+    local user=0 group=1 here=$1:$2 port=$3 other=$4
     told "152 100 2000 time 1 10 20 0" "$here" 1234 55 1234 $user
     told "152 100 2000 time 1 10 20 0" "$here/share" 0 0 1234 $user
     told "152 300 400 0 1 0 0 0" "$here" 1234 55 55 $group
     told "0 2048 4398046511104 0 0 0 0 0" "$here" 1235 55 1235 $user
     # root has no limits, and what mkfs made.
-    [[ $(ask "$here" 0 0 0 $user) =~ ^[0-9]+\ 0\ 0\ 0\ [0-9]+\ 0\ 0\ 0$ ]]
+    [[ $(ask "$port" "$here" 0 0 0 $user) =~ ^[0-9]+\ 0\ 0\ 0\ [0-9]+\ 0\ 0\ 0$ ]]
     told "error Not privileged" "$here" 1234 55 1235 $user
     told "error Not privileged" "$here" 1234 56 55 $group
-    told "error Not privileged" "$1:/tmp" 0 0 1234 $user
-    told "error Quotas not enabled, no quota for this user" "$1:/export" 1234 55 1234 $user
+    told "error Not privileged" "$1:/" 0 0 1234 $user
+    told "error Quotas not enabled, no quota for this user" "$1:$other" 1234 55 1234 $user
 }
