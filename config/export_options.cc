@@ -130,8 +130,8 @@ const OptionWord kWords[] = {
     {"auth_nlm", Value::kNone, SETS(insecure_locks, false)},
     {"insecure_locks", Value::kNone, SETS(insecure_locks, true)},
     {"no_auth_nlm", Value::kNone, SETS(insecure_locks, true)},
-    {"no_acl", Value::kNone, ignore, "has no effect: the NFSACL protocol is not served"},
-    {"acl", Value::kNone, ignore, "has no effect: the NFSACL protocol is not served"},
+    {"no_acl", Value::kNone, SETS(no_acl, true)},
+    {"acl", Value::kNone, SETS(no_acl, false)},
     {"nordirplus", Value::kNone, SETS(no_readdirplus, true)},
     {"no_pnfs", Value::kNone, ignore, "has no effect: pNFS is not served"},
 };

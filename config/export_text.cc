@@ -55,6 +55,7 @@ Words words_of(const ExportOptions& o) {
   add(o.subtree_check ? "subtree_check" : "no_subtree_check");
   add(o.insecure_locks ? "insecure_locks" : "secure_locks");
   if (o.no_readdirplus) add("nordirplus");
+  if (o.no_acl) add("no_acl");
   if (o.need_mountpoint) {
     add(o.mountpoint_path.empty() ? "mountpoint" : "mountpoint=" + o.mountpoint_path);
   }

@@ -45,6 +45,7 @@ struct ExportOptions {
   bool write_delay = true;      // wdelay: accepted, the committer groups writes anyway
   bool insecure_locks = false;  // no_auth_nlm: NLM does not ask whether the caller may use the file
   bool no_readdirplus = false;  // version 3's READDIRPLUS is refused
+  bool no_acl = false;          // NFSACL shows what the mode says, and sets nothing
   /// sec=: which flavours are served. Without it both are.
   bool serves_sys = true;
   bool serves_none = true;  // AUTH_NONE; whoever uses it is anonymous

@@ -17,10 +17,12 @@
 #include "server/credentials.h"
 #include "server/metrics_listener.h"
 #include "server/mount/mount_program.h"
+#include "server/nfs3/acl_program.h"
 #include "server/nfs3/procedures.h"
 #include "server/nfs4/program.h"
 #include "server/nlm/nlm_program.h"
 #include "server/nsm/nsm_program.h"
+#include "server/quota/rquota_program.h"
 
 namespace nfsrdma {
 namespace {
@@ -86,7 +88,8 @@ bool Daemon::start() {
   options.config = settings_.config;
   options.listen = settings_.listen;
   options.fabrics = std::move(fabrics_);
-  options.programs = {nfs3::program_table(), mount3_program()};
+  options.programs = {nfs3::program_table(), nfs3::acl_program_table(), mount3_program(),
+                      rquota1_program(), rquota2_program()};
   if (settings_.config.nfs4) options.programs.push_back(nfs4::program_table());
   if (settings_.config.nlm) {
     options.programs.push_back(nlm4_program());

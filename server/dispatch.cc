@@ -140,6 +140,10 @@ bool Dispatcher::find_program(const xdr::call_body& header, Call& call, Target* 
 
 void Dispatcher::reject(Call& call, const xdr::rpc_msg& message) {
   ++rejected_;
+  if (message.rbody.stat == xdr::reply_stat::MSG_DENIED &&
+      message.rbody.rreply.stat == xdr::reject_stat::AUTH_ERROR) {
+    ++rejected_auth_;
+  }
   xdr::Encoder encoder(call.reply_room());
   xdr::encode(encoder, message);
   call.reply(encoder, Buffer());

@@ -77,6 +77,7 @@ class Dispatcher final : public CallHandler {
   /// Calls that take longer than `ns` are logged; 0: none.
   void log_slow(std::uint64_t ns);
   std::uint64_t rejected() const { return rejected_; }  // calls answered with an RPC-level error
+  std::uint64_t rejected_auth() const { return rejected_auth_; }  // those for their credentials
 
  private:
   friend class ServedCall;
@@ -124,6 +125,7 @@ class Dispatcher final : public CallHandler {
   std::size_t outstanding_ = 0;
   std::size_t connections_ = 0;
   std::uint64_t rejected_ = 0;
+  std::uint64_t rejected_auth_ = 0;
   std::atomic<ServedCall*> mailbox_{nullptr};
   RateLimit trouble_{10, std::chrono::seconds(10)};
 };

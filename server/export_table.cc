@@ -62,6 +62,7 @@ void fill_access(const ExportOptions& options, ExportAccess* access) {
   access->secure = options.secure;
   access->readdirplus = !options.no_readdirplus;
   access->insecure_locks = options.insecure_locks;
+  access->acls = !options.no_acl;
   access->nohide = options.nohide;
   access->serves_sys = options.serves_sys;
   access->serves_none = options.serves_none;

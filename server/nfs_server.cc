@@ -17,8 +17,10 @@
 #include "server/status_report.h"
 #include "xdr/mount3.h"
 #include "xdr/nfs3_constants.h"
+#include "xdr/nfsacl3.h"
 #include "xdr/nlm4.h"
 #include "xdr/nsm1.h"
+#include "xdr/rquota.h"
 
 namespace nfsrdma {
 
@@ -35,6 +37,9 @@ constexpr Registered kRegistered[] = {
     {xdr::kMountProgram, xdr::kMountV3, false, true, true},
     {xdr::kNlmProgram, xdr::kNlmV4, true, true, true},
     {xdr::kNsmProgram, xdr::kNsmV1, false, true, true},
+    {xdr::kNfsAclProgram, 3, false, true, false},
+    {xdr::kRquotaProgram, 1, false, true, true},
+    {xdr::kRquotaProgram, 2, false, true, true},
 };
 
 /// Clients of NFSv4 that the status document has one by one.
@@ -230,18 +235,20 @@ Result<void> NfsServer::listen_tcp(const std::vector<SocketAddress>& addresses, 
     }
     listener_infos_.push_back({"tcp", (*listener)->address(), false});
     tcp_listeners_.push_back(std::move(*listener));
-    if (options_.config.nlm) listen_udp(listener_infos_.back().address);
+    listen_udp(listener_infos_.back().address);
   }
   return {};
 }
 
-/// The programs beside NFS, at the port that they have over TCP. Who asks over UDP can ask over TCP
-/// as well, but for the status monitors of Linux.
+/// The programs beside NFS, at the port that they have over TCP.
 void NfsServer::listen_udp(const SocketAddress& address) {
   auto socket = bind_udp(address);
   if (!socket.ok()) {
-    log_warning("udp cannot listen on {}: {}; clients of NFSv3 that restart cannot say so",
-                address.text(), socket.error().message());
+    log_warning(
+        "udp cannot listen on {}: {}; what asks there beside NFS gets no answer (status monitors "
+        "of "
+        "clients that restart, quota)",
+        address.text(), socket.error().message());
     return;
   }
   shards_.front()->serve_datagrams(std::move(*socket));
@@ -285,7 +292,7 @@ void NfsServer::register_with_rpcbind() {
       const std::string netid = info.rdma ? "rdma" : udp ? "udp" : "tcp";
       for (RpcbEntry& entry : rpcb_entries(one.program, one.version, netid, info.address)) {
         const bool known = std::ranges::any_of(entries, [&](const RpcbEntry& e) {
-          return e.program == entry.program && e.netid == entry.netid;
+          return e.program == entry.program && e.version == entry.version && e.netid == entry.netid;
         });
         if (!known) entries.push_back(std::move(entry));
       }
@@ -298,8 +305,9 @@ void NfsServer::register_with_rpcbind() {
 
 void NfsServer::judge_registration(const RpcbindRegistrar::Outcome& outcome) {
   if (!outcome.reachable) {
-    log_info("rpcbind does not run here; clients need the port numbers, and those of NFSv3 cannot "
-             "lock by it");
+    log_info(
+        "rpcbind does not run here; clients need the port numbers, and those of NFSv3 cannot "
+        "lock by it");
   }
   bool other_monitor = false, other_manager = false;
   for (const RpcbEntry& entry : outcome.refused) {
@@ -319,9 +327,8 @@ void NfsServer::judge_registration(const RpcbindRegistrar::Outcome& outcome) {
 }
 
 bool NfsServer::serves(std::uint32_t program) const {
-  return std::ranges::any_of(options_.programs, [program](const ProgramTable& table) {
-    return table.program == program;
-  });
+  return std::ranges::any_of(
+      options_.programs, [program](const ProgramTable& table) { return table.program == program; });
 }
 
 void NfsServer::collect_status(std::function<void(std::string json)> done) {

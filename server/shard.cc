@@ -8,6 +8,7 @@
 
 #include "server/credentials.h"
 #include "xdr/nfs3_constants.h"
+#include "xdr/nfsacl3.h"
 
 namespace nfsrdma {
 
@@ -63,8 +64,8 @@ void Shard::serve(unsigned index) {
   handler_ = std::make_unique<CountingHandler>(*dispatcher_, connections_, closed_, capture_);
   rdma_ = std::make_unique<RdmaServer>(*loop_, *pool_, *handler_, options_.rdma);
   tcp_ = std::make_unique<TcpServer>(*loop_, *pool_, *handler_, options_.tcp);
-  udp_ = std::make_unique<UdpServer>(*loop_, *pool_, *handler_,
-                                     std::vector<std::uint32_t>{xdr::kNfsProgram});
+  udp_ = std::make_unique<UdpServer>(
+      *loop_, *pool_, *handler_, std::vector<std::uint32_t>{xdr::kNfsProgram, xdr::kNfsAclProgram});
   loop_->set_spin(options_.spin);
   loop_->run();
   udp_.reset();
@@ -171,6 +172,7 @@ ShardReport Shard::make_report() {
   report.procedures.assign(dispatcher_->procedures().begin(), dispatcher_->procedures().end());
   report.counts = dispatcher_->counts();
   report.rejected = dispatcher_->rejected();
+  report.rejected_auth = dispatcher_->rejected_auth();
   report.outstanding = dispatcher_->outstanding();
   report.budget = pool_->budget();
   report.in_use = pool_->in_use();

@@ -36,6 +36,7 @@ struct ShardReport {
   std::vector<Dispatcher::ProcedureStats> procedures;
   std::vector<CallCounts> counts;
   std::uint64_t rejected = 0;
+  std::uint64_t rejected_auth = 0;  // of them
   std::size_t outstanding = 0;
   std::size_t budget = 0;
   std::size_t in_use = 0;

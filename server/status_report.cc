@@ -49,7 +49,7 @@ void write_exports(JsonWriter& json, const std::vector<ExportEntry>& exports) {
 void write_totals(JsonWriter& json, const std::vector<ShardReport>& shards) {
   TransferStats sum;
   std::size_t connections = 0, outstanding = 0;
-  std::uint64_t rejected = 0;
+  std::uint64_t rejected = 0, rejected_auth = 0;
   std::size_t waiting = 0;
   for (const ShardReport& shard : shards) {
     for (const TransferStats& stats : shard.closed)
@@ -59,6 +59,7 @@ void write_totals(JsonWriter& json, const std::vector<ShardReport>& shards) {
     connections += shard.connections.size();
     outstanding += shard.outstanding;
     rejected += shard.rejected;
+    rejected_auth += shard.rejected_auth;
     waiting += shard.waiting;
   }
   json.begin_object();
@@ -72,6 +73,7 @@ void write_totals(JsonWriter& json, const std::vector<ShardReport>& shards) {
   json.field("calls_in_progress", outstanding);
   json.field("calls_waiting", waiting);
   json.field("rejected", rejected);
+  json.field("rejected_auth", rejected_auth);  // of them, for their credentials
   json.end_object();
 }
 

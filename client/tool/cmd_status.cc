@@ -13,6 +13,7 @@
 #include "client/tool/device_text.h"
 #include "client/tool/format.h"
 #include "client/tool/nfs4_text.h"
+#include "client/tool/nfsstat_text.h"
 #include "client/tool/status_verdict.h"
 #include "client/tool/terminal.h"
 #include "rpcrdma/base/json_value.h"
@@ -133,6 +134,9 @@ int show_once(const Arguments& arguments) {
   if (arguments.has("json")) {
     std::fputs(document->c_str(), stdout);
     if (document->empty() || document->back() != '\n') std::puts("");
+  } else if (arguments.has("nfsstat")) {
+    std::fputs(nfsstat_text(*value).c_str(), stdout);
+    std::fflush(stdout);
   } else {
     print_document(*value, verdict);
     std::fflush(stdout);
@@ -161,7 +165,8 @@ int watch(const Arguments& arguments, std::chrono::milliseconds interval) {
 
 int run_status(const Words& words) {
   Arguments arguments(
-      "status", "[--server SOCKET | --mount DIR | --devices] [--json] [--watch [SECONDS]]",
+      "status",
+      "[--server SOCKET | --mount DIR | --devices] [--json | --nfsstat] [--watch [SECONDS]]",
       "Shows the connections of a server (the one of this machine unless told otherwise), and "
       "what\n"
       "clients of NFSv4 hold there, or the connections of a mount. Exit code: 0 every connection "
@@ -176,11 +181,17 @@ int run_status(const Words& words) {
       "mount", po::value<std::string>()->value_name("DIR"), "mount point of a FUSE mount")(
       "devices", "the RDMA devices of this machine; asks no server and needs no privilege")(
       "json", "the whole document")(
+      "nfsstat", "a server's calls and operations so far, laid out as by nfsstat -s")(
       "watch", po::value<double>()->value_name("SECONDS")->implicit_value(2, "2"),
       "again every so many seconds (0.1 to 3600) until q or Ctrl-C; give it as --watch=SECONDS");
   if (auto code = arguments.parse(words, 0, 0)) return *code;
   if (arguments.has("server") && arguments.has("mount")) {
     return arguments.usage_error("--server and --mount exclude each other");
+  }
+  if (arguments.has("nfsstat") &&
+      (arguments.has("mount") || arguments.has("devices") || arguments.has("json"))) {
+    return arguments.usage_error(
+        "--nfsstat is about a server: no --mount, no --devices, no --json");
   }
   if (arguments.has("devices")) {
     if (arguments.has("server") || arguments.has("mount")) {

@@ -20,9 +20,10 @@ enum class Use : std::uint8_t {
 
 // Beside the errnos, from numbers that the kernel keeps to itself:
 inline constexpr int kBadHandle = 521;  // no handle of ours: NFS3ERR_BADHANDLE, NFS4ERR_BADHANDLE
-inline constexpr int kNoSuchAttribute = 524;  // the file system has none: NFS4ERR_ATTRNOTSUPP
-inline constexpr int kWrongFlavor = 525;      // not in sec=: NFS3ERR_ACCES, NFS4ERR_WRONGSEC
-inline constexpr int kNoIdentity = 526;  // the kernel refused the caller's identity: SERVERFAULT
+inline constexpr int kNoSuchAttribute =
+    524;  // the file system has none: NFS3ERR_NOTSUPP, NFS4ERR_ATTRNOTSUPP
+inline constexpr int kWrongFlavor = 525;  // not in sec=: NFS3ERR_ACCES, NFS4ERR_WRONGSEC
+inline constexpr int kNoIdentity = 526;   // the kernel refused the caller's identity: SERVERFAULT
 
 class FileCall {
  public:

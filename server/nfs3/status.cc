@@ -42,6 +42,7 @@ constexpr Row kTable[] = {
     {kWrongFlavor, NFS3ERR_ACCES},
     {kNoIdentity, NFS3ERR_SERVERFAULT},
     {EOPNOTSUPP, NFS3ERR_NOTSUPP},
+    {kNoSuchAttribute, NFS3ERR_NOTSUPP},
     {ENOSYS, NFS3ERR_NOTSUPP},
     // O_NOFOLLOW met a symbolic link where a file or directory was meant.
     {ELOOP, NFS3ERR_INVAL},

@@ -65,6 +65,8 @@ int main(int argc, char** argv) {
   write_corpus(testing::Nfs4ServerReads{}, root / "xdr_nfs4_server" / "corpus", 1);
   write_corpus(testing::Nfs4ClientReads{}, root / "xdr_nfs4_client" / "corpus", 1);
   write_corpus(testing::Mount3Types{}, root / "xdr_mount3" / "corpus", 4);
+  write_corpus(testing::NfsAcl3Types{}, root / "xdr_nfsacl3" / "corpus", 4);
+  write_corpus(testing::RquotaTypes{}, root / "xdr_rquota" / "corpus", 2);
   write_corpus(testing::RpcbTypes{}, root / "xdr_rpcb" / "corpus", 2);
   return 0;
 }

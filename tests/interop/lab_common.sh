@@ -40,6 +40,17 @@ stage() {
     done
 }
 
+# What lab_quota.sh needs there.
+stage_quota_tools() {
+    local folder
+    have setquota || need_deps test
+    folder=$(perl -MQuota -e 'print $INC{"Quota.pm"} =~ s/\/Quota.pm$//r' 2>/dev/null) || need_deps test
+    mkdir -p "$stage/perl/auto"
+    cp "$folder/Quota.pm" "$stage/perl/"
+    cp -r "$folder/auto/Quota" "$stage/perl/auto/"
+    cp "$(command -v setquota)" "$root/tests/interop/lab_quota.sh" "$stage/"
+}
+
 # in_guest SECONDS SCRIPT [LAB_OPTION...]: runs SCRIPT (bash text) in a fresh guest in $stage.
 in_guest() {
     local limit=$1 script=$2

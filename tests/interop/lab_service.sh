@@ -46,6 +46,7 @@ stage_package() {
     tar -C "$stage" -cf "$stage/package.tar" root lib
     rm -rf "${stage:?}"/{root,lib}
     cp "$root/tests/interop/lab_service_steps.sh" "$root/tests/interop/lab_tree.sh" "$stage/"
+    stage_quota_tools
 }
 
 # Before systemd starts: the package is there, and nothing of it enabled.
@@ -69,7 +70,7 @@ END
 boot() {
     local status=0
     printf 'set -euo pipefail\n. /host/lab_service_steps.sh\nrun_%s %s\n' "$1" "${chosen[*]-}" >"$stage/guest.sh"
-    "$lab/lab" run -S -b before.sh -d "$stage" -t "${LAB_LIMIT:-$limit}" -k "$stage/console.log" -- \
+    "$lab/lab" run -S -s 64 -b before.sh -d "$stage" -t "${LAB_LIMIT:-$limit}" -k "$stage/console.log" -- \
         bash guest.sh || status=$?
     if [[ -n $keep ]]; then
         mkdir -p "$keep"

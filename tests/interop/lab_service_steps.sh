@@ -7,8 +7,8 @@
 server=192.0.2.2
 unit=nfs-rdma.service
 
-quick=(installed enabled rights kernel_mount reload exports doctor killed load_no wrong_config fstab automount remount refused)
-all=(installed enabled rights kernel_mount reload exports late_mount doctor killed stopped load_no wrong_config fstab automount remount
+quick=(installed enabled rights kernel_mount reload exports quota doctor killed load_no wrong_config fstab automount remount refused)
+all=(installed enabled rights kernel_mount reload exports quota late_mount doctor killed stopped load_no wrong_config fstab automount remount
     user_mount umount_kinds mount_unit autofs low_port verbs watchdog refused)
 
 run_quick() { set_up; run_steps "${quick[@]}"; }
@@ -306,6 +306,20 @@ step_late_mount() {
     systemctl restart "$unit"
     umount /srv/late
     echo "a file system that was mounted after the start was served"
+}
+
+# Quotas are told, with the unit's capabilities and system calls.
+step_quota() {
+    # shellcheck source=lab_quota.sh
+    . /host/lab_quota.sh
+    make_quotas /dev/vdb /srv/quota
+    echo '/srv/quota *(rw,insecure)' >>/etc/nfs-rdma.exports
+    systemctl reload "$unit"
+    check_quotas "$server" /srv/quota 2049 /export
+    sed -i '$d' /etc/nfs-rdma.exports
+    systemctl restart "$unit"
+    umount /srv/quota
+    echo "told to whom they belong, and to no others"
 }
 
 # finding CHECK TEXT: what the doctor says helps, where it has a problem or a warning with that text.

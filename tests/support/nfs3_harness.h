@@ -68,13 +68,18 @@ class Nfs3Harness {
                                                 xdr::Nfs3Procedures>::Args& args) {
     using Res =
         typename std::tuple_element_t<static_cast<std::size_t>(kNumber), xdr::Nfs3Procedures>::Res;
+    return call_row<Res>(nfs3::program_table().procedures[static_cast<std::size_t>(kNumber)], args);
+  }
+  /// The same with any row of a program: NFSACL, RQUOTA.
+  template <typename Res, typename Args>
+  Reply<Res> call_row(const ProcedureRow& row, const Args& args) {
     // Neither cleared nor made anew for each call, which took most of a test's time.
     constexpr std::size_t kRoom = std::size_t{5} << 20;
     static thread_local const auto room = std::make_unique_for_overwrite<std::byte[]>(kRoom);
     xdr::Encoder encoder({room.get(), kRoom});
     xdr::encode(encoder, args);
     Reply<Res> reply;
-    thread_.run([&] { serve(kNumber, flatten(encoder), reply); });
+    thread_.run([&] { serve(row, flatten(encoder), reply); });
     xdr::Decoder decoder(reply.bytes);
     if (reply.outcome == Outcome::kReply) {
       EXPECT_TRUE(xdr::decode(decoder, reply.res)) << "the result does not decode";
@@ -136,12 +141,12 @@ class Nfs3Harness {
   }
 
   template <typename Res>
-  void serve(nfsproc3 number, std::vector<std::byte> arguments, Reply<Res>& reply) {
+  void serve(const ProcedureRow& row, std::vector<std::byte> arguments, Reply<Res>& reply) {
     StubCall call(connection_, std::move(arguments));
     Request request;
     request.call = &call;
     request.credentials = caller_;
-    const ProcedureRow& row = nfs3::program_table().procedures[static_cast<std::size_t>(number)];
+    request.may_block = row.placement == Placement::kWorker;
     for (int attempt = 0; attempt < 4; ++attempt) {
       xdr::Encoder result(call.reply_room());
       xdr::Decoder args = call.decoder();

@@ -7,9 +7,11 @@
 
 #include "xdr/mount3.h"
 #include "xdr/nfs3.h"
+#include "xdr/nfsacl3.h"
 #include "xdr/rpc.h"
 #include "xdr/rpcb.h"
 #include "xdr/rpcrdma1.h"
+#include "xdr/rquota.h"
 
 namespace nfsrdma::testing {
 
@@ -37,6 +39,9 @@ using Nfs3Args =
 using Nfs3Results =
     decltype(detail::results_of(detail::without_null(static_cast<xdr::Nfs3Procedures*>(nullptr))));
 using Mount3Types = TypeList<xdr::dirpath, xdr::mountres3, xdr::mountlist, xdr::exports>;
+using NfsAcl3Types = TypeList<xdr::GETACL3args, xdr::GETACL3res, xdr::SETACL3args, xdr::SETACL3res>;
+using RquotaTypes = TypeList<xdr::getquota_args, xdr::ext_getquota_args, xdr::setquota_args,
+                             xdr::ext_setquota_args, xdr::getquota_rslt>;
 using RpcbTypes = TypeList<xdr::mapping, xdr::pmaplist, xdr::PmapPort, xdr::rpcb, xdr::rpcblist,
                            xdr::RpcbAddress, xdr::RpcbDone>;
 using RpcTypes = TypeList<xdr::rpc_msg, xdr::authsys_parms>;
@@ -44,6 +49,7 @@ using RpcRdma1Types = TypeList<xdr::rdma_fixed_header, xdr::rdma_read_segment, x
 
 using AllWireTypes = decltype(detail::join(
     detail::join(detail::join(Nfs3Args{}, Nfs3Results{}), detail::join(Mount3Types{}, RpcbTypes{})),
-    detail::join(RpcTypes{}, RpcRdma1Types{})));
+    detail::join(detail::join(RpcTypes{}, RpcRdma1Types{}),
+                 detail::join(NfsAcl3Types{}, RquotaTypes{}))));
 
 }  // namespace nfsrdma::testing

@@ -5,6 +5,7 @@
 #include "nfs3_oracle.h"
 #include "tests/property/oracle/convert.h"
 #include "xdr/nfs3.h"
+#include "xdr/nfsacl3.h"
 
 namespace nfsrdma::oracle {
 
@@ -165,6 +166,21 @@ ORACLE_RESULT(READ) ORACLE_RESULT(WRITE) ORACLE_RESULT(CREATE) ORACLE_RESULT(MKD
 ORACLE_RESULT(SYMLINK) ORACLE_RESULT(MKNOD) ORACLE_RESULT(REMOVE) ORACLE_RESULT(RMDIR)
 ORACLE_RESULT(RENAME) ORACLE_RESULT(LINK) ORACLE_RESULT(READDIR) ORACLE_RESULT(READDIRPLUS)
 ORACLE_RESULT(FSSTAT) ORACLE_RESULT(FSINFO) ORACLE_RESULT(PATHCONF) ORACLE_RESULT(COMMIT)
+
+// NFSACL
+ORACLE_3(aclent, type, id, perm)
+ORACLE_BEGIN(secattr)
+  ORACLE_FIELD(mask) ORACLE_FIELD(aclcnt) ORACLE_ARRAY(aclents)
+  ORACLE_FIELD(dfaclcnt) ORACLE_ARRAY(dfaclents)
+ORACLE_END
+ORACLE_2(GETACL3args, fh, mask)
+ORACLE_2(GETACL3resok, attr, acl)
+ORACLE_1(GETACL3resfail, attr)
+ORACLE_2(SETACL3args, fh, acl)
+ORACLE_1(SETACL3resok, attr)
+ORACLE_1(SETACL3resfail, attr)
+ORACLE_RESULT(GETACL)
+ORACLE_RESULT(SETACL)
 // clang-format on
 
 }  // namespace nfsrdma::oracle

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NFSv3: our codec against rpcgen and libtirpc, for the arguments and results of every procedure.
+// NFSv3: our codec against rpcgen and libtirpc, for the arguments and results of every procedure,
+// and NFSACL.
 #include <gtest/gtest.h>
 
 #include "tests/property/oracle/compare.h"
@@ -23,7 +24,8 @@ using Pairs =
                      NFS3_PROCEDURE(SYMLINK), NFS3_PROCEDURE(MKNOD), NFS3_PROCEDURE(REMOVE),
                      NFS3_PROCEDURE(RMDIR), NFS3_PROCEDURE(RENAME), NFS3_PROCEDURE(LINK),
                      NFS3_PROCEDURE(READDIR), NFS3_PROCEDURE(READDIRPLUS), NFS3_PROCEDURE(FSSTAT),
-                     NFS3_PROCEDURE(FSINFO), NFS3_PROCEDURE(PATHCONF), NFS3_PROCEDURE(COMMIT)>;
+                     NFS3_PROCEDURE(FSINFO), NFS3_PROCEDURE(PATHCONF), NFS3_PROCEDURE(COMMIT),
+                     NFS3_PROCEDURE(GETACL), NFS3_PROCEDURE(SETACL)>;
 TYPED_TEST_SUITE(Nfs3Oracle, Pairs);
 
 TYPED_TEST(Nfs3Oracle, SameBytesBothWays) {

@@ -283,6 +283,9 @@ TEST_F(DispatchTest, BadCredentialsAreDenied) {
     EXPECT_EQ(call.header().rbody.rreply.stat, xdr::reject_stat::AUTH_ERROR);
     EXPECT_EQ(call.header().rbody.rreply.auth, xdr::auth_stat::AUTH_BADCRED);
   }
+  send(call_message(1, kProgram, 77, kNull), connection_);  // no such version
+  EXPECT_EQ(dispatcher_->rejected(), std::size(bad) + 1);
+  EXPECT_EQ(dispatcher_->rejected_auth(), std::size(bad));
 }
 
 TEST_F(DispatchTest, RepliesAndStumpsAreDropped) {

@@ -36,6 +36,7 @@ class StatusReport : public ::testing::Test {
     shard.latencies[0].add(100'000);  // below 114,688 ns
     shard.waiting = 307;
     shard.rejected = 301;
+    shard.rejected_auth = 308;
     shard.outstanding = 302;
     shard.budget = 303;
     shard.in_use = 304;
@@ -89,9 +90,9 @@ TEST_F(StatusReport, TotalsAreSumsOverTheShards) {
   const std::string totals = text.substr(text.find("\"totals\":"));
   for (const char* part :
        {"\"connections\":2", "\"calls\":802", "\"calls_in_progress\":604", "\"rejected\":602",
-        "\"rdma_write_bytes\":402", "\"rdma_read_bytes\":404", "\"inline_bytes\":406",
-        "\"errors\":412", "\"budget\":606", "\"in_use\":608", "\"arenas\":610",
-        "\"exposed_regions\":612", "\"cached_files\":701"}) {
+        "\"rejected_auth\":616", "\"rdma_write_bytes\":402", "\"rdma_read_bytes\":404",
+        "\"inline_bytes\":406", "\"errors\":412", "\"budget\":606", "\"in_use\":608",
+        "\"arenas\":610", "\"exposed_regions\":612", "\"cached_files\":701"}) {
     EXPECT_THAT(totals, HasSubstr(part));
   }
 }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a path of this server is that a client names, as MOUNT and RQUOTA have them. As with mountd,
+// it is looked at with the server's own rights, the export is the one in which the path lies as it
+// is given or as what it really is behind symbolic links, and who may not use that export is told
+// nothing about what exists.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "server/procedure.h"
+#include "server/vfs/resolver.h"
+
+namespace nfsrdma {
+
+/// Does the export's `secure` count? rpc.rquotad asks for no privileged port, which ordinary users'
+/// quota(1) has none of.
+enum class Ports : std::uint8_t { kAsExported, kAny };
+
+/// The directory or file that `path`, normalised (mount_program.h), leads to. 0 or an errno: EACCES
+/// when it lies in no export that the caller's host may use. `purpose` is for the log: "mount". May
+/// block.
+int find_exported(ServerContext& server, const Request& request, const std::string& path,
+                  std::string_view purpose, Ports ports, Resolved* found);
+
+}  // namespace nfsrdma
