@@ -65,6 +65,8 @@ int main(int argc, char** argv) {
   write_corpus(testing::Nfs4ServerReads{}, root / "xdr_nfs4_server" / "corpus", 1);
   write_corpus(testing::Nfs4ClientReads{}, root / "xdr_nfs4_client" / "corpus", 1);
   write_corpus(testing::Mount3Types{}, root / "xdr_mount3" / "corpus", 4);
+  write_corpus(testing::Nlm4Types{}, root / "xdr_nlm4" / "corpus", 2);
+  write_corpus(testing::Nsm1Types{}, root / "xdr_nsm1" / "corpus", 2);
   write_corpus(testing::RpcbTypes{}, root / "xdr_rpcb" / "corpus", 2);
   return 0;
 }
