@@ -151,6 +151,7 @@ EXCEPTIONS = [
     ("*-kernel-4.*", "locks*", None),
     ("[456]-*-4.[012]", "locks*", None),
     ("7-*-ours-4.[012]", "locks*", None),
+    ("[457]-knfsd-*", "locks*", None),
     ("[1-9]-*-kernel-4.*", "reclaim", None),
     ("*", "reclaim", "open files and locks are reclaimed in version 4; the case asks our server what it has"),
     ("7-tcp-kernel-4.[12]", "trunking", None),
