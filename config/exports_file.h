@@ -43,7 +43,7 @@ struct ExportOptions {
   bool nohide = false;
   bool subtree_check = false;
   bool write_delay = true;      // wdelay: accepted, the committer groups writes anyway
-  bool insecure_locks = false;  // no_auth_nlm / insecure_locks: accepted, no lock manager in v3 yet
+  bool insecure_locks = false;  // no_auth_nlm: NLM does not ask whether the caller may use the file
   bool no_readdirplus = false;  // version 3's READDIRPLUS is refused
   /// sec=: which flavours are served. Without it both are.
   bool serves_sys = true;

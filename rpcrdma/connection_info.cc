@@ -15,6 +15,8 @@ const char* transport_name(TransportKind kind) {
       return "tcp";
     case TransportKind::kSimulated:
       return "sim";
+    case TransportKind::kUdp:
+      return "udp";
   }
   return "?";
 }

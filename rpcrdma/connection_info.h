@@ -2,6 +2,7 @@
 // What `nfs-rdma status` shows of one connection, the same on both ends and for every transport.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -9,14 +10,15 @@
 
 namespace nfsrdma {
 
-enum class TransportKind : std::uint8_t { kVerbs, kIwarp, kTcp, kSimulated };
+enum class TransportKind : std::uint8_t { kVerbs, kIwarp, kTcp, kSimulated, kUdp };
+inline constexpr std::size_t kTransportKinds = 5;
 
-/// "verbs", "iwarp", "tcp", "sim".
+/// "verbs", "iwarp", "tcp", "sim", "udp".
 const char* transport_name(TransportKind kind);
 /// For ConnectionInfo::id. Any thread.
 std::uint64_t next_connection_id();
 inline bool is_rdma(TransportKind kind) {
-  return kind != TransportKind::kTcp;
+  return kind != TransportKind::kTcp && kind != TransportKind::kUdp;
 }
 
 /// Counters since the connection was made. Bytes are payload and message bytes, without MPA, DDP

@@ -18,8 +18,14 @@ constexpr std::byte kZeros[4]{};
 constexpr int kReadsPerEvent = 16;
 
 /// A port below 1024, as `secure` exports want it; without privilege any port.
-void bind_reserved(int fd, const SocketAddress& server) {
+void bind_local(int fd, const SocketAddress& server, const TcpClientOptions& options) {
   SocketAddress local = server.is_v6() ? SocketAddress::any_v6(0) : SocketAddress::any_v4(0);
+  if (options.local.family() == server.family()) local = options.local;
+  local.set_port(0);
+  if (!options.reserved_port) {
+    ::bind(fd, local.data(), local.length());
+    return;
+  }
   for (std::uint16_t port = 1023; port >= 665; --port) {
     local.set_port(port);
     if (::bind(fd, local.data(), local.length()) == 0 || errno != EADDRINUSE) return;
@@ -73,7 +79,9 @@ void TcpClient::start() {
   }
   const int on = 1;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  if (options_.reserved_port) bind_reserved(socket_.get(), server_);
+  if (options_.reserved_port || options_.local.family() != AF_UNSPEC) {
+    bind_local(socket_.get(), server_, options_);
+  }
   if (::connect(socket_.get(), server_.data(), server_.length()) != 0 && errno != EINPROGRESS) {
     shut(system_error("connect"), "cannot connect to " + server_.text());
     return;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "rpcrdma/base/event_loop.h"
+#include "rpcrdma/base/socket_address.h"
 #include "rpcrdma/client_transport.h"
 
 namespace nfsrdma {
@@ -16,6 +17,8 @@ struct TcpClientOptions {
   Duration connect_timeout = std::chrono::seconds(15);
   /// Bind to a port below 1024 (needs privilege; falls back to any port): `secure` exports.
   bool reserved_port = false;
+  /// Connect from that address, whatever its port; without a family: the kernel chooses.
+  SocketAddress local{};
 };
 
 /// Starts connecting. `handler` hears how it went, never from inside this call. Loop and handler

@@ -46,9 +46,9 @@ class CallMetrics {
     std::uint64_t errors = 0;
     LatencyHistogram<std::uint64_t> latency;
   };
-  static constexpr std::size_t kTransports = 4;
+  
   /// Of each transport, once it was used.
-  using Row = std::array<std::unique_ptr<Counts>, kTransports>;
+  using Row = std::array<std::unique_ptr<Counts>, kTransportKinds>;
 
   static void count(Row& row, TransportKind transport, std::uint64_t ns, bool failed) {
     std::unique_ptr<Counts>& counts = row[static_cast<std::size_t>(transport)];

@@ -19,6 +19,8 @@
 #include "server/mount/mount_program.h"
 #include "server/nfs3/procedures.h"
 #include "server/nfs4/program.h"
+#include "server/nlm/nlm_program.h"
+#include "server/nsm/nsm_program.h"
 
 namespace nfsrdma {
 namespace {
@@ -86,6 +88,10 @@ bool Daemon::start() {
   options.fabrics = std::move(fabrics_);
   options.programs = {nfs3::program_table(), mount3_program()};
   if (settings_.config.nfs4) options.programs.push_back(nfs4::program_table());
+  if (settings_.config.nlm) {
+    options.programs.push_back(nlm4_program());
+    options.programs.push_back(nsm1_program());
+  }
   std::string why;
   auto server = NfsServer::start(*loop_, std::move(options), &why);
   if (!server.ok()) {

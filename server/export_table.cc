@@ -61,6 +61,7 @@ void fill_access(const ExportOptions& options, ExportAccess* access) {
   access->sync = options.sync;
   access->secure = options.secure;
   access->readdirplus = !options.no_readdirplus;
+  access->insecure_locks = options.insecure_locks;
   access->nohide = options.nohide;
   access->serves_sys = options.serves_sys;
   access->serves_none = options.serves_none;

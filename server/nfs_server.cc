@@ -11,15 +11,32 @@
 #include "config/user_names.h"
 #include "rpcrdma/base/log.h"
 #include "server/nfs4/server_state.h"
+#include "server/nlm/lock_service.h"
+#include "server/nsm/status_monitor.h"
 #include "server/port_holder.h"
 #include "server/status_report.h"
+#include "xdr/mount3.h"
+#include "xdr/nfs3_constants.h"
+#include "xdr/nlm4.h"
+#include "xdr/nsm1.h"
 
 namespace nfsrdma {
 
 namespace {
 
-constexpr std::uint32_t kNfsProgram = 100003;
-constexpr std::uint32_t kMountProgram = 100005;
+/// What is registered with rpcbind, and for which transports.
+struct Registered {
+  std::uint32_t program;
+  std::uint32_t version;
+  bool rdma, tcp, udp;
+};
+constexpr Registered kRegistered[] = {
+    {xdr::kNfsProgram, 3, true, true, false},
+    {xdr::kMountProgram, xdr::kMountV3, false, true, true},
+    {xdr::kNlmProgram, xdr::kNlmV4, true, true, true},
+    {xdr::kNsmProgram, xdr::kNsmV1, false, true, true},
+};
+
 /// Clients of NFSv4 that the status document has one by one.
 constexpr std::size_t kClientsShown = 100;
 
@@ -97,7 +114,7 @@ Result<void> NfsServer::make_parts(std::string* why) {
     return context.error();
   }
   context_ = std::move(*context);
-  if (config.nfs4) {
+  if (config.nfs4 || config.nlm) {
     nfs4::ServerState::Options state;
     state.state_dir = config.state_dir;
     state.rtmax = context_->rtmax();
@@ -107,6 +124,12 @@ Result<void> NfsServer::make_parts(std::string* why) {
     state.mirror_locks = config.nfs4_local_locks;
     context_->serve_nfs4(nfs4::ServerState::create(state, why));
     if (context_->nfs4 == nullptr) return Error{Errc::kInvalid, 0, "NFSv4 client records"};
+  }
+  if (config.nlm) {
+    if (const auto served = context_->serve_nlm(); !served.ok()) {
+      *why = "locks of NFSv3 (NFSoRDMA_NLM): " + served.error().message();
+      return served.error();
+    }
   }
   replies_ = std::make_unique<ReplyCache>(config.drc_bytes, clock_);
   workers_ = std::make_unique<WorkerPool>(static_cast<unsigned>(config.workers),
@@ -206,8 +229,22 @@ Result<void> NfsServer::listen_tcp(const std::vector<SocketAddress>& addresses, 
     }
     listener_infos_.push_back({"tcp", (*listener)->address(), false});
     tcp_listeners_.push_back(std::move(*listener));
+    if (options_.config.nlm) listen_udp(listener_infos_.back().address);
   }
   return {};
+}
+
+/// The programs beside NFS, at the port that they have over TCP. Who asks over UDP can ask over TCP
+/// as well, but for the status monitors of Linux.
+void NfsServer::listen_udp(const SocketAddress& address) {
+  auto socket = bind_udp(address);
+  if (!socket.ok()) {
+    log_warning("udp cannot listen on {}: {}; clients of NFSv3 that restart cannot say so",
+                address.text(), socket.error().message());
+    return;
+  }
+  shards_.front()->serve_datagrams(std::move(*socket));
+  listener_infos_.push_back({"udp", address, false});
 }
 
 /// Null when there are as many connections as may be.
@@ -241,27 +278,49 @@ void NfsServer::register_with_rpcbind() {
   for (const ListenerInfo& info : listener_infos_) {
     // Loopback listeners are of no use to those who would ask rpcbind.
     if (info.address.is_loopback()) continue;
-    auto add = [&](std::uint32_t program) {
-      for (RpcbEntry& entry : rpcb_entries(program, 3, info.rdma, info.address)) {
+    const bool udp = info.transport == "udp";
+    for (const Registered& one : kRegistered) {
+      if (!(info.rdma ? one.rdma : udp ? one.udp : one.tcp) || !serves(one.program)) continue;
+      const std::string netid = info.rdma ? "rdma" : udp ? "udp" : "tcp";
+      for (RpcbEntry& entry : rpcb_entries(one.program, one.version, netid, info.address)) {
         const bool known = std::ranges::any_of(entries, [&](const RpcbEntry& e) {
           return e.program == entry.program && e.netid == entry.netid;
         });
         if (!known) entries.push_back(std::move(entry));
       }
-    };
-    add(kNfsProgram);
-    if (!info.rdma) add(kMountProgram);
+    }
   }
   if (entries.empty()) return;
   registrar_ = std::make_unique<RpcbindRegistrar>();
-  const RpcbindRegistrar::Outcome outcome = registrar_->register_all(entries);
-  if (!outcome.reachable) log_info("rpcbind does not run here; clients need the port numbers");
+  judge_registration(registrar_->register_all(entries));
+}
+
+void NfsServer::judge_registration(const RpcbindRegistrar::Outcome& outcome) {
+  if (!outcome.reachable) {
+    log_info("rpcbind does not run here; clients need the port numbers, and those of NFSv3 cannot "
+             "lock by it");
+  }
+  bool other_monitor = false, other_manager = false;
   for (const RpcbEntry& entry : outcome.refused) {
+    other_monitor |= entry.program == xdr::kNsmProgram;
+    other_manager |= entry.program == xdr::kNlmProgram && entry.netid != "rdma";
     log_notice(
         "rpcbind keeps its entry for program {} version {} netid {} (another server's, or "
         "not allowed)",
         entry.program, entry.version, entry.netid);
   }
+  if (other_manager) {
+    log_warning(
+        "locks of clients of NFSv3 go to another lock manager of this machine: the kernel's, as "
+        "long as it has file systems of NFSv3 mounted (mount them by version 4, or with nolock)");
+  }
+  if (other_monitor && context_->nsm != nullptr) context_->nsm->use_other();
+}
+
+bool NfsServer::serves(std::uint32_t program) const {
+  return std::ranges::any_of(options_.programs, [program](const ProgramTable& table) {
+    return table.program == program;
+  });
 }
 
 void NfsServer::collect_status(std::function<void(std::string json)> done) {

@@ -43,7 +43,7 @@ class NfsServer final : private IncomingHandler {
     std::unique_ptr<HostNames> host_names;  // null: the system's
   };
   struct ListenerInfo {
-    std::string transport;  // "iwarp", "verbs", "tcp"
+    std::string transport;  // "iwarp", "verbs", "tcp", "udp"
     SocketAddress address;
     bool rdma = false;
   };
@@ -98,9 +98,12 @@ class NfsServer final : private IncomingHandler {
   Result<void> make_parts(std::string* why);
   Result<void> listen_all(std::string* why);
   bool listens(const std::string& transport) const;
+  bool serves(std::uint32_t program) const;
   Result<void> listen_fabric(FabricUse& use, const std::vector<SocketAddress>& addresses,
                              std::string* why);
   Result<void> listen_tcp(const std::vector<SocketAddress>& addresses, std::string* why);
+  void listen_udp(const SocketAddress& address);
+  void judge_registration(const RpcbindRegistrar::Outcome& outcome);
   std::vector<SocketAddress> addresses_to_listen() const;
   void on_incoming(std::unique_ptr<Incoming> incoming) override;
   void take_socket(UniqueFd socket);

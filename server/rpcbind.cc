@@ -66,9 +66,8 @@ Result<void> write_all(int fd, const std::byte* from, std::size_t n) {
 
 }  // namespace
 
-std::vector<RpcbEntry> rpcb_entries(std::uint32_t program, std::uint32_t version, bool rdma,
-                                    const SocketAddress& listener) {
-  const std::string netid = rdma ? "rdma" : "tcp";
+std::vector<RpcbEntry> rpcb_entries(std::uint32_t program, std::uint32_t version,
+                                    const std::string& netid, const SocketAddress& listener) {
   const std::uint16_t port = listener.port();
   std::vector<RpcbEntry> entries;
   // A link-local scope has no place in a universal address.

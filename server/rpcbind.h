@@ -24,14 +24,14 @@ namespace nfsrdma {
 struct RpcbEntry {
   std::uint32_t program = 0;
   std::uint32_t version = 0;
-  std::string netid;    // "rdma", "rdma6", "tcp", "tcp6"
+  std::string netid;    // "rdma", "tcp", "udp", or one of them with a 6
   std::string address;  // universal address
 };
 
-/// What to register for a listener: "rdma" or "tcp", with a 6 for IPv6. A wildcard IPv6 listener
-/// takes IPv4 too and so gives both.
-std::vector<RpcbEntry> rpcb_entries(std::uint32_t program, std::uint32_t version, bool rdma,
-                                    const SocketAddress& listener);
+/// What to register for a listener: `netid` is "rdma", "tcp" or "udp", and gets a 6 for IPv6. A
+/// wildcard IPv6 listener takes IPv4 too and so gives both.
+std::vector<RpcbEntry> rpcb_entries(std::uint32_t program, std::uint32_t version,
+                                    const std::string& netid, const SocketAddress& listener);
 
 class RpcbindRegistrar {
  public:

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 
+#include "server/calling_thread.h"
 #include "server/group_source.h"
 #include "server/nfs4/server_state.h"
+#include "server/nlm/lock_service.h"
+#include "server/nsm/status_monitor.h"
 
 namespace nfsrdma {
 
@@ -36,6 +39,7 @@ ServerContext::ServerContext(ServerOptions& options, const HandleCodec::Key& key
       resolver(handles, files, paths, changes, change_counter),
       committer(verifier, std::max(1u, options.committer_threads), options.committer_calls),
       groups(options.manage_gids ? make_system_group_source() : nullptr),
+      state_dir_(options.state_dir),
       rtmax_(options.rtmax),
       wtmax_(options.wtmax) {}
 
@@ -44,7 +48,18 @@ void ServerContext::serve_nfs4(std::unique_ptr<nfs4::ServerState> state) {
   delegations = nfs4 != nullptr ? &nfs4->delegations : nullptr;
 }
 
-ServerContext::~ServerContext() = default;
+Result<void> ServerContext::serve_nlm() {
+  NFSRDMA_TRY(calling_, CallingThread::start());
+  nlm = std::make_unique<nlm::LockService>(*nfs4, *calling_);
+  NFSRDMA_TRY(nsm, nsm::StatusMonitor::start(*nlm, *calling_, state_dir_));
+  return {};
+}
+
+ServerContext::~ServerContext() {
+  if (calling_ != nullptr) calling_->stop();
+  nsm.reset();
+  nlm.reset();
+}
 
 Result<std::unique_ptr<ServerContext>> ServerContext::create(ServerOptions options) {
   NFSRDMA_TRY(const HandleCodec::Key key, HandleCodec::load_or_create_key(options.state_dir));

@@ -26,6 +26,13 @@ namespace nfsrdma {
 namespace nfs4 {
 class ServerState;  // server/nfs4/server_state.h
 }
+namespace nlm {
+class LockService;  // server/nlm/lock_service.h
+}
+namespace nsm {
+class StatusMonitor;  // server/nsm/status_monitor.h
+}
+class CallingThread;
 
 struct ServerOptions {
   std::string state_dir;           // exists or is made, 0700
@@ -47,6 +54,8 @@ class ServerContext {
 
   /// Before calls are served.
   void serve_nfs4(std::unique_ptr<nfs4::ServerState> state);
+  /// Locks of NFSv3. After serve_nfs4(), whose state it uses.
+  Result<void> serve_nlm();
 
   std::uint32_t rtmax() const { return rtmax_; }
   std::uint32_t wtmax() const { return wtmax_; }
@@ -62,13 +71,17 @@ class ServerContext {
   Committer committer;
   MountList mounts;
   std::unique_ptr<GroupSource> groups;      // null without manage-gids
-  std::unique_ptr<nfs4::ServerState> nfs4;  // null without version 4
+  std::unique_ptr<nfs4::ServerState> nfs4;  // null without version 4 and NLM
+  std::unique_ptr<nlm::LockService> nlm;    // null without it
+  std::unique_ptr<nsm::StatusMonitor> nsm;  // null with it
   DelegationGuard* delegations = nullptr;   // the state's, null as well
 
  private:
   ServerContext(ServerOptions& options, const HandleCodec::Key& key);
+  std::string state_dir_;
   std::uint32_t rtmax_;
   std::uint32_t wtmax_;
+  std::unique_ptr<CallingThread> calling_;  // of nlm and nsm
 };
 
 }  // namespace nfsrdma

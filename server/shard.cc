@@ -7,6 +7,7 @@
 #include <string>
 
 #include "server/credentials.h"
+#include "xdr/nfs3_constants.h"
 
 namespace nfsrdma {
 
@@ -15,7 +16,7 @@ namespace nfsrdma {
 class Shard::CountingHandler final : public CallHandler {
  public:
   CountingHandler(Dispatcher& dispatcher, std::atomic<std::size_t>& count,
-                  std::array<TransferStats, 4>& closed,
+                  std::array<TransferStats, kTransportKinds>& closed,
                   const std::unique_ptr<ShardCapture>& capture)
       : dispatcher_(dispatcher), count_(count), closed_(closed), capture_(capture) {}
   void on_connection_opened(ServerConnection& connection) override {
@@ -34,7 +35,7 @@ class Shard::CountingHandler final : public CallHandler {
  private:
   Dispatcher& dispatcher_;
   std::atomic<std::size_t>& count_;
-  std::array<TransferStats, 4>& closed_;
+  std::array<TransferStats, kTransportKinds>& closed_;
   const std::unique_ptr<ShardCapture>& capture_;
 };
 
@@ -62,8 +63,11 @@ void Shard::serve(unsigned index) {
   handler_ = std::make_unique<CountingHandler>(*dispatcher_, connections_, closed_, capture_);
   rdma_ = std::make_unique<RdmaServer>(*loop_, *pool_, *handler_, options_.rdma);
   tcp_ = std::make_unique<TcpServer>(*loop_, *pool_, *handler_, options_.tcp);
+  udp_ = std::make_unique<UdpServer>(*loop_, *pool_, *handler_,
+                                     std::vector<std::uint32_t>{xdr::kNfsProgram});
   loop_->set_spin(options_.spin);
   loop_->run();
+  udp_.reset();
   tcp_.reset();
   rdma_.reset();
   // The queue pairs are gone: the fabrics may forget the loop, then the memory may go.
@@ -89,6 +93,13 @@ void Shard::adopt(UniqueFd socket) {
   auto shared = std::make_shared<UniqueFd>(std::move(socket));
   loop_->post([this, shared] {
     if (!stopping_) tcp_->adopt(std::move(*shared));
+  });
+}
+
+void Shard::serve_datagrams(UniqueFd socket) {
+  auto shared = std::make_shared<UniqueFd>(std::move(socket));
+  loop_->post([this, shared] {
+    if (!stopping_) udp_->adopt(std::move(*shared));
   });
 }
 
@@ -176,6 +187,7 @@ void Shard::shutdown(Duration patience) {
     stopping_ = true;
     rdma_->shutdown(patience, [this] { part_ended(); });
     tcp_->shutdown(patience, [this] { part_ended(); });
+    udp_->shutdown([this] { part_ended(); });
   });
 }
 

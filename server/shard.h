@@ -20,6 +20,7 @@
 #include "rpcrdma/fabric.h"
 #include "rpcrdma/rdma_server.h"
 #include "rpcrdma/tcp_server.h"
+#include "rpcrdma/udp_server.h"
 #include "server/call_tap.h"
 #include "server/capture/shard_capture.h"
 #include "server/dispatch.h"
@@ -31,7 +32,7 @@ struct ShardReport {
   std::vector<ConnectionInfo> connections;
   std::vector<LatencyHistogram<std::uint32_t>> latencies;  // of those connections, in their order
   /// Of all connections that have ended, by TransportKind.
-  std::array<TransferStats, 4> closed;
+  std::array<TransferStats, kTransportKinds> closed;
   std::vector<Dispatcher::ProcedureStats> procedures;
   std::vector<CallCounts> counts;
   std::uint64_t rejected = 0;
@@ -62,6 +63,8 @@ class Shard {
   // --- any thread ---
   void accept(std::unique_ptr<Incoming> incoming);
   void adopt(UniqueFd socket);
+  /// Serves what comes by datagrams to `socket` (udp_server.h): all programs but NFS.
+  void serve_datagrams(UniqueFd socket);
   std::size_t connections() const { return connections_.load(std::memory_order_relaxed); }
   /// `done` gets the report on the shard's thread.
   void report(std::function<void(ShardReport)> done);
@@ -110,8 +113,9 @@ class Shard {
   std::unique_ptr<CountingHandler> handler_;
   std::unique_ptr<RdmaServer> rdma_;
   std::unique_ptr<TcpServer> tcp_;
-  std::array<TransferStats, 4> closed_;
-  int parts_left_ = 2;
+  std::unique_ptr<UdpServer> udp_;
+  std::array<TransferStats, kTransportKinds> closed_;
+  int parts_left_ = 3;
   bool stopping_ = false;
 };
 

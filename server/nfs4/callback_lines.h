@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "rpcrdma/base/event_loop.h"
-#include "server/nfs4/callback_line.h"
+#include "server/callback_line.h"
 #include "server/nfs4/state/back_channel.h"
 #include "server/nfs4/state/client_table.h"
 

@@ -32,6 +32,7 @@ class NotifyLock final : public Callback {
 }  // namespace
 
 void LockNotifier::unlocked(const FileKey& file, const ByteRange& range) {
+  if (watcher_ != nullptr) watcher_->on_unlocked(file);
   if (waits_.empty()) return;
   std::vector<LockWait> free = waits_.take(file, [&](const LockWait& wait) {
     if (!wait.range.overlaps(range)) return false;
@@ -42,6 +43,11 @@ void LockNotifier::unlocked(const FileKey& file, const ByteRange& range) {
     const ClientId client = wait.client;
     state_.caller.call(client, std::make_unique<NotifyLock>(std::move(wait)));
   }
+}
+
+void LockNotifier::client_ended(ClientId client) {
+  waits_.end_client(client);
+  if (watcher_ != nullptr) watcher_->on_client_ended(client);
 }
 
 }  // namespace nfsrdma::nfs4

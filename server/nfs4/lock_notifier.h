@@ -11,6 +11,14 @@ namespace nfsrdma::nfs4 {
 
 class ServerState;
 
+/// Is told of the same, and of clients that end, with the mutex held. Quick.
+class LockWatcher {
+ public:
+  virtual ~LockWatcher() = default;
+  virtual void on_unlocked(const FileKey& file) = 0;
+  virtual void on_client_ended(ClientId client) = 0;
+};
+
 class LockNotifier {
  public:
   explicit LockNotifier(ServerState& state) : state_(state), waits_(LockWaits::Limits{}) {}
@@ -18,10 +26,14 @@ class LockNotifier {
   LockWaits& waits() { return waits_; }
   /// Of that file, locks were let go of, in that range.
   void unlocked(const FileKey& file, const ByteRange& range = {0, UINT64_MAX});
+  void client_ended(ClientId client);
+  /// Null: nobody.
+  void watch(LockWatcher* watcher) { watcher_ = watcher; }
 
  private:
   ServerState& state_;
   LockWaits waits_;
+  LockWatcher* watcher_ = nullptr;
 };
 
 }  // namespace nfsrdma::nfs4

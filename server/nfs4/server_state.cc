@@ -156,7 +156,7 @@ void ServerState::end_clients(std::vector<std::unique_ptr<Client>> ended) {
       files.push_back(file);
     for (FileKey& file : opens.end_client(client->id))
       files.push_back(std::move(file));
-    lock_notifier.waits().end_client(client->id);
+    lock_notifier.client_ended(client->id);
     caller.lines().end_client(client->id);
     delegations.end_client(client->id);
     offloads.end_client(client->id);
@@ -307,6 +307,16 @@ Result<void> ServerState::record(const std::string& owner) {
 
 bool ServerState::must_settle() const {
   return any_ended() || !grace_written_.load(std::memory_order_acquire);
+}
+
+std::vector<std::string> ServerState::hosts_before() const {
+  std::vector<std::string> hosts;
+  for (const std::string& owner : records_->before()) {
+    if (owner.starts_with(ClientTable::kHostPrefix)) {
+      hosts.push_back(owner.substr(ClientTable::kHostPrefix.size()));
+    }
+  }
+  return hosts;
 }
 
 std::shared_ptr<const PseudoFs> ServerState::pseudo_fs(const ExportSnapshot& exports) {

@@ -163,6 +163,11 @@ class ServerState {
   /// `owner` is about to hold state: written down when this returns. Blocks.
   Result<void> record(const std::string& owner);
 
+  /// The hosts that held locks by NLM when the server ended (ClientTable::add_host() has the form).
+  std::vector<std::string> hosts_before() const;
+  /// The number of this life of the server: larger than those before.
+  std::uint32_t boot() const { return records_->boot(); }
+
   /// That of the exports in force, made when they have changed.
   std::shared_ptr<const PseudoFs> pseudo_fs(const ExportSnapshot& exports);
   OwnerNames& owner_names() { return owner_names_; }

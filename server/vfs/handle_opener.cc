@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include "server/vfs/object_identity.h"
 
@@ -26,7 +27,11 @@ constexpr int kMaxDepth = 512;  // of directories, for handles of scheme kInode
 /// open_by_handle_at of an inode number that was freed and is being given to a new file at this
 /// very moment fails with ENOMEM (the kernel's iget_locked finds the inode I_CREATING): the next
 /// try says ESTALE. A client that is told to ask again does so after seconds (NFS3ERR_JUKEBOX).
-constexpr int kTriesWithoutMemory = 16;
+/// Whoever makes that file may have lost its processor meanwhile, and gets it back when this thread
+/// sleeps; at most 6 ms, where the host really has no memory.
+constexpr int kTriesWithoutMemory = 40;
+constexpr int kTriesWithoutSleep = 16;
+constexpr timespec kBetweenTries{0, 200'000};
 
 int statx_identity(int fd, const char* name, std::uint64_t* inode, std::uint64_t* birth,
                    int* mount_id) {
@@ -88,7 +93,12 @@ int Resolver::open_by_kernel(const MountPoint& mount, const HandleParts& parts, 
                                   O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (*fd) return 0;
     if (errno != ENOMEM) break;
-    ::sched_yield();
+    if (i < kTriesWithoutSleep) {
+      ::sched_yield();
+    } else {
+      ::nanosleep(&kBetweenTries, nullptr);
+      errno = ENOMEM;
+    }
   }
   // What the file system does not know (any more) it calls one or the other.
   return errno == EINVAL || errno == ENOENT ? ESTALE : errno;

@@ -153,6 +153,10 @@ Client* ClientTable::confirm(Client& unconfirmed, Answer& answer) {
 ClientTable::Answer ClientTable::exchange_id(const ClientOwner& owner, const std::string& principal,
                                              bool update, TimePoint now) {
   Answer answer;
+  if (owner.id.starts_with(kHostPrefix)) {
+    answer.status = Status::kInvalid;
+    return answer;
+  }
   Client* known = confirmed_of(owner.id);
   if (update) {
     if (known == nullptr) {
@@ -230,6 +234,35 @@ ClientTable::Answer ClientTable::destroy_client_id(ClientId id) {
   return answer;
 }
 
+// --- NLM
+// ------------------------------------------------------------------------------------------
+
+ClientTable::Answer ClientTable::add_host(const std::string& name, TimePoint now) {
+  Answer answer;
+  const std::string owner = host_owner(name);
+  answer.client = confirmed_of(owner);
+  if (answer.client != nullptr) {
+    renew(*answer.client, now);
+    return answer;
+  }
+  if (!make_room(answer, now)) return answer;
+  auto client = std::make_unique<Client>();
+  client->id = next_id();
+  client->owner.id = owner;
+  client->confirmed = true;
+  client->locks_by_nlm = true;
+  client->renewed = now;
+  client->place = confirmed_queue_.insert(confirmed_queue_.end(), client.get());
+  confirmed_by_owner_[owner] = client->id;
+  answer.client = client.get();
+  confirmed_[client->id] = std::move(client);
+  return answer;
+}
+
+Client* ClientTable::find_host(const std::string& name) {
+  return confirmed_of(host_owner(name));
+}
+
 // --- minor version 0
 // ------------------------------------------------------------------------------
 
@@ -237,6 +270,10 @@ ClientTable::Answer ClientTable::set_client_id(const ClientOwner& owner,
                                                const std::string& principal,
                                                const std::string& callback, TimePoint now) {
   Answer answer;
+  if (owner.id.starts_with(kHostPrefix)) {
+    answer.status = Status::kInvalid;
+    return answer;
+  }
   const Client* known = confirmed_of(owner.id);
   if (known != nullptr && known->holds > 0 && !expired(*known, now) &&
       (known->has_sessions || known->principal != principal)) {

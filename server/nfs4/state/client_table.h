@@ -4,6 +4,8 @@
 // (RFC 7530 16.33, 16.34). An owner string has at most one confirmed client, whose state counts,
 // and one unconfirmed, which a later call confirms or replaces. Both protocols share the names.
 //
+// Hosts that lock by NLM (NFSv3) are clients too, under names of their own.
+//
 // A client whose lease is over stays until somebody needs what it holds, as in Linux's server: the
 // table tells, the caller decides.
 //
@@ -18,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -42,6 +45,7 @@ struct Client {
   std::string principal;
   bool confirmed = false;
   bool has_sessions = false;  // minor version 1 and later: by EXCHANGE_ID
+  bool locks_by_nlm = false;  // a host of NFSv3, which has no lease: add_host()
   TimePoint renewed;
   /// The caller's: its requests under way. Its lease is not over while there are any (RFC
   /// 8881 8.3).
@@ -112,13 +116,24 @@ class ClientTable {
   Answer set_client_id_confirm(ClientId id, const Verifier& confirm, const std::string& principal,
                                TimePoint now);
 
+  /// A host that locks by NLM. It has no lease, so that it stays as long as it holds anything. No
+  /// client of NFSv4 can have such a name.
+  Answer add_host(const std::string& name, TimePoint now);
+  /// Null when there is none of that name.
+  Client* find_host(const std::string& name);
+  static constexpr std::string_view kHostPrefix = "\1nlm:";
+  static std::string host_owner(const std::string& name) {
+    return std::string(kHostPrefix) + name;
+  }
+
   /// Confirmed; null when there is none.
   Client* find(ClientId id);
   /// Was that ID given since the server started, and is nobody's any more?
   bool is_gone(ClientId id) const;
   void renew(Client& client, TimePoint now);
   bool expired(const Client& client, TimePoint now) const {
-    return client.running == 0 && lease_over(client, now);
+    return client.running == 0 && !(client.locks_by_nlm && client.holds > 0) &&
+           lease_over(client, now);
   }
   /// Confirmed ones that are expired, the longest first, `most` at most.
   std::vector<ClientId> longest_expired(std::size_t most, TimePoint now) const;

@@ -202,7 +202,11 @@ StateNumber OpenStates::next_number(ClientId client) {
 
 OpenStates::Answer OpenStates::open(const Asker& asker, const std::string& name, const FileKey& key,
                                     const Share& share, Claim claim) {
-  if (!valid(share)) return {Status::kInvalid};
+  return valid(share) ? open_any(asker, name, key, share, claim) : Answer{Status::kInvalid};
+}
+
+OpenStates::Answer OpenStates::open_any(const Asker& asker, const std::string& name,
+                                        const FileKey& key, const Share& share, Claim claim) {
   OpenState* open = find_open(asker.client, name, key);
   Limit met = open == nullptr ? check_states(asker.client, claim) : Limit::kNone;
   if (met == Limit::kNone && !files_.contains(key)) met = check_files(asker.client, claim);

@@ -101,6 +101,21 @@ class OpenStates {
   /// RELEASE_LOCKOWNER: kLocksHeld while it holds any.
   Status release_lock_owner(const Asker& asker, const std::string& owner);
 
+  // --- NLM, which knows neither opens nor stateids ---
+
+  /// The open by way of which a host locks a file is made with its first lock there and ends with
+  /// the last; it gives no access and denies none.
+  Answer lock_file(ClientId client, const FileKey& file, const std::string& owner, LockKind kind,
+                   const ByteRange& range, std::optional<Holder>* denied,
+                   Claim claim = Claim::kNew);
+  /// kOk also where nothing is held.
+  Answer unlock_file(ClientId client, const FileKey& file, const std::string& owner,
+                     const ByteRange& range);
+  /// A DOS share, in place of what the owner had of that file; `share.access` may be 0.
+  Answer share_file(ClientId client, const FileKey& file, const std::string& owner,
+                    const Share& share, Claim claim = Claim::kNew);
+  void unshare_file(ClientId client, const FileKey& file, const std::string& owner);
+
   // --- stateids ---
 
   /// READ, WRITE, SETATTR of the size: may `stateid`, special ones included, do `access`
@@ -176,6 +191,9 @@ class OpenStates {
   bool empty() const { return opens_.empty() && locks_.empty() && files_.empty(); }
 
  private:
+  Answer open_any(const Asker& asker, const std::string& owner, const FileKey& file,
+                  const Share& share, Claim claim);
+
   using OwnerName = std::pair<ClientId, std::string>;
   using Owners = std::map<OwnerName, std::unique_ptr<StateOwner>>;
 

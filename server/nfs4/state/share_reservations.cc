@@ -12,10 +12,10 @@ namespace {
 constexpr std::uint16_t kMost = std::numeric_limits<std::uint16_t>::max();
 
 constexpr unsigned number_of(const Share& share) {
-  return share.access - 1u + 3u * share.deny;
+  return share.access + 4u * share.deny;
 }
 constexpr Share combination(unsigned number) {
-  return {static_cast<std::uint8_t>(number % 3 + 1), static_cast<std::uint8_t>(number / 3)};
+  return {static_cast<std::uint8_t>(number % 4), static_cast<std::uint8_t>(number / 4)};
 }
 constexpr bool within(const Share& part, const Share& whole) {
   return (part.access & ~whole.access) == 0 && (part.deny & ~whole.deny) == 0;
@@ -34,7 +34,7 @@ const ShareReservations::Open* ShareReservations::find(OpenId id) const {
 }
 
 bool ShareReservations::open(OpenId id, const Share& share) {
-  NFSRDMA_CHECK(valid(share));
+  NFSRDMA_CHECK(share.access <= 3 && share.deny <= 3);
   Open* own = nullptr;
   for (Open& other : opens_) {
     if (other.id == id) own = &other;
@@ -56,11 +56,14 @@ bool ShareReservations::undo(OpenId id, const Share& share) {
   std::uint16_t& count = open->asked[number_of(share)];
   if (count > 0 && count < kMost) --count;
   Share sum;
+  bool any = false;
   for (unsigned i = 0; i < kCombinations; ++i) {
-    if (open->asked[i] > 0) add(&sum, combination(i));
+    if (open->asked[i] == 0) continue;
+    add(&sum, combination(i));
+    any = true;
   }
   open->share = sum;
-  if (sum.access != 0) return true;
+  if (any) return true;
   close(id);
   return false;
 }

@@ -18,7 +18,7 @@ inline constexpr std::uint8_t kShareRead = 1;
 inline constexpr std::uint8_t kShareWrite = 2;
 
 struct Share {
-  std::uint8_t access = 0;  // kShareRead, kShareWrite; never 0 in an OPEN
+  std::uint8_t access = 0;  // kShareRead, kShareWrite; never 0 in an OPEN, but in NLM
   std::uint8_t deny = 0;
 
   bool operator==(const Share&) const = default;
@@ -34,12 +34,12 @@ using OpenId = std::uint64_t;
 constexpr OpenId kNobody = UINT64_MAX;
 
 class ShareReservations {
-  static constexpr unsigned kCombinations = 12;
+  static constexpr unsigned kCombinations = 16;
 
  public:
   /// OPEN. False: an open stands against it, of whomever (NFS4ERR_SHARE_DENIED), and nothing
   /// changed.
-  /// `share` is valid().
+  /// NLM has shares without access too, be it that they deny something or stand for locks alone.
   bool open(OpenId id, const Share& share);
   /// Takes back one open() of `id` with that share; what other OPENs asked for stays, and what they
   /// gave up meanwhile stays given up. False: nothing of `id` is left.
@@ -63,7 +63,7 @@ class ShareReservations {
   struct Open {
     OpenId id;
     Share share;
-    /// How many OPENs asked for each combination (`access - 1 + 3 * deny`). At its largest value a
+    /// How many OPENs asked for each combination (`access + 4 * deny`). At its largest value a
     /// count stays: so many are not counted back.
     std::array<std::uint16_t, kCombinations> asked;
   };

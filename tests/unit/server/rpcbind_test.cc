@@ -89,27 +89,27 @@ SocketAddress address(const char* host, std::uint16_t port) {
 }
 
 std::vector<RpcbEntry> both() {
-  std::vector<RpcbEntry> all = rpcb_entries(100003, 3, true, address("0.0.0.0", 20049));
-  for (RpcbEntry& entry : rpcb_entries(100005, 3, false, address("0.0.0.0", 2049))) {
+  std::vector<RpcbEntry> all = rpcb_entries(100003, 3, "rdma", address("0.0.0.0", 20049));
+  for (RpcbEntry& entry : rpcb_entries(100005, 3, "tcp", address("0.0.0.0", 2049))) {
     all.push_back(entry);
   }
   return all;
 }
 
 TEST(RpcbEntries, NetidsFollowFabricAndFamily) {
-  EXPECT_EQ(rpcb_entries(100003, 3, true, address("192.0.2.1", 20049))[0].netid, "rdma");
-  EXPECT_EQ(rpcb_entries(100003, 3, false, address("192.0.2.1", 2049))[0].netid, "tcp");
-  EXPECT_EQ(rpcb_entries(100003, 3, true, address("2001:db8::1", 20049))[0].netid, "rdma6");
-  EXPECT_EQ(rpcb_entries(100003, 3, false, address("2001:db8::1", 2049))[0].netid, "tcp6");
+  EXPECT_EQ(rpcb_entries(100003, 3, "rdma", address("192.0.2.1", 20049))[0].netid, "rdma");
+  EXPECT_EQ(rpcb_entries(100003, 3, "tcp", address("192.0.2.1", 2049))[0].netid, "tcp");
+  EXPECT_EQ(rpcb_entries(100003, 3, "rdma", address("2001:db8::1", 20049))[0].netid, "rdma6");
+  EXPECT_EQ(rpcb_entries(100003, 3, "tcp", address("2001:db8::1", 2049))[0].netid, "tcp6");
 }
 
 TEST(RpcbEntries, AddressesAreUniversal) {
-  EXPECT_EQ(rpcb_entries(100003, 3, true, address("192.0.2.1", 20049))[0].address,
+  EXPECT_EQ(rpcb_entries(100003, 3, "rdma", address("192.0.2.1", 20049))[0].address,
             "192.0.2.1.78.81");
 }
 
 TEST(RpcbEntries, TheIpv6WildcardStandsForBothFamilies) {
-  const auto entries = rpcb_entries(100003, 3, false, address("::", 2049));
+  const auto entries = rpcb_entries(100003, 3, "tcp", address("::", 2049));
   ASSERT_EQ(entries.size(), 2u);
   EXPECT_EQ(entries[0].netid, "tcp6");
   EXPECT_EQ(entries[1].netid, "tcp");

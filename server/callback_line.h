@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// CallbackLine: the connection to one client of minor version 0, which has no sessions and is
-// called at an address that it names (SETCLIENTID, RFC 7530 10.2.1 and 16.33). Made when there is
-// something to be said, kept a while, made anew when it is gone.
+// CallbackLine: a connection of the server's own to a client, over TCP, where there is no other way
+// to call it: one of NFSv4.0 at the address that it names (SETCLIENTID, RFC 7530 10.2.1 and 16.33),
+// and a host of NFSv3 with a lock manager and a status monitor. Made when there is something to be
+// said, kept a while, made anew when it is gone.
 //
 // Everything on the thread of the loop, which outlives the line.
 #pragma once
@@ -9,20 +10,27 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "rpcrdma/base/event_loop.h"
 #include "rpcrdma/base/socket_address.h"
 #include "rpcrdma/client_transport.h"
 
-namespace nfsrdma::nfs4 {
+namespace nfsrdma {
 
 class CallbackLine final : private ClientTransportHandler {
  public:
   /// How the call of that key ended: with a reply, which holds during the call, or an empty one.
   /// Never from within send(). Must not destroy the line.
   using OnEnd = std::function<void(std::uint64_t key, ByteSpan reply)>;
-  CallbackLine(EventLoop& loop, const SocketAddress& where, OnEnd on_end);
+  struct From {
+    SocketAddress local{};       // the port does not matter; without a family: any
+    bool reserved_port = false;  // below 1024, where that is allowed
+  };
+  CallbackLine(EventLoop& loop, const SocketAddress& where, OnEnd on_end)
+      : CallbackLine(loop, where, From(), std::move(on_end)) {}
+  CallbackLine(EventLoop& loop, const SocketAddress& where, const From& from, OnEnd on_end);
   /// Calls under way just end; nobody is told.
   ~CallbackLine() override;
 
@@ -42,6 +50,7 @@ class CallbackLine final : private ClientTransportHandler {
 
   EventLoop& loop_;
   const SocketAddress where_;
+  const From from_;
   const OnEnd on_end_;
   std::unique_ptr<ClientTransport> transport_;
   bool ready_ = false;
@@ -51,4 +60,4 @@ class CallbackLine final : private ClientTransportHandler {
   Timer timer_;
 };
 
-}  // namespace nfsrdma::nfs4
+}  // namespace nfsrdma

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/nfs4/callback_line.h"
+#include "server/callback_line.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "rpcrdma/tcp_client.h"
 
-namespace nfsrdma::nfs4 {
+namespace nfsrdma {
 
 namespace {
 
@@ -35,8 +35,11 @@ class CallbackLine::Sent final : public ClientCall {
   bool again = false;  // it has been on a connection that was gone before
 };
 
-CallbackLine::CallbackLine(EventLoop& loop, const SocketAddress& where, OnEnd on_end)
-    : loop_(loop), where_(where), on_end_(std::move(on_end)), timer_([this] { on_time(); }) {}
+CallbackLine::CallbackLine(EventLoop& loop, const SocketAddress& where, const From& from,
+                           OnEnd on_end)
+    : loop_(loop), where_(where), from_(from), on_end_(std::move(on_end)), timer_([this] {
+        on_time();
+      }) {}
 
 CallbackLine::~CallbackLine() {
   for (const auto& call : calls_) {
@@ -73,6 +76,8 @@ void CallbackLine::connect() {
   TcpClientOptions options;
   options.max_record = 64 << 10;  // nothing that a client has to say is longer
   options.connect_timeout = kPatience;
+  options.local = from_.local;
+  options.reserved_port = from_.reserved_port;
   transport_ = make_tcp_transport(loop_, where_, options, *this);
 }
 
@@ -133,4 +138,4 @@ void CallbackLine::on_time() {
   timer_.arm_after(loop_, kTick);
 }
 
-}  // namespace nfsrdma::nfs4
+}  // namespace nfsrdma

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nlm/lock_call.h"
+
+#include <cerrno>
+
+#include "server/files/access_rights.h"
+#include "xdr/nfs3_constants.h"
+
+namespace nfsrdma::nlm {
+
+using enum xdr::nlm4_stats;
+
+Host caller_of(const Request& request, std::string_view name) {
+  const ServerConnection& connection = request.call->connection();
+  return {std::string(name), connection.peer(), connection.describe().local};
+}
+
+xdr::nlm4_stats LockCall::find(const xdr::nlm4_lock& lock, bool exclusive, Use use,
+                               std::int32_t state) {
+  const auto range = range_of(lock.l_offset, lock.l_len);
+  if (!range) return NLM4_FBIG;
+  wish_.range = *range;
+  wish_.kind = exclusive ? LockKind::kWrite : LockKind::kRead;
+  wish_.owner = owner_name(lock.svid, lock.oh);
+  const auto stat = find_file(lock.fh, exclusive, use);
+  return stat == NLM4_GRANTED ? find_host(lock.caller_name, use, state) : stat;
+}
+
+xdr::nlm4_stats LockCall::find(const xdr::nlm4_share& share, bool writes, Use use) {
+  wish_.owner.assign(reinterpret_cast<const char*>(share.oh.data()), share.oh.size());
+  const auto stat = find_file(share.fh, writes, use);
+  return stat == NLM4_GRANTED ? find_host(share.caller_name, use, 0) : stat;
+}
+
+xdr::nlm4_stats LockCall::find_file(ByteSpan handle, bool exclusive, Use use) {
+  switch (call_.resolve(handle, nfsrdma::Use::kLook, &object_)) {
+    case 0:
+      break;
+    case ESTALE:
+    case ENOENT:
+    case kBadHandle:
+      return NLM4_STALE_FH;
+    default:
+      return NLM4_FAILED;
+  }
+  if (!object_.file->is_regular()) return NLM4_FAILED;
+  if (use == Use::kRelease) return NLM4_GRANTED;
+  if (exclusive && call_.access().read_only) return NLM4_ROFS;
+  if (!may_lock(exclusive)) return NLM4_DENIED_NOLOCKS;
+  // Under a delegation a client has locks that it has told nobody of. It is asked to give that
+  // back, and whoever asks for this lock asks again when told of a grace period.
+  const int promised = exclusive && use == Use::kTake ? call_.may_change(*object_.file)
+                                                      : call_.may_use(*object_.file);
+  return promised == 0 ? NLM4_GRANTED : NLM4_DENIED_GRACE_PERIOD;
+}
+
+/// As Linux's server: the owner, or who may read the file (here: or write it), unless the export
+/// says that lock managers do not tell who it is (insecure_locks).
+bool LockCall::may_lock(bool exclusive) {
+  if (call_.access().insecure_locks) return true;
+  if (object_.attributes.st_uid == call_.caller().uid) return true;
+  const std::uint32_t rights =
+      access_granted(call_, object_, xdr::ACCESS3_READ | xdr::ACCESS3_MODIFY);
+  return (rights & xdr::ACCESS3_READ) != 0 || (exclusive && (rights & xdr::ACCESS3_MODIFY) != 0);
+}
+
+xdr::nlm4_stats LockCall::find_host(std::string_view name, Use use, std::int32_t state) {
+  host_ = caller_of(request_, name);
+  LockService& service = *server_.nlm;
+  wish_.client = use == Use::kTake ? service.admit(host_, state) : service.find(host_);
+  return use == Use::kTake && wish_.client == 0 ? NLM4_DENIED_NOLOCKS : NLM4_GRANTED;
+}
+
+}  // namespace nfsrdma::nlm

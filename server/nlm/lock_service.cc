@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nlm/lock_service.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "rpcrdma/base/check.h"
+
+namespace nfsrdma::nlm {
+
+namespace {
+
+using nfs4::Client;
+using nfs4::ClientId;
+using nfs4::ClientTable;
+using nfs4::file_key;
+using nfs4::FileKey;
+using enum xdr::nlm4_stats;
+
+/// A host that does not say that it knows of a lock is called that often. Then the lock stays with
+/// it, since it may know; unless no call can have arrived.
+constexpr int kMostCalls = 30;
+constexpr int kMostVainCalls = 3;
+
+std::string host_of_client(const Client& client) {
+  return client.owner.id.substr(ClientTable::kHostPrefix.size());
+}
+
+}  // namespace
+
+LockService::LockService(nfs4::ServerState& state, CallingThread& caller, const Options& options)
+    : state_(state),
+      caller_(caller),
+      options_(options),
+      waits_(Waits::Limits{}),
+      timer_([this] { on_time(); }) {
+  {
+    std::lock_guard guard(state_.mutex);
+    state_.lock_notifier.watch(this);
+  }
+  giver_ = std::thread([this] { give_locks(); });
+  caller_.loop().post([this] { timer_.arm_after(caller_.loop(), options_.look_again); });
+}
+
+LockService::~LockService() {
+  {
+    std::lock_guard guard(state_.mutex);
+    state_.lock_notifier.watch(nullptr);
+    stopping_ = true;
+    more_.notify_all();
+  }
+  giver_.join();
+}
+
+// --- hosts ---
+
+ClientId LockService::admit(const Host& host, std::int32_t state) {
+  std::lock_guard guard(state_.mutex);
+  state_.sweep_locked();
+  ClientTable::Answer answer =
+      state_.clients.add_host(host_key(host.peer, host.name), state_.now());
+  state_.take_in(answer, host.peer.host_text());
+  if (answer.client == nullptr) return 0;
+  state_.came_from(*answer.client, host.peer.host_text());
+  const bool is_new = known_.try_emplace(answer.client->id).second;
+  if (is_new && new_host_) new_host_(host);
+  if (state != 0) known_[answer.client->id].state = state;
+  return answer.client->id;
+}
+
+ClientId LockService::find(const Host& host) {
+  std::lock_guard guard(state_.mutex);
+  const Client* client = state_.clients.find_host(host_key(host.peer, host.name));
+  return client != nullptr ? client->id : 0;
+}
+
+bool LockService::host_restarted(const SocketAddress& from, std::string_view name,
+                                 std::int32_t state) {
+  std::vector<std::unique_ptr<Client>> ended;
+  std::lock_guard guard(state_.mutex);
+  bool elsewhere = false;
+  for (const ClientId id : state_.clients.ids()) {
+    Client* client = state_.clients.find(id);
+    SocketAddress address;
+    std::string its_name;
+    if (!client->locks_by_nlm || !parse_host_key(host_of_client(*client), &address, &its_name) ||
+        !(name.empty() || same_host_name(its_name, name))) {
+      continue;
+    }
+    if (!address.same_host(from)) {
+      elsewhere = true;
+      continue;
+    }
+    // Notifications are repeated, and may come behind the first lock of the host's new life.
+    const auto known = known_.find(id);
+    if (state != 0 && known != known_.end() && known->second.state == state) continue;
+    ended.push_back(state_.clients.end(*client));
+  }
+  if (ended.empty()) {
+    if (elsewhere && !name.empty() && strangers_.allow()) {
+      log_notice("{} says that host {} has restarted, which is known from another address: ignored",
+                 from.host_text(), name);
+    }
+    return false;
+  }
+  log_info("host {} ({}) holds no locks of NFSv3 any more", name, from.host_text());
+  state_.end_clients(std::move(ended));
+  return true;
+}
+
+void LockService::on_client_ended(ClientId client) {
+  known_.erase(client);
+  waits_.end_client(client);
+  std::erase_if(given_,
+                [client](const auto& entry) { return entry.second.wait.wish.client == client; });
+}
+
+void LockService::tell_of_new_hosts(std::function<void(const Host&)> tell) {
+  std::lock_guard guard(state_.mutex);
+  new_host_ = std::move(tell);
+}
+
+// --- locks ---
+
+LockResult LockService::lock(FilePin file, const Request& request) {
+  const Wish& wish = request.order.wish;
+  const FileKey key = file_key(*file);
+  LockResult result = take_lock(state_, *file, request.order);
+  std::lock_guard guard(state_.mutex);
+  if (result.stat == NLM4_GRANTED) {
+    // The host knows now, and asks for nothing else.
+    waits_.remove_owner(key, wish.client, wish.owner);
+    forget_given(key, wish);
+    return result;
+  }
+  if (result.stat != NLM4_DENIED || !request.block) return result;
+  if (closes_circle(key, wish)) {
+    result.stat = NLM4_DEADLCK;
+    return result;
+  }
+  Wait wait;
+  wait.wish = wish;
+  wait.file = key;
+  wait.host = request.host;
+  wait.handle.assign(request.handle.begin(), request.handle.end());
+  wait.local_holder = result.holder && result.holder->client == 0;
+  wait.pin = std::make_shared<FilePin>(std::move(file));
+  result.stat = waits_.add(std::move(wait)) ? NLM4_BLOCKED : NLM4_DENIED_NOLOCKS;
+  // Whoever was in the way may have gone before this was entered.
+  if (result.stat == NLM4_BLOCKED) on_unlocked(key);
+  return result;
+}
+
+bool LockService::closes_circle(const FileKey& file, const Wish& wish) {
+  return waits_.closes_circle(file, wish, [this](const FileKey& at, const Wish& waiting) {
+    const auto holder =
+        state_.opens.test_lock({waiting.client, 0}, waiting.owner, at, waiting.kind, waiting.range);
+    return holder ? Wish{holder->client, holder->owner, holder->held.kind, holder->held.range}
+                  : Wish{};
+  });
+}
+
+xdr::nlm4_stats LockService::cancel(const FileEntry& file, const Wish& wish) {
+  std::lock_guard guard(state_.mutex);
+  return waits_.cancel(file_key(file), wish) ? NLM4_GRANTED : NLM4_DENIED;
+}
+
+xdr::nlm4_stats LockService::unlock(FileEntry& file, const Wish& wish) {
+  {
+    std::lock_guard guard(state_.mutex);
+    forget_given(file_key(file), wish);
+  }
+  return release_lock(state_, file, wish);
+}
+
+/// The owner has said something of that range: nobody has to tell it any more.
+void LockService::forget_given(const FileKey& file, const Wish& wish) {
+  std::erase_if(given_, [&](const auto& entry) {
+    const Wait& wait = entry.second.wait;
+    return wait.file == file && wait.wish.client == wish.client && wait.wish.owner == wish.owner &&
+           wait.wish.range.overlaps(wish.range);
+  });
+}
+
+// --- giving what is free ---
+
+void LockService::on_unlocked(const FileKey& file) {
+  if (!waits_.has_file(file)) return;
+  freed_.insert(file);
+  more_.notify_one();
+}
+
+void LockService::give_locks() {
+  ::pthread_setname_np(::pthread_self(), "nlm-locks");
+  std::unique_lock lock(state_.mutex);
+  while (true) {
+    more_.wait(lock, [this] { return stopping_ || !freed_.empty() || !returned_.empty(); });
+    if (stopping_) return;
+    std::vector<Wait> returned = std::exchange(returned_, {});
+    std::vector<Wait> waiting;
+    if (!freed_.empty()) {
+      waiting = waits_.of_file(*freed_.begin());
+      freed_.erase(freed_.begin());
+    }
+    lock.unlock();
+    for (const Wait& wait : returned)
+      release_lock(state_, **wait.pin, wait.wish);
+    for (const Wait& wait : waiting)
+      give(wait);
+    returned.clear();
+    waiting.clear();
+    state_.take_released();
+    lock.lock();
+  }
+}
+
+void LockService::give(const Wait& wait) {
+  LockOrder order{wait.wish};
+  // It may be cancelled at any moment. With the mutex: it is in one of the tables all the time.
+  order.wanted = [this, &wait] {
+    if (!waits_.remove(wait.id)) return false;
+    given_[wait.id] = Given{wait};
+    return true;
+  };
+  const LockResult result = take_lock(state_, **wait.pin, order);
+  if (result.unwanted) return;
+  std::lock_guard guard(state_.mutex);
+  const auto given = given_.find(wait.id);
+  if (result.stat == NLM4_GRANTED) {
+    if (given != given_.end()) caller_.loop().post([this, id = wait.id] { tell(id); });
+    return;
+  }
+  Wait again = wait;
+  // Nobody tells us when a process of this machine unlocks, nor when the server is ready.
+  again.local_holder = !result.holder || result.holder->client == 0;
+  // It had been taken out for it, unless it was cancelled.
+  if (given != given_.end())
+    given_.erase(given);
+  else if (!waits_.contains(wait.id))
+    return;
+  waits_.add(std::move(again));
+}
+
+/// Nobody tells us when they unlock.
+void LockService::look_at_local_holders() {
+  std::lock_guard guard(state_.mutex);
+  for (const FileKey& file : waits_.behind_local_holders())
+    on_unlocked(file);
+}
+
+// --- telling ---
+
+void LockService::tell(std::uint64_t id) {
+  std::array<std::byte, 4096> room;
+  xdr::Encoder arguments(room);
+  HostCalls::Target target;
+  {
+    std::lock_guard guard(state_.mutex);
+    const auto found = given_.find(id);
+    if (found == given_.end() || found->second.under_way) return;
+    Given& given = found->second;
+    const Wait& wait = given.wait;
+    given.under_way = true;
+    ++given.calls;
+    target = {wait.host.peer, wait.host.local, xdr::kNlmProgram, xdr::kNlmV4};
+    xdr::nlm4_testargs args;
+    std::array<std::byte, 8> cookie;
+    store_be64(cookie.data(), id);
+    args.cookie = cookie;
+    args.exclusive = wait.wish.kind == LockKind::kWrite;
+    args.alock.caller_name = wait.host.name;
+    args.alock.fh = wait.handle;
+    split_owner(state_.clients.find(wait.wish.client), wait.wish.owner, &args.alock.svid,
+                &args.alock.oh);
+    args.alock.l_offset = wait.wish.range.first;
+    args.alock.l_len = wire_length(wait.wish.range);
+    xdr::encode(arguments, args);
+  }
+  NFSRDMA_CHECK(!arguments.overflowed());
+  const ByteSpan bytes = arguments.bytes();
+  caller_.calls().call(target, static_cast<std::uint32_t>(xdr::nlmproc4::NLMPROC4_GRANTED),
+               {bytes.begin(), bytes.end()},
+               [this, id](HostCalls::End end, ByteSpan results) { told(id, end, results); });
+}
+
+void LockService::told(std::uint64_t id, HostCalls::End end, ByteSpan results) {
+  xdr::nlm4_res res;
+  res.stat = NLM4_DENIED_GRACE_PERIOD;  // not now
+  if (end == HostCalls::End::kAnswered) {
+    xdr::Decoder decoder(results);
+    if (!xdr::decode(decoder, res)) res.stat = NLM4_DENIED_GRACE_PERIOD;
+  }
+  std::lock_guard guard(state_.mutex);
+  const auto found = given_.find(id);
+  if (found == given_.end()) return;
+  Given& given = found->second;
+  given.under_way = false;
+  given.may_know |= end == HostCalls::End::kNoAnswer;
+  if (res.stat == NLM4_GRANTED) {
+    given_.erase(found);
+    return;
+  }
+  const bool not_now = res.stat == NLM4_DENIED_GRACE_PERIOD;
+  const bool vain = !given.may_know && given.calls >= kMostVainCalls;
+  if (not_now && !vain && given.calls < kMostCalls) {
+    given.again = caller_.loop().now() + options_.call_again;
+    return;
+  }
+  // Whoever waited is gone, or cannot be told: the lock is free for others. A host that waits
+  // nevertheless asks again.
+  if (!not_now || !given.may_know) {
+    returned_.push_back(std::move(given.wait));
+    more_.notify_one();
+  }
+  given_.erase(found);
+}
+
+void LockService::on_time() {
+  timer_.arm_after(caller_.loop(), options_.look_again);
+  look_at_local_holders();
+  std::vector<std::uint64_t> due;
+  {
+    std::lock_guard guard(state_.mutex);
+    for (const auto& [id, given] : given_) {
+      if (!given.under_way && given.calls > 0 && caller_.loop().now() >= given.again) due.push_back(id);
+    }
+  }
+  for (const std::uint64_t id : due)
+    tell(id);
+}
+
+void LockService::answer(const Host& host, xdr::nlmproc4 procedure,
+                         std::vector<std::byte> results) {
+  caller_.loop().post([this, host, procedure, results = std::move(results)]() mutable {
+    const HostCalls::Target target{host.peer, host.local, xdr::kNlmProgram, xdr::kNlmV4};
+    caller_.calls().call(target, static_cast<std::uint32_t>(procedure), std::move(results),
+                 [](HostCalls::End, ByteSpan) {});
+  });
+}
+
+}  // namespace nfsrdma::nlm

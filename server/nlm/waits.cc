@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nlm/waits.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace nfsrdma::nlm {
+
+namespace {
+
+/// As many owners as Linux follows.
+constexpr int kLongestCircle = 10;
+
+}  // namespace
+
+bool Waits::add(Wait wait) {
+  List& list = files_[wait.file];
+  const auto same =
+      std::ranges::find_if(list, [&](const Wait& other) { return other.wish == wait.wish; });
+  if (same != list.end()) {
+    same->host = std::move(wait.host);
+    same->handle = std::move(wait.handle);
+    same->local_holder = wait.local_holder;
+    return true;
+  }
+  const auto counted = by_client_.find(wait.wish.client);
+  const std::size_t of_client = counted == by_client_.end() ? 0 : counted->second;
+  if (of_client >= limits_.per_client || size() >= limits_.all || list.size() >= limits_.per_file) {
+    if (list.empty()) files_.erase(wait.file);
+    return false;
+  }
+  wait.id = ++last_id_;
+  ++by_client_[wait.wish.client];
+  file_of_[wait.id] = wait.file;
+  list.push_back(std::move(wait));
+  return true;
+}
+
+void Waits::forget(const Wait& wait) {
+  file_of_.erase(wait.id);
+  const auto counted = by_client_.find(wait.wish.client);
+  if (--counted->second == 0) by_client_.erase(counted);
+}
+
+bool Waits::cancel(const nfs4::FileKey& file, const Wish& wish) {
+  const auto list = files_.find(file);
+  if (list == files_.end()) return false;
+  const auto found =
+      std::ranges::find_if(list->second, [&](const Wait& w) { return w.wish == wish; });
+  return found != list->second.end() && remove(found->id);
+}
+
+bool Waits::remove(std::uint64_t id) {
+  const auto its_file = file_of_.find(id);
+  if (its_file == file_of_.end()) return false;
+  const auto list = files_.find(its_file->second);
+  const auto found = std::ranges::find_if(list->second, [id](const Wait& w) { return w.id == id; });
+  forget(*found);
+  list->second.erase(found);
+  if (list->second.empty()) files_.erase(list);
+  return true;
+}
+
+void Waits::remove_if(const std::function<bool(const Wait&)>& gone) {
+  std::vector<std::uint64_t> ids;
+  for (const auto& [file, list] : files_) {
+    for (const Wait& wait : list) {
+      if (gone(wait)) ids.push_back(wait.id);
+    }
+  }
+  for (const std::uint64_t id : ids)
+    remove(id);
+}
+
+void Waits::remove_owner(const nfs4::FileKey& file, nfs4::ClientId client,
+                         const std::string& owner) {
+  if (!has_file(file)) return;
+  for (const Wait& wait : of_file(file)) {
+    if (wait.wish.client == client && wait.wish.owner == owner) remove(wait.id);
+  }
+}
+
+void Waits::end_client(nfs4::ClientId client) {
+  if (!by_client_.contains(client)) return;
+  remove_if([client](const Wait& wait) { return wait.wish.client == client; });
+}
+
+std::vector<Wait> Waits::of_file(const nfs4::FileKey& file) const {
+  const auto list = files_.find(file);
+  return list == files_.end() ? List{} : list->second;
+}
+
+std::vector<nfs4::FileKey> Waits::behind_local_holders() const {
+  std::vector<nfs4::FileKey> out;
+  for (const auto& [file, list] : files_) {
+    if (std::ranges::any_of(list, [](const Wait& wait) { return wait.local_holder; })) {
+      out.push_back(file);
+    }
+  }
+  return out;
+}
+
+bool Waits::closes_circle(const nfs4::FileKey& file, const Wish& wish,
+                          const HolderOf& holder_of) const {
+  nfs4::FileKey at = file;
+  Wish waiting = wish;
+  for (int i = 0; i < kLongestCircle; ++i) {
+    const Wish holder = holder_of(at, waiting);
+    if (holder.client == 0) return false;
+    if (holder.client == wish.client && holder.owner == wish.owner) return i > 0;
+    // An owner that waits is one process, and waits for one thing.
+    const Wait* next = nullptr;
+    for (const auto& [other, list] : files_) {
+      const auto found = std::ranges::find_if(list, [&](const Wait& w) {
+        return w.wish.client == holder.client && w.wish.owner == holder.owner;
+      });
+      if (found == list.end()) continue;
+      next = &*found;
+      at = other;
+      break;
+    }
+    if (next == nullptr) return false;
+    waiting = next->wish;
+  }
+  return false;
+}
+
+}  // namespace nfsrdma::nlm

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/nsm/status_monitor.h"
+
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstring>
+#include <fstream>
+
+#include "rpcrdma/base/log.h"
+#include "server/credentials.h"
+#include "xdr/nlm4.h"
+
+namespace nfsrdma::nsm {
+
+namespace {
+
+constexpr Duration kTick = std::chrono::seconds(1);
+constexpr Duration kFirstPause = std::chrono::seconds(2);
+constexpr Duration kLongestPause = std::chrono::seconds(60);
+/// As sm-notify: who was not reached by then is told no more.
+constexpr Duration kPatience = std::chrono::minutes(15);
+constexpr std::size_t kMostUnderWay = 64;
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  file >> id;
+  return id.empty() ? "unknown" : id;
+}
+
+/// Of a life of the server: the same one never comes again.
+std::int32_t state_of(std::uint32_t boot) {
+  return static_cast<std::int32_t>((boot & 0x3fffffff) << 1 | 1);
+}
+
+template <typename Args>
+std::vector<std::byte> encoded(const Args& args) {
+  std::array<std::byte, 4096> room;
+  xdr::Encoder out(room);
+  xdr::encode(out, args);
+  return {out.bytes().begin(), out.bytes().end()};
+}
+
+constexpr std::uint32_t number(xdr::nsmproc1 procedure) {
+  return static_cast<std::uint32_t>(procedure);
+}
+
+SocketAddress loopback() {
+  auto address = SocketAddress::parse("127.0.0.1", 0);
+  NFSRDMA_CHECK(address.ok());
+  return *address;
+}
+
+/// A host's address in 16 bytes, as IPv6 has them.
+std::array<std::byte, xdr::kNsmPrivate> address_bytes(const SocketAddress& address) {
+  std::array<std::byte, xdr::kNsmPrivate> out{};
+  if (address.is_v6()) {
+    std::memcpy(out.data(), &reinterpret_cast<const sockaddr_in6*>(address.data())->sin6_addr, 16);
+  } else {
+    out[10] = out[11] = std::byte{0xff};
+    std::memcpy(&out[12], &reinterpret_cast<const sockaddr_in*>(address.data())->sin_addr, 4);
+  }
+  return out;
+}
+
+SocketAddress address_of(const std::array<std::byte, xdr::kNsmPrivate>& bytes) {
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  std::memcpy(&address.sin6_addr, bytes.data(), 16);
+  return {reinterpret_cast<const sockaddr*>(&address), sizeof address};
+}
+
+/// Is the host that this is about the one at `from`, which calls itself `name`?
+bool is_about(const Monitored& one, const SocketAddress& from, std::string_view name) {
+  auto address = SocketAddress::parse(one.mon_name, 0);
+  return address.ok() ? address->same_host(from) : nlm::same_host_name(one.mon_name, name);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StatusMonitor>> StatusMonitor::start(nlm::LockService& locks,
+                                                            CallingThread& caller,
+                                                            const std::string& state_dir) {
+  std::string why;
+  std::unique_ptr<nfs4::RecordStorage> storage =
+      nfs4::FileRecordStorage::open(state_dir + "/nsm", &why);
+  if (storage == nullptr) {
+    log_error("{}", why);
+    return Error{Errc::kInvalid, 0, "hosts that are monitored"};
+  }
+  NFSRDMA_TRY(const std::optional<std::string> text, storage->read());
+  std::optional<std::vector<Monitored>> all = std::vector<Monitored>{};
+  if (text) all = from_text(*text);
+  if (!all) {
+    log_warning("{} is damaged: hosts that lock managers of this machine had monitored are not told "
+                "of its restart",
+                storage->name());
+    all.emplace();
+  }
+  std::unique_ptr<StatusMonitor> monitor(new StatusMonitor(
+      locks, caller, std::move(storage), std::move(*all), boot_id()));
+  monitor->add_notices();
+  return monitor;
+}
+
+StatusMonitor::StatusMonitor(nlm::LockService& locks, CallingThread& caller,
+                             std::unique_ptr<nfs4::RecordStorage> storage,
+                             std::vector<Monitored> all, std::string boot_id)
+    : locks_(locks),
+      caller_(caller),
+      state_(state_of(locks.state().boot())),
+      host_(host_name()),
+      boot_id_(std::move(boot_id)),
+      storage_(std::move(storage)),
+      monitored_(std::move(all)),
+      timer_([this] { on_time(); }) {}
+
+StatusMonitor::~StatusMonitor() = default;
+
+/// Before the thread knows of this object.
+void StatusMonitor::add_notices() {
+  std::vector<Notice> notices;
+  for (const std::string& key : locks_.state().hosts_before()) {
+    Notice notice;
+    std::string name;
+    if (!nlm::parse_host_key(key, &notice.where, &name)) continue;
+    notice.my_name = host_;
+    notices.push_back(std::move(notice));
+  }
+  std::vector<Monitored> still;
+  for (Monitored& one : monitored_) {
+    if (one.boot_id == boot_id_) {
+      still.push_back(std::move(one));
+      continue;
+    }
+    // The machine has restarted, and its lock managers with it: they ask anew. Names may have
+    // several addresses; the first will do.
+    Notice notice;
+    if (auto found = SocketAddress::resolve(one.mon_name, 0); found.ok() && !found->empty()) {
+      notice.where = found->front();
+      notice.my_name = one.my_name;
+      notices.push_back(std::move(notice));
+    } else {
+      log_notice("{} is not told that this machine has restarted: the name is not known",
+                 one.mon_name);
+    }
+  }
+  monitored_ = std::move(still);
+  if (!write_down()) log_warning("{}: cannot be written", storage_->name());
+  if (notices.empty()) return;
+  log_info("telling {} hosts that this server has restarted, so that they reclaim their locks",
+           notices.size());
+  caller_.loop().post([this, notices = std::move(notices)]() mutable {
+    notices_ = std::move(notices);
+    for (Notice& notice : notices_) {
+      notice.next = caller_.loop().now();
+      notice.until = caller_.loop().now() + kPatience;
+      notice.pause = kFirstPause;
+    }
+    on_time();
+  });
+}
+
+bool StatusMonitor::write_down() {
+  const AsServer privileged;
+  return storage_->replace(to_text(monitored_)).ok();
+}
+
+void StatusMonitor::on_time() {
+  const TimePoint now = caller_.loop().now();
+  std::size_t under_way = 0;
+  for (const Notice& notice : notices_)
+    under_way += notice.under_way ? 1 : 0;
+  for (std::size_t i = 0; i < notices_.size() && under_way < kMostUnderWay; ++i) {
+    Notice& notice = notices_[i];
+    if (notice.under_way || notice.done || now < notice.next) continue;
+    if (now >= notice.until) {
+      log_notice("{} could not be told of the restart: what it had locked is free for others",
+                 notice.where.host_text());
+      notice.done = true;
+      continue;
+    }
+    send(i);
+    ++under_way;
+  }
+  const bool any = std::ranges::any_of(notices_, [](const Notice& n) { return !n.done; });
+  if (any) {
+    timer_.arm_after(caller_.loop(), kTick);
+  } else if (under_way == 0) {
+    notices_.clear();
+  }
+}
+
+void StatusMonitor::send(std::size_t index) {
+  Notice& notice = notices_[index];
+  notice.under_way = true;
+  const HostCalls::Target target{notice.where, {}, xdr::kNsmProgram, xdr::kNsmV1};
+  caller_.calls().call(target, number(xdr::nsmproc1::SM_NOTIFY),
+                       encoded(xdr::stat_chge{notice.my_name, state_}),
+                       [this, index](HostCalls::End end, ByteSpan) {
+                         Notice& told = notices_[index];
+                         told.under_way = false;
+                         told.done = end == HostCalls::End::kAnswered;
+                         told.next = caller_.loop().now() + told.pause;
+                         told.pause = std::min(2 * told.pause, kLongestPause);
+                       });
+}
+
+bool StatusMonitor::monitor(Monitored what) {
+  if (!is_plain_name(what.mon_name) || !is_plain_name(what.my_name)) return false;
+  what.boot_id = boot_id_;
+  std::lock_guard guard(mutex_);
+  const auto known = std::ranges::find_if(
+      monitored_, [&](const Monitored& one) { return one.same_as(what); });
+  if (known != monitored_.end()) {
+    *known = std::move(what);
+  } else if (monitored_.size() < kMostMonitored) {
+    monitored_.push_back(std::move(what));
+  } else {
+    return false;
+  }
+  return write_down();
+}
+
+void StatusMonitor::unmonitor(const Monitored& what) {
+  std::lock_guard guard(mutex_);
+  if (std::erase_if(monitored_, [&](const Monitored& one) { return one.same_as(what); }) != 0) {
+    write_down();
+  }
+}
+
+void StatusMonitor::unmonitor_all(std::uint32_t my_prog, std::uint32_t my_vers,
+                                  std::uint32_t my_proc) {
+  std::lock_guard guard(mutex_);
+  const auto gone = std::erase_if(monitored_, [&](const Monitored& one) {
+    return one.my_prog == my_prog && one.my_vers == my_vers && one.my_proc == my_proc;
+  });
+  if (gone != 0) write_down();
+}
+
+void StatusMonitor::notified(const SocketAddress& from, std::string_view name,
+                             std::int32_t state) {
+  locks_.host_restarted(from, name, state);
+  std::lock_guard guard(mutex_);
+  for (const Monitored& one : monitored_) {
+    if (is_about(one, from, name)) pass_on(one, state);
+  }
+}
+
+/// To the lock manager of this machine that asked for it.
+void StatusMonitor::pass_on(const Monitored& to, std::int32_t state) {
+  caller_.loop().post([this, to, state] {
+    const HostCalls::Target target{loopback(), {}, to.my_prog, to.my_vers};
+    caller_.calls().call(target, to.my_proc, encoded(xdr::sm_status{to.mon_name, state, to.priv}),
+                         [](HostCalls::End, ByteSpan) {});
+  });
+}
+
+void StatusMonitor::use_other() {
+  locks_.tell_of_new_hosts([this](const nlm::Host& host) {
+    caller_.loop().post([this, peer = host.peer] {
+      const std::string address = peer.host_text();
+      xdr::sm_mon mon;
+      mon.id.mon_name = address;
+      mon.id.id = {"localhost", xdr::kNlmProgram, xdr::kNlmV4,
+                   static_cast<std::uint32_t>(xdr::nlmproc4::NLMPROC4_SM_NOTIFY)};
+      mon.priv = address_bytes(peer);
+      const HostCalls::Target target{loopback(), {}, xdr::kNsmProgram, xdr::kNsmV1};
+      caller_.calls().call(
+          target, number(xdr::nsmproc1::SM_MON), encoded(mon),
+          [address](HostCalls::End end, ByteSpan results) {
+            xdr::Decoder decoder(results);
+            xdr::sm_stat_res res;
+            if (end == HostCalls::End::kAnswered && xdr::decode(decoder, res) &&
+                res.res_stat == xdr::nsm_res::STAT_SUCC) {
+              return;
+            }
+            log_warning("the status monitor of this machine does not watch {}: should that host "
+                        "restart, its locks stay until nfs-rdma evict",
+                        address);
+          });
+    });
+  });
+}
+
+void StatusMonitor::told_by_other(const xdr::sm_status& status) {
+  locks_.host_restarted(address_of(status.priv), {}, status.state);
+}
+
+}  // namespace nfsrdma::nsm

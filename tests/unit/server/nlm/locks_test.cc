@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// Locks and shares of NFSv3, among hosts, against NFSv4 and against processes of this machine.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+
+#include "server/vfs/record_locks.h"
+#include "tests/support/nlm_harness.h"
+
+namespace nfsrdma::test {
+namespace {
+
+using enum xdr::nlm4_stats;
+using xdr::fsh4_access;
+using xdr::fsh4_mode;
+using xdr::nlmproc4;
+using Kind = RecordLock::Kind;
+
+constexpr std::uint32_t kGrantedProcedure = 5;
+const NlmOwner kFirst{"host", 1};
+const NlmOwner kSecond{"host", 2};
+const NlmOwner kElsewhere{"other", 1};
+
+class NlmLocks : public ::testing::Test {
+ protected:
+  /// Could a process of this machine lock so?
+  bool local_may(Kind kind, std::uint64_t first, std::uint64_t last) {
+    const UniqueFd fd(::open(harness.nfs4.path("file").c_str(), O_RDWR | O_CLOEXEC));
+    RecordLock found;
+    pid_t pid = 0;
+    return !find_record_lock(fd.get(), {kind, first, last}, &found, &pid);
+  }
+  NlmHarness harness;
+  FileHandle file = harness.make_file("file");
+};
+
+TEST_F(NlmLocks, OneOwnerKeepsOthersOut) {
+  EXPECT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kFirst), NLM4_GRANTED) << "its own it may have again";
+  EXPECT_EQ(harness.lock(file, kSecond, false), NLM4_DENIED);
+  EXPECT_EQ(harness.lock(file, kElsewhere, false), NLM4_DENIED);
+  EXPECT_EQ(harness.unlock(file, kFirst), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kElsewhere), NLM4_GRANTED);
+}
+
+TEST_F(NlmLocks, AreOfBytes) {
+  EXPECT_EQ(harness.lock(file, kFirst, true, {0, 100}), NLM4_GRANTED);
+  EXPECT_EQ(harness.unlock(file, kFirst, {40, 20}), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kSecond, true, {40, 20}), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kSecond, true, {39, 1}), NLM4_DENIED);
+  EXPECT_EQ(harness.lock(file, kSecond, true, {100, 0}), NLM4_GRANTED);
+}
+
+TEST_F(NlmLocks, ToReadAreShared) {
+  EXPECT_EQ(harness.lock(file, kFirst, false), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kElsewhere, false), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kElsewhere, true), NLM4_DENIED);
+}
+
+TEST_F(NlmLocks, TestTellsWhoseItIs) {
+  EXPECT_EQ(harness.test(file, kSecond).stat, NLM4_GRANTED);
+  ASSERT_EQ(harness.lock(file, kFirst, true, {10, 5}), NLM4_GRANTED);
+  const xdr::nlm4_testrply found = harness.test(file, kSecond, false);
+  ASSERT_EQ(found.stat, NLM4_DENIED);
+  EXPECT_TRUE(found.holder.exclusive);
+  EXPECT_EQ(found.holder.svid, 1u);
+  EXPECT_EQ(std::string(as_text(found.holder.oh)), "oh");
+  EXPECT_EQ(found.holder.l_offset, 10u);
+  EXPECT_EQ(found.holder.l_len, 5u);
+}
+
+TEST_F(NlmLocks, RangesThatAreNoneAreRefused) {
+  EXPECT_EQ(harness.lock(file, kFirst, true, {UINT64_MAX, 2}), NLM4_FBIG);
+  EXPECT_EQ(harness.lock(file, kFirst, true, {UINT64_MAX - 1, 1}), NLM4_GRANTED);
+}
+
+TEST_F(NlmLocks, OfWhatIsNoFileAreRefused) {
+  FileHandle bad = file;
+  bad.data[20] ^= std::byte{1};
+  EXPECT_EQ(harness.lock(bad, kFirst), NLM4_STALE_FH);
+  EXPECT_EQ(harness.lock(harness.nfs4.root(), kFirst), NLM4_FAILED);
+  ASSERT_EQ(::unlink(harness.nfs4.path("file").c_str()), 0);
+  EXPECT_EQ(harness.lock(file, kFirst), NLM4_STALE_FH);
+}
+
+TEST_F(NlmLocks, ToWriteWhereNothingMayBeWrittenAreRefused) {
+  ExportOptions options = HarnessOptions::writable();
+  options.read_only = true;
+  harness.nfs4.export_with(options);
+  EXPECT_EQ(harness.lock(file, kFirst, true), NLM4_ROFS);
+  EXPECT_EQ(harness.lock(file, kFirst, false), NLM4_GRANTED);
+}
+
+TEST_F(NlmLocks, WhoMayNotReadTheFileMayNotLockIt) {
+  NFSRDMA_NEEDS_ROOT();
+  const FileHandle secret = harness.make_file("secret", 0600);
+  harness.set_caller(user(4711, 4711));
+  EXPECT_EQ(harness.lock(secret, kFirst, false), NLM4_DENIED_NOLOCKS);
+  ExportOptions options = HarnessOptions::writable();
+  options.insecure_locks = true;
+  harness.nfs4.export_with(options);
+  EXPECT_EQ(harness.lock(secret, kFirst, false), NLM4_GRANTED);
+}
+
+TEST_F(NlmLocks, UnlockingWhatIsNotLockedIsGranted) {
+  EXPECT_EQ(harness.unlock(file, kFirst), NLM4_GRANTED);
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  EXPECT_EQ(harness.unlock(file, kSecond), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kSecond), NLM4_DENIED) << "another owner's unlock took it away";
+}
+
+TEST_F(NlmLocks, AndThoseOfLocalProcessesKeepEachOtherOut) {
+  ASSERT_EQ(harness.lock(file, kFirst, true, {0, 10}), NLM4_GRANTED);
+  EXPECT_FALSE(local_may(Kind::kRead, 0, 0));
+  EXPECT_TRUE(local_may(Kind::kWrite, 10, kLastByte));
+  EXPECT_EQ(harness.unlock(file, kFirst), NLM4_GRANTED);
+  EXPECT_TRUE(local_may(Kind::kWrite, 0, kLastByte));
+  const UniqueFd local(::open(harness.nfs4.path("file").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(set_record_lock(local.get(), {Kind::kWrite, 5, 7}), 0);
+  EXPECT_EQ(harness.lock(file, kFirst, false, {7, 1}), NLM4_DENIED);
+  const auto found = harness.test(file, kFirst);
+  ASSERT_EQ(found.stat, NLM4_DENIED);
+  EXPECT_EQ(found.holder.l_offset, 5u);
+  EXPECT_EQ(found.holder.l_len, 3u);
+}
+
+TEST_F(NlmLocks, AndThoseOfVersion4KeepEachOtherOut) {
+  const Open4 open = harness.nfs4.open(harness.nfs4.root(), "file");
+  ASSERT_EQ(open.status, NFS4_OK);
+  xdr::LOCK4args wanted;
+  wanted.locktype = xdr::nfs_lock_type4::WRITE_LT;
+  wanted.length = 10;
+  wanted.locker.new_lock_owner = true;
+  wanted.locker.open_owner.open_stateid = open.stateid;
+  wanted.locker.open_owner.lock_owner = {harness.nfs4.session.client,
+                                         as_bytes(std::string_view("four"))};
+  ASSERT_EQ(harness.lock(file, kFirst, true, {9, 1}), NLM4_GRANTED);
+  EXPECT_EQ(harness.nfs4.on<OP_LOCK>(file, wanted).status, NFS4ERR_DENIED);
+  ASSERT_EQ(harness.unlock(file, kFirst), NLM4_GRANTED);
+  ASSERT_EQ(harness.nfs4.on<OP_LOCK>(file, wanted).status, NFS4_OK);
+  EXPECT_EQ(harness.lock(file, kFirst, false, {9, 1}), NLM4_DENIED);
+  const auto found = harness.test(file, kFirst);
+  ASSERT_EQ(found.stat, NLM4_DENIED);
+  EXPECT_EQ(std::string(as_text(found.holder.oh)), "four");
+}
+
+TEST_F(NlmLocks, AClientOfVersion4CannotTakeTheNameOfAHost) {
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  xdr::EXCHANGE_ID4args who;
+  const std::string name = nfs4::ClientTable::host_owner("127.0.0.1 host");
+  who.eia_clientowner.co_ownerid = as_bytes(name);
+  EXPECT_EQ(harness.nfs4.run_bare(Operations4().add<OP_EXCHANGE_ID>(who)).status, NFS4ERR_INVAL);
+  EXPECT_EQ(harness.lock(file, kElsewhere), NLM4_DENIED);
+}
+
+TEST_F(NlmLocks, AreGivenToWhoWaitsWhenTheyAreFree) {
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kElsewhere, true, {3, 4}, true), NLM4_BLOCKED);
+  ASSERT_EQ(harness.unlock(file, kFirst), NLM4_GRANTED);
+  const HostPrograms::Seen call = harness.programs.next();
+  EXPECT_EQ(call.program, xdr::kNlmProgram);
+  ASSERT_EQ(call.procedure, kGrantedProcedure);
+  xdr::nlm4_testargs args;
+  xdr::Decoder decoder{ByteSpan(call.arguments)};
+  ASSERT_TRUE(xdr::decode(decoder, args));
+  EXPECT_TRUE(args.exclusive);
+  EXPECT_EQ(args.alock.svid, 1u);
+  EXPECT_EQ(std::string(as_text(args.alock.oh)), "oh");
+  EXPECT_EQ(args.alock.l_offset, 3u);
+  EXPECT_EQ(args.alock.l_len, 4u);
+  EXPECT_EQ(to_handle(args.alock.fh).bytes().size(), file.bytes().size());
+  EXPECT_EQ(harness.lock(file, kFirst, true, {3, 1}), NLM4_DENIED);
+}
+
+TEST_F(NlmLocks, AreGivenWhenALocalProcessLetsGo) {
+  UniqueFd local(::open(harness.nfs4.path("file").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(set_record_lock(local.get(), {Kind::kWrite, 0, kLastByte}), 0);
+  EXPECT_EQ(harness.lock(file, kFirst, true, {}, true), NLM4_BLOCKED);
+  local.reset();
+  EXPECT_EQ(harness.programs.next().procedure, kGrantedProcedure);
+  EXPECT_FALSE(local_may(Kind::kRead, 0, 0));
+}
+
+TEST_F(NlmLocks, WaitingEndsWithCancel) {
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kSecond, true, {}, true), NLM4_BLOCKED);
+  EXPECT_EQ(harness.cancel(file, kSecond, false), NLM4_DENIED) << "that it does not wait for";
+  EXPECT_EQ(harness.cancel(file, kSecond), NLM4_GRANTED);
+  EXPECT_EQ(harness.cancel(file, kSecond), NLM4_DENIED);
+  ASSERT_EQ(harness.unlock(file, kFirst), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  EXPECT_EQ(harness.programs.waiting(), 0u);
+}
+
+TEST_F(NlmLocks, WhoDoesNotWantItAnyMoreGivesItBack) {
+  harness.programs.answer_granted(NLM4_DENIED);
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kElsewhere, true, {}, true), NLM4_BLOCKED);
+  ASSERT_EQ(harness.unlock(file, kFirst), NLM4_GRANTED);
+  ASSERT_EQ(harness.programs.next().procedure, kGrantedProcedure);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  auto got = NLM4_DENIED;
+  while (got == NLM4_DENIED && std::chrono::steady_clock::now() < end)
+    got = harness.lock(file, kFirst);
+  EXPECT_EQ(got, NLM4_GRANTED);
+}
+
+TEST_F(NlmLocks, AHostThatCannotBeCalledDoesNotKeepWhatItWasGiven) {
+  harness.programs.register_programs(false);
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kElsewhere, true, {}, true), NLM4_BLOCKED);
+  ASSERT_EQ(harness.unlock(file, kFirst), NLM4_GRANTED);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  // First it is given to whoever waits, and then it is free.
+  while (harness.test(file, kFirst).stat == NLM4_GRANTED &&
+         std::chrono::steady_clock::now() < end) {
+  }
+  while (harness.test(file, kFirst).stat != NLM4_GRANTED &&
+         std::chrono::steady_clock::now() < end) {
+  }
+  EXPECT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+}
+
+TEST_F(NlmLocks, WhoAsksAgainIsToldOfWhatItWasGiven) {
+  harness.programs.answer_granted(NLM4_DENIED_GRACE_PERIOD);
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kElsewhere, true, {}, true), NLM4_BLOCKED);
+  ASSERT_EQ(harness.unlock(file, kFirst), NLM4_GRANTED);
+  ASSERT_EQ(harness.programs.next().procedure, kGrantedProcedure);
+  ASSERT_EQ(harness.programs.next().procedure, kGrantedProcedure) << "and is called again";
+  EXPECT_EQ(harness.lock(file, kElsewhere, true, {}, true), NLM4_GRANTED);
+}
+
+TEST_F(NlmLocks, ACircleOfThoseWhoWaitIsRefused) {
+  const FileHandle second = harness.make_file("second");
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  ASSERT_EQ(harness.lock(second, kElsewhere), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kElsewhere, true, {}, true), NLM4_BLOCKED);
+  EXPECT_EQ(harness.lock(second, kFirst, true, {}, true), NLM4_DEADLCK);
+  EXPECT_EQ(harness.lock(second, kFirst), NLM4_DENIED) << "not to wait is no circle";
+}
+
+TEST_F(NlmLocks, NonMonitoredOnesDoNotWait) {
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  const xdr::nlm4_lockargs args{{}, true, true, harness.name(file, kSecond, {}), false, 0};
+  EXPECT_EQ(harness.call<xdr::nlm4_res>(nlmproc4::NLMPROC4_NM_LOCK, args).stat, NLM4_DENIED);
+}
+
+TEST_F(NlmLocks, ResultsOfMessagesAreCalls) {
+  const xdr::nlm4_lockargs args{{}, false, true, harness.name(file, kFirst, {}), false, 0};
+  harness.run(nlm4_program(), static_cast<std::uint32_t>(nlmproc4::NLMPROC4_LOCK_MSG), args);
+  const HostPrograms::Seen call = harness.programs.next();
+  EXPECT_EQ(call.procedure, static_cast<std::uint32_t>(nlmproc4::NLMPROC4_LOCK_RES));
+  xdr::nlm4_res res;
+  xdr::Decoder decoder{ByteSpan(call.arguments)};
+  ASSERT_TRUE(xdr::decode(decoder, res));
+  EXPECT_EQ(res.stat, NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kSecond), NLM4_DENIED);
+}
+
+TEST_F(NlmLocks, SharesDenyWhatTheySay) {
+  EXPECT_EQ(harness.share(file, "a", fsh4_access::FSA_R, fsh4_mode::FSM_DW), NLM4_GRANTED);
+  EXPECT_EQ(harness.share(file, "b", fsh4_access::FSA_W, fsh4_mode::FSM_DN), NLM4_DENIED);
+  EXPECT_EQ(harness.share(file, "b", fsh4_access::FSA_R, fsh4_mode::FSM_DN), NLM4_GRANTED);
+  EXPECT_EQ(harness.share(file, "a", fsh4_access::FSA_R, fsh4_mode::FSM_DR), NLM4_DENIED);
+  EXPECT_EQ(harness.unshare(file, "b"), NLM4_GRANTED);
+  EXPECT_EQ(harness.share(file, "a", fsh4_access::FSA_NONE, fsh4_mode::FSM_DRW), NLM4_GRANTED)
+      << "in place of what it had";
+  EXPECT_EQ(harness.nfs4.open(harness.nfs4.root(), "file").status, NFS4ERR_SHARE_DENIED);
+  EXPECT_EQ(harness.unshare(file, "a"), NLM4_GRANTED);
+  EXPECT_EQ(harness.nfs4.open(harness.nfs4.root(), "file").status, NFS4_OK);
+}
+
+TEST_F(NlmLocks, ASharesValuesAreChecked) {
+  EXPECT_EQ(harness.share(file, "a", static_cast<fsh4_access>(4), fsh4_mode::FSM_DN), NLM4_FAILED);
+  EXPECT_EQ(harness.share(file, "a", fsh4_access::FSA_R, static_cast<fsh4_mode>(4)), NLM4_FAILED);
+}
+
+TEST_F(NlmLocks, NothingIsHeldOfAFileThatNobodyLocks) {
+  ASSERT_EQ(harness.lock(file, kFirst, true, {0, 10}), NLM4_GRANTED);
+  ASSERT_EQ(harness.lock(file, kFirst, true, {20, 10}), NLM4_GRANTED);
+  ASSERT_EQ(harness.share(file, "a", fsh4_access::FSA_R, fsh4_mode::FSM_DN), NLM4_GRANTED);
+  EXPECT_EQ(harness.unshare(file, "a"), NLM4_GRANTED);
+  EXPECT_EQ(harness.unlock(file, kFirst), NLM4_GRANTED);
+  std::lock_guard guard(harness.nfs4.state().mutex);
+  EXPECT_TRUE(harness.nfs4.state().opens.empty());
+  EXPECT_FALSE(harness.nfs4.state().held_file(file.bytes()));
+}
+
+TEST_F(NlmLocks, ArgumentsThatAreNoneAreRefused) {
+  for (const std::uint32_t procedure : {1u, 2u, 3u, 4u, 6u, 7u, 8u, 9u, 16u, 20u, 21u, 22u}) {
+    harness.run(nlm4_program(), procedure, xdr::nlm4_res{});
+    EXPECT_EQ(harness.outcome, Outcome::kGarbageArgs) << procedure;
+  }
+}
+
+}  // namespace
+}  // namespace nfsrdma::test
