@@ -15,8 +15,9 @@ using xdr::nlm4_stats;
 
 constexpr Duration kPollFirst = std::chrono::milliseconds(50);
 constexpr Duration kPollLongest = std::chrono::seconds(1);
-/// While the server waits for its old clients, 90 s as a rule.
-constexpr Duration kGracePause = std::chrono::seconds(5);
+/// While the server waits for its old clients, for 90 s as a rule; or for somebody to give back a
+/// delegation, which is said in the same words.
+constexpr Duration kGraceLongest = std::chrono::seconds(5);
 /// Between attempts to let go of what the server did not let go of.
 constexpr Duration kRetryFirst = std::chrono::seconds(1);
 constexpr Duration kRetryLongest = std::chrono::seconds(15);
@@ -248,15 +249,15 @@ Task<Result<void>> FileLocks::lock(const OpContext& op, const FileHandle& handle
   bool look_again = false;
   file->waiting.push_back(&look_again);
   Result<void> result;
-  for (Duration pause = kPollFirst;; pause = std::min(2 * pause, kPollLongest)) {
+  for (Duration pause = kPollFirst;;) {
     look_again = false;
     auto request = std::make_shared<Request>(Request::What::kLock, file, op.identity);
     request->lock = wanted;
     result = co_await perform(request, op.cancel);
     const bool in_the_way = !result.ok() && result.error().sys == EAGAIN;
     if (!in_the_way || (wait == LockWait::kNo && !request->grace)) break;
-    const Duration until = request->grace ? kGracePause : pause;
-    if (!look_again) co_await pauses_.pause(until, op.cancel, &look_again);
+    if (!look_again) co_await pauses_.pause(pause, op.cancel, &look_again);
+    pause = std::min(2 * pause, request->grace ? kGraceLongest : kPollLongest);
     if (op.cancel != nullptr && op.cancel->cancelled()) {
       result = kInterrupted;
       break;
@@ -281,7 +282,7 @@ Task<Result<void>> FileLocks::unlock(const OpContext& op, const FileHandle& hand
 
 Task<Result<std::optional<LockHolder>>> FileLocks::test(const OpContext& op,
                                                         const FileHandle& handle, FileLock wanted) {
-  for (;;) {
+  for (Duration pause = kPollFirst;; pause = std::min(2 * pause, kGraceLongest)) {
     if (const FileRef file = find(handle)) {
       const auto* mine = file->held.conflict(wanted.owner, wanted.kind, wanted.range);
       if (mine != nullptr) {
@@ -295,7 +296,7 @@ Task<Result<std::optional<LockHolder>>> FileLocks::test(const OpContext& op,
     Result<void> done = co_await perform(request, op.cancel);
     if (done.ok()) co_return request->holder;
     if (!request->grace) co_return done.error();
-    co_await pauses_.pause(kGracePause, op.cancel);
+    co_await pauses_.pause(pause, op.cancel);
     if (op.cancel != nullptr && op.cancel->cancelled()) co_return kInterrupted;
     if (stopped_) co_return kStopped;
   }

@@ -75,9 +75,10 @@ LockCaller LockCaller::make() {
   std::random_device random;
   LockCaller caller;
   caller.id = (std::uint64_t{random()} << 32) | random();
-  caller.name =
-      fmt::format("{}.nfs-rdma-{}-{:016x}", std::string_view(host.data()).substr(0, kMaxHostName),
-                  ::getpid(), caller.id);
+  // What is unique comes first: "host" and "host.anything" count as one host with servers that
+  // know of domains, ours among them.
+  caller.name = fmt::format("nfs-rdma-{}-{:016x}.{}", ::getpid(), caller.id,
+                            std::string_view(host.data()).substr(0, kMaxHostName));
   return caller;
 }
 
