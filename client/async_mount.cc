@@ -10,10 +10,12 @@
 #include <atomic>
 #include <random>
 
+#include "client/nfs3/lock_manager_ways.h"
 #include "client/nfs3/mount_service.h"
 #include "client/nfs3/operations.h"
 #include "client/nfs4/operations.h"
 #include "client/version_choice.h"
+#include "config/default_paths.h"
 
 namespace nfsrdma {
 namespace {
@@ -53,6 +55,10 @@ std::unique_ptr<RpcClient> make_rpc_client(EventLoop& loop, const Fabrics& fabri
                                      std::move(options));
 }
 
+std::string default_lock_records() {
+  return default_state_dir() + "/client-locks";
+}
+
 Result<void> resolve_host(MountSettings& settings, std::string* detail) {
   std::string host = settings.host;
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
@@ -82,8 +88,30 @@ std::string client_owner() {
                      ++next);
 }
 
-std::unique_ptr<NfsOperations> make_operations(RpcClient& rpc, const MountSettings& settings) {
-  if (settings.version.major == 3) return std::make_unique<Nfs3Operations>(rpc);
+/// `settings` outlive it.
+std::unique_ptr<nfs3::FileLocks> make_nfs3_locks(EventLoop& loop, RpcClient& rpc,
+                                                 const MountSettings& settings) {
+  if (!settings.locks) return nullptr;
+  const nfs3::LockCaller caller = nfs3::LockCaller::make();
+  std::unique_ptr<nfs3::LockRecords> records;
+  std::vector<nfs3::DeadRecord> of_the_dead;
+  if (!settings.lock_records.empty()) {
+    const nfs3::RecordedServer server = nfs3::RecordedServer::of(settings);
+    of_the_dead = nfs3::dead_records(settings.lock_records, server);
+    records = std::make_unique<nfs3::LockRecords>(rpc.environment(), settings.lock_records, server,
+                                                  caller);
+  }
+  auto ways = std::make_unique<nfs3::TcpLockManagerWays>(loop, settings);
+  auto locks = std::make_unique<nfs3::FileLocks>(rpc, std::move(ways), caller, std::move(records));
+  locks->free_of_the_dead(std::move(of_the_dead));
+  return locks;
+}
+
+std::unique_ptr<NfsOperations> make_operations(EventLoop& loop, RpcClient& rpc,
+                                               const MountSettings& settings) {
+  if (settings.version.major == 3) {
+    return std::make_unique<Nfs3Operations>(rpc, make_nfs3_locks(loop, rpc, settings));
+  }
   nfs4::SessionOptions options;
   options.minor = settings.version.minor;
   options.any_minor = settings.version.any_minor;
@@ -140,7 +168,7 @@ Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabr
 
 Task<Result<void>> AsyncMount::begin(const OpContext& op, RootFinder& finder, CancelToken& cancel,
                                      std::string* detail) {
-  operations_ = make_operations(*rpc_, settings_);
+  operations_ = make_operations(loop_, *rpc_, settings_);
   Result<void> done = co_await operations_->begin(op, detail);
   if (done.ok()) done = co_await finder.find_root(*this, cancel, detail);
   co_return done;
@@ -172,7 +200,7 @@ std::unique_ptr<AsyncMount> AsyncMount::over(EventLoop& loop, MountSettings sett
                                              const FsInfo& info) {
   std::unique_ptr<AsyncMount> mount(new AsyncMount(loop, std::move(settings)));
   mount->rpc_ = std::move(rpc);
-  mount->operations_ = make_operations(*mount->rpc_, mount->settings_);
+  mount->operations_ = make_operations(loop, *mount->rpc_, mount->settings_);
   mount->root_ = std::move(root);
   mount->use_limits(info);
   return mount;

@@ -329,7 +329,7 @@ class AsyncMount {
     return operations_->set_acl(op, file, acl);
   }
 
-  // --- byte-range locks: NFSv4; before it kUnsupported, ENOSYS ---
+  // --- byte-range locks: NFSv4, and NFSv3 where MountSettings::locks ---
   bool has_locks() const { return operations_->has_locks(); }
   bool opens_by_name() const { return operations_->opens_by_name(); }
   /// `open_for`: what the file is open for, access_bits::kRead and kModify; other data than that
@@ -363,6 +363,7 @@ class AsyncMount {
   /// For MountSettings::session_source of others; null: they need none.
   nfs4::SessionSource* session_source() { return operations_->session_source(); }
   std::size_t locks_held() const { return operations_->locks_held(); }
+  std::string lock_manager() const { return operations_->lock_manager(); }
   /// Requests that the session lets through at once; 0: NFSv3, which has no sessions.
   std::uint32_t session_slots() const { return operations_->session_slots(); }
   bool has_back_channel() const { return operations_->has_back_channel(); }

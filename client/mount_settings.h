@@ -75,10 +75,19 @@ struct MountSettings {
   std::chrono::milliseconds mount_connect_timeout{15'000};
   /// Then, for MOUNT and FSINFO, also on a `hard` mount.
   std::chrono::milliseconds first_answers{30'000};
+  /// NFSv3: locks are the server's, by NLM; else there are none. Of several AsyncMounts of a tree
+  /// one has them.
+  bool locks = true;
+  /// NFSv3: where mounts that have locks are remembered, for whoever comes after they have died
+  /// (client/nfs3/lock_records.h). "": nowhere.
+  std::string lock_records;
   /// NFSv4: another AsyncMount's, which outlives this one: both are one client to the server. Null:
   /// a client by itself.
   nfs4::SessionSource* session_source = nullptr;
 };
+
+/// For MountSettings::lock_records.
+std::string default_lock_records();
 
 /// Looks `settings.host` up (blocking). The Error comes with *detail for people.
 Result<void> resolve_host(MountSettings& settings, std::string* detail);

@@ -201,7 +201,7 @@ class NfsOperations {
     co_return not_in_this_version("ACL");
   }
 
-  // --- byte-range locks: NFSv4 ---
+  // --- byte-range locks: NFSv4, and NLM beside NFSv3 ---
   virtual bool has_locks() const { return false; }
   /// lock() wants OpContext::place: NFSv4.0 cannot open a file without its name.
   virtual bool opens_by_name() const { return false; }
@@ -235,6 +235,8 @@ class NfsOperations {
   virtual nfs4::SessionSource* session_source() { return nullptr; }
   // For people:
   virtual std::size_t locks_held() const { return 0; }
+  /// Where NFSv3's lock manager was found; "": nobody has asked, or there is none.
+  virtual std::string lock_manager() const { return {}; }
   virtual std::size_t files_open() const { return 0; }
   virtual std::size_t delegations_held() const { return 0; }
   /// Requests that the session lets through at once; 0: there is no session.

@@ -242,6 +242,11 @@ void RpcClient::tick() {
   tick_->set(now + options_.idle_timeout / 4);
 }
 
+void RpcClient::redirect(std::vector<TransportCandidate> candidates) {
+  NFSRDMA_CHECK(candidates.size() == options_.candidates.size());
+  options_.candidates = std::move(candidates);
+}
+
 void RpcClient::abort_all() {
   aborted_ = true;
   for (auto& connection : connections_) {

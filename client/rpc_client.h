@@ -62,6 +62,8 @@ class RpcClient {
   Task<void> yield();
 
   void set_observer(RpcClientObserver observer) { observer_ = std::move(observer); }
+  /// Connections that are made from now on go there. As many candidates as before.
+  void redirect(std::vector<TransportCandidate> candidates);
   /// `lost` is told of each connection that breaks; nothing of the client may be called from there.
   void set_on_lost(std::function<void()> lost) { on_lost_ = std::move(lost); }
   /// `answer` gets the server's own calls (ClientTransportHandler::on_backward_call()).

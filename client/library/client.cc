@@ -64,6 +64,7 @@ nfsrdma::Result<std::shared_ptr<Mount::Impl>> open_impl(std::string_view url,
   MountSettings settings;
   if (!parse_mount_url(url, &settings, detail)) return Error{Errc::kInvalid, EINVAL, "URL"};
   NFSRDMA_CHECK_OK(resolve_host(settings, detail));
+  settings.lock_records = default_lock_records();
   auto impl = std::make_shared<Mount::Impl>();
   impl->driver = std::move(driver);
   impl->op.identity = settings.identity;

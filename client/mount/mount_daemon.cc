@@ -186,6 +186,8 @@ MountSettings settings_of(const MountCommandLine& line) {
   settings.timeo = o.timeout;
   settings.retrans = o.retransmissions;
   settings.connections = o.connections;
+  settings.locks = !o.local_posix_locks || !o.local_flock;
+  settings.lock_records = default_lock_records();
   // Exports are `secure` by default, and over TCP that means a privileged port.
   settings.reserved_port = o.reserved_port && ::geteuid() == 0;
   return settings;
@@ -251,12 +253,7 @@ std::string MountDaemon::connect(bool* again) {
     return settings.path + " is not a directory there";
   server_ = std::move(made).value();
   settings.version = server_->settings().version;
-  if (line_.options.version != settings.version) {
-    const std::size_t told = line_.options.notices.size();
-    settle_version(settings.version, &line_.options);
-    for (std::size_t i = told; i < line_.options.notices.size(); ++i)
-      log_notice("{}: {}", mount_point_, line_.options.notices[i]);
-  }
+  line_.options.version = settings.version;
   server_->set_observer(observer_of(line_.source.host, outage_));
   start_shards(settings);
   return {};
@@ -269,6 +266,7 @@ void MountDaemon::start_shards(const MountSettings& settings) {
     MountSettings its = settings;
     its.connections = connections_of_thread(line_.options.connections, threads, i);
     its.first_answers = std::min(its.first_answers, kShardPatience);
+    its.locks = false;  // the main thread's
     auto attacher = std::make_unique<Attacher>(fabrics_, std::move(its), server_->root(),
                                                observer_of(line_.source.host, outage_));
     if (nfs4::SessionSource* sessions = server_->session_source()) {
@@ -503,6 +501,10 @@ std::string MountDaemon::status_document() {
     json.field("delegations_held", server_->delegations_held());
     json.field("back_channel", server_->has_back_channel());
     json.field("callbacks_done", server_->callbacks_done());
+  }
+  if (const std::string manager = server_->lock_manager(); !manager.empty()) {
+    json.field("lock_manager", manager);
+    json.field("locks_held", server_->locks_held());
   }
   json.field("rsize", server_->read_size());
   json.field("wsize", server_->write_size());

@@ -143,7 +143,6 @@ string take_local_lock(MountOptions& o, string_view v) {
   }
   o.local_posix_locks = v == "all" || v == "posix";
   o.local_flock = v == "all" || v == "flock";
-  o.locks_asked = v != "all";
   return {};
 }
 
@@ -196,11 +195,10 @@ string set_recovery(MountOptions& o, string_view) {
   o.recovery = recovery;
   return {};
 }
+template <bool value>
 string take_lock(MountOptions& o, string_view) {
-  return take_local_lock(o, "none");
-}
-string take_nolock(MountOptions& o, string_view) {
-  return take_local_lock(o, "all");
+  o.lock = value;
+  return {};
 }
 string take_fsc(MountOptions& o, string_view) {
   o.notices.emplace_back("fsc: there is no cache on disk; ignored");
@@ -313,8 +311,8 @@ constexpr OptionRow kTable[] = {
     {"acl", Value::kNone, ignore},
     {"noacl", Value::kNone, ignore},
     // Locks.
-    {"lock", Value::kNone, take_lock},
-    {"nolock", Value::kNone, take_nolock},
+    {"lock", Value::kNone, take_lock<true>},
+    {"nolock", Value::kNone, take_lock<false>},
     {"local_lock", Value::kRequired, take_local_lock},
     // mount(2).
     {"ro", Value::kNone, set<&MountOptions::read_only, true>},

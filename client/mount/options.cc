@@ -87,7 +87,7 @@ const char* lookup_cache_text(LookupCache cache) {
 }
 
 std::string_view local_lock_text(const MountOptions& options) {
-  if (options.version.major == 3) return "all";
+  if (options.lock) return *options.lock ? "none" : "all";
   if (options.local_flock) return options.local_posix_locks ? "all" : "flock";
   return options.local_posix_locks ? "posix" : "none";
 }
@@ -190,19 +190,9 @@ bool finish_mount_options(MountOptions* options, std::string* error) {
     if (!error->empty()) return false;
   }
   if (o.version.any && o.for_version_3) o.version = {};
-  if (!o.version.any) settle_version(o.version, options);
+  if (o.lock) o.local_posix_locks = o.local_flock = !*o.lock;
   if (o.retry < std::chrono::minutes(0)) o.retry = std::chrono::minutes(o.background ? 10'000 : 2);
   return true;
-}
-
-void settle_version(const NfsVersion& version, MountOptions* options) {
-  options->version = version;
-  if (version.major != 3) return;
-  if (options->locks_asked) {
-    options->notices.emplace_back(
-        "NFSv3: locks are local to this host, as with nolock; vers=4 has them on the server");
-  }
-  options->local_posix_locks = options->local_flock = true;
 }
 
 bool parse_mount_source(std::string_view text, MountSource* source, std::string* error) {

@@ -57,10 +57,10 @@ struct MountOptions {
   bool readdirplus = true;
   bool synchronous = false;  // sync (implied by noac)
 
-  // --- locks; with NFSv3 all of them are this host's ---
+  // --- locks ---
   bool local_posix_locks = false;  // local_lock=posix, all
   bool local_flock = false;        // local_lock=flock, all
-  bool locks_asked = false;        // that some are not local, in so many words
+  std::optional<bool> lock;        // lock and nolock, which finish_mount_options() puts first
 
   // --- mount(2) ---
   bool read_only = false;
@@ -87,9 +87,6 @@ bool parse_mount_options(std::string_view list, bool sloppy, MountOptions* optio
                          std::string* error);
 /// Checks options against each other, once all are in. False with one line in *error.
 bool finish_mount_options(MountOptions* options, std::string* error);
-/// Once it is known which version it is: what that says about other options.
-void settle_version(const NfsVersion& version, MountOptions* options);
-
 /// "server:/path", "192.0.2.1:/path", "[2001:db8::1]:/path".
 struct MountSource {
   std::string host;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/nfs3/mount_service.h"
 
-#include <netinet/in.h>
-
 #include <algorithm>
 
+#include "client/nfs3/rpcbind.h"
 #include "xdr/mount3.h"
-#include "xdr/rpcb.h"
 
 namespace nfsrdma::nfs3 {
 namespace {
@@ -62,31 +60,11 @@ Task<Result<std::uint16_t>> rpcbind_port(EventLoop& loop, const MountSettings& s
                                          std::uint32_t program, std::uint32_t version,
                                          CancelToken* cancel, std::string* detail) {
   std::unique_ptr<RpcClient> rpc = make_tcp_rpc(loop, settings, settings.rpcbind_port);
-  Result<void> connected = co_await rpc->connect(detail, cancel);
-  if (!connected.ok()) {
-    co_await rpc->yield();
-    co_return connected.error();
-  }
-  OpContext op;
-  op.cancel = cancel;
-  xdr::PmapPort port;
-  Result<void> outcome;
-  {
-    RpcCallLease call =
-        rpc->prepare(xdr::kRpcbProgram, xdr::kPmapVersion,
-                     static_cast<std::uint32_t>(xdr::pmapproc::PMAPPROC_GETPORT), op);
-    call->arguments(xdr::mapping{program, version, IPPROTO_TCP, 0});
-    outcome = co_await call->run();
-    if (outcome.ok() && !xdr::decode(call->results(), port)) {
-      outcome = Error{Errc::kProtocol, EIO, "undecodable rpcbind reply"};
-    }
-  }
+  Result<std::optional<SocketAddress>> found =
+      co_await ask_rpcbind(*rpc, program, version, cancel, detail);
   co_await rpc->yield();
-  if (!outcome.ok()) {
-    *detail = outcome.error().message();
-    co_return outcome.error();
-  }
-  co_return static_cast<std::uint16_t>(port.port);
+  if (!found.ok()) co_return found.error();
+  co_return *found ? (*found)->port() : std::uint16_t{0};
 }
 
 Task<bool> MountService::answers(RpcClient& rpc, std::string* detail) {

@@ -15,6 +15,7 @@ using xdr::nfsstat3;
 
 Task<Result<ReadResult>> Nfs3Operations::read_once(const OpContext& op, const FileHandle& file,
                                                    std::uint64_t offset, MutableByteSpan into) {
+  NFSRDMA_CO_CHECK_OK(usable(file));
   const xdr::READ3args args{to_wire(file), offset, static_cast<std::uint32_t>(into.size())};
   NFSRDMA_CO_TRY(
       Answer<xdr::READ3res> answer,
@@ -37,6 +38,7 @@ Task<Result<ReadResult>> Nfs3Operations::read_once(const OpContext& op, const Fi
 Task<Result<WriteResult>> Nfs3Operations::write_once(const OpContext& op, const FileHandle& file,
                                                      std::uint64_t offset, ByteSpan data,
                                                      Stability stability) {
+  NFSRDMA_CO_CHECK_OK(usable(file));
   const xdr::WRITE3args args{
       to_wire(file), offset, static_cast<std::uint32_t>(data.size()), to_wire(stability), {data}};
   NFSRDMA_CO_TRY(Answer<xdr::WRITE3res> answer,

@@ -22,8 +22,8 @@ Task<Result<FileHandle>> Nfs3Operations::server_root(const OpContext&) {
   co_return Error{Errc::kUnsupported, EOPNOTSUPP, "the server's root in NFSv3"};
 }
 
-Task<void> Nfs3Operations::end(const OpContext&) {
-  co_return;
+Task<void> Nfs3Operations::end(const OpContext& op) {
+  if (locks_ != nullptr) co_await locks_->close_all(op);
 }
 
 Task<Result<void>> Nfs3Operations::null(const OpContext& op) {

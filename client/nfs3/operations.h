@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // NfsOperations by NFSv3 (RFC 1813): a call each, JUKEBOX waited for, and doubtful answers
-// settled by looking at the object (client/doubtful.h).
+// settled by looking at the object (client/doubtful.h). Locks go by NLM (file_locks.h).
 #pragma once
 
+#include <memory>
+
+#include "client/nfs3/file_locks.h"
 #include "client/nfs_operations.h"
 
 namespace nfsrdma {
@@ -11,13 +14,16 @@ class RpcClient;
 
 class Nfs3Operations final : public NfsOperations {
  public:
-  /// `rpc` outlives this.
-  explicit Nfs3Operations(RpcClient& rpc) : rpc_(&rpc) {}
+  /// `rpc` outlives this. `locks` null: without.
+  explicit Nfs3Operations(RpcClient& rpc, std::unique_ptr<nfs3::FileLocks> locks = nullptr)
+      : rpc_(&rpc), locks_(std::move(locks)) {}
 
   Task<Result<void>> begin(const OpContext& op, std::string* detail) override;
   Task<void> end(const OpContext& op) override;
   Task<Result<FileHandle>> server_root(const OpContext& op) override;
-  void abort() override {}
+  void abort() override {
+    if (locks_ != nullptr) locks_->stop();
+  }
   NfsVersion number() const override { return {}; }
 
   Task<Result<void>> null(const OpContext& op) override;
@@ -71,8 +77,34 @@ class Nfs3Operations final : public NfsOperations {
   Task<Result<FsInfo>> fsinfo(const OpContext& op, const FileHandle& file) override;
   Task<Result<PathConf>> pathconf(const OpContext& op, const FileHandle& file) override;
 
+  bool has_locks() const override { return locks_ != nullptr; }
+  Task<Result<void>> lock(const OpContext& op, const FileHandle& file, const FileLock& wanted,
+                          LockWait wait, std::uint32_t open_for) override;
+  Task<Result<void>> unlock(const OpContext& op, const FileHandle& file,
+                            const FileLock& what) override;
+  Task<Result<std::optional<LockHolder>>> test_lock(const OpContext& op, const FileHandle& file,
+                                                    const FileLock& wanted) override;
+  void close(const FileHandle& file) override;
+  bool holds(const FileHandle& file) const override {
+    return locks_ != nullptr && locks_->holds(file);
+  }
+  Result<DataRight> right_for(const OpContext& op, const FileHandle& file,
+                              std::uint32_t access) const override;
+  std::size_t locks_held() const override { return locks_ == nullptr ? 0 : locks_->locks_held(); }
+  std::string lock_manager() const override {
+    return locks_ == nullptr ? std::string() : locks_->manager();
+  }
+
  private:
+  /// EIO: a lock on this file is lost.
+  Result<void> usable(const FileHandle& file) const {
+    if (locks_ == nullptr || !locks_->some_are_lost()) [[likely]]
+      return {};
+    return locks_->usable(file);
+  }
+
   RpcClient* rpc_;
+  std::unique_ptr<nfs3::FileLocks> locks_;
 };
 
 }  // namespace nfsrdma

@@ -24,9 +24,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "client/nfs4/pauses.h"
 #include "client/nfs4/session.h"
 #include "client/nfs_types.h"
+#include "client/pauses.h"
 
 namespace nfsrdma::nfs4 {
 

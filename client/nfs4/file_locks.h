@@ -38,9 +38,9 @@
 #include "client/nfs4/opened.h"
 #include "client/nfs4/owner_bytes.h"
 #include "client/nfs4/owner_sequence.h"
-#include "client/nfs4/pauses.h"
 #include "client/nfs4/session.h"
 #include "client/nfs_types.h"
+#include "client/pauses.h"
 
 namespace nfsrdma::nfs4 {
 

@@ -27,8 +27,8 @@
 #include <string_view>
 #include <vector>
 
-#include "client/nfs4/pauses.h"
 #include "client/nfs_types.h"
+#include "client/pauses.h"
 #include "config/user_names.h"
 
 namespace nfsrdma::nfs4 {

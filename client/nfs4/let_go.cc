@@ -23,17 +23,7 @@ constexpr Duration kRetryLongest = std::chrono::seconds(15);
 Task<Result<void>> FileLocks::undo(File& file, const OpContext& op, FileLock granted,
                                    ByteRangeLocks kept) {
   // What its owner had in the range it keeps, if by the newer kind.
-  std::vector<ByteRange> gaps;
-  std::uint64_t from = granted.range.first;
-  bool rest = true;
-  for (const ByteRangeLocks::Held& held : kept.held()) {
-    if (held.owner != granted.owner || !held.range.overlaps(granted.range)) continue;
-    if (held.range.first > from) gaps.push_back({from, held.range.first - 1});
-    rest = held.range.last < granted.range.last;
-    if (!rest) break;
-    from = held.range.last + 1;
-  }
-  if (rest) gaps.push_back({from, granted.range.last});
+  const std::vector<ByteRange> gaps = kept.gaps(granted.owner, granted.range);
   for (const ByteRange& gap : gaps) {
     const FileLock what{granted.owner, granted.kind, gap};
     NFSRDMA_CO_CHECK_OK(co_await unlock_now(file, op, what));

@@ -41,10 +41,10 @@
 
 #include "client/nfs4/callbacks.h"
 #include "client/nfs4/compound.h"
-#include "client/nfs4/pauses.h"
 #include "client/nfs4/recovery.h"
 #include "client/nfs4/session_source.h"
 #include "client/nfs4/slot_table.h"
+#include "client/pauses.h"
 #include "client/rpc_client.h"
 #include "xdr/nfs3_constants.h"
 #include "xdr/nfs4.h"

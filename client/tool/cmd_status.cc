@@ -70,6 +70,9 @@ void print_document(const JsonValue& document, int verdict) {
         say("no back channel");
       }
     }
+    if (const std::string& manager = document["lock_manager"].text(); !manager.empty()) {
+      say(", {} locks held by NLM ({})", document["locks_held"].count(), manager);
+    }
     std::puts("");
   }
   for (const JsonValue& connection : document["connections"].items())

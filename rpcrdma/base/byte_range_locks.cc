@@ -94,4 +94,17 @@ bool ByteRangeLocks::holds_any(LockOwnerId owner) const {
                      [owner](const Held& held) { return held.owner == owner; });
 }
 
+std::vector<ByteRange> ByteRangeLocks::gaps(LockOwnerId owner, const ByteRange& range) const {
+  std::vector<ByteRange> gaps;
+  std::uint64_t from = range.first;
+  for (const Held& held : held_) {
+    if (held.owner != owner || !held.range.overlaps(range)) continue;
+    if (held.range.first > from) gaps.push_back({from, held.range.first - 1});
+    if (held.range.last >= range.last) return gaps;
+    from = held.range.last + 1;
+  }
+  gaps.push_back({from, range.last});
+  return gaps;
+}
+
 }  // namespace nfsrdma

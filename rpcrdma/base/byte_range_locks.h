@@ -59,6 +59,8 @@ class ByteRangeLocks {
   void release(LockOwnerId owner);
 
   bool holds_any(LockOwnerId owner) const;
+  /// What of `range` the owner does not hold, in order.
+  std::vector<ByteRange> gaps(LockOwnerId owner, const ByteRange& range) const;
   bool empty() const { return held_.empty(); }
   /// By owner, then by range; of one owner they neither overlap nor touch with the same kind.
   const std::vector<Held>& held() const { return held_; }

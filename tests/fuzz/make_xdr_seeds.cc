@@ -67,6 +67,8 @@ int main(int argc, char** argv) {
   write_corpus(testing::Mount3Types{}, root / "xdr_mount3" / "corpus", 4);
   write_corpus(testing::NfsAcl3Types{}, root / "xdr_nfsacl3" / "corpus", 4);
   write_corpus(testing::RquotaTypes{}, root / "xdr_rquota" / "corpus", 2);
+  write_corpus(testing::Nlm4Types{}, root / "xdr_nlm4" / "corpus", 2);
+  write_corpus(testing::Nsm1Types{}, root / "xdr_nsm1" / "corpus", 2);
   write_corpus(testing::RpcbTypes{}, root / "xdr_rpcb" / "corpus", 2);
   return 0;
 }

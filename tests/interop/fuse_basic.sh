@@ -174,7 +174,7 @@ try: os.open("x", os.O_CREAT | os.O_EXCL)
 except FileExistsError: pass
 else: raise SystemExit("second O_EXCL worked")
 PY'
-check "locks are local and work" 'flock lockfile -c true; python3 -c "
+check "locks work" 'flock lockfile -c true; python3 -c "
 import fcntl; f=open(\"lockfile\",\"w\"); fcntl.lockf(f, fcntl.LOCK_EX)"'
 check "statfs" 'df . | tail -1; [ "$(stat -f -c %b .)" -gt 0 ]'
 check "long names are refused" 'refused touch "$(head -c 300 /dev/zero | tr "\0" a)"'

@@ -51,20 +51,15 @@ static void locks_and_space(nfsrdma_mount* mount) {
   nfsrdma_file* two = NULL;
   EXPECT(nfsrdma_open(mount, "c-locks", O_RDWR | O_CREAT, 0600, &one) == 0);
   EXPECT(nfsrdma_open(mount, "c-locks", O_RDWR, 0, &two) == 0);
-  const int first = nfsrdma_lock(one, 1, 10, 10, 0);
-  if (strcmp(version, "3") == 0) {
-    EXPECT(first == -ENOSYS);
-  } else {
-    int exclusive = 0;
-    uint64_t offset = 0, length = 0;
-    EXPECT(first == 0);
-    EXPECT(nfsrdma_lock(two, 0, 19, 0, 100) == -EAGAIN);
-    EXPECT(nfsrdma_test_lock(two, 0, 0, 0, &exclusive, &offset, &length) == 1);
-    EXPECT(exclusive == 1 && offset == 10 && length == 10);
-    EXPECT(nfsrdma_test_lock(two, 1, 20, 0, NULL, NULL, NULL) == 0);
-    EXPECT(nfsrdma_unlock(one, 0, 0) == 0);
-    EXPECT(nfsrdma_lock(two, 0, 19, 0, -1) == 0);
-  }
+  int exclusive = 0;
+  uint64_t offset = 0, length = 0;
+  EXPECT(nfsrdma_lock(one, 1, 10, 10, 0) == 0);
+  EXPECT(nfsrdma_lock(two, 0, 19, 0, 100) == -EAGAIN);
+  EXPECT(nfsrdma_test_lock(two, 0, 0, 0, &exclusive, &offset, &length) == 1);
+  EXPECT(exclusive == 1 && offset == 10 && length == 10);
+  EXPECT(nfsrdma_test_lock(two, 1, 20, 0, NULL, NULL, NULL) == 0);
+  EXPECT(nfsrdma_unlock(one, 0, 0) == 0);
+  EXPECT(nfsrdma_lock(two, 0, 19, 0, -1) == 0);
   uint64_t found = 0;
   EXPECT(nfsrdma_pwrite(one, "data", 4, 65536) == 4);
   const int sought = nfsrdma_seek_data(one, 0, &found);

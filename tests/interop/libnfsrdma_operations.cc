@@ -148,10 +148,6 @@ void locks(Mount& mount) {
   EXPECT(one.ok() && two.ok() && reader.ok());
   const LockRange all{LockType::kExclusive};
   auto first = one->lock(all);
-  if (version == "3") {
-    EXPECT(fails_with(first, ENOSYS));
-    return;
-  }
   EXPECT(first.ok());
   EXPECT(fails_with(two->lock(all), EAGAIN));
   EXPECT(

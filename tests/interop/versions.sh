@@ -92,11 +92,14 @@ check "and has no version 4" 'refused vers=4 "$export_dir" | grep "the server la
 check "the tool goes on with version 3" '
   "$bin/nfs-rdma" cat "$url/file?$query" | grep -x data
   if "$bin/nfs-rdma" cat "$url/file?$query&vers=4.2"; then exit 1; fi'
-check "locks are local then, with a word about it" '
-  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -f -v -o "$by,retry=0,lock" >"$work/log" 2>&1 &
+check "locks are the server'"'"'s then, too" '
+  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -f -v -o "$by,retry=0" >"$work/log" 2>&1 &
   for _ in $(seq 100); do mountpoint -q "$mnt" && break; sleep 0.1; done
-  flock "$mnt/file" true; umount "$mnt"; wait
-  grep "locks are local" "$work/log"; grep "local_lock=all" "$work/log"'
-
+  exec 9<>"$mnt/file"; flock 9
+  "$bin/nfs-rdma" status --mount "$mnt" | grep "1 locks held by NLM (NFS connection)"
+  if python3 -c "import fcntl; fcntl.lockf(open(\"$export_dir/file\", \"r+\"), fcntl.LOCK_EX | fcntl.LOCK_NB)"; then exit 1; fi
+  exec 9>&-
+  umount "$mnt"; wait
+  grep "local_lock=none" "$work/log"'
 echo "$failures failures"
 [ $failures = 0 ]

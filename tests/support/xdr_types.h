@@ -8,6 +8,8 @@
 #include "xdr/mount3.h"
 #include "xdr/nfs3.h"
 #include "xdr/nfsacl3.h"
+#include "xdr/nlm4.h"
+#include "xdr/nsm1.h"
 #include "xdr/rpc.h"
 #include "xdr/rpcb.h"
 #include "xdr/rpcrdma1.h"
@@ -42,6 +44,11 @@ using Mount3Types = TypeList<xdr::dirpath, xdr::mountres3, xdr::mountlist, xdr::
 using NfsAcl3Types = TypeList<xdr::GETACL3args, xdr::GETACL3res, xdr::SETACL3args, xdr::SETACL3res>;
 using RquotaTypes = TypeList<xdr::getquota_args, xdr::ext_getquota_args, xdr::setquota_args,
                              xdr::ext_setquota_args, xdr::getquota_rslt>;
+using Nlm4Types = TypeList<xdr::nlm4_testargs, xdr::nlm4_testres, xdr::nlm4_lockargs,
+                           xdr::nlm4_cancargs, xdr::nlm4_unlockargs, xdr::nlm4_res,
+                           xdr::nlm4_shareargs, xdr::nlm4_shareres, xdr::nlm4_notify>;
+using Nsm1Types = TypeList<xdr::sm_name, xdr::my_id, xdr::mon_id, xdr::sm_mon, xdr::stat_chge,
+                           xdr::sm_stat, xdr::sm_stat_res, xdr::sm_status>;
 using RpcbTypes = TypeList<xdr::mapping, xdr::pmaplist, xdr::PmapPort, xdr::rpcb, xdr::rpcblist,
                            xdr::RpcbAddress, xdr::RpcbDone>;
 using RpcTypes = TypeList<xdr::rpc_msg, xdr::authsys_parms>;
@@ -50,6 +57,7 @@ using RpcRdma1Types = TypeList<xdr::rdma_fixed_header, xdr::rdma_read_segment, x
 using AllWireTypes = decltype(detail::join(
     detail::join(detail::join(Nfs3Args{}, Nfs3Results{}), detail::join(Mount3Types{}, RpcbTypes{})),
     detail::join(detail::join(RpcTypes{}, RpcRdma1Types{}),
-                 detail::join(NfsAcl3Types{}, RquotaTypes{}))));
+                 detail::join(detail::join(Nlm4Types{}, Nsm1Types{}),
+                              detail::join(NfsAcl3Types{}, RquotaTypes{})))));
 
 }  // namespace nfsrdma::testing

@@ -157,7 +157,7 @@ class File {
   Result<struct stat> stat();
   Result<void> truncate(std::uint64_t size);
 
-  // --- locks: NFSv4.0 and later; ENOSYS before ---
+  // --- locks: of NFSv4, and by NLM beside NFSv3 ---
   // Each File is an owner of its own, as open files are for F_OFD_SETLK of fcntl(2). Locks end with
   // unlock() or close(), live through lost connections and restarts of the server, and meet those
   // of other clients and, on Linux, of processes on the server. Nothing is cached here: whoever has

@@ -336,20 +336,22 @@ class KernelClient:
 
 class NeighbourClient(KernelClient):
     """A second client of the same kernel, in the server's namespace and over TCP: with a name of its
-    own it is another NFSv4 client, and its locks are another's."""
+    own it is another NFSv4 client, and its locks are another's. Of version 4.2 beside one of version 3,
+    whose locks need programs on the server's host that are not there for all servers."""
 
     def __init__(self, version):
-        super().__init__(rdma=False, version=version)
+        super().__init__(rdma=False, version="4.2" if version == "3" else version)
 
     def mount(self, bench, where):
         run("modprobe", "-a", "nfsv4", limit=MODULES)
         name = "/sys/fs/nfs/net/nfs_client/identifier"
         run("ip", "netns", "exec", "srv", "sh", "-c", f"echo neighbour >{name}")
         os.makedirs(where, exist_ok=True)
+        exported = bench.server.exported if bench.server.ours else "/"  # as version 4 knows it
         # Not `ip netns exec`, where the mount would be seen by nobody else.
         run("nsenter", "--net=/run/netns/srv", "mount", "-t", "nfs", "-o",
             f"vers={self.version},proto=tcp,port={bench.server.tcp_port}",
-            f"{bench.network.server_address}:{bench.server.exported}", where, limit=60)
+            f"{bench.network.server_address}:{exported}", where, limit=60)
 
 
 class OurClient:

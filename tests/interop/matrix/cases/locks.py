@@ -9,7 +9,7 @@ import time
 
 from bench import SECOND_MOUNT, put
 from case import case, expect, expect_equal, expect_error
-from sides import NeighbourClient
+from sides import NeighbourClient, wait_for
 from worker import Worker
 
 # struct flock of Linux on 64 bits: type, whence, start, length, pid.
@@ -135,3 +135,39 @@ def locks_local(t):
             lock(file, fcntl.F_UNLCK, 0, 0)
             waiting.finish(90)
             expect_equal(waiting.progress, 2, "how far the waiter came")
+
+
+@case("locks-dead", limit=240)
+def locks_dead(t):
+    """Two mounts of one host are two to the server. One that dies leaves its locks there, which the next
+    lets go of, and of nobody else's."""
+    t.mount(SECOND_MOUNT)
+    put(t.path("file"), b"content", sync=True)
+    there = os.path.join(SECOND_MOUNT, t.case.name, "file")
+    with open(t.path("file"), "r+b") as ours, open(there, "r+b") as theirs:
+        check_ranges(ours, theirs)
+
+    def hold(worker):
+        with open(t.path("file"), "r+b") as file:
+            lock(file, fcntl.F_WRLCK, 0, 10)
+            worker.progress = 1
+            time.sleep(3600)
+    holder = Worker(hold)
+    holder.wait_until(1)
+    with open(there, "r+b") as theirs:
+        lock(theirs, fcntl.F_WRLCK, 20, 10)
+        t.client.abandon(t.mount_point)
+        holder.kill()
+        expect_error(errno.EAGAIN, "what the dead mount had", lock, theirs, fcntl.F_WRLCK, 0, 10)
+        t.mount()
+
+        def freed():
+            try:
+                lock(theirs, fcntl.F_WRLCK, 0, 10)
+                return True
+            except OSError as error:
+                expect_equal(error.errno, errno.EAGAIN, "why it is not to be had")
+                return False
+        wait_for(freed, 60, "what the dead mount had is free")
+        with open(t.path("file"), "r+b") as ours:
+            expect_error(errno.EAGAIN, "what the other mount has", lock, ours, fcntl.F_RDLCK, 25, 1)

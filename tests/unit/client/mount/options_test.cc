@@ -74,13 +74,13 @@ INSTANTIATE_TEST_SUITE_P(
                  "ro,nosuid,nodev,noexec,noatime,nodiratime," + kAuto + kTail},
         GoodCase{"ro,rw", "rw," + kAuto + kTail},
         GoodCase{"nfsvers=3,mountport=2049,mountproto=tcp",
-                 "rw,vers=3," + kAuto + "mountport=2049,mountproto=tcp," + kLocalLocks},
+                 "rw,vers=3," + kAuto + "mountport=2049,mountproto=tcp," + kTail},
         // Where MOUNT is says nothing of the version, how to speak to it does.
         GoodCase{"mountport=2049", "rw," + kAuto + "mountport=2049," + kTail},
-        GoodCase{"mountproto=rdma", "rw,vers=3," + kAuto + kLocalLocks},
-        GoodCase{"mountvers=3", "rw,vers=3," + kAuto + kLocalLocks},
+        GoodCase{"mountproto=rdma", "rw,vers=3," + kAuto + kTail},
+        GoodCase{"mountvers=3", "rw,vers=3," + kAuto + kTail},
         GoodCase{"mountvers=3,vers=4.1", "rw,vers=4.1," + kAuto + kTail},
-        GoodCase{"v3", "rw,vers=3," + kAuto + kLocalLocks},
+        GoodCase{"v3", "rw,vers=3," + kAuto + kTail},
         GoodCase{"noresvport", "rw," + kAuto + "noresvport," + kTail},
         GoodCase{"noresvport,resvport,nosoftreval,notrunkdiscovery,max_connect=1,nosharecache",
                  "rw," + kAuto + kTail},
@@ -103,6 +103,11 @@ INSTANTIATE_TEST_SUITE_P(
         GoodCase{"tcp,vers=4,nolock", "rw,vers=4,proto=tcp,tcpport=2049," + kLocalLocks},
         GoodCase{"tcp,vers=4,nolock,lock",
                  "rw,vers=4,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=none,sec=sys"},
+        // nfs(5): lock and nolock override local_lock, wherever they stand.
+        GoodCase{"nolock,v3,local_lock=flock", "rw,vers=3," + kAuto + kLocalLocks},
+        GoodCase{"v3,lock,local_lock=all", "rw,vers=3," + kAuto + kTail},
+        GoodCase{"v3,local_lock=posix",
+                 "rw,vers=3," + kAuto + kBeforeLocks + "local_lock=posix,sec=sys"},
         GoodCase{"tcp,local_lock=flock,vers=4",
                  "rw,vers=4,proto=tcp,tcpport=2049," + kBeforeLocks + "local_lock=flock,sec=sys"},
         GoodCase{"tcp,vers=4,local_lock=posix",
@@ -197,32 +202,25 @@ TEST(MountOptions, FscIsAcceptedWithANotice) {
   EXPECT_EQ(options.notices, std::vector<std::string>{"fsc: there is no cache on disk; ignored"});
 }
 
-TEST(MountOptions, LocksOfVersion3AreLocalWithANoticeToWhoAsksForOthers) {
-  MountOptions options;
-  std::string error;
-  ASSERT_TRUE(parse_mount_options("vers=3,local_lock=none", false, &options, &error)) << error;
-  ASSERT_TRUE(finish_mount_options(&options, &error)) << error;
-  EXPECT_TRUE(options.local_posix_locks && options.local_flock);
-  EXPECT_EQ(options.notices,
-            std::vector<std::string>{"NFSv3: locks are local to this host, as with nolock; vers=4 "
-                                     "has them on the server"});
-}
-
-TEST(MountOptions, WhatAVersionSaysAboutLocksIsSaidOnceItIsKnown) {
-  MountOptions options;
-  std::string error;
-  ASSERT_TRUE(parse_mount_options("lock", false, &options, &error)) << error;
-  ASSERT_TRUE(finish_mount_options(&options, &error)) << error;
-  EXPECT_TRUE(options.version.any);
-  EXPECT_TRUE(options.notices.empty());
-  MountOptions with_version_4 = options;
-  settle_version({4, 1}, &with_version_4);
-  EXPECT_NE(with_version_4.text().find("vers=4.1,"), std::string::npos);
-  EXPECT_FALSE(with_version_4.local_posix_locks || with_version_4.local_flock);
-  settle_version({3, 0}, &options);
-  EXPECT_NE(options.text().find("vers=3,"), std::string::npos);
-  EXPECT_TRUE(options.local_posix_locks && options.local_flock);
-  EXPECT_EQ(options.notices.size(), 1u);
+TEST(MountOptions, LocksAreTheServersInEveryVersionUnlessSomebodySaysOtherwise) {
+  struct Row {
+    const char* list;
+    bool posix, flock;
+  };
+  for (const Row& row :
+       {Row{"", false, false}, Row{"v3", false, false}, Row{"v3,lock", false, false},
+        Row{"v3,nolock", true, true}, Row{"v3,local_lock=all", true, true},
+        Row{"v3,local_lock=posix", true, false}, Row{"v3,local_lock=flock", false, true},
+        Row{"v3,nolock,local_lock=none", true, true},
+        Row{"v3,local_lock=all,lock", false, false}}) {
+    MountOptions options;
+    std::string error;
+    ASSERT_TRUE(parse_mount_options(row.list, false, &options, &error)) << error;
+    ASSERT_TRUE(finish_mount_options(&options, &error)) << error;
+    EXPECT_EQ(options.local_posix_locks, row.posix) << row.list;
+    EXPECT_EQ(options.local_flock, row.flock) << row.list;
+    EXPECT_TRUE(options.notices.empty()) << row.list;
+  }
 }
 
 TEST(MountOptions, WhatHasNoEffectIsAcceptedWithANotice) {

@@ -18,7 +18,7 @@ std::string running(const std::string& list) {
   std::string error;
   EXPECT_TRUE(parse_mount_options(list, false, &options, &error)) << error;
   EXPECT_TRUE(finish_mount_options(&options, &error)) << error;
-  if (options.version.any) settle_version({4, 2, false, false}, &options);
+  if (options.version.any) options.version = {4, 2, false, false};
   return options.text();
 }
 
@@ -65,6 +65,9 @@ TEST(RemountPlan, WhatWouldChangeTheDaemonIsNamed) {
   EXPECT_EQ(plan("remount,hard", "soft").refused, Words{"hard"});
   EXPECT_EQ(plan("remount,vers=3").refused, Words{"vers=3"});
   EXPECT_EQ(plan("remount,vers=4.1").refused, Words{"vers=4.1"});
+  EXPECT_EQ(plan("remount,nolock,local_lock=none,lock", "vers=3").refused, Words{"nolock"});
+  EXPECT_EQ(plan("remount,local_lock=all,local_lock=flock", "nolock").refused,
+            Words{"local_lock=flock"});
   EXPECT_EQ(plan("remount,sync").refused, Words{"sync"});
   EXPECT_EQ(plan("remount,port=2050,tcpport=2049").refused, Words{"port=2050"});
 }

@@ -9,7 +9,7 @@
 #include "client/gate.h"
 #include "rpcrdma/base/task.h"
 
-namespace nfsrdma::nfs4 {
+namespace nfsrdma {
 
 class Pauses {
  public:
@@ -42,4 +42,4 @@ class Pauses {
   TimePoint alarm_at_{};
 };
 
-}  // namespace nfsrdma::nfs4
+}  // namespace nfsrdma

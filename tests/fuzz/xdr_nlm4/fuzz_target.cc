@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// NLM arguments and results.
+#include "tests/support/xdr_fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace nfsrdma::testing;
+  fuzz_one_of(Nlm4Types{}, std::as_bytes(std::span(data, size)));
+  return 0;
+}
