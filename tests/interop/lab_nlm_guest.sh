@@ -149,10 +149,10 @@ echo "c1 tries: $got"
 
 say "the server restarts"
 if [[ $kind == ours ]]; then
-    LD_LIBRARY_PATH=/host/lib ./nfs-rdma locks --control /tmp/control || :
-    LD_LIBRARY_PATH=/host/lib ./nfs-rdma clients --control /tmp/control || :
+    LD_LIBRARY_PATH=/host/lib ./nfs-rdma locks --server /tmp/control || :
+    LD_LIBRARY_PATH=/host/lib ./nfs-rdma clients --server /tmp/control || :
     restarts=$(grep -c '^ready' server.log)
-    kill -9 "$server"
+    pkill -9 -x nfs-rdmad
     wait "$server" 2>/dev/null || :
     start_server
 else
@@ -177,5 +177,5 @@ echo "a process of the server tries what c1 held before: $got"
 [[ $got == denied* ]] || fail "c1 has not reclaimed its lock"
 got=$(python3 try.py "$b/kept")
 [[ $got == denied* ]] || fail "c2 got what c1 held before the restart"
-[[ $kind == knfsd ]] || LD_LIBRARY_PATH=/host/lib ./nfs-rdma locks --control /tmp/control
+[[ $kind == knfsd ]] || LD_LIBRARY_PATH=/host/lib ./nfs-rdma locks --server /tmp/control
 say "done"
