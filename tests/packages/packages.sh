@@ -70,6 +70,13 @@ copy_tree() {
     done | tar -c --null -T - | tar -x -C "$1"
 }
 
+# says PATTERN COMMAND...: its output has it. (grep -q would end the command by SIGPIPE.)
+says() {
+    local pattern=$1
+    shift
+    "$@" | grep -E "$pattern" >/dev/null
+}
+
 deb() { # PACKAGE: its file
     local found
     found=$(find "$out" -maxdepth 1 -name "$1_${version}_*.deb")
@@ -157,15 +164,16 @@ part_lint() {
 
 part_contents() {
     local each file twice unpacked=$work/unpacked
+    mkdir -p "$unpacked"
     for each in "${names[@]}"; do dpkg-deb -x "$(deb "$each")" "$unpacked/$each"; done
     twice=$(for each in "${names[@]}"; do (cd "$unpacked/$each" && find . ! -type d); done | sort | uniq -d)
     [[ -z $twice ]] || die "in two packages: $twice"
     for file in server/usr/sbin/nfs-rdmad client/usr/sbin/mount.nfs-rdma tools/usr/bin/nfs-rdma; do
         file=$unpacked/nfs-rdma-$file
-        readelf -d "$file" | grep -q 'BIND_NOW' || die "$file: not linked with -z now"
-        readelf -h "$file" | grep -q 'Type:.*DYN' || die "$file: no PIE"
-        readelf -W -s --dyn-syms "$file" | grep -q '__stack_chk_fail' || die "$file: no stack protector"
-        readelf -W --dyn-syms "$file" | grep -q '_chk@GLIBC' || die "$file: no FORTIFY_SOURCE"
+        says BIND_NOW readelf -d "$file" || die "$file: not linked with -z now"
+        says 'Type:.*DYN' readelf -h "$file" || die "$file: no PIE"
+        says __stack_chk_fail readelf -W --dyn-syms "$file" || die "$file: no stack protector"
+        says '_chk@GLIBC' readelf -W --dyn-syms "$file" || die "$file: no FORTIFY_SOURCE"
     done
     # Each program has its manual page in its package.
     for each in server client tools; do
@@ -175,12 +183,12 @@ part_contents() {
             [[ -e $unpacked/nfs-rdma-$each/usr/share/bash-completion/completions/$(basename "$file") ||
                 -L $unpacked/nfs-rdma-$each/usr/share/bash-completion/completions/$(basename "$file") ]] ||
                 die "$file has no completion in nfs-rdma-$each"
-        done < <(find "$unpacked/nfs-rdma-$each"/usr/{bin,sbin} ! -type d 2>/dev/null)
+        done < <(find "$unpacked/nfs-rdma-$each/usr" -path '*bin/*' ! -type d)
     done
     [[ $(dpkg-deb --ctrl-tarfile "$(deb nfs-rdma-server)" | tar -xO ./conffiles | sort | xargs) == \
         "/etc/nfs-rdma.exports /etc/rdma/rdma.conf" ]] || die "other conffiles than expected"
     file=$(find "$unpacked/libnfsrdma1" -name 'libnfsrdma.so.1' -type l)
-    readelf -d "$file" | grep -q 'SONAME.*\[libnfsrdma.so.1\]' || die "the library's SONAME"
+    says 'SONAME.*\[libnfsrdma.so.1\]' readelf -d "$file" || die "the library's SONAME"
     # Nothing of ours but the interface.
     each=$(readelf -W --dyn-syms "$file" | awk '$7 != "UND" && $5 != "LOCAL" && NR > 3 { print $8 }' |
         grep -vE '@@?NFSRDMA_1$|^NFSRDMA_1$' || :)
@@ -202,11 +210,12 @@ part_library() {
     gcc -Wall -Werror -o "$work/c" "$work/libnfsrdma_c.c" $(pkg-config --cflags --libs nfsrdma)
     # shellcheck disable=SC2046
     g++ -std=c++20 -Wall -Werror -o "$work/cc" "$work/libnfsrdma_operations.cc" $(pkg-config --cflags --libs nfsrdma)
-    readelf -d "$work/c" | grep -q 'NEEDED.*libnfsrdma.so.1'
+    says 'NEEDED.*libnfsrdma.so.1' readelf -d "$work/c"
     # shellcheck source=../interop/free_port.sh
     . tests/interop/free_port.sh
     port=$(free_port) tcp_port=$(free_port $((port + 1)))
-    mkdir "$work/export"
+    mkdir -p "$work"/export/{c,cc}
+    : >"$work/ready"
     "$place/usr/sbin/nfs-rdmad" --foreground -e "$work/export:rw,insecure,no_root_squash" --listen 127.0.0.1 \
         --port "$port" --tcp-port "$tcp_port" --state-dir "$work/state" --control "$work/control.sock" \
         >"$work/ready" 2>"$work/server.log" &
@@ -215,10 +224,9 @@ part_library() {
         if grep -q '^ready' "$work/ready"; then break; fi
         sleep 0.1
     done
-    url="nfs://127.0.0.1:$port$work/export?tcpport=$tcp_port&fabric=iwarp"
+    url=nfs://127.0.0.1:$port$work/export
     export LD_LIBRARY_PATH=${PKG_CONFIG_PATH%/pkgconfig}
-    "$work/c" "$url&vers=4.2" 4.2
-    "$work/cc" "$url&vers=4.2" 4.2
+    for each in c cc; do "$work/$each" "$url/$each?tcpport=$tcp_port&fabric=iwarp&vers=4.2" 4.2; done
     unset LD_LIBRARY_PATH
     kill "$daemon"
     wait "$daemon"
@@ -257,10 +265,10 @@ part_chroot() {
     in_place sh -c 'apt-get -q -y -o Dpkg::Use-Pty=0 --no-install-recommends install /debs/*.deb' >"$out/chroot.log" 2>&1 ||
         { tail -n 20 "$out/chroot.log"; die "installing in the chroot failed"; }
     for each in nfs-rdmad mount.nfs-rdma mount.fuse.nfs-rdma nfs-rdma; do
-        in_place "$each" --version | grep -q "$version"
+        says "${version//./\\.}" in_place "$each" --version
         in_place "$each" --help >/dev/null
     done
-    in_place nfs-rdmad --check-config | grep -q 'nothing is exported'
+    says 'nothing is exported' in_place nfs-rdmad --check-config
     in_place nfs-rdma doctor --list >/dev/null
     # The description and every manual page are there.
     for each in man1/nfs-rdma.1 man8/nfs-rdmad.8 man8/mount.nfs-rdma.8 man8/mount.fuse.nfs-rdma.8 man5/rdma.conf.5 \
