@@ -210,7 +210,8 @@ step_load_no() {
     echo "NFSoRDMA_LOAD=no beforehand: installed, not started, no failure"
 }
 
-# As with nfs-kernel-server beside it: the package is installed all the same, and the log says who has the port.
+# As with nfs-kernel-server beside it: the package is installed all the same, and the log says why
+# it does not start. (Whose the port is shows to root alone, and not with the unit's rights.)
 step_port_taken() {
     local other
     nc -lk 2049 &
@@ -219,7 +220,7 @@ step_port_taken() {
     apt install /host/now/*.deb
     not active
     [[ -z $(dpkg --audit) ]]
-    journalctl -u "$unit" -o cat --no-pager | grep -m 1 '2049.*nc'
+    journalctl -u "$unit" -o cat --no-pager | grep -m 1 'cannot listen on .*:2049: .*in use'
     # The remedy of README.Debian.
     echo NFSoRDMA_TCP_PORT=off >>/etc/rdma/rdma.conf
     systemctl reset-failed "$unit" || :
