@@ -143,7 +143,12 @@ share_out() {
 part_build() {
     local tree=$out/nfs-rdma-$version
     rm -f "$out"/*.deb "$out"/*.changes "$out"/*.buildinfo
-    # The compiler cache needs the place to be the same each time; build folder and all are new.
+    # debhelper gives the build a home of its own, where the compiler cache would be empty each time.
+    if have ccache; then
+        CCACHE_DIR=${CCACHE_DIR:-$(ccache -k cache_dir)}
+        export CCACHE_DIR
+    fi
+    # The place is the same each time, for the cache; build folder and all are new.
     copy_tree "$tree"
     note "DEB_BUILD_OPTIONS=\"$build_options\" dpkg-buildpackage -us -uc -b"
     (cd "$tree" && DEB_BUILD_OPTIONS=$build_options nice -n 10 dpkg-buildpackage -us -uc -b) >"$out/build.log" 2>&1 || {
