@@ -35,6 +35,12 @@ class ServerConnection {
  public:
   virtual ~ServerConnection() = default;
   virtual const SocketAddress& peer() const = 0;
+  /// What the client knows this server by; without a family where that is not known. Any thread
+  /// that has a call.
+  virtual const SocketAddress& local() const {
+    static const SocketAddress none;
+    return none;
+  }
   virtual TransportKind transport() const = 0;
   virtual EventLoop& loop() = 0;
   virtual BufferPool& buffers() = 0;
@@ -48,6 +54,7 @@ class ServerConnection {
   virtual Result<void> send_backward(BackwardCall& call);
   /// The longest RPC message that send_backward() takes. Replies are limited by the client.
   virtual std::size_t max_backward_call() const { return 0; }
+  /// 0: nothing may be remembered of it, since whoever calls by it is always somebody else (UDP).
   std::uint64_t id = 0;
   BufferShare buffer_share;  // those of its calls that wait for buffers()
   /// How long its calls took, from arrival to reply. The handler's.

@@ -126,6 +126,7 @@ class ResponderConnection final : public ServerConnection,
 
   // --- ServerConnection ---
   const SocketAddress& peer() const override { return peer_; }
+  const SocketAddress& local() const override { return info_.local; }
   TransportKind transport() const override;
   EventLoop& loop() override;
   BufferPool& buffers() override;

@@ -70,6 +70,7 @@ class TcpServerConnection final : public ServerConnection,
   Result<void> start();
 
   const SocketAddress& peer() const override { return peer_; }
+  const SocketAddress& local() const override { return local_; }
   TransportKind transport() const override { return TransportKind::kTcp; }
   EventLoop& loop() override;
   BufferPool& buffers() override;

@@ -43,12 +43,12 @@ class UdpPeer final : public ServerConnection {
   UdpPeer(EventLoop& loop, BufferPool& pool) : loop_(loop), pool_(pool) {}
 
   const SocketAddress& peer() const override { return peer_; }
+  const SocketAddress& local() const override { return local_; }
   TransportKind transport() const override { return TransportKind::kUdp; }
   EventLoop& loop() override { return loop_; }
   BufferPool& buffers() override { return pool_; }
   ConnectionInfo describe() const override {
     ConnectionInfo info;
-    info.id = id;
     info.transport = TransportKind::kUdp;
     info.peer = peer_;
     info.local = local_;
@@ -68,13 +68,11 @@ class UdpCall final : public Call {
  public:
   explicit UdpCall(UdpServer& server) : server_(server), peer_(server.loop_, server.pool_) {
     connection_ = &peer_;
-    reply_.resize(kInlineReply);
+    reply_.resize(UdpServer::kMaxReply);
   }
 
-  bool reserve_reply(std::size_t bytes) override {
-    if (reply_.size() < bytes) reply_.resize(bytes);
-    return true;
-  }
+  /// There is no more than that: lists are cut.
+  bool reserve_reply(std::size_t) override { return true; }
   MutableByteSpan reply_room() override { return reply_; }
   void reply(const xdr::Encoder& encoder, Buffer payload) override;
   void drop() override { server_.finished(*this); }
@@ -111,8 +109,6 @@ class UdpSocket final : private FdWatcher {
   UdpServer& server_;
   UniqueFd fd_;
   SocketAddress bound_;
-  /// One for all: a call that comes again while it is being served is not run twice.
-  const std::uint64_t id_ = next_connection_id();
   std::array<std::byte, UdpServer::kMaxRequest + 1> room_;
 };
 
@@ -172,7 +168,6 @@ bool UdpSocket::receive() {
   call->request_.assign(room_.begin(), room_.begin() + n);
   call->peer_.peer_ = SocketAddress(reinterpret_cast<sockaddr*>(&from), message.msg_namelen);
   call->peer_.local_ = address_in(message);
-  call->peer_.id = id_;
   call->socket_ = this;
   deliver(std::move(call));
   return true;
@@ -187,8 +182,8 @@ void UdpSocket::deliver(std::unique_ptr<UdpCall> owned) {
   call.reduced_ = {};
   call.handler_state = nullptr;
   call.arrived = server_.loop_.now();
-  const bool is_call = load_be32(message.data() + kTypeAt) ==
-                       static_cast<std::uint32_t>(xdr::msg_type::CALL);
+  const bool is_call =
+      load_be32(message.data() + kTypeAt) == static_cast<std::uint32_t>(xdr::msg_type::CALL);
   if (!is_call || !server_.refuses(load_be32(message.data() + kProgramAt))) {
     return server_.handler_.on_call(call);
   }
@@ -237,9 +232,7 @@ void UdpSocket::send(const UdpCall& call, ByteSpan reply) {
 
 void UdpCall::reply(const xdr::Encoder& encoder, Buffer) {
   // The programs that are served here have no payloads beside the message.
-  if (encoder.payloads().empty() && encoder.size() <= UdpServer::kMaxReply) {
-    socket_->send(*this, ByteSpan(reply_).first(encoder.size()));
-  }
+  if (encoder.payloads().empty()) socket_->send(*this, encoder.bytes());
   server_.finished(*this);
 }
 
@@ -279,10 +272,6 @@ void UdpServer::finished(UdpCall& call) {
   std::unique_ptr<UdpCall> back(&call);
   call.Call::unlink();
   --in_progress_;
-  if (call.reply_.size() > Call::kInlineReply) {
-    call.reply_.resize(Call::kInlineReply);
-    call.reply_.shrink_to_fit();
-  }
   if (free_.size() < kWarmCalls) free_.push_back(std::move(back));
   if (stopping_) loop_.defer(*drain_);
 }

@@ -6,7 +6,10 @@
 // Not for NFS: what was cut into many packets is lost with any of them, and at today's rates put
 // together wrongly. Programs that are not to be had over UDP are refused here (PROG_UNAVAIL).
 //
-// Bounds: kMaxCalls in progress; what comes meanwhile is dropped, and sent again by the client.
+// Bounds: who sends a datagram can say that it is anybody. So there are kMaxCalls in progress,
+// fewer than there are workers; what comes meanwhile is dropped, and sent again by the client. A
+// reply has kMaxReply bytes at most, so that little is sent to whoever did not ask. Nothing is
+// remembered of who called (ServerConnection::id is 0).
 //
 // Lifetimes as with TcpServer: loop, pool and handler outlive the server, which is destroyed on the
 // loop's thread when no Call is with the handler any more.
@@ -32,9 +35,9 @@ Result<UniqueFd> bind_udp(const SocketAddress& address);
 
 class UdpServer {
  public:
-  static constexpr std::size_t kMaxCalls = 128;
+  static constexpr std::size_t kMaxCalls = 4;
   static constexpr std::size_t kMaxRequest = 8800;  // longer ones are dropped
-  static constexpr std::size_t kMaxReply = 65000;
+  static constexpr std::size_t kMaxReply = Call::kInlineReply;
 
   /// `refused`: programs that are not to be had over UDP.
   UdpServer(EventLoop& loop, BufferPool& pool, CallHandler& handler,

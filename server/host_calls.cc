@@ -17,7 +17,8 @@ namespace nfsrdma {
 
 namespace {
 
-constexpr std::size_t kMostUnderWay = 64;  // of one program on one host
+constexpr std::size_t kMostUnderWay = 1024;  // of one program on one host
+constexpr std::size_t kMostLines = 512;
 constexpr Duration kPortLife = std::chrono::seconds(60);
 constexpr Duration kSweepInterval = std::chrono::seconds(30);
 
@@ -120,6 +121,10 @@ void HostCalls::call(const Target& target, std::uint32_t procedure,
   const std::string key = target.host.host_text() + ' ' +
                           (target.local.family() == AF_UNSPEC ? "" : target.local.host_text()) +
                           ' ' + std::to_string(target.program);
+  if (!lines_.contains(key) && lines_.size() >= kMostLines) {
+    sweep();
+    if (lines_.size() >= kMostLines) return tell(std::move(done), End::kNotSent, {});
+  }
   std::unique_ptr<Line>& slot = lines_[key];
   if (slot == nullptr) {
     slot = std::make_unique<Line>();

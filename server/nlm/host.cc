@@ -8,6 +8,9 @@ namespace nfsrdma::nlm {
 
 namespace {
 
+/// Longer ones are cut, so that all fit into the records of clients.
+constexpr std::size_t kLongestName = 255;
+
 constexpr std::string_view kMapped = "::ffff:";
 
 std::string lower(std::string_view text) {
@@ -21,7 +24,7 @@ std::string lower(std::string_view text) {
 std::string host_key(const SocketAddress& peer, std::string_view name) {
   std::string address = peer.host_text();
   if (address.starts_with(kMapped)) address.erase(0, kMapped.size());
-  return address + ' ' + lower(name);
+  return address + ' ' + lower(name.substr(0, kLongestName));
 }
 
 bool parse_host_key(std::string_view key, SocketAddress* peer, std::string* name) {

@@ -12,7 +12,7 @@ using enum xdr::nlm4_stats;
 
 Host caller_of(const Request& request, std::string_view name) {
   const ServerConnection& connection = request.call->connection();
-  return {std::string(name), connection.peer(), connection.describe().local};
+  return {std::string(name), connection.peer(), connection.local()};
 }
 
 xdr::nlm4_stats LockCall::find(const xdr::nlm4_lock& lock, bool exclusive, Use use,
@@ -33,8 +33,10 @@ xdr::nlm4_stats LockCall::find(const xdr::nlm4_share& share, bool writes, Use us
 }
 
 xdr::nlm4_stats LockCall::find_file(ByteSpan handle, bool exclusive, Use use) {
+  if (use == Use::kRelease && find_held(handle)) return NLM4_GRANTED;
   switch (call_.resolve(handle, nfsrdma::Use::kLook, &object_)) {
     case 0:
+      admitted_ = true;
       break;
     case ESTALE:
     case ENOENT:
@@ -52,6 +54,16 @@ xdr::nlm4_stats LockCall::find_file(ByteSpan handle, bool exclusive, Use use) {
   const int promised = exclusive && use == Use::kTake ? call_.may_change(*object_.file)
                                                       : call_.may_use(*object_.file);
   return promised == 0 ? NLM4_GRANTED : NLM4_DENIED_GRACE_PERIOD;
+}
+
+/// What is locked is open, whatever has become of its name, the exports or the rights since.
+bool LockCall::find_held(ByteSpan handle) {
+  HandleParts parts;
+  if (!server_.handles.open(handle, &parts)) return false;
+  nfs4::ServerState& state = server_.nlm->state();
+  std::lock_guard guard(state.mutex);
+  object_.file = state.held_file(handle);
+  return static_cast<bool>(object_.file);
 }
 
 /// As Linux's server: the owner, or who may read the file (here: or write it), unless the export

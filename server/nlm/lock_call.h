@@ -26,6 +26,8 @@ class LockCall {
   xdr::nlm4_stats find(const xdr::nlm4_lock& lock, bool exclusive, Use use, std::int32_t state = 0);
   xdr::nlm4_stats find(const xdr::nlm4_share& share, bool writes, Use use);
 
+  /// The handle was good, and the host may use the export.
+  bool admitted() const { return admitted_; }
   FileEntry& file() { return *object_.file; }
   FilePin take_file() { return std::move(object_.file); }
   const Host& host() const { return host_; }
@@ -34,12 +36,14 @@ class LockCall {
  private:
   xdr::nlm4_stats find_file(ByteSpan handle, bool exclusive, Use use);
   xdr::nlm4_stats find_host(std::string_view name, Use use, std::int32_t state);
+  bool find_held(ByteSpan handle);
   bool may_lock(bool exclusive);
 
   ServerContext& server_;
   Request& request_;
   FileCall call_;
   Resolved object_;
+  bool admitted_ = false;
   Host host_;
   Wish wish_;
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "rpcrdma/base/check.h"
+#include "server/vfs/record_locks.h"
 
 namespace nfsrdma::nlm {
 
@@ -25,8 +26,18 @@ using enum xdr::nlm4_stats;
 constexpr int kMostCalls = 30;
 constexpr int kMostVainCalls = 3;
 
-std::string host_of_client(const Client& client) {
-  return client.owner.id.substr(ClientTable::kHostPrefix.size());
+std::string name_of(const Client& client) {
+  SocketAddress address;
+  std::string name;
+  parse_host_key(client.owner.id.substr(ClientTable::kHostPrefix.size()), &address, &name);
+  return name;
+}
+
+/// Of two states of one status monitor; 0 is none. They are counted, and may wrap.
+bool is_later(std::int32_t state, std::int32_t than) {
+  return state != 0 && than != 0 &&
+         static_cast<std::int32_t>(static_cast<std::uint32_t>(state) -
+                                   static_cast<std::uint32_t>(than)) > 0;
 }
 
 }  // namespace
@@ -58,14 +69,26 @@ LockService::~LockService() {
 ClientId LockService::admit(const Host& host, std::int32_t state) {
   std::lock_guard guard(state_.mutex);
   state_.sweep_locked();
+  return admit_locked(host, state);
+}
+
+ClientId LockService::admit_locked(const Host& host, std::int32_t state) {
   ClientTable::Answer answer =
       state_.clients.add_host(host_key(host.peer, host.name), state_.now());
   state_.take_in(answer, host.peer.host_text());
   if (answer.client == nullptr) return 0;
   state_.came_from(*answer.client, host.peer.host_text());
-  const bool is_new = known_.try_emplace(answer.client->id).second;
+  const auto [known, is_new] = known_.try_emplace(answer.client->id);
+  if (!is_new && is_later(state, known->second.state)) {
+    // It has restarted, and its notification has yet to come, or is lost.
+    std::vector<std::unique_ptr<Client>> ended;
+    ended.push_back(state_.clients.end(*answer.client));
+    state_.end_clients(std::move(ended));
+    return admit_locked(host, state);
+  }
+  known->second.host = host;
+  if (known->second.state == 0) known->second.state = state;
   if (is_new && new_host_) new_host_(host);
-  if (state != 0) known_[answer.client->id].state = state;
   return answer.client->id;
 }
 
@@ -77,35 +100,23 @@ ClientId LockService::find(const Host& host) {
 
 bool LockService::host_restarted(const SocketAddress& from, std::string_view name,
                                  std::int32_t state) {
+  std::unique_lock lock(state_.mutex);
   std::vector<std::unique_ptr<Client>> ended;
-  std::lock_guard guard(state_.mutex);
-  bool elsewhere = false;
-  for (const ClientId id : state_.clients.ids()) {
-    Client* client = state_.clients.find(id);
-    SocketAddress address;
-    std::string its_name;
-    if (!client->locks_by_nlm || !parse_host_key(host_of_client(*client), &address, &its_name) ||
-        !(name.empty() || same_host_name(its_name, name))) {
-      continue;
-    }
-    if (!address.same_host(from)) {
-      elsewhere = true;
-      continue;
-    }
+  for (Client* client : state_.clients.hosts_with(host_key(from, ""))) {
+    if (name != kEveryName && !same_host_name(name_of(*client), name)) continue;
     // Notifications are repeated, and may come behind the first lock of the host's new life.
-    const auto known = known_.find(id);
-    if (state != 0 && known != known_.end() && known->second.state == state) continue;
+    const auto known = known_.find(client->id);
+    if (state != 0 && known != known_.end() && known->second.state != 0 &&
+        !is_later(state, known->second.state)) {
+      continue;
+    }
     ended.push_back(state_.clients.end(*client));
   }
-  if (ended.empty()) {
-    if (elsewhere && !name.empty() && strangers_.allow()) {
-      log_notice("{} says that host {} has restarted, which is known from another address: ignored",
-                 from.host_text(), name);
-    }
-    return false;
-  }
+  if (ended.empty()) return false;
   log_info("host {} ({}) holds no locks of NFSv3 any more", name, from.host_text());
   state_.end_clients(std::move(ended));
+  lock.unlock();
+  state_.take_released();
   return true;
 }
 
@@ -119,6 +130,8 @@ void LockService::on_client_ended(ClientId client) {
 void LockService::tell_of_new_hosts(std::function<void(const Host&)> tell) {
   std::lock_guard guard(state_.mutex);
   new_host_ = std::move(tell);
+  for (const auto& [id, known] : known_)
+    new_host_(known.host);
 }
 
 // --- locks ---
@@ -136,17 +149,26 @@ LockResult LockService::lock(FilePin file, const Request& request) {
 LockResult LockService::lock_or_wait(FilePin file, const Request& request) {
   const Wish& wish = request.order.wish;
   const FileKey key = file_key(*file);
-  LockResult result = take_lock(state_, *file, request.order);
-  std::lock_guard guard(state_.mutex);
-  if (result.stat == NLM4_GRANTED) {
-    // The host knows now, and asks for nothing else.
-    waits_.remove_owner(key, wish.client, wish.owner);
+  LockOrder order = request.order;
+  // As the lock is entered: what was given before and is about to be taken back stays.
+  order.wanted = [&] {
     forget_given(key, wish);
-    return result;
-  }
+    waits_.cancel(key, wish);
+    return true;
+  };
+  LockResult result = take_lock(state_, *file, order);
+  // Whoever keeps the locks of such a file is not asked by the thread that gives them: it may hang,
+  // and the others with it. The client asks again.
+  const bool remote =
+      request.block && result.stat == NLM4_DENIED && locks_remotely(file->path_fd());
+  std::lock_guard guard(state_.mutex);
   if (result.stat != NLM4_DENIED || !request.block) return result;
   if (closes_circle(key, wish)) {
     result.stat = NLM4_DEADLCK;
+    return result;
+  }
+  if (remote) {
+    result.stat = NLM4_BLOCKED;
     return result;
   }
   Wait wait;
@@ -183,6 +205,8 @@ xdr::nlm4_stats LockService::unlock(FileEntry& file, const Wish& wish) {
   {
     std::lock_guard guard(state_.mutex);
     forget_given(file_key(file), wish);
+    // After a CANCEL that was lost, say.
+    waits_.remove_within(file_key(file), wish);
   }
   return release_lock(state_, file, wish);
 }
@@ -210,22 +234,33 @@ void LockService::give_locks() {
   while (true) {
     more_.wait(lock, [this] { return stopping_ || !freed_.empty() || !returned_.empty(); });
     if (stopping_) return;
-    std::vector<Wait> returned = std::exchange(returned_, {});
+    const std::vector<std::uint64_t> returned = std::exchange(returned_, {});
     std::vector<Wait> waiting;
     if (!freed_.empty()) {
       waiting = waits_.of_file(*freed_.begin());
       freed_.erase(freed_.begin());
     }
     lock.unlock();
-    for (const Wait& wait : returned)
-      release_lock(state_, **wait.pin, wait.wish);
+    for (const std::uint64_t id : returned)
+      take_back(id);
     for (const Wait& wait : waiting)
       give(wait);
-    returned.clear();
     waiting.clear();
     state_.take_released();
     lock.lock();
   }
+}
+
+/// Unless its owner has asked for it again meanwhile.
+void LockService::take_back(std::uint64_t id) {
+  Wait wait;
+  {
+    std::lock_guard guard(state_.mutex);
+    const auto found = given_.find(id);
+    if (found == given_.end()) return;
+    wait = found->second.wait;
+  }
+  release_lock(state_, **wait.pin, wait.wish, [this, id] { return given_.erase(id) != 0; });
 }
 
 void LockService::give(const Wait& wait) {
@@ -260,6 +295,14 @@ void LockService::look_at_local_holders() {
   std::lock_guard guard(state_.mutex);
   for (const FileKey& file : waits_.behind_local_holders())
     on_unlocked(file);
+}
+
+/// They hold nothing, perhaps, and are there nevertheless.
+void LockService::keep_who_waits() {
+  std::lock_guard guard(state_.mutex);
+  for (const ClientId id : waits_.clients()) {
+    if (Client* client = state_.clients.find(id)) state_.clients.renew(*client, state_.now());
+  }
 }
 
 // --- telling ---
@@ -329,15 +372,18 @@ void LockService::told(std::uint64_t id, HostCalls::End end, ByteSpan results) {
   // Whoever waited is gone, or cannot be told: the lock is free for others. A host that waits
   // nevertheless asks again.
   if (!not_now || !given.may_know) {
-    returned_.push_back(std::move(given.wait));
+    given.under_way = true;  // it is told no more
+    returned_.push_back(id);
     more_.notify_one();
+  } else {
+    given_.erase(found);
   }
-  given_.erase(found);
 }
 
 void LockService::on_time() {
   timer_.arm_after(caller_.loop(), options_.look_again);
   look_at_local_holders();
+  keep_who_waits();
   std::vector<std::uint64_t> due;
   {
     std::lock_guard guard(state_.mutex);

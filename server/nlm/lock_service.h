@@ -3,8 +3,8 @@
 // that NFSv4 has too (nfs4/server_state.h); here is what only NLM has: those who wait for a lock
 // and are given it when it is free, and how their hosts are called.
 //
-// A thread of its own gives locks, which may block in a file system. Calls to hosts, and what has to
-// be done at a time, are the CallingThread's.
+// A thread of its own gives locks, which may block in a file system. Calls to hosts, and what has
+// to be done at a time, are the CallingThread's.
 //
 // Locking: what is shared is guarded by ServerState::mutex.
 // Lifetimes: the state outlives the service, which outlives all calls that are served, and is
@@ -63,10 +63,12 @@ class LockService final : private nfs4::LockWatcher {
   xdr::nlm4_stats unlock(FileEntry& file, const Wish& wish);
 
   /// The host with that name at that address has restarted, or holds nothing any more: so says a
-  /// call from there. False: none is known, or this was told before (`state`, unless it is 0). An
-  /// empty name is that of every host there.
+  /// call from there. False: none is known, or this was told before (`state`, unless it is 0). For
+  /// kEveryName: of all hosts there.
   bool host_restarted(const SocketAddress& from, std::string_view name, std::int32_t state);
-  /// `tell` hears of each host when it becomes known, with the mutex held.
+  static constexpr std::string_view kEveryName = "*";
+  /// `tell` hears of each host that is known, and of others when they become so, with the mutex
+  /// held.
   void tell_of_new_hosts(std::function<void(const Host&)> tell);
   /// A result goes as a call of its own: the procedures that end in _RES.
   void answer(const Host& host, xdr::nlmproc4 procedure, std::vector<std::byte> results);
@@ -90,6 +92,9 @@ class LockService final : private nfs4::LockWatcher {
   LockResult lock_or_wait(FilePin file, const Request& request);
   void give_locks();
   void give(const Wait& wait);
+  void take_back(std::uint64_t id);
+  void keep_who_waits();
+  nfs4::ClientId admit_locked(const Host& host, std::int32_t state);
   void look_at_local_holders();
   // On the loop's thread:
   void tell(std::uint64_t id);
@@ -106,9 +111,10 @@ class LockService final : private nfs4::LockWatcher {
   Waits waits_;
   std::set<nfs4::FileKey> freed_;  // where somebody may get what he waits for
   std::map<std::uint64_t, Given> given_;
-  std::vector<Wait> returned_;  // the host does not want them any more
+  std::vector<std::uint64_t> returned_;  // of given_: their hosts do not want them any more
   struct Known {
-    std::int32_t state = 0;  // of its status monitor, when it last asked for a lock
+    Host host;
+    std::int32_t state = 0;  // of its status monitor, in the life in which it locked; 0: not told
   };
   std::map<nfs4::ClientId, Known> known_;
   std::function<void(const Host&)> new_host_;

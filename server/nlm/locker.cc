@@ -163,7 +163,8 @@ LockResult test_lock(ServerState& state, const FileEntry& file, const Wish& wish
   return denied_by(machine);
 }
 
-xdr::nlm4_stats release_lock(ServerState& state, FileEntry& file, const Wish& wish) {
+xdr::nlm4_stats release_lock(ServerState& state, FileEntry& file, const Wish& wish,
+                             const std::function<bool()>& wanted) {
   const FileKey key = file_key(file);
   // What is unlocked is free when this is answered; but a file whose locks another host keeps is
   // not waited for. The turn's end lets go.
@@ -171,6 +172,7 @@ xdr::nlm4_stats release_lock(ServerState& state, FileEntry& file, const Wish& wi
   std::optional<LockMirror::Turn> turn;
   if (state.lock_mirror.has_at_hand(key)) turn.emplace(state.lock_mirror, file, true);
   std::lock_guard guard(state.mutex);
+  if (wanted && !wanted()) return NLM4_GRANTED;
   const auto answer = state.with_room(state.clients.find(wish.client), [&] {
     return state.opens.unlock_file(wish.client, key, wish.owner, wish.range);
   });

@@ -47,8 +47,10 @@ struct LockResult {
 LockResult take_lock(nfs4::ServerState& state, FileEntry& file, const LockOrder& order);
 /// NLM4_GRANTED with `holder` empty: nobody is in the way.
 LockResult test_lock(nfs4::ServerState& state, const FileEntry& file, const Wish& wish);
-/// Also of what is not held. NLM4_GRANTED or NLM4_DENIED_NOLOCKS.
-xdr::nlm4_stats release_lock(nfs4::ServerState& state, FileEntry& file, const Wish& wish);
+/// Also of what is not held. NLM4_GRANTED or NLM4_DENIED_NOLOCKS. `wanted`: asked under the mutex;
+/// when it says no, nothing is done.
+xdr::nlm4_stats release_lock(nfs4::ServerState& state, FileEntry& file, const Wish& wish,
+                             const std::function<bool()>& wanted = {});
 
 xdr::nlm4_stats take_share(nfs4::ServerState& state, FileEntry& file, nfs4::ClientId client,
                            const std::string& owner, const nfs4::Share& share, bool reclaim);

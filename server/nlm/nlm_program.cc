@@ -30,12 +30,19 @@ Outcome proc_null(ServerContext&, Request&, Decoder& args, Encoder&) {
   return args.at_end() ? Outcome::kReply : Outcome::kGarbageArgs;
 }
 
+/// Calls of strangers are answered, but leave no trace: no call is made to where they say that they
+/// come from, and no answer to a client is forgotten for theirs.
+bool is_known(const LockCall& call) {
+  return call.admitted() || call.wish().client != 0;
+}
+
 xdr::nlm4_testres do_test(ServerContext& server, Request& request, const xdr::nlm4_testargs& args,
                           LockResult* found) {
   xdr::nlm4_testres res;
   res.cookie = args.cookie;
   LockCall call(server, request);
   res.test_stat.stat = call.find(args.alock, args.exclusive, LockCall::Use::kTest);
+  request.remember = is_known(call);
   if (res.test_stat.stat != NLM4_GRANTED) return res;
   nfs4::ServerState& state = server.nlm->state();
   *found = nlm::test_lock(state, call.file(), call.wish());
@@ -56,6 +63,7 @@ xdr::nlm4_res do_lock(ServerContext& server, Request& request, const xdr::nlm4_l
                       bool monitored) {
   LockCall call(server, request);
   nlm4_stats stat = call.find(args.alock, args.exclusive, LockCall::Use::kTake, args.state);
+  request.remember = is_known(call);
   if (stat == NLM4_GRANTED) {
     const LockService::Request wanted{{call.wish(), args.reclaim, monitored},
                                       args.block && monitored,
@@ -69,6 +77,7 @@ xdr::nlm4_res do_lock(ServerContext& server, Request& request, const xdr::nlm4_l
 xdr::nlm4_res do_cancel(ServerContext& server, Request& request, const xdr::nlm4_cancargs& args) {
   LockCall call(server, request);
   nlm4_stats stat = call.find(args.alock, args.exclusive, LockCall::Use::kRelease);
+  request.remember = is_known(call);
   if (stat == NLM4_GRANTED) stat = server.nlm->cancel(call.file(), call.wish());
   return {args.cookie, stat};
 }
@@ -76,6 +85,7 @@ xdr::nlm4_res do_cancel(ServerContext& server, Request& request, const xdr::nlm4
 xdr::nlm4_res do_unlock(ServerContext& server, Request& request, const xdr::nlm4_unlockargs& args) {
   LockCall call(server, request);
   nlm4_stats stat = call.find(args.alock, false, LockCall::Use::kRelease);
+  request.remember = is_known(call);
   if (stat == NLM4_GRANTED && call.wish().client != 0) {
     stat = server.nlm->unlock(call.file(), call.wish());
   }
@@ -119,6 +129,7 @@ Outcome proc_unlock(ServerContext& server, Request& request, Decoder& decoder, E
 template <typename Res>
 Outcome send_back(ServerContext& server, const Request& request, std::string_view name,
                   nlmproc4 procedure, const Res& res) {
+  if (!request.remember) return Outcome::kReply;
   std::array<std::byte, kLongestResult> room;
   Encoder out(room);
   xdr::encode(out, res);
@@ -172,6 +183,7 @@ Outcome proc_share(ServerContext& server, Request& request, Decoder& decoder, En
     LockCall call(server, request);
     const nfs4::Share share{static_cast<std::uint8_t>(access), static_cast<std::uint8_t>(deny)};
     res.stat = call.find(args.share, (access & nfs4::kShareWrite) != 0, LockCall::Use::kTake);
+    request.remember = is_known(call);
     if (res.stat == NLM4_GRANTED) {
       res.stat = nlm::take_share(server.nlm->state(), call.file(), call.wish().client,
                                  call.wish().owner, share, args.reclaim);
@@ -188,6 +200,7 @@ Outcome proc_unshare(ServerContext& server, Request& request, Decoder& decoder, 
   res.cookie = args.cookie;
   LockCall call(server, request);
   res.stat = call.find(args.share, false, LockCall::Use::kRelease);
+  request.remember = is_known(call);
   if (res.stat == NLM4_GRANTED && call.wish().client != 0) {
     nlm::release_share(server.nlm->state(), call.file(), call.wish().client, call.wish().owner);
   }
@@ -198,7 +211,15 @@ Outcome proc_unshare(ServerContext& server, Request& request, Decoder& decoder, 
 Outcome proc_free_all(ServerContext& server, Request& request, Decoder& decoder, Encoder&) {
   xdr::nlm4_notify args;
   if (!xdr::decode(decoder, args) || !decoder.at_end()) return Outcome::kGarbageArgs;
-  server.nlm->host_restarted(request.call->connection().peer(), args.name, 0);
+  // It ends all that a host holds, without a state by which a repetition could be told: not for who
+  // sends datagrams in another's name, nor for ordinary users of that host.
+  const ServerConnection& connection = request.call->connection();
+  const bool believed =
+      is_rdma(connection.transport()) ||
+      (connection.transport() == TransportKind::kTcp && connection.peer().port() < kFirstFreePort);
+  if (believed && args.name != nlm::LockService::kEveryName) {
+    server.nlm->host_restarted(connection.peer(), args.name, 0);
+  }
   return Outcome::kReply;
 }
 
@@ -216,7 +237,8 @@ constexpr Replay kOnce = Replay::kCached;
 constexpr Placement kWorker = Placement::kWorker;
 constexpr ProcedureRow kNone{};
 
-/// GRANTED and the results are for hosts that ask others for locks, which this one does not.
+/// GRANTED and the results are for hosts that ask others for locks, which this one does not. What
+/// ends in _MSG is run again when it comes again: its result was a call, which may be lost.
 const ProcedureRow kRows[] = {
     {"NULL", proc_null, kAgain, Placement::kInline},
     {"TEST", proc_test, kAgain, kWorker},
@@ -225,9 +247,9 @@ const ProcedureRow kRows[] = {
     {"UNLOCK", proc_unlock, kOnce, kWorker},
     kNone,
     {"TEST_MSG", proc_test_msg, kAgain, kWorker},
-    {"LOCK_MSG", proc_lock_msg, kOnce, kWorker},
-    {"CANCEL_MSG", proc_cancel_msg, kOnce, kWorker},
-    {"UNLOCK_MSG", proc_unlock_msg, kOnce, kWorker},
+    {"LOCK_MSG", proc_lock_msg, kAgain, kWorker},
+    {"CANCEL_MSG", proc_cancel_msg, kAgain, kWorker},
+    {"UNLOCK_MSG", proc_unlock_msg, kAgain, kWorker},
     kNone,
     kNone,
     kNone,

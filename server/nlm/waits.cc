@@ -72,12 +72,22 @@ void Waits::remove_if(const std::function<bool(const Wait&)>& gone) {
     remove(id);
 }
 
-void Waits::remove_owner(const nfs4::FileKey& file, nfs4::ClientId client,
-                         const std::string& owner) {
+void Waits::remove_within(const nfs4::FileKey& file, const Wish& wish) {
   if (!has_file(file)) return;
   for (const Wait& wait : of_file(file)) {
-    if (wait.wish.client == client && wait.wish.owner == owner) remove(wait.id);
+    const bool within =
+        wish.range.first <= wait.wish.range.first && wait.wish.range.last <= wish.range.last;
+    if (wait.wish.client == wish.client && wait.wish.owner == wish.owner && within) {
+      remove(wait.id);
+    }
   }
+}
+
+std::vector<nfs4::ClientId> Waits::clients() const {
+  std::vector<nfs4::ClientId> out;
+  for (const auto& [client, count] : by_client_)
+    out.push_back(client);
+  return out;
 }
 
 void Waits::end_client(nfs4::ClientId client) {

@@ -57,10 +57,12 @@ class Waits {
   bool add(Wait wait);
   /// Of CANCEL: the very same wish. False: there is none.
   bool cancel(const nfs4::FileKey& file, const Wish& wish);
-  /// What that owner waits for in the file.
-  void remove_owner(const nfs4::FileKey& file, nfs4::ClientId client, const std::string& owner);
+  /// What the wish's owner waits for within its range.
+  void remove_within(const nfs4::FileKey& file, const Wish& wish);
   void end_client(nfs4::ClientId client);
   bool remove(std::uint64_t id);
+  /// Those who wait.
+  std::vector<nfs4::ClientId> clients() const;
   bool contains(std::uint64_t id) const { return file_of_.contains(id); }
 
   /// In the order in which they came.

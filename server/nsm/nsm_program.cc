@@ -66,8 +66,7 @@ Outcome proc_unmon(ServerContext& server, Request& request, Decoder& decoder, En
   return Outcome::kReply;
 }
 
-Outcome proc_unmon_all(ServerContext& server, Request& request, Decoder& decoder,
-                       Encoder& result) {
+Outcome proc_unmon_all(ServerContext& server, Request& request, Decoder& decoder, Encoder& result) {
   xdr::my_id args;
   if (!xdr::decode(decoder, args) || !decoder.at_end()) return Outcome::kGarbageArgs;
   if (is_local_root(request)) {

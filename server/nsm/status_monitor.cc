@@ -102,13 +102,14 @@ Result<std::unique_ptr<StatusMonitor>> StatusMonitor::start(nlm::LockService& lo
   std::optional<std::vector<Monitored>> all = std::vector<Monitored>{};
   if (text) all = from_text(*text);
   if (!all) {
-    log_warning("{} is damaged: hosts that lock managers of this machine had monitored are not told "
-                "of its restart",
-                storage->name());
+    log_warning(
+        "{} is damaged: hosts that lock managers of this machine had monitored are not told "
+        "of its restart",
+        storage->name());
     all.emplace();
   }
-  std::unique_ptr<StatusMonitor> monitor(new StatusMonitor(
-      locks, caller, std::move(storage), std::move(*all), boot_id()));
+  std::unique_ptr<StatusMonitor> monitor(
+      new StatusMonitor(locks, caller, std::move(storage), std::move(*all), boot_id()));
   monitor->add_notices();
   return monitor;
 }
@@ -143,17 +144,11 @@ void StatusMonitor::add_notices() {
       still.push_back(std::move(one));
       continue;
     }
-    // The machine has restarted, and its lock managers with it: they ask anew. Names may have
-    // several addresses; the first will do.
+    // The machine has restarted, and its lock managers with it: they ask anew.
     Notice notice;
-    if (auto found = SocketAddress::resolve(one.mon_name, 0); found.ok() && !found->empty()) {
-      notice.where = found->front();
-      notice.my_name = one.my_name;
-      notices.push_back(std::move(notice));
-    } else {
-      log_notice("{} is not told that this machine has restarted: the name is not known",
-                 one.mon_name);
-    }
+    notice.name = one.mon_name;
+    notice.my_name = one.my_name;
+    notices.push_back(std::move(notice));
   }
   monitored_ = std::move(still);
   if (!write_down()) log_warning("{}: cannot be written", storage_->name());
@@ -186,7 +181,7 @@ void StatusMonitor::on_time() {
     if (notice.under_way || notice.done || now < notice.next) continue;
     if (now >= notice.until) {
       log_notice("{} could not be told of the restart: what it had locked is free for others",
-                 notice.where.host_text());
+                 notice.name.empty() ? notice.where.host_text() : notice.name);
       notice.done = true;
       continue;
     }
@@ -203,6 +198,16 @@ void StatusMonitor::on_time() {
 
 void StatusMonitor::send(std::size_t index) {
   Notice& notice = notices_[index];
+  if (notice.where.family() == AF_UNSPEC) {
+    // It may have several addresses; the first will do. DNS may not be there yet.
+    auto found = SocketAddress::resolve(notice.name, 0);
+    if (!found.ok() || found->empty()) {
+      notice.next = caller_.loop().refresh_now() + notice.pause;
+      notice.pause = std::min(2 * notice.pause, kLongestPause);
+      return;
+    }
+    notice.where = found->front();
+  }
   notice.under_way = true;
   const HostCalls::Target target{notice.where, {}, xdr::kNsmProgram, xdr::kNsmV1};
   caller_.calls().call(target, number(xdr::nsmproc1::SM_NOTIFY),
@@ -220,8 +225,8 @@ bool StatusMonitor::monitor(Monitored what) {
   if (!is_plain_name(what.mon_name) || !is_plain_name(what.my_name)) return false;
   what.boot_id = boot_id_;
   std::lock_guard guard(mutex_);
-  const auto known = std::ranges::find_if(
-      monitored_, [&](const Monitored& one) { return one.same_as(what); });
+  const auto known =
+      std::ranges::find_if(monitored_, [&](const Monitored& one) { return one.same_as(what); });
   if (known != monitored_.end()) {
     *known = std::move(what);
   } else if (monitored_.size() < kMostMonitored) {
@@ -248,9 +253,8 @@ void StatusMonitor::unmonitor_all(std::uint32_t my_prog, std::uint32_t my_vers,
   if (gone != 0) write_down();
 }
 
-void StatusMonitor::notified(const SocketAddress& from, std::string_view name,
-                             std::int32_t state) {
-  locks_.host_restarted(from, name, state);
+void StatusMonitor::notified(const SocketAddress& from, std::string_view name, std::int32_t state) {
+  if (name != nlm::LockService::kEveryName) locks_.host_restarted(from, name, state);
   std::lock_guard guard(mutex_);
   for (const Monitored& one : monitored_) {
     if (is_about(one, from, name)) pass_on(one, state);
@@ -285,16 +289,17 @@ void StatusMonitor::use_other() {
                 res.res_stat == xdr::nsm_res::STAT_SUCC) {
               return;
             }
-            log_warning("the status monitor of this machine does not watch {}: should that host "
-                        "restart, its locks stay until nfs-rdma evict",
-                        address);
+            log_warning(
+                "the status monitor of this machine does not watch {}: should that host "
+                "restart, its locks stay until nfs-rdma evict",
+                address);
           });
     });
   });
 }
 
 void StatusMonitor::told_by_other(const xdr::sm_status& status) {
-  locks_.host_restarted(address_of(status.priv), {}, status.state);
+  locks_.host_restarted(address_of(status.priv), nlm::LockService::kEveryName, status.state);
 }
 
 }  // namespace nfsrdma::nsm

@@ -59,7 +59,8 @@ class StatusMonitor {
  private:
   /// Somebody who has to be told.
   struct Notice {
-    SocketAddress where;
+    SocketAddress where;  // without a family: to be found by `name`
+    std::string name;
     std::string my_name;
     Duration pause{};
     TimePoint next{};

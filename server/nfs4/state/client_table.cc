@@ -57,6 +57,7 @@ std::unique_ptr<Client> ClientTable::take(Table& table, Owners& by_owner, Queue&
 }
 
 std::unique_ptr<Client> ClientTable::end(Client& client) {
+  if (client.locks_by_nlm) --hosts_;
   return take(confirmed_, confirmed_by_owner_, confirmed_queue_, client);
 }
 
@@ -245,7 +246,13 @@ ClientTable::Answer ClientTable::add_host(const std::string& name, TimePoint now
     renew(*answer.client, now);
     return answer;
   }
+  const std::string address = name.substr(0, name.find(' ') + 1);
+  if (hosts_ >= limits_.clients / 2 || hosts_with(address).size() >= limits_.hosts_per_address) {
+    answer.status = Status::kFull;
+    return answer;
+  }
   if (!make_room(answer, now)) return answer;
+  ++hosts_;
   auto client = std::make_unique<Client>();
   client->id = next_id();
   client->owner.id = owner;
@@ -261,6 +268,16 @@ ClientTable::Answer ClientTable::add_host(const std::string& name, TimePoint now
 
 Client* ClientTable::find_host(const std::string& name) {
   return confirmed_of(host_owner(name));
+}
+
+std::vector<Client*> ClientTable::hosts_with(const std::string& prefix) {
+  std::vector<Client*> out;
+  const std::string begin = host_owner(prefix);
+  for (auto at = confirmed_by_owner_.lower_bound(begin);
+       at != confirmed_by_owner_.end() && at->first.starts_with(begin); ++at) {
+    out.push_back(find(confirmed_, at->second));
+  }
+  return out;
 }
 
 // --- minor version 0

@@ -73,6 +73,9 @@ class ClientTable {
     Duration lease = std::chrono::seconds(90);
     /// How long what an expired client holds is kept for it while nobody wants it.
     Duration courtesy = std::chrono::hours(24);
+    /// Hosts that lock by NLM under names of their own, at one address. All of them together have
+    /// half of the clients: they do not expire while they hold anything.
+    std::size_t hosts_per_address = 64;
   };
   /// `boot` differs each time the server starts: ids from before are stale.
   ClientTable(std::uint32_t boot, const Limits& limits) : limits_(limits), boot_(boot) {}
@@ -116,15 +119,15 @@ class ClientTable {
   Answer set_client_id_confirm(ClientId id, const Verifier& confirm, const std::string& principal,
                                TimePoint now);
 
-  /// A host that locks by NLM. It has no lease, so that it stays as long as it holds anything. No
-  /// client of NFSv4 can have such a name.
+  /// A host that locks by NLM, called "ADDRESS NAME". It has no lease, so that it stays as long as
+  /// it holds anything. No client of NFSv4 can have such a name.
   Answer add_host(const std::string& name, TimePoint now);
   /// Null when there is none of that name.
   Client* find_host(const std::string& name);
+  /// Those whose names begin so.
+  std::vector<Client*> hosts_with(const std::string& prefix);
   static constexpr std::string_view kHostPrefix = "\1nlm:";
-  static std::string host_owner(const std::string& name) {
-    return std::string(kHostPrefix) + name;
-  }
+  static std::string host_owner(const std::string& name) { return std::string(kHostPrefix) + name; }
 
   /// Confirmed; null when there is none.
   Client* find(ClientId id);
@@ -172,6 +175,7 @@ class ClientTable {
   const std::uint32_t boot_;
   std::uint32_t last_number_ = 0;
   std::uint64_t last_confirm_ = 0;
+  std::size_t hosts_ = 0;  // that lock by NLM
   Table confirmed_, unconfirmed_;
   Owners confirmed_by_owner_, unconfirmed_by_owner_;
   Queue confirmed_queue_, unconfirmed_queue_;

@@ -180,6 +180,69 @@ TEST_F(NlmLocks, AreGivenWhenALocalProcessLetsGo) {
   EXPECT_FALSE(local_may(Kind::kRead, 0, 0));
 }
 
+TEST_F(NlmLocks, AnOwnerWaitsForSeveralRangesAtATime) {
+  ASSERT_EQ(harness.lock(file, kFirst, true, {0, 10}), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kElsewhere, true, {0, 10}, true), NLM4_BLOCKED);
+  EXPECT_EQ(harness.lock(file, kElsewhere, true, {100, 10}), NLM4_GRANTED);
+  ASSERT_EQ(harness.unlock(file, kFirst), NLM4_GRANTED);
+  EXPECT_EQ(harness.programs.next().procedure, kGrantedProcedure);
+}
+
+TEST_F(NlmLocks, WhoOnlyWaitsIsNotForgotten) {
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kElsewhere, true, {}, true), NLM4_BLOCKED);
+  const auto renewed = [this] {
+    std::lock_guard guard(harness.nfs4.state().mutex);
+    const nfs4::Client* client = harness.nfs4.state().clients.find_host("127.0.0.1 other");
+    return client != nullptr && client->renewed == harness.nfs4.clock.now();
+  };
+  harness.nfs4.clock.move(std::chrono::seconds(80));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!renewed() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(renewed());
+}
+
+TEST_F(NlmLocks, OneAddressHasOnlySoManyHosts) {
+  xdr::nlm4_stats last = NLM4_GRANTED;
+  int taken = 0;
+  for (; taken < 1000; ++taken) {
+    const auto at = static_cast<std::uint64_t>(taken);
+    last = harness.lock(file, {"h" + std::to_string(taken), 1}, true, {at, 1});
+    if (last != NLM4_GRANTED) break;
+  }
+  EXPECT_EQ(last, NLM4_DENIED_NOLOCKS);
+  EXPECT_EQ(taken, 64);
+  harness.set_peer("127.0.0.2");
+  EXPECT_EQ(harness.lock(file, kFirst, true, {5000, 1}), NLM4_GRANTED) << "another's are its own";
+}
+
+TEST_F(NlmLocks, WhatIsLockedMayBeUnlockedWhateverTheExportsSayNow) {
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  ConfigProblems problems;
+  harness.nfs4.server().exports.reload({}, &problems);
+  EXPECT_EQ(harness.lock(file, kElsewhere), NLM4_STALE_FH);
+  EXPECT_EQ(harness.unlock(file, kFirst), NLM4_GRANTED);
+  std::lock_guard guard(harness.nfs4.state().mutex);
+  EXPECT_TRUE(harness.nfs4.state().opens.empty());
+}
+
+TEST_F(NlmLocks, StrangersAreNotCalled) {
+  FileHandle bad = file;
+  bad.data[20] ^= std::byte{1};
+  const xdr::nlm4_lockargs args{{}, false, true, harness.name(bad, kFirst, {}), false, 0};
+  harness.run(nlm4_program(), static_cast<std::uint32_t>(nlmproc4::NLMPROC4_LOCK_MSG), args);
+  // One that is called comes behind it.
+  const xdr::nlm4_lockargs good{{}, false, true, harness.name(file, kFirst, {}), false, 0};
+  harness.run(nlm4_program(), static_cast<std::uint32_t>(nlmproc4::NLMPROC4_LOCK_MSG), good);
+  xdr::nlm4_res res;
+  const HostPrograms::Seen call = harness.programs.next();
+  xdr::Decoder decoder{ByteSpan(call.arguments)};
+  ASSERT_TRUE(xdr::decode(decoder, res));
+  EXPECT_EQ(res.stat, NLM4_GRANTED);
+  EXPECT_EQ(harness.programs.waiting(), 0u);
+}
+
 TEST_F(NlmLocks, WaitingEndsWithCancel) {
   ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
   EXPECT_EQ(harness.lock(file, kSecond, true, {}, true), NLM4_BLOCKED);

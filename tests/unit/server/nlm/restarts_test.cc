@@ -44,6 +44,39 @@ TEST_F(NlmRestarts, ANotificationThatComesLateTakesNothing) {
   EXPECT_EQ(harness.lock(file, kElsewhere), NLM4_GRANTED);
 }
 
+TEST_F(NlmRestarts, ALockOfTheHostsNextLifeSaysThatItHasRestarted) {
+  const FileHandle second = harness.make_file("second");
+  ASSERT_EQ(harness.lock(file, kFirst, true, {}, false, false, 7), NLM4_GRANTED);
+  ASSERT_EQ(harness.lock(second, kFirst, true, {}, false, false, 9), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kElsewhere), NLM4_GRANTED);
+  harness.notify("host", 9);
+  EXPECT_EQ(harness.lock(second, kElsewhere), NLM4_DENIED) << "that was of this life";
+  // A call that is late by a life ends nothing.
+  ASSERT_EQ(harness.lock(harness.make_file("third"), kFirst, true, {}, false, false, 7),
+            NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(second, kElsewhere), NLM4_DENIED);
+}
+
+TEST_F(NlmRestarts, NobodySpeaksForAllHostsOfAnAddress) {
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  for (const char* name : {"", "*"}) {
+    harness.notify(name, 5);
+    harness.run(nlm4_program(), 23, xdr::nlm4_notify{name, 0});
+  }
+  EXPECT_EQ(harness.lock(file, kElsewhere), NLM4_DENIED);
+}
+
+TEST_F(NlmRestarts, FreeAllIsNotForDatagramsNorForOrdinaryUsers) {
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  harness.nfs4.connection().set_transport(TransportKind::kUdp);
+  harness.run(nlm4_program(), 23, xdr::nlm4_notify{"host", 0});
+  harness.nfs4.connection().set_transport(TransportKind::kTcp);
+  harness.set_peer("127.0.0.1", 40000);
+  harness.run(nlm4_program(), 23, xdr::nlm4_notify{"host", 0});
+  harness.set_peer("127.0.0.1");
+  EXPECT_EQ(harness.lock(file, kElsewhere), NLM4_DENIED);
+}
+
 TEST_F(NlmRestarts, FreeAllIsOfTheHostThatCalls) {
   ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
   harness.set_peer("127.0.0.2");
@@ -61,6 +94,7 @@ TEST_F(NlmRestarts, WhatAnotherMonitorTellsIsBelievedOfRootAlone) {
   status.priv[10] = status.priv[11] = std::byte{0xff};
   status.priv[12] = std::byte{127};
   status.priv[15] = std::byte{1};
+  status.mon_name = "127.0.0.1";
   harness.set_peer("127.0.0.1", 40000);
   harness.run(nlm4_program(), 16, status);
   harness.set_peer("127.0.0.1");

@@ -55,6 +55,15 @@ TEST(NlmWaits, CancelTakesOutTheVerySameWish) {
   EXPECT_FALSE(waits.has_file("f"));
 }
 
+TEST(NlmWaits, UnlockTakesOutWhatIsWithinItsRange) {
+  Waits waits({});
+  waits.add(wait_for("f", wish(1, "a", 0, 9)));
+  waits.add(wait_for("f", wish(1, "a", 5, 20)));
+  waits.add(wait_for("f", wish(1, "b", 0, 9)));
+  waits.remove_within("f", wish(1, "a", 0, 10));
+  EXPECT_THAT(owners(waits, "f"), ElementsAre("a", "b"));
+}
+
 TEST(NlmWaits, OfAClientThatIsGoneNothingStays) {
   Waits waits({});
   waits.add(wait_for("f", wish(1, "a")));
