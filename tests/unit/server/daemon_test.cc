@@ -131,6 +131,7 @@ class DaemonTest : public testing::Test {
     return all;
   }
   std::string tcp_listener() const { return "tcp 127.0.0.1:" + std::to_string(port_); }
+  std::string udp_listener() const { return "udp 127.0.0.1:" + std::to_string(port_); }
   std::string export_argument(const std::string& options = "rw,insecure,no_root_squash") const {
     return exported_ + ":" + options;
   }
@@ -184,13 +185,14 @@ class DaemonTest : public testing::Test {
 
 TEST_F(DaemonTest, TheReadyLineListsTheListeners) {
   Child server(arguments({"--fabric", "none", "-e", export_argument()}));
-  EXPECT_EQ(server.out_line(), "ready " + tcp_listener() + "\n");
+  EXPECT_EQ(server.out_line(), "ready " + tcp_listener() + ", " + udp_listener() + "\n");
 }
 
 TEST_F(DaemonTest, TheReadyLineListsIwarpFirst) {
   const std::string rdma_port = std::to_string(free_port());
   Child server(arguments({"--fabric", "iwarp", "--port", rdma_port, "-e", export_argument()}));
-  EXPECT_EQ(server.out_line(), "ready iwarp 127.0.0.1:" + rdma_port + ", " + tcp_listener() + "\n");
+  EXPECT_EQ(server.out_line(), "ready iwarp 127.0.0.1:" + rdma_port + ", " + tcp_listener() + ", " +
+                                   udp_listener() + "\n");
 }
 
 TEST_F(DaemonTest, SigtermEndsItCleanly) {

@@ -128,7 +128,7 @@ TEST(Nfs4Limits, LocksOfAClient) {
 
 TEST(Nfs4Limits, SessionsSlotsAndKeptReplies) {
   Limits limits = some(100);
-  limits.sessions = {.sessions_per_client = 2, .slots = 10};
+  limits.sessions = {.sessions_per_client = 2, .slots = 24};
   limits.slots = 3;
   limits.reply_bytes = 2048;
   Nfs4Harness nfs({}, limits);
