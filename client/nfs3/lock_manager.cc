@@ -229,7 +229,9 @@ Task<Result<void>> LockManager::ask_at(RpcClient& rpc, const OpContext& op, nlmp
   RpcCallLease call =
       rpc.prepare(xdr::kNlmProgram, xdr::kNlmV4, static_cast<std::uint32_t>(procedure), op);
   call->arguments(args);
-  call->set_max_results(xdr::kNlmMaxNetobj * 2 + 64);
+  // A cookie of ours and a status; TEST tells an owner.
+  const bool tells_owner = procedure == nlmproc4::NLMPROC4_TEST;
+  call->set_max_results(tells_owner ? xdr::kNlmMaxNetobj + 128 : 128);
   NFSRDMA_CO_CHECK_OK(co_await call->run());
   if (!parse(call->results())) co_return Error{Errc::kProtocol, EIO, "undecodable NLM result"};
   co_return Result<void>();

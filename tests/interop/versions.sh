@@ -92,7 +92,7 @@ check "and has no version 4" 'refused vers=4 "$export_dir" | grep "the server la
 check "the tool goes on with version 3" '
   "$bin/nfs-rdma" cat "$url/file?$query" | grep -x data
   if "$bin/nfs-rdma" cat "$url/file?$query&vers=4.2"; then exit 1; fi'
-check "locks are the server'"'"'s then, too" '
+check "locks are not local then, either" '
   "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -f -v -o "$by,retry=0" >"$work/log" 2>&1 &
   for _ in $(seq 100); do mountpoint -q "$mnt" && break; sleep 0.1; done
   exec 9<>"$mnt/file"; flock 9
@@ -101,5 +101,6 @@ check "locks are the server'"'"'s then, too" '
   exec 9>&-
   umount "$mnt"; wait
   grep "local_lock=none" "$work/log"'
+
 echo "$failures failures"
 [ $failures = 0 ]

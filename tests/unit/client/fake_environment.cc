@@ -68,6 +68,7 @@ void FakeTransport::submit(ClientCall& call) {
 ConnectionInfo FakeTransport::describe() const {
   ConnectionInfo info;
   info.transport = candidate_.kind;
+  info.peer = candidate_.address;
   info.stats.calls = 1;
   return info;
 }

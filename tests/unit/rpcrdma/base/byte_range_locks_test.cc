@@ -52,6 +52,22 @@ TEST(ByteRangeLocks, ALimitLeavesThingsAsTheyWere) {
   EXPECT_EQ(locks.unlock(1, {4, 5}, 1), Outcome::kDone);
 }
 
+TEST(ByteRangeLocks, GapsAreWhatAnOwnerDoesNotHave) {
+  ByteRangeLocks locks;
+  EXPECT_THAT(locks.gaps(1, {0, UINT64_MAX}), ElementsAre(ByteRange{0, UINT64_MAX}));
+  EXPECT_EQ(locks.lock(1, LockKind::kRead, {10, 19}), Outcome::kDone);
+  EXPECT_EQ(locks.lock(1, LockKind::kWrite, {20, 29}), Outcome::kDone);
+  EXPECT_EQ(locks.lock(1, LockKind::kRead, {40, 49}), Outcome::kDone);
+  EXPECT_EQ(locks.lock(2, LockKind::kRead, {0, 9}), Outcome::kDone);
+  EXPECT_THAT(locks.gaps(1, {0, 99}),
+              ElementsAre(ByteRange{0, 9}, ByteRange{30, 39}, ByteRange{50, 99}));
+  EXPECT_THAT(locks.gaps(1, {15, 45}), ElementsAre(ByteRange{30, 39}));
+  EXPECT_THAT(locks.gaps(1, {12, 27}), ElementsAre());
+  EXPECT_THAT(locks.gaps(1, {9, 10}), ElementsAre(ByteRange{9, 9}));
+  EXPECT_EQ(locks.lock(1, LockKind::kRead, {80, UINT64_MAX}), Outcome::kDone);
+  EXPECT_THAT(locks.gaps(1, {50, UINT64_MAX}), ElementsAre(ByteRange{50, 79}));
+}
+
 TEST(ByteRangeLocks, ReleaseTakesAllOfOneOwner) {
   ByteRangeLocks locks;
   for (LockOwnerId owner : {1, 2}) {
