@@ -48,7 +48,7 @@ stage_quota_tools() {
     mkdir -p "$stage/perl/auto"
     cp "$folder/Quota.pm" "$stage/perl/"
     cp -r "$folder/auto/Quota" "$stage/perl/auto/"
-    cp "$(command -v setquota)" "$root/tests/interop/lab_quota.sh" "$stage/"
+    cp "$(command -v setquota)" "$(command -v quota)" "$root/tests/interop/lab_quota.sh" "$stage/"
 }
 
 # in_guest SECONDS SCRIPT [LAB_OPTION...]: runs SCRIPT (bash text) in a fresh guest in $stage.

@@ -3,8 +3,8 @@
 # lab_kernel_client.sh: Linux's own NFS/RDMA client (siw) against nfs-rdmad's user-space iWARP, in
 # one guest: server in namespace srv, client in the first one, a veth pair between them. Copies a
 # tree in and out over v3, compares content and attributes, sets ACLs by NFSACL, captures the wire and
-# looks at it with tshark on the host. Then disk quotas by RQUOTA, with Perl's Quota module as the client,
-# of a server without CAP_SYS_ADMIN.
+# looks at it with tshark on the host. Then disk quotas by RQUOTA, with Perl's Quota module and quota(1) as
+# clients, of a server without CAP_SYS_ADMIN.
 #
 #   tests/interop/lab_kernel_client.sh [--knfsd] [--keep DIR]
 #
@@ -112,6 +112,9 @@ end_capture
 if [[ '$server' == ours ]]; then
     rpcinfo -p 192.0.2.2
     check_quotas 192.0.2.2 /quota 0 /export
+    timeout -k 1 40 mount -t nfs -o "rdma,port=20049,vers=3$mount_options" 192.0.2.2:/quota /mnt/a
+    check_quota_program /mnt/a
+    umount /mnt/a
     echo "quotas: told to whom they belong"
     kill -TERM $server
     wait $server

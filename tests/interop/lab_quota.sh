@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 # lab_quota.sh: runs in the guest. make_quotas DEVICE DIR: an ext4 with quotas for users, groups and
 # projects, and somebody beyond his soft limit. check_quotas HOST DIR PORT OTHER: what RQUOTA says of it over
-# TCP (port 0: by way of rpcbind), and of OTHER, an export without quotas.
+# TCP (port 0: by way of rpcbind), and of OTHER, an export without quotas. check_quota_program DIR: what
+# quota(1) says, which asks over UDP, of a mount of what make_quotas made.
 make_quotas() {
     mkfs.ext4 -q -b 4096 -O quota,project -E quotatype=usrquota:grpquota:prjquota "$1"
     mkdir -p "$2"
@@ -55,4 +56,16 @@ check_quotas() {
     told "error Not privileged" "$here" 1234 56 55 $group
     told "error Not privileged" "$1:/" 0 0 1234 $user
     told "error Quotas not enabled, no quota for this user" "$1:$other" 1234 55 1234 $user
+}
+check_quota_program() {
+    local said limits
+    said=$(setpriv --reuid=1234 --regid=55 --clear-groups ./quota -uvwf "$1") || :
+    limits='152\* +100 +2000 +[67]days +1 +10 +20'
+    [[ $said =~ $limits ]] || { echo "quota -u: $said"; return 1; }
+    said=$(setpriv --reuid=1234 --regid=55 --groups=55 ./quota -gvwf "$1") || :
+    limits='152 +300 +400 +1 +0 +0'
+    [[ $said =~ $limits ]] || { echo "quota -g: $said"; return 1; }
+    said=$(./quota -uvw 1235) || :  # of all that is mounted
+    limits='0 +2048 +4398046511104 +0 +0 +0'
+    [[ $said =~ $limits ]] || { echo "quota of another: $said"; return 1; }
 }
