@@ -46,7 +46,7 @@ class CallMetrics {
     std::uint64_t errors = 0;
     LatencyHistogram<std::uint64_t> latency;
   };
-  
+
   /// Of each transport, once it was used.
   using Row = std::array<std::unique_ptr<Counts>, kTransportKinds>;
 

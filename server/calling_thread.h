@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CallingThread: a thread with a loop, by which the lock manager and the status monitor of NFSv3 call
-// hosts and do what is to be done at a time.
+// CallingThread: a thread with a loop, by which the lock manager and the status monitor of NFSv3
+// call hosts and do what is to be done at a time.
 //
 // Lifetimes: who uses it is destroyed after stop(), which ends the thread; nothing of what was
 // posted or called runs after that.

@@ -71,7 +71,7 @@ struct ExportAccess {
   bool secure = true;  // refused when the call came over TCP from a port above 1023
   bool readdirplus = true;
   bool insecure_locks = false;  // NLM does not ask whether the caller may use the file
-  bool acls = true;     // NFSACL shows and sets them
+  bool acls = true;             // NFSACL shows and sets them
   bool nohide = false;  // to be seen from the export above it, where version 3 has it mounted
   /// sec=: callers of other flavours are refused.
   bool serves_sys = true;

@@ -39,7 +39,7 @@ struct ServerOptions {
   std::uint32_t rtmax = 1u << 20;  // largest READ and WRITE; up to 4 MiB
   std::uint32_t wtmax = 1u << 20;
   bool manage_gids = false;
-  bool sync_names = true;          // false: NFSoRDMA_FSYNC=never
+  bool sync_names = true;            // false: NFSoRDMA_FSYNC=never
   std::size_t max_cached_files = 0;  // 0: an eighth of RLIMIT_NOFILE, at most 16384
   unsigned committer_threads = 2;
   Committer::Calls committer_calls = Committer::system_calls();  // tests replace them

@@ -122,7 +122,7 @@ Task<Result<RpcClient*>> LockManager::reach(const OpContext& op) {
     if (!woken) co_return kInterrupted;
   }
   if (aborted_) co_return kStopped;
-  if (place_ == Place::kOwn) {
+  if (place_ == Place::kItsOwn) {
     std::string ignored;
     Result<void> connected = co_await own_->connect(&ignored, op.cancel);
     if (connected.ok()) co_return own_.get();
@@ -154,7 +154,7 @@ Task<Result<void>> LockManager::find(const OpContext& op) {
              answered.error().code == Errc::kRefused) {
     answered = co_await find_elsewhere(op, &detail);
     if (aborted_) co_return kStopped;
-    if (answered.ok()) place_ = Place::kOwn;
+    if (answered.ok()) place_ = Place::kItsOwn;
   } else {
     co_return answered;  // of the connection, not of NLM
   }
@@ -191,7 +191,7 @@ Task<Result<void>> LockManager::find_elsewhere(const OpContext& op, std::string*
   address_ = **found;
   if (own_ == nullptr) {
     own_ = ways_->connect_to(address_);
-    own_->set_on_lost([this] { lost(Place::kOwn); });
+    own_->set_on_lost([this] { lost(Place::kItsOwn); });
   } else {
     own_->redirect({{TransportKind::kTcp, address_, nullptr}});
   }
@@ -217,7 +217,7 @@ bool LockManager::again(const Error& why, TimePoint started) {
     return ever_found_ && patient && absent_since_ && now - *absent_since_ < kAbsent;
   }
   const bool out_of_reach =
-      place_ == Place::kOwn && (why.code == Errc::kTimedOut || why.code == Errc::kClosed);
+      place_ == Place::kItsOwn && (why.code == Errc::kTimedOut || why.code == Errc::kClosed);
   if (!out_of_reach && !lacks_the_program(why)) return false;
   place_ = Place::kUnknown;
   return patient;

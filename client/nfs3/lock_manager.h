@@ -92,7 +92,7 @@ class LockManager {
   RpcClient& nfs() { return nfs_; }
 
  private:
-  enum class Place : std::uint8_t { kUnknown, kNfs, kOwn };
+  enum class Place : std::uint8_t { kUnknown, kNfs, kItsOwn };
 
   template <typename Args, typename Parse>
   Task<Result<void>> ask(const OpContext& op, xdr::nlmproc4 procedure, const Args& args,

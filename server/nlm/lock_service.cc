@@ -33,13 +33,6 @@ std::string name_of(const Client& client) {
   return name;
 }
 
-/// Of two states of one status monitor; 0 is none. They are counted, and may wrap.
-bool is_later(std::int32_t state, std::int32_t than) {
-  return state != 0 && than != 0 &&
-         static_cast<std::int32_t>(static_cast<std::uint32_t>(state) -
-                                   static_cast<std::uint32_t>(than)) > 0;
-}
-
 }  // namespace
 
 LockService::LockService(nfs4::ServerState& state, CallingThread& caller, const Options& options)
@@ -69,23 +62,12 @@ LockService::~LockService() {
 ClientId LockService::admit(const Host& host, std::int32_t state) {
   std::lock_guard guard(state_.mutex);
   state_.sweep_locked();
-  return admit_locked(host, state);
-}
-
-ClientId LockService::admit_locked(const Host& host, std::int32_t state) {
   ClientTable::Answer answer =
       state_.clients.add_host(host_key(host.peer, host.name), state_.now());
   state_.take_in(answer, host.peer.host_text());
   if (answer.client == nullptr) return 0;
   state_.came_from(*answer.client, host.peer.host_text());
   const auto [known, is_new] = known_.try_emplace(answer.client->id);
-  if (!is_new && is_later(state, known->second.state)) {
-    // It has restarted, and its notification has yet to come, or is lost.
-    std::vector<std::unique_ptr<Client>> ended;
-    ended.push_back(state_.clients.end(*answer.client));
-    state_.end_clients(std::move(ended));
-    return admit_locked(host, state);
-  }
   known->second.host = host;
   if (known->second.state == 0) known->second.state = state;
   if (is_new && new_host_) new_host_(host);
@@ -104,12 +86,12 @@ bool LockService::host_restarted(const SocketAddress& from, std::string_view nam
   std::vector<std::unique_ptr<Client>> ended;
   for (Client* client : state_.clients.hosts_with(host_key(from, ""))) {
     if (name != kEveryName && !same_host_name(name_of(*client), name)) continue;
-    // Notifications are repeated, and may come behind the first lock of the host's new life.
+    // Notifications are repeated, also behind locks of the host's new life. Where one of those came
+    // even before the first notification, it goes with the older ones, as with Linux's server:
+    // which life a lock is of cannot be told, since Linux's clients have one number for all
+    // namespaces.
     const auto known = known_.find(client->id);
-    if (state != 0 && known != known_.end() && known->second.state != 0 &&
-        !is_later(state, known->second.state)) {
-      continue;
-    }
+    if (state != 0 && known != known_.end() && known->second.state == state) continue;
     ended.push_back(state_.clients.end(*client));
   }
   if (ended.empty()) return false;

@@ -94,7 +94,6 @@ class LockService final : private nfs4::LockWatcher {
   void give(const Wait& wait);
   void take_back(std::uint64_t id);
   void keep_who_waits();
-  nfs4::ClientId admit_locked(const Host& host, std::int32_t state);
   void look_at_local_holders();
   // On the loop's thread:
   void tell(std::uint64_t id);
@@ -114,7 +113,7 @@ class LockService final : private nfs4::LockWatcher {
   std::vector<std::uint64_t> returned_;  // of given_: their hosts do not want them any more
   struct Known {
     Host host;
-    std::int32_t state = 0;  // of its status monitor, in the life in which it locked; 0: not told
+    std::int32_t state = 0;  // of its status monitor, when it first locked; 0: not told
   };
   std::map<nfs4::ClientId, Known> known_;
   std::function<void(const Host&)> new_host_;
