@@ -37,7 +37,7 @@ Target find_target(const ExportSnapshot& exports, const std::string& path) {
 
 /// May the caller use it? Refusals say why in the log; the client learns nothing.
 bool may_use(ServerContext& server, const Request& request, const Export& entry,
-             const std::string& path, std::string_view purpose, Ports ports) {
+             const std::string& path, std::string_view refusal, Ports ports) {
   static thread_local RateLimit refusals(10, std::chrono::seconds(10));
   const ServerConnection& connection = request.call->connection();
   ExportAccess access;
@@ -50,7 +50,7 @@ bool may_use(ServerContext& server, const Request& request, const Export& entry,
                         ? "its port is not below 1024, and the export lacks the option insecure"
                         : "no line of the exports is for it";
   if (refusals.allow()) {
-    log_notice("{} may not {} {}: {}", connection.peer().text(), purpose, path, why);
+    log_notice("{} {} {}: {}", connection.peer().text(), refusal, path, why);
   }
   return false;
 }
@@ -75,18 +75,18 @@ int walk(ServerContext& server, const Export& entry, std::string_view rest, Reso
 }  // namespace
 
 int find_exported(ServerContext& server, const Request& request, const std::string& path,
-                  std::string_view purpose, Ports ports, Resolved* found) {
+                  std::string_view refusal, Ports ports, Resolved* found) {
   const ExportSnapshot& exports = server.exports.current();
   const Target target = find_target(exports, path);
   int error = ENOENT;
   if (target.entry != nullptr) {
-    if (!may_use(server, request, *target.entry, path, purpose, ports)) return EACCES;
+    if (!may_use(server, request, *target.entry, path, refusal, ports)) return EACCES;
     error = walk(server, *target.entry, target.rest, found);
   }
   if (error != ENOENT && error != ENOTDIR && error != ELOOP) return error;
   const Target behind = find_target(exports, path.empty() ? path : real_path(path));
   if (behind.entry == nullptr) return target.entry == nullptr ? EACCES : error;
-  if (!may_use(server, request, *behind.entry, path, purpose, ports)) return EACCES;
+  if (!may_use(server, request, *behind.entry, path, refusal, ports)) return EACCES;
   return walk(server, *behind.entry, behind.rest, found);
 }
 

@@ -18,9 +18,9 @@ namespace nfsrdma {
 enum class Ports : std::uint8_t { kAsExported, kAny };
 
 /// The directory or file that `path`, normalised (mount_program.h), leads to. 0 or an errno: EACCES
-/// when it lies in no export that the caller's host may use. `purpose` is for the log: "mount". May
-/// block.
+/// when it lies in no export that the caller's host may use. `refusal` is for the log: "may not
+/// mount". May block.
 int find_exported(ServerContext& server, const Request& request, const std::string& path,
-                  std::string_view purpose, Ports ports, Resolved* found);
+                  std::string_view refusal, Ports ports, Resolved* found);
 
 }  // namespace nfsrdma

@@ -68,7 +68,8 @@ Outcome proc_mnt(ServerContext& server, Request& request, xdr::Decoder& args,
   if (!xdr::decode(args, argument) || !args.at_end()) return Outcome::kGarbageArgs;
   const std::string path = normalise_mount_path(argument.path);
   Resolved found;
-  const int error = find_exported(server, request, path, "mount", Ports::kAsExported, &found);
+  const int error =
+      find_exported(server, request, path, "may not mount", Ports::kAsExported, &found);
   if (error != 0) return refuse(mount_status(error), result);
   const FileHandle handle = found.file->handle();
   xdr::mountres3 reply;
