@@ -247,7 +247,17 @@ ClientTable::Answer ClientTable::add_host(const std::string& name, TimePoint now
     return answer;
   }
   const std::string address = name.substr(0, name.find(' ') + 1);
-  if (hosts_ >= limits_.clients / 2 || hosts_with(address).size() >= limits_.hosts_per_address) {
+  const std::vector<Client*> there = hosts_with(address);
+  if (there.size() >= limits_.hosts_per_address) {
+    // One that holds nothing gives way: programs that lock have a name each, and end.
+    Client* idle = nullptr;
+    for (Client* host : there) {
+      if (host->holds == 0 && (idle == nullptr || host->renewed < idle->renewed)) idle = host;
+    }
+    if (idle != nullptr) answer.ended.push_back(end(*idle));
+  }
+  if (hosts_ >= limits_.clients / 2 ||
+      there.size() - answer.ended.size() >= limits_.hosts_per_address) {
     answer.status = Status::kFull;
     return answer;
   }

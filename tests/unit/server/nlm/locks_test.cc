@@ -213,6 +213,8 @@ TEST_F(NlmLocks, OneAddressHasOnlySoManyHosts) {
   }
   EXPECT_EQ(last, NLM4_DENIED_NOLOCKS);
   EXPECT_EQ(taken, 64);
+  ASSERT_EQ(harness.unlock(file, {"h7", 1}, {7, 1}), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, {"new", 1}, true, {7, 1}), NLM4_GRANTED) << "h7 holds nothing";
   harness.set_peer("127.0.0.2");
   EXPECT_EQ(harness.lock(file, kFirst, true, {5000, 1}), NLM4_GRANTED) << "another's are its own";
 }
