@@ -60,8 +60,9 @@ thread_local FreeLists free_lists;
 }  // namespace
 
 void* allocate_frame(std::size_t bytes) {
+  if (!kReuse) return ::operator new(bytes);
   const std::size_t size_class = class_of(bytes);
-  if (!kReuse || size_class == kClassBytes.size()) return ::operator new(bytes);
+  if (size_class == kClassBytes.size()) return ::operator new(bytes);
   FreeLists::List& list = free_lists.lists[size_class];
   if (FreeFrame* frame = list.head) {
     list.head = frame->next;
@@ -72,8 +73,12 @@ void* allocate_frame(std::size_t bytes) {
 }
 
 void release_frame(void* frame, std::size_t bytes) noexcept {
+  if (!kReuse) {
+    ::operator delete(frame);
+    return;
+  }
   const std::size_t size_class = class_of(bytes);
-  if (!kReuse || size_class == kClassBytes.size() || free_lists.gone) {
+  if (size_class == kClassBytes.size() || free_lists.gone) {
     ::operator delete(frame);
     return;
   }

@@ -119,7 +119,7 @@ void LockService::tell_of_new_hosts(std::function<void(const Host&)> tell) {
 // --- locks ---
 
 LockResult LockService::lock(FilePin file, const Request& request) {
-  const LockResult result = lock_or_wait(std::move(file), request);
+  LockResult result = lock_or_wait(std::move(file), request);
   const Wish& wish = request.order.wish;
   log_debug("{} {} locks {} to {} {}{}: {}", request.host.peer.host_text(), request.host.name,
             wish.range.first, wish.range.last,
