@@ -33,7 +33,8 @@ mount_it() {  # mount_it DIR [OPTIONS]
     echo "mount failed"; cat "$work/server.log"; exit 1
   }
 }
-daemon_of() { pgrep -f "mount.nfs-rdma 127.0.0.1:$export_dir $1 "; }
+# The one that was started last: another may still be at its end.
+daemon_of() { pgrep -n -f "mount.nfs-rdma 127.0.0.1:$export_dir $1 "; }
 clean_up() {
   # shellcheck disable=SC2086  # none, one or two
   kill -9 $holder_pid $silent_pid 2>/dev/null

@@ -19,7 +19,7 @@ constexpr ByteRange kAll{0, UINT64_MAX};
 TEST_F(Nfs3LocksTest, ALockIsAskedForAsWhoWantsItByTheNameOfTheMount) {
   EXPECT_EQ(lock({7, LockKind::kWrite, {100, 149}}), 0);
   ASSERT_EQ(manager_.seen.size(), 2u);  // NULL and
-  const FakeLockManager::Seen& seen = manager_.seen.back();
+  const FakeLockManager::Seen seen = manager_.seen.back();
   EXPECT_EQ(seen.procedure, Proc::NLMPROC4_LOCK);
   EXPECT_EQ(seen.uid, 4711u);
   EXPECT_EQ(seen.caller, "host.test");

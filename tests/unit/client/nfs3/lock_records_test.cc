@@ -83,6 +83,8 @@ TEST_F(LockRecordsTest, WhoMayHaveLocksIsOnTheDiskBeforeTheServerIsAsked) {
   struct stat status {};
   ASSERT_EQ(::stat((directory_ + "/" + files()[0]).c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0600u);
+  end();
+  EXPECT_EQ(number(done), EIO);
 }
 
 TEST_F(LockRecordsTest, AnOwnerIsNotedOnceForEachFile) {
