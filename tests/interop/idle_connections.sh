@@ -46,6 +46,15 @@ tcp_port=$(free_port $((port + 1)))
 url="nfs://127.0.0.1:$port$work/export"
 query="?proto=rdma&fabric=iwarp&tcpport=$tcp_port"
 
+await() { # WORDS LOG PROCESS TENTHS: until the process says so, which must not end before
+    local tries
+    for ((tries = 0; tries < $4; tries++)); do
+        if grep -q "$1" "$2"; then return; fi
+        kill -0 "$3" 2>/dev/null || return 1
+        sleep 0.1
+    done
+    return 1
+}
 serve() { # KEY=VALUE...: a server with these keys
     printf '%s\n' "$@" >"$work/rdma.conf"
     : >"$work/server.log"  # the last one said ready, too
@@ -53,13 +62,7 @@ serve() { # KEY=VALUE...: a server with these keys
         --listen 127.0.0.1 --port "$port" --tcp-port "$tcp_port" --fabric iwarp --state-dir "$work/state" \
         --control "$work/control.sock" >"$work/server.log" 2>&1 &
     server=$!
-    local tries
-    for ((tries = 0; tries < 300; tries++)); do
-        if grep -q '^ready' "$work/server.log"; then return; fi
-        kill -0 "$server" 2>/dev/null || break
-        sleep 0.1
-    done
-    broken "nfs-rdmad did not start"
+    await '^ready' "$work/server.log" "$server" 300 || broken "nfs-rdmad did not start"
 }
 end_server() {
     kill "$server"
@@ -76,13 +79,7 @@ connect() {
     exec 5>"$work/next"
 }
 reached() { # COUNT
-    local tries
-    for ((tries = 0; tries < 1200; tries++)); do
-        if grep -q "^ready $1 iwarp" "$work/clients.log"; then return; fi
-        kill -0 "$clients" 2>/dev/null || break
-        sleep 0.1
-    done
-    broken "there were never $1 connections"
+    await "^ready $1 iwarp" "$work/clients.log" "$clients" 1200 || broken "there were never $1 connections"
 }
 end_clients() {
     exec 5>&-

@@ -51,6 +51,45 @@ stage_quota_tools() {
     cp "$(command -v setquota)" "$(command -v quota)" "$root/tests/interop/lab_quota.sh" "$stage/"
 }
 
+# lab_options 'knfsd'|'' ARG...: the options of a case. $keep: where its logs are left. $server: ours,
+# or knfsd with --knfsd, where the case has that.
+lab_options() {
+    local has=$1
+    shift
+    server=ours keep=''
+    while (($#)); do
+        case $1 in
+            --knfsd)
+                [[ $has == knfsd ]] || usage_error "unknown option '$1'"
+                server=knfsd
+                ;;
+            --keep) keep=${2:?--keep needs a folder}; shift ;;
+            -h | --help) show_help; exit 0 ;;
+            *) usage_error "unknown option '$1'" ;;
+        esac
+        shift
+    done
+}
+keep_logs() {
+    local file
+    [[ -n $keep ]] || return 0
+    mkdir -p "$keep"
+    for file in "$stage"/*.log "$stage"/*.pcap; do
+        [[ ! -e $file ]] || cp "$file" "$keep/"
+    done
+}
+# failed WHY...: shows the ends of the logs that there are, and ends.
+failed() {
+    local log
+    for log in guest server dmesg; do
+        [[ -s $stage/$log.log ]] || continue
+        note "--- $log.log"
+        tail -n 60 "$stage/$log.log" >&2
+    done
+    keep_logs
+    die "$@"
+}
+
 # in_guest SECONDS SCRIPT [LAB_OPTION...]: runs SCRIPT (bash text) in a fresh guest in $stage.
 in_guest() {
     local limit=$1 script=$2

@@ -13,35 +13,11 @@
 # shellcheck source=lab_common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lab_common.sh"
 
-server=ours keep=''
-while (($#)); do
-    case $1 in
-        --knfsd) server=knfsd ;;
-        --keep) keep=${2:?--keep needs a folder}; shift ;;
-        -h | --help) show_help; exit 0 ;;
-        *) usage_error "unknown option '$1'" ;;
-    esac
-    shift
-done
+lab_options knfsd "$@"
 have tshark || need_deps test
 if [[ $server == ours ]]; then stage "$bin/nfs-rdmad"; else mkdir -p "$stage/lib"; fi
 cp "$root"/tests/interop/{lab_tree,lab_acl}.sh "$stage/"
 stage_quota_tools
-
-keep_logs() {
-    [[ -n $keep ]] || return 0
-    mkdir -p "$keep"
-    cp "$stage"/*.log "$stage"/*.pcap "$keep/" 2>/dev/null || :
-}
-failed() {
-    for log in guest server dmesg; do
-        [[ -s $stage/$log.log ]] || continue
-        note "--- $log.log"
-        tail -n 40 "$stage/$log.log" >&2
-    done
-    keep_logs
-    die "$@"
-}
 
 step "kernel client over siw against $server"
 # shellcheck disable=SC2016  # runs in the guest

@@ -11,29 +11,10 @@
 # shellcheck source=lab_common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lab_common.sh"
 
-keep=''
-while (($#)); do
-    case $1 in
-        --keep) keep=${2:?--keep needs a folder}; shift ;;
-        -h | --help) show_help; exit 0 ;;
-        *) usage_error "unknown option '$1'" ;;
-    esac
-    shift
-done
+lab_options '' "$@"
 have tshark || need_deps test
 stage "$bin/nfs-rdma"
 cp "$root/tests/interop/lab_tree.sh" "$stage/"
-
-keep_logs() {
-    [[ -n $keep ]] || return 0
-    mkdir -p "$keep"
-    cp "$stage"/*.log "$stage"/*.pcap "$keep/" 2>/dev/null || :
-}
-failed() {
-    tail -n 40 "$stage/guest.log" >&2
-    keep_logs
-    die "$@"
-}
 
 step "our client over iWARP against knfsd on siw"
 # shellcheck disable=SC2016  # runs in the guest

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# lab_nlm.sh: locks of NFSv3 by Linux's own clients in one guest: the server in
-# namespace srv, one host that mounts over RDMA and one in namespace c2 over TCP, each with its own rpcbind, status monitor and
-# name. Locks in the manner of the Connectathon tests, with locks of NFSv4 and of the server's own
+# lab_nlm.sh: locks of NFSv3 by Linux's own clients in one guest: the server in namespace srv, one
+# host that mounts over RDMA and one in namespace c2 over TCP, each with its own rpcbind, status
+# monitor and name. Locks in the manner of the Connectathon tests, with locks of NFSv4 and of the server's own
 # processes in between; a restart of the server with its locks reclaimed; a restart of a client.
 #
 #   tests/interop/lab_nlm.sh [--knfsd] [--keep DIR]
@@ -12,35 +12,13 @@
 # shellcheck source=lab_common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lab_common.sh"
 
-server=ours keep=''
-while (($#)); do
-    case $1 in
-        --knfsd) server=knfsd ;;
-        --keep) keep=${2:?--keep needs a folder}; shift ;;
-        -h | --help) show_help; exit 0 ;;
-        *) usage_error "unknown option '$1'" ;;
-    esac
-    shift
-done
+lab_options knfsd "$@"
 stage "$bin/nfs-rdmad" "$bin/nfs-rdma"
 cp "$root/tests/interop/nlm_locks.py" "$root/tests/interop/lab_nlm_guest.sh" "$stage/"
 
-keep_logs() {
-    [[ -n $keep ]] || return 0
-    mkdir -p "$keep"
-    cp "$stage"/*.log "$stage"/*.pcap "$keep/" 2>/dev/null || :
-}
-
 step "locks of NFSv3 by the kernel's clients against $server"
-if ! in_guest 600 ". ./lab_nlm_guest.sh $server" >"$stage/guest.log" 2>&1; then
-    for log in guest server dmesg; do
-        [[ -s $stage/$log.log ]] || continue
-        note "--- $log.log"
-        tail -n 60 "$stage/$log.log" >&2
-    done
-    keep_logs
-    die "locks of NFSv3 against $server failed"
-fi
+in_guest 600 ". ./lab_nlm_guest.sh $server" >"$stage/guest.log" 2>&1 ||
+    failed "locks of NFSv3 against $server failed"
 grep -v '^rig:' "$stage/guest.log"
 keep_logs
 good "locks of NFSv3 by the kernel's clients against $server"

@@ -266,7 +266,7 @@ TEST_F(NfsAcl, FilesHaveNoDefaultAcl) {
 }
 
 TEST_F(NfsAcl, OfOthersFilesNothingIsSet) {
-  if (!nfs.acts_as_callers()) GTEST_SKIP() << "needs root";
+  NFSRDMA_NEEDS_ROOT();
   nfs.set_caller(user(4711, 4711));
   EXPECT_EQ(set(file, xdr::NFS_ACL, access_with_user(4711)).status(), NFS3ERR_PERM);
   EXPECT_EQ(local("f"), "user::rw- group::r-- other::---");
@@ -274,7 +274,7 @@ TEST_F(NfsAcl, OfOthersFilesNothingIsSet) {
 }
 
 TEST_F(NfsAcl, OwnersSetThatOfTheirFiles) {
-  if (!nfs.acts_as_callers()) GTEST_SKIP() << "needs root";
+  NFSRDMA_NEEDS_ROOT();
   ASSERT_EQ(::chown(nfs.path("f").c_str(), 4711, 4711), 0);
   nfs.set_caller(user(4711, 4711));
   EXPECT_EQ(set(file, xdr::NFS_ACL, access_with_user(12)).status(), NFS3_OK);
@@ -282,7 +282,7 @@ TEST_F(NfsAcl, OwnersSetThatOfTheirFiles) {
 }
 
 TEST_F(NfsAcl, ASquashedRootIsNoOwner) {
-  if (!nfs.acts_as_callers()) GTEST_SKIP() << "needs root";
+  NFSRDMA_NEEDS_ROOT();
   ExportOptions squashed = HarnessOptions::writable();
   squashed.root_squash = true;
   nfs.export_with(squashed);
