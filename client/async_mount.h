@@ -115,6 +115,8 @@ class AsyncMount {
   std::size_t calls_outstanding() const;
   /// Every call, present and future, fails with EIO (umount -f).
   void abort_all();
+  /// Those who wait for locks are interrupted, and so is whoever waits from now on.
+  void stop_waiting() { operations_->stop_waiting(); }
   /// Ends the session, and tells MOUNT goodbye. Best effort: each is over after kGoodbye, and hard
   /// mounts are no exception.
   static constexpr std::chrono::seconds kGoodbye{2};

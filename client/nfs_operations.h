@@ -34,6 +34,8 @@ class NfsOperations {
   virtual Task<void> end(const OpContext& op) = 0;
   /// Ends what runs on its own. Every call was aborted, or is about to be.
   virtual void abort() = 0;
+  /// Nobody waits for locks from now on: who does is interrupted.
+  virtual void stop_waiting() {}
   /// Where the server's tree begins; kUnsupported: this version cannot ask.
   virtual Task<Result<FileHandle>> server_root(const OpContext& op) = 0;
   /// The version in force, exactly.

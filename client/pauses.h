@@ -11,6 +11,10 @@
 
 namespace nfsrdma {
 
+/// Between attempts to get a lock that somebody else has.
+inline constexpr Duration kPollFirst = std::chrono::milliseconds(50);
+inline constexpr Duration kPollLongest = std::chrono::seconds(1);
+
 class Pauses {
  public:
   /// `environment` outlives this.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "config/text_file.h"
+#include "rpcrdma/base/host_name.h"
 
 namespace nfsrdma {
 namespace {
@@ -72,13 +73,13 @@ class SystemNames final : public NameService {
 
 /// What follows the first dot of this host's full name.
 std::string host_domain() {
-  char name[HOST_NAME_MAX + 1] = {};
-  if (::gethostname(name, sizeof name - 1) != 0) return {};
+  const std::string name = host_name();
+  if (name.empty()) return {};
   std::string full = name;
   addrinfo hints{};
   hints.ai_flags = AI_CANONNAME;
   addrinfo* found = nullptr;
-  if (::getaddrinfo(name, nullptr, &hints, &found) == 0) {
+  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) == 0) {
     if (found->ai_canonname != nullptr &&
         std::string_view(found->ai_canonname).find('.') != std::string_view::npos) {
       full = found->ai_canonname;

@@ -13,6 +13,7 @@
 #include "client/path_tree.h"
 #include "client/rpc_client.h"
 #include "client/transport_order.h"
+#include "rpcrdma/base/host_name.h"
 #include "xdr/nfs3_constants.h"
 #include "xdr/nfs4_compound.h"
 
@@ -94,9 +95,7 @@ struct Exchange {
 };
 
 std::string file_name() {
-  std::array<char, 65> host{};
-  static_cast<void>(::gethostname(host.data(), host.size() - 1));
-  return fmt::format(".nfs-rdma-doctor.{}.{}.{:08x}", host.data(), ::getpid(),
+  return fmt::format(".nfs-rdma-doctor.{}.{}.{:08x}", host_name(), ::getpid(),
                      std::random_device{}());
 }
 

@@ -264,6 +264,11 @@ class FileSystem : private DelegationHolder {
   void close_there_unless_open(const NodeRef& node);
   /// The number of an owner for the server, which is new to it or not.
   LockOwnerId owner_for(Node& node, LockOwnerId kernel_owner, pid_t pid);
+  /// Behind a lock by that number: is it still the owner's?
+  static bool is_known_as(Node& node, LockOwnerId kernel_owner, LockOwnerId owner, pid_t pid);
+  /// unlock_behind(), and until that is done. False: whoever waits is gone; it is done all the
+  /// same.
+  Task<bool> unlock_for(RequestContext context, NodeRef node, FileLock what);
   /// UNLOCK behind the data; whoever stops waiting. `what` is the server's.
   Task<void> unlock_behind(NodeRef node, CallerRef caller, FileLock what);
   std::string silly_name(const Node& node);

@@ -11,8 +11,6 @@
 namespace nfsrdma {
 namespace {
 
-constexpr ByteRange kAllBytes{0, UINT64_MAX};
-
 CancelToken* cancel_of(const RequestContext& context) {
   return context.interrupt == nullptr ? nullptr : context.interrupt->token.get();
 }
@@ -44,6 +42,14 @@ LockOwnerId FileSystem::owner_for(Node& node, LockOwnerId kernel_owner, pid_t pi
   return last_lock_owner_;
 }
 
+/// Another thread may have closed the file while this one waited for its lock (let_go). False: and
+/// has locked it again since, by another number.
+bool FileSystem::is_known_as(Node& node, LockOwnerId kernel_owner, LockOwnerId owner, pid_t pid) {
+  const LockingProcess* known = find_locker(node, kernel_owner);
+  if (known == nullptr) node.lockers.push_back({kernel_owner, owner, pid});
+  return known == nullptr || known->owner == owner;
+}
+
 Task<bool> FileSystem::forget_data(RequestContext context, NodeRef node) {
   node->timer.expire();
   node->kernel_size_old = true;
@@ -64,13 +70,17 @@ Task<int> FileSystem::lock(RequestContext context, NodeRef node, FileLock wanted
   }
   // With a delegation nobody else has changed what is known of the file.
   const bool current = promised(*node) && node->timer.fresh(loop.now());
-  // In front of the answer: the file may be closed while this waits.
-  wanted.owner = owner_for(*node, wanted.owner, pid);
   std::optional<FilePlace> place;
   if (remote.opens_by_name()) place = place_of(*node);
   if (place) context.place = &*place;
-  auto answer = co_await remote.lock(context, node->handle, wanted, wait, rights);
-  if (!answer.ok()) co_return failed(*node, answer.error());
+  const LockOwnerId kernel_owner = wanted.owner;
+  for (bool known = false; !known;) {
+    wanted.owner = owner_for(*node, kernel_owner, pid);
+    auto answer = co_await remote.lock(context, node->handle, wanted, wait, rights);
+    if (!answer.ok()) co_return failed(*node, answer.error());
+    known = is_known_as(*node, kernel_owner, wanted.owner, pid);
+    if (!known && !co_await unlock_for(context, node, wanted)) co_return EINTR;
+  }
   // From here on only the end of the process counts: the lock is its.
   if (context.interrupt != nullptr) context.interrupt->by_any_signal = false;
   if (current && promised(*node)) co_return 0;
@@ -116,6 +126,11 @@ Task<int> FileSystem::let_go(RequestContext context, NodeRef node, LockOwnerId o
   const FileLock all{locker->owner, LockKind::kWrite, kAllBytes};
   std::erase_if(node->lockers,
                 [owner](const LockingProcess& one) { return one.kernel_owner == owner; });
+  const bool waited = co_await unlock_for(context, node, all);
+  co_return waited ? 0 : EINTR;
+}
+
+Task<bool> FileSystem::unlock_for(RequestContext context, NodeRef node, FileLock what) {
   auto over = std::make_shared<Occasion>();
   struct Told {
     static Task<void> when(Task<void> done, std::shared_ptr<Occasion> then) {
@@ -123,9 +138,8 @@ Task<int> FileSystem::let_go(RequestContext context, NodeRef node, LockOwnerId o
       then->come();
     }
   };
-  tasks.spawn(Told::when(unlock_behind(node, context.caller, all), over));
-  const bool waited = co_await over->wait(cancel_of(context));
-  co_return waited ? 0 : EINTR;
+  tasks.spawn(Told::when(unlock_behind(node, context.caller, what), over));
+  co_return co_await over->wait(cancel_of(context));
 }
 
 void FileSystem::let_go_behind(const NodeRef& node, const CallerRef& caller, LockOwnerId owner) {

@@ -12,8 +12,6 @@
 namespace nfsrdma {
 namespace {
 
-constexpr ByteRange kAllBytes{0, UINT64_MAX};
-
 ByteRange range_of(const struct flock& asked) {
   const auto first = static_cast<std::uint64_t>(asked.l_start);
   if (asked.l_len <= 0) return {first, UINT64_MAX};

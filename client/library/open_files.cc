@@ -4,11 +4,7 @@
 #include <cerrno>
 
 namespace nfsrdma {
-namespace {
-
-constexpr ByteRange kAllBytes{0, UINT64_MAX};
-
-}  // namespace
+namespace {}  // namespace
 
 Task<Result<std::unique_ptr<OpenFile>>> OpenFiles::open(FileHandle file, std::uint32_t access,
                                                         const std::optional<FilePlace>& place) {

@@ -442,7 +442,12 @@ bool MountDaemon::run(std::function<void()> usable) {
   detach_timer_.cancel();
   if (channel_ != nullptr) channel_->stop();
   if (files_->budget.held == 0) {
-    // Nothing to save: whoever still waits for the server waits in vain.
+    // Nothing to save. Who waits for a lock ends, so that others' can be let go of; whoever still
+    // waits for the server then waits in vain.
+    server_->stop_waiting();
+    const TimePoint until = loop_.refresh_now() + AsyncMount::kGoodbye;
+    while (!operations_->idle().await_ready() && loop_.now() < until)
+      loop_.turn(until - loop_.now());
     if (!operations_->idle().await_ready()) shards_->abort_all();
   } else {
     log_notice("{}: writing back {} bytes{}", mount_point_, files_->budget.held,

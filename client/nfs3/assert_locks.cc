@@ -15,7 +15,6 @@ using xdr::nlm4_stats;
 constexpr Duration kAgainFirst = std::chrono::seconds(1);
 constexpr Duration kAgainLongest = std::chrono::seconds(15);
 constexpr Duration kGracePause = std::chrono::seconds(5);
-constexpr ByteRange kAllBytes{0, UINT64_MAX};
 
 const Error kUnknown{Errc::kSystem, EAGAIN, "assert a lock"};
 
@@ -71,8 +70,17 @@ Task<Result<void>> FileLocks::assert_one(File& file, const Locker& locker, FileL
     answer = co_await manager_.lock(op, caller_, range, LockManager::How::kNew);
   }
   if (!answer.ok()) co_return answer.error();
-  if (*answer == nlm4_stats::NLM4_DENIED_GRACE_PERIOD) co_return kUnknown;
-  if (*answer != nlm4_stats::NLM4_GRANTED) lose(file, what.owner);
+  switch (*answer) {
+    case nlm4_stats::NLM4_GRANTED:
+      break;
+    // Says nothing of this lock: it may be held there, and is to be unlocked when its owner does.
+    case nlm4_stats::NLM4_DENIED_GRACE_PERIOD:
+    case nlm4_stats::NLM4_DENIED_NOLOCKS:
+    case nlm4_stats::NLM4_FAILED:
+      co_return kUnknown;
+    default:
+      lose(file, what.owner);
+  }
   co_return Result<void>();
 }
 

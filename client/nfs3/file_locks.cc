@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "client/nfs3/lock_request.h"
+#include "client/request_ends.h"
 #include "rpcrdma/base/log.h"
 
 namespace nfsrdma::nfs3 {
@@ -13,8 +14,6 @@ namespace {
 
 using xdr::nlm4_stats;
 
-constexpr Duration kPollFirst = std::chrono::milliseconds(50);
-constexpr Duration kPollLongest = std::chrono::seconds(1);
 /// While the server waits for its old clients, for 90 s as a rule; or for somebody to give back a
 /// delegation, which is said in the same words.
 constexpr Duration kGraceLongest = std::chrono::seconds(5);
@@ -23,12 +22,6 @@ constexpr Duration kRetryFirst = std::chrono::seconds(1);
 constexpr Duration kRetryLongest = std::chrono::seconds(15);
 /// Times that a server may refuse to unlock something.
 constexpr unsigned kRefusals = 4;
-constexpr ByteRange kAllBytes{0, UINT64_MAX};
-
-const Error kStopped{Errc::kSystem, EIO, "aborted"};
-const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
-const Error kLost{Errc::kSystem, EIO, "a lock on this file was lost"};
-const Error kInTheWay{Errc::kSystem, EAGAIN, "LOCK"};
 
 /// As Linux's client has them.
 int errno_of_status(nlm4_stats status) {
@@ -98,6 +91,12 @@ void FileLocks::stop() {
   manager_.abort();
   pauses_.nudge();
   emptied_.wake_all();
+}
+
+void FileLocks::stop_waiting() {
+  waits_no_more_ = true;
+  for (const auto& [handle, file] : files_)
+    note_released(*file);
 }
 
 FileLocks::FileRef FileLocks::file_of(const FileHandle& handle) {
@@ -256,14 +255,14 @@ Task<Result<void>> FileLocks::lock(const OpContext& op, const FileHandle& handle
     result = co_await perform(request, op.cancel);
     const bool in_the_way = !result.ok() && result.error().sys == EAGAIN;
     if (!in_the_way || (wait == LockWait::kNo && !request->grace)) break;
-    if (!look_again) co_await pauses_.pause(pause, op.cancel, &look_again);
+    if (!look_again && !waits_no_more_) co_await pauses_.pause(pause, op.cancel, &look_again);
     pause = std::min(2 * pause, request->grace ? kGraceLongest : kPollLongest);
     if (op.cancel != nullptr && op.cancel->cancelled()) {
       result = kInterrupted;
       break;
     }
-    if (stopped_) {
-      result = kStopped;
+    if (stopped_ || waits_no_more_) {
+      result = stopped_ ? kStopped : kInterrupted;
       break;
     }
   }

@@ -7,10 +7,10 @@
 //                something in the file. GRANTED, by which NLM would tell, is called on the port
 //                that rpcbind has for NLM of our host: that is the kernel's lock manager, if
 //                anybody's
-//   asserted     asked for again when a connection to the lock manager broke: it may have
-//   restarted,
-//                and nobody would tell us (NSM would tell the kernel). By `reclaim` first, without
-//                it where the server does not wait for that: whoever still has a lock gets it again
+//   asserted     asked for again when a connection to the lock manager broke: it may have started
+//                anew, and nobody would tell us (NSM would tell the kernel). By `reclaim` first,
+//                without it where the server does not wait for that: whoever still has a lock gets
+//                it again
 //   lost         then is somebody else's, or refused. Whoever locks as that owner, or reads or
 //                writes the file, gets EIO until the owner unlocks it or the file is closed: what
 //                they believe of the file may not be so any more
@@ -68,6 +68,8 @@ class FileLocks {
   void close(const FileHandle& file);
   /// The same of every file, until that is done or `op` cancelled.
   Task<void> close_all(const OpContext& op);
+  /// Nobody waits from now on: EINTR.
+  void stop_waiting();
   /// Everything fails with EIO from now on.
   void stop();
 
@@ -161,6 +163,7 @@ class FileLocks {
   Pauses pauses_;
   CancelToken stopping_;
   bool stopped_ = false;
+  bool waits_no_more_ = false;
   std::unordered_map<FileHandle, FileRef, FileHandleHash> files_;
   std::size_t files_with_losses_ = 0;
   Gate emptied_;              // files_

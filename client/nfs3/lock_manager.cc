@@ -7,6 +7,8 @@
 #include <array>
 #include <random>
 
+#include "client/request_ends.h"
+#include "rpcrdma/base/host_name.h"
 #include "rpcrdma/base/log.h"
 
 namespace nfsrdma::nfs3 {
@@ -15,8 +17,6 @@ namespace {
 using xdr::nlm4_stats;
 using xdr::nlmproc4;
 
-const Error kStopped{Errc::kSystem, EIO, "aborted"};
-const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
 const Error kNoManager{Errc::kUnsupported, ENOLCK, "the server has no lock manager"};
 
 constexpr Duration kAgainFirst = std::chrono::milliseconds(200);
@@ -70,15 +70,14 @@ FileLock from_wire(const xdr::nlm4_holder& holder) {
 }  // namespace
 
 LockCaller LockCaller::make() {
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  const std::string host = host_name();
   std::random_device random;
   LockCaller caller;
   caller.id = (std::uint64_t{random()} << 32) | random();
   // What is unique comes first: "host" and "host.anything" count as one host with servers that
   // know of domains, ours among them.
   caller.name = fmt::format("nfs-rdma-{}-{:016x}.{}", ::getpid(), caller.id,
-                            std::string_view(host.data()).substr(0, kMaxHostName));
+                            std::string_view(host).substr(0, kMaxHostName));
   return caller;
 }
 

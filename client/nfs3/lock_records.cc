@@ -136,13 +136,16 @@ RecordedServer RecordedServer::of(const MountSettings& settings) {
   RecordedServer server;
   for (const SocketAddress& address : settings.addresses)
     server.addresses.push_back(address.host_text());
-  server.rdma_port = settings.rdma_port;
-  server.tcp_port = settings.tcp_port;
+  // Only those that this mount may use: another server of that host may have the others.
+  if (settings.proto != ProtoChoice::kTcp) server.rdma_port = settings.rdma_port;
+  if (settings.proto != ProtoChoice::kRdma) server.tcp_port = settings.tcp_port;
   return server;
 }
 
 bool RecordedServer::may_be(const RecordedServer& other) const {
-  if (rdma_port != other.rdma_port && tcp_port != other.tcp_port) return false;
+  const bool by_rdma = rdma_port != 0 && rdma_port == other.rdma_port;
+  const bool by_tcp = tcp_port != 0 && tcp_port == other.tcp_port;
+  if (!by_rdma && !by_tcp) return false;
   return std::find_first_of(addresses.begin(), addresses.end(), other.addresses.begin(),
                             other.addresses.end()) != addresses.end();
 }

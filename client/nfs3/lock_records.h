@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // LockRecords: what this mount may hold on a server of NFSv3, in a file that outlives it. Such a
 // server keeps the locks of a client that died until somebody says that they are nobody's: the next
-// mount of that server does (dead_mounts.h).
+// mount of that server does (FileLocks::free_of_the_dead).
 //
 // One file for each mount that ever locked anything, in a directory of the user's own; whoever made
 // it has it locked by flock(2) while he lives. Text:
@@ -38,7 +38,7 @@ namespace nfsrdma::nfs3 {
 /// The server of a mount, as records tell one from another.
 struct RecordedServer {
   std::vector<std::string> addresses;
-  std::uint16_t rdma_port = 0;
+  std::uint16_t rdma_port = 0;  // 0: not by this one
   std::uint16_t tcp_port = 0;
 
   static RecordedServer of(const MountSettings& settings);

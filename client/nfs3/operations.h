@@ -24,6 +24,9 @@ class Nfs3Operations final : public NfsOperations {
   void abort() override {
     if (locks_ != nullptr) locks_->stop();
   }
+  void stop_waiting() override {
+    if (locks_ != nullptr) locks_->stop_waiting();
+  }
   NfsVersion number() const override { return {}; }
 
   Task<Result<void>> null(const OpContext& op) override;

@@ -12,6 +12,7 @@
 #include "client/nfs4/file_request.h"
 #include "client/nfs4/owner_bytes.h"
 #include "client/nfs4/stateid_check.h"
+#include "client/request_ends.h"
 #include "rpcrdma/base/log.h"
 
 namespace nfsrdma::nfs4 {
@@ -21,8 +22,6 @@ using xdr::nfs_opnum4;
 using xdr::nfsstat4;
 using xdr::stateid4;
 
-constexpr Duration kPollFirst = std::chrono::milliseconds(50);
-constexpr Duration kPollLongest = std::chrono::seconds(1);
 /// When the server says when to ask: a message may be lost, and whoever asks first gets the lock.
 constexpr Duration kPollLongestNotified = std::chrono::seconds(10);
 /// Until what was not closed is tried again.
@@ -31,12 +30,6 @@ constexpr Duration kCloseAgain = std::chrono::seconds(15);
 constexpr unsigned kClosings = 4;
 /// Times that an OPEN which the server has forgotten is made anew for one LOCK.
 constexpr int kReopens = 3;
-constexpr ByteRange kAllBytes{0, UINT64_MAX};
-
-const Error kStopped{Errc::kSystem, EIO, "aborted"};
-const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
-const Error kLost{Errc::kSystem, EIO, "a lock on this file was lost"};
-const Error kInTheWay{Errc::kSystem, EAGAIN, "LOCK"};
 
 std::uint32_t access_for(LockKind kind) {
   return kind == LockKind::kRead ? xdr::OPEN4_SHARE_ACCESS_READ : xdr::OPEN4_SHARE_ACCESS_WRITE;
@@ -64,6 +57,12 @@ void FileLocks::stop() {
   stopping_.cancel();
   pauses_.nudge();
   emptied_.wake_all();
+}
+
+void FileLocks::stop_waiting() {
+  waits_no_more_ = true;
+  for (const auto& [handle, file] : files_)
+    note_released(*file);
 }
 
 FileLocks::FileRef FileLocks::file_of(const FileHandle& handle) {
@@ -209,13 +208,13 @@ Task<Result<void>> FileLocks::lock(const OpContext& op, const FileHandle& handle
     if (!in_the_way || wait == LockWait::kNo) break;
     const bool notified = file->notifies && session_.has_back_channel();
     pause = std::min(pause, notified ? kPollLongestNotified : kPollLongest);
-    if (!look_again) co_await pauses_.pause(pause, op.cancel, &look_again);
+    if (!look_again && !waits_no_more_) co_await pauses_.pause(pause, op.cancel, &look_again);
     if (op.cancel != nullptr && op.cancel->cancelled()) {
       result = kInterrupted;
       break;
     }
-    if (stopped_) {
-      result = kStopped;
+    if (stopped_ || waits_no_more_) {
+      result = stopped_ ? kStopped : kInterrupted;
       break;
     }
   }

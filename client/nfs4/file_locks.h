@@ -100,6 +100,8 @@ class FileLocks final : public HeldState {
   void close(const FileHandle& file);
   /// The same of every file, until that is done or `op` cancelled.
   Task<void> close_all(const OpContext& op);
+  /// Nobody waits from now on: EINTR.
+  void stop_waiting();
   /// Everything fails with EIO from now on.
   void stop();
 
@@ -289,6 +291,7 @@ class FileLocks final : public HeldState {
   Pauses pauses_;
   CancelToken stopping_;
   bool stopped_ = false;
+  bool waits_no_more_ = false;
   std::unordered_map<FileHandle, FileRef, FileHandleHash> files_;
   Gate emptied_;  // files_
   std::uint64_t next_owner_ = 0;

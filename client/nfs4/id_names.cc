@@ -6,13 +6,11 @@
 #include <charconv>
 #include <mutex>
 
+#include "client/request_ends.h"
 #include "rpcrdma/base/log.h"
 
 namespace nfsrdma::nfs4 {
 namespace {
-
-const Error kStopped{Errc::kSystem, EIO, "aborted"};
-const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
 
 bool parse_number(std::string_view text, std::uint32_t* number) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);

@@ -7,6 +7,7 @@
 #include "client/nfs4/opened.h"
 #include "client/nfs4/owner_bytes.h"
 #include "client/occasion.h"
+#include "client/request_ends.h"
 
 namespace nfsrdma::nfs4 {
 namespace {
@@ -23,9 +24,6 @@ constexpr int kOwners = 3;
 constexpr Duration kRetryFirst = std::chrono::seconds(1);
 constexpr Duration kRetryLongest = std::chrono::seconds(15);
 constexpr int kMostTried = 8;
-
-const Error kStopped{Errc::kSystem, EIO, "aborted"};
-const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
 
 /// Bytes of `asked` that need not be written once more.
 std::size_t for_good(const xdr::WRITE4resok& written, std::size_t asked) {

@@ -37,6 +37,7 @@ class Nfs4Operations final : public NfsOperations {
 
   Task<Result<void>> begin(const OpContext& op, std::string* detail) override;
   Task<void> end(const OpContext& op) override;
+  void stop_waiting() override { locks_.stop_waiting(); }
   void abort() override {
     locks_.stop();
     delegations_.stop();

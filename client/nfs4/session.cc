@@ -7,6 +7,7 @@
 #include <random>
 
 #include "client/nfs4/ask.h"
+#include "client/request_ends.h"
 #include "rpcrdma/base/log.h"
 
 namespace nfsrdma::nfs4 {
@@ -28,8 +29,6 @@ constexpr Duration kRetryFirst = std::chrono::milliseconds(500);
 constexpr Duration kRetryLongest = std::chrono::seconds(15);
 constexpr int kAttempts = 8;
 
-const Error kStopped{Errc::kSystem, EIO, "aborted"};
-const Error kInterrupted{Errc::kSystem, EINTR, "interrupted"};
 const Error kNoSlot{Errc::kTimedOut, ETIMEDOUT, "every slot waits for the server"};
 
 std::uint32_t room_for_data(std::uint32_t message) {

@@ -11,8 +11,6 @@ namespace {
 using xdr::nfs_opnum4;
 using xdr::nfsstat4;
 
-constexpr ByteRange kAllBytes{0, UINT64_MAX};
-
 }  // namespace
 
 Task<Result<std::optional<LockHolder>>> FileLocks::test(const OpContext& op,

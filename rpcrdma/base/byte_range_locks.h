@@ -23,6 +23,8 @@ struct ByteRange {
   bool operator==(const ByteRange&) const = default;
 };
 
+inline constexpr ByteRange kAllBytes{0, UINT64_MAX};
+
 /// What LOCK, LOCKT and LOCKU name. Empty for what they must refuse by NFS4ERR_INVAL: no byte, or
 /// an end beyond 2^64 - 1 (RFC 8881 18.10.3). A length of 2^64 - 1 means to the end of the file.
 std::optional<ByteRange> byte_range(std::uint64_t offset, std::uint64_t length);

@@ -140,6 +140,22 @@ end_holder
 } >"$work/out" 2>&1
 result $? "the end of a mount lets go of locks"
 
+# Who waits for a lock keeps its mount busy, and must not keep the others' locks from being let go of.
+{
+  start_holder told && locks told taken && daemon=$(daemon_of "$a")
+  python3 -c 'import fcntl, sys; fcntl.lockf(open(sys.argv[1], "r+b"), fcntl.LOCK_EX)' "$a/told" 2>/dev/null 9>&- &
+  waiter=$!
+  sleep 1
+  kill -TERM "$daemon"
+  for _ in $(seq 300); do kill -0 "$daemon" 2>/dev/null || break; sleep 0.1; done
+  ! kill -0 "$daemon" 2>/dev/null && ! wait "$waiter" && locks told free
+  ended=$?
+  end_holder
+  mountpoint -q "$a" && umount -l "$a"
+  mount_it "$a" && [ "$ended" = 0 ]
+} >"$work/out" 2>&1
+result $? "a mount that is told to end does so, too, while somebody waits for a lock"
+
 if [ ! "$has_leases" ]; then
   records() { find "$work/client/client-locks" -type f | wc -l; }
   {

@@ -276,5 +276,33 @@ TEST_F(FileSystemLocksTest, TestNamesTheProcessOfThisHost) {
   EXPECT_FALSE(found.has_value());
 }
 
+TEST_F(FileSystemLocksTest, ALockBehindACloseOfTheSameProcessCanBeUnlocked) {
+  EXPECT_EQ(lock(write_lock(2, {0, 9})), 0);
+  int waiting = -1;
+  start(fs_->lock(me_, node_, write_lock(1, {0, 9}), LockWait::kYes, O_RDWR, 77), &waiting);
+  EXPECT_EQ(run(fs_->let_go(me_, node_, 1)), 0);  // another thread closes the file
+  EXPECT_EQ(run(fs_->unlock(me_, node_, write_lock(2, {0, 9}))), 0);
+  settle();
+  EXPECT_EQ(waiting, 0);
+  EXPECT_EQ(lock(write_lock(1, {5, 9})), 0) << "its own is not in its way";
+  EXPECT_EQ(run(fs_->unlock(me_, node_, write_lock(1, {0, 9}))), 0);
+  EXPECT_TRUE(object_->locks.empty());
+}
+
+TEST_F(FileSystemLocksTest, SoCanOneThatCameBehindALaterOneOfThatProcess) {
+  EXPECT_EQ(lock(write_lock(2, {0, 9})), 0);
+  int waiting = -1;
+  start(fs_->lock(me_, node_, write_lock(1, {0, 9}), LockWait::kYes, O_RDWR, 77), &waiting);
+  EXPECT_EQ(run(fs_->let_go(me_, node_, 1)), 0);
+  EXPECT_EQ(lock(write_lock(1, {20, 29})), 0);  // and locks again, by a new number
+  EXPECT_EQ(run(fs_->unlock(me_, node_, write_lock(2, {0, 9}))), 0);
+  settle();
+  EXPECT_EQ(waiting, 0);
+  ASSERT_EQ(object_->locks.held().size(), 2u);
+  EXPECT_EQ(object_->locks.held()[0].owner, object_->locks.held()[1].owner);
+  EXPECT_EQ(run(fs_->let_go(me_, node_, 1)), 0);
+  EXPECT_TRUE(object_->locks.empty());
+}
+
 }  // namespace
 }  // namespace nfsrdma

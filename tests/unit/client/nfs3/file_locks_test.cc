@@ -109,6 +109,21 @@ TEST_F(Nfs3LocksTest, WaitingEndsWhenItIsCancelled) {
   EXPECT_FALSE(nfs_->holds(file_));
 }
 
+TEST_F(Nfs3LocksTest, WaitingEndsWithTheMountAndWhatIsHeldIsStillLetGoOf) {
+  EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+  Outcome done, later;
+  start_lock(&done, {2, LockKind::kWrite, {0, 9}}, LockWait::kYes);
+  serve_for(seconds(2));
+  nfs_->stop_waiting();
+  serve_all();
+  EXPECT_EQ(number(done), EINTR);
+  start_lock(&later, {2, LockKind::kWrite, {0, 9}}, LockWait::kYes);
+  serve_all();
+  EXPECT_EQ(number(later), EINTR);
+  EXPECT_EQ(unlock(1, kAll), 0);
+  EXPECT_TRUE(manager_.locks.empty());
+}
+
 TEST_F(Nfs3LocksTest, WhatIsGrantedToSomebodyWhoIsGoneIsGivenBack) {
   EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
   manager_.silent = true;
@@ -361,6 +376,23 @@ TEST_F(Nfs3LocksTest, WhatSomebodyElseHasByThenIsLostAndToldUntilItIsUnlocked) {
   EXPECT_EQ(read(), 0);
   EXPECT_TRUE(nfs_->right_for(op_, file_, access_bits::kRead).ok());
   EXPECT_EQ(lock({1, LockKind::kWrite, {0, 4}}), 0);
+}
+
+TEST_F(Nfs3LocksTest, ARefusalThatSaysNothingOfTheLockDoesNotLoseIt) {
+  for (const Stat refusal : {Stat::NLM4_DENIED_NOLOCKS, Stat::NLM4_FAILED}) {
+    EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
+    manager_.monitors = refusal != Stat::NLM4_DENIED_NOLOCKS;
+    manager_.has_nm_lock = manager_.monitors;
+    if (refusal == Stat::NLM4_FAILED) manager_.lock_statuses = {refusal, refusal};
+    environment_->transport()->lose();
+    serve_for(seconds(3));
+    EXPECT_EQ(nfs_->locks_held(), 1u);
+    EXPECT_EQ(read(), 0);
+    manager_.monitors = manager_.has_nm_lock = true;
+    serve_for(seconds(60));
+    EXPECT_EQ(nfs_->locks_held(), 1u);
+    EXPECT_EQ(unlock(1, kAll), 0);
+  }
 }
 
 TEST_F(Nfs3LocksTest, ClosingTheFileForgetsWhatIsLost) {

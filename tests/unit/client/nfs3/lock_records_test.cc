@@ -206,6 +206,20 @@ TEST_F(LockRecordsTest, AMountOfAnotherServerLeavesItAlone) {
   EXPECT_EQ(nfs3::dead_records(directory_, same).size(), 1u);
 }
 
+TEST(RecordedServers, APortThatIsNotUsedMakesThemNotTheSame) {
+  MountSettings settings;
+  settings.addresses = {SocketAddress::parse("192.0.2.1", 0).value()};
+  settings.proto = ProtoChoice::kRdma;
+  const nfs3::RecordedServer by_rdma = nfs3::RecordedServer::of(settings);
+  settings.proto = ProtoChoice::kTcp;
+  const nfs3::RecordedServer by_tcp = nfs3::RecordedServer::of(settings);
+  EXPECT_FALSE(by_rdma.may_be(by_tcp));
+  settings.proto = ProtoChoice::kAuto;
+  const nfs3::RecordedServer by_any = nfs3::RecordedServer::of(settings);
+  EXPECT_TRUE(by_any.may_be(by_rdma));
+  EXPECT_TRUE(by_tcp.may_be(by_any));
+}
+
 TEST_F(LockRecordsTest, WhatIsNoRecordIsLeftAlone) {
   std::filesystem::create_directories(directory_ + "/folder");
   for (const char* content : {"", "something else\n", "nfs-rdma locks 1\n",

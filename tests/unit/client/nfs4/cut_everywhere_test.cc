@@ -15,7 +15,6 @@ using std::chrono::seconds;
 using namespace access_bits;
 
 enum class Loss : std::uint8_t { kRequest, kAnswer, kSession, kServer };
-constexpr ByteRange kAllBytes{0, UINT64_MAX};
 
 class Life : public SessionTest {
  public:

@@ -21,7 +21,6 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr ByteRange kAllBytes{0, UINT64_MAX};
 constexpr LockOwnerId kOwners = 3;
 
 struct Holder final : DelegationHolder {
