@@ -357,13 +357,12 @@ ExportTable::Verdict ExportTable::access(const Export& entry, const ServerConnec
     return Verdict::kKnown;
   }
   constexpr std::int64_t kRemember = 60;
-  constexpr std::uint16_t kFirstOrdinaryPort = 1024;
   bool by_name;
   const Verdict verdict = judge(entry, connection.peer(), may_block, access, &by_name);
   if (verdict == Verdict::kWouldBlock) return verdict;
   // Port numbers say nothing over RDMA (man page): only TCP is asked for a privileged one.
   if (access->secure && !is_rdma(connection.transport()) &&
-      connection.peer().port() >= kFirstOrdinaryPort) {
+      !connection.peer().has_reserved_port()) {
     access->allowed = false;
   }
   slot = {

@@ -2,12 +2,11 @@
 #include "server/host_calls.h"
 
 #include <netinet/in.h>
-#include <unistd.h>
 
 #include <array>
-#include <climits>
 #include <utility>
 
+#include "rpcrdma/base/host_name.h"
 #include "xdr/rpc.h"
 #include "xdr/rpc_auth.h"
 #include "xdr/rpcb.h"
@@ -21,12 +20,6 @@ constexpr std::size_t kMostUnderWay = 1024;  // of one program on one host
 constexpr std::size_t kMostLines = 512;
 constexpr Duration kPortLife = std::chrono::seconds(60);
 constexpr Duration kSweepInterval = std::chrono::seconds(30);
-
-std::string host_name() {
-  char name[HOST_NAME_MAX + 1] = "";
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
 
 /// The first word, the xid, is set by the CallbackLine.
 std::vector<std::byte> make_message(std::uint32_t program, std::uint32_t version,

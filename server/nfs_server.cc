@@ -57,7 +57,7 @@ std::string listen_failure(const char* transport, const SocketAddress& address, 
       fmt::format("{} cannot listen on {}: {}", transport, address.text(), error.message());
   question.port = address.port();
   if (error.sys == EADDRINUSE) text += "; " + port_holder(question);
-  if (error.sys == EACCES && address.port() < 1024) {
+  if (error.sys == EACCES && address.has_reserved_port()) {
     text += "; ports below 1024 need root or CAP_NET_BIND_SERVICE";
   }
   if (error.sys == EADDRNOTAVAIL) text += "; this host does not have that address";

@@ -9,6 +9,7 @@
 #include "client/tool/commands.h"
 #include "client/tool/control.h"
 #include "client/tool/format.h"
+#include "client/tool/nfs4_text.h"
 #include "client/tool/server_view.h"
 #include "rpcrdma/base/json_writer.h"
 
@@ -16,7 +17,7 @@ namespace nfsrdma::tool {
 
 namespace {
 
-/// What clients of NFSv4 at one address hold.
+/// What clients of NFSv4, and lock managers of NFSv3, at one address hold.
 struct Held {
   std::string ids, versions, states;
   std::uint64_t opens = 0, locks = 0, delegations = 0;
@@ -31,7 +32,7 @@ std::map<std::string, Held> held_by_address(const JsonValue& document) {
       list += (list.empty() ? "" : ",") + word;
     };
     add(held.ids, client["id"].text());
-    add(held.versions, fmt::format("4.{}", client["minor_version"].count()));
+    add(held.versions, protocol_of(client));
     add(held.states, client["state"].text());
     held.opens += client["opens"].count();
     held.locks += client["locks"].count();
@@ -48,7 +49,7 @@ std::string clients_text(const JsonValue& document) {
   std::map<std::string, Held> held = held_by_address(document);
   std::string text = fmt::format(
       "{:<28} {:<11} {:>4} {:<8} {:>11} {:>12} {:>12} {:>6} {:>6} {:>6}  {}\n", "CLIENT", "OVER",
-      "CONN", "NFSV4", "CALLS", "RDMA BYTES", "INLINE", "OPENS", "LOCKS", "DELEG", "STATE");
+      "CONN", "STATE BY", "CALLS", "RDMA BYTES", "INLINE", "OPENS", "LOCKS", "DELEG", "STATE");
   const auto line = [&text](const std::string& address, const std::string& fabrics,
                             const ServerSample::Client& client, const Held& its) {
     text += fmt::format(
@@ -120,8 +121,12 @@ std::string clients_json(const JsonValue& document) {
     json.begin_object();
     for (const char* name : {"id", "name", "address", "state"})
       json.field(name, client[name].text());
-    for (const char* name : {"minor_version", "seconds_since_renewal", "sessions", "opens", "locks",
-                             "delegations", "delegations_recalled"})
+    json.field("protocol", protocol_of(client));
+    if (protocol_of(client) != "NLM") {
+      json.field("minor_version", client["minor_version"].count());
+    }
+    for (const char* name : {"seconds_since_renewal", "sessions", "opens", "locks", "delegations",
+                             "delegations_recalled"})
       json.field(name, client[name].count());
     json.end_object();
   }

@@ -19,8 +19,15 @@ std::string counted(std::uint64_t count, const char* noun) {
 }
 
 void add_client(Out out, const JsonValue& c) {
-  fmt::format_to(out, "nfs4    {}  4.{} from {}, {}, renewed {} ago\n", c["name"].text(),
-                 c["minor_version"].count(), c["address"].text(), c["state"].text(),
+  // A lock manager of NFSv3 has nothing of all this but locks.
+  if (protocol_of(c) == "NLM") {
+    fmt::format_to(out, "nlm     {}  from {}, heard of {} ago; {}\n", c["name"].text(),
+                   c["address"].text(), duration_text(c["seconds_since_renewal"].number()),
+                   counted(c["locks"].count(), "lock"));
+    return;
+  }
+  fmt::format_to(out, "nfs4    {}  {} from {}, {}, renewed {} ago\n", c["name"].text(),
+                 protocol_of(c), c["address"].text(), c["state"].text(),
                  duration_text(c["seconds_since_renewal"].number()));
   fmt::format_to(out, "        {} on {}, {} of {} in use; {}, {}, {}",
                  counted(c["sessions"].count(), "session"),
@@ -51,6 +58,12 @@ void add_limit(Out out, const JsonValue& nfs4, const char* what, const char* per
 }
 
 }  // namespace
+
+std::string protocol_of(const JsonValue& client) {
+  const std::string& told = client["protocol"].text();
+  // Servers that do not tell it have clients of NFSv4 alone.
+  return told.empty() ? fmt::format("4.{}", client["minor_version"].count()) : told;
+}
 
 std::string nfs4_text(const JsonValue& nfs4) {
   std::string text;

@@ -33,6 +33,8 @@ class SocketAddress {
   bool is_loopback() const;
   std::uint16_t port() const;
   void set_port(std::uint16_t port);
+  /// Below 1024, where only root of a host may bind.
+  bool has_reserved_port() const { return port() < 1024; }
   const sockaddr* data() const { return reinterpret_cast<const sockaddr*>(&storage_); }
   sockaddr* data() { return reinterpret_cast<sockaddr*>(&storage_); }
   socklen_t length() const;

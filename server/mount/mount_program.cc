@@ -24,10 +24,6 @@ std::string caller_host(const Request& request) {
   return request.call->connection().peer().host_text();
 }
 
-Outcome proc_null(ServerContext&, Request&, Decoder& args, Encoder&) {
-  return args.at_end() ? Outcome::kReply : Outcome::kGarbageArgs;
-}
-
 Outcome proc_dump(ServerContext& server, Request&, Decoder& args, Encoder& result) {
   if (!args.at_end()) return Outcome::kGarbageArgs;
   server.mounts.for_each([&result](const MountList::Entry& entry) {
@@ -83,7 +79,7 @@ Outcome proc_export(ServerContext& server, Request&, Decoder& args, Encoder& res
 constexpr Replay kAgain = Replay::kIdempotent;
 
 const ProcedureRow kRows[] = {
-    {"NULL", proc_null, kAgain, Placement::kInline, nullptr},
+    {"NULL", null_procedure, kAgain, Placement::kInline, nullptr},
     // Looks up paths and names of hosts, which may block.
     {"MNT", proc_mnt, kAgain, Placement::kWorker, nullptr},
     {"DUMP", proc_dump, kAgain, Placement::kInline, list_reply_bytes},

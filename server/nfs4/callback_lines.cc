@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/callback_lines.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
 
+#include "rpcrdma/base/host_name.h"
 #include "server/nfs4/caller.h"
 #include "server/nfs4/limits.h"
 #include "server/nfs4/server_state.h"
@@ -31,12 +30,6 @@ bool take_number(std::string_view* text, std::uint32_t* number) {
   const auto [last, error] = std::from_chars(begin, end, *number);
   *text = text->substr(0, space);
   return error == std::errc() && last == end;
-}
-
-std::string host_name() {
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  return host.data();
 }
 
 }  // namespace

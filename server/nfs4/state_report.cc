@@ -52,7 +52,9 @@ void for_each(ServerState& state, std::span<const ClientId> ids, const What& wha
 OneClient describe(const ServerState& state, const Client& client) {
   OneClient out;
   out.id = client.id;
-  out.name = printable(client.owner.id);
+  out.locks_by_nlm = client.locks_by_nlm;
+  out.name = printable(out.locks_by_nlm ? client.owner.id.substr(ClientTable::kHostPrefix.size())
+                                        : client.owner.id);
   out.address = client.address;
   out.minor_version = client.minor_version;
   out.phase = phase_of(state, client);
@@ -112,7 +114,12 @@ void write_client(JsonWriter& json, const OneClient& client) {
   json.field("id", fmt::format("{:016x}", client.id));
   json.field("name", client.name);
   json.field("address", client.address);
-  json.field("minor_version", client.minor_version);
+  if (client.locks_by_nlm) {
+    json.field("protocol", "NLM");
+  } else {
+    json.field("protocol", fmt::format("4.{}", client.minor_version));
+    json.field("minor_version", client.minor_version);
+  }
   json.field("state", word(client.phase));
   json.field("seconds_since_renewal", client.seconds_since_renewal);
   write_sessions(json, client.sessions);

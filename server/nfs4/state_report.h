@@ -29,6 +29,7 @@ struct StateReport {
     std::string name;  // its owner string; printable, cut
     std::string address;
     std::uint32_t minor_version = 0;
+    bool locks_by_nlm = false;  // a host of NFSv3, in no minor version
     /// Courteous: its lease is over, and what it holds is kept until somebody wants it. Expired:
     /// it holds nothing, and is about to be forgotten.
     enum class Phase : std::uint8_t { kActive, kCourteous, kExpired };

@@ -22,17 +22,22 @@ xdr::nlm4_stats LockCall::find(const xdr::nlm4_lock& lock, bool exclusive, Use u
   wish_.range = *range;
   wish_.kind = exclusive ? LockKind::kWrite : LockKind::kRead;
   wish_.owner = owner_name(lock.svid, lock.oh);
-  const auto stat = find_file(lock.fh, exclusive, use);
-  return stat == NLM4_GRANTED ? find_host(lock.caller_name, use, state) : stat;
+  host_ = caller_of(request_, lock.caller_name);
+  const auto stat = find_file(lock.fh, exclusive, exclusive, use);
+  return stat == NLM4_GRANTED ? find_host(use, state) : stat;
 }
 
-xdr::nlm4_stats LockCall::find(const xdr::nlm4_share& share, bool writes, Use use) {
+xdr::nlm4_stats LockCall::find(const xdr::nlm4_share& share, Use use) {
   wish_.owner.assign(reinterpret_cast<const char*>(share.oh.data()), share.oh.size());
-  const auto stat = find_file(share.fh, writes, use);
-  return stat == NLM4_GRANTED ? find_host(share.caller_name, use, 0) : stat;
+  host_ = caller_of(request_, share.caller_name);
+  const bool writes =
+      (static_cast<std::uint32_t>(share.access) & std::uint32_t{nfs4::kShareWrite}) != 0;
+  const bool denies = share.mode != xdr::fsh4_mode::FSM_DN;
+  const auto stat = find_file(share.fh, writes, writes || denies, use);
+  return stat == NLM4_GRANTED ? find_host(use, 0) : stat;
 }
 
-xdr::nlm4_stats LockCall::find_file(ByteSpan handle, bool exclusive, Use use) {
+xdr::nlm4_stats LockCall::find_file(ByteSpan handle, bool writes, bool excludes, Use use) {
   if (use == Use::kRelease && find_held(handle)) return NLM4_GRANTED;
   switch (call_.resolve(handle, nfsrdma::Use::kLook, &object_)) {
     case 0:
@@ -47,12 +52,12 @@ xdr::nlm4_stats LockCall::find_file(ByteSpan handle, bool exclusive, Use use) {
   }
   if (!object_.file->is_regular()) return NLM4_FAILED;
   if (use == Use::kRelease) return NLM4_GRANTED;
-  if (exclusive && call_.access().read_only) return NLM4_ROFS;
-  if (!may_lock(exclusive)) return NLM4_DENIED_NOLOCKS;
+  if (writes && call_.access().read_only) return NLM4_ROFS;
+  if (!may_lock(writes) && !holds_some()) return NLM4_DENIED_NOLOCKS;
   // Under a delegation a client has locks that it has told nobody of. It is asked to give that
   // back, and whoever asks for this lock asks again when told of a grace period.
-  const int promised = exclusive && use == Use::kTake ? call_.may_change(*object_.file)
-                                                      : call_.may_use(*object_.file);
+  const int promised = excludes && use == Use::kTake ? call_.may_change(*object_.file)
+                                                     : call_.may_use(*object_.file);
   return promised == 0 ? NLM4_GRANTED : NLM4_DENIED_GRACE_PERIOD;
 }
 
@@ -68,16 +73,25 @@ bool LockCall::find_held(ByteSpan handle) {
 
 /// As Linux's server: the owner, or who may read the file (here: or write it), unless the export
 /// says that lock managers do not tell who it is (insecure_locks).
-bool LockCall::may_lock(bool exclusive) {
+bool LockCall::may_lock(bool writes) {
   if (call_.access().insecure_locks) return true;
   if (object_.attributes.st_uid == call_.caller().uid) return true;
   const std::uint32_t rights =
       access_granted(call_, object_, xdr::ACCESS3_READ | xdr::ACCESS3_MODIFY);
-  return (rights & xdr::ACCESS3_READ) != 0 || (exclusive && (rights & xdr::ACCESS3_MODIFY) != 0);
+  return (rights & xdr::ACCESS3_READ) != 0 || (writes && (rights & xdr::ACCESS3_MODIFY) != 0);
 }
 
-xdr::nlm4_stats LockCall::find_host(std::string_view name, Use use, std::int32_t state) {
-  host_ = caller_of(request_, name);
+/// Whoever has a lock of the file may ask for it again, behind a lost connection say, whatever its
+/// mode has become.
+bool LockCall::holds_some() {
+  nfs4::ServerState& state = server_.nlm->state();
+  std::lock_guard guard(state.mutex);
+  const nfs4::Client* client = state.clients.find_host(host_key(host_.peer, host_.name));
+  return client != nullptr &&
+         state.opens.has_locked(client->id, nfs4::file_key(*object_.file), wish_.owner);
+}
+
+xdr::nlm4_stats LockCall::find_host(Use use, std::int32_t state) {
   LockService& service = *server_.nlm;
   wish_.client = use == Use::kTake ? service.admit(host_, state) : service.find(host_);
   return use == Use::kTake && wish_.client == 0 ? NLM4_DENIED_NOLOCKS : NLM4_GRANTED;

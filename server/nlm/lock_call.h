@@ -24,7 +24,7 @@ class LockCall {
   };
   /// NLM4_GRANTED: all below is there. `state`: of the host's status monitor, 0 if it is not told.
   xdr::nlm4_stats find(const xdr::nlm4_lock& lock, bool exclusive, Use use, std::int32_t state = 0);
-  xdr::nlm4_stats find(const xdr::nlm4_share& share, bool writes, Use use);
+  xdr::nlm4_stats find(const xdr::nlm4_share& share, Use use);
 
   /// The handle was good, and the host may use the export.
   bool admitted() const { return admitted_; }
@@ -34,10 +34,13 @@ class LockCall {
   const Wish& wish() const { return wish_; }
 
  private:
-  xdr::nlm4_stats find_file(ByteSpan handle, bool exclusive, Use use);
-  xdr::nlm4_stats find_host(std::string_view name, Use use, std::int32_t state);
+  /// `writes`: wants to write. `excludes`: wants others, who may have the file open under a
+  /// delegation that the server knows nothing of, to be kept out.
+  xdr::nlm4_stats find_file(ByteSpan handle, bool writes, bool excludes, Use use);
+  xdr::nlm4_stats find_host(Use use, std::int32_t state);
   bool find_held(ByteSpan handle);
-  bool may_lock(bool exclusive);
+  bool may_lock(bool writes);
+  bool holds_some();
 
   ServerContext& server_;
   Request& request_;

@@ -73,9 +73,6 @@ class LockService final : private nfs4::LockWatcher {
   /// A result goes as a call of its own: the procedures that end in _RES.
   void answer(const Host& host, xdr::nlmproc4 procedure, std::vector<std::byte> results);
 
-  /// How many wait; with the mutex.
-  std::size_t waiting() const { return waits_.size(); }
-
  private:
   /// A lock that was given, and whose host has not yet said that it knows.
   struct Given {

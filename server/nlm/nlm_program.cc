@@ -23,12 +23,7 @@ using xdr::nlm4_stats;
 using xdr::nlmproc4;
 using enum xdr::nlm4_stats;
 
-constexpr std::uint16_t kFirstFreePort = 1024;
 constexpr std::size_t kLongestResult = 4096;  // a cookie, an owner and some words
-
-Outcome proc_null(ServerContext&, Request&, Decoder& args, Encoder&) {
-  return args.at_end() ? Outcome::kReply : Outcome::kGarbageArgs;
-}
 
 /// Calls of strangers are answered, but leave no trace: no call is made to where they say that they
 /// come from, and no answer to a client is forgotten for theirs.
@@ -169,7 +164,6 @@ Outcome proc_unlock_msg(ServerContext& server, Request& request, Decoder& decode
 
 // --- shares, and the end of all ---
 
-/// A share may always be asked for again; what it denies nobody has to be asked to give up.
 Outcome proc_share(ServerContext& server, Request& request, Decoder& decoder, Encoder& result) {
   xdr::nlm4_shareargs args;
   if (!xdr::decode(decoder, args) || !decoder.at_end()) return Outcome::kGarbageArgs;
@@ -182,7 +176,7 @@ Outcome proc_share(ServerContext& server, Request& request, Decoder& decoder, En
   } else {
     LockCall call(server, request);
     const nfs4::Share share{static_cast<std::uint8_t>(access), static_cast<std::uint8_t>(deny)};
-    res.stat = call.find(args.share, (access & nfs4::kShareWrite) != 0, LockCall::Use::kTake);
+    res.stat = call.find(args.share, LockCall::Use::kTake);
     request.remember = is_known(call);
     if (res.stat == NLM4_GRANTED) {
       res.stat = nlm::take_share(server.nlm->state(), call.file(), call.wish().client,
@@ -199,7 +193,7 @@ Outcome proc_unshare(ServerContext& server, Request& request, Decoder& decoder, 
   xdr::nlm4_shareres res;
   res.cookie = args.cookie;
   LockCall call(server, request);
-  res.stat = call.find(args.share, false, LockCall::Use::kRelease);
+  res.stat = call.find(args.share, LockCall::Use::kRelease);
   request.remember = is_known(call);
   if (res.stat == NLM4_GRANTED && call.wish().client != 0) {
     nlm::release_share(server.nlm->state(), call.file(), call.wish().client, call.wish().owner);
@@ -216,7 +210,7 @@ Outcome proc_free_all(ServerContext& server, Request& request, Decoder& decoder,
   const ServerConnection& connection = request.call->connection();
   const bool believed =
       is_rdma(connection.transport()) ||
-      (connection.transport() == TransportKind::kTcp && connection.peer().port() < kFirstFreePort);
+      (connection.transport() == TransportKind::kTcp && connection.peer().has_reserved_port());
   if (believed && args.name != nlm::LockService::kEveryName) {
     server.nlm->host_restarted(connection.peer(), args.name, 0);
   }
@@ -228,7 +222,7 @@ Outcome proc_sm_notify(ServerContext& server, Request& request, Decoder& decoder
   xdr::sm_status args;
   if (!xdr::decode(decoder, args) || !decoder.at_end()) return Outcome::kGarbageArgs;
   const SocketAddress& peer = request.call->connection().peer();
-  if (peer.is_loopback() && peer.port() < kFirstFreePort) server.nsm->told_by_other(args);
+  if (peer.is_loopback() && peer.has_reserved_port()) server.nsm->told_by_other(args);
   return Outcome::kReply;
 }
 
@@ -240,7 +234,7 @@ constexpr ProcedureRow kNone{};
 /// GRANTED and the results are for hosts that ask others for locks, which this one does not. What
 /// ends in _MSG is run again when it comes again: its result was a call, which may be lost.
 const ProcedureRow kRows[] = {
-    {"NULL", proc_null, kAgain, Placement::kInline},
+    {"NULL", null_procedure, kAgain, Placement::kInline},
     {"TEST", proc_test, kAgain, kWorker},
     {"LOCK", proc_lock<true>, kOnce, kWorker},
     {"CANCEL", proc_cancel, kOnce, kWorker},

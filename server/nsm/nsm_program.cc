@@ -16,11 +16,9 @@ using xdr::Decoder;
 using xdr::Encoder;
 using xdr::nsm_res;
 
-constexpr std::uint16_t kFirstFreePort = 1024;
-
 bool is_local_root(const Request& request) {
   const SocketAddress& peer = request.call->connection().peer();
-  return peer.is_loopback() && peer.port() < kFirstFreePort;
+  return peer.is_loopback() && peer.has_reserved_port();
 }
 
 Monitored monitored_of(const xdr::mon_id& id) {
@@ -31,10 +29,6 @@ Monitored monitored_of(const xdr::mon_id& id) {
   out.my_vers = id.id.my_vers;
   out.my_proc = id.id.my_proc;
   return out;
-}
-
-Outcome proc_null(ServerContext&, Request&, Decoder& args, Encoder&) {
-  return args.at_end() ? Outcome::kReply : Outcome::kGarbageArgs;
 }
 
 /// Could that host be monitored?
@@ -91,7 +85,7 @@ Outcome proc_notify(ServerContext& server, Request& request, Decoder& decoder, E
 constexpr Replay kAgain = Replay::kIdempotent;
 
 const ProcedureRow kRows[] = {
-    {"NULL", proc_null, kAgain, Placement::kInline},
+    {"NULL", null_procedure, kAgain, Placement::kInline},
     {"STAT", proc_stat, kAgain, Placement::kInline},
     {"MON", proc_mon, kAgain, Placement::kWorker},
     {"UNMON", proc_unmon, kAgain, Placement::kWorker},

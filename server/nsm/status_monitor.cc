@@ -2,14 +2,15 @@
 #include "server/nsm/status_monitor.h"
 
 #include <netinet/in.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <climits>
 #include <cstring>
 #include <fstream>
+#include <map>
+#include <thread>
 
+#include "rpcrdma/base/host_name.h"
 #include "rpcrdma/base/log.h"
 #include "server/credentials.h"
 #include "xdr/nlm4.h"
@@ -24,12 +25,6 @@ constexpr Duration kLongestPause = std::chrono::seconds(60);
 /// As sm-notify: who was not reached by then is told no more.
 constexpr Duration kPatience = std::chrono::minutes(15);
 constexpr std::size_t kMostUnderWay = 64;
-
-std::string host_name() {
-  char name[HOST_NAME_MAX + 1] = "";
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
 
 std::string boot_id() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -126,7 +121,48 @@ StatusMonitor::StatusMonitor(nlm::LockService& locks, CallingThread& caller,
       monitored_(std::move(all)),
       timer_([this] { on_time(); }) {}
 
-StatusMonitor::~StatusMonitor() = default;
+struct StatusMonitor::Found {
+  std::mutex mutex;
+  std::map<std::string, SocketAddress> addresses;  // without a family: not found yet
+  bool over = false;                               // nobody wants to know any more
+};
+
+StatusMonitor::~StatusMonitor() {
+  if (found_ == nullptr) return;
+  std::lock_guard guard(found_->mutex);
+  found_->over = true;
+}
+
+void StatusMonitor::look_up(const std::shared_ptr<Found>& found) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  std::unique_lock lock(found->mutex);
+  for (bool missing = true; missing && std::chrono::steady_clock::now() < until;) {
+    missing = false;
+    for (auto& [name, address] : found->addresses) {
+      if (found->over) return;
+      if (address.family() != AF_UNSPEC) continue;
+      lock.unlock();
+      // It may have several addresses; the first will do.
+      auto resolved = SocketAddress::resolve(name, 0);
+      lock.lock();
+      const bool good = resolved.ok() && !resolved->empty();
+      if (good) address = resolved->front();
+      missing |= !good;
+    }
+    if (!missing) return;
+    lock.unlock();
+    std::this_thread::sleep_for(kFirstPause);
+    lock.lock();
+  }
+}
+
+void StatusMonitor::take_found() {
+  if (found_ == nullptr) return;
+  std::lock_guard guard(found_->mutex);
+  for (Notice& notice : notices_) {
+    if (notice.where.family() == AF_UNSPEC) notice.where = found_->addresses[notice.name];
+  }
+}
 
 /// Before the thread knows of this object.
 void StatusMonitor::add_notices() {
@@ -155,6 +191,14 @@ void StatusMonitor::add_notices() {
   if (notices.empty()) return;
   log_info("telling {} hosts that this server has restarted, so that they reclaim their locks",
            notices.size());
+  auto found = std::make_shared<Found>();
+  for (const Notice& notice : notices) {
+    if (notice.where.family() == AF_UNSPEC) found->addresses.try_emplace(notice.name);
+  }
+  if (!found->addresses.empty()) {
+    found_ = found;
+    std::thread([found] { look_up(found); }).detach();
+  }
   caller_.loop().post([this, notices = std::move(notices)]() mutable {
     notices_ = std::move(notices);
     for (Notice& notice : notices_) {
@@ -173,6 +217,7 @@ bool StatusMonitor::write_down() {
 
 void StatusMonitor::on_time() {
   const TimePoint now = caller_.loop().now();
+  take_found();
   std::size_t under_way = 0;
   for (const Notice& notice : notices_)
     under_way += notice.under_way ? 1 : 0;
@@ -185,6 +230,7 @@ void StatusMonitor::on_time() {
       notice.done = true;
       continue;
     }
+    if (notice.where.family() == AF_UNSPEC) continue;
     send(i);
     ++under_way;
   }
@@ -198,16 +244,6 @@ void StatusMonitor::on_time() {
 
 void StatusMonitor::send(std::size_t index) {
   Notice& notice = notices_[index];
-  if (notice.where.family() == AF_UNSPEC) {
-    // It may have several addresses; the first will do. DNS may not be there yet.
-    auto found = SocketAddress::resolve(notice.name, 0);
-    if (!found.ok() || found->empty()) {
-      notice.next = caller_.loop().refresh_now() + notice.pause;
-      notice.pause = std::min(2 * notice.pause, kLongestPause);
-      return;
-    }
-    notice.where = found->front();
-  }
   notice.under_way = true;
   const HostCalls::Target target{notice.where, {}, xdr::kNsmProgram, xdr::kNsmV1};
   caller_.calls().call(target, number(xdr::nsmproc1::SM_NOTIFY),

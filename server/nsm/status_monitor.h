@@ -59,7 +59,7 @@ class StatusMonitor {
  private:
   /// Somebody who has to be told.
   struct Notice {
-    SocketAddress where;  // without a family: to be found by `name`
+    SocketAddress where;  // without a family: not found yet by `name`
     std::string name;
     std::string my_name;
     Duration pause{};
@@ -72,6 +72,11 @@ class StatusMonitor {
   StatusMonitor(nlm::LockService& locks, CallingThread& caller,
                 std::unique_ptr<nfs4::RecordStorage> storage, std::vector<Monitored> all,
                 std::string boot_id);
+  /// Addresses of names, as they are found: on a thread that lives as long as names are missing,
+  /// and that nobody waits for, since DNS may take long to say that it does not know.
+  struct Found;
+  static void look_up(const std::shared_ptr<Found>& found);
+  void take_found();
   void add_notices();
   bool write_down();
   void on_time();
@@ -90,6 +95,7 @@ class StatusMonitor {
 
   // Of the loop's thread:
   std::vector<Notice> notices_;
+  std::shared_ptr<Found> found_;  // null: every address is known
   Timer timer_;
 };
 

@@ -17,10 +17,6 @@ using xdr::Decoder;
 using xdr::Encoder;
 using xdr::gqr_status;
 
-Outcome proc_null(ServerContext&, Request&, Decoder& args, Encoder&) {
-  return args.at_end() ? Outcome::kReply : Outcome::kGarbageArgs;
-}
-
 Outcome answer(gqr_status status, Encoder& result, const xdr::rquota& quota = {}) {
   xdr::encode(result, xdr::getquota_rslt{status, quota});
   return Outcome::kReply;
@@ -85,14 +81,14 @@ constexpr Replay kAgain = Replay::kIdempotent;
 
 // The kernel answers for quotas that are turned on and for no others: both procedures say the same.
 constexpr ProcedureRow kRows1[] = {
-    {"NULL", proc_null, kAgain, Placement::kInline},
+    {"NULL", null_procedure, kAgain, Placement::kInline},
     {"GETQUOTA", proc_getquota1, kAgain, Placement::kWorker},
     {"GETACTIVEQUOTA", proc_getquota1, kAgain, Placement::kWorker},
     {"SETQUOTA", proc_setquota<xdr::setquota_args>, kAgain, Placement::kInline},
     {"SETACTIVEQUOTA", proc_setquota<xdr::setquota_args>, kAgain, Placement::kInline},
 };
 constexpr ProcedureRow kRows2[] = {
-    {"NULL", proc_null, kAgain, Placement::kInline},
+    {"NULL", null_procedure, kAgain, Placement::kInline},
     {"GETQUOTA", proc_getquota2, kAgain, Placement::kWorker},
     {"GETACTIVEQUOTA", proc_getquota2, kAgain, Placement::kWorker},
     {"SETQUOTA", proc_setquota<xdr::ext_setquota_args>, kAgain, Placement::kInline},

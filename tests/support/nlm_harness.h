@@ -151,10 +151,10 @@ class NlmHarness {
     return options;
   }
 
-  /// As if the process had been started anew.
-  void restart() {
+  /// As if the process had been started anew. `meanwhile`: while there is no server.
+  void restart(const std::function<void()>& meanwhile = {}) {
     end_nlm();
-    nfs4.restart();
+    nfs4.restart(meanwhile);
     serve_nlm();
   }
 

@@ -108,7 +108,8 @@ std::vector<std::unique_ptr<Client>> ClientTable::sweep(TimePoint now) {
 /// them, take from those who are away what they hold.
 bool ClientTable::make_room(Answer& answer, TimePoint now) {
   if (size() < limits_.clients) return true;
-  answer.ended = sweep(now);
+  for (std::unique_ptr<Client>& swept : sweep(now))
+    answer.ended.push_back(std::move(swept));
   if (size() < limits_.clients) return true;
   const bool many_names = unconfirmed_.size() > limits_.clients / 8;
   const std::vector<ClientId> longest = longest_expired(1, now);

@@ -68,6 +68,13 @@ OpenStates::Answer OpenStates::unlock_file(ClientId client, const FileKey& key,
   return {};
 }
 
+bool OpenStates::has_locked(ClientId client, const FileKey& key, const std::string& name) const {
+  const auto file = files_.find(key);
+  const auto its_owner = lock_owners_.find({client, name});
+  return file != files_.end() && its_owner != lock_owners_.end() &&
+         file->second->locks.holds_any(its_owner->second->id);
+}
+
 OpenStates::Answer OpenStates::share_file(ClientId client, const FileKey& key,
                                           const std::string& name, const Share& share,
                                           Claim claim) {

@@ -24,7 +24,10 @@ OpenStates::OfFile OpenStates::of_file(const FileKey& key) const {
   if (found == files_.end()) return out;
   const FileState& file = *found->second;
   for (const auto& [owner, open] : file.opens) {
-    out.opens.push_back({open->owner->client, open->owner->name, file.shares.share(owner)});
+    const Share share = file.shares.share(open->number);
+    // What NLM's locks stand on is nobody's open.
+    if (share == Share{}) continue;
+    out.opens.push_back({open->owner->client, open->owner->name, share});
   }
   for (const ByteRangeLocks::Held& held : file.locks.held())
     out.locks.push_back(holder(held));

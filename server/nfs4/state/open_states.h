@@ -111,6 +111,8 @@ class OpenStates {
   /// kOk also where nothing is held.
   Answer unlock_file(ClientId client, const FileKey& file, const std::string& owner,
                      const ByteRange& range);
+  /// Has that owner locked any of the file?
+  bool has_locked(ClientId client, const FileKey& file, const std::string& owner) const;
   /// A DOS share, in place of what the owner had of that file; `share.access` may be 0.
   Answer share_file(ClientId client, const FileKey& file, const std::string& owner,
                     const Share& share, Claim claim = Claim::kNew);

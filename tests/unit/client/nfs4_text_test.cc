@@ -39,5 +39,15 @@ TEST(Nfs4Text, IsNothingWithoutNfs4) {
   EXPECT_EQ(nfs4_text(*JsonValue::parse("null")), "");
 }
 
+TEST(Nfs4Text, AHostOfVersion3IsNoClientOfVersion4) {
+  const auto document = JsonValue::parse(R"({"client_list":[
+    {"name":"192.0.2.9 host","protocol":"NLM","address":"192.0.2.9","seconds_since_renewal":5,
+     "locks":2}]})");
+  const std::string text = nfs4_text(*document);
+  EXPECT_NE(text.find("nlm     192.0.2.9 host  from 192.0.2.9, heard of 0:05 ago; 2 locks\n"),
+            std::string::npos)
+      << text;
+}
+
 }  // namespace
 }  // namespace nfsrdma::tool

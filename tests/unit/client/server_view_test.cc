@@ -153,5 +153,15 @@ TEST(TraceText, ALinePerCallAndWhatWasLost) {
   EXPECT_THAT(trace_text(json(R"({"lost":7})")), HasSubstr("7 calls were not seen"));
 }
 
+TEST(ClientsText, AHostOfVersion3IsShownAsWhatItIs) {
+  const JsonValue document = json(R"({"nfs4":{"client_list":[
+    {"id":"00cc","address":"192.0.2.9","protocol":"NLM","locks":2,"state":"active"},
+    {"id":"00dd","address":"192.0.2.9","protocol":"4.1","minor_version":1,"state":"active"}]}})");
+  EXPECT_THAT(clients_text(document), testing::ContainsRegex("192.0.2.9 +- +0 NLM,4.1 "));
+  const JsonValue machine = json(clients_json(document));
+  EXPECT_EQ(machine["nfs4_clients"].items().at(0)["protocol"].text(), "NLM");
+  EXPECT_EQ(machine["nfs4_clients"].items().at(1)["minor_version"].count(), 1u);
+}
+
 }  // namespace
 }  // namespace nfsrdma::tool

@@ -156,7 +156,8 @@ TEST(StateReportJson, EachNumberStandsUnderItsName) {
         "\"files\":72,\"locks_per_client\":69,\"locks\":70,\"locks_per_file\":68,"
         "\"delegations_per_client\":74,\"delegations\":73,\"owners_per_client\":76}",
         "\"client_list\":[{\"id\":\"0000000000000abc\",\"name\":\"me\","
-        "\"address\":\"192.0.2.7\",\"minor_version\":2,\"state\":\"courteous\","
+        "\"address\":\"192.0.2.7\",\"protocol\":\"4.2\",\"minor_version\":2,"
+        "\"state\":\"courteous\","
         "\"seconds_since_renewal\":11,\"sessions\":12,\"sessions_called_back\":16,"
         "\"session_connections\":24,\"slots\":13,\"slots_in_use\":14,\"kept_reply_bytes\":15,"
         "\"opens\":17,\"files\":20,"

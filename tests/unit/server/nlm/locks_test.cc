@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 
+#include "server/nfs4/state_report.h"
 #include "server/vfs/record_locks.h"
 #include "tests/support/nlm_harness.h"
 
@@ -356,6 +357,51 @@ TEST_F(NlmLocks, ArgumentsThatAreNoneAreRefused) {
     harness.run(nlm4_program(), procedure, xdr::nlm4_res{});
     EXPECT_EQ(harness.outcome, Outcome::kGarbageArgs) << procedure;
   }
+}
+
+TEST_F(NlmLocks, WhoHasALockMayAskForItAgainWhateverTheFilesModeIs) {
+  NFSRDMA_NEEDS_ROOT();
+  harness.set_caller(user(4711, 4711));
+  ASSERT_EQ(harness.lock(file, kFirst, true, {0, 10}), NLM4_GRANTED);
+  ASSERT_EQ(::chmod(harness.nfs4.path("file").c_str(), 0600), 0);
+  EXPECT_EQ(harness.lock(file, kFirst, true, {0, 10}), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kSecond, true, {20, 10}), NLM4_DENIED_NOLOCKS);
+}
+
+TEST_F(NlmLocks, StatusTellsHostsFromClientsOfNfs4) {
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  const nfs4::StateReport all = report_state(harness.nfs4.state(), 10);
+  const auto host = std::ranges::find_if(all.clients, [](const auto& c) { return c.locks_by_nlm; });
+  ASSERT_NE(host, all.clients.end());
+  EXPECT_EQ(host->name, "127.0.0.1 host");
+  EXPECT_EQ(host->opens.locks, 1u);
+  JsonWriter json;
+  json.begin_object();
+  json.key("nfs4");
+  write_state(json, all);
+  json.end_object();
+  const std::string text = json.take();
+  EXPECT_THAT(text, ::testing::HasSubstr("\"protocol\":\"NLM\""));
+  EXPECT_THAT(text, ::testing::HasSubstr("\"protocol\":\"4.2\",\"minor_version\":2"));
+}
+
+TEST_F(NlmLocks, AreShownAsLocksAndOpensOfNfs4AsWhatTheyAre) {
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  ASSERT_EQ(harness.nfs4.open(harness.nfs4.root(), "file", xdr::OPEN4_SHARE_ACCESS_READ).status,
+            NFS4_OK);
+  const auto shown = [this] {
+    std::lock_guard guard(harness.nfs4.state().mutex);
+    nfs4::FileKey key;
+    harness.nfs4.state().visit_held({}, 1, [&key](const nfs4::FileKey& its, const FileEntry&) {
+      key = its;
+      return false;
+    });
+    return harness.nfs4.state().opens.of_file(key);
+  }();
+  EXPECT_EQ(shown.locks.size(), 1u);
+  ASSERT_EQ(shown.opens.size(), 1u) << "what NLM's locks stand on is nobody's open";
+  EXPECT_EQ(shown.opens[0].client, harness.nfs4.session.client);
+  EXPECT_EQ(shown.opens[0].share, (nfs4::Share{nfs4::kShareRead, 0}));
 }
 
 }  // namespace

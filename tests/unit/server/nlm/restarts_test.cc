@@ -232,6 +232,29 @@ TEST_F(NlmRestarts, OnlyRootOfThisMachineHasHostsMonitored) {
   }
 }
 
+TEST_F(NlmRestarts, AfterARestartOfTheMachineMonitoredHostsAreToldOfIt) {
+  nsm::Monitored one;
+  one.mon_name = "localhost";  // to be looked up
+  one.my_name = "me";
+  one.my_prog = 400000;
+  one.my_vers = 1;
+  one.my_proc = 7;
+  one.boot_id = "an-earlier-one";
+  harness.restart([&] { put_file(harness.nfs4.state_dir() + "/nsm/log", nsm::to_text({one})); });
+  const HostPrograms::Seen call = harness.programs.next();
+  ASSERT_EQ(call.program, xdr::kNsmProgram);
+  EXPECT_EQ(call.procedure, kNotify);
+  xdr::stat_chge args;
+  xdr::Decoder decoder{ByteSpan(call.arguments)};
+  ASSERT_TRUE(xdr::decode(decoder, args));
+  EXPECT_EQ(args.mon_name, "me");
+  // Its lock manager asks anew.
+  harness.notify("whatever", 11);
+  harness.run(nsm1_program(), 2, mon("127.0.0.1", 400001));
+  harness.notify("whatever", 13);
+  EXPECT_EQ(harness.programs.next().program, 400001u);
+}
+
 TEST(Monitored, IsReadBackAsItWasWritten) {
   nsm::Monitored one;
   one.mon_name = "host";

@@ -376,5 +376,51 @@ TEST(ClientTableRandom, TheBooksAgree) {
   }
 }
 
+// --- hosts that lock by NLM ---
+
+TEST_F(ClientTableTest, AHostThatHoldsNothingGivesWayAndIsToldOfWithThoseThatAreSweptBehindIt) {
+  ClientTable table(7, {.clients = 6, .lease = seconds(90), .hosts_per_address = 2});
+  table.add_host("192.0.2.7 a", now_).client->holds = 1;
+  table.add_host("192.0.2.7 b", now_);
+  table.add_host("192.0.2.8 c", now_);
+  // As many clients as there may be, so that making room sweeps c, too.
+  for (const char* name : {"d", "e", "f"})
+    table.exchange_id({name, verifier(1)}, "sys:0", false, now_);
+  now_ += seconds(80);
+  auto answer = table.add_host("192.0.2.7 new", now_);
+  ASSERT_EQ(answer.status, Status::kOk);
+  ASSERT_EQ(answer.ended.size(), 1u);
+  EXPECT_EQ(answer.ended[0]->owner.id, ClientTable::host_owner("192.0.2.7 b"));
+  answer.client->holds = 1;
+  EXPECT_EQ(table.add_host("192.0.2.7 one more", now_).status, Status::kFull);
+  EXPECT_NE(table.find_host("192.0.2.8 c"), nullptr);
+}
+
+TEST_F(ClientTableTest, WhoGaveWayIsNotForgottenWhenMoreRoomIsMade) {
+  ClientTable table(7, {.clients = 4, .lease = seconds(90), .hosts_per_address = 1});
+  table.add_host("192.0.2.7 a", now_);
+  Client* four = table.exchange_id({"v4", verifier(1)}, "sys:0", false, now_).client;
+  ASSERT_EQ(table.create_session(four->id, 1, 1, "sys:0", now_).status, Status::kOk);
+  now_ += seconds(91);
+  for (const char* name : {"x", "y"})
+    table.exchange_id({name, verifier(1)}, "sys:0", false, now_);
+  const auto answer = table.add_host("192.0.2.7 b", now_);
+  ASSERT_EQ(answer.status, Status::kOk);
+  std::set<std::string> ended;
+  for (const auto& client : answer.ended)
+    ended.insert(client->owner.id);
+  EXPECT_TRUE(ended.contains(ClientTable::host_owner("192.0.2.7 a")));
+}
+
+TEST_F(ClientTableTest, HostsHaveHalfOfTheClients) {
+  ClientTable table(7, {.clients = 4, .lease = seconds(90)});
+  EXPECT_EQ(table.add_host("192.0.2.1 a", now_).status, Status::kOk);
+  auto second = table.add_host("192.0.2.2 a", now_);
+  ASSERT_EQ(second.status, Status::kOk);
+  EXPECT_EQ(table.add_host("192.0.2.3 a", now_).status, Status::kFull);
+  table.end(*second.client);
+  EXPECT_EQ(table.add_host("192.0.2.3 a", now_).status, Status::kOk);
+}
+
 }  // namespace
 }  // namespace nfsrdma::nfs4
