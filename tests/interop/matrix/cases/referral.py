@@ -8,7 +8,8 @@ import sides
 from bench import MOUNT, data, get, put
 from case import case, expect, expect_equal
 
-# Linux's client looks for it at port 2049, whatever port the first server has.
+# Linux's client looks for it at port 20049 by RDMA and, where nobody answers there, at port 2049 by TCP, whatever
+# the first server has.
 SECOND_ADDRESS = "192.0.2.3"
 SECOND_EXPORT = "/run/away"
 
@@ -18,7 +19,7 @@ def start_second(t):
     shutil.rmtree(SECOND_EXPORT, ignore_errors=True)
     os.mkdir(SECOND_EXPORT)
     sides.run("ip", "-n", "srv", "address", "add", f"{SECOND_ADDRESS}/24", "dev", "vs")
-    second = sides.OurServer("none")
+    second = sides.OurServer(t.server.fabric)
     second.near = second.far = "/run/nfs-rdmad-second"
     second.folder = second.exported = SECOND_EXPORT
     second.set_up_cell(types.SimpleNamespace(in_server=t.network.in_server,
@@ -51,6 +52,8 @@ def referral(t):
     expect_equal(get(t.path("away/file")), content, "a file behind it")
     line = sides.mounted(t.path("away")) or "nothing"
     expect(line.startswith(f"{SECOND_ADDRESS}:{SECOND_EXPORT} "), f"mounted there: {line}")
+    wanted = "proto=tcp" if second.fabric == "none" else "proto=rdma"
+    expect(wanted in line.replace(" ", ",").split(","), f"not mounted by {wanted}: {line}")
 
     put(t.path("away/new"), content[:5000], sync=True)
     expect_equal(get(f"{SECOND_EXPORT}/new"), content[:5000], "the file on the second server")
