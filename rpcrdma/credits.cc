@@ -9,9 +9,8 @@ constexpr std::uint32_t kWindow = 64;
 }  // namespace
 
 bool ConnectionCredits::open() {
-  // When room gets short newcomers get one credit each, so that more of them fit.
-  const bool scarce = ledger_.headroom() < ledger_.capacity() / 8;
-  granted_ = ledger_.take(scarce ? 1 : std::max(1u, ledger_.limits().initial));
+  // 8, then 4, 2 and 1.
+  granted_ = ledger_.take(std::max(1u, ledger_.limits().initial >> ledger_.eighths_granted()));
   return granted_ > 0;
 }
 
@@ -21,7 +20,8 @@ void ConnectionCredits::on_call(std::uint32_t requested, std::uint32_t outstandi
 }
 
 std::uint32_t ConnectionCredits::wish() const {
-  if (granted_ >= requested_ || peak_ * 4 < granted_) return 0;
+  const std::uint32_t used = ledger_.eighths_granted() > 0 ? peak_ : peak_ * 4;
+  if (granted_ >= requested_ || used < granted_) return 0;
   return std::min(granted_, requested_ - granted_);
 }
 
@@ -33,8 +33,7 @@ std::uint32_t ConnectionCredits::on_reply() {
   } else if (granted_ > requested_) {
     shrink();
   } else if (++replies_ >= kWindow) {
-    const bool scarce = ledger_.headroom() < ledger_.capacity() / 8;
-    if (scarce && peak_ * 4 < granted_) shrink();
+    if (ledger_.eighths_granted() > 0 && peak_ * 2 < granted_) shrink();
     replies_ = 0;
     peak_ = 0;
   }

@@ -36,7 +36,7 @@ class RdmaEndpoint final : private CompletionHandler {
  public:
   struct Shape {
     std::uint32_t receive_bytes = 4096;    // size of each receive buffer
-    std::uint32_t receive_depth = 16'384;  // receives at most
+    std::uint32_t receive_depth = 32'768;  // receives at most
     std::uint32_t send_completions = 65'536;
   };
   static Result<std::unique_ptr<RdmaEndpoint>> create(EventLoop& loop, Device& device,

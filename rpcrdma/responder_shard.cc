@@ -8,12 +8,14 @@
 namespace nfsrdma {
 
 namespace {
-// Receives are posted for every grant in force; together they may use this part of the pool.
-constexpr std::size_t kReceiveShareOfPool = 4;
+// Receives are posted for every grant in force; together they may use so many eighths of the pool:
+// with the default budget that is enough for ten thousand clients that are idle.
+constexpr std::size_t kReceiveEighths = 3;
 
 CreditLimits credit_limits(const RdmaServerLimits& limits, const BufferPool& pool) {
   CreditLimits credits = limits.credits;
-  const std::size_t affordable = pool.budget() / kReceiveShareOfPool / limits.inline_bytes;
+  const std::size_t affordable =
+      pool.budget() / 8 * kReceiveEighths / BufferPool::charge(limits.inline_bytes);
   credits.receives =
       static_cast<std::uint32_t>(std::min<std::size_t>(credits.receives, affordable));
   credits.reserve = std::min(credits.reserve, credits.receives / 4);

@@ -178,6 +178,23 @@ TEST(RdmaTransportLimits, InlineSizesAreTheSmallerOfBoth) {
   EXPECT_EQ(pair.fabric.violations(), std::vector<std::string>{});
 }
 
+/// A receive of 8 KiB takes a buffer of 64 KiB.
+TEST(RdmaTransportLimits, LargeReceivesLeaveRoomForPayload) {
+  RdmaServerLimits limits;
+  limits.inline_bytes = 8192;
+  SimPair pair(3, {}, limits, 8u << 20);
+  pair.connect();
+  std::vector<std::unique_ptr<ToyCall>> calls;
+  for (int i = 0; i < 500; ++i) {
+    calls.push_back(std::make_unique<ToyCall>(++pair.last_xid, kToyNull, 0, 0));
+    pair.client->submit(*calls.back());
+  }
+  pair.run();
+  EXPECT_GT(pair.pool->in_use(), 0u);
+  EXPECT_LE(pair.pool->in_use(), 4u << 20);  // with those of the replies
+  EXPECT_TRUE(pair.call(kToyWrite, 1 << 20).good);
+}
+
 TEST(RdmaTransportLimits, OneSgePerRequestIsEnough) {
   SimPair pair(3);
   pair.fabric.device_info().max_send_sge = 1;

@@ -133,6 +133,40 @@ TEST(Credits, IdleGrantShrinksWhenOthersNeedItAndIsFreedOneReplyLater) {
   credits.on_reply();
   EXPECT_LT(ledger.granted(), 64u);
 }
+/// What NFSoRDMA_MEMORY's default has room for. Each has mounted, read and written, one call at a time.
+TEST(Credits, TenThousandIdleConnectionsFit) {
+  CreditLedger ledger({24'576, 64, 8, 128});
+  ledger.set_posted(24'576);
+  std::vector<std::unique_ptr<ConnectionCredits>> connections;
+  for (int i = 0; i < 10'000; ++i) {
+    connections.push_back(std::make_unique<ConnectionCredits>(ledger));
+    ASSERT_TRUE(connections.back()->open()) << i;
+    for (int calls = 0; calls < 20; ++calls) {
+      connections.back()->on_call(64, 1);
+      connections.back()->on_reply();
+    }
+  }
+  EXPECT_EQ(connections.front()->granted(), 8u);
+  EXPECT_LE(connections.back()->granted(), 2u);
+}
+TEST(Credits, WhoUsesAllOfASmallGrantGetsMoreAlsoWhenRoomIsShort) {
+  CreditLedger ledger(limits(132));
+  ledger.set_posted(132);
+  ConnectionCredits large(ledger), small(ledger);
+  ASSERT_TRUE(large.open());
+  for (int i = 0; i < 10; ++i) {
+    large.on_call(64, large.granted());
+    large.on_reply();
+  }
+  ASSERT_EQ(large.granted(), 64u);  // half of all
+  ASSERT_TRUE(small.open());
+  EXPECT_EQ(small.granted(), 1u);
+  for (int i = 0; i < 10; ++i) {
+    small.on_call(64, small.granted());
+    small.on_reply();
+  }
+  EXPECT_EQ(small.granted(), 64u);
+}
 TEST(Credits, ClosingGivesEverythingBack) {
   CreditLedger ledger(limits(100));
   ledger.set_posted(100);
