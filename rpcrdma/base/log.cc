@@ -3,6 +3,8 @@
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -24,7 +26,7 @@ spdlog::logger& logger() {
                                                  std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_level(spdlog::level::trace);
     made->flush_on(spdlog::level::trace);
-    made->set_pattern(std::getenv("JOURNAL_STREAM") != nullptr ? "%v" : "%Y-%m-%d %H:%M:%S.%e %v");
+    made->set_pattern(standard_error_is_the_journal() ? "%v" : "%Y-%m-%d %H:%M:%S.%e %v");
     return made;
   }();
   return *instance;
@@ -38,6 +40,13 @@ constexpr LevelName kLevels[] = {
     {"error", 3}, {"warning", 4}, {"notice", 5}, {"info", 6}, {"debug", 7}};
 
 }  // namespace
+
+bool standard_error_is_the_journal() {
+  const char* stream = std::getenv("JOURNAL_STREAM");
+  struct stat st {};
+  if (stream == nullptr || ::fstat(STDERR_FILENO, &st) != 0) return false;
+  return fmt::format("{}:{}", st.st_dev, st.st_ino) == stream;
+}
 
 void set_log_level(LogLevel level) {
   g_level.store(level, std::memory_order_relaxed);
@@ -63,7 +72,7 @@ void set_log_sink(LogSink sink) {
 void log_line(LogLevel level, std::string_view text, std::span<const LogField> fields) {
   // Names that peers chose stand in it: none may end the line or command a terminal.
   const std::string line = terminal_text(text);
-  static const bool journal = std::getenv("JOURNAL_STREAM") != nullptr;
+  static const bool journal = standard_error_is_the_journal();
   const LevelName& entry = kLevels[static_cast<std::size_t>(level)];
   if (const LogSink sink = g_sink.load(std::memory_order_acquire)) {
     return sink(entry.syslog_priority, line, fields);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log lines. spdlog does the work in log.cc; callers see only fmt. Under systemd (JOURNAL_STREAM
-// set) lines carry the sd-daemon(3) priority prefix, elsewhere a time and a level.
+// Log lines. spdlog does the work in log.cc; callers see only fmt. On their way to systemd's journal
+// lines carry the sd-daemon(3) priority prefix, elsewhere a time and a level.
 //
 //   log_warning("{}: {} on an RDMA port", peer, what);
 //
@@ -24,6 +24,8 @@ void set_log_level(LogLevel level);
 LogLevel log_level();
 /// "error", "warning", "notice", "info", "debug"; false when `name` is none of them.
 bool parse_log_level(std::string_view name, LogLevel* level);
+/// $JOURNAL_STREAM is "device:inode" (systemd.exec(5)): somebody may have redirected us since.
+bool standard_error_is_the_journal();
 /// What a line is about, for those who search the journal: NFS_RDMA_CLIENT, NFS_RDMA_OPERATION, ...
 struct LogField {
   const char* name;
