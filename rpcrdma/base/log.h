@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log lines. spdlog does the work in log.cc; callers see only fmt. On their way to systemd's journal
-// lines carry the sd-daemon(3) priority prefix, elsewhere a time and a level.
+// Log lines. spdlog does the work in log.cc; callers see only fmt. On their way to systemd's
+// journal lines carry the sd-daemon(3) priority prefix, elsewhere a time and a level.
 //
 //   log_warning("{}: {} on an RDMA port", peer, what);
 //

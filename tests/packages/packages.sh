@@ -20,6 +20,7 @@
 #   chroot     a bare Debian (mmdebstrap, root): install, run, purge; nothing is left
 #   guest      a virtual machine with systemd (scripts/vm): install, upgrade, remove, reinstall and purge with the
 #              service running and mounts in use (guest_steps.sh)
+#   readme     the same bare machine again: what README.md says, typed as it stands (readme_steps.py)
 #   rpm        rpmbuild -bb of the spec with Debian's rpmbuild, without dependencies and debug packages
 #
 # Packages and logs: build/packages. A part that cannot run here says so and counts as failed with CI=true.
@@ -27,7 +28,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
 cd "$root"
 
-all_parts=(quick build lint contents library chroot guest rpm)
+all_parts=(quick build lint contents library chroot guest readme rpm)
 parts=() keep='' build_options="parallel=$(cores) nocheck"
 while (($#)); do
     case $1 in
@@ -242,11 +243,11 @@ part_library() {
 
 # dependencies STATUS DIR FILE...: downloads into DIR what a machine with that dpkg status lacks for the packages.
 dependencies() {
-    local status=$1 dir=$2
+    local status=$1 dir=$2 more=${recommends:+--install-recommends}
     shift 2
     mkdir -p "$dir/partial"
     apt-get -q -y -o Dir::State::status="$status" -o Dir::Cache::archives="$dir" -o Debug::NoLocking=1 \
-        -o APT::Sandbox::User=root -o Dpkg::Use-Pty=0 --no-install-recommends --download-only install "$@" \
+        -o APT::Sandbox::User=root -o Dpkg::Use-Pty=0 "${more:---no-install-recommends}" --download-only install "$@" \
         >"$work/download.log" 2>&1 || { tail -n 5 "$work/download.log"; die "cannot download what the packages need"; }
     rmdir "$dir/partial"
     rm -f "$dir/lock"
@@ -308,25 +309,49 @@ next_version() {
     done
 }
 
-part_guest() {
-    local lab=${LAB:-$root/scripts/vm} stage=$work/guest each files=() status=0
-    "$lab/lab" prepare >&2 || { cannot_run "the kernel lab could not be prepared"; return; }
-    mkdir -p "$stage"/{debs,now}
+# stage_guest DIR: the packages, and what the guest's image lacks for them.
+stage_guest() {
+    local each files=()
+    mkdir -p "$1"/{debs,now}
     for each in "${names[@]}"; do files+=("$(deb "$each")"); done
-    cp "${files[@]}" "$stage/now/"
+    cp "${files[@]}" "$1/now/"
     debugfs -R 'cat /var/lib/dpkg/status' "${LAB_DIR:-${TMPDIR:-/tmp}/nfs-rdma-vm-$UID}/root.img" >"$work/status" 2>/dev/null
     [[ -s $work/status ]] || die "the guest's image has no dpkg status"
-    dependencies "$work/status" "$stage/debs" "${files[@]}"
-    next_version "$stage/next"
-    cp tests/interop/lab_service_steps.sh tests/packages/guest_steps.sh "$stage/"
-    printf 'set -euo pipefail\n. /host/lab_service_steps.sh\n. /host/guest_steps.sh\nrun_packages\n' >"$stage/guest.sh"
-    "$lab/lab" run -S -d "$stage" -t 1500 -k "$stage/console.log" -- bash guest.sh || status=$?
+    dependencies "$work/status" "$1/debs" "${files[@]}"
+}
+
+# in_guest DIR OPTIONS... -- COMMAND...: with systemd as process 1.
+in_guest() {
+    local lab=${LAB:-$root/scripts/vm} stage=$1 status=0
+    shift
+    "$lab/lab" run -S -d "$stage" -t 1500 -k "$stage/console.log" "$@" || status=$?
     if [[ -n $keep ]]; then
         mkdir -p "$keep"
         cp "$stage"/*.log "$keep/" 2>/dev/null || :
     fi
     ((status == 0)) || die "the packages in the guest: failed ($status)"
+}
+
+part_guest() {
+    local lab=${LAB:-$root/scripts/vm} stage=$work/guest
+    "$lab/lab" prepare >&2 || { cannot_run "the kernel lab could not be prepared"; return; }
+    stage_guest "$stage"
+    next_version "$stage/next"
+    cp tests/interop/lab_service_steps.sh tests/packages/guest_steps.sh "$stage/"
+    printf 'set -euo pipefail\n. /host/lab_service_steps.sh\n. /host/guest_steps.sh\nrun_packages\n' >"$stage/guest.sh"
+    in_guest "$stage" -- bash guest.sh
     good "a machine with systemd: installed, upgraded, removed, reinstalled and purged while in use"
+}
+
+part_readme() {
+    local lab=${LAB:-$root/scripts/vm} stage=$work/readme
+    "$lab/lab" prepare >&2 || { cannot_run "the kernel lab could not be prepared"; return; }
+    # What apt-get takes along for somebody who names the packages alone.
+    recommends=yes stage_guest "$stage"
+    (cd "$stage/debs" && dpkg-scanpackages -m . >Packages 2>/dev/null)
+    cp README.md tests/packages/readme_steps.py "$stage/"
+    in_guest "$stage" -n none -m 3072 -s 2048 -- python3 readme_steps.py README.md
+    good "a bare machine: README.md as it stands"
 }
 
 # --- rpm ------------------------------------------------------------------------------------------

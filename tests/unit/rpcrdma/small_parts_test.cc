@@ -133,7 +133,8 @@ TEST(Credits, IdleGrantShrinksWhenOthersNeedItAndIsFreedOneReplyLater) {
   credits.on_reply();
   EXPECT_LT(ledger.granted(), 64u);
 }
-/// What NFSoRDMA_MEMORY's default has room for. Each has mounted, read and written, one call at a time.
+/// What NFSoRDMA_MEMORY's default has room for. Each has mounted, read and written, one call at a
+/// time.
 TEST(Credits, TenThousandIdleConnectionsFit) {
   CreditLedger ledger({24'576, 64, 8, 128});
   ledger.set_posted(24'576);
