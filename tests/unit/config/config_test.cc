@@ -204,58 +204,5 @@ TEST(Config, WhatTheSampleFileCommentsOutIsValid) {
   EXPECT_TRUE(parsed.notices.empty());
 }
 
-TEST(Config, WhatTheSampleFileCommentsOutIsTheDefault) {
-  const std::string sample = source_file("config/files/rdma.conf");
-  for (const OptionRow& row : option_rows()) {
-    if (row.initial.empty()) continue;  // depends on the user; the sample shows root's
-    const std::string line = fmt::format("{}={}\n", row.key, row.initial);
-    EXPECT_TRUE(sample.find("\n" + line) != std::string::npos ||
-                sample.find("\n#" + line) != std::string::npos)
-        << line;
-  }
-}
-
-TEST(Config, TheManPageNamesEveryKeyAndItsDefault) {
-  const std::string page = source_file("man/rdma.conf.5");
-  for (const OptionRow& row : option_rows()) {
-    const std::size_t at = page.find(".It Cm " + std::string(row.key) + " ");
-    ASSERT_NE(at, std::string::npos) << row.key;
-    if (row.initial.empty()) continue;
-    const std::string entry = page.substr(at, page.find("\n.It Cm", at + 1) - at);
-    EXPECT_THAT(entry, HasSubstr("Default:\n.Li " + row.initial + " .")) << row.key;
-  }
-}
-
-TEST(Config, TheManPageAndTheSampleSayWhereAReloadIsEnough) {
-  const std::string page = source_file("man/rdma.conf.5");
-  const std::string sample = source_file("config/files/rdma.conf");
-  for (const OptionRow& row : option_rows()) {
-    const bool reload = row.when == TakesEffect::kAtReload;
-    const std::size_t at = page.find(".It Cm " + std::string(row.key) + " ");
-    ASSERT_NE(at, std::string::npos) << row.key;
-    const std::string entry = page.substr(at, page.find("\n.It Cm", at + 1) - at);
-    EXPECT_EQ(entry.find("A reload is enough.") != std::string::npos, reload) << row.key;
-    // In the sample the mark stands in the comment above.
-    const std::size_t set = sample.find(std::string(row.key) + "=");
-    ASSERT_NE(set, std::string::npos) << row.key;
-    const std::size_t block = sample.rfind("\n\n", set);
-    EXPECT_EQ(sample.substr(block, set - block).find("(reload)") != std::string::npos, reload)
-        << row.key;
-  }
-}
-
-TEST(Config, TheManPageNamesNoKeyThatIsNone) {
-  const std::string page = source_file("man/rdma.conf.5");
-  std::size_t keys = 0;
-  for (std::size_t at = 0; (at = page.find("\n.It Cm ", at)) != std::string::npos; ++keys) {
-    at += 8;
-    const std::string key = page.substr(at, page.find(' ', at) - at);
-    EXPECT_TRUE(std::ranges::any_of(option_rows(), [&](const OptionRow& row) {
-      return row.key == key;
-    })) << key;
-  }
-  EXPECT_EQ(keys, option_rows().size());
-}
-
 }  // namespace
 }  // namespace nfsrdma
