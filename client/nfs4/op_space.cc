@@ -24,6 +24,12 @@ using xdr::nfsstat4;
 
 /// Bytes of a file that off_t can name.
 constexpr std::uint64_t kLastOffset = std::numeric_limits<std::int64_t>::max();
+/// Of file systems that can clone; ends of files need not be at one of its multiples.
+constexpr std::uint64_t kCloneBlock = 4096;
+/// What has no end there, and is longer, is worth one question too many.
+constexpr std::uint64_t kWorthAQuestion = 1u << 20;
+/// For which a file system without clones is remembered: another one may be next.
+constexpr Duration kNoClones = std::chrono::seconds(60);
 /// Copies that a server which restarts again and again has lost, before that is an error.
 constexpr int kLostCopies = 4;
 
@@ -90,6 +96,44 @@ Task<Result<Wcc>> Nfs4Operations::deallocate(const OpContext& op, const FileHand
   co_return co_await change_space(session_, names_, op, file, nfs_opnum4::OP_DEALLOCATE, args);
 }
 
+bool Nfs4Operations::may_clone(std::uint64_t from_offset, std::uint64_t to_offset,
+                               std::uint64_t count) {
+  return from_offset % kCloneBlock == 0 && to_offset % kCloneBlock == 0 &&
+         (count % kCloneBlock == 0 || count >= kWorthAQuestion) &&
+         session_.rpc().environment().now() >= no_clones_until_;
+}
+
+Task<Result<CopyResult>> Nfs4Operations::clone(const OpContext& op, const FileHandle& from,
+                                               std::uint64_t from_offset, const FileHandle& to,
+                                               std::uint64_t to_offset, std::uint64_t count) {
+  CopyResult result;
+  xdr::CLONE4args args;
+  args.cl_src_offset = from_offset;
+  args.cl_dst_offset = to_offset;
+  args.cl_count = count;
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(from));
+    out.op(nfs_opnum4::OP_SAVEFH);
+    out.op(nfs_opnum4::OP_PUTFH, put(to));
+    out.op(nfs_opnum4::OP_CLONE, args);
+    out.op(nfs_opnum4::OP_COMMIT, xdr::COMMIT4args{});
+    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
+  };
+  auto parse = [&](CompoundReader& in) {
+    xdr::COMMIT4res committed;
+    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH) ||
+        !in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_CLONE) ||
+        !in.next(nfs_opnum4::OP_COMMIT, committed)) {
+      return;
+    }
+    result.count = count;
+    next_attributes(in, names_, &result.wcc.after);
+  };
+  NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {}, build, parse));
+  if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "CLONE");
+  co_return result;
+}
+
 Task<Result<CopyResult>> Nfs4Operations::copy_once(const OpContext& op, const FileHandle& from,
                                                    std::uint64_t from_offset, const FileHandle& to,
                                                    std::uint64_t to_offset, std::uint64_t count,
@@ -139,9 +183,17 @@ Task<Result<CopyResult>> Nfs4Operations::copy(const OpContext& op, const FileHan
                                               std::uint64_t from_offset, const FileHandle& to,
                                               std::uint64_t to_offset, std::uint64_t count) {
   if (session_.minor() < 2) co_return not_in_this_version("COPY");
-  count = std::min(count, kMostOfACopy);
-  // A count of 0 means "to the end of the file" in a COPY.
+  // A count of 0 means "to the end of the file" in both.
   if (count == 0) co_return CopyResult{};
+  if (may_clone(from_offset, to_offset, count)) {
+    auto cloned = co_await clone(op, from, from_offset, to, to_offset, count);
+    if (cloned.ok()) co_return cloned;
+    // What went wrong goes wrong with COPY as well, if it does not come of cloning.
+    if (cloned.error().sys == ENOSYS || cloned.error().sys == EOPNOTSUPP) {
+      no_clones_until_ = session_.rpc().environment().now() + kNoClones;
+    }
+  }
+  count = std::min(count, kMostOfACopy);
   for (int lost = 0; lost < kLostCopies; ++lost) {
     std::optional<std::uint64_t> verifier;
     NFSRDMA_CO_TRY(CopyResult result,

@@ -203,6 +203,11 @@ class Nfs4Operations final : public NfsOperations {
   Task<Result<CreateResult>> made_before(const OpContext& op, const FileHandle& directory,
                                          std::string_view name, const SetAttributes& set,
                                          ByteSpan data, Error error);
+  /// All of it in one call that copies nothing (RFC 7862 15.13), on the disk when it is answered.
+  Task<Result<CopyResult>> clone(const OpContext& op, const FileHandle& from,
+                                 std::uint64_t from_offset, const FileHandle& to,
+                                 std::uint64_t to_offset, std::uint64_t count);
+  bool may_clone(std::uint64_t from_offset, std::uint64_t to_offset, std::uint64_t count);
   /// One COPY. *verifier is set when what it copied wants a COMMIT.
   Task<Result<CopyResult>> copy_once(const OpContext& op, const FileHandle& from,
                                      std::uint64_t from_offset, const FileHandle& to,
@@ -228,6 +233,7 @@ class Nfs4Operations final : public NfsOperations {
   nfs4::IdNames names_;
   nfs4::FileLocks locks_;  // goes in front of what its OPENs bring
   nfs4::NewFiles new_files_;
+  TimePoint no_clones_until_{};  // a file system here has none
   /// What the mount's file system takes with a verifier; fsinfo() asks.
   xdr::bitmap4 exclusive_attributes_ = nfs4::ExclusiveAttributes::kUsual;
   std::map<std::uint64_t, bool> acl_file_systems_;  // by fsid, what acls_in() has found

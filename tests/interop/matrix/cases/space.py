@@ -115,10 +115,9 @@ def xattrs(t):
     expect_equal(user_names(t.path("many")), names, "many names")
 
 
-@case("reflink", export="rw,no_root_squash,insecure,crossmnt", tools=("mkfs.xfs",), limit=150)
-def reflink(t):
-    """Clones want a file system that has them: an XFS below the export."""
-    image, folder = "/export/reflink.img", t.server_path("xfs")
+def mount_xfs(t, image):
+    """An XFS below the export: it has clones."""
+    folder = t.server_path("xfs")
     with open(image, "wb") as file:
         file.truncate(400 * MIB)
     sides.run(f"{sides.PROGRAMS}/mkfs.xfs", "-q", image, limit=60, env=sides.our_environment())
@@ -126,6 +125,13 @@ def reflink(t):
     sides.run("modprobe", "-a", "loop", "xfs")  # no udev makes the devices
     sides.run("mount", "-o", "loop", image, folder, limit=60)
     os.chmod(folder, 0o1777)
+    return folder
+
+
+@case("reflink", export="rw,no_root_squash,insecure,crossmnt", tools=("mkfs.xfs",), limit=150)
+def reflink(t):
+    image = "/export/reflink.img"
+    folder = mount_xfs(t, image)
     content = data(8 * MIB)
     put(t.path("xfs/from"), content, sync=True)
     before = os.statvfs(folder)
@@ -152,5 +158,41 @@ def reflink(t):
     expect_digest(t.server_path("copied"), content, "the copy")
     t.remount()
     expect_equal(get(t.path("xfs/from")), content, "the source in the end")
+    sides.run("umount", "-l", folder)
+    os.unlink(image)
+
+
+@case("clone-ours", export="rw,no_root_squash,insecure,crossmnt", tools=("mkfs.xfs",), limit=150)
+def clone_ours(t):
+    """copy_file_range(2) of our mount: a CLONE where the file system has that, else a COPY."""
+    image = "/export/clone.img"
+    folder = mount_xfs(t, image)
+    content = data(100 * MIB)  # more than one COPY is asked for
+
+    def copy(source, target):
+        with open(t.path(source), "rb") as there, open(t.path(target), "wb") as here:
+            left = len(content)
+            calls = 0
+            while left > 0:
+                copied = os.copy_file_range(there.fileno(), here.fileno(), left)
+                expect(copied > 0, f"{copied} bytes copied, {left} left")
+                left -= copied
+                calls += 1
+        expect_digest(t.server_path(target), content, target)
+        return calls
+
+    put(t.path("xfs/from"), content, sync=True)
+    before = os.statvfs(folder)
+    expect_equal(copy("xfs/from", "xfs/to"), 1, "calls for a clone of all")
+    now = os.statvfs(folder)
+    expect((before.f_bfree - now.f_bfree) * now.f_frsize < MIB, "the clone took space of its own")
+    with open(t.path("xfs/to"), "r+b", buffering=0) as file:
+        file.write(b"changed")
+    t.check_same("xfs/from", content)
+    t.check_same("xfs/to", b"changed" + content[7:])
+    put(t.path("plain"), content, sync=True)
+    expect(copy("plain", "copied") > 1, "copied by one call where there are no clones")
+    t.remount()
+    expect_digest(t.path("xfs/from"), content, "the source in the end")
     sides.run("umount", "-l", folder)
     os.unlink(image)

@@ -41,6 +41,7 @@ class FakeNfs4Server {
   std::vector<std::pair<std::string, std::string>> entries;  // names and owners
   xdr::SEEK4res seek;
   std::deque<xdr::COPY4res> copies;
+  std::deque<Stat> clones;     // answers; none left: it cannot clone
   std::uint64_t verifier = 1;  // of WRITE and COMMIT
   std::deque<Stat> write_errors;
   std::size_t most_written = SIZE_MAX;  // by one WRITE
@@ -82,6 +83,7 @@ class FakeNfs4Server {
   std::set<std::uint64_t> further;  // sessions of the client id besides the first
   std::vector<std::uint32_t> create_sequences;
   std::vector<xdr::COPY4args> copy_calls;
+  std::vector<xdr::CLONE4args> clone_calls;
   struct Setting {  // what a SETATTR, OPEN or CREATE sets
     Op by;
     xdr::bitmap4 mask;
@@ -395,6 +397,16 @@ class FakeNfs4Server {
         if (!copies.empty()) {
           res = copies.front();
           copies.pop_front();
+        }
+        return answer(number, res, out);
+      }
+      case Op::OP_CLONE: {
+        clone_calls.push_back(args<xdr::CLONE4args>(in));
+        xdr::CLONE4res res;
+        res.status = Stat::NFS4ERR_NOTSUPP;
+        if (!clones.empty()) {
+          res.status = clones.front();
+          clones.pop_front();
         }
         return answer(number, res, out);
       }

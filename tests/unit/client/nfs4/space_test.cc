@@ -24,6 +24,9 @@ class SpaceTest : public SessionTest {
   Result<CopyResult> copy(std::uint64_t count) {
     return finish(nfs_->copy(op_, file_, 10, file_, 20, count));
   }
+  Result<CopyResult> copy_blocks(std::uint64_t count) {
+    return finish(nfs_->copy(op_, file_, 4096, file_, 1u << 20, count));
+  }
   void will_seek(bool eof, std::uint64_t offset) {
     server_->seek.resok4.sr_eof = eof;
     server_->seek.resok4.sr_offset = offset;
@@ -152,6 +155,49 @@ TEST_F(SpaceTest, AServerThatCannotCopyAtOnceCannotCopy) {
     server_->copies.push_back(res);
     EXPECT_EQ(copy(1000).error().sys, EOPNOTSUPP);
   }
+}
+
+TEST_F(SpaceTest, WhatCanBeClonedIsNotCopied) {
+  ASSERT_TRUE(begin().ok());
+  server_->clones = {Stat::NFS4_OK};
+  const std::uint64_t count = (std::uint64_t{1} << 32) + 5;  // an end that may be the file's
+  EXPECT_EQ(copy_blocks(count).value().count, count);
+  ASSERT_EQ(server_->clone_calls.size(), 1u);
+  EXPECT_EQ(server_->clone_calls[0].cl_src_offset, 4096u);
+  EXPECT_EQ(server_->clone_calls[0].cl_dst_offset, 1u << 20);
+  EXPECT_EQ(server_->clone_calls[0].cl_count, count);
+  EXPECT_EQ(commits(), 1u) << "in the same COMPOUND";
+  EXPECT_TRUE(server_->copy_calls.empty());
+}
+
+TEST_F(SpaceTest, WhatHasNoWholeBlocksIsNotCloned) {
+  ASSERT_TRUE(begin().ok());
+  will_copy(1u << 22, xdr::stable_how4::FILE_SYNC4, 7);
+  EXPECT_TRUE(copy(1u << 22).ok());  // from and to the middle of a block
+  will_copy(5000, xdr::stable_how4::FILE_SYNC4, 7);
+  EXPECT_TRUE(copy_blocks(5000).ok());
+  EXPECT_TRUE(server_->clone_calls.empty());
+}
+
+TEST_F(SpaceTest, AFileSystemThatCannotCloneIsNotAskedEachTime) {
+  ASSERT_TRUE(begin().ok());
+  for (int i = 0; i < 3; ++i) {
+    will_copy(8192, xdr::stable_how4::FILE_SYNC4, 7);
+    EXPECT_EQ(copy_blocks(8192).value().count, 8192u);
+  }
+  EXPECT_EQ(server_->clone_calls.size(), 1u);
+  EXPECT_EQ(server_->copy_calls.size(), 3u);
+}
+
+/// Its blocks may be larger than ours, or the two on different file systems.
+TEST_F(SpaceTest, ACloneThatIsRefusedBecomesACopy) {
+  ASSERT_TRUE(begin().ok());
+  for (const Stat status : {Stat::NFS4ERR_INVAL, Stat::NFS4ERR_XDEV, Stat::NFS4ERR_WRONG_TYPE}) {
+    server_->clones = {status};
+    will_copy(8192, xdr::stable_how4::FILE_SYNC4, 7);
+    EXPECT_EQ(copy_blocks(8192).value().count, 8192u);
+  }
+  EXPECT_EQ(server_->clone_calls.size(), 3u);
 }
 
 TEST_F(SpaceTest, NamesOfExtendedAttributesComeInPages) {
