@@ -36,6 +36,26 @@ set -E
 have() { command -v "$1" >/dev/null 2>&1; }
 cores() { nproc 2>/dev/null || echo 2; }
 
+# guest_status FILE: the dpkg status of the lab guest's image, which has to be there.
+guest_status() {
+    debugfs -R 'cat /var/lib/dpkg/status' "${LAB_DIR:-${TMPDIR:-/tmp}/nfs-rdma-vm-$UID}/root.img" >"$1" 2>/dev/null
+    [[ -s $1 ]] || die "the guest's image has no dpkg status"
+}
+
+# download_packages STATUS DIR RECOMMENDS NAME|FILE...: into DIR what a machine with that dpkg status lacks for these
+# packages, and with RECOMMENDS (yes or no) for what they recommend.
+download_packages() {
+    local status=$1 dir=$2 recommends=$3 log
+    shift 3
+    mkdir -p "$dir/partial"
+    log=$dir/download.log
+    if [[ $recommends == yes ]]; then recommends=--install-recommends; else recommends=--no-install-recommends; fi
+    apt-get -q -y -o Dir::State::status="$status" -o Dir::Cache::archives="$dir" -o Debug::NoLocking=1 \
+        -o APT::Sandbox::User=root -o Dpkg::Use-Pty=0 "$recommends" --download-only install "$@" \
+        >"$log" 2>&1 || { tail -n 5 "$log" >&2; die "cannot download: $*"; }
+    rm -rf "$dir/partial" "$dir/lock" "$log"
+}
+
 # need_deps [GROUP...]: installs what is missing of these groups (quick when nothing is).
 need_deps() {
     # It has said what is wrong when it fails.

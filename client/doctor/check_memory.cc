@@ -103,7 +103,10 @@ std::string container_of(const HostView& host) {
   if (in_pod(host)) return "Kubernetes";
   if (host.exists("/.dockerenv")) return "Docker";
   if (host.exists("/run/.containerenv")) return "Podman";
-  if (std::string name = host.line("/run/systemd/container"); !name.empty()) return name;
+  // What systemd found as process 1, and what systemd-nspawn says where that runs something else.
+  for (const char* file : {"/run/systemd/container", "/run/host/container-manager"}) {
+    if (std::string name = host.line(file); !name.empty()) return name;
+  }
   if (std::string name = container_in(host.text("/proc/1/cgroup")); !name.empty()) return name;
   return container_by_mounts(host);
 }

@@ -10,21 +10,23 @@
 #             end to end over verbs, against nfs-rdmad and against Linux's server
 #   host      no device: rpcbind, FUSE, a name service that is silent, the clocks of two machines, modules
 #             of the kernel
+#   system    with systemd: firewalld (Debian's package) in front of the server, in two zones; a container of
+#             systemd-nspawn with little locked memory
 #
 # Each in a guest of its own. Three things cannot be made there and are looked at in fake trees only
 # (tests/unit/client/doctor_*): what takes hardware (InfiniBand ports in INIT without a subnet manager,
 # IPoIB, NUMA nodes of adapters), RoCE version 1, which rxe does not have, and vendors' driver packages.
 #
-#   tests/interop/lab_doctor.sh [rxe|siw|host]...
+#   tests/interop/lab_doctor.sh [rxe|siw|host|system]...
 # shellcheck source=lab_common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lab_common.sh"
 
 drivers=()
 for driver in "$@"; do
-    [[ $driver =~ ^(rxe|siw|host)$ ]] || usage_error "unknown driver '$driver'"
+    [[ $driver =~ ^(rxe|siw|host|system)$ ]] || usage_error "unknown driver '$driver'"
     drivers+=("$driver")
 done
-((${#drivers[@]})) || drivers=(rxe siw host)
+((${#drivers[@]})) || drivers=(rxe siw host system)
 stage "$bin/nfs-rdmad" "$bin/nfs-rdma"
 
 cat >"$stage/finding.py" <<'PY'
@@ -466,6 +468,85 @@ told "clock skew"
 GUEST
 )
 
+of_system=$(cat <<'GUEST'
+export DEBIAN_FRONTEND=noninteractive PATH=$PATH:/usr/sbin:/sbin
+env -u LD_LIBRARY_PATH apt-get -q -y -o Dpkg::Use-Pty=0 -o APT::Sandbox::User=root --no-install-recommends install /host/debs/*.deb >apt.log 2>&1 ||
+    { tail -n 20 apt.log; exit 1; }
+rig pair none
+$tool --version
+/tmp/open/nfs-rdmad --foreground -e /srv/export:rw,insecure,no_root_squash --listen 192.0.2.1 --state-dir /tmp/state >/tmp/ready 2>/tmp/server.log &
+settles grep ^ready /tmp/ready
+
+# --- firewalld: zone "public" of an interface that nobody has named a zone for ---
+# A client, whose way is over the wire.
+reaches() { ip netns exec srv nc -z -w 3 192.0.2.1 "$1"; }
+reaches 20049
+reaches 2049
+systemctl start firewalld
+settles firewall-cmd --state
+if reaches 20049; then echo "firewalld lets all in"; exit 1; fi
+examine 1 --only firewall
+finding firewall problem 20049/tcp 'firewall-cmd --permanent'
+told "firewalld: closed ports"
+env -u LD_LIBRARY_PATH bash -ec "$(cat /tmp/remedy)"
+reaches 20049
+reaches 2049
+examine 0 --only firewall
+finding firewall ok ''
+told "firewalld: its remedy"
+env -u LD_LIBRARY_PATH firewall-cmd -q --zone=internal --change-interface=vc
+if reaches 20049; then echo "zone internal lets all in"; exit 1; fi
+examine 1 --only firewall
+finding firewall problem 20049/tcp 'firewall-cmd --permanent --zone=internal --add-port=20049/tcp'
+env -u LD_LIBRARY_PATH bash -ec "$(grep -v vc /tmp/remedy)"
+env -u LD_LIBRARY_PATH firewall-cmd -q --zone=internal --change-interface=vc # what was not permanent went with the reload
+reaches 20049
+examine 0 --only firewall
+told "firewalld: another zone"
+# The service that our packages bring.
+env -u LD_LIBRARY_PATH firewall-cmd -q --zone=internal --remove-port=20049/tcp
+env -u LD_LIBRARY_PATH firewall-cmd -q --zone=internal --remove-port=2049/tcp
+if reaches 20049; then echo "still open"; exit 1; fi
+install -D -m 644 nfs-rdma.xml /etc/firewalld/services/nfs-rdma.xml
+env -u LD_LIBRARY_PATH firewall-cmd -q --reload
+env -u LD_LIBRARY_PATH firewall-cmd -q --zone=internal --change-interface=vc
+env -u LD_LIBRARY_PATH firewall-cmd -q --permanent --zone=internal --remove-port=20049/tcp --remove-port=2049/tcp
+env -u LD_LIBRARY_PATH firewall-cmd -q --permanent --zone=internal --add-service=nfs-rdma
+env -u LD_LIBRARY_PATH firewall-cmd -q --reload
+env -u LD_LIBRARY_PATH firewall-cmd -q --zone=internal --change-interface=vc
+reaches 20049
+reaches 2049
+examine 0 --only firewall
+told "firewalld: the service nfs-rdma"
+systemctl stop firewalld
+
+# --- a container with little locked memory, and a device ---
+modprobe -a siw ib_uverbs rdma_ucm
+rdma link add siw0 type siw netdev vc
+settles test -e /dev/infiniband/rdma_cm
+mkdir -p /container
+mount --bind / /container
+in_container() { # COMMAND...
+    systemd-nspawn -q -D /container --register=no --keep-unit --bind=/tmp/open --bind=/dev/infiniband --bind=/tmp/out \
+        "${limit[@]}" -E LD_LIBRARY_PATH=/tmp/open/lib "$@"
+}
+mkdir -p /tmp/out
+limit=(--rlimit=MEMLOCK=65536:65536)
+examine_there() {
+    local expected=$1 code=0
+    shift
+    in_container $tool doctor --json "$@" >/tmp/report.json 2>/tmp/err || code=$?
+    [[ $code == $expected ]] || { cat /tmp/err /tmp/report.json; echo "doctor $* in the container: $code, expected $expected"; exit 1; }
+}
+examine_there 1 --only memlock
+finding memlock problem '64 KiB may be locked' 'LimitMEMLOCK=infinity'
+told "a container with little locked memory"
+limit=(--rlimit=MEMLOCK=infinity)
+examine_there 0 --only memlock
+told "a container with enough of it"
+GUEST
+)
+
 # A server on this machine, which the guest has at 10.0.2.2.
 server=''
 end_server() {
@@ -506,9 +587,17 @@ for driver in "${drivers[@]}"; do
         serve_here
         script=$of_host
     fi
+    options=()
+    if [[ $driver == system ]]; then
+        script=$of_system
+        options=(-S)
+        guest_status "$stage/status"
+        download_packages "$stage/status" "$stage/debs" no firewalld systemd-container
+        cp "$root/config/files/nfs-rdma.xml" "$stage/"
+    fi
     in_guest "${LAB_LIMIT:-480}" "driver=$driver export=$stage/export
 $prelude
-$script" >"$log" 2>&1 || status=$?
+$script" "${options[@]}" >"$log" 2>&1 || status=$?
     end_server
     { grep ': told' "$log" || :; } | while read -r line; do note "$line"; done
     if ((status != 0)); then

@@ -241,18 +241,6 @@ part_library() {
 
 # --- a bare Debian --------------------------------------------------------------------------------
 
-# dependencies STATUS DIR FILE...: downloads into DIR what a machine with that dpkg status lacks for the packages.
-dependencies() {
-    local status=$1 dir=$2 more=${recommends:+--install-recommends}
-    shift 2
-    mkdir -p "$dir/partial"
-    apt-get -q -y -o Dir::State::status="$status" -o Dir::Cache::archives="$dir" -o Debug::NoLocking=1 \
-        -o APT::Sandbox::User=root -o Dpkg::Use-Pty=0 "${more:---no-install-recommends}" --download-only install "$@" \
-        >"$work/download.log" 2>&1 || { tail -n 5 "$work/download.log"; die "cannot download what the packages need"; }
-    rmdir "$dir/partial"
-    rm -f "$dir/lock"
-}
-
 part_chroot() {
     local place=$work/chroot files=() each left
     if ((EUID != 0)) || ! have mmdebstrap; then cannot_run "a chroot needs root and mmdebstrap"; return; fi
@@ -262,7 +250,7 @@ part_chroot() {
     # No compiler and no headers of others: libnfsrdma-dev needs none.
     mkdir "$place/debs"
     cp "${files[@]}" "$place/debs/"
-    dependencies "$place/var/lib/dpkg/status" "$work/debs" "${files[@]}"
+    download_packages "$place/var/lib/dpkg/status" "$work/debs" no "${files[@]}"
     find "$work/debs" -name '*.deb' -exec cp {} "$place/debs/" ';'
     snapshot() { (cd "$place" && find . -xdev ! -path './proc*' ! -path './var/lib/dpkg*' ! -path './var/log*' \
         ! -path './debs*' ! -path './var/cache*' ! -path './var/lib/apt*' | sort); }
@@ -309,15 +297,14 @@ next_version() {
     done
 }
 
-# stage_guest DIR: the packages, and what the guest's image lacks for them.
+# stage_guest DIR RECOMMENDS: the packages, and what the guest's image lacks for them.
 stage_guest() {
     local each files=()
     mkdir -p "$1"/{debs,now}
     for each in "${names[@]}"; do files+=("$(deb "$each")"); done
     cp "${files[@]}" "$1/now/"
-    debugfs -R 'cat /var/lib/dpkg/status' "${LAB_DIR:-${TMPDIR:-/tmp}/nfs-rdma-vm-$UID}/root.img" >"$work/status" 2>/dev/null
-    [[ -s $work/status ]] || die "the guest's image has no dpkg status"
-    dependencies "$work/status" "$1/debs" "${files[@]}"
+    guest_status "$work/status"
+    download_packages "$work/status" "$1/debs" "$2" "${files[@]}"
 }
 
 # in_guest DIR OPTIONS... -- COMMAND...: with systemd as process 1.
@@ -335,7 +322,7 @@ in_guest() {
 part_guest() {
     local lab=${LAB:-$root/scripts/vm} stage=$work/guest
     "$lab/lab" prepare >&2 || { cannot_run "the kernel lab could not be prepared"; return; }
-    stage_guest "$stage"
+    stage_guest "$stage" no
     next_version "$stage/next"
     cp tests/interop/lab_service_steps.sh tests/packages/guest_steps.sh "$stage/"
     printf 'set -euo pipefail\n. /host/lab_service_steps.sh\n. /host/guest_steps.sh\nrun_packages\n' >"$stage/guest.sh"
@@ -347,7 +334,7 @@ part_readme() {
     local lab=${LAB:-$root/scripts/vm} stage=$work/readme
     "$lab/lab" prepare >&2 || { cannot_run "the kernel lab could not be prepared"; return; }
     # What apt-get takes along for somebody who names the packages alone.
-    recommends=yes stage_guest "$stage"
+    stage_guest "$stage" yes
     (cd "$stage/debs" && dpkg-scanpackages -m . >Packages 2>/dev/null)
     cp README.md tests/packages/readme_steps.py "$stage/"
     in_guest "$stage" -n none -m 3072 -s 2048 -- python3 readme_steps.py README.md

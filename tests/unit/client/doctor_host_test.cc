@@ -49,6 +49,7 @@ TEST_F(Host, ContainersAreRecognisedAndHaveTheirOwnRemedies) {
   for (const Sign& sign : {
            Sign{"/run/.containerenv", "", "Podman", "podman run --ulimit memlock=-1:-1"},
            {"/run/systemd/container", "systemd-nspawn\n", "systemd-nspawn", "MACHINE.nspawn"},
+           {"/run/host/container-manager", "systemd-nspawn\n", "systemd-nspawn", "MACHINE.nspawn"},
            {"/run/systemd/container", "lxc\n", "lxc", "in the configuration of lxc"},
            {"/run/secrets/kubernetes.io/serviceaccount/token", "", "Kubernetes", "IPC_LOCK"},
            {"/proc/self/environ", "PATH=/bin\nKUBERNETES_SERVICE_HOST=192.0.2.1", "Kubernetes",
