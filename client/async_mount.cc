@@ -45,6 +45,7 @@ std::unique_ptr<RpcClient> make_rpc_client(EventLoop& loop, const Fabrics& fabri
   options.connections = settings.connections;
   options.idle_timeout = settings.idle_timeout;
   options.connect_timeout = settings.connect_timeout;
+  options.silence = settings.silence;
   RdmaClientOptions rdma;
   rdma.inline_bytes = settings.inline_bytes;
   rdma.max_credits = settings.credits;

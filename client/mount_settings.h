@@ -71,7 +71,9 @@ struct MountSettings {
   std::chrono::seconds idle_timeout{300};
   /// Round trip of the first connection attempt over all candidates.
   std::chrono::milliseconds connect_timeout{15'000};
-  /// The same for MOUNT and rpcbind on ports of their own, if it is shorter.
+  /// Of that, at most, for a transport that says nothing while there is another to try.
+  std::chrono::milliseconds silence{5'000};
+  /// As connect_timeout for MOUNT and rpcbind on ports of their own, if it is shorter.
   std::chrono::milliseconds mount_connect_timeout{15'000};
   /// Then, for MOUNT and FSINFO, also on a `hard` mount.
   std::chrono::milliseconds first_answers{30'000};

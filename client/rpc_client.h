@@ -31,6 +31,8 @@ struct RpcClientOptions {
   std::uint32_t connections = 1;
   Duration idle_timeout = std::chrono::seconds(300);  // zero: never
   Duration connect_timeout = std::chrono::seconds(15);
+  Duration silence =
+      std::chrono::seconds(5);  // that, for a candidate behind which there is another
 };
 
 struct RpcClientObserver {

@@ -14,8 +14,6 @@ namespace {
 /// Rounds of attempts after a lost RDMA connection in which TCP is left out: a server that restarts
 /// shall not push its clients off RDMA.
 constexpr unsigned kStickyRounds = 10;
-/// With something else left to try, a silent server is given up on sooner.
-constexpr Duration kImpatient = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -105,8 +103,9 @@ void RpcConnection::try_candidate() {
   }
   state_ = State::kConnecting;
   const bool last = candidate_ + 1 == candidates.size();
-  const Duration patience = last ? client_.options().connect_timeout
-                                 : std::min(client_.options().connect_timeout, kImpatient);
+  const Duration patience =
+      last ? client_.options().connect_timeout
+           : std::min(client_.options().connect_timeout, client_.options().silence);
   link_ = std::make_unique<Link>(*this);
   link_->transport = client_.environment().make_transport(candidates[candidate_], patience, *link_);
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/doctor/host_checks.h"
+#include "client/doctor/rdma_sysfs.h"
 
 namespace nfsrdma::doctor {
 
@@ -141,6 +142,24 @@ Remedy user_remedy(const std::string& container) {
   return {start + " RLIMIT_MEMLOCK, in the configuration of " + container};
 }
 
+/// siw counts what root locks, too, before Linux 6.8.
+bool binds_root(const HostView& host) {
+  const std::vector<SysDevice> devices = sys_devices(host);
+  if (devices.empty() || !std::ranges::all_of(devices, [](const SysDevice& device) {
+        return device.driver == "siw";
+      })) {
+    return false;
+  }
+  constexpr std::uint64_t kMajor = 6, kMinor = 8;
+  const std::string& release = host.kernel_release;  // "6.1.0-56-amd64"
+  const std::size_t first = release.find('.');
+  if (first == std::string::npos) return false;
+  const std::size_t second = release.find_first_not_of("0123456789", first + 1);
+  const auto major = number_of(release.substr(0, first));
+  const auto minor = number_of(release.substr(first + 1, second - first - 1));
+  return major && minor && std::pair(*major, *minor) < std::pair(kMajor, kMinor);
+}
+
 void look_at_processes(const HostView& host, const char* name, bool devices, CheckResult* result) {
   for (const Process& process : processes_named(host, name)) {
     const Limit limit = limit_of_process(host, process.pid);
@@ -226,13 +245,15 @@ CheckResult check_memlock(const HostView& host) {
                   container.empty() ? "" : ", in a container (" + container + ")", mine.text());
   if (!mine.little()) {
     result.ok(seen);
-  } else if (report.verbs.memlock_exempt) {
+  } else if (report.verbs.memlock_exempt && !binds_root(host)) {
     result.ok(seen + ", which CAP_IPC_LOCK lifts (for siw since Linux 6.8 only)");
   } else if (devices) {
-    result.problem(seen +
-                       " may be locked, less than the 64 MiB that a mount over an RDMA device "
-                       "wants",
-                   user_remedy(container));
+    result.problem(
+        seen +
+            " may be locked, less than the 64 MiB that a mount over an RDMA device "
+            "wants" +
+            (report.verbs.memlock_exempt ? "; siw counts root's, too, before Linux 6.8" : ""),
+        user_remedy(container));
   } else {
     result.note(seen + "; matters with an RDMA device only, and there is none");
   }

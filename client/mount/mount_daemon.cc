@@ -27,6 +27,8 @@ constexpr std::chrono::milliseconds kLookAtEnd{250};
 // The server has just answered the main thread: a data shard that hears nothing is not waited for
 // longer.
 constexpr std::chrono::milliseconds kShardPatience{5'000};
+// Nor for RDMA where the main thread had to do without.
+constexpr std::chrono::milliseconds kShardSilence{1'000};
 // Exit code of mount(8): the mount failed.
 constexpr int kMountFailed = 32;
 // Files named in a message about lost data.
@@ -47,14 +49,16 @@ std::string session_options(const MountCommandLine& line) {
   std::string list = fmt::format("fsname={},subtype=nfs-rdma", escaped(line.source_text));
   const bool root = ::geteuid() == 0;
   // Everybody may come in, and is judged by the server (no default_permissions: decisions.md 20).
-  if (root) list += ",allow_other";
+  if (root || o.allow_other) list += ",allow_other";
   // libfuse starts from nosuid,nodev.
   if (root && o.suid) list += ",suid";
   if (root && o.dev) list += ",dev";
   if (!o.exec) list += ",noexec";
   if (o.read_only) list += ",ro";
-  for (const std::string& flag : o.vfs_flags)
-    list += "," + flag;
+  for (const std::string& flag : o.vfs_flags) {
+    // Debian 12's libfuse does not know it. No FUSE mount has the kernel set access times.
+    if (flag != "nodiratime") list += "," + flag;
+  }
   return list;
 }
 
@@ -77,7 +81,7 @@ FileSystemOptions file_system_options(const MountOptions& o) {
   options.cache_absent_names = o.lookup_cache == LookupCache::kAll && o.attribute_cache;
   options.read_names_ahead = o.readdirplus;
   options.synchronous = o.synchronous;
-  options.one_user = ::geteuid() != 0;
+  options.one_user = ::geteuid() != 0 && !o.allow_other;
   return options;
 }
 
@@ -262,8 +266,11 @@ std::string MountDaemon::connect(bool* again) {
 void MountDaemon::start_shards(const MountSettings& settings) {
   const std::uint32_t threads = threads_of(line_);
   shards_ = std::make_unique<MountShards>(*server_, std::thread::hardware_concurrency() > threads);
+  const std::vector<ConnectionInfo> connections = server_->connections();
+  const bool fell_back = !connections.empty() && !is_rdma(connections.front().transport);
   for (std::uint32_t i = 1; i < threads; ++i) {
     MountSettings its = settings;
+    if (fell_back) its.silence = std::min(its.silence, kShardSilence);
     its.connections = connections_of_thread(line_.options.connections, threads, i);
     its.first_answers = std::min(its.first_answers, kShardPatience);
     its.locks = false;  // the main thread's

@@ -242,6 +242,7 @@ constexpr OptionRow kTable[] = {
     {"crc", Value::kRequired, take_crc},
     {"vers", Value::kRequired, take_version},
     {"nfsvers", Value::kRequired, take_version},
+    {"v2", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "2"); }},
     {"v3", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "3"); }},
     {"v4", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "4"); }},
     {"v4.0", Value::kNone, [](MountOptions& o, string_view) { return take_version(o, "4.0"); }},
@@ -340,7 +341,7 @@ constexpr OptionRow kTable[] = {
     // What the kernel shows of a FUSE mount, and mount(8) repeats.
     {"user_id", Value::kRequired, at_remount},
     {"group_id", Value::kRequired, at_remount},
-    {"allow_other", Value::kNone, at_remount},
+    {"allow_other", Value::kNone, set<&MountOptions::allow_other, true>},
     {"default_permissions", Value::kNone, at_remount},
     {"max_read", Value::kRequired, at_remount},
     {"blksize", Value::kRequired, at_remount},

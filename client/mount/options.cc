@@ -167,8 +167,8 @@ bool finish_mount_options(MountOptions* options, std::string* error) {
   MountOptions& o = *options;
   if (o.names_fuse && !o.remount) {
     *error =
-        "allow_other, default_permissions, max_read, user_id and the like are FUSE's and not to be "
-        "set: mounts of root are open to all, others to their owner alone";
+        "default_permissions, max_read, user_id and the like are FUSE's and not to be set: the "
+        "server judges who may do what";
     return false;
   }
   if (o.acregmin > o.acregmax) {

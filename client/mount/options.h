@@ -65,6 +65,7 @@ struct MountOptions {
   // --- mount(2) ---
   bool read_only = false;
   bool suid = true, dev = true, exec = true;
+  bool allow_other = false;            // mounts of root are open to all in any case
   std::vector<std::string> vfs_flags;  // noatime, nodiratime ... as spelled
 
   bool remount = false;            // of a mount that is there

@@ -48,7 +48,8 @@ void print_help(std::FILE* out) {
   }
   std::fputs(
       "\nURLs: nfs://host[:port]/export/path?fabric=iwarp&vers=4.2&tcpport=N&mountport=N\n"
-      "nfs-rdma COMMAND --help tells more; nfs-rdma --version the version.\n",
+      "nfs-rdma COMMAND --help, or nfs-rdma help COMMAND, tells more; nfs-rdma --version the "
+      "version.\n",
       out);
 }
 
@@ -57,6 +58,15 @@ int run(int argc, char** argv) {
   if (name == "--version" || name == "-V") {
     std::printf("nfs-rdma %s\n", NFSRDMA_VERSION);
     return kExitOk;
+  }
+  if (name == "help" && argc > 2) {
+    // As "COMMAND --help".
+    const std::string_view which = argv[2];
+    for (const Command& command : kCommands) {
+      if (command.name == which) return command.run({"--help"});
+    }
+    std::fprintf(stderr, "nfs-rdma: '%s' is no command; nfs-rdma --help lists them\n", argv[2]);
+    return kExitUsage;
   }
   if (name == "--help" || name == "-h" || name == "help") {
     print_help(stdout);

@@ -25,7 +25,7 @@ Error explain(const char* step, const std::string& path, std::string* why) {
   const Error error = system_error(step);
   *why = path + ": " + std::strerror(error.sys);
   if (error.sys == ENOENT || error.sys == ECONNREFUSED) *why += " (is it running?)";
-  if (error.sys == EACCES) *why += " (it belongs to another user)";
+  if (error.sys == EACCES) *why += " (it belongs to another user; ask as root)";
   return error;
 }
 

@@ -134,6 +134,21 @@ serve || broken "nfs-rdmad did not start again"
 [[ $(as_user cat "$work/mnt/dir/moved") == mine ]] || broken "after a restart the file is lost"
 note "a restart of the server leaves the mount as it was"
 
+if ((EUID == 0)) && grep -q '^user_allow_other' /etc/fuse.conf 2>/dev/null; then
+    mkdir "$work/open"
+    chown "$user" "$work/open"
+    as_user "$bin/mount.nfs-rdma" "127.0.0.1:$work/export" "$work/open" -o "$mount_options,allow_other,nodiratime" \
+        >"$work/mount.log" 2>&1 || broken "mount.nfs-rdma with allow_other failed"
+    as_somebody() { setpriv --reuid "$other" --regid "$other" --clear-groups "$@"; }
+    [[ $(as_somebody cat "$work/open/theirs/readable") == readable ]] || broken "allow_other does not let others in"
+    as_user fusermount3 -u "$work/open" || broken "he cannot unmount what is open to all"
+    note "with allow_other others get in"
+else
+    refused_with "user_allow_other" as_user "$bin/mount.nfs-rdma" "127.0.0.1:$work/export" "$work/home" \
+        -o "$mount_options,allow_other"
+    note "allow_other needs user_allow_other in /etc/fuse.conf: said"
+fi
+
 as_user fusermount3 -u "$work/mnt" || broken "he cannot unmount"
 for ((i = 0; i < 100; i++)); do
     pgrep -U "$user" -f "mount.nfs-rdma .*$work" >/dev/null || break

@@ -76,6 +76,26 @@ TEST_F(Host, ContainersAreRecognisedAndHaveTheirOwnRemedies) {
   }
 }
 
+TEST_F(Host, SiwBindsRootByTheLimitBeforeLinux68) {
+  Port siw;
+  siw.device = "siw0";
+  port(siw);
+  file("/sys/class/infiniband/siw0/node_desc", "Software iWARP stack\n");
+  rdma_.verbs.memlock_unlimited = false;
+  rdma_.verbs.memlock_limit = 65536;
+  rdma_.verbs.memlock_exempt = true;
+  host_.kernel_release = "6.1.0-56-amd64";
+  EXPECT_TRUE(says(check_memlock(host_), Verdict::kProblem, "siw counts root's", "ulimit -l"));
+  for (const char* release : {"6.8.0", "6.10.2-generic", "7.0", ""}) {
+    host_.kernel_release = release;
+    EXPECT_TRUE(says(check_memlock(host_), Verdict::kOk, "CAP_IPC_LOCK lifts", "")) << release;
+  }
+  // Another device is there as well, which does not.
+  host_.kernel_release = "6.1.0-56-amd64";
+  port({});
+  EXPECT_TRUE(says(check_memlock(host_), Verdict::kOk, "CAP_IPC_LOCK lifts", ""));
+}
+
 TEST_F(Host, HostOfContainersIsNone) {
   port({});
   rdma_.verbs.memlock_unlimited = false;

@@ -146,6 +146,18 @@ TEST_F(RpcClientTest, SilentTransportGetsLessPatienceWhenThereIsAnother) {
   transport().accept();
 }
 
+/// Of a mount's threads the others need not find that out again.
+TEST_F(RpcClientTest, HowLongASilentTransportIsWaitedForCanBeLess) {
+  options_.silence = seconds(1);
+  make();
+  group_.spawn(connect(*rpc_, &detail_, &connected_));
+  EXPECT_EQ(transport().connect_timeout, seconds(1));
+  transport().refuse(ETIMEDOUT);
+  environment_->settle();
+  EXPECT_EQ(transport().connect_timeout, seconds(15));
+  transport().accept();
+}
+
 TEST_F(RpcClientTest, AnswersEndTheCall) {
   make_connected();
   Outcome& outcome = start_call();

@@ -41,6 +41,7 @@ std::string name_of(const std::string& word) {
 /// belong to the kernel's side of a mount.
 const std::set<std::string_view> kNotOffered = {
     "udp",
+    "v2",
     "intr",
     "nointr",
     "max_connect",
@@ -64,7 +65,6 @@ const std::set<std::string_view> kNotOffered = {
     "nolazytime",
     "user_id",
     "group_id",
-    "allow_other",
     "default_permissions",
     "max_read",
     "blksize",

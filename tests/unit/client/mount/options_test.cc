@@ -147,6 +147,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "vers=4"},
         BadCase{"vers=2",
                 "parse: mount option 'vers=2': NFSv2 is not supported; use 4.2, 4.1, 4.0 or 3"},
+        BadCase{"v2", "parse: mount option 'v2': NFSv2 is not supported; use 4.2, 4.1, 4.0 or 3"},
         BadCase{"vers=x",
                 "parse: mount option 'vers=x': 'x' is not an NFS version; use 4.2, 4.1, 4.0 or 3"},
         BadCase{"udp",
