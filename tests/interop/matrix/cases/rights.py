@@ -327,8 +327,10 @@ def nfsacl(t):
     t.remount()
     same("team/masked", f"user::rw-,user:{BOB}:rw-,group::r--,mask::rw-,other::---")
 
-    # Many entries: neither call nor reply fit into one message of RPC-over-RDMA.
+    # Many entries: neither call nor reply fit into one message of RPC-over-RDMA. Linux 6.1 as server
+    # fails a SETACL of that length with EIO.
+    numbers = range(100000, 100100 if isinstance(t.server, sides.Knfsd) else 100450)
     os.chmod(t.path("file"), 0o600)
-    setfacl("-m", ",".join(f"u:{number}:r" for number in range(100000, 100450)), t.path("file"))
-    users = ",".join(f"user:{number}:r--" for number in range(100000, 100450))
+    setfacl("-m", ",".join(f"u:{number}:r" for number in numbers), t.path("file"))
+    users = ",".join(f"user:{number}:r--" for number in numbers)
     same("file", f"user::rw-,{users},group::---,mask::r--,other::---")

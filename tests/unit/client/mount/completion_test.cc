@@ -52,8 +52,6 @@ const std::set<std::string_view> kNotOffered = {
     "nofsc",
     "sharecache",
     "nosharecache",
-    "acl",
-    "noacl",
     "atime",
     "diratime",
     "relatime",
