@@ -100,30 +100,31 @@ Task<Result<Wcc>> Nfs3Operations::set_posix_acl(const OpContext& op, const FileH
   if (change.acl && change.acl->entries() > xdr::kNfsAclMaxEntries) {
     co_return Error{Errc::kSystem, ENOSPC, "SETACL: too many entries"};
   }
-  PosixAcls acls;
-  FoundPosixAcls now;
+  std::optional<PosixAcl> access, initial;
+  (change.initial ? initial : access) = change.acl;
   if (change.of_directory) {
     const std::uint32_t other = change.initial ? kAccessMask : kInitialMask;
-    NFSRDMA_CO_TRY(now, co_await getacl(op, file, other));
-    acls.initial = change.initial ? change.acl : std::move(now.initial);
+    NFSRDMA_CO_TRY(FoundPosixAcls now, co_await getacl(op, file, other));
+    if (change.initial) {
+      access = std::move(now.access);
+    } else {
+      initial = std::move(now.initial);
+    }
   }
-  std::optional<PosixAcl> access = change.initial ? std::move(now.access) : change.acl;
   if (!access) {
     NFSRDMA_CO_TRY(const Attributes attributes, co_await getattr(op, file));
     access = PosixAcl::of_mode(attributes.mode);
   }
-  acls.access = std::move(*access);
 
   const nfs3::AclOwners owners{change.uid, change.gid};
   std::vector<std::byte> access_memory, initial_memory;
   xdr::SETACL3args args{to_wire(file), {}};
   args.acl.mask = xdr::NFS_ACL;
-  args.acl.aclents = encode_entries(acls.access, owners, 0, access_memory);
+  args.acl.aclents = encode_entries(*access, owners, 0, access_memory);
   args.acl.aclcnt = args.acl.aclents.count;
   if (change.of_directory) args.acl.mask |= xdr::NFS_DFACL;
-  if (acls.initial) {
-    args.acl.dfaclents =
-        encode_entries(*acls.initial, owners, xdr::NFS_ACL_DEFAULT, initial_memory);
+  if (initial) {
+    args.acl.dfaclents = encode_entries(*initial, owners, xdr::NFS_ACL_DEFAULT, initial_memory);
     args.acl.dfaclcnt = args.acl.dfaclents.count;
   }
   const std::size_t arguments = kOtherBytes + access_memory.size() + initial_memory.size();

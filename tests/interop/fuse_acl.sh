@@ -127,6 +127,7 @@ done
 version=3
 rm -rf "${export_dir:?}"/*
 mount_it vers=3
+# shellcheck source=tests/interop/lab_acl.sh
 . "$(dirname "$0")/lab_acl.sh"
 export -f same_acl has_acl
 export here_root=$export_dir there_root=$mnt
