@@ -91,13 +91,13 @@ TEST_F(FileSystemPosixAclTest, NamesThatWeMakeDoNotMakeItUnknown) {
   EXPECT_EQ(masked(fs_->root, 077, 0666), 0600u);
   asked();
   NodeRef made;
-  const FileHandle& root = fs_->root->handle;
-  ASSERT_EQ(
-      run(fs_->make(
-          me_, fs_->root, "new",
-          [&](Remote& remote) { return remote.create(me_, root, "new", CreateMode::kGuarded, {}); },
-          &made)),
-      0);
+  // What the Task refers to outlives it.
+  const std::string name = "new";
+  const SetAttributes set;
+  auto maker = [&](Remote& remote) {
+    return remote.create(me_, fs_->root->handle, name, CreateMode::kGuarded, set);
+  };
+  ASSERT_EQ(run(fs_->make(me_, fs_->root, name, maker, &made)), 0);
   EXPECT_EQ(masked(fs_->root, 077, 0666), 0600u);
   EXPECT_EQ(asked(), 0);
 }
