@@ -111,7 +111,8 @@ std::unique_ptr<nfs3::FileLocks> make_nfs3_locks(EventLoop& loop, RpcClient& rpc
 std::unique_ptr<NfsOperations> make_operations(EventLoop& loop, RpcClient& rpc,
                                                const MountSettings& settings) {
   if (settings.version.major == 3) {
-    return std::make_unique<Nfs3Operations>(rpc, make_nfs3_locks(loop, rpc, settings));
+    return std::make_unique<Nfs3Operations>(rpc, make_nfs3_locks(loop, rpc, settings),
+                                            settings.posix_acls);
   }
   nfs4::SessionOptions options;
   options.minor = settings.version.minor;

@@ -331,6 +331,20 @@ class AsyncMount {
     return operations_->set_acl(op, file, acl);
   }
 
+  // --- POSIX ACLs: NFSv3 where MountSettings::posix_acls; else kUnsupported, ENOSYS ---
+  /// False from when the server has said that it does not know NFSACL.
+  bool has_posix_acls() const { return operations_->has_posix_acls(); }
+  /// Those that are asked for. EOPNOTSUPP: the server has none, or not of this object.
+  Task<Result<FoundPosixAcls>> get_posix_acls(const OpContext& op, const FileHandle& file,
+                                              bool access, bool initial) {
+    return operations_->get_posix_acls(op, file, access, initial);
+  }
+  /// The other ACL of the object stays as it is. ENOSPC: too many entries for the protocol.
+  Task<Result<Wcc>> set_posix_acl(const OpContext& op, const FileHandle& file,
+                                  const PosixAclChange& change) {
+    return operations_->set_posix_acl(op, file, change);
+  }
+
   // --- byte-range locks: NFSv4, and NFSv3 where MountSettings::locks ---
   bool has_locks() const { return operations_->has_locks(); }
   bool opens_by_name() const { return operations_->opens_by_name(); }

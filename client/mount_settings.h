@@ -83,6 +83,8 @@ struct MountSettings {
   /// NFSv3: where mounts that have locks are remembered, for whoever comes after they have died
   /// (client/nfs3/lock_records.h). "": nowhere.
   std::string lock_records;
+  /// NFSv3: POSIX ACLs are the server's, by NFSACL; else there are none.
+  bool posix_acls = true;
   /// NFSv4: another AsyncMount's, which outlives this one: both are one client to the server. Null:
   /// a client by itself.
   nfs4::SessionSource* session_source = nullptr;

@@ -203,6 +203,21 @@ class NfsOperations {
     co_return not_in_this_version("ACL");
   }
 
+  // --- POSIX ACLs: NFSACL beside NFSv3 ---
+  /// Perhaps: until the server has said that it does not know them.
+  virtual bool has_posix_acls() const { return false; }
+  /// EOPNOTSUPP: there are none, here or at all.
+  virtual Task<Result<FoundPosixAcls>> get_posix_acls(const OpContext&, const FileHandle&,
+                                                      bool access, bool initial) {
+    static_cast<void>(access);
+    static_cast<void>(initial);
+    co_return not_in_this_version("GETACL");
+  }
+  virtual Task<Result<Wcc>> set_posix_acl(const OpContext&, const FileHandle&,
+                                          const PosixAclChange&) {
+    co_return not_in_this_version("SETACL");
+  }
+
   // --- byte-range locks: NFSv4, and NLM beside NFSv3 ---
   virtual bool has_locks() const { return false; }
   /// lock() wants OpContext::place: NFSv4.0 cannot open a file without its name.

@@ -14,6 +14,7 @@
 
 #include "rpcrdma/base/byte_range_locks.h"
 #include "rpcrdma/base/bytes.h"
+#include "rpcrdma/base/posix_acl.h"
 #include "rpcrdma/base/result.h"
 #include "rpcrdma/base/timestamp.h"
 
@@ -189,6 +190,22 @@ enum class XattrThere : std::uint8_t { kEither, kNo, kYes };
 inline constexpr std::size_t kMaxXattrBytes = 65536;
 /// Bytes of an ACL; Linux has no room for more in an extended attribute.
 inline constexpr std::size_t kMaxAclBytes = kMaxXattrBytes;
+
+/// POSIX ACLs of an object, each where it was asked for and is there.
+struct FoundPosixAcls {
+  std::optional<PosixAcl> access;
+  std::optional<PosixAcl> initial;  // default ACL
+  std::optional<Attributes> attributes;
+};
+/// What becomes of one of them.
+struct PosixAclChange {
+  bool initial = false;         // it is about the default ACL, else the access ACL
+  std::optional<PosixAcl> acl;  // none: it is removed; the mode stays
+  /// What is known of the object.
+  bool of_directory = false;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+};
 
 /// What seek() looks for.
 enum class SeekFor : std::uint8_t { kData, kHole };

@@ -99,6 +99,7 @@ Task<void> FileSystem::finish() {
 void FileSystem::foreign_change(Node& node) {
   if (node.is_directory()) {
     node.names.clear();
+    node.new_modes.reset();
     return;
   }
   node.cache_valid = false;

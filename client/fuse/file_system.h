@@ -173,6 +173,15 @@ class FileSystem : private DelegationHolder {
   Task<int> acls_there(RequestContext context, NodeRef node, bool* there);
   Task<int> get_acl(RequestContext context, NodeRef node, std::string* acl);
   Task<int> set_acl(RequestContext context, NodeRef node, std::string acl);
+  // POSIX ACLs (async_mount.h).
+  Task<int> get_posix_acls(RequestContext context, NodeRef node, bool access, bool initial,
+                           FoundPosixAcls* found);
+  /// Removes it where `acl` is none.
+  Task<int> set_posix_acl(RequestContext context, NodeRef node, bool initial,
+                          std::optional<PosixAcl> acl);
+  /// Takes from *mode what is not for an object that is made in `directory`: by its default ACL,
+  /// and where it has none by the umask.
+  Task<int> mask_mode(RequestContext context, NodeRef directory, mode_t umask, mode_t* mode);
   // Byte-range locks, where the server has them. As on every NFS client they are where caches meet:
   // who locks sees what others wrote before, who unlocks has written what they shall see. Owners
   // are the kernel's numbers.
@@ -225,6 +234,8 @@ class FileSystem : private DelegationHolder {
   void foreign_change(Node& node);
   /// Runs a call that changes an object and takes over what it says of it.
   Task<int> make_change(NodeRef node, Task<Result<Wcc>> change);
+  /// The same for one that changes who may do what.
+  Task<int> change_acl(RequestContext context, NodeRef node, Task<Result<Wcc>> change);
   /// COPY of what lies in front of the end of `from`.
   Task<int> copy_within(RequestContext context, NodeRef from, std::uint64_t from_offset, NodeRef to,
                         std::uint64_t to_offset, std::uint64_t* count);

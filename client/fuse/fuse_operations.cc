@@ -62,6 +62,9 @@ void FuseOperations::init(fuse_conn_info* connection) {
   const bool locks = fs.remote.has_locks();
   choose(connection, FUSE_CAP_POSIX_LOCKS, locks && !options_.local_posix_locks);
   choose(connection, FUSE_CAP_FLOCK_LOCKS, locks && !options_.local_flock);
+  // Where there may be default ACLs the umask is not for the kernel to apply.
+  choose(connection, FUSE_CAP_DONT_MASK, fs.remote.has_posix_acls());
+  masks_modes_ = (connection->want & FUSE_CAP_DONT_MASK) != 0;
   if (ready_) fs.loop.post(ready_);
 }
 

@@ -132,6 +132,11 @@ class FuseOperations {
   void reply_entry(Request& request, const NodeRef& node, const Node& directory);
   void reply_attributes(Request& request, Node& node);
   Task<void> make(Request& request, NodeRef parent, std::string name, FileSystem::Maker maker);
+  /// What is left of *mode for an object made in `parent`.
+  Task<int> mask_mode(Request& request, NodeRef parent, mode_t* mode);
+  /// One of the two as an extended attribute has it.
+  Task<int> get_posix_acl(Request& request, NodeRef node, bool initial, std::string* value);
+  Task<int> set_posix_acl(Request& request, NodeRef node, bool initial, std::string value);
   /// 0, or why data did not reach the server.
   Task<int> write_out(Request& request, OpenFile* file);
   Task<int> make_file(Request& request, NodeRef parent, std::string name, mode_t mode, int flags,
@@ -141,6 +146,7 @@ class FuseOperations {
 
   FuseOperationsOptions options_;
   std::function<void()> ready_;
+  bool masks_modes_ = false;  // the kernel leaves that to us
   TaskGroup running_;
   IntrusiveList<Interrupt> interrupted_;
   InterruptCheck interrupt_check_{*this};

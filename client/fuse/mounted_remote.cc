@@ -271,6 +271,19 @@ Task<Result<Wcc>> MountedRemote::set_acl(RequestContext context, const FileHandl
   co_return seen(co_await mount_.set_acl(op, file, acl));
 }
 
+Task<Result<FoundPosixAcls>> MountedRemote::get_posix_acls(RequestContext context,
+                                                           const FileHandle& file, bool access,
+                                                           bool initial) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.get_posix_acls(op, file, access, initial));
+}
+
+Task<Result<Wcc>> MountedRemote::set_posix_acl(RequestContext context, const FileHandle& file,
+                                               const PosixAclChange& change) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.set_posix_acl(op, file, change));
+}
+
 Task<Result<void>> MountedRemote::lock(RequestContext context, const FileHandle& file,
                                        const FileLock& wanted, LockWait wait,
                                        std::uint32_t open_for) {

@@ -95,6 +95,11 @@ class MountedRemote final : public Remote {
                              std::uint64_t fsid) override;
   Task<Result<std::string>> get_acl(RequestContext context, const FileHandle& file) override;
   Task<Result<Wcc>> set_acl(RequestContext context, const FileHandle& file, ByteSpan acl) override;
+  bool has_posix_acls() const override { return mount_.has_posix_acls(); }
+  Task<Result<FoundPosixAcls>> get_posix_acls(RequestContext context, const FileHandle& file,
+                                              bool access, bool initial) override;
+  Task<Result<Wcc>> set_posix_acl(RequestContext context, const FileHandle& file,
+                                  const PosixAclChange& change) override;
 
   bool has_locks() const override { return mount_.has_locks(); }
   bool opens_by_name() const override { return mount_.opens_by_name(); }

@@ -81,6 +81,10 @@ struct Node : public ListNode<Node> {  // linked while open
   NameCache names;
   std::unique_ptr<NamesAhead> names_ahead;
   unsigned silly_removals = 0;  // of names in here, under way
+  /// The permissions that its default ACL lets new objects have, or kByUmask: it has none. Nothing:
+  /// not known.
+  std::optional<mode_t> new_modes;
+  static constexpr mode_t kByUmask = ~mode_t{0};
 
   // --- the last place where it was found ---
   std::weak_ptr<Node> parent;

@@ -22,6 +22,7 @@ std::uint64_t to_fh(OpenFile* file) {
 Task<int> FuseOperations::make_file(Request& request, NodeRef parent, std::string name, mode_t mode,
                                     int flags, NodeRef* node, bool* keep_cache) {
   const RequestContext context = request.context();
+  if (const int error = co_await mask_mode(request, parent, &mode)) co_return error;
   SetAttributes set;
   set.mode = mode & 07777;
   const CreateMode how = flags & O_EXCL ? CreateMode::kExclusive : CreateMode::kGuarded;

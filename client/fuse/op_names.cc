@@ -79,9 +79,18 @@ Task<void> FuseOperations::make(Request& request, NodeRef parent, std::string na
   reply_entry(request, node, *parent);
 }
 
+Task<int> FuseOperations::mask_mode(Request& request, NodeRef parent, mode_t* mode) {
+  if (parent == nullptr) co_return ESTALE;
+  if (!masks_modes_) co_return 0;
+  co_return co_await fs.mask_mode(request.context(), parent, request.umask(), mode);
+}
+
 Task<void> FuseOperations::mkdir(fuse_req_t raw, fuse_ino_t parent, std::string name, mode_t mode) {
   Request request(*this, raw);
   NodeRef directory = fs.nodes.find(parent);
+  if (const int error = co_await mask_mode(request, directory, &mode)) {
+    co_return request.error(error);
+  }
   const SetAttributes set = with_mode(mode);
   const RequestContext context = request.context();
   co_await make(request, directory, name, [&](Remote& remote) {
@@ -93,6 +102,9 @@ Task<void> FuseOperations::mknod(fuse_req_t raw, fuse_ino_t parent, std::string 
                                  dev_t device) {
   Request request(*this, raw);
   NodeRef directory = fs.nodes.find(parent);
+  if (const int error = co_await mask_mode(request, directory, &mode)) {
+    co_return request.error(error);
+  }
   const SetAttributes set = with_mode(mode);
   const RequestContext context = request.context();
   const std::optional<FileType> type = special_type(mode);

@@ -145,6 +145,14 @@ class Remote {
   virtual std::uint64_t kept_back_limit(const FileHandle&) const { return 0; }
   virtual Task<void> give_back(const FileHandle&) { co_return; }
 
+  /// POSIX ACLs, as there.
+  virtual bool has_posix_acls() const { return false; }
+  virtual Task<Result<FoundPosixAcls>> get_posix_acls(RequestContext context,
+                                                      const FileHandle& file, bool access,
+                                                      bool initial) = 0;
+  virtual Task<Result<Wcc>> set_posix_acl(RequestContext context, const FileHandle& file,
+                                          const PosixAclChange& change) = 0;
+
   /// Byte-range locks, as there; without them the kernel's own have to do.
   virtual bool has_locks() const = 0;
   /// A lock wants RequestContext::place.

@@ -19,6 +19,10 @@ Request::~Request() {
   if (raw_ != nullptr && !answered_) error(EIO);
 }
 
+mode_t Request::umask() const {
+  return ::fuse_req_ctx(raw_)->umask;
+}
+
 void Request::on_interrupt(fuse_req_t, void* self) {
   // libfuse holds locks here: acting on it waits for the end of the turn.
   Request* request = static_cast<Request*>(self);

@@ -27,6 +27,8 @@ class Request final : public ReadAnswer {
   RequestContext as(const CallerRef& caller) { return {caller, &interrupt_}; }
   Interrupt& interrupt() { return interrupt_; }
   fuse_req_t raw() const { return raw_; }
+  /// Of the process that asks, when it makes something.
+  mode_t umask() const;
 
   void error(int number);  // 0: done
   void none();

@@ -192,6 +192,7 @@ MountSettings settings_of(const MountCommandLine& line) {
   settings.connections = o.connections;
   settings.locks = !o.local_posix_locks || !o.local_flock;
   settings.lock_records = default_lock_records();
+  settings.posix_acls = o.posix_acls;
   // Exports are `secure` by default, and over TCP that means a privileged port.
   settings.reserved_port = o.reserved_port && ::geteuid() == 0;
   return settings;

@@ -309,8 +309,8 @@ constexpr OptionRow kTable[] = {
     {"nofsc", Value::kNone, ignore},
     {"sharecache", Value::kNone, ignore},
     {"nosharecache", Value::kNone, ignore},
-    {"acl", Value::kNone, ignore},
-    {"noacl", Value::kNone, ignore},
+    {"acl", Value::kNone, set<&MountOptions::posix_acls, true>},
+    {"noacl", Value::kNone, set<&MountOptions::posix_acls, false>},
     // Locks.
     {"lock", Value::kNone, take_lock<true>},
     {"nolock", Value::kNone, take_lock<false>},

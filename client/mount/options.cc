@@ -139,6 +139,7 @@ std::string MountOptions::text() const {
   add(cache_text(*this));
   if (!close_to_open) add("nocto");
   if (!readdirplus) add("nordirplus");
+  if (!posix_acls) add("noacl");
   add(fmt::format("lookupcache={},local_lock={},sec=sys", lookup_cache_text(lookup_cache),
                   local_lock_text(*this)));
   return out;

@@ -56,6 +56,7 @@ struct MountOptions {
   LookupCache lookup_cache = LookupCache::kAll;
   bool readdirplus = true;
   bool synchronous = false;  // sync (implied by noac)
+  bool posix_acls = true;    // acl / noacl: of version 3
 
   // --- locks ---
   bool local_posix_locks = false;  // local_lock=posix, all

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One NFSv3 call: arguments out, result in, JUKEBOX ("later") waited for. The result holds views
-// into the reply: use it up before the next co_await.
+// One call of NFSv3, or of a program that speaks as it does (NFSACL): arguments out, result in,
+// JUKEBOX ("later") waited for. The result holds views into the reply: use it up before the next
+// co_await.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +16,13 @@ namespace nfsrdma::nfs3 {
 struct CallShape {
   MutableByteSpan sink{};         // for READ data or a link's text
   std::size_t max_results = 512;  // bytes of results without what goes into the sink
+  std::size_t arguments = 0;      // bytes, where they are more than handles and names
+};
+
+struct ProcedureNumber {
+  std::uint32_t program;
+  std::uint32_t version;
+  std::uint32_t procedure;
 };
 
 template <typename Res>
@@ -54,13 +62,13 @@ inline Error call_error(const Error& error, std::size_t name) {
 
 /// `args` and `op` stay in place until the Task is done.
 template <typename Res, typename Args>
-Task<Result<Answer<Res>>> call(RpcClient& rpc, const OpContext& op, xdr::nfsproc3 procedure,
+Task<Result<Answer<Res>>> call(RpcClient& rpc, const OpContext& op, ProcedureNumber number,
                                const Args& args, CallShape shape = {}) {
   const TimePoint started = rpc.environment().now();
   for (Duration wait = kJukeboxFirst;; wait = std::min(2 * wait, kJukeboxLongest)) {
     {
       RpcCallLease call =
-          rpc.prepare(xdr::kNfsProgram, xdr::kNfsV3, static_cast<std::uint32_t>(procedure), op);
+          rpc.prepare(number.program, number.version, number.procedure, op, shape.arguments);
       call->arguments(args);
       call->set_sink(shape.sink);
       call->set_max_results(shape.max_results);
@@ -83,6 +91,14 @@ Task<Result<Answer<Res>>> call(RpcClient& rpc, const OpContext& op, xdr::nfsproc
     }
     co_await rpc.sleep(wait, op.cancel);
   }
+}
+
+template <typename Res, typename Args>
+Task<Result<Answer<Res>>> call(RpcClient& rpc, const OpContext& op, xdr::nfsproc3 procedure,
+                               const Args& args, CallShape shape = {}) {
+  const ProcedureNumber number{xdr::kNfsProgram, xdr::kNfsV3,
+                               static_cast<std::uint32_t>(procedure)};
+  return call<Res>(rpc, op, number, args, shape);
 }
 
 }  // namespace nfsrdma::nfs3

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NfsOperations by NFSv3 (RFC 1813): a call each, JUKEBOX waited for, and doubtful answers
-// settled by looking at the object (client/doubtful.h). Locks go by NLM (file_locks.h).
+// settled by looking at the object (client/doubtful.h). Locks go by NLM (file_locks.h), POSIX ACLs
+// by NFSACL, a program of its own on the same connection.
 #pragma once
 
 #include <memory>
@@ -14,9 +15,10 @@ class RpcClient;
 
 class Nfs3Operations final : public NfsOperations {
  public:
-  /// `rpc` outlives this. `locks` null: without.
-  explicit Nfs3Operations(RpcClient& rpc, std::unique_ptr<nfs3::FileLocks> locks = nullptr)
-      : rpc_(&rpc), locks_(std::move(locks)) {}
+  /// `rpc` outlives this. `locks` null: without. `posix_acls`: the server is asked for them.
+  explicit Nfs3Operations(RpcClient& rpc, std::unique_ptr<nfs3::FileLocks> locks = nullptr,
+                          bool posix_acls = false)
+      : rpc_(&rpc), locks_(std::move(locks)), posix_acls_(posix_acls) {}
 
   Task<Result<void>> begin(const OpContext& op, std::string* detail) override;
   Task<void> end(const OpContext& op) override;
@@ -80,6 +82,12 @@ class Nfs3Operations final : public NfsOperations {
   Task<Result<FsInfo>> fsinfo(const OpContext& op, const FileHandle& file) override;
   Task<Result<PathConf>> pathconf(const OpContext& op, const FileHandle& file) override;
 
+  bool has_posix_acls() const override { return posix_acls_; }
+  Task<Result<FoundPosixAcls>> get_posix_acls(const OpContext& op, const FileHandle& file,
+                                              bool access, bool initial) override;
+  Task<Result<Wcc>> set_posix_acl(const OpContext& op, const FileHandle& file,
+                                  const PosixAclChange& change) override;
+
   bool has_locks() const override { return locks_ != nullptr; }
   Task<Result<void>> lock(const OpContext& op, const FileHandle& file, const FileLock& wanted,
                           LockWait wait, std::uint32_t open_for) override;
@@ -106,8 +114,15 @@ class Nfs3Operations final : public NfsOperations {
     return locks_->usable(file);
   }
 
+  /// EOPNOTSUPP in place of a call's error that says that the server lacks NFSACL, and no more of
+  /// these calls from then on.
+  Error without_acls(const Error& error);
+  Task<Result<FoundPosixAcls>> getacl(const OpContext& op, const FileHandle& file,
+                                      std::uint32_t mask);
+
   RpcClient* rpc_;
   std::unique_ptr<nfs3::FileLocks> locks_;
+  bool posix_acls_;
 };
 
 }  // namespace nfsrdma

@@ -8,48 +8,9 @@
 
 #include <sys/stat.h>
 
-#include <cstdint>
-#include <optional>
-#include <vector>
-
-#include "rpcrdma/base/bytes.h"
+#include "rpcrdma/base/posix_acl.h"
 
 namespace nfsrdma {
-
-/// Rights of an entry, as in a mode.
-inline constexpr std::uint8_t kAclRead = 4;
-inline constexpr std::uint8_t kAclWrite = 2;
-inline constexpr std::uint8_t kAclExecute = 1;
-
-struct PosixAcl {
-  struct Named {
-    std::uint32_t id = 0;
-    std::uint8_t rights = 0;
-    bool operator==(const Named&) const = default;
-  };
-  std::uint8_t owner = 0;
-  std::uint8_t group = 0;
-  std::uint8_t other = 0;
-  /// What named users and all groups have at most. Has to be there with named entries.
-  std::optional<std::uint8_t> mask;
-  std::vector<Named> users;
-  std::vector<Named> groups;
-
-  bool operator==(const PosixAcl&) const = default;
-  /// Of an object that has its mode and nothing else.
-  static PosixAcl of_mode(mode_t mode);
-};
-
-struct PosixAcls {
-  PosixAcl access;
-  std::optional<PosixAcl> initial;  // default ACL
-  bool operator==(const PosixAcls&) const = default;
-};
-
-/// The form in which the kernel takes and gives them (linux/posix_acl_xattr.h).
-std::vector<std::byte> encode_posix_acl(const PosixAcl& acl);
-/// False: that is none.
-bool decode_posix_acl(ByteSpan bytes, PosixAcl* acl);
 
 /// Has the object's file system ACLs? A symbolic link has none anywhere, and is taken for one of a
 /// file system that has.

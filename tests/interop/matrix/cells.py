@@ -185,7 +185,8 @@ EXCEPTIONS = [
         ("acl", "the case is about Linux's client; tests/interop/fuse_acl.sh is about ours"))),
     ("*", "referral", "version 3 has no referrals"),
     ("*", "*delegations", "version 3 has no delegations"),
-    ("*", "acl", "the case is about ACLs of version 4; lab_kernel_client.sh is about those of version 3 (NFSACL)"),
+    ("*", "acl", "the case is about ACLs of version 4; nfsacl is about those of version 3"),
+    ("*-4.[012]", "nfsacl", "NFSACL goes with version 3"),
     ("*", "locks*", "Linux's clients of version 3 lock in lab_nlm.sh, with rpcbind and status monitors on "
      "both sides; here they mount with nolock"),
 ]

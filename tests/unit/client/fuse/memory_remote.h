@@ -25,6 +25,7 @@ class MemoryRemote final : public Remote {
     std::map<std::string, std::shared_ptr<Object>> names;
     std::map<std::string, std::string> xattrs;
     std::string acl;
+    PosixAcls posix_acls;
     ByteRangeLocks locks;
     bool held = false;                              // locked or open since the last close()
     std::map<std::uint32_t, std::uint32_t> denied;  // uid: rights that ACCESS refuses
@@ -93,6 +94,9 @@ class MemoryRemote final : public Remote {
   int fail_commits_with = 0;
   int fail_copies_with = 0;
   int fail_listings_with = 0;
+  bool posix_acls = false;
+  int fail_acls_with = 0;
+  PosixAclChange last_acl_change;
   bool keeps_open = false;          // from open() to close(), and tells of it in the log
   bool delegates = false;           // to whoever asks
   std::uint64_t may_keep_back = 0;  // with a write delegation
@@ -502,6 +506,40 @@ class MemoryRemote final : public Remote {
     if (object == nullptr) co_return failure(ESTALE);
     if (!acls) co_return failure(EOPNOTSUPP);
     object->acl = as_text(acl);
+    touch_attributes(*object);
+    Wcc wcc;
+    wcc.after = object->attributes;
+    co_return wcc;
+  }
+
+  bool has_posix_acls() const override { return posix_acls; }
+  Task<Result<FoundPosixAcls>> get_posix_acls(RequestContext, const FileHandle& file, bool access,
+                                              bool initial) override {
+    co_await count("get_posix_acls");
+    if (fail_acls_with != 0) co_return failure(fail_acls_with);
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    FoundPosixAcls found;
+    if (access) found.access = object->posix_acls.access;
+    if (initial) found.initial = object->posix_acls.initial;
+    found.attributes = object->attributes;
+    co_return found;
+  }
+  Task<Result<Wcc>> set_posix_acl(RequestContext, const FileHandle& file,
+                                  const PosixAclChange& change) override {
+    log.emplace_back("set_posix_acl");
+    co_await count("set_posix_acl");
+    if (fail_acls_with != 0) co_return failure(fail_acls_with);
+    ObjectRef object = find(file);
+    if (object == nullptr) co_return failure(ESTALE);
+    if (change.initial) {
+      object->posix_acls.initial = change.acl;
+    } else {
+      const mode_t mode = object->attributes.mode;
+      object->posix_acls.access = change.acl.value_or(PosixAcl::of_mode(mode));
+      object->attributes.mode = (mode & ~mode_t{0777}) | object->posix_acls.access.mode();
+    }
+    last_acl_change = change;
     touch_attributes(*object);
     Wcc wcc;
     wcc.after = object->attributes;

@@ -53,8 +53,6 @@ const std::set<std::string_view> kNotOffered = {
     "nofsc",
     "sharecache",
     "nosharecache",
-    "acl",
-    "noacl",
     "atime",
     "diratime",
     "relatime",

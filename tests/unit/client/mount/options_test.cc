@@ -96,6 +96,11 @@ INSTANTIATE_TEST_SUITE_P(
                  "rw,sync," + kAuto +
                      "softerr,timeo=600,retrans=2,nconnect=1,noac,nocto,nordirplus,"
                      "lookupcache=none,local_lock=none,sec=sys"},
+        GoodCase{"v3,noacl", "rw,vers=3," + kAuto +
+                                 "hard,timeo=600,retrans=2,nconnect=1,acregmin=3,acregmax=60,"
+                                 "acdirmin=30,acdirmax=60,noacl,lookupcache=all,local_lock=none,"
+                                 "sec=sys"},
+        GoodCase{"noacl,v3,acl", "rw,vers=3," + kAuto + kTail},
         GoodCase{"acregmin=90", "rw," + kAuto +
                                     "hard,timeo=600,retrans=2,nconnect=1,acregmin=90,acregmax=90,"
                                     "acdirmin=30,acdirmax=60,lookupcache=all,local_lock=none,"

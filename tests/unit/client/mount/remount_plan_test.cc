@@ -69,6 +69,7 @@ TEST(RemountPlan, WhatWouldChangeTheDaemonIsNamed) {
   EXPECT_EQ(plan("remount,local_lock=all,local_lock=flock", "nolock").refused,
             Words{"local_lock=flock"});
   EXPECT_EQ(plan("remount,sync").refused, Words{"sync"});
+  EXPECT_EQ(plan("remount,acl,noacl", "vers=3").refused, Words{"noacl"});
   EXPECT_EQ(plan("remount,port=2050,tcpport=2049").refused, Words{"port=2050"});
 }
 
