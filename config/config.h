@@ -23,6 +23,7 @@ struct Config {
 #define PORT_OR_OFF(key, field, initial, when, help) std::uint64_t field = initial;
 #define ADDRESSES(key, field, initial, when, help) std::string field = initial;
 #define TEXT(key, field, initial, when, help) std::string field = initial;
+#define ENDPOINT(key, field, initial, when, help) std::string field = initial;
 #define CHOICE(key, field, initial, words, when, help) std::string field = initial;
 #include "config/options.def"
 #undef FLAG
@@ -31,6 +32,7 @@ struct Config {
 #undef PORT_OR_OFF
 #undef ADDRESSES
 #undef TEXT
+#undef ENDPOINT
 #undef CHOICE
 
   bool operator==(const Config&) const = default;
