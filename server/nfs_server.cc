@@ -167,7 +167,7 @@ Result<void> NfsServer::make_parts(std::string* why) {
     shards_.push_back(std::move(*started));
   }
   last_shard_ = shards_.size() - 1;
-  trace_ = std::make_unique<Trace>(acceptor_, shards_);
+  trace_ = std::make_unique<Trace>(acceptor_, shards_, options_.programs);
   capture_ = std::make_unique<Capture>(acceptor_, shards_);
   return {};
 }
