@@ -189,6 +189,11 @@ void copy_option(Config& to, const Config& from, std::string_view key) {
   if (const Row* row = find_row(key)) row->copy(to, from);
 }
 
+bool ports_collide(const Config& config) {
+  const bool iwarp = config.fabric == "auto" || config.fabric == "iwarp";
+  return iwarp && config.tcp_port != 0 && config.port == config.tcp_port;
+}
+
 std::string assignment_text(std::string_view key, std::string_view value) {
   constexpr std::string_view kPlain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-:,+@%";

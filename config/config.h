@@ -75,6 +75,10 @@ ParsedConfig read_config_file(const std::string& file);
 /// key is unknown or the value bad.
 bool set_option(Config& config, std::string_view key, std::string_view value, std::string* problem);
 
+/// Are RDMA and TCP to have one port? Over iWARP, which listens on a TCP port of its own, that
+/// cannot be.
+bool ports_collide(const Config& config);
+
 /// "4096", "4k", "1M", "2GiB": bytes. False when it is none of these or overflows.
 bool parse_size(std::string_view text, std::uint64_t* bytes);
 

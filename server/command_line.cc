@@ -166,8 +166,7 @@ std::string origin_of(const Settings& settings, const char* key) {
 /// Each right in itself, and both together not.
 void check_ports(Settings& settings) {
   const Config& config = settings.config;
-  const bool iwarp = config.fabric == "auto" || config.fabric == "iwarp";
-  if (!iwarp || config.tcp_port == 0 || config.port != config.tcp_port) return;
+  if (!ports_collide(config)) return;
   add_problem(
       settings, "",
       fmt::format("NFSoRDMA_PORT ({}) and NFSoRDMA_TCP_PORT ({}) are both {}: iWARP listens "
