@@ -56,6 +56,17 @@ std::string hidden_holder(const PortQuestion& question, const PortFacts& facts) 
   if (of_root && may_be_kernels(question, facts)) {
     return most_likely_kernels(question) + "; " + look;
   }
+  if (facts.cgroup && facts.cgroup->processes.size() == 1 && !facts.cgroup->more) {
+    return fmt::format("process {}, the one of {}, has it: end that or {}",
+                       facts.cgroup->processes.front(), facts.cgroup->name,
+                       choose_another(question));
+  }
+  if (facts.cgroup) {
+    return fmt::format("a process of {} in {} has it, one of {}{} ({}): end that or {}",
+                       user_text(facts.users), facts.cgroup->name,
+                       fmt::join(facts.cgroup->processes, ", "),
+                       facts.cgroup->more ? " and others" : "", look, choose_another(question));
+  }
   if (of_root && !facts.others.daemons.empty()) {
     return fmt::format(
         "a process of root has it, most likely the other nfs-rdmad that runs (process {}; {}): end "
@@ -79,6 +90,11 @@ PortFacts port_facts(const PortQuestion& question) {
   facts.inodes = listening_inodes(question.proc, question.port);
   facts.users = listening_users(question.proc, question.port);
   facts.holder = holder_of_sockets(question.proc, facts.inodes);
+  if (facts.holder.hidden && facts.holder.pid.empty()) {
+    for (const std::uint64_t id : cgroups_of_listeners(question.port)) {
+      if (!facts.cgroup) facts.cgroup = find_cgroup(question.cgroups, question.proc, id);
+    }
+  }
   facts.others = other_servers(question.proc);
   facts.as_root = ::geteuid() == 0;
   return facts;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "rpcrdma/base/listening_sockets.h"
+#include "server/listener_cgroup.h"
 #include "server/other_servers.h"
 
 namespace nfsrdma {
@@ -20,6 +21,7 @@ struct PortQuestion {
   std::string option = "--port";      // that chooses another
   std::string key = "NFSoRDMA_PORT";  // of rdma.conf, that does
   std::string proc = "/proc";
+  std::string cgroups = "/sys/fs/cgroup";
 };
 
 /// What can be seen from here.
@@ -28,6 +30,7 @@ struct PortFacts {
   std::optional<std::string> kernel_line;  // of that, with the port
   std::set<std::string> inodes, users;     // of TCP sockets that listen there
   SocketHolder holder;
+  std::optional<Cgroup> cgroup;  // where that may not be looked at: in which it is
   OtherServers others;
   bool as_root = false;
 };

@@ -184,6 +184,17 @@ TEST(HiddenPortHolder, TheKernelsServerIsLikelyWhereItRuns) {
   EXPECT_THAT(port_holder(question, facts), Not(HasSubstr("kernel")));
 }
 
+TEST(HiddenPortHolder, ItsUnitIsNamedWhereThatIsKnown) {
+  PortFacts facts = hidden_facts({"0"});
+  facts.cgroup = Cgroup{"holder.service", {"812 (python3)"}, false};
+  EXPECT_THAT(port_holder({.port = 20049}, facts),
+              HasSubstr("process 812 (python3), the one of holder.service, has it: end that or"));
+  facts.cgroup = Cgroup{"session-3.scope", {"800 (bash)", "812 (nc)"}, true};
+  EXPECT_THAT(port_holder({.port = 20049}, facts),
+              HasSubstr("a process of root in session-3.scope has it, one of 800 (bash), 812 (nc) "
+                        "and others ("));
+}
+
 TEST(HiddenPortHolder, AnotherServerOfThisProgramIsLikelyWhereItRuns) {
   PortFacts facts = hidden_facts({"0"});
   facts.others.daemons = {"4711"};
