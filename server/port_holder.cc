@@ -54,7 +54,11 @@ std::string hidden_holder(const PortQuestion& question, const PortFacts& facts) 
                     : fmt::format("as root 'ss -ltnp sport = :{}' tells which one", question.port);
   const bool of_root = facts.users.empty() || facts.users.contains("0");
   if (of_root && may_be_kernels(question, facts)) {
-    return most_likely_kernels(question) + "; " + look;
+    return most_likely_kernels(question) +
+           fmt::format(
+               "; 'ss -ltnp sport = :{}' in a shell of root names a process, should one "
+               "have it",
+               question.port);
   }
   if (facts.cgroup && facts.cgroup->processes.size() == 1 && !facts.cgroup->more) {
     return fmt::format("process {}, the one of {}, has it: end that or {}",
