@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/edit_distance.h"
+#include "config/endpoint.h"
 #include "rpcrdma/base/socket_address.h"
 
 namespace nfsrdma {
@@ -72,6 +73,13 @@ bool parse_addresses(std::string_view text, std::string* value) {
   return true;
 }
 
+bool parse_endpoint_or_path(std::string_view text, std::string* value) {
+  SocketAddress address;
+  if (!text.empty() && !text.starts_with('/') && !parse_endpoint(text, &address)) return false;
+  *value = text;
+  return true;
+}
+
 std::string size_text(std::uint64_t bytes) {
   for (auto [shift, unit] : {std::pair{40, 'T'}, {30, 'G'}, {20, 'M'}, {10, 'K'}}) {
     if (bytes >> shift != 0 && bytes % (std::uint64_t{1} << shift) == 0) {
@@ -129,6 +137,10 @@ std::vector<Row> make_rows() {
       parse_addresses(v, &c.field), c.field)
 #define TEXT(key, field, initial, when, help) \
   ROW(key, field, when, help, initial, "text", (c.field = v, true), c.field)
+#define ENDPOINT(key, field, initial, when, help)                                          \
+  ROW(key, field, when, help, initial,                                                     \
+      "a numeric address with a port (127.0.0.1:9465) or the path of a socket (/run/...)", \
+      parse_endpoint_or_path(v, &c.field), c.field)
 #define CHOICE(key, field, initial, words, when, help)                                       \
   ROW(key, field, when, help, initial, choice_text(words), parse_choice(v, words, &c.field), \
       c.field)
@@ -139,6 +151,7 @@ std::vector<Row> make_rows() {
 #undef PORT_OR_OFF
 #undef ADDRESSES
 #undef TEXT
+#undef ENDPOINT
 #undef CHOICE
 #undef ROW
   return rows;
@@ -174,6 +187,11 @@ std::string option_text(const Config& config, std::string_view key) {
 
 void copy_option(Config& to, const Config& from, std::string_view key) {
   if (const Row* row = find_row(key)) row->copy(to, from);
+}
+
+bool ports_collide(const Config& config) {
+  const bool iwarp = config.fabric == "auto" || config.fabric == "iwarp";
+  return iwarp && config.tcp_port != 0 && config.port == config.tcp_port;
 }
 
 std::string assignment_text(std::string_view key, std::string_view value) {

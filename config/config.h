@@ -23,6 +23,7 @@ struct Config {
 #define PORT_OR_OFF(key, field, initial, when, help) std::uint64_t field = initial;
 #define ADDRESSES(key, field, initial, when, help) std::string field = initial;
 #define TEXT(key, field, initial, when, help) std::string field = initial;
+#define ENDPOINT(key, field, initial, when, help) std::string field = initial;
 #define CHOICE(key, field, initial, words, when, help) std::string field = initial;
 #include "config/options.def"
 #undef FLAG
@@ -31,6 +32,7 @@ struct Config {
 #undef PORT_OR_OFF
 #undef ADDRESSES
 #undef TEXT
+#undef ENDPOINT
 #undef CHOICE
 
   bool operator==(const Config&) const = default;
@@ -72,6 +74,10 @@ ParsedConfig read_config_file(const std::string& file);
 /// Sets one key as a line of the file would. False with *problem set (what was expected) when the
 /// key is unknown or the value bad.
 bool set_option(Config& config, std::string_view key, std::string_view value, std::string* problem);
+
+/// Are RDMA and TCP to have one port? Over iWARP, which listens on a TCP port of its own, that
+/// cannot be.
+bool ports_collide(const Config& config);
 
 /// "4096", "4k", "1M", "2GiB": bytes. False when it is none of these or overflows.
 bool parse_size(std::string_view text, std::uint64_t* bytes);

@@ -216,6 +216,7 @@ class LineParser {
   bool parse_options(std::size_t end, ExportOptions& options) {
     ExportOptionList list(options);
     std::vector<std::size_t> starts;  // of its words
+    const std::size_t notices = out_.notices.size();
     std::string why;
     while (at_ < end) {
       std::string_view rest = std::string_view(line_.text).substr(at_, end - at_);
@@ -230,6 +231,9 @@ class LineParser {
     }
     std::size_t blamed = 0;
     if (list.finish(&why, &blamed)) return true;
+    // What the list as a whole lacks says more than what was noticed of its words.
+    out_.notices.erase(out_.notices.begin() + static_cast<std::ptrdiff_t>(notices),
+                       out_.notices.end());
     return problem(blamed < starts.size() ? starts[blamed] : at_, why);
   }
 

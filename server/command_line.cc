@@ -157,6 +157,24 @@ void apply_overrides(const CommandLine& line, Settings& settings) {
   }
 }
 
+/// Where a key is set: "/etc/rdma/rdma.conf:7", "--port", "default".
+std::string origin_of(const Settings& settings, const char* key) {
+  const auto from = settings.origins.find(key);
+  return from == settings.origins.end() ? "default" : from->second;
+}
+
+/// Each right in itself, and both together not.
+void check_ports(Settings& settings) {
+  const Config& config = settings.config;
+  if (!ports_collide(config)) return;
+  add_problem(
+      settings, "",
+      fmt::format("NFSoRDMA_PORT ({}) and NFSoRDMA_TCP_PORT ({}) are both {}: iWARP listens "
+                  "on a TCP port of its own, set another for one of them",
+                  origin_of(settings, "NFSoRDMA_PORT"), origin_of(settings, "NFSoRDMA_TCP_PORT"),
+                  config.port));
+}
+
 }  // namespace
 
 bool parse_command_line(int argc, const char* const* argv, CommandLine* out, std::string* problem) {
@@ -250,6 +268,7 @@ Settings make_settings(const CommandLine& line) {
     settings.origins["NFSoRDMA_EXPORTS"] = "not read because of -e";
   }
   settings.config.exports_file = settings.exports_file;
+  check_ports(settings);
   return settings;
 }
 

@@ -41,8 +41,9 @@ void evict(NfsServer& server, const JsonValue& request, ControlSocket::Done done
     }
     const LogField fields[] = {{"NFS_RDMA_CLIENT", named}};
     log_event(LogLevel::kNotice, fields,
-              "client {} was evicted by the administrator: {} connections, {} NFSv4 clients", named,
-              evicted.connections, evicted.nfs4_clients.size());
+              "client {} was evicted by the administrator: {} connection{}, {} NFSv4 client{}",
+              named, evicted.connections, evicted.connections == 1 ? "" : "s",
+              evicted.nfs4_clients.size(), evicted.nfs4_clients.size() == 1 ? "" : "s");
     if (evicted.silent_shards > 0) {
       log_warning(
           "{} threads do not answer, a file system hangs: connections of {} that they have "

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -45,6 +46,13 @@ void raise_descriptor_limit() {
 /// A write beyond the limit on file sizes is the client's EFBIG, not our end.
 void ignore_file_size_signal() {
   ::signal(SIGXFSZ, SIG_IGN);
+}
+
+bool same_place(int one, int other) {
+  struct stat a {
+  }, b{};
+  return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino;
 }
 
 }  // namespace
@@ -125,15 +133,13 @@ bool Daemon::load_first_exports() {
             }
           }});
   const ExportService::Report report = exports_->load();
+  // Those that are left out come later, as soon as their directory is there.
+  const LogLevel level = report.ok ? LogLevel::kWarning : LogLevel::kError;
   for (const ConfigProblem& problem : report.problems)
-    log_error("{}", problem.text());
+    log_at(level, "{}", problem.text());
+  configuration_is_wrong_ = !report.ok;
   if (!report.ok) return false;
   log_notices(report.notices);
-  // A directory of the file may be mounted later and come with SIGHUP; one of the command line was
-  // meant to be there.
-  for (const ConfigProblem& problem : report.problems) {
-    if (problem.file == kCommandLineExport) return false;
-  }
   if (exports_->entries().empty())
     log_warning("nothing is exported: {} is empty", settings_.exports_file);
   return true;
@@ -225,7 +231,8 @@ void Daemon::announce(Daemonizer& daemonizer) {
   }
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
-  log_info("{}", line);
+  // Once is enough where both go to one place, as in the journal.
+  if (!same_place(STDOUT_FILENO, STDERR_FILENO)) log_info("{}", line);
   ::sd_notifyf(0, "READY=1\nSTATUS=%s", line.c_str());
   daemonizer.ready();
   watchdog_ = Watchdog::start(*loop_, *server_);

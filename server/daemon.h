@@ -28,6 +28,8 @@ class Daemon final : private FdWatcher {
 
   /// False when it could not start; why is in the log.
   bool start();
+  /// What the exports say is why: to try again does not help.
+  bool configuration_is_wrong() const { return configuration_is_wrong_; }
   /// Says "ready" to whoever started us.
   void announce(Daemonizer& daemonizer);
   /// Until SIGTERM or SIGINT.
@@ -56,6 +58,7 @@ class Daemon final : private FdWatcher {
   std::unique_ptr<ControlSocket> control_;
   std::unique_ptr<ControlSocket> metrics_;
   std::unique_ptr<Watchdog> watchdog_;
+  bool configuration_is_wrong_ = false;
 };
 
 }  // namespace nfsrdma

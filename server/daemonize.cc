@@ -36,7 +36,13 @@ int Daemonizer::wait_for_child() {
   do {
     n = ::read(pipe_.get(), &byte, 1);
   } while (n < 0 && errno == EINTR);
-  return n == 1 ? 0 : 1;
+  return n == 1 ? byte : 1;
+}
+
+void Daemonizer::failed(int status) {
+  if (!background_ || parent_) return;
+  const char byte = static_cast<char>(status);
+  [[maybe_unused]] ssize_t n = ::write(pipe_.get(), &byte, 1);
 }
 
 void Daemonizer::ready() {
@@ -49,7 +55,7 @@ void Daemonizer::ready() {
     // A log that goes to a file or to the journal goes on there.
     if (::isatty(STDERR_FILENO) == 1) ::dup2(null.get(), STDERR_FILENO);
   }
-  const char byte = 1;
+  const char byte = 0;
   [[maybe_unused]] ssize_t n = ::write(pipe_.get(), &byte, 1);
   pipe_.reset();
 }

@@ -15,6 +15,8 @@ class Daemonizer {
   bool is_parent() const { return parent_; }
   /// Parent: 0 once the child is ready, else the failure status.
   int wait_for_child();
+  /// Child: it ends with that status, which becomes the parent's.
+  void failed(int status);
   /// Child: serves; lets go of the parent and of the terminal.
   void ready();
 

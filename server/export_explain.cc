@@ -92,6 +92,41 @@ void write_export(JsonWriter& json, const ExportTable& table, const Export& entr
   json.end_object();
 }
 
+std::string without_trailing_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/')
+    path.pop_back();
+  return path;
+}
+
+/// Is `path` the directory `above`, or in it?
+bool lies_in(std::string_view path, std::string_view above) {
+  if (!path.starts_with(above)) return false;
+  return path.size() == above.size() || above.ends_with('/') || path[above.size()] == '/';
+}
+
+/// Exports that are not served now, of all or of those around `path` the nearest; that one only if
+/// it is nearer than `served`.
+std::vector<std::string> left_out(const ExportsInForce& exports, const std::string& path,
+                                  const Export* served) {
+  std::vector<std::string> out;
+  for (const ExportEntry& entry : exports.entries) {
+    if (is_in_force(exports, entry.path)) continue;
+    if (path.empty()) {
+      out.push_back(entry.path);
+    } else if (lies_in(path, entry.path) &&
+               entry.path.size() > (out.empty() ? served == nullptr ? 0 : served->path.size()
+                                                : out.front().size())) {
+      out.assign(1, entry.path);
+    }
+  }
+  return out;
+}
+
+/// "nothing is mounted there (option mountpoint)".
+std::string reason(const ExportsInForce& exports, const std::string& path) {
+  return why_not_in_force(exports, path).substr(path.size() + 2);
+}
+
 std::vector<SocketAddress> addresses_of(const std::string& client) {
   if (auto numeric = SocketAddress::parse(client, 0); numeric.ok()) return {*numeric};
   auto found = SocketAddress::resolve(client, 0);
@@ -107,6 +142,18 @@ std::vector<SocketAddress> addresses_of(const std::string& client) {
 
 }  // namespace
 
+bool is_in_force(const ExportsInForce& exports, const std::string& path) {
+  return std::ranges::find(exports.open, without_trailing_slashes(path)) != exports.open.end();
+}
+
+std::string why_not_in_force(const ExportsInForce& exports, const std::string& path) {
+  const std::string prefix = without_trailing_slashes(path) + ": ";
+  for (const ConfigProblem& problem : exports.problems) {
+    if (problem.message.starts_with(prefix)) return problem.message;
+  }
+  return prefix + "cannot be exported";
+}
+
 std::string exports_document(const ExportsInForce& exports) {
   JsonWriter json;
   json.begin_object();
@@ -116,7 +163,7 @@ std::string exports_document(const ExportsInForce& exports) {
   for (const ExportEntry& entry : exports.entries) {
     json.begin_object();
     json.field("path", entry.path);
-    json.field("in_force", std::ranges::find(exports.open, entry.path) != exports.open.end());
+    json.field("in_force", is_in_force(exports, entry.path));
     json.key("clients");
     json.begin_array();
     for (const ExportClient& client : entry.clients) {
@@ -137,8 +184,8 @@ std::string exports_document(const ExportsInForce& exports) {
   return json.take();
 }
 
-std::string explain_document(const ExportTable& table, const std::string& client,
-                             const std::string& path) {
+std::string explain_document(const ExportTable& table, const ExportsInForce& exports,
+                             const std::string& client, const std::string& path) {
   const std::vector<SocketAddress> addresses = addresses_of(client);
   if (addresses.empty())
     return error_document(
@@ -146,6 +193,11 @@ std::string explain_document(const ExportTable& table, const std::string& client
   const ExportSnapshot& all = table.current();
   std::string_view rest;
   const Export* only = path.empty() ? nullptr : all.find_path(path, &rest);
+  const std::vector<std::string> absent = left_out(exports, path, only);
+  if (!path.empty() && only == nullptr && !absent.empty()) {
+    return error_document(fmt::format("{} is in the exports, but not in force: {}", absent.front(),
+                                      reason(exports, absent.front())));
+  }
   if (!path.empty() && only == nullptr)
     return error_document(fmt::format("{} is not exported, nor is anything above it", path));
   JsonWriter json;
@@ -163,6 +215,15 @@ std::string explain_document(const ExportTable& table, const std::string& client
       if (only == nullptr || only == entry.get()) write_export(json, table, *entry, address);
     }
     json.end_array();
+    json.end_object();
+  }
+  json.end_array();
+  json.key("not_in_force");
+  json.begin_array();
+  for (const std::string& one : absent) {
+    json.begin_object();
+    json.field("path", one);
+    json.field("why", reason(exports, one));
     json.end_object();
   }
   json.end_array();

@@ -27,7 +27,13 @@ std::string exports_document(const ExportsInForce& exports);
 /// ..,"rules":[{"client":..,"matches":..,"why":..,"decides":..,..}],"allowed":..,"options":..,
 /// "squash":..}]}]}, or {"error":..}. `client` is an address or a name, `path` an absolute path, or
 /// empty for all exports. Asks the name service: may block.
-std::string explain_document(const ExportTable& table, const std::string& client,
-                             const std::string& path);
+/// "not_in_force":[{"path":..,"why":..}] has exports that are asked about and not served now.
+std::string explain_document(const ExportTable& table, const ExportsInForce& exports,
+                             const std::string& client, const std::string& path);
+
+/// Is that export served? A slash at the end does not matter, here and below.
+bool is_in_force(const ExportsInForce& exports, const std::string& path);
+/// "PATH: why it is not".
+std::string why_not_in_force(const ExportsInForce& exports, const std::string& path);
 
 }  // namespace nfsrdma

@@ -137,7 +137,8 @@ Result<UniqueFd> open_export_place(const ExportEntry& entry) {
     if (!client.options.need_mountpoint) continue;
     const std::string& where = client.options.mountpoint_path;
     if (!is_mountpoint(where.empty() ? entry.path : where)) {
-      return Error{Errc::kNotFound, 0, "nothing is mounted there (option mountpoint)"};
+      // Says why in words, and nothing behind them.
+      return Error{Errc::kUnsupported, 0, "nothing is mounted there (option mountpoint)"};
     }
   }
   UniqueFd root(::open(entry.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

@@ -68,25 +68,6 @@ Reading read_everything(const CommandLine& line) {
   return out;
 }
 
-std::string without_trailing_slashes(std::string path) {
-  while (path.size() > 1 && path.back() == '/')
-    path.pop_back();
-  return path;
-}
-
-bool is_open(const ExportsInForce& exports, const std::string& path) {
-  return std::ranges::find(exports.open, without_trailing_slashes(path)) != exports.open.end();
-}
-
-/// Why the export is not served.
-std::string refusal_of(const ExportsInForce& exports, const std::string& path) {
-  const std::string prefix = without_trailing_slashes(path) + ": ";
-  for (const ConfigProblem& problem : exports.problems) {
-    if (problem.message.starts_with(prefix)) return problem.message;
-  }
-  return prefix + "cannot be exported";
-}
-
 void log_report(const ExportService::Report& report) {
   for (const ConfigProblem& problem : report.problems)
     log_error("{}", problem.text());
@@ -271,8 +252,8 @@ ExportService::Finish ExportService::change(const JsonValue& request,
   const std::vector<ExportEntry> before = entries_;
   report.changes = export_changes(before, entries);
   ExportsInForce opened = open(std::move(entries));
-  if (add && !is_open(opened, path)) {
-    why = refusal_of(opened, path);
+  if (add && !is_in_force(opened, path)) {
+    why = why_not_in_force(opened, path);
     opened = open(before);
   }
   return [this, report, opened, why, done] {
@@ -297,8 +278,8 @@ void ExportService::answer(const JsonValue& request, ControlSocket::Done done) {
   if (action == "explain") {
     if (request["client"].text().empty()) return done(control_error("explain needs a client"));
     return run_aside([this, client = request["client"].text(), path = request["path"].text(),
-                      done = std::move(done)]() -> Finish {
-      return [done, document = explain_document(table_, client, path)] { done(document); };
+                      shown = shown_, done = std::move(done)]() -> Finish {
+      return [done, document = explain_document(table_, shown, client, path)] { done(document); };
     });
   }
   done(control_error(fmt::format(

@@ -19,8 +19,10 @@ constexpr std::size_t kMac = crypto_shorthash_siphashx24_BYTES;
 static_assert(kMac == 16);
 static_assert(kHeader + HandleParts::kMaxBody + kMac == FileHandle::kMaxBytes);
 
-constexpr KeptFile kKeyFile{"handle-key", "nfs-rdma handle key 1\n",
-                            "handle-key is not of a version that this server knows"};
+constexpr KeptFile kKeyFile{
+    "handle-key", "nfs-rdma handle key 1\n",
+    "handle-key is damaged, or of a newer version; to start all the same, move "
+    "it away: what clients have mounted is stale then"};
 
 void compute_mac(const HandleCodec::Key& key, const std::byte* data, std::size_t size,
                  std::byte* mac) {

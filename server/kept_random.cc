@@ -23,7 +23,7 @@ Result<KeptRandom> read_from(int fd, const KeptFile& file) {
   const ssize_t n = ::pread(fd, bytes.data(), bytes.size(), 0);
   if (n < 0) return system_error(file.name);
   if (static_cast<std::size_t>(n) != bytes.size() - 1 || !bytes.starts_with(file.magic)) {
-    return Error{Errc::kInvalid, 0, file.not_known};
+    return Error{Errc::kUnsupported, 0, file.not_known};
   }
   std::copy_n(bytes.data() + file.magic.size(), drawn.size(),
               reinterpret_cast<char*>(drawn.data()));

@@ -23,8 +23,8 @@ struct KeptFile {
 /// The numbers in `file`: behind its magic, 16 bytes. Drawn and written at the first start, with
 /// the directory and its parents (0700): mode 0600, written aside, synced and linked into place, so
 /// that two starting servers agree and no crash leaves half a file. When this returns, name and
-/// content are on stable storage. kInvalid for a file of another form: it is never replaced.
-/// Blocks; any thread.
+/// content are on stable storage. kUnsupported, with what to do in words, for a file of another
+/// form: it is never replaced. Blocks; any thread.
 Result<KeptRandom> load_or_draw(const std::string& state_dir, const KeptFile& file);
 
 }  // namespace nfsrdma

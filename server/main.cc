@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // nfs-rdmad. Reads the command line, answers what needs no server, makes the fabrics and hands over
 // to Daemon. The only file of the server that names fabrics.
-#include <fcntl.h>
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include "rpcrdma/base/log.h"
 #include "rpcrdma/iwarp/iwarp_fabric.h"
@@ -14,6 +11,7 @@
 #include "server/command_line.h"
 #include "server/daemon.h"
 #include "server/daemonize.h"
+#include "server/export_mounts.h"
 #include "server/journal.h"
 
 namespace nfsrdma {
@@ -21,6 +19,7 @@ namespace {
 
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
+constexpr int kExitConfiguration = 3;  // nfs-rdma.service does not try again then
 
 void print_problems(const ConfigProblems& problems) {
   for (const ConfigProblem& problem : problems) {
@@ -33,17 +32,16 @@ void log_notices(const ConfigProblems& notices) {
     log_notice("{}", notice.text());
 }
 
-/// Directories that cannot be exported; a start says so and serves the others.
-ConfigProblems missing_directories(const ParsedExports& exports) {
-  ConfigProblems problems;
+/// Directories that cannot be exported now: a start warns, too, and serves the others.
+void warn_of_missing_directories(const ParsedExports& exports) {
   for (const ExportEntry& entry : exports.entries) {
-    const UniqueFd directory(
-        ::open(entry.path.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC));
-    if (directory) continue;
-    problems.push_back(
-        {entry.file, entry.line, 0, fmt::format("{}: {}", entry.path, std::strerror(errno))});
+    const auto place = open_export_place(entry);
+    if (place.ok()) continue;
+    const ConfigProblem missing{
+        entry.file, entry.line, 0,
+        fmt::format("{}: {}; left out until it is there", entry.path, place.error().message())};
+    std::fprintf(stderr, "nfs-rdmad: warning: %s\n", missing.text().c_str());
   }
-  return problems;
 }
 
 /// --check-config: everything that a start would read, without starting anything.
@@ -55,9 +53,8 @@ int check_config(const Settings& settings) {
     for (const ConfigProblem& notice : *notices)
       std::printf("note: %s\n", notice.text().c_str());
   }
-  const ConfigProblems missing = missing_directories(exports);
-  print_problems(missing);
-  if (!settings.problems.empty() || !exports.ok() || !missing.empty()) return kExitFailure;
+  if (!settings.problems.empty() || !exports.ok()) return kExitFailure;
+  warn_of_missing_directories(exports);
   std::printf(
       "configuration is good: rdma port %llu, tcp port %s, fabric %s, state in %s\n",
       static_cast<unsigned long long>(settings.config.port),
@@ -117,7 +114,7 @@ int serve(int argc, char** argv) {
   }
   if (!settings.problems.empty()) {
     print_problems(settings.problems);
-    return kExitFailure;
+    return kExitConfiguration;
   }
   if (line.print_config) return std::fputs(effective_config(settings).c_str(), stdout), 0;
   if (const std::string why = load_refusal(settings); !why.empty()) {
@@ -132,7 +129,11 @@ int serve(int argc, char** argv) {
   if (daemonizer.is_parent()) return daemonizer.wait_for_child();
   std::vector<NfsServer::FabricUse> fabrics = make_fabrics(settings.config);
   Daemon daemon(line, std::move(settings), std::move(fabrics));
-  if (!daemon.start()) return kExitFailure;
+  if (!daemon.start()) {
+    const int status = daemon.configuration_is_wrong() ? kExitConfiguration : kExitFailure;
+    daemonizer.failed(status);
+    return status;
+  }
   daemon.announce(daemonizer);
   daemon.run();
   return 0;

@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
+#include "config/endpoint.h"
 #include "server/metrics.h"
 
 namespace nfsrdma {
@@ -18,23 +17,6 @@ std::string http_answer(std::string_view status, const std::string& body) {
       status, body.size(), body);
 }
 
-/// "127.0.0.1:9465" or "[::1]:9465".
-bool parse_endpoint(std::string_view text, SocketAddress* address) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return false;
-  std::string_view host = text.substr(0, colon);
-  const std::string_view digits = text.substr(colon + 1);
-  if (host.starts_with('[') != host.ends_with(']')) return false;
-  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (error != std::errc() || end != digits.data() + digits.size() || port == 0) return false;
-  auto parsed = SocketAddress::parse(std::string(host), port);
-  if (!parsed.ok()) return false;
-  *address = *parsed;
-  return true;
-}
-
 }  // namespace
 
 std::unique_ptr<ControlSocket> listen_for_metrics(EventLoop& loop, NfsServer& server,
@@ -42,10 +24,8 @@ std::unique_ptr<ControlSocket> listen_for_metrics(EventLoop& loop, NfsServer& se
   SocketAddress address;
   const bool is_path = where.starts_with('/');
   if (!is_path && !parse_endpoint(where, &address)) {
-    *why = fmt::format(
-        "NFSoRDMA_METRICS: '{}' is neither a numeric address with a port (127.0.0.1:9465) nor the "
-        "path of a socket",
-        where);
+    // What rdma.conf says was looked at as it was read.
+    *why = fmt::format("NFSoRDMA_METRICS: '{}' is no address with a port", where);
     return nullptr;
   }
   auto socket = is_path ? ControlSocket::listen(loop, where) : ControlSocket::listen(loop, address);

@@ -13,6 +13,7 @@
 #include "server/nfs4/server_state.h"
 #include "server/nlm/lock_service.h"
 #include "server/nsm/status_monitor.h"
+#include "server/other_servers.h"
 #include "server/port_holder.h"
 #include "server/status_report.h"
 #include "xdr/mount3.h"
@@ -167,7 +168,7 @@ Result<void> NfsServer::make_parts(std::string* why) {
     shards_.push_back(std::move(*started));
   }
   last_shard_ = shards_.size() - 1;
-  trace_ = std::make_unique<Trace>(acceptor_, shards_);
+  trace_ = std::make_unique<Trace>(acceptor_, shards_, options_.programs);
   capture_ = std::make_unique<Capture>(acceptor_, shards_);
   return {};
 }
@@ -230,6 +231,7 @@ Result<void> NfsServer::listen_tcp(const std::vector<SocketAddress>& addresses, 
     if (!listener.ok()) {
       PortQuestion question;
       question.option = "--tcp-port";
+      question.key = "NFSoRDMA_TCP_PORT";
       *why = listen_failure("tcp", address, listener.error(), question);
       return listener.error();
     }
@@ -313,15 +315,14 @@ void NfsServer::judge_registration(const RpcbindRegistrar::Outcome& outcome) {
   for (const RpcbEntry& entry : outcome.refused) {
     other_monitor |= entry.program == xdr::kNsmProgram;
     other_manager |= entry.program == xdr::kNlmProgram && entry.netid != "rdma";
-    log_notice(
-        "rpcbind keeps its entry for program {} version {} netid {} (another server's, or "
-        "not allowed)",
-        entry.program, entry.version, entry.netid);
+  }
+  if (!outcome.refused.empty()) {
+    log_notice("rpcbind keeps its entries for {} (another server's, or not allowed)",
+               rpcb_entries_text(outcome.refused));
   }
   if (other_manager) {
-    log_warning(
-        "locks of clients of NFSv3 go to another lock manager of this machine: the kernel's, as "
-        "long as it has file systems of NFSv3 mounted (mount them by version 4, or with nolock)");
+    log_warning("locks of clients of NFSv3 go to another lock manager: {}",
+                other_lock_manager(other_servers("/proc"), kernel_mounts_of_v3("/proc")));
   }
   if (other_monitor && context_->nsm != nullptr) context_->nsm->use_other();
 }

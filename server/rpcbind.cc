@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/rpcbind.h"
 
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -82,6 +84,26 @@ std::vector<RpcbEntry> rpcb_entries(std::uint32_t program, std::uint32_t version
     entries.push_back({program, version, netid, xdr::format_universal_address(host, port)});
   }
   return entries;
+}
+
+std::string rpcb_entries_text(const std::vector<RpcbEntry>& entries) {
+  using Program = std::pair<std::uint32_t, std::uint32_t>;
+  std::vector<std::pair<Program, std::string>> netids;
+  for (const RpcbEntry& entry : entries) {
+    const Program program{entry.program, entry.version};
+    const auto known = std::ranges::find(netids, program, &decltype(netids)::value_type::first);
+    if (known == netids.end()) {
+      netids.emplace_back(program, entry.netid);
+    } else {
+      known->second += ", " + entry.netid;
+    }
+  }
+  std::string text;
+  for (const auto& [program, its] : netids) {
+    text += fmt::format("{}{} version {} ({})", text.empty() ? "program " : ", ", program.first,
+                        program.second, its);
+  }
+  return text;
 }
 
 RpcbindRegistrar::~RpcbindRegistrar() {

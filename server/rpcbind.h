@@ -33,6 +33,9 @@ struct RpcbEntry {
 std::vector<RpcbEntry> rpcb_entries(std::uint32_t program, std::uint32_t version,
                                     const std::string& netid, const SocketAddress& listener);
 
+/// "program 100003 version 3 (tcp, tcp6), 100005 version 3 (udp)": in their order.
+std::string rpcb_entries_text(const std::vector<RpcbEntry>& entries);
+
 class RpcbindRegistrar {
  public:
   struct Where {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "config/edit_distance.h"
 #include "rpcrdma/base/json_writer.h"
 #include "server/shard.h"
 #include "xdr/nfs4_operations.h"
@@ -12,17 +13,36 @@ namespace nfsrdma {
 
 namespace {
 
+constexpr std::string_view kOperationPrefix = "OP_";
+
 bool has_operation(const CallRecord& record, std::string_view wanted) {
   if (record.procedure == wanted) return true;
   for (std::size_t i = 0; i < record.operation_count; ++i) {
     const std::string_view name =
         xdr::enum_name(static_cast<xdr::nfs_opnum4>(record.operations[i]));
-    if (name.size() > 3 && name.substr(3) == wanted) return true;
+    if (name.size() > kOperationPrefix.size() && name.substr(kOperationPrefix.size()) == wanted)
+      return true;
   }
   return false;
 }
 
 }  // namespace
+
+bool TraceFilter::names_one_of(std::span<const ProgramTable> programs, std::string* problem) const {
+  if (operation.empty()) return true;
+  std::vector<std::string_view> known;
+  for (const ProgramTable& table : programs) {
+    for (const ProcedureRow& row : table.procedures)
+      known.push_back(row.name);
+  }
+  for (const xdr::EnumName& entry : xdr::enum_names(xdr::nfs_opnum4{}))
+    known.push_back(entry.name.substr(kOperationPrefix.size()));
+  if (std::ranges::find(known, operation) != known.end()) return true;
+  *problem = "operation: '" + operation + "' is no procedure or operation of this server";
+  const std::string_view nearest = nearest_word(operation, known);
+  if (!nearest.empty()) *problem += ", did you mean " + std::string(nearest) + "?";
+  return false;
+}
 
 bool TraceFilter::matches(const CallRecord& record) const {
   if (only_errors && (!record.has_status || record.status == 0)) return false;
@@ -62,7 +82,8 @@ void Trace::watch(const JsonValue& request, std::shared_ptr<ControlStream> strea
   TraceFilter filter;
   std::string problem;
   if (watchers_.size() >= kMostWatchers) problem = "as many watch as may";
-  if (!problem.empty() || !TraceFilter::parse(request, &filter, &problem)) {
+  if (!problem.empty() || !TraceFilter::parse(request, &filter, &problem) ||
+      !filter.names_one_of(programs_, &problem)) {
     stream->send(control_error(problem) + "\n");
     stream->finish();
     return;

@@ -15,6 +15,7 @@
 #include "rpcrdma/base/json_value.h"
 #include "server/call_tap.h"
 #include "server/control.h"
+#include "server/procedure.h"
 
 namespace nfsrdma {
 
@@ -32,14 +33,19 @@ struct TraceFilter {
   /// From a request's members client, operation, fabric, slower_than_us, errors. False with
   /// *problem.
   static bool parse(const JsonValue& request, TraceFilter* out, std::string* problem);
+  /// Is `operation`, if there is one, what `programs` or COMPOUNDs have? False with *problem, which
+  /// names the nearest.
+  bool names_one_of(std::span<const ProgramTable> programs, std::string* problem) const;
 };
 
 class Trace {
  public:
   static constexpr std::size_t kMostWatchers = 8;
 
-  Trace(EventLoop& loop, std::span<const std::unique_ptr<Shard>> shards)
-      : loop_(loop), shards_(shards) {}
+  /// `programs` outlive it.
+  Trace(EventLoop& loop, std::span<const std::unique_ptr<Shard>> shards,
+        std::span<const ProgramTable> programs)
+      : loop_(loop), shards_(shards), programs_(programs) {}
   ~Trace();
 
   /// Sends a line of JSON for each call that `request` asks for until the reader goes.
@@ -58,6 +64,7 @@ class Trace {
 
   EventLoop& loop_;
   std::span<const std::unique_ptr<Shard>> shards_;
+  std::span<const ProgramTable> programs_;
   std::vector<Watcher> watchers_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -17,19 +17,43 @@ namespace {
 constexpr std::uint32_t kNfsProgram = 100003;
 constexpr std::size_t kMostProblems = 10;
 
+/// Is that where nfs-rdmad listens?
+bool is_ours(const LocalServer& server, const RpcbindEntry& entry) {
+  if (!server.running) return false;
+  return entry.port != 0 &&
+         entry.port == (entry.netid.starts_with("rdma") ? server.rdma_port : server.tcp_port);
+}
+
+void add_once(std::vector<std::string>* words, const std::string& word) {
+  if (std::find(words->begin(), words->end(), word) == words->end()) words->push_back(word);
+}
+
 void look_at_entries(const LocalServer& server, const std::vector<RpcbindEntry>& entries,
                      CheckResult* result) {
-  std::vector<std::string> netids;
+  std::vector<std::string> ours, others, ports;
   for (const RpcbindEntry& entry : entries) {
     if (entry.program != kNfsProgram) continue;
-    if (std::find(netids.begin(), netids.end(), entry.netid) == netids.end()) {
-      netids.push_back(entry.netid);
-    }
+    const bool own = is_ours(server, entry);
+    add_once(own ? &ours : &others, entry.netid);
+    if (!own && entry.port != 0) add_once(&ports, std::to_string(entry.port));
   }
-  std::sort(netids.begin(), netids.end());
-  if (!netids.empty()) {
-    result->ok("rpcbind knows NFS by " + joined(netids));
-  } else if (server.running && server.wants_rpcbind) {
+  std::sort(ours.begin(), ours.end());
+  std::sort(others.begin(), others.end());
+  const std::string at =
+      ports.empty() ? "" : fmt::format(" (port{} {})", ports.size() == 1 ? "" : "s", joined(ports));
+  if (!server.running && !others.empty()) {
+    result->ok("rpcbind knows NFS by " + joined(others) + at);
+    return;
+  }
+  if (!ours.empty()) result->ok("rpcbind knows NFS of nfs-rdmad by " + joined(ours));
+  if (!others.empty()) {
+    result->note(
+        fmt::format("rpcbind knows NFS by {} as another server's{}: clients without port= go there",
+                    joined(others), at),
+        {"rpcinfo    # says who registered it"});
+  }
+  if (!ours.empty() || !others.empty()) return;
+  if (server.running && server.wants_rpcbind) {
     result->warning(
         "rpcbind runs, and knows no NFS server, though nfs-rdmad runs: it registers when "
         "it starts, and only root may",
@@ -86,12 +110,13 @@ void look_at_allow_other(const HostView& host, CheckResult* result) {
                {"echo user_allow_other >> /etc/fuse.conf    # to let them use -o allow_other"});
 }
 
+/// Each begins with its file.
 void look_at_problems(const ConfigProblems& problems, const std::string& root,
-                      const std::string& what, CheckResult* result) {
+                      CheckResult* result) {
   for (std::size_t i = 0; i < problems.size() && i < kMostProblems; ++i) {
     std::string text = problems[i].text();
     if (!root.empty() && text.starts_with(root)) text.erase(0, root.size());
-    result->problem(what + ": " + text, {"nfs-rdmad --check-config"});
+    result->problem(text, {"nfs-rdmad --check-config"});
   }
 }
 
@@ -146,10 +171,17 @@ CheckResult check_configuration(const HostView& host) {
   std::string exports_file = Config{}.exports_file;
   if (host.exists(kDefaultConfigFile)) {
     const ParsedConfig parsed = read_config_file(host.path(kDefaultConfigFile));
-    look_at_problems(parsed.problems, host.root, "configuration", &result);
+    look_at_problems(parsed.problems, host.root, &result);
     if (parsed.ok()) {
       exports_file = parsed.config.exports_file;
-      result.ok(std::string(kDefaultConfigFile) + " is in order");
+      if (ports_collide(parsed.config)) {
+        result.problem(fmt::format("NFSoRDMA_PORT and NFSoRDMA_TCP_PORT are both {}: iWARP listens "
+                                   "on a TCP port of its own",
+                                   parsed.config.port),
+                       {fmt::format("set another for one of them in {}", kDefaultConfigFile)});
+      } else {
+        result.ok(std::string(kDefaultConfigFile) + " is in order");
+      }
       if (!parsed.config.load) {
         result.note("NFSoRDMA_LOAD=no: the server does not serve RDMA",
                     {"set NFSoRDMA_LOAD=yes in /etc/rdma/rdma.conf and restart nfs-rdma"});
@@ -158,9 +190,11 @@ CheckResult check_configuration(const HostView& host) {
   }
   if (has_exports(host, exports_file)) {
     const ParsedExports parsed = read_exports_files(host.path(exports_file));
-    look_at_problems(parsed.problems, host.root, "exports", &result);
+    look_at_problems(parsed.problems, host.root, &result);
     if (parsed.ok()) {
-      result.ok(fmt::format("{} is in order: {} directories", exports_file, parsed.entries.size()));
+      const std::size_t count = parsed.entries.size();
+      result.ok(fmt::format("{} is in order: {} director{}", exports_file, count,
+                            count == 1 ? "y" : "ies"));
       for (const ExportEntry& entry : parsed.entries) {
         if (host.exists(entry.path)) continue;
         result.warning(fmt::format("{} exports {}, which is not there", exports_file, entry.path),

@@ -32,6 +32,7 @@ struct RpcbindEntry {
   std::uint32_t program = 0;
   std::uint32_t version = 0;
   std::string netid;
+  std::uint16_t port = 0;  // 0: its address is not one with a port
 };
 
 /// An address of an interface that is up.

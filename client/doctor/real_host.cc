@@ -10,6 +10,7 @@
 #include "client/library/loop_driver.h"
 #include "client/nfs3/mount_service.h"
 #include "xdr/rpcb.h"
+#include "xdr/universal_address.h"
 
 namespace nfsrdma::doctor {
 
@@ -34,8 +35,11 @@ Task<Result<Entries>> dump(RpcClient& rpc, OpContext& op, std::string* detail) {
     if (!xdr::decode(call->results(), list)) {
       co_return Error{Errc::kProtocol, EIO, "undecodable answer of rpcbind"};
     }
-    for (const xdr::rpcb& entry : list.entries)
-      entries.push_back({entry.r_prog, entry.r_vers, std::string(entry.r_netid)});
+    for (const xdr::rpcb& entry : list.entries) {
+      const auto address = xdr::parse_universal_address(entry.r_addr);
+      entries.push_back({entry.r_prog, entry.r_vers, std::string(entry.r_netid),
+                         address ? address->port : std::uint16_t{0}});
+    }
   }
   co_await rpc.yield();
   co_return std::move(entries);

@@ -106,10 +106,10 @@ std::string summary(const std::vector<CheckResult>& results) {
     const std::size_t n = count(verdict);
     return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
   };
-  return fmt::format("{} checks: {} ok, {}, {}, {}; {} not looked at.", results.size(),
-                     count(Verdict::kOk), plural(Verdict::kNote, "note"),
-                     plural(Verdict::kWarning, "warning"), plural(Verdict::kProblem, "problem"),
-                     count(Verdict::kSkipped));
+  return fmt::format("{} check{}: {} ok, {}, {}, {}; {} not looked at.", results.size(),
+                     results.size() == 1 ? "" : "s", count(Verdict::kOk),
+                     plural(Verdict::kNote, "note"), plural(Verdict::kWarning, "warning"),
+                     plural(Verdict::kProblem, "problem"), count(Verdict::kSkipped));
 }
 
 void write_result(JsonWriter& json, const CheckResult& result) {

@@ -38,8 +38,9 @@ int run_evict(const Words& words) {
     std::fputs(answer->text.c_str(), stdout);
     return kExitOk;
   }
-  say("{}: {} connections ended, state of {} NFSv4 clients dropped\n", arguments.operands().front(),
-      answer->value["connections"].count(), answer->value["nfs4_clients"].items().size());
+  say("{}: {} ended, state of {} dropped\n", arguments.operands().front(),
+      counted(answer->value["connections"].count(), "connection"),
+      counted(answer->value["nfs4_clients"].items().size(), "NFSv4 client"));
   if (const auto silent = answer->value["silent_shards"].count(); silent > 0) {
     say("{} of the server's threads {} not answer, a file system hangs: what they have of that "
         "client ends when they come round\n",

@@ -123,6 +123,8 @@ void print_explanation(const JsonValue& document) {
       say("{}", explanation_text(exported));
     if (address["exports"].items().empty()) std::puts("  nothing is exported");
   }
+  for (const JsonValue& absent : document["not_in_force"].items())
+    say("{}  # not in force: {}\n", absent["path"].text(), absent["why"].text());
 }
 
 /// One of the words behind `exports`, with what it takes.

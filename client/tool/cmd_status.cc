@@ -61,17 +61,18 @@ void print_document(const JsonValue& document, int verdict) {
   if (const std::string& version = document["nfs_version"].text(); !version.empty()) {
     say("NFS version {}", version);
     if (const auto slots = document["session_slots"].count(); slots != 0) {
-      say(", session with {} slots, {} files open, {} locks and {} delegations held, ", slots,
-          document["files_open"].count(), document["locks_held"].count(),
-          document["delegations_held"].count());
+      say(", session with {}, {} open, {} and {} held, ", counted(slots, "slot"),
+          counted(document["files_open"].count(), "file"),
+          counted(document["locks_held"].count(), "lock"),
+          counted(document["delegations_held"].count(), "delegation"));
       if (document["back_channel"].truth()) {
-        say("called back {} times", document["callbacks_done"].count());
+        say("called back {}", counted(document["callbacks_done"].count(), "time"));
       } else {
         say("no back channel");
       }
     }
     if (const std::string& manager = document["lock_manager"].text(); !manager.empty()) {
-      say(", {} locks held by NLM ({})", document["locks_held"].count(), manager);
+      say(", {} held by NLM ({})", counted(document["locks_held"].count(), "lock"), manager);
     }
     std::puts("");
   }

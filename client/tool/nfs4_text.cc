@@ -13,11 +13,6 @@ namespace {
 
 using Out = std::back_insert_iterator<std::string>;
 
-/// "12 opens".
-std::string counted(std::uint64_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 void add_client(Out out, const JsonValue& c) {
   // A lock manager of NFSv3 has nothing of all this but locks.
   if (protocol_of(c) == "NLM") {

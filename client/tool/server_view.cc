@@ -196,8 +196,9 @@ ServerRates ServerRates::between(const ServerSample& earlier, const ServerSample
 std::string top_text(const ServerSample& now, const ServerRates& rates, std::size_t columns,
                      std::size_t rows) {
   Screen screen(columns, rows);
-  screen.line(fmt::format("nfs-rdmad {}  pid {}  up {}  {} clients, {} connections", now.version,
-                          now.pid, duration_text(now.uptime), now.clients.size(), now.connections));
+  screen.line(fmt::format("nfs-rdmad {}  pid {}  up {}  {}, {}", now.version, now.pid,
+                          duration_text(now.uptime), counted(now.clients.size(), "client"),
+                          counted(now.connections, "connection")));
   screen.line(fmt::format(
       "calls {:.0f}/s  p50 {}  p99 {}  in progress {}  waiting {}  memory {} of {}",
       rates.total.calls, latency_text(rates.total.p50_us), latency_text(rates.total.p99_us),

@@ -35,18 +35,18 @@ bool holds(const fs::path& descriptors, const std::set<std::string>& inodes, boo
   return false;
 }
 
-}  // namespace
-
-std::set<std::string> listening_inodes(const std::string& proc, std::uint16_t port) {
+/// A column of the tables of TCP sockets, of those that listen on `port`.
+std::set<std::string> column_of_listeners(const std::string& proc, std::uint16_t port,
+                                          std::size_t wanted) {
   constexpr std::string_view kListen = "0A";
-  constexpr std::size_t kLocal = 1, kState = 3, kInode = 9;
-  std::set<std::string> inodes;
+  constexpr std::size_t kLocal = 1, kState = 3, kColumns = 10;
+  std::set<std::string> values;
   for (const char* table : {"/net/tcp", "/net/tcp6"}) {
     std::ifstream file(proc + table);
     for (std::string line; std::getline(file, line);) {
       // sl local_address rem_address st queues timer retransmits uid timeout inode
       std::istringstream words(line);
-      std::array<std::string, kInode + 1> column;
+      std::array<std::string, kColumns> column;
       for (std::string& word : column)
         words >> word;
       const std::string& local = column[kLocal];
@@ -55,10 +55,22 @@ std::set<std::string> listening_inodes(const std::string& proc, std::uint16_t po
       std::uint16_t its = 0;
       const char* end = local.data() + local.size();
       const bool read = std::from_chars(local.data() + colon + 1, end, its, 16).ptr == end;
-      if (read && its == port) inodes.insert(column[kInode]);
+      if (read && its == port) values.insert(column[wanted]);
     }
   }
-  return inodes;
+  return values;
+}
+
+}  // namespace
+
+std::set<std::string> listening_inodes(const std::string& proc, std::uint16_t port) {
+  constexpr std::size_t kInode = 9;
+  return column_of_listeners(proc, port, kInode);
+}
+
+std::set<std::string> listening_users(const std::string& proc, std::uint16_t port) {
+  constexpr std::size_t kUser = 7;
+  return column_of_listeners(proc, port, kUser);
 }
 
 SocketHolder holder_of_sockets(const std::string& proc, const std::set<std::string>& inodes) {

@@ -12,6 +12,9 @@ namespace nfsrdma {
 /// drivers listen with such a socket inside the kernel, so an RDMA listener can be in the way of a
 /// TCP one and the other way round; then no process holds the inode.
 std::set<std::string> listening_inodes(const std::string& proc, std::uint16_t port);
+/// The numbers of the users that made these sockets: root's are the kernel's own, too. Everybody
+/// may know that.
+std::set<std::string> listening_users(const std::string& proc, std::uint16_t port);
 
 struct SocketHolder {
   std::string pid, name;  // empty: none was found

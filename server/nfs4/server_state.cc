@@ -30,8 +30,10 @@ constexpr std::uint32_t kBackSlots = 16;
 
 const SteadyClock kSteadyClock;
 
-constexpr KeptFile kOwnerFile{"server-owner", "nfs-rdma server owner 1\n",
-                              "server-owner is not of a version that this server knows"};
+constexpr KeptFile kOwnerFile{
+    "server-owner", "nfs-rdma server owner 1\n",
+    "server-owner is damaged, or of a newer version; to start all the same, "
+    "move it away: clients of NFSv4 then lose locks and open files"};
 
 /// What is held for some hundred instructions is soon free again: to sleep and to be woken up costs
 /// several times that, to him who lets go as well. Of a mutex that nobody has locked yet;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <span>
 
 #include "server/nfs4/server_state.h"
@@ -24,15 +25,19 @@ OneClient::Phase phase_of(const ServerState& state, const Client& client) {
 
 StateReport::Sessions sessions_of(const ServerState& state, ClientId client) {
   StateReport::Sessions out;
-  state.sessions.each_of(client, [&out](const Session& session) {
+  // Each once: a client with several sessions has some of them go over one connection.
+  std::set<ConnectionId> connections;
+  state.sessions.each_of(client, [&](const Session& session) {
+    connections.insert(session.connections.begin(), session.connections.end());
     const bool works = session.back_channel && !session.back_channel->failed;
     out += {1,
             session.slots.size(),
             session.slots.running(),
             session.slots.reply_bytes(),
             works && !session.backchannel.empty() ? 1u : 0u,
-            session.connections.size()};
+            0};
   });
+  out.connections = connections.size();
   return out;
 }
 

@@ -20,7 +20,7 @@ struct StateReport {
     std::size_t slots_in_use = 0;
     std::size_t reply_bytes = 0;  // kept for clients that ask again
     std::size_t called_back = 0;  // those by which it can be called back now
-    std::size_t connections = 0;  // bound to them; one may be bound to several
+    std::size_t connections = 0;  // bound to them, each once for a client
 
     Sessions& operator+=(const Sessions& more);
   };

@@ -355,7 +355,7 @@ examine 1 --only kernel-nfsd,listeners,rpcbind,configuration
 finding kernel-nfsd problem 'rdma 20049' 'systemctl disable --now nfs-server'
 finding listeners problem "TCP port 2049: the kernel's NFS server listens"
 finding rpcbind ok 'rpcbind knows NFS by'
-finding configuration ok 'in order: 1 directories'
+finding configuration ok 'in order: 1 directory'
 told "Linux's own server on the port"
 if [[ $driver == siw ]]; then
     # Its list of ports is not always there to be read; what siw has in the kernel is.

@@ -9,7 +9,7 @@ unit=nfs-rdma.service
 
 quick=(installed enabled rights kernel_mount reload exports quota doctor killed load_no wrong_config fstab automount remount refused)
 all=(installed enabled rights kernel_mount reload exports quota late_mount doctor killed stopped load_no wrong_config fstab automount remount
-    user_mount umount_kinds mount_unit autofs low_port verbs watchdog refused)
+    user_mount umount_kinds mount_unit autofs low_port verbs watchdog taken_port refused)
 
 run_quick() { set_up; run_steps "${quick[@]}"; }
 run_all() { set_up; run_steps "${all[@]}"; }
@@ -406,6 +406,8 @@ step_wrong_config() {
     mark wrong
     not systemctl start "$unit"
     since wrong "/etc/rdma/rdma.conf:$line:.*NFSoRDMA_PORT"
+    active failed
+    [[ $(systemctl show -p ExecMainStatus --value "$unit") == 3 ]]
     sed -i 's/^NFSoRDMA_PROT=.*/NFSoRDMA_PORT=2050/' /etc/rdma/rdma.conf
     systemctl stop "$unit"
     systemctl reset-failed "$unit" || :
@@ -424,6 +426,38 @@ step_low_port() {
     systemctl restart "$unit"
     listening 2050
     echo "port 650"
+}
+
+# Another service, and Linux's own server, on the port of NFS over TCP: neither its list of ports nor what others have open can be
+# read in the unit.
+step_taken_port() {
+    systemctl stop "$unit"
+    systemd-run --quiet --unit=holder python3 -c \
+        'import socket, time; s = socket.create_server(("", 2049)); time.sleep(60)'
+    until_true 10 listening 2049
+    mark holder
+    not systemctl start "$unit"
+    since holder '\(python3\), the one of holder.service, has it: end that or choose another with --tcp-port'
+    systemctl stop holder "$unit"
+    systemctl reset-failed "$unit" || :
+    rig nfsd /export/nfsd
+    mark taken
+    not systemctl start "$unit"
+    since taken "tcp cannot listen on .*:2049: .*the kernel's NFS server (has it|runs here and has it, most likely)"
+    since taken 'NFSoRDMA_TCP_PORT in rdma.conf'
+    systemctl stop "$unit"
+    systemctl reset-failed "$unit" || :
+    set_key NFSoRDMA_TCP_PORT 2051
+    mark beside
+    systemctl start "$unit"
+    active
+    since beside 'rpcbind keeps its entries for program 100003 version 3 \(' | tee kept.txt
+    [[ $(wc -l <kept.txt) == 1 ]]
+    rpc.nfsd 0
+    set_key NFSoRDMA_TCP_PORT
+    systemctl restart "$unit"
+    active
+    since holder "tcp cannot listen on" | sed 's/.*bind: //' | sort -u | tr '\n' '|'
 }
 
 # With the kernel's RDMA stack on both sides: memory is locked, devices are used through /dev/infiniband.

@@ -197,7 +197,7 @@ else
     text=$(ask clients)
     has '^127.0.0.1 +iwarp +[0-9]+ +4.2 .* active' "$text"
     text=$(ask evict 127.0.0.1)
-    has '127.0.0.1: [1-9][0-9]* connections ended, state of 1 NFSv4 clients dropped' "$text"
+    has '127.0.0.1: [1-9][0-9]* connections? ended, state of 1 NFSv4 client dropped' "$text"
     has 'evicted by the administrator' "$(cat "$work/log")"
     # The mount comes back by itself, and knows that its lock is lost.
     within 30 sh -c "ls '$work/mnt' >/dev/null 2>&1" || broken "the mount does not come back"

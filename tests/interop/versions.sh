@@ -96,7 +96,7 @@ check "locks are not local then, either" '
   "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -f -v -o "$by,retry=0" >"$work/log" 2>&1 &
   for _ in $(seq 100); do mountpoint -q "$mnt" && break; sleep 0.1; done
   exec 9<>"$mnt/file"; flock 9
-  "$bin/nfs-rdma" status --mount "$mnt" | grep "1 locks held by NLM (NFS connection)"
+  "$bin/nfs-rdma" status --mount "$mnt" | grep "1 lock held by NLM (NFS connection)"
   if python3 -c "import fcntl; fcntl.lockf(open(\"$export_dir/file\", \"r+\"), fcntl.LOCK_EX | fcntl.LOCK_NB)"; then exit 1; fi
   exec 9>&-
   umount "$mnt"; wait

@@ -407,6 +407,18 @@ TEST_F(Host, RpcbindThatKnowsNfsIsOk) {
   EXPECT_TRUE(says(check_rpcbind(host_), Verdict::kOk, "rpcbind knows NFS by rdma, tcp"));
 }
 
+TEST_F(Host, RpcbindsEntriesOfAnotherServerAreToldByTheirPort) {
+  rpcbind_ = {{100003, 3, "tcp", 2049}, {100003, 3, "rdma6", 20049}, {100003, 3, "rdma", 20049}};
+  EXPECT_TRUE(says(check_rpcbind(host_), Verdict::kOk,
+                   "rpcbind knows NFS by rdma, rdma6, tcp (ports 2049, 20049)"));
+  process("50", "nfs-rdmad");
+  file("/etc/rdma/rdma.conf", "NFSoRDMA_TCP_PORT=2050\n");
+  const CheckResult result = check_rpcbind(host_);
+  EXPECT_TRUE(says(result, Verdict::kOk, "rpcbind knows NFS of nfs-rdmad by rdma, rdma6"));
+  EXPECT_TRUE(says(result, Verdict::kNote,
+                   "rpcbind knows NFS by tcp as another server's (port 2049): clients without"));
+}
+
 TEST_F(Host, RpcbindWithoutOurEntriesIsAWarningWhileTheServerRuns) {
   rpcbind_ = {{100000, 4, "tcp"}};
   EXPECT_EQ(check_rpcbind(host_).verdict(), Verdict::kOk);
@@ -476,13 +488,29 @@ TEST_F(Host, NoConfigurationIsSkipped) {
   EXPECT_EQ(check_configuration(host_).verdict(), Verdict::kSkipped);
 }
 
+TEST_F(Host, MistakesOfTheConfigurationBeginWithTheirPlace) {
+  file("/etc/rdma/rdma.conf", "NFSoRDMA_PROT=2050\n");
+  const CheckResult result = check_configuration(host_);
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_TRUE(result.findings[0].seen.starts_with("/etc/rdma/rdma.conf:1: unknown key"))
+      << result.findings[0].seen;
+}
+
+TEST_F(Host, OnePortForRdmaAndTcpIsAProblem) {
+  file("/etc/rdma/rdma.conf", "NFSoRDMA_PORT=2049\n");
+  EXPECT_TRUE(says(check_configuration(host_), Verdict::kProblem,
+                   "NFSoRDMA_PORT and NFSoRDMA_TCP_PORT are both 2049", "set another"));
+  file("/etc/rdma/rdma.conf", "NFSoRDMA_PORT=2049\nNFSoRDMA_FABRIC=verbs\n");
+  EXPECT_EQ(check_configuration(host_).verdict(), Verdict::kOk);
+}
+
 TEST_F(Host, GoodConfigurationIsOk) {
   directory("/srv/data");
   file("/etc/rdma/rdma.conf", "NFSoRDMA_LOAD=yes\nNFSoRDMA_PORT=2050\n");
   file("/etc/nfs-rdma.exports", "/srv/data *(rw)\n");
   const CheckResult result = check_configuration(host_);
   EXPECT_EQ(result.verdict(), Verdict::kOk);
-  EXPECT_TRUE(says(result, Verdict::kOk, "/etc/nfs-rdma.exports is in order: 1 directories"));
+  EXPECT_TRUE(says(result, Verdict::kOk, "/etc/nfs-rdma.exports is in order: 1 directory"));
 }
 
 TEST_F(Host, WrongKeyIsAProblemWithItsLine) {
@@ -496,7 +524,7 @@ TEST_F(Host, ExportsOfTheDirectoryCountToo) {
   directory("/srv/a");
   file("/etc/nfs-rdma.exports.d/a.exports", "/srv/a *(ro)\n");
   EXPECT_TRUE(local_server(host_).configured);
-  EXPECT_TRUE(says(check_configuration(host_), Verdict::kOk, "in order: 1 directories"));
+  EXPECT_TRUE(says(check_configuration(host_), Verdict::kOk, "in order: 1 directory"));
   file("/etc/nfs-rdma.exports.d/b.exports", "/srv/a *(nonsense)\n");
   EXPECT_TRUE(says(check_configuration(host_), Verdict::kProblem,
                    "/etc/nfs-rdma.exports.d/b.exports:1", "--check-config"));
@@ -511,7 +539,7 @@ TEST_F(Host, ExportsFileThatSaysNothingDoesNotHideThoseBesideIt) {
   directory("/srv/a");
   file("/etc/nfs-rdma.exports.d/a.exports", "/srv/a *(ro)\n");
   EXPECT_TRUE(local_server(host_).configured);
-  EXPECT_TRUE(says(check_configuration(host_), Verdict::kOk, "in order: 1 directories"));
+  EXPECT_TRUE(says(check_configuration(host_), Verdict::kOk, "in order: 1 directory"));
 }
 
 TEST_F(Host, WrongExportsAreAProblem) {

@@ -86,6 +86,14 @@ TEST_F(Report, OnlyWhatWasNamedRuns) {
   EXPECT_EQ(results[0].id, "clock");
 }
 
+TEST_F(Report, OneCheckIsNoneOfMany) {
+  CheckResult good{"devices", "RDMA"};
+  good.ok("mlx5_0: mlx5_core, InfiniBand");
+  EXPECT_TRUE(
+      report_text({good}, {})
+          .ends_with("\n1 check: 1 ok, 0 notes, 0 warnings, 0 problems; 0 not looked at.\n"));
+}
+
 TEST_F(Report, TextHasProblemsLastWithTheirRemedies) {
   const std::string text = report_text(some_results(), {});
   EXPECT_TRUE(contains(text, "ok       devices        mlx5_0: mlx5_core, InfiniBand\n")) << text;

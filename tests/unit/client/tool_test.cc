@@ -36,6 +36,12 @@ TEST(ParseBytes, RefusesEverythingElse) {
   }
 }
 
+TEST(Counted, OneIsNotMany) {
+  EXPECT_EQ(counted(0, "client"), "0 clients");
+  EXPECT_EQ(counted(1, "NFSv4 client"), "1 NFSv4 client");
+  EXPECT_EQ(counted(2, "lock"), "2 locks");
+}
+
 TEST(Histogram, PercentilesAreWithinTheirBuckets) {
   Histogram histogram;
   for (std::uint64_t i = 1; i <= 100'000; ++i)

@@ -106,6 +106,14 @@ TEST(Config, EveryProblemIsReported) {
   EXPECT_EQ(parsed.problems[1].line, 3u);
 }
 
+TEST(Config, MetricsAreAtAnAddressOrASocketOrNowhere) {
+  for (const char* where : {"127.0.0.1:9465", "[::1]:9465", "/run/nfs-rdma/metrics.sock", ""}) {
+    const ParsedConfig parsed = parse_config(assignment_text("NFSoRDMA_METRICS", where), "f");
+    ASSERT_TRUE(parsed.ok()) << parsed.problems[0].text();
+    EXPECT_EQ(parsed.config.metrics, where);
+  }
+}
+
 struct BadLine {
   const char* line;
   unsigned column;
@@ -147,6 +155,12 @@ INSTANTIATE_TEST_SUITE_P(
                     BadLine{"NFSoRDMA_FABRIC=auto|verbs", 21, "must be quoted"},
                     BadLine{"NFSoRDMA_INLINE=512", 0, "a size from 1K to 64K"},
                     BadLine{"NFSoRDMA_INLINE=4Q", 0, "a size from 1K to 64K"},
+                    BadLine{"NFSoRDMA_METRICS=localhost:9000", 0,
+                            "'localhost:9000' is not a numeric"},
+                    BadLine{"NFSoRDMA_METRICS=127.0.0.1", 0, "address with a port"},
+                    BadLine{"NFSoRDMA_METRICS=127.0.0.1:0", 0, "address with a port"},
+                    BadLine{"NFSoRDMA_METRICS=[::1:9465", 0, "address with a port"},
+                    BadLine{"NFSoRDMA_METRICS=metrics.sock", 0, "the path of a socket"},
                     BadLine{"NFSoRDMA_TCP_PORT=none", 0, "a port from 1 to 65535, or off"},
                     BadLine{"NFSoRDMA_EXPORTS=$HOME/x", 18, "shell expansion"},
                     BadLine{"NFSoRDMA_EXPORTS=\"a", 18, "no closing \""},

@@ -231,6 +231,12 @@ TEST(ExportsFile, WithoutSecBothFlavorsAreServedAlike) {
   EXPECT_FALSE(o.none_read_only);
 }
 
+TEST(ExportsFile, KerberosAloneIsAnErrorWithoutANoticeBeside) {
+  const ParsedExports parsed = parse_exports("/a *(rw) h(sec=krb5,rw)\n", "exports");
+  EXPECT_EQ(parsed.problems.size(), 1u);
+  EXPECT_EQ(parsed.notices.size(), 0u);
+}
+
 TEST(ExportsFile, KerberosInAListWithSysIsNoticed) {
   const ParsedExports parsed = good("/a *(sec=krb5p:krb5:sys,rw)\n");
   const ExportOptions o = parsed.entries[0].clients[0].options;

@@ -112,6 +112,18 @@ TEST_F(Configured, AWrongOptionIsNamedAsSuch) {
   EXPECT_EQ(s.usage_problems[0].text(), "--port: '0' is not a number from 1 to 65535");
 }
 
+TEST_F(Configured, OnePortForRdmaAndTcpIsAMistakeThatNamesBothKeys) {
+  const Settings s = settings("NFSoRDMA_TCP_PORT=2050\n", {"--port", "2050"});
+  ASSERT_EQ(s.problems.size(), 1u);
+  EXPECT_EQ(s.problems[0].text(), "NFSoRDMA_PORT (--port) and NFSoRDMA_TCP_PORT (" + config +
+                                      ":1) are both 2050: iWARP listens on a TCP port of its own, "
+                                      "set another for one of them");
+  EXPECT_TRUE(settings("NFSoRDMA_PORT=2049\nNFSoRDMA_TCP_PORT=off\n").problems.empty());
+  EXPECT_TRUE(settings("NFSoRDMA_PORT=2049\nNFSoRDMA_FABRIC=none\n").problems.empty());
+  EXPECT_TRUE(settings("NFSoRDMA_PORT=2049\nNFSoRDMA_FABRIC=verbs\n").problems.empty());
+  EXPECT_FALSE(settings("NFSoRDMA_PORT=2049\nNFSoRDMA_FABRIC=iwarp\n").problems.empty());
+}
+
 TEST_F(Configured, HelpNamesEveryKeyAndWhenItCounts) {
   const std::string help = help_text();
   for (const OptionRow& row : option_rows()) {

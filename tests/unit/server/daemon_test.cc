@@ -43,7 +43,8 @@ int free_port() {
 /// A child process with its outputs.
 class Child {
  public:
-  explicit Child(const std::vector<std::string>& args) {
+  explicit Child(const std::vector<std::string>& args, const char* program = NFS_RDMAD,
+                 const std::vector<std::string>& more = {}) {
     int out[2], err[2];
     EXPECT_EQ(::pipe2(out, O_CLOEXEC), 0);
     EXPECT_EQ(::pipe2(err, O_CLOEXEC), 0);
@@ -51,11 +52,13 @@ class Child {
     if (pid_ == 0) {
       ::dup2(out[1], STDOUT_FILENO);
       ::dup2(err[1], STDERR_FILENO);
-      std::vector<char*> argv{const_cast<char*>(NFS_RDMAD)};
-      for (const std::string& arg : args)
-        argv.push_back(const_cast<char*>(arg.c_str()));
+      std::vector<char*> argv{const_cast<char*>(program)};
+      for (const auto* words : {&args, &more}) {
+        for (const std::string& arg : *words)
+          argv.push_back(const_cast<char*>(arg.c_str()));
+      }
       argv.push_back(nullptr);
-      ::execv(NFS_RDMAD, argv.data());
+      ::execv(program, argv.data());
       ::_exit(127);
     }
     out_.reset(out[0]);
@@ -71,7 +74,8 @@ class Child {
   }
   void signal(int number) { ::kill(pid_, number); }
   /// A line of the output, or what there is when it ends or 20 seconds pass.
-  std::string out_line() { return read_until(out_.get(), out_text_, "\n"); }
+  std::string out_line() { return out_until("\n"); }
+  std::string out_until(const std::string& text) { return read_until(out_.get(), out_text_, text); }
   /// All of stderr up to where `text` appears (or the end).
   std::string err_until(const std::string& text) { return read_until(err_.get(), err_text_, text); }
   std::string err_all() { return err_until(std::string("\0", 1)); }
@@ -186,6 +190,20 @@ class DaemonTest : public testing::Test {
 TEST_F(DaemonTest, TheReadyLineListsTheListeners) {
   Child server(arguments({"--fabric", "none", "-e", export_argument()}));
   EXPECT_EQ(server.out_line(), "ready " + tcp_listener() + ", " + udp_listener() + "\n");
+}
+
+TEST_F(DaemonTest, TheReadyLineIsThereOnceWhereBothOutputsAreOne) {
+  Child server({"-c", "exec \"$0\" \"$@\" 2>&1", NFS_RDMAD}, "/bin/sh",
+               arguments({"--fabric", "none", "-e", export_argument()}));
+  std::string all;
+  for (std::string line; !line.starts_with("ready "); all += line) {
+    line = server.out_line();
+    ASSERT_TRUE(line.ends_with("\n")) << all << line;
+  }
+  server.signal(SIGTERM);
+  const std::string rest = server.out_until(std::string("\0", 1));
+  EXPECT_EQ(server.exit_status(), 0);
+  EXPECT_THAT(rest, AllOf(HasSubstr("stopped"), Not(HasSubstr("ready"))));
 }
 
 TEST_F(DaemonTest, TheReadyLineListsIwarpFirst) {
@@ -432,8 +450,42 @@ TEST_F(DaemonTest, CheckConfigFindsMissingDirectories) {
   const std::string exports = directory_ + "/exports";
   std::ofstream(exports) << exported_ << " *(rw)\n" << directory_ << "/none *(rw)\n";
   Child server(arguments({"--check-config", "--exports", exports}));
-  EXPECT_EQ(server.exit_status(), 1);
-  EXPECT_THAT(server.err_all(), HasSubstr("exports:2: " + directory_ + "/none: No such file"));
+  EXPECT_THAT(server.out_line(), HasSubstr("configuration is good"));
+  EXPECT_EQ(server.exit_status(), 0) << "a start leaves it out, and serves";
+  EXPECT_THAT(server.err_all(),
+              AllOf(HasSubstr("warning: " + exports + ":2: " + directory_ + "/none: "),
+                    HasSubstr("No such file or directory; left out until it is there\n")));
+}
+
+TEST_F(DaemonTest, WhatCannotBeListenedOnIsFoundByTheCheckAndTheStart) {
+  std::ofstream(directory_ + "/rdma.conf") << "NFSoRDMA_METRICS=localhost:9000\n";
+  Child check(arguments({"--check-config", "-e", export_argument()}));
+  EXPECT_EQ(check.exit_status(), 1);
+  EXPECT_THAT(
+      check.err_all(),
+      HasSubstr("rdma.conf:1: NFSoRDMA_METRICS: 'localhost:9000' is not a numeric address"));
+  std::ofstream(directory_ + "/rdma.conf") << "\n";
+  const std::string same = std::to_string(port_);
+  Child ports(arguments({"--check-config", "--port", same, "-e", export_argument()}));
+  EXPECT_EQ(ports.exit_status(), 1);
+  EXPECT_THAT(ports.err_all(), HasSubstr("are both " + same));
+  Child start(arguments({"--port", same, "-e", export_argument()}));
+  EXPECT_EQ(start.exit_status(), 3);
+  EXPECT_THAT(start.err_all(), AllOf(HasSubstr("NFSoRDMA_PORT (--port)"),
+                                     HasSubstr("NFSoRDMA_TCP_PORT (--tcp-port)")));
+}
+
+// The service does not try again then.
+TEST_F(DaemonTest, AMistakeInTheExportsHasAStatusOfItsOwn) {
+  const std::string exports = directory_ + "/exports";
+  std::ofstream(exports) << exported_ << " *(insecur)\n";
+  Child server(arguments({"--fabric", "none", "--exports", exports}));
+  EXPECT_EQ(server.exit_status(), 3);
+  EXPECT_THAT(server.err_all(), HasSubstr("did you mean insecure?"));
+  auto args = arguments({"--fabric", "none", "--exports", exports});
+  args.erase(args.begin());  // in the background
+  Child background(args);
+  EXPECT_EQ(background.exit_status(), 3);
 }
 
 TEST_F(DaemonTest, AMissingDirectoryOfTheFileDoesNotStopTheOthers) {

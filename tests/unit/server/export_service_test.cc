@@ -244,6 +244,25 @@ TEST_F(ExportRequests, ExplainSaysWhenNoRuleMatches) {
   EXPECT_EQ(entry["rules"].items().at(0)["why"].text(), "the address is not in it");
 }
 
+TEST_F(ExportRequests, ExplainSaysThatAnExportIsNotInForceAndWhy) {
+  put_file(file, home.path() + " *(ro)\n" + a + "/below *(ro)\n" + b + " *(ro,mountpoint)\n" +
+                     "/nonexistent *(ro,mountpoint)\n");
+  EXPECT_TRUE(ask(",\"action\":\"reread\"")["done"].truth());
+  const std::string explain = ",\"action\":\"explain\",\"client\":\"192.0.2.7\"";
+  EXPECT_EQ(ask(explain + ",\"path\":\"/nonexistent/x\"")["error"].text(),
+            "/nonexistent is in the exports, but not in force: nothing is mounted there (option "
+            "mountpoint)");
+  // Where the one above it is served, that is explained, too.
+  const JsonValue inside = ask(explain + ",\"path\":\"" + b + "/x\"");
+  EXPECT_EQ(inside["addresses"].items().at(0)["exports"].items().at(0)["path"].text(), home.path());
+  ASSERT_EQ(inside["not_in_force"].items().size(), 1u);
+  EXPECT_EQ(inside["not_in_force"].items()[0]["path"].text(), b);
+  EXPECT_EQ(inside["not_in_force"].items()[0]["why"].text(),
+            "nothing is mounted there (option mountpoint)");
+  EXPECT_EQ(ask(explain + ",\"path\":\"" + c + "\"")["not_in_force"].items().size(), 0u);
+  EXPECT_EQ(ask(explain)["not_in_force"].items().size(), 3u);
+}
+
 TEST_F(ExportRequests, ExplainKnowsWhatItCannotExplain) {
   EXPECT_THAT(
       ask(",\"action\":\"explain\",\"client\":\"192.0.2.7\",\"path\":\"/elsewhere\"")["error"]

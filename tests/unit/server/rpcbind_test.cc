@@ -96,6 +96,14 @@ std::vector<RpcbEntry> both() {
   return all;
 }
 
+TEST(RpcbEntriesText, HasEachProgramOnce) {
+  EXPECT_EQ(rpcb_entries_text({{100003, 3, "tcp", ""},
+                               {100003, 3, "tcp6", ""},
+                               {100005, 3, "udp", ""},
+                               {100003, 3, "rdma", ""}}),
+            "program 100003 version 3 (tcp, tcp6, rdma), 100005 version 3 (udp)");
+}
+
 TEST(RpcbEntries, NetidsFollowFabricAndFamily) {
   EXPECT_EQ(rpcb_entries(100003, 3, "rdma", address("192.0.2.1", 20049))[0].netid, "rdma");
   EXPECT_EQ(rpcb_entries(100003, 3, "tcp", address("192.0.2.1", 2049))[0].netid, "tcp");

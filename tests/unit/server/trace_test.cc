@@ -130,6 +130,21 @@ TEST(TraceFilterTest, ANameIsNoAddress) {
   EXPECT_THAT(problem, HasSubstr("'host.example' is no numeric address"));
 }
 
+TEST(TraceFilterTest, AnOperationIsOneThatThereIs) {
+  constexpr ProcedureRow kRows[] = {{.name = "NULL"}, {.name = "READDIRPLUS"}};
+  const ProgramTable programs[] = {{100003, 3, "NFSv3", kRows}};
+  std::string problem;
+  EXPECT_TRUE(filter("{}").names_one_of(programs, &problem));
+  EXPECT_TRUE(filter(R"({"operation":"readdirplus"})").names_one_of(programs, &problem));
+  EXPECT_TRUE(filter(R"({"operation":"exchange_id"})").names_one_of(programs, &problem));
+  EXPECT_FALSE(filter(R"({"operation":"READDIRPLUSS"})").names_one_of(programs, &problem));
+  EXPECT_EQ(problem,
+            "operation: 'READDIRPLUSS' is no procedure or operation of this server, did you mean "
+            "READDIRPLUS?");
+  EXPECT_FALSE(filter(R"({"operation":"zzzzzzzzzzzzz"})").names_one_of(programs, &problem));
+  EXPECT_EQ(problem, "operation: 'ZZZZZZZZZZZZZ' is no procedure or operation of this server");
+}
+
 class CallTapTest : public testing::Test {
  protected:
   std::unique_ptr<EventLoop> loop_ = std::move(EventLoop::create()).value();

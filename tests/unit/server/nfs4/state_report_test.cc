@@ -59,6 +59,15 @@ TEST_F(StateReports, HaveWhatAClientHolds) {
   EXPECT_EQ(report().opens, (OpenStates::Held{1, 0, 0, 1}));
 }
 
+// Two sessions of one client over one connection.
+TEST_F(StateReports, CountAConnectionOnce) {
+  nfs_.connect("first");
+  const StateReport all = report();
+  ASSERT_EQ(all.clients.size(), 1u);
+  EXPECT_EQ(all.clients[0].sessions.count, 2u);
+  EXPECT_EQ(all.clients[0].sessions.connections, 1u);
+}
+
 TEST_F(StateReports, TellCourteousFromExpiredClients) {
   ASSERT_EQ(nfs_.open(nfs_.root(), "file").status, NFS4_OK);
   xdr::SETCLIENTID4args who;
