@@ -4,6 +4,7 @@
 #include "server/export_table.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sodium.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -150,7 +151,7 @@ class ExportTable::Names {
       for (std::size_t length : {name.size(), std::min(name.size(), name.find('.'))}) {
         const std::string host = name.substr(0, length);
         Answer answer;
-        *known = lookup("netgroup " + group + " " + host, may_block, &answer,
+        *known = lookup(fmt::format("netgroup {} {}", group, host), may_block, &answer,
                         [&](Answer& fresh) { fresh.member = source_->in_netgroup(group, host); });
         if (!*known || answer.member) return answer.member;
       }

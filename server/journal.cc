@@ -18,9 +18,11 @@ void send_to_journal(int priority, std::string_view line, std::span<const LogFie
   std::vector<std::string> texts{fmt::format("MESSAGE={}", line),
                                  fmt::format("PRIORITY={}", priority),
                                  "SYSLOG_IDENTIFIER=nfs-rdmad"};
+  texts.reserve(texts.size() + fields.size());
   for (const LogField& field : fields)
     texts.push_back(fmt::format("{}={}", field.name, field.value));
   std::vector<iovec> parts;
+  parts.reserve(texts.size());
   for (std::string& text : texts)
     parts.push_back({text.data(), text.size()});
   ::sd_journal_sendv(parts.data(), static_cast<int>(parts.size()));

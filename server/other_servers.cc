@@ -91,7 +91,7 @@ std::string other_lock_manager(const OtherServers& servers,
                                const std::vector<std::string>& mounts) {
   std::vector<std::string> possible;
   if (servers.kernel) {
-    possible.push_back(
+    possible.emplace_back(
         "that of Linux's NFS server, which runs here (systemctl disable --now nfs-server)");
   }
   if (!servers.daemons.empty()) {

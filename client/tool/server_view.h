@@ -39,7 +39,8 @@ struct ServerSample {
   };
   struct Name {
     std::string program, name, fabric;
-    auto operator<=>(const Name&) const = default;
+    // clang-tidy 14 takes the 0 that it is compared with for a pointer.
+    auto operator<=>(const Name&) const = default;  // NOLINT(modernize-use-nullptr)
   };
   std::string version;
   std::uint64_t pid = 0;
