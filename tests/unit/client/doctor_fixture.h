@@ -4,6 +4,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -84,10 +85,9 @@ class DoctorTest : public testing::Test {
     file(at + "/link_layer", p.layer + "\n");
     file(at + "/rate", "100 Gb/sec (4X EDR)\n");
     for (std::size_t i = 0; i < p.gid_types.size(); ++i) {
-      const std::string index = std::to_string(i);
-      file(at + "/gids/" + index, p.gid + "\n");
-      file(at + "/gid_attrs/types/" + index, p.gid_types[i] + "\n");
-      file(at + "/gid_attrs/ndevs/" + index, p.interface + "\n");
+      file(fmt::format("{}/gids/{}", at, i), p.gid + "\n");
+      file(fmt::format("{}/gid_attrs/types/{}", at, i), p.gid_types[i] + "\n");
+      file(fmt::format("{}/gid_attrs/ndevs/{}", at, i), p.interface + "\n");
     }
     file(at + "/gids/255", "0000:0000:0000:0000:0000:0000:0000:0000\n");
   }

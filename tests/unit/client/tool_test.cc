@@ -124,7 +124,7 @@ class StatusSourceTest : public testing::Test {
     directory_ = ::mkdtemp(name);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    std::strcpy(address.sun_path, path().c_str());
+    path().copy(address.sun_path, sizeof address.sun_path - 1);
     listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
               0);
