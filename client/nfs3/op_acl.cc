@@ -5,19 +5,17 @@
 // SETACL replaces both ACLs of a directory: what is not to change is asked for in front of it and
 // sent along, as Linux's client does. So of two hosts that set different ones at once one may be
 // lost.
-#include "client/nfs3/acl_entries.h"
 #include "client/nfs3/call.h"
 #include "client/nfs3/operations.h"
+#include "rpcrdma/nfsacl_entries.h"
 
 namespace nfsrdma {
 namespace {
 
 using nfs3::Answer;
 using nfs3::call;
-using nfs3::from_aclents;
 using nfs3::from_wire;
 using nfs3::status_error;
-using nfs3::to_aclents;
 using nfs3::to_wire;
 using xdr::aclproc3;
 using xdr::nfsstat3;
@@ -44,12 +42,11 @@ bool take_acl(std::uint32_t count, const xdr::EncodedArray<xdr::aclent>& entries
               std::optional<PosixAcl>* acl) {
   if (count != entries.count) return false;
   if (entries.empty()) return true;
-  *acl = from_aclents(entries);
-  return acl->has_value();
+  return from_aclents(entries, &acl->emplace()) == AclVerdict::kGood;
 }
 
 /// The entries of `acl`, in `memory`.
-xdr::EncodedArray<xdr::aclent> encode_entries(const PosixAcl& acl, nfs3::AclOwners owners,
+xdr::EncodedArray<xdr::aclent> encode_entries(const PosixAcl& acl, AclOwners owners,
                                               std::uint32_t flag, std::vector<std::byte>& memory) {
   const std::vector<xdr::aclent> entries = to_aclents(acl, owners, flag);
   memory.resize(entries.size() * kEntryBytes);
@@ -116,7 +113,7 @@ Task<Result<Wcc>> Nfs3Operations::set_posix_acl(const OpContext& op, const FileH
     access = PosixAcl::of_mode(attributes.mode);
   }
 
-  const nfs3::AclOwners owners{change.uid, change.gid};
+  const AclOwners owners{change.uid, change.gid};
   std::vector<std::byte> access_memory, initial_memory;
   xdr::SETACL3args args{to_wire(file), {}};
   args.acl.mask = xdr::NFS_ACL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GETACL. Whoever may ask for attributes may ask for the ACL, which says no more than who may do
 // what; as with Linux's server, no right to the file is needed.
-#include "server/nfs3/acl_entries.h"
+#include "rpcrdma/nfsacl_entries.h"
 #include "server/nfs3/acl_program.h"
 #include "server/nfs3/call_context.h"
 
@@ -52,12 +52,13 @@ Outcome getacl(ServerContext& server, Request& request, xdr::Decoder& decoder,
   if (res.status == NFS3_OK) {
     xdr::secattr& out = res.resok.acl;
     out.mask = args.mask;
+    const AclOwners owners{object.attributes.st_uid, object.attributes.st_gid};
     std::vector<xdr::aclent> access, initial;
     if ((args.mask & (xdr::NFS_ACL | xdr::NFS_ACLCNT)) != 0) {
-      access = to_aclents(acls.access, object.attributes, 0);
+      access = to_aclents(acls.access, owners, 0);
     }
     if ((args.mask & (xdr::NFS_DFACL | xdr::NFS_DFACLCNT)) != 0 && acls.initial) {
-      initial = to_aclents(*acls.initial, object.attributes, xdr::NFS_ACL_DEFAULT);
+      initial = to_aclents(*acls.initial, owners, xdr::NFS_ACL_DEFAULT);
     }
     // Some file systems keep more than the protocol can say.
     if (std::max(access.size(), initial.size()) > xdr::kNfsAclMaxEntries) {

@@ -4,8 +4,8 @@
 // A directory's default ACL becomes what is sent of it, and is removed where the call says nothing
 // of it, as with Linux's server. The access ACL is left alone by a call that does not name it:
 // Linux's server would leave what the mode says, which gives the owning group what the mask had.
+#include "rpcrdma/nfsacl_entries.h"
 #include "server/files/set_attributes.h"
-#include "server/nfs3/acl_entries.h"
 #include "server/nfs3/acl_program.h"
 #include "server/nfs3/call_context.h"
 

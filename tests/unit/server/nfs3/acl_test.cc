@@ -6,118 +6,21 @@
 
 #include <cstdio>
 
-#include "server/nfs3/acl_entries.h"
+#include "tests/support/acl_entries.h"
 #include "tests/support/nfs3_harness.h"
 #include "xdr/nfsacl3.h"
 
 namespace nfsrdma::test {
 namespace {
 
-using nfs3::AclVerdict;
 using ::testing::ElementsAre;
 using xdr::aclent;
-
-constexpr std::uint32_t kOwner = xdr::NFS_ACL_USER_OBJ, kUser = xdr::NFS_ACL_USER,
-                        kOwningGroup = xdr::NFS_ACL_GROUP_OBJ, kGroup = xdr::NFS_ACL_GROUP,
-                        kMask = xdr::NFS_ACL_CLASS_OBJ, kOther = xdr::NFS_ACL_OTHER_OBJ,
-                        kInitial = xdr::NFS_ACL_DEFAULT;
-
-/// Entries as a message has them.
-class Entries {
- public:
-  Entries(std::vector<aclent> entries) : room_(entries.size() * 12) {
-    xdr::Encoder scratch(room_);
-    array_ = xdr::encode_array<aclent>(scratch, entries);
-  }
-  const xdr::EncodedArray<aclent>& array() const { return array_; }
-
- private:
-  std::vector<std::byte> room_;
-  xdr::EncodedArray<aclent> array_;
-};
 
 std::vector<aclent> decoded(const xdr::EncodedArray<aclent>& entries) {
   std::vector<aclent> out;
   for (const aclent& entry : entries)
     out.push_back(entry);
   return out;
-}
-
-AclVerdict verdict(std::vector<aclent> entries) {
-  PosixAcl acl;
-  return nfs3::from_aclents(Entries(std::move(entries)).array(), &acl);
-}
-
-struct stat owned_by(uid_t uid, gid_t gid) {
-  struct stat st {};
-  st.st_uid = uid;
-  st.st_gid = gid;
-  return st;
-}
-
-TEST(AclEntries, AMinimalAclHasAMaskOnTheWire) {
-  EXPECT_THAT(nfs3::to_aclents(PosixAcl::of_mode(0754), owned_by(10, 20), 0),
-              ElementsAre(aclent{kOwner, 10, 7}, aclent{kOwningGroup, 20, 5}, aclent{kMask, 0, 5},
-                          aclent{kOther, 0, 4}));
-}
-
-TEST(AclEntries, NamedEntriesStandBehindThoseOfTheFile) {
-  PosixAcl acl{
-      .owner = 7, .group = 5, .other = 0, .mask = 6, .users = {{1, 4}}, .groups = {{2, 6}}};
-  EXPECT_THAT(nfs3::to_aclents(acl, owned_by(10, 20), kInitial),
-              ElementsAre(aclent{kOwner | kInitial, 10, 7}, aclent{kUser | kInitial, 1, 4},
-                          aclent{kOwningGroup | kInitial, 20, 5}, aclent{kGroup | kInitial, 2, 6},
-                          aclent{kMask | kInitial, 0, 6}, aclent{kOther | kInitial, 0, 0}));
-}
-
-TEST(AclEntries, AnyOrderIsTaken) {
-  PosixAcl acl;
-  const Entries entries({{kOther, 0, 1},
-                         {kUser, 9, 4},
-                         {kMask, 0, 7},
-                         {kGroup, 8, 2},
-                         {kUser, 3, 6},
-                         {kOwningGroup, 0, 5},
-                         {kOwner, 0, 7}});
-  ASSERT_EQ(nfs3::from_aclents(entries.array(), &acl), AclVerdict::kGood);
-  EXPECT_EQ(acl, (PosixAcl{.owner = 7,
-                           .group = 5,
-                           .other = 1,
-                           .mask = 7,
-                           .users = {{3, 6}, {9, 4}},
-                           .groups = {{8, 2}}}));
-}
-
-TEST(AclEntries, AMaskThatIsTheOwningGroupsRightsIsNone) {
-  PosixAcl acl;
-  const Entries same({{kOwner, 0, 7}, {kOwningGroup, 0, 5}, {kMask, 0, 5}, {kOther, 0, 1}});
-  ASSERT_EQ(nfs3::from_aclents(same.array(), &acl), AclVerdict::kGood);
-  EXPECT_EQ(acl, PosixAcl::of_mode(0751));
-  const Entries less({{kOwner, 0, 7}, {kOwningGroup, 0, 5}, {kMask, 0, 4}, {kOther, 0, 1}});
-  ASSERT_EQ(nfs3::from_aclents(less.array(), &acl), AclVerdict::kGood);
-  EXPECT_EQ(acl.mask, 4);
-  const Entries named(
-      {{kOwner, 0, 7}, {kUser, 1, 7}, {kOwningGroup, 0, 5}, {kMask, 0, 5}, {kOther, 0, 1}});
-  ASSERT_EQ(nfs3::from_aclents(named.array(), &acl), AclVerdict::kGood);
-  EXPECT_EQ(acl.mask, 5);
-}
-
-TEST(AclEntries, OnlyAMaskMayHaveMoreBits) {
-  PosixAcl acl;
-  const Entries mask({{kOwner, 0, 7}, {kOwningGroup, 0, 5}, {kMask, 0, 0xfff4}, {kOther, 0, 1}});
-  ASSERT_EQ(nfs3::from_aclents(mask.array(), &acl), AclVerdict::kGood);
-  EXPECT_EQ(acl.mask, 4);
-  EXPECT_EQ(verdict({{kOwner, 0, 8}, {kOwningGroup, 0, 5}, {kOther, 0, 1}}), AclVerdict::kGarbage);
-}
-
-TEST(AclEntries, WhatIsNoAclIsRefused) {
-  EXPECT_EQ(verdict({{0x40, 0, 7}}), AclVerdict::kGarbage);
-  EXPECT_EQ(verdict({}), AclVerdict::kInvalid);
-  EXPECT_EQ(verdict({{kOwner, 0, 7}, {kOther, 0, 1}}), AclVerdict::kInvalid);
-  EXPECT_EQ(verdict({{kOwner, 0, 7}, {kOwner, 0, 7}, {kOwningGroup, 0, 5}, {kOther, 0, 1}}),
-            AclVerdict::kInvalid);
-  EXPECT_EQ(verdict({{kOwner, 0, 7}, {kUser, 1, 7}, {kOwningGroup, 0, 5}, {kOther, 0, 1}}),
-            AclVerdict::kInvalid);
 }
 
 class NfsAcl : public ::testing::Test {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/nfs3/acl_entries.h"
+#include "rpcrdma/nfsacl_entries.h"
 
 #include <algorithm>
 
-namespace nfsrdma::nfs3 {
+namespace nfsrdma {
 
 namespace {
 
 constexpr std::uint32_t kRights = kAclRead | kAclWrite | kAclExecute;
+constexpr std::uint32_t kNobody = ~0u;
 
 void sort_by_id(std::vector<PosixAcl::Named>& named) {
   std::ranges::stable_sort(named, {}, &PosixAcl::Named::id);
@@ -15,17 +16,16 @@ void sort_by_id(std::vector<PosixAcl::Named>& named) {
 
 }  // namespace
 
-std::vector<xdr::aclent> to_aclents(const PosixAcl& acl, const struct stat& of,
-                                    std::uint32_t flag) {
+std::vector<xdr::aclent> to_aclents(const PosixAcl& acl, AclOwners owners, std::uint32_t flag) {
   std::vector<xdr::aclent> out;
   out.reserve(4 + acl.users.size() + acl.groups.size());
   auto add = [&](std::uint32_t type, std::uint32_t id, std::uint32_t rights) {
     out.push_back({type | flag, id, rights});
   };
-  add(xdr::NFS_ACL_USER_OBJ, of.st_uid, acl.owner);
+  add(xdr::NFS_ACL_USER_OBJ, owners.uid, acl.owner);
   for (const PosixAcl::Named& user : acl.users)
     add(xdr::NFS_ACL_USER, user.id, user.rights);
-  add(xdr::NFS_ACL_GROUP_OBJ, of.st_gid, acl.group);
+  add(xdr::NFS_ACL_GROUP_OBJ, owners.gid, acl.group);
   for (const PosixAcl::Named& group : acl.groups)
     add(xdr::NFS_ACL_GROUP, group.id, group.rights);
   add(xdr::NFS_ACL_CLASS_OBJ, 0, acl.mask.value_or(acl.group));
@@ -36,7 +36,7 @@ std::vector<xdr::aclent> to_aclents(const PosixAcl& acl, const struct stat& of,
 AclVerdict from_aclents(const xdr::EncodedArray<xdr::aclent>& entries, PosixAcl* acl) {
   *acl = {};
   std::uint32_t seen = 0;
-  bool twice = false;
+  bool twice = false, nobody = false;
   for (const xdr::aclent& entry : entries) {
     const std::uint32_t type = entry.type & ~xdr::NFS_ACL_DEFAULT;
     const auto rights = static_cast<std::uint8_t>(entry.perm & kRights);
@@ -44,9 +44,11 @@ AclVerdict from_aclents(const xdr::EncodedArray<xdr::aclent>& entries, PosixAcl*
     if (entry.perm != rights && type != xdr::NFS_ACL_CLASS_OBJ) return AclVerdict::kGarbage;
     switch (type) {
       case xdr::NFS_ACL_USER:
+        nobody |= entry.id == kNobody;
         acl->users.push_back({entry.id, rights});
         continue;
       case xdr::NFS_ACL_GROUP:
+        nobody |= entry.id == kNobody;
         acl->groups.push_back({entry.id, rights});
         continue;
       case xdr::NFS_ACL_USER_OBJ:
@@ -70,11 +72,14 @@ AclVerdict from_aclents(const xdr::EncodedArray<xdr::aclent>& entries, PosixAcl*
   constexpr std::uint32_t kAlways =
       xdr::NFS_ACL_USER_OBJ | xdr::NFS_ACL_GROUP_OBJ | xdr::NFS_ACL_OTHER_OBJ;
   const bool named = !acl->users.empty() || !acl->groups.empty();
-  if (twice || (seen & kAlways) != kAlways || (named && !acl->mask)) return AclVerdict::kInvalid;
+  if (twice || nobody || (seen & kAlways) != kAlways || (named && !acl->mask) ||
+      names_anybody_twice(*acl)) {
+    return AclVerdict::kInvalid;
+  }
   if (!named && acl->mask == acl->group) acl->mask.reset();
   sort_by_id(acl->users);
   sort_by_id(acl->groups);
   return AclVerdict::kGood;
 }
 
-}  // namespace nfsrdma::nfs3
+}  // namespace nfsrdma
