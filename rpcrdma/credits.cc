@@ -20,8 +20,9 @@ void ConnectionCredits::on_call(std::uint32_t requested, std::uint32_t outstandi
 }
 
 std::uint32_t ConnectionCredits::wish() const {
-  const std::uint32_t used = ledger_.eighths_granted() > 0 ? peak_ : peak_ * 4;
-  if (granted_ >= requested_ || used < granted_) return 0;
+  if (granted_ >= requested_) return 0;
+  const std::uint32_t used = ledger_.is_short() ? peak_ : peak_ * 4;
+  if (used < granted_) return 0;
   return std::min(granted_, requested_ - granted_);
 }
 
@@ -33,7 +34,7 @@ std::uint32_t ConnectionCredits::on_reply() {
   } else if (granted_ > requested_) {
     shrink();
   } else if (++replies_ >= kWindow) {
-    if (ledger_.eighths_granted() > 0 && peak_ * 2 < granted_) shrink();
+    if (ledger_.is_short() && peak_ * 2 < granted_) shrink();
     replies_ = 0;
     peak_ = 0;
   }

@@ -33,13 +33,20 @@ class CreditLedger {
   }
   std::uint32_t granted() const { return granted_; }
   std::uint32_t headroom() const { return capacity() - granted_; }
-  /// Whole eighths of all there is that are handed out. From the first on it is not for keeping.
+  /// An eighth is handed out: from then on what nobody uses is not for keeping.
+  bool is_short() const { return std::uint64_t{granted_} * 8 >= capacity(); }
+  /// Whole eighths of all there is that are handed out.
   std::uint32_t eighths_granted() const {
     return static_cast<std::uint32_t>(std::uint64_t{granted_} * 8 / capacity());
   }
   /// Receives that must be posted or in use for the grants in force.
   std::uint32_t receives_needed() const { return granted_ + limits_.reserve; }
 
+  /// The device's queue holds no more than that. Before anything is granted.
+  void limit_receives(std::uint32_t depth) {
+    limits_.receives = std::min(limits_.receives, depth);
+    limits_.reserve = std::min(limits_.reserve, limits_.receives / 4);
+  }
   /// How many receives there really are: nothing is granted beyond them.
   void set_posted(std::uint32_t receives) { posted_ = receives; }
 

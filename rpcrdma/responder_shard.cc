@@ -18,7 +18,6 @@ CreditLimits credit_limits(const RdmaServerLimits& limits, const BufferPool& poo
       pool.budget() / 8 * kReceiveEighths / BufferPool::charge(limits.inline_bytes);
   credits.receives =
       static_cast<std::uint32_t>(std::min<std::size_t>(credits.receives, affordable));
-  credits.reserve = std::min(credits.reserve, credits.receives / 4);
   return credits;
 }
 }  // namespace
@@ -33,6 +32,7 @@ Result<std::unique_ptr<ResponderShard>> ResponderShard::create(RdmaServer& serve
   shape.receive_depth = shard->ledger_.limits().receives;
   NFSRDMA_TRY(shard->endpoint_,
               RdmaEndpoint::create(server.loop_, device, server.pool_, shape, *shard));
+  shard->ledger_.limit_receives(shard->endpoint_->receives().depth());
   return shard;
 }
 

@@ -150,6 +150,19 @@ TEST(Credits, TenThousandIdleConnectionsFit) {
   EXPECT_EQ(connections.front()->granted(), 8u);
   EXPECT_LE(connections.back()->granted(), 2u);
 }
+/// What a device cannot hold is not counted as room: newcomers would be refused, not given less.
+TEST(Credits, ADeviceWithFewReceivesHasRoomForManyAllTheSame) {
+  CreditLedger ledger({24'576, 64, 8, 128});
+  ledger.limit_receives(128);
+  ledger.set_posted(128);
+  EXPECT_EQ(ledger.capacity(), 96u);
+  std::vector<std::unique_ptr<ConnectionCredits>> connections;
+  for (int i = 0; i < 60; ++i) {
+    connections.push_back(std::make_unique<ConnectionCredits>(ledger));
+    ASSERT_TRUE(connections.back()->open()) << i;
+  }
+  EXPECT_EQ(connections.back()->granted(), 1u);
+}
 TEST(Credits, WhoUsesAllOfASmallGrantGetsMoreAlsoWhenRoomIsShort) {
   CreditLedger ledger(limits(132));
   ledger.set_posted(132);
