@@ -2,6 +2,7 @@
 // Nfs4Operations: what NFSv4.2 knows of holes, space and copies (RFC 7862, section 15). As with
 // READ and WRITE, the stateid is the anonymous one.
 #include <algorithm>
+#include <cerrno>
 #include <limits>
 
 #include "client/nfs4/attributes_result.h"
@@ -53,6 +54,22 @@ Task<Result<Wcc>> change_space(nfs4::Session& session, nfs4::IdNames& names, con
                            number == nfs_opnum4::OP_ALLOCATE ? "ALLOCATE" : "DEALLOCATE");
   }
   co_return result;
+}
+
+/// Not here, not these blocks, not between these two: a COPY may do.
+bool comes_of_cloning(int error) {
+  return error == EOPNOTSUPP || error == EINVAL || error == EXDEV;
+}
+
+/// What CLONE and COPY begin with: the one file saved, the other current.
+void put_files(CompoundWriter& out, const FileHandle& from, const FileHandle& to) {
+  out.op(nfs_opnum4::OP_PUTFH, put(from));
+  out.op(nfs_opnum4::OP_SAVEFH);
+  out.op(nfs_opnum4::OP_PUTFH, put(to));
+}
+bool next_files(CompoundReader& in) {
+  return in.next(nfs_opnum4::OP_PUTFH) && in.next(nfs_opnum4::OP_SAVEFH) &&
+         in.next(nfs_opnum4::OP_PUTFH);
 }
 
 }  // namespace
@@ -112,17 +129,14 @@ Task<Result<CopyResult>> Nfs4Operations::clone(const OpContext& op, const FileHa
   args.cl_dst_offset = to_offset;
   args.cl_count = count;
   auto build = [&](CompoundWriter& out) {
-    out.op(nfs_opnum4::OP_PUTFH, put(from));
-    out.op(nfs_opnum4::OP_SAVEFH);
-    out.op(nfs_opnum4::OP_PUTFH, put(to));
+    put_files(out, from, to);
     out.op(nfs_opnum4::OP_CLONE, args);
     out.op(nfs_opnum4::OP_COMMIT, xdr::COMMIT4args{});
     out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
   };
   auto parse = [&](CompoundReader& in) {
     xdr::COMMIT4res committed;
-    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH) ||
-        !in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_CLONE) ||
+    if (!next_files(in) || !in.next(nfs_opnum4::OP_CLONE) ||
         !in.next(nfs_opnum4::OP_COMMIT, committed)) {
       return;
     }
@@ -147,18 +161,13 @@ Task<Result<CopyResult>> Nfs4Operations::copy_once(const OpContext& op, const Fi
   args.ca_consecutive = true;
   args.ca_synchronous = true;
   auto build = [&](CompoundWriter& out) {
-    out.op(nfs_opnum4::OP_PUTFH, put(from));
-    out.op(nfs_opnum4::OP_SAVEFH);
-    out.op(nfs_opnum4::OP_PUTFH, put(to));
+    put_files(out, from, to);
     out.op(nfs_opnum4::OP_COPY, args);
     out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
   };
   auto parse = [&](CompoundReader& in) {
     xdr::COPY4res got;
-    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_SAVEFH) ||
-        !in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_COPY, got)) {
-      return;
-    }
+    if (!next_files(in) || !in.next(nfs_opnum4::OP_COPY, got)) return;
     const xdr::write_response4& done = got.resok4.cr_response;
     behind_the_reply = done.wr_callback_id.count > 0;
     result.count = done.wr_count;
@@ -187,9 +196,8 @@ Task<Result<CopyResult>> Nfs4Operations::copy(const OpContext& op, const FileHan
   if (count == 0) co_return CopyResult{};
   if (may_clone(from_offset, to_offset, count)) {
     auto cloned = co_await clone(op, from, from_offset, to, to_offset, count);
-    if (cloned.ok()) co_return cloned;
-    // What went wrong goes wrong with COPY as well, if it does not come of cloning.
-    if (cloned.error().sys == ENOSYS || cloned.error().sys == EOPNOTSUPP) {
+    if (cloned.ok() || !comes_of_cloning(cloned.error().sys)) co_return cloned;
+    if (cloned.error().sys == EOPNOTSUPP) {
       no_clones_until_ = session_.rpc().environment().now() + kNoClones;
     }
   }

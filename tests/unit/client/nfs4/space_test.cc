@@ -200,6 +200,13 @@ TEST_F(SpaceTest, ACloneThatIsRefusedBecomesACopy) {
   EXPECT_EQ(server_->clone_calls.size(), 3u);
 }
 
+TEST_F(SpaceTest, WhatDoesNotComeOfCloningIsNotTriedAgain) {
+  ASSERT_TRUE(begin().ok());
+  server_->clones = {Stat::NFS4ERR_NOSPC};
+  EXPECT_EQ(copy_blocks(8192).error().sys, ENOSPC);
+  EXPECT_TRUE(server_->copy_calls.empty());
+}
+
 TEST_F(SpaceTest, NamesOfExtendedAttributesComeInPages) {
   ASSERT_TRUE(begin().ok());
   server_->xattr_pages = {{"a", "b"}, {"c"}, {}};
