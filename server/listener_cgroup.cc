@@ -65,21 +65,6 @@ void read_socket(const nlmsghdr* message, std::uint16_t port, std::set<std::uint
   }
 }
 
-/// What answers one question; ends with it.
-void read_sockets(int socket, std::uint16_t port, std::set<std::uint64_t>* ids) {
-  alignas(nlmsghdr) std::array<char, 32768> buffer;
-  for (int i = 0; i < kMostMessages; ++i) {
-    const ssize_t n = ::recv(socket, buffer.data(), buffer.size(), 0);
-    if (n <= 0) return;
-    auto left = static_cast<unsigned>(n);
-    for (auto* message = reinterpret_cast<nlmsghdr*>(buffer.data()); NLMSG_OK(message, left);
-         message = NLMSG_NEXT(message, left)) {
-      if (message->nlmsg_type == NLMSG_DONE || message->nlmsg_type == NLMSG_ERROR) return;
-      read_socket(message, port, ids);
-    }
-  }
-}
-
 std::optional<fs::path> directory_of(const fs::path& root, std::uint64_t id) {
   const auto is_it = [id](const fs::path& path) {
     struct stat st {};
@@ -101,6 +86,20 @@ std::optional<fs::path> directory_of(const fs::path& root, std::uint64_t id) {
 
 }  // namespace
 
+void read_listeners(int socket, std::uint16_t port, std::set<std::uint64_t>* ids) {
+  alignas(nlmsghdr) std::array<char, 32768> buffer;
+  for (int i = 0; i < kMostMessages; ++i) {
+    const ssize_t n = ::recv(socket, buffer.data(), buffer.size(), 0);
+    if (n <= 0) return;
+    auto left = static_cast<unsigned>(n);
+    for (auto* message = reinterpret_cast<nlmsghdr*>(buffer.data()); NLMSG_OK(message, left);
+         message = NLMSG_NEXT(message, left)) {
+      if (message->nlmsg_type == NLMSG_DONE || message->nlmsg_type == NLMSG_ERROR) return;
+      read_socket(message, port, ids);
+    }
+  }
+}
+
 std::set<std::uint64_t> cgroups_of_listeners(std::uint16_t port) {
   std::set<std::uint64_t> ids;
   const UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
@@ -108,7 +107,7 @@ std::set<std::uint64_t> cgroups_of_listeners(std::uint16_t port) {
   timeval patience{1, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   for (const std::uint8_t family : {AF_INET, AF_INET6}) {
-    if (ask(socket.get(), family)) read_sockets(socket.get(), port, &ids);
+    if (ask(socket.get(), family)) read_listeners(socket.get(), port, &ids);
   }
   return ids;
 }

@@ -15,6 +15,9 @@ namespace nfsrdma {
 /// kernel does not tell (before Linux 5.8).
 std::set<std::uint64_t> cgroups_of_listeners(std::uint16_t port);
 
+/// Part of that: what `socket` has as the answer to one question, up to its end.
+void read_listeners(int socket, std::uint16_t port, std::set<std::uint64_t>* ids);
+
 struct Cgroup {
   std::string name;                    // "nginx.service"
   std::vector<std::string> processes;  // "812 (nginx)", the first few
