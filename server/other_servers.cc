@@ -43,13 +43,6 @@ bool counts_threads(const std::string& proc) {
   return false;
 }
 
-std::string listed(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words)
-    out += (out.empty() ? "" : ", ") + word;
-  return out;
-}
-
 }  // namespace
 
 OtherServers other_servers(const std::string& proc) {
@@ -98,22 +91,19 @@ std::string other_lock_manager(const OtherServers& servers,
     possible.push_back(
         fmt::format("that of another nfs-rdmad, process {} (one of them can have the locks of "
                     "NFSv3: NFSoRDMA_NLM=no for the other)",
-                    listed(servers.daemons)));
+                    fmt::join(servers.daemons, ", ")));
   }
   if (!mounts.empty()) {
     possible.push_back(
         fmt::format("the kernel's, for what is mounted by NFSv3 at {} (mount that by version 4, or "
                     "with nolock)",
-                    listed(mounts)));
+                    fmt::join(mounts, ", ")));
   }
   if (possible.empty()) {
     return "one of this machine ('rpcinfo' lists who registered 100021; entries "
            "that a server has left behind go with 'systemctl restart rpcbind', then nfs-rdma)";
   }
-  std::string out;
-  for (const std::string& one : possible)
-    out += (out.empty() ? "" : ", or ") + one;
-  return out;
+  return fmt::format("{}", fmt::join(possible, ", or "));
 }
 
 }  // namespace nfsrdma

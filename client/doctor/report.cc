@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "client/counted.h"
 #include "client/doctor/rdma_sysfs.h"
 #include "client/doctor/table.h"
 #include "rpcrdma/base/json_writer.h"
@@ -102,14 +103,10 @@ std::string summary(const std::vector<CheckResult>& results) {
   for (const CheckResult& result : results)
     ++counts[static_cast<std::size_t>(result.verdict())];
   const auto count = [&](Verdict verdict) { return counts[static_cast<std::size_t>(verdict)]; };
-  const auto plural = [&](Verdict verdict, const char* word) {
-    const std::size_t n = count(verdict);
-    return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
-  };
-  return fmt::format("{} check{}: {} ok, {}, {}, {}; {} not looked at.", results.size(),
-                     results.size() == 1 ? "" : "s", count(Verdict::kOk),
-                     plural(Verdict::kNote, "note"), plural(Verdict::kWarning, "warning"),
-                     plural(Verdict::kProblem, "problem"), count(Verdict::kSkipped));
+  return fmt::format("{}: {} ok, {}, {}, {}; {} not looked at.", counted(results.size(), "check"),
+                     count(Verdict::kOk), counted(count(Verdict::kNote), "note"),
+                     counted(count(Verdict::kWarning), "warning"),
+                     counted(count(Verdict::kProblem), "problem"), count(Verdict::kSkipped));
 }
 
 void write_result(JsonWriter& json, const CheckResult& result) {

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "client/counted.h"
 #include "client/tool/commands.h"
 #include "client/tool/control.h"
 #include "client/tool/format.h"

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "client/counted.h"
 #include "client/default_fabrics.h"
 #include "client/status_source.h"
 #include "client/tool/arguments.h"

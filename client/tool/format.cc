@@ -93,10 +93,6 @@ std::string bytes_text(double bytes) {
   return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, kUnits[unit]);
 }
 
-std::string counted(std::uint64_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string duration_text(double seconds) {
   const auto total = static_cast<std::uint64_t>(std::llround(seconds));
   if (total >= 3600) {

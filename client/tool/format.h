@@ -20,8 +20,6 @@ std::string minute_text(const timespec& time);
 std::string exact_time_text(const timespec& time);
 /// "512 B", "1.5 MiB".
 std::string bytes_text(double bytes);
-/// "1 open", "12 opens".
-std::string counted(std::uint64_t count, const char* noun);
 /// To standard output. What goes wrong there is for main() to tell at the end: fmt::print throws.
 template <typename... Args>
 void say(fmt::format_string<Args...> format, Args&&... arguments) {

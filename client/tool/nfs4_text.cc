@@ -5,6 +5,7 @@
 
 #include <iterator>
 
+#include "client/counted.h"
 #include "client/tool/format.h"
 
 namespace nfsrdma::tool {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "client/counted.h"
 #include "client/tool/format.h"
 
 namespace nfsrdma::tool {

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "rpcrdma/base/json_value.h"
@@ -39,8 +40,9 @@ struct ServerSample {
   };
   struct Name {
     std::string program, name, fabric;
-    // clang-tidy 14 takes the 0 that it is compared with for a pointer.
-    auto operator<=>(const Name&) const = default;  // NOLINT(modernize-use-nullptr)
+    bool operator<(const Name& other) const {
+      return std::tie(program, name, fabric) < std::tie(other.program, other.name, other.fabric);
+    }
   };
   std::string version;
   std::uint64_t pid = 0;

@@ -33,6 +33,14 @@ class HostPrograms {
     std::uint32_t program = 0;
     std::uint32_t procedure = 0;
     std::vector<std::byte> arguments;
+    /// What it brings views into `arguments`.
+    template <typename Args>
+    Args as() const {
+      Args args;
+      xdr::Decoder decoder{ByteSpan(arguments)};
+      EXPECT_TRUE(xdr::decode(decoder, args));
+      return args;
+    }
   };
 
   HostPrograms() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "client/counted.h"
 #include "client/status_source.h"
 #include "client/tool/arguments.h"
 #include "client/tool/format.h"

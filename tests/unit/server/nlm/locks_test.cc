@@ -160,9 +160,7 @@ TEST_F(NlmLocks, AreGivenToWhoWaitsWhenTheyAreFree) {
   const HostPrograms::Seen call = harness.programs.next();
   EXPECT_EQ(call.program, xdr::kNlmProgram);
   ASSERT_EQ(call.procedure, kGrantedProcedure);
-  xdr::nlm4_testargs args;
-  xdr::Decoder decoder{ByteSpan(call.arguments)};
-  ASSERT_TRUE(xdr::decode(decoder, args));
+  const auto args = call.as<xdr::nlm4_testargs>();
   EXPECT_TRUE(args.exclusive);
   EXPECT_EQ(args.alock.svid, 1u);
   EXPECT_EQ(std::string(as_text(args.alock.oh)), "oh");

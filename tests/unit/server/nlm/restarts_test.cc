@@ -123,9 +123,7 @@ TEST_F(NlmRestarts, HostsAreToldOfTheServers) {
   const HostPrograms::Seen call = harness.programs.next();
   EXPECT_EQ(call.program, xdr::kNsmProgram);
   ASSERT_EQ(call.procedure, kNotify);
-  xdr::stat_chge args;
-  xdr::Decoder decoder{ByteSpan(call.arguments)};
-  ASSERT_TRUE(xdr::decode(decoder, args));
+  const auto args = call.as<xdr::stat_chge>();
   EXPECT_NE(args.state, before);
   EXPECT_EQ(args.state & 1, 1);
   EXPECT_FALSE(args.mon_name.empty());
@@ -244,9 +242,7 @@ TEST_F(NlmRestarts, AfterARestartOfTheMachineMonitoredHostsAreToldOfIt) {
   const HostPrograms::Seen call = harness.programs.next();
   ASSERT_EQ(call.program, xdr::kNsmProgram);
   EXPECT_EQ(call.procedure, kNotify);
-  xdr::stat_chge args;
-  xdr::Decoder decoder{ByteSpan(call.arguments)};
-  ASSERT_TRUE(xdr::decode(decoder, args));
+  const auto args = call.as<xdr::stat_chge>();
   EXPECT_EQ(args.mon_name, "me");
   // Its lock manager asks anew.
   harness.notify("whatever", 11);
