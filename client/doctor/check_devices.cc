@@ -86,8 +86,37 @@ std::vector<std::string> closed_nodes(const HostView& host) {
   return closed;
 }
 
-void look_at_user_space(const HostView& host, const RdmaHostReport& report, CheckResult* result) {
-  if (!report.verbs.problem.empty()) result->problem(report.verbs.problem, report.verbs.remedies);
+/// Devices that the kernel shows to user space, which has no driver of its own for them.
+std::vector<SysDevice> without_provider(const HostView& host, const std::vector<SysDevice>& devices,
+                                        const VerbsHostReport& verbs) {
+  std::vector<std::string> offered;
+  for (const std::string& node : host.names("/sys/class/infiniband_verbs"))
+    offered.push_back(host.line("/sys/class/infiniband_verbs/" + node + "/ibdev"));
+  std::vector<SysDevice> found;
+  for (const SysDevice& device : devices) {
+    const auto is_it = [&](const DeviceReport& one) { return one.name == device.name; };
+    if (std::find(offered.begin(), offered.end(), device.name) != offered.end() &&
+        std::none_of(verbs.devices.begin(), verbs.devices.end(), is_it)) {
+      found.push_back(device);
+    }
+  }
+  return found;
+}
+
+void look_at_user_space(const HostView& host, const std::vector<SysDevice>& devices,
+                        const RdmaHostReport& report, CheckResult* result) {
+  const std::vector<SysDevice> left_out = without_provider(host, devices, report.verbs);
+  for (const SysDevice& device : left_out) {
+    result->problem(
+        fmt::format("{}: rdma-core on this host has no driver for it{}", device.name,
+                    device.driver.empty() ? "" : " (" + device.driver + " in the kernel)"),
+        {"apt install ibverbs-providers    # dnf install libibverbs",
+         "if that is there, it is too old for the device: take a newer one or the vendor's"});
+  }
+  // With no device at all for programs, the reason is told where it is known.
+  if (!report.verbs.problem.empty() && (left_out.empty() || !report.verbs.devices.empty())) {
+    result->problem(report.verbs.problem, report.verbs.remedies);
+  }
   for (const DeviceReport& device : report.verbs.devices) {
     if (!device.problem.empty()) {
       result->problem(device.name + " " + device.problem,
@@ -104,22 +133,29 @@ void look_at_user_space(const HostView& host, const RdmaHostReport& report, Chec
 
 Remedy port_remedy(const SysDevice& device, const SysPort& port) {
   Remedy remedy;
-  for (const std::string& interface : port.interfaces)
-    remedy.push_back(fmt::format("ip link set {} up", interface));
+  // IPoIB is put upon a link; it makes none.
+  if (device.kind(port) != Kind::kInfiniBand) {
+    for (const std::string& interface : port.interfaces)
+      remedy.push_back(fmt::format("ip link set {} up", interface));
+  }
   if (port.physical_state == "Disabled") {
-    remedy.push_back(
-        "if that does not help, the link is switched off at the other end or in the "
-        "firmware");
+    remedy.push_back(std::string(remedy.empty() ? "" : "if that does not help, ") +
+                     "the link is switched off at the other end or in the firmware");
   } else if (!device.software) {
     remedy.push_back("look at the cable and at the port of the switch");
   }
   return remedy;
 }
 
-const Remedy kSubnetManager = {
-    "run a subnet manager on one machine of the fabric, or switch it on in an InfiniBand switch:",
-    "apt install opensm    # dnf install opensm", "systemctl enable --now opensm",
-    "sminfo                # says which subnet manager a host sees"};
+Remedy subnet_manager(const SysDevice& device, const SysPort& port) {
+  return {
+      "run a subnet manager on one machine of the fabric, or switch it on in an InfiniBand switch:",
+      "apt install opensm    # dnf install opensm",
+      // Its unit does nothing, and says so nowhere, where the module is not loaded.
+      "modprobe ib_umad && systemctl enable --now opensm",
+      fmt::format("sminfo -C {} -P {}    # says which subnet manager the port sees", device.name,
+                  port.number)};
+}
 
 void look_at_port(const SysDevice& device, const SysPort& port, bool another_is_active,
                   CheckResult* result) {
@@ -129,7 +165,7 @@ void look_at_port(const SysDevice& device, const SysPort& port, bool another_is_
   } else if ((port.state == "INIT" || port.state == "ARMED") && port.link_layer == "InfiniBand") {
     result->problem(fmt::format("{}: {}: the link is up, and no subnet manager has configured it",
                                 name, port.state),
-                    kSubnetManager);
+                    subnet_manager(device, port));
   } else {
     const std::string seen =
         fmt::format("{}: {}{}", name, port.state.empty() ? "no state" : port.state,
@@ -186,7 +222,7 @@ void look_at_gids(const SysDevice& device, const SysPort& port, CheckResult* res
     result->warning(seen + ": RoCE v1 does not cross routers, and most peers use v2 only",
                     {"use an adapter, driver or firmware that can RoCE v2, or make the other end "
                      "use v1, there:",
-                     "modprobe rdma_cm && mkdir /sys/kernel/config/rdma_cm/DEVICE",
+                     "modprobe rdma_cm && mkdir -p /sys/kernel/config/rdma_cm/DEVICE",
                      "echo 'IB/RoCE v1' > "
                      "/sys/kernel/config/rdma_cm/DEVICE/ports/1/default_roce_mode"});
   } else if (port.default_gid_type == "RoCE v1") {
@@ -268,7 +304,7 @@ CheckResult check_devices(const HostView& host) {
         std::string(kNoDevice) +
         "; connections go over the iwarp engine of nfs-rdma, which needs none, or over TCP");
   } else {
-    look_at_user_space(host, host.rdma_host(), &result);
+    look_at_user_space(host, devices, host.rdma_host(), &result);
   }
   look_for_idle_adapters(host, &result);
   return result;

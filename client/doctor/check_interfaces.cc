@@ -6,6 +6,7 @@
 #include <set>
 
 #include "client/doctor/host_checks.h"
+#include "client/doctor/host_ways.h"
 #include "client/doctor/rdma_sysfs.h"
 
 namespace nfsrdma::doctor {
@@ -19,6 +20,16 @@ constexpr unsigned kConnectedMtu = 65520;
 constexpr std::uint32_t kFullRocePacket = 4096;
 constexpr unsigned kMtuForFullPackets = 4200;  // with RoCE v2's headers
 
+/// Has it, or what is built upon it (a bond, other partitions), an IP address of a network?
+bool has_ip_address(const HostView& host, const std::string& interface) {
+  if (!host.link_name("/sys/class/net/" + interface + "/master").empty()) return true;
+  const std::vector<HostAddress> all = host.addresses();
+  return std::any_of(all.begin(), all.end(), [&](const HostAddress& one) {
+    return (one.interface == interface || one.interface.starts_with(interface + ".")) &&
+           !is_link_local(one.address);
+  });
+}
+
 void look_at_ipoib(const HostView& host, const std::string& interface, CheckResult* result) {
   const std::string at = "/sys/class/net/" + interface;
   const std::string mode = host.line(at + "/mode");
@@ -28,6 +39,16 @@ void look_at_ipoib(const HostView& host, const std::string& interface, CheckResu
   if (!interface_up(host, interface)) {
     result->warning(seen + ", down: no IP address on it leads to the InfiniBand port",
                     {fmt::format("ip link set {} up", interface)});
+  } else if (host.line(at + "/carrier") == "0") {
+    // It has not joined its network's group of all hosts, for which the subnet manager stands.
+    result->warning(seen + ", up, and not on the fabric: nothing goes through it",
+                    {"nfs-rdma doctor --only ports    # is its port ACTIVE?",
+                     fmt::format("if so, the subnet manager does not let it into the partition of "
+                                 "{}/pkey",
+                                 at)});
+  } else if (!has_ip_address(host, interface)) {
+    result->warning(seen + ", without an IP address: no connection is made by it",
+                    {fmt::format("ip address add ADDRESS/PREFIX dev {}", interface)});
   } else if (mode == "connected" && mtu <= kMostDatagramMtu) {
     result->warning(
         seen + fmt::format(": connected mode could take {}; what falls back to TCP is slow",

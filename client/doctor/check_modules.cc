@@ -56,6 +56,27 @@ bool built_in(const HostView& host, std::string_view module) {
   return list.find("/" + std::string(module) + ".ko") != std::string::npos;
 }
 
+/// Vendors' packages put a module of this name in the kernel's place that does nothing, where they
+/// are installed without NFS: what gives NFS a transport needs sunrpc.
+bool file_is_placeholder(const HostView& host, const std::string& path) {
+  const std::string base = "/lib/modules/" + host.kernel_release + "/";
+  if (path.empty() || built_in(host, "sunrpc")) return false;
+  const std::string start = path.substr(base.size()) + ":";
+  for (const std::string& line : lines_of(host.text(base + "modules.dep"))) {
+    if (line.starts_with(start)) return line.find("/sunrpc.ko") == std::string::npos;
+  }
+  return false;  // depmod has not run
+}
+
+/// The same of the one that is loaded. What is built in has no initstate.
+bool loaded_is_placeholder(const HostView& host) {
+  const auto is_module = [&](const char* name) {
+    return host.exists(std::string("/sys/module/") + name + "/initstate");
+  };
+  return is_module("rpcrdma") && (is_module("sunrpc") || !loaded(host, "sunrpc")) &&
+         !host.exists("/sys/module/sunrpc/holders/rpcrdma");
+}
+
 /// What tells that a vendor's RDMA stack is installed; "" when nothing does.
 std::string vendor_stack(const HostView& host) {
   if (loaded(host, "mlx_compat")) return "module mlx_compat is loaded (MLNX_OFED, DOCA)";
@@ -83,22 +104,31 @@ bool kernel_has_rpcrdma(const HostView& host) {
   return built_in(host, "rpcrdma") || !find_module(host, "kernel/net/sunrpc", "rpcrdma").empty();
 }
 
-void look_at_foreign(const std::string& foreign, const std::string& vendor, CheckResult* result) {
-  if (!foreign.empty()) {
+const Remedy kVendorsModule = {
+    "use mount.nfs-rdma and nfs-rdmad, or install the vendor's module:",
+    "mlnxofedinstall --with-nfsrdma --add-kernel-support    # MLNX_OFED",
+    "apt install mlnx-nfsrdma-dkms                          # DOCA, Debian and Ubuntu",
+    "dnf install kmod-mlnx-nfsrdma                          # DOCA, RHEL"};
+
+void look_at_foreign(const std::string& foreign, bool placeholder, const std::string& vendor,
+                     CheckResult* result) {
+  constexpr const char* kFails =
+      "'mount -o rdma' of the kernel and knfsd over RDMA fail on this host";
+  if (placeholder) {
+    result->warning(fmt::format("rpcrdma for this kernel is an empty one of a vendor's package{}: "
+                                "{}; {}",
+                                foreign.empty() ? "" : ", " + foreign, kFails, kOurs),
+                    kVendorsModule);
+  } else if (!foreign.empty()) {
     result->note(fmt::format("rpcrdma for this kernel comes from elsewhere: {}; the kernel's NFS "
                              "client and server use that; {}",
                              foreign, kOurs),
                  {"modinfo rpcrdma    # says whose it is"});
   } else if (!vendor.empty()) {
-    result->warning(
-        fmt::format(
-            "a vendor's RDMA stack is installed ({}) without an rpcrdma that fits: 'mount -o "
-            "rdma' of the kernel and knfsd over RDMA fail on this host; {}",
-            vendor, kOurs),
-        {"use mount.nfs-rdma and nfs-rdmad, or install the vendor's module:",
-         "mlnxofedinstall --with-nfsrdma --add-kernel-support    # MLNX_OFED",
-         "apt install mlnx-nfsrdma-dkms                          # DOCA, Debian and Ubuntu",
-         "dnf install kmod-mlnx-nfsrdma                          # DOCA, RHEL"});
+    result->warning(fmt::format("a vendor's RDMA stack is installed ({}) without an rpcrdma that "
+                                "fits: {}; {}",
+                                vendor, kFails, kOurs),
+                    kVendorsModule);
   }
 }
 
@@ -109,8 +139,9 @@ CheckResult check_modules(const HostView& host) {
   const std::string vendor = vendor_stack(host);
   const std::string foreign = find_foreign(host, "rpcrdma");
   const std::string taint = host.line("/sys/module/rpcrdma/taint");
-  look_at_foreign(foreign, vendor, &result);
-  if (loaded(host, "rpcrdma")) {
+  const bool placeholder = file_is_placeholder(host, foreign) || loaded_is_placeholder(host);
+  look_at_foreign(foreign, placeholder, vendor, &result);
+  if (loaded(host, "rpcrdma") && !placeholder) {
     const bool outside = taint.find('O') != std::string::npos;
     const std::string seen = fmt::format("rpcrdma is loaded{}",
                                          outside ? ", one from outside of the kernel's tree" : "");
@@ -118,7 +149,7 @@ CheckResult check_modules(const HostView& host) {
   } else if (!host.exists("/lib/modules/" + host.kernel_release)) {
     result.skipped(fmt::format("there is no /lib/modules/{}, as in containers; {}",
                                host.kernel_release, kOurs));
-  } else if (foreign.empty() && vendor.empty()) {
+  } else if (foreign.empty() && vendor.empty() && !placeholder) {
     if (kernel_has_rpcrdma(host)) {
       result.ok(std::string("the kernel's rpcrdma is there, and not loaded; ") + kOurs);
     } else {

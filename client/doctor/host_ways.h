@@ -26,4 +26,6 @@ struct HostWays {
 /// with hardware below them count, and others (those of containers, say) only where none has any.
 HostWays ways_to(const HostView& host, const LocalServer& server);
 
+bool is_link_local(const SocketAddress& address);
+
 }  // namespace nfsrdma::doctor

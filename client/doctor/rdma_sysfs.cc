@@ -70,6 +70,35 @@ void read_gids(const HostView& host, const std::string& at, bool iwarp, SysPort*
   port->interfaces.assign(interfaces.begin(), interfaces.end());
 }
 
+/// Interfaces of an adapter. Those of one with several ports say which is theirs, counted from 0.
+std::vector<std::string> interfaces_below(const HostView& host, const std::string& device,
+                                          const std::string& number) {
+  const std::string at = std::string(kDevices) + device;
+  std::vector<std::string> all = host.names(at + "/device/net");
+  const auto port = number_of(number);
+  if (host.names(at + "/ports").size() < 2 || !port) return all;
+  std::vector<std::string> own;
+  bool counted = false;  // a driver that does not count says 0 for all
+  for (const std::string& interface : all) {
+    const auto said = number_of(host.line("/sys/class/net/" + interface + "/dev_port")).value_or(0);
+    counted |= said != 0;
+    if (said + 1 == *port) own.push_back(interface);
+  }
+  return counted ? own : all;
+}
+
+/// IPoIB interfaces of other partitions are below that of the port, and not below the adapter.
+void add_partitions(const HostView& host, std::vector<std::string>* interfaces) {
+  const std::vector<std::string> parents = *interfaces;
+  for (const std::string& interface : host.names("/sys/class/net")) {
+    const std::string parent = host.line("/sys/class/net/" + interface + "/parent");
+    if (!parent.empty() && std::find(parents.begin(), parents.end(), parent) != parents.end()) {
+      interfaces->push_back(interface);
+    }
+  }
+  std::sort(interfaces->begin(), interfaces->end());
+}
+
 SysPort read_port(const HostView& host, const SysDevice& device, const std::string& number) {
   const std::string at = std::string(kDevices) + device.name + "/ports/" + number;
   SysPort port;
@@ -88,7 +117,8 @@ SysPort read_port(const HostView& host, const SysDevice& device, const std::stri
       !parent.empty()) {
     port.interfaces = {parent};
   } else {
-    port.interfaces = host.names(std::string(kDevices) + device.name + "/device/net");
+    port.interfaces = interfaces_below(host, device.name, number);
+    if (port.link_layer == "InfiniBand") add_partitions(host, &port.interfaces);
   }
   return port;
 }

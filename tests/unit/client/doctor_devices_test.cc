@@ -53,6 +53,30 @@ TEST_F(Devices, DeviceThatCannotBeOpenedIsAProblem) {
   EXPECT_TRUE(says(check_devices(host_), Verdict::kProblem, "mlx5_0 cannot be opened", "udevadm"));
 }
 
+TEST_F(Devices, DeviceThatRdmaCoreDoesNotKnowIsAProblemBesideOthers) {
+  port({});
+  port({.device = "mana_0"});
+  link("/sys/class/infiniband/mana_0/device/driver", "../../../bus/pci/drivers/mana");
+  file("/sys/class/infiniband_verbs/uverbs0/ibdev", "mlx5_0\n");
+  file("/sys/class/infiniband_verbs/uverbs1/ibdev", "mana_0\n");
+  rdma_.verbs.devices = {verbs_device("mlx5_0")};
+  const CheckResult result = check_devices(host_);
+  EXPECT_TRUE(says(result, Verdict::kProblem,
+                   "mana_0: rdma-core on this host has no driver for it (mana in the kernel)",
+                   "ibverbs-providers"));
+  EXPECT_FALSE(says(result, Verdict::kProblem, "mlx5_0"));
+}
+
+TEST_F(Devices, DeviceThatRdmaCoreDoesNotKnowIsNoMatterOfIbUverbs) {
+  port({});
+  rdma_.verbs.problem = "the kernel has RDMA devices, but user space cannot reach them";
+  rdma_.verbs.remedies = {"modprobe ib_uverbs"};
+  file("/sys/class/infiniband_verbs/uverbs0/ibdev", "mlx5_0\n");
+  const CheckResult result = check_devices(host_);
+  EXPECT_TRUE(says(result, Verdict::kProblem, "mlx5_0: rdma-core on this host has no driver"));
+  EXPECT_FALSE(says(result, Verdict::kProblem, "", "modprobe ib_uverbs"));
+}
+
 TEST_F(Devices, NodesThatOrdinaryUsersMayNotOpenAreNamed) {
   port({});
   file("/dev/infiniband/uverbs0", "", 0666);
@@ -146,6 +170,43 @@ TEST_F(Devices, TwoPortsWithOneListOfInterfaces) {
   EXPECT_EQ(device.ports[1].interfaces, std::vector<std::string>{"eth0"});
 }
 
+TEST_F(Devices, InterfacesOfTwoPortsAreToldByTheirPort) {
+  // As ib_ipoib has them; its partitions are not below the adapter.
+  port({.device = "ibp1", .layer = "InfiniBand", .interface = "", .gid_types = {"IB/RoCE v1"}});
+  port({.device = "ibp1",
+        .number = "2",
+        .layer = "InfiniBand",
+        .interface = "",
+        .gid_types = {"IB/RoCE v1"}});
+  for (const char* name : {"ib0", "ib1", "ib1.8001"}) {
+    interface(name, true, 2044, "32");
+    if (std::string(name) != "ib1.8001") {
+      directory(std::string("/sys/class/infiniband/ibp1/device/net/") + name);
+    }
+  }
+  file("/sys/class/net/ib0/dev_port", "0\n");
+  file("/sys/class/net/ib1/dev_port", "1\n");
+  file("/sys/class/net/ib1.8001/dev_port", "0\n");
+  file("/sys/class/net/ib1.8001/parent", "ib1\n");
+  const std::vector<SysDevice> devices = sys_devices(host_);
+  ASSERT_EQ(devices.front().ports.size(), 2u);
+  EXPECT_EQ(devices.front().ports[0].interfaces, std::vector<std::string>{"ib0"});
+  EXPECT_EQ(devices.front().ports[1].interfaces, (std::vector<std::string>{"ib1", "ib1.8001"}));
+  EXPECT_EQ(device_at(devices, "ib1.8001").name, "ibp1");
+}
+
+TEST_F(Devices, InterfacesOfADriverThatDoesNotCountPortsStayTogether) {
+  port({.gid_types = {}});
+  port({.number = "2", .gid_types = {}});
+  for (const char* name : {"eth0", "eth1"}) {
+    directory(std::string("/sys/class/infiniband/mlx5_0/device/net/") + name);
+    file(std::string("/sys/class/net/") + name + "/dev_port", "0\n");
+  }
+  const SysDevice device = sys_devices(host_).front();
+  for (const SysPort& port : device.ports)
+    EXPECT_EQ(port.interfaces, (std::vector<std::string>{"eth0", "eth1"}));
+}
+
 TEST_F(Devices, BridgeWithTheMacAddressOfItsPortIsNotSiws) {
   const std::string mac = "02:11:22:33:44:55";
   for (const char* name : {"br0", "eth5", "xveth1"})
@@ -187,8 +248,23 @@ TEST_F(Devices, PortThatIsDownIsAWarningBesideAnActiveOne) {
 TEST_F(Devices, InitWithoutSubnetManagerIsAProblemEvenBesideAnActivePort) {
   port({});
   port({.device = "ib0", .state = "2: INIT", .layer = "InfiniBand", .gid_types = {"IB/RoCE v1"}});
-  EXPECT_TRUE(
-      says(check_ports(host_), Verdict::kProblem, "ib0 port 1: INIT", "enable --now opensm"));
+  const CheckResult result = check_ports(host_);
+  EXPECT_TRUE(says(result, Verdict::kProblem, "ib0 port 1: INIT",
+                   "modprobe ib_umad && systemctl enable --now opensm"));
+  EXPECT_TRUE(says(result, Verdict::kProblem, "ib0 port 1: INIT", "sminfo -C ib0 -P 1"));
+}
+
+TEST_F(Devices, InfiniBandPortThatIsDownIsNotHelpedByItsInterface) {
+  port({.device = "ibp1",
+        .state = "1: DOWN",
+        .physical = "2: Polling",
+        .layer = "InfiniBand",
+        .interface = "",
+        .gid_types = {"IB/RoCE v1"}});
+  directory("/sys/class/infiniband/ibp1/device/net/ib0");
+  const CheckResult result = check_ports(host_);
+  EXPECT_TRUE(says(result, Verdict::kProblem, "ibp1 port 1: DOWN (Polling)", "the cable"));
+  EXPECT_FALSE(says(result, Verdict::kProblem, "DOWN", "ip link set"));
 }
 
 TEST_F(Devices, NoPortsAreSkippedWithReason) {
@@ -310,32 +386,62 @@ TEST_F(Devices, SoftwareDevicesAreSkippedBesideAdapters) {
   EXPECT_EQ(check_software_devices(host_).verdict(), Verdict::kSkipped);
 }
 
-TEST_F(Devices, IpoibInGoodState) {
-  interface("ib0", true, 2044, "32");
-  file("/sys/class/net/ib0/mode", "datagram\n");
-  interface("ib1", true, 65520, "32");
-  file("/sys/class/net/ib1/mode", "connected\n");
+class Ipoib : public DoctorTest {
+ protected:
+  void ipoib(const std::string& name, const std::string& mode, unsigned mtu, bool up = true,
+             const char* carrier = "1\n") {
+    interface(name, up, mtu, "32");
+    file("/sys/class/net/" + name + "/mode", mode + "\n");
+    file("/sys/class/net/" + name + "/carrier", carrier);
+    addresses_.push_back({name, address("192.0.2.1")});
+  }
+};
+
+TEST_F(Ipoib, InGoodState) {
+  ipoib("ib0", "datagram", 2044);
+  ipoib("ib1", "connected", 65520);
   const CheckResult result = check_ipoib(host_);
   EXPECT_EQ(result.verdict(), Verdict::kOk);
   EXPECT_TRUE(says(result, Verdict::kOk, "ib0: datagram mode, MTU 2044"));
   EXPECT_TRUE(says(result, Verdict::kOk, "ib1: connected mode, MTU 65520"));
 }
 
-TEST_F(Devices, IpoibConnectedWithASmallMtuIsAWarning) {
-  interface("ib0", true, 2044, "32");
-  file("/sys/class/net/ib0/mode", "connected\n");
+TEST_F(Ipoib, ConnectedWithASmallMtuIsAWarning) {
+  ipoib("ib0", "connected", 2044);
   EXPECT_TRUE(says(check_ipoib(host_), Verdict::kWarning, "connected mode", "mtu 65520"));
 }
 
-TEST_F(Devices, IpoibDatagramWithATinyMtuIsAWarning) {
-  interface("ib0", true, 1500, "32");
-  file("/sys/class/net/ib0/mode", "datagram\n");
+TEST_F(Ipoib, DatagramWithATinyMtuIsAWarning) {
+  ipoib("ib0", "datagram", 1500);
   EXPECT_TRUE(says(check_ipoib(host_), Verdict::kWarning, "MTU 1500", "mtu 2044"));
 }
 
-TEST_F(Devices, IpoibThatIsDownIsAWarning) {
-  interface("ib0", false, 2044, "32");
+TEST_F(Ipoib, DownIsAWarning) {
+  ipoib("ib0", "datagram", 2044, false, "");
   EXPECT_TRUE(says(check_ipoib(host_), Verdict::kWarning, "down", "ip link set ib0 up"));
+}
+
+TEST_F(Ipoib, UpAndNotOnTheFabricIsAWarning) {
+  // The port is in INIT: up, as far as the administrator goes, and MTU of the port.
+  ipoib("ib0", "datagram", 4092, true, "0\n");
+  EXPECT_TRUE(says(check_ipoib(host_), Verdict::kWarning, "up, and not on the fabric",
+                   "/sys/class/net/ib0/pkey"));
+}
+
+TEST_F(Ipoib, WithoutAnAddressIsAWarning) {
+  ipoib("ib0", "datagram", 2044);
+  addresses_ = {{"eth0", address("192.0.2.1")}, {"ib0", address("fe80::200:0:2:1")}};
+  EXPECT_TRUE(says(check_ipoib(host_), Verdict::kWarning, "without an IP address",
+                   "ip address add ADDRESS/PREFIX dev ib0"));
+  addresses_.push_back({"ib0.8001", address("192.0.2.2")});
+  EXPECT_EQ(check_ipoib(host_).verdict(), Verdict::kOk);
+}
+
+TEST_F(Ipoib, PartOfABondNeedsNoAddress) {
+  ipoib("ib0", "datagram", 2044);
+  addresses_.clear();
+  link("/sys/class/net/ib0/master", "../bond0");
+  EXPECT_EQ(check_ipoib(host_).verdict(), Verdict::kOk);
 }
 
 TEST_F(Devices, EthernetIsNoIpoib) {

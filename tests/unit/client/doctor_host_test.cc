@@ -210,6 +210,32 @@ TEST_F(Host, VendorStackIsKnownByItsLoadedModule) {
   EXPECT_TRUE(says(check_modules(host_), Verdict::kWarning, "mlx_compat", "mlnx-nfsrdma-dkms"));
 }
 
+TEST_F(Host, EmptyModuleOfAVendorsPackageIsAWarning) {
+  const std::string base = "/lib/modules/6.1.0-test/";
+  file(base + "updates/dkms/rpcrdma.ko", "");
+  file(base + "modules.dep",
+       "kernel/net/sunrpc/xprtrdma/rpcrdma.ko.xz: kernel/net/sunrpc/sunrpc.ko\n"
+       "updates/dkms/rpcrdma.ko: updates/dkms/mlx_compat.ko\n");
+  EXPECT_TRUE(says(check_modules(host_), Verdict::kWarning,
+                   "an empty one of a vendor's package, /lib/modules/6.1.0-test/updates/dkms",
+                   "mlnx-nfsrdma-dkms"));
+  // One that gives NFS its transport.
+  file(base + "modules.dep", "updates/dkms/rpcrdma.ko: kernel/net/sunrpc/sunrpc.ko\n");
+  EXPECT_EQ(check_modules(host_).verdict(), Verdict::kNote);
+  // What a kernel has built in, no module depends on.
+  file(base + "modules.dep", "updates/dkms/rpcrdma.ko:\n");
+  file(base + "modules.builtin", "kernel/net/sunrpc/sunrpc.ko\n");
+  EXPECT_EQ(check_modules(host_).verdict(), Verdict::kNote);
+}
+TEST_F(Host, EmptyModuleThatIsLoadedIsAWarning) {
+  file("/sys/module/rpcrdma/initstate", "live\n");
+  file("/sys/module/sunrpc/initstate", "live\n");
+  const CheckResult result = check_modules(host_);
+  EXPECT_TRUE(says(result, Verdict::kWarning, "rpcrdma for this kernel is an empty one"));
+  EXPECT_FALSE(says(result, Verdict::kOk, "rpcrdma is loaded"));
+  directory("/sys/module/sunrpc/holders/rpcrdma");
+  EXPECT_EQ(check_modules(host_).verdict(), Verdict::kOk);
+}
 TEST_F(Host, ForeignModuleIsNamed) {
   file("/lib/modules/6.1.0-test/extra/mlnx-nfsrdma/rpcrdma.ko", "");
   const CheckResult result = check_modules(host_);
