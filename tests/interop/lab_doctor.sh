@@ -12,21 +12,24 @@
 #             of the kernel
 #   system    with systemd: firewalld (Debian's package) in front of the server, in two zones; a container of
 #             systemd-nspawn with little locked memory
+#   hardware  adapters that are not there (kmod/README.md), under the kernel's own RDMA stack: InfiniBand
+#             ports in INIT until opensm comes, and without a cable; IPoIB that is missing, down, without
+#             an address, not in the fabric, of another mode or MTU; RoCE version 1 alone, and two ends
+#             with different ones; NUMA nodes; an adapter that rdma-core does not know; modules of
+#             vendors' packages in the kernel's place. The script is lab_doctor_hardware.sh
 #
-# Each in a guest of its own. Three things cannot be made there and are looked at in fake trees only
-# (tests/unit/client/doctor_*): what takes hardware (InfiniBand ports in INIT without a subnet manager,
-# IPoIB, NUMA nodes of adapters), RoCE version 1, which rxe does not have, and vendors' driver packages.
+# Each in a guest of its own.
 #
-#   tests/interop/lab_doctor.sh [rxe|siw|host|system]...
+#   tests/interop/lab_doctor.sh [rxe|siw|host|system|hardware]...
 # shellcheck source=lab_common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lab_common.sh"
 
 drivers=()
 for driver in "$@"; do
-    [[ $driver =~ ^(rxe|siw|host|system)$ ]] || usage_error "unknown driver '$driver'"
+    [[ $driver =~ ^(rxe|siw|host|system|hardware)$ ]] || usage_error "unknown driver '$driver'"
     drivers+=("$driver")
 done
-((${#drivers[@]})) || drivers=(rxe siw host system)
+((${#drivers[@]})) || drivers=(rxe siw host system hardware)
 stage "$bin/nfs-rdmad" "$bin/nfs-rdma"
 
 cat >"$stage/finding.py" <<'PY'
@@ -594,6 +597,20 @@ for driver in "${drivers[@]}"; do
         guest_status "$stage/status"
         download_packages "$stage/status" "$stage/debs" no firewalld systemd-container
         cp "$root/config/files/nfs-rdma.xml" "$stage/"
+    fi
+    if [[ $driver == hardware ]]; then
+        script=$(<"$root/tests/interop/lab_doctor_hardware.sh")
+        options=(-S -N -b without_udev.sh)
+        guest_status "$stage/status"
+        rm -rf "$stage/debs"
+        download_packages "$stage/status" "$stage/debs" no opensm numactl
+        "$lab/lab" modules "$root/tests/interop/kmod" "$stage"
+        # Its rules load modules and rename devices: faults that users have are those where that did not go well.
+        cat >"$stage/without_udev.sh" <<'SH'
+for unit in systemd-udevd.service systemd-udevd-{control,kernel}.socket; do
+    ln -sf /dev/null /run/systemd/system/$unit
+done
+SH
     fi
     in_guest "${LAB_LIMIT:-480}" "driver=$driver export=$stage/export
 $prelude
