@@ -294,7 +294,7 @@ CheckResult check_devices(const HostView& host) {
   for (const SysDevice& device : devices) {
     std::vector<std::string> ports;
     for (const SysPort& port : device.ports)
-      ports.push_back(kind_name(device.kind(port)));
+      ports.emplace_back(kind_name(device.kind(port)));
     result.ok(fmt::format("{}: {}{}", device.name,
                           device.driver.empty() ? "" : device.driver + ", ",
                           ports.empty() ? "no ports" : joined(ports)));

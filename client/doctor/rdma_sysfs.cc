@@ -56,14 +56,16 @@ std::string interface_of_mac(const HostView& host, const std::string& gid) {
 }
 
 void read_gids(const HostView& host, const std::string& at, bool iwarp, SysPort* port) {
+  const std::string gids = at + "/gids/";
+  const std::string types = at + "/gid_attrs/types/", networks = at + "/gid_attrs/ndevs/";
   std::set<std::string> interfaces;
   for (const std::string& index : host.names(at + "/gids")) {
-    const std::string gid = host.line(at + "/gids/" + index);
+    const std::string gid = host.line(gids + index);
     if (gid.empty() || empty_gid(gid)) continue;
-    const std::string type = host.line(at + "/gid_attrs/types/" + index);
+    const std::string type = host.line(types + index);
     if (!type.empty()) ++port->gid_types[plain_type(type)];
     if (!gid.starts_with("fe80")) ++port->routed_gids;
-    std::string interface = host.line(at + "/gid_attrs/ndevs/" + index);
+    std::string interface = host.line(networks + index);
     if (interface.empty() && iwarp) interface = interface_of_mac(host, gid);
     if (!interface.empty()) interfaces.insert(interface);
   }

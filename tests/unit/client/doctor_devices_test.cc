@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // nfs-rdma doctor: devices, ports and interfaces, in good state and in each bad one.
+#include "client/doctor/host_ways.h"
 #include "client/doctor/rdma_sysfs.h"
 #include "tests/unit/client/doctor_fixture.h"
 
@@ -442,6 +443,15 @@ TEST_F(Ipoib, PartOfABondNeedsNoAddress) {
   addresses_.clear();
   link("/sys/class/net/ib0/master", "../bond0");
   EXPECT_EQ(check_ipoib(host_).verdict(), Verdict::kOk);
+}
+
+TEST_F(Ipoib, PartitionIsAWayToThisHostAsTheAdapterThatItIsOn) {
+  addresses_ = {{"ib0.8001", address("192.0.2.9")}, {"docker0", address("172.17.0.1")}};
+  directory("/sys/class/net/ib0/device");
+  file("/sys/class/net/ib0.8001/parent", "ib0\n");
+  const HostWays ways = ways_to(host_, {});
+  ASSERT_EQ(ways.ways.size(), 1u);
+  EXPECT_EQ(ways.ways.front().interface, "ib0.8001");
 }
 
 TEST_F(Devices, EthernetIsNoIpoib) {
