@@ -190,9 +190,38 @@ Buffer BufferPool::acquire(std::size_t bytes) {
   return buffer;
 }
 
+Buffer BufferPool::acquire_window(std::size_t bytes) {
+  Buffer buffer;
+  bytes = (bytes + FileWindow::page_size() - 1) & ~(FileWindow::page_size() - 1);
+  if (bytes > kMaxBuffer || bytes > budget_ - in_use_) return buffer;
+  if (!wake_waiters_->serving() && anybody_waits()) return buffer;
+  if (free_windows_.empty()) {
+    if (windows_.size() == kMostWindows) return buffer;
+    std::unique_ptr<FileWindow> window = FileWindow::reserve(kMaxBuffer);
+    if (window == nullptr) return buffer;
+    free_windows_.reserve(windows_.size() + 1);  // so that release() never allocates
+    free_windows_.push_back(static_cast<std::uint16_t>(windows_.size()));
+    windows_.push_back(std::move(window));
+  }
+  const std::uint16_t index = free_windows_.back();
+  free_windows_.pop_back();
+  in_use_ += bytes;
+  buffer.pool_ = this;
+  buffer.data_ = windows_[index]->data();
+  buffer.size_ = static_cast<std::uint32_t>(bytes);
+  buffer.arena_ = index;
+  buffer.size_class_ = kWindow;
+  return buffer;
+}
+
 void BufferPool::release(Buffer& buffer) {
-  NFSRDMA_POISON(buffer.data_, buffer.size_);
-  free_[buffer.size_class_].push_back({buffer.data_, buffer.arena_});
+  if (FileWindow* window = buffer.window()) {
+    // One that cannot be emptied stays where it is, unused: the file is let go of with the pool.
+    if (window->hide()) free_windows_.push_back(buffer.arena_);
+  } else {
+    NFSRDMA_POISON(buffer.data_, buffer.size_);
+    free_[buffer.size_class_].push_back({buffer.data_, buffer.arena_});
+  }
   in_use_ -= buffer.size_;
   if (!turns_.empty()) loop_.defer(*wake_waiters_);
 }
@@ -214,6 +243,7 @@ std::size_t BufferPool::waiting() {
 }
 
 std::uint32_t BufferPool::lkey(const Buffer& buffer, const ProtectionDomain& domain) const {
+  if (buffer.window() != nullptr) return 0;  // for fabrics that read memory without one
   const Arena& arena = *arenas_[buffer.arena_];
   for (std::size_t i = 0; i < domains_.size(); ++i) {
     if (domains_[i] == &domain) return arena.regions[i].lkey();

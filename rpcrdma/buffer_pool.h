@@ -7,6 +7,9 @@
 // The budget is a cap on bytes handed out. When it is used up acquire() gives an empty Buffer and
 // the caller waits with wait_for_buffers(). Waiters take turns by connection (BufferShare), so a
 // client with a hundred calls waiting is served no more often than one with a single call.
+//
+// A window is a Buffer of another kind: no memory, but a place to show pages of a file in
+// (base/file_window.h), for connections that send them as they are.
 #pragma once
 
 #include <array>
@@ -16,6 +19,7 @@
 #include <vector>
 
 #include "rpcrdma/base/bytes.h"
+#include "rpcrdma/base/file_window.h"
 #include "rpcrdma/base/intrusive_list.h"
 #include "rpcrdma/fabric.h"
 
@@ -34,6 +38,10 @@ class Buffer {
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
   MutableByteSpan bytes() const { return {data_, size_}; }
+  /// Null for memory. What a window shows is not to be read by us: FileWindow::settle().
+  inline FileWindow* window() const;
+  /// From here on it may be read by us, whatever it is. False when it cannot be.
+  bool settle() const { return window() == nullptr || window()->settle(); }
   inline void reset();
 
  private:
@@ -41,7 +49,7 @@ class Buffer {
   BufferPool* pool_ = nullptr;
   std::byte* data_ = nullptr;
   std::uint32_t size_ = 0;
-  std::uint16_t arena_ = 0;
+  std::uint16_t arena_ = 0;  // or which window
   std::uint8_t size_class_ = 0;
 };
 
@@ -76,6 +84,10 @@ class BufferPool {
   /// At least `bytes` long, contents undefined (may hold old data of other calls: expose only what
   /// was written). Empty when the budget is used up or bytes > kMaxBuffer.
   Buffer acquire(std::size_t bytes);
+  /// A window that can show `bytes`; what it shows counts in the budget as memory would. Empty for
+  /// the same reasons, when all windows are in use, and when there is no address space for one
+  /// more.
+  Buffer acquire_window(std::size_t bytes);
   /// The lkey of `buffer` in `domain`.
   std::uint32_t lkey(const Buffer& buffer, const ProtectionDomain& domain) const;
   /// What a buffer for `bytes` counts for in the budget; 0 when there is none that large.
@@ -97,6 +109,9 @@ class BufferPool {
   struct Arena;
   class WakeWaiters;
   static constexpr std::size_t kClasses = 5;
+  static constexpr std::uint8_t kWindow = kClasses;  // in place of a size class
+  /// Each holds a descriptor while it shows something.
+  static constexpr std::size_t kMostWindows = 256;
 
   void release(Buffer& buffer);
   bool anybody_waits();
@@ -112,6 +127,8 @@ class BufferPool {
     std::uint16_t arena;
   };
   std::array<std::vector<Free>, kClasses> free_;  // last in, first out: stays warm in the cache
+  std::vector<std::unique_ptr<FileWindow>> windows_;
+  std::vector<std::uint16_t> free_windows_;
   IntrusiveList<BufferShare> turns_;  // whose turn is next; some may have no waiter any more
   std::unique_ptr<WakeWaiters> wake_waiters_;
   bool grow_failed_ = false;
@@ -129,6 +146,10 @@ inline Buffer& Buffer::operator=(Buffer&& other) noexcept {
     size_class_ = other.size_class_;
   }
   return *this;
+}
+inline FileWindow* Buffer::window() const {
+  return data_ != nullptr && size_class_ == BufferPool::kWindow ? pool_->windows_[arena_].get()
+                                                                : nullptr;
 }
 inline void Buffer::reset() {
   if (data_ != nullptr) {

@@ -44,6 +44,8 @@ class ServerConnection {
   virtual TransportKind transport() const = 0;
   virtual EventLoop& loop() = 0;
   virtual BufferPool& buffers() = 0;
+  /// May the payload of a reply be a window (BufferPool::acquire_window())? On the loop's thread.
+  virtual bool sends_file_pages() const { return false; }
   virtual ConnectionInfo describe() const = 0;
   /// Ends it soon; calls that the handler has are answered into the void. On the loop's thread.
   virtual void close() = 0;

@@ -219,7 +219,10 @@ struct QueuePairInfo {
   std::uint32_t max_inbound_reads = 0;   // IRD
   bool crc = false;                      // iwarp: MPA CRC in use
   bool own_peer = false;                 // iwarp: the peer runs this software (large FPDUs)
-  std::string detail;                    // "MPA rev 2, FPDU <= 65160" or a device's port and GID
+  /// iwarp: nothing looks at what is sent but the kernel's sendmsg(), so it may be pages of a file
+  /// (base/file_window.h), without an lkey.
+  bool sends_file_pages = false;
+  std::string detail;  // "MPA rev 2, FPDU <= 65160" or a device's port and GID
 };
 
 class QueuePairHandler {

@@ -130,6 +130,7 @@ class ResponderConnection final : public ServerConnection,
   TransportKind transport() const override;
   EventLoop& loop() override;
   BufferPool& buffers() override;
+  bool sends_file_pages() const override { return info_.sends_file_pages && tap == nullptr; }
   ConnectionInfo describe() const override;
   void close() override { cut(); }
   Result<void> send_backward(BackwardCall& call) override;

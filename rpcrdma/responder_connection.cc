@@ -252,7 +252,8 @@ bool ResponderConnection::try_send(ResponderCall& call) {
   stats_.rdma_write_bytes += chain.written_bytes();
   stats_.inline_bytes += chain.sent_bytes();
   if (requests.back().opcode == WorkOpcode::kSendWithInvalidate) ++stats_.invalidations;
-  if (tap != nullptr) tap_requests(*tap, requests);
+  // Without the data of a file that cannot be read: sending it will fail as well.
+  if (tap != nullptr && call.payload_.settle()) tap_requests(*tap, requests);
   std::size_t posted = 0;
   if (!queue_pair_->post(requests, &posted).ok()) cut();
   return true;

@@ -384,7 +384,8 @@ void TcpServerConnection::submit(TcpCall& call) {
 }
 
 void TcpServerConnection::enqueue(TcpCall& call) {
-  if (tap != nullptr) {
+  // Without the data of a file that cannot be read: sending it will fail as well.
+  if (tap != nullptr && call.payload_.settle()) {
     iovec parts[TcpCall::kMaxPieces];
     const std::size_t count = call.pieces(kRecordMarkBytes, parts);
     std::vector<ByteSpan> pieces;
@@ -462,6 +463,7 @@ void TcpServerConnection::flush() {
     message.msg_iovlen = count;
     const ssize_t n = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0) {
+      if (errno == EFAULT && FileWindow::settle({parts, count})) continue;
       if (errno == EAGAIN || errno == EINTR) {
         blocked_ = true;
       } else {
@@ -470,7 +472,8 @@ void TcpServerConnection::flush() {
       return;
     }
     sent(static_cast<std::size_t>(n));
-    if (static_cast<std::size_t>(n) < bytes) {
+    // The socket is full, or a page of a file is gone. The next try tells.
+    if (static_cast<std::size_t>(n) < bytes && out_.front()->payload_.window() == nullptr) {
       blocked_ = true;
       return;
     }

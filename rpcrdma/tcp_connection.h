@@ -74,6 +74,7 @@ class TcpServerConnection final : public ServerConnection,
   TransportKind transport() const override { return TransportKind::kTcp; }
   EventLoop& loop() override;
   BufferPool& buffers() override;
+  bool sends_file_pages() const override { return tap == nullptr; }
   ConnectionInfo describe() const override;
   void close() override { fail(); }
   Result<void> send_backward(BackwardCall& call) override;

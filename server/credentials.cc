@@ -141,6 +141,14 @@ bool can_switch_identity() {
   return can;
 }
 
+bool owns_every_file() {
+  static const bool owns = [] {
+    Capabilities caps;
+    return can_switch_identity() && caps.load() && caps.permitted(CAP_FOWNER);
+  }();
+  return owns;
+}
+
 void prepare_serving_thread() {
   if (can_switch_identity() && !drop_forbidden_capabilities()) {
     log_warning("cannot drop CAP_FSETID: set-id bits of files may survive writes by root");

@@ -60,6 +60,8 @@ void map_identity(const RpcCredentials& credentials, const SquashRule& rule, Gro
 
 /// May this process act as other users? Asked once, at the first call.
 bool can_switch_identity();
+/// Does the kernel treat the process (AsServer) as the owner of every file? CAP_FOWNER.
+bool owns_every_file();
 
 /// Once per serving thread, before its first call: drops CAP_FSETID and CAP_SYS_RESOURCE from the
 /// effective set. No-op for an ordinary user.

@@ -377,8 +377,8 @@ bool Dispatcher::must_not_wait(const ServedCall& served) {
 void Dispatcher::lack_buffer(ServedCall& served) {
   Request& request = served.request;
   // More than there ever is, or what it already has: asking again would not end.
-  const bool hopeless = request.buffer_wanted > BufferPool::kMaxBuffer ||
-                        (request.payload && request.payload.size() >= request.buffer_wanted);
+  const bool hopeless =
+      request.buffer_wanted > BufferPool::kMaxBuffer || request.has_memory(request.buffer_wanted);
   if (hopeless) return reply_status(served, xdr::accept_stat::SYSTEM_ERR);
   request.payload = Buffer();
   served.next = ServedCall::Next::kRun;

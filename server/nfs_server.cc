@@ -113,6 +113,7 @@ Result<void> NfsServer::make_parts(std::string* why) {
   context_options.wtmax = static_cast<std::uint32_t>(config.wtmax);
   context_options.manage_gids = config.manage_gids;
   context_options.sync_names = config.fsync != "never";
+  context_options.read_pages = config.read_pages;
   context_options.host_names = std::move(options_.host_names);
   auto context = ServerContext::create(std::move(context_options));
   if (!context.ok()) {

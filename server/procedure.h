@@ -83,6 +83,10 @@ struct Request {
   /// Memory for the result's payload (READ, READLINK). Acquired on the shard's thread only, i.e.
   /// while !may_block; kept across a kWouldBlock.
   Buffer payload;
+  /// Of `size` bytes at least, to be written to.
+  bool has_memory(std::size_t size) const {
+    return payload && payload.window() == nullptr && payload.size() >= size;
+  }
   std::size_t buffer_wanted = 0;
   std::size_t room_wanted = 0;
 

@@ -42,7 +42,9 @@ ServerContext::ServerContext(ServerOptions& options, const HandleCodec::Key& key
       state_dir_(options.state_dir),
       sync_names_(options.sync_names),
       rtmax_(options.rtmax),
-      wtmax_(options.wtmax) {}
+      wtmax_(options.wtmax) {
+  if (!options.read_pages) read_costs.never_pages();
+}
 
 void ServerContext::serve_nfs4(std::unique_ptr<nfs4::ServerState> state) {
   nfs4 = std::move(state);

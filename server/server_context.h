@@ -11,6 +11,7 @@
 #include "server/credentials.h"
 #include "server/export_table.h"
 #include "server/filehandle.h"
+#include "server/files/read_costs.h"
 #include "server/mount/mount_list.h"
 #include "server/vfs/change_counter.h"
 #include "server/vfs/change_witness.h"
@@ -40,6 +41,7 @@ struct ServerOptions {
   std::uint32_t wtmax = 1u << 20;
   bool manage_gids = false;
   bool sync_names = true;            // false: NFSoRDMA_FSYNC=never
+  bool read_pages = true;            // false: NFSoRDMA_READ_PAGES=no
   std::size_t max_cached_files = 0;  // 0: an eighth of RLIMIT_NOFILE, at most 16384
   unsigned committer_threads = 2;
   Committer::Calls committer_calls = Committer::system_calls();  // tests replace them
@@ -72,6 +74,7 @@ class ServerContext {
   FdCache files;
   Resolver resolver;
   Committer committer;
+  ReadCosts read_costs;
   MountList mounts;
   std::unique_ptr<GroupSource> groups;      // null without manage-gids
   std::unique_ptr<nfs4::ServerState> nfs4;  // null without version 4 and NLM

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "rpcrdma/base/file_window.h"
 #include "rpcrdma/iwarp/fpdu_size.h"
 #include "rpcrdma/iwarp/socket.h"
 
@@ -56,6 +57,7 @@ IwarpQueuePair::IwarpQueuePair(IwarpDevice& device, const QueuePairOptions& opti
   info_.max_inbound_reads = setup.agreed.ird;
   info_.crc = setup.agreed.crc;
   info_.own_peer = setup.agreed.own_peer;
+  info_.sends_file_pages = !info_.crc && device_.fabric().tap == nullptr;
   info_.detail = fmt::format("MPA rev {}, FPDU <= {}{}", setup.agreed.revision,
                              engine_.options().tagged_payload + kTaggedHeader + kMpaCrcSize,
                              setup.agreed.own_peer ? ", coalesced" : "");
@@ -214,11 +216,13 @@ void IwarpQueuePair::flush() {
     ssize_t n = engine_.options().coalesce ? send_coalesced(batch) : send_separately(batch);
     if (n < 0) {
       if (errno == EINTR) continue;
+      if (errno == EFAULT && FileWindow::settle({batch.iov.data(), batch.iov_count})) continue;
       if (errno != EAGAIN) return engine_.fail(system_error("send to the peer"));
       n = 0;
+      // Not after a short write: that may have met a page of a file that is gone.
+      blocked_ = true;
     }
     const auto bytes = static_cast<std::size_t>(n);
-    blocked_ = bytes < batch.bytes;
     if (bytes > 0 && device_.fabric().tap) {
       device_.fabric().tap->data(tap_, true, batch.iov.data(), bytes);
     }

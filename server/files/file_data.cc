@@ -83,7 +83,7 @@ int write_data(int fd, ByteSpan data, std::uint64_t offset, std::size_t* written
 }
 
 bool have_buffer(Request& request, std::size_t size) {
-  if (request.payload && request.payload.size() >= size) return true;
+  if (request.has_memory(size)) return true;
   if (!request.may_block) {
     request.payload.reset();
     request.payload = request.call->connection().buffers().acquire(size);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// READ. The data goes from the page cache into the reply's own buffer, and from there to the wire
-// without another copy. On the shard's thread only what the page cache has is read (RWF_NOWAIT);
-// anything else runs again on a worker.
+// READ. The reply refers to the file's pages in the page cache where the connection can send those
+// (server/files/file_pages.h); otherwise the data goes from there into the reply's own buffer, and
+// to the wire without another copy. On the shard's thread only what the page cache has is read
+// (RWF_NOWAIT); anything else runs again on a worker.
 //
 // The attributes are taken *before* the data. Were they newer than the data, a client would think
 // that what it got is current.
 #include <algorithm>
 
-#include "server/files/file_data.h"
+#include "server/files/file_pages.h"
 #include "server/nfs3/call_context.h"
 #include "server/nfs3/procedures.h"
 
@@ -46,11 +47,14 @@ Outcome read(ServerContext& server, Request& request, xdr::Decoder& decoder, xdr
   const std::uint64_t left = args.offset < file_size ? file_size - args.offset : 0;
   const std::size_t want = std::min<std::uint64_t>({args.count, server.rtmax(), left});
   std::size_t size = 0;
-  if (want != 0) {
+  if (want != 0 && show_pages(request, server.read_costs, fd, file.attributes, args.offset, want)) {
+    size = want;
+  } else if (want != 0) {
     if (!have_buffer(request, want)) return Outcome::kNeedBuffer;
     const MutableByteSpan room = request.payload.bytes().first(want);
     int error = 0;
-    const Got got = read_data(fd, request.may_block, room, args.offset, &size, &error);
+    const Got got =
+        copy_data(server.read_costs, fd, request.may_block, room, args.offset, &size, &error);
     if (got == Got::kWouldBlock) return Outcome::kWouldBlock;
     if (got == Got::kError) return fail(res, error, result);
   }

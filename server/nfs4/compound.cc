@@ -425,12 +425,13 @@ nfsstat4 Compound::payload_room(std::size_t wanted, MutableByteSpan* room) {
   Buffer& payload = request_->payload;
   if (payload_used_ == 0) {
     if (!have_buffer(*request_, wanted)) return retry(Outcome::kNeedBuffer);
-  } else if (payload.size() - payload_used_ < wanted) {
+  } else if (payload.window() != nullptr || payload.size() - payload_used_ < wanted) {
     // A further READ of the same COMPOUND: all payload has to lie in one buffer. Getting one is for
     // the loop's thread, where more room for the result leads as well.
     if (may_block()) return retry(Outcome::kNeedRoom);
     Buffer larger = request_->call->connection().buffers().acquire(payload_used_ + wanted);
     if (!larger) return NFS4ERR_DELAY;
+    if (!payload.settle()) return NFS4ERR_IO;
     std::copy_n(payload.data(), payload_used_, larger.data());
     result_->move_payloads(payload.bytes(), larger.data());
     payload = std::move(larger);

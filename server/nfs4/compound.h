@@ -75,6 +75,9 @@ class Compound final : public Progress {
   /// The result refers to the first `size` bytes of that room.
   void use_payload(std::size_t size) { payload_used_ += round_up4(size); }
 
+  /// May a window be the payload? What a slot keeps of replies is smaller than one shows.
+  bool may_show_pages() const { return payload_used_ == 0; }
+
   /// Memory for what the result refers to until it is encoded; one piece per operation.
   MutableByteSpan scratch(std::size_t size) {
     scratch_.resize(std::max(scratch_.size(), size));

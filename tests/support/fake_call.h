@@ -43,6 +43,7 @@ class StubConnection final : public ServerConnection {
   void set_peer(const SocketAddress& peer) { peer_ = peer; }
   EventLoop& loop() override { return *loop_; }
   BufferPool& buffers() override { return *pool_; }
+  bool sends_file_pages() const override { return file_pages; }
   ConnectionInfo describe() const override { return {}; }
   void close() override {}
   Result<void> send_backward(BackwardCall& call) override {
@@ -52,6 +53,8 @@ class StubConnection final : public ServerConnection {
   }
   std::size_t max_backward_call() const override { return max_backward; }
 
+  /// As a socket that nothing else looks into.
+  bool file_pages = false;
   /// 0: the client cannot be called.
   std::size_t max_backward = 0;
   /// Calls to the client, in their order. Whoever completes one takes it out before.

@@ -29,6 +29,7 @@ struct Reply {
   Outcome outcome = Outcome::kDrop;
   bool waited_for_disk = false;
   bool ran_on_worker = false;
+  bool shows_pages = false;  // its payload is a window
   nfsstat3 status() const { return res.status; }
 };
 
@@ -173,6 +174,7 @@ class Nfs3Harness {
         reply.outcome = Outcome::kReply;
       }
       reply.bytes = flatten(result);
+      reply.shows_pages = request.payload.window() != nullptr;
       break;
     }
     if (request.release != nullptr) request.release(request);

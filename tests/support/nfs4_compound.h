@@ -69,7 +69,8 @@ struct Reply4 {
   nfsstat4 status = NFS4_OK;
   bool waited_for_disk = false;
   bool ran_on_worker = false;
-  bool grew = false;  // was given more room
+  bool shows_pages = false;  // its payload is a window
+  bool grew = false;         // was given more room
   struct Result {
     nfs_opnum4 number;
     nfsstat4 status;

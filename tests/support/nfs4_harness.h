@@ -282,6 +282,7 @@ inline void Nfs4Harness::serve(std::vector<std::byte> arguments, Reply4& reply) 
     ASSERT_FALSE(result.overflowed());
     request.progress->finish(result, commit_error);
     reply.bytes = flatten(result);
+    reply.shows_pages = request.payload.window() != nullptr;
     reply.bytes.erase(reply.bytes.begin(),
                       reply.bytes.begin() + static_cast<std::ptrdiff_t>(header));
   }

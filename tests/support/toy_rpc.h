@@ -4,6 +4,10 @@
 // byte: data is a function of a seed.
 #pragma once
 
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -41,6 +45,9 @@ class ToyHandler : public CallHandler {
   std::size_t opened = 0, closed = 0, calls = 0, bad_calls = 0;
   std::deque<Call*> held;
   std::vector<std::uint32_t> xids;
+  /// Reads are answered with pages of a file where the connection sends such; each is told of
+  /// between being shown and being sent.
+  std::function<void(int fd, FileWindow&)> on_shown;
 
   ServerConnection* newest = nullptr;  // connection; may be gone
 
@@ -93,6 +100,7 @@ class ToyHandler : public CallHandler {
         return;
       }
       fill_pattern({payload.data(), a}, b);
+      if (on_shown && call.connection().sends_file_pages()) payload = as_file(call, payload, a);
     }
     xdr::Encoder out(call.reply_room());
     out.u32(call.xid());
@@ -122,6 +130,15 @@ class ToyHandler : public CallHandler {
   }
 
  private:
+  /// The same bytes as pages of a file.
+  Buffer as_file(Call& call, const Buffer& payload, std::size_t size) {
+    const UniqueFd file(::memfd_create("toy", MFD_CLOEXEC));
+    EXPECT_EQ(::pwrite(file.get(), payload.data(), size, 0), static_cast<ssize_t>(size));
+    Buffer window = call.connection().buffers().acquire_window(size);
+    EXPECT_TRUE(window && window.window()->show(file.get(), 0, size) == FileWindow::Shown::kAll);
+    on_shown(file.get(), *window.window());
+    return window;
+  }
   static void refuse(Call& call) {
     xdr::Encoder out(call.reply_room());
     for (std::uint32_t v : {call.xid(), 1u, 0u, 0u, 0u, 5u})
@@ -167,6 +184,9 @@ class ToyCall : public ClientCall {
     good = ok && check();
     if (done) done(*this);
   }
+
+  /// What a read got, or a write sends.
+  ByteSpan data() const { return data_; }
 
   std::function<void(ToyCall&)> done;
   int completions = 0;

@@ -2,6 +2,8 @@
 #include "rpcrdma/buffer_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "rpcrdma/sim/sim_fabric.h"
 
@@ -49,6 +51,43 @@ TEST_F(BufferPoolTest, BuffersAreAtLeastAsLongAsAsked) {
     buffer.data()[buffer.size() - 1] = std::byte{1};
   }
 }
+TEST_F(BufferPoolTest, WindowsCountAsMemoryDoes) {
+  const UniqueFd file(::memfd_create("pages", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(file.get(), 4096), 0);
+  Buffer window = pool_.acquire_window(5000);
+  ASSERT_TRUE(window);
+  EXPECT_EQ(window.size(), 8192u);
+  EXPECT_EQ(pool_.in_use(), 8192u);
+  EXPECT_NE(window.window(), nullptr);
+  const std::byte* place = window.data();
+  Buffer moved = std::move(window);
+  EXPECT_EQ(moved.data(), place);
+  moved.reset();
+  EXPECT_EQ(pool_.in_use(), 0u);
+  EXPECT_EQ(pool_.acquire_window(1).data(), place);
+  EXPECT_EQ(pool_.acquire(5000).window(), nullptr);
+  EXPECT_FALSE(pool_.acquire_window(BufferPool::kMaxBuffer + 1));
+  std::vector<Buffer> all;
+  while (Buffer buffer = pool_.acquire_window(kMiB))
+    all.push_back(std::move(buffer));
+  EXPECT_EQ(all.size(), 16u);  // the budget
+  all.pop_back();
+  EXPECT_TRUE(pool_.acquire_window(kMiB));
+}
+
+TEST_F(BufferPoolTest, NoWindowPassesThoseWhoWait) {
+  std::vector<Buffer> all;
+  while (Buffer buffer = pool_.acquire(kMiB))
+    all.push_back(std::move(buffer));
+  std::string order;
+  Waiter waiter(pool_, share_, kMiB, order, 'a');
+  pool_.wait_for_buffers(waiter, share_);
+  all.pop_back();
+  EXPECT_FALSE(pool_.acquire_window(4096));
+  turn();
+  EXPECT_EQ(order, "a");
+}
+
 TEST_F(BufferPoolTest, LargerThanTheLargestClassIsEmpty) {
   EXPECT_FALSE(pool_.acquire(BufferPool::kMaxBuffer + 1));
 }

@@ -84,6 +84,41 @@ TEST_P(IwarpEndToEnd, DataMovesByRdma) {
   EXPECT_EQ(info.transport, TransportKind::kIwarp);
 }
 
+/// Where a checksum is computed, our own code would have to look at the pages.
+TEST_P(IwarpEndToEnd, PagesOfAFileAreSentAsTheyAreWithoutCrc) {
+  ASSERT_EQ(log_.ready, 1) << log_.detail;
+  int shown = 0;
+  handler_.on_shown = [&](int, FileWindow&) { ++shown; };
+  for (std::uint32_t size : {4096u, 65537u, 1u << 20, 3u << 20})
+    EXPECT_TRUE(call(kToyRead, size).good) << size;
+  EXPECT_EQ(shown, GetParam().require_crc ? 0 : 4);
+  EXPECT_LT(pool_.in_use(), 1u << 20);  // messages alone
+}
+
+TEST_P(IwarpEndToEnd, AFileThatGetsShorterWhileItIsSentEndsInZeros) {
+  if (GetParam().require_crc) return;  // none is sent: the test before
+  ASSERT_EQ(log_.ready, 1) << log_.detail;
+  handler_.on_shown = [](int fd, FileWindow&) { EXPECT_EQ(::ftruncate(fd, 5 * 4096), 0); };
+  ToyCall& shorter = call(kToyRead, 1 << 20);
+  EXPECT_TRUE(shorter.ok);
+  EXPECT_TRUE(has_pattern(shorter.data().first(5 * 4096), 1 << 20));
+  for (std::byte b : shorter.data().subspan(5 * 4096))
+    ASSERT_EQ(b, std::byte{0});
+  handler_.on_shown = nullptr;
+  EXPECT_TRUE(call(kToyRead, 1 << 20).good);
+  EXPECT_EQ(log_.closed, 0);
+}
+
+TEST_P(IwarpEndToEnd, AFileThatCannotBeReadWhileItIsSentEndsTheConnection) {
+  if (GetParam().require_crc) return;
+  ASSERT_EQ(log_.ready, 1) << log_.detail;
+  handler_.on_shown = [](int, FileWindow& window) {
+    EXPECT_EQ(::mprotect(window.data() + 4096, 4096, PROT_NONE), 0);
+  };
+  EXPECT_FALSE(call(kToyRead, 1 << 20).ok);
+  EXPECT_TRUE(turn_until([this] { return handler_.closed == 1; }));
+}
+
 TEST_P(IwarpEndToEnd, ManyCallsAtOnceAllComplete) {
   ASSERT_EQ(log_.ready, 1) << log_.detail;
   std::vector<std::unique_ptr<ToyCall>> calls;

@@ -85,6 +85,41 @@ TEST_F(TcpTransport, EverySizeArrivesWhole) {
   }
 }
 
+TEST_F(TcpTransport, PagesOfAFileAreSentAsTheyAre) {
+  start();
+  connect();
+  int shown = 0;
+  handler_.on_shown = [&](int, FileWindow&) { ++shown; };
+  for (std::uint32_t size : {4096u, 65537u, 100'001u, 1u << 20})
+    EXPECT_TRUE(call(kToyRead, size, size).good) << size;
+  EXPECT_EQ(shown, 4);
+  EXPECT_LT(pool_.in_use(), 65536u);  // messages alone
+}
+
+TEST_F(TcpTransport, AFileThatGetsShorterWhileItIsSentEndsInZeros) {
+  start();
+  connect();
+  handler_.on_shown = [](int fd, FileWindow&) { EXPECT_EQ(::ftruncate(fd, 5 * 4096), 0); };
+  ToyCall& shorter = call(kToyRead, 1 << 20);
+  EXPECT_TRUE(shorter.ok);
+  EXPECT_TRUE(has_pattern(shorter.data().first(5 * 4096), 5));
+  for (std::byte b : shorter.data().subspan(5 * 4096))
+    ASSERT_EQ(b, std::byte{0});
+  handler_.on_shown = nullptr;
+  EXPECT_TRUE(call(kToyRead, 1 << 20).good);
+  EXPECT_EQ(log_.closed, 0);
+}
+
+TEST_F(TcpTransport, AFileThatCannotBeReadWhileItIsSentEndsTheConnection) {
+  start();
+  connect();
+  handler_.on_shown = [](int, FileWindow& window) {
+    EXPECT_EQ(::mprotect(window.data() + 4096, 4096, PROT_NONE), 0);
+  };
+  EXPECT_FALSE(call(kToyRead, 1 << 20).ok);
+  EXPECT_TRUE(turn_until([this] { return handler_.closed == 1; }));
+}
+
 TEST_F(TcpTransport, LargeReadsAreReadIntoTheSink) {
   start();
   connect();

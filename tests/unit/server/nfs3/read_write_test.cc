@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+
 #include "tests/support/nfs3_harness.h"
 
 namespace nfsrdma::test {
@@ -57,6 +59,80 @@ TEST_F(ReadWrite, CachedDataIsReadOnTheShard) {
   auto reply = nfs.call<nfsproc3::NFSPROC3_READ>({nfs.fh(file), 0, 1u << 20});
   EXPECT_EQ(reply.res.resok.count, 1u << 20);
   EXPECT_FALSE(reply.ran_on_worker);
+}
+
+/// The first reads go both ways by turns (server/files/read_costs.h).
+class ReadPages : public ReadWrite {
+ protected:
+  static constexpr std::uint32_t kSize = 1 << 20;
+  static constexpr int kReads = 8;
+
+  ReadPages() {
+    for (std::size_t i = 0; i < text.size(); ++i)
+      text[i] = static_cast<char>('a' + (i / 4099) % 25);
+    put_file(nfs.path("f"), text);
+    nfs.connection().file_pages = true;
+  }
+  /// How many of kReads showed pages; all have the right data.
+  int shown(std::uint64_t offset, std::uint32_t count) {
+    const FileHandle file = nfs.lookup(nfs.root(), "f");
+    int shown = 0;
+    for (int i = 0; i < kReads; ++i) {
+      auto reply = nfs.call<nfsproc3::NFSPROC3_READ>({nfs.fh(file), offset, count});
+      const std::string wanted = text.substr(offset, count);
+      EXPECT_EQ(reply.status(), NFS3_OK);
+      EXPECT_TRUE(as_text(reply.res.resok.data.bytes) == wanted);
+      EXPECT_EQ(reply.res.resok.count, wanted.size());
+      EXPECT_EQ(reply.res.resok.eof, offset + count >= text.size());
+      EXPECT_FALSE(reply.ran_on_worker);
+      EXPECT_EQ(nfs.connection().buffers().in_use(), 0u);
+      shown += reply.shows_pages ? 1 : 0;
+    }
+    return shown;
+  }
+
+  std::string text = std::string(kSize + 5000, '\0');
+};
+
+TEST_F(ReadPages, LargeReadsShowThePagesOfTheFile) {
+  EXPECT_EQ(shown(0, kSize), kReads / 2);
+}
+TEST_F(ReadPages, UpToTheMiddleOfTheLastPage) {
+  EXPECT_EQ(shown(kSize / 2, kSize), kReads / 2);
+}
+TEST_F(ReadPages, SmallAndUnevenOnesAreCopied) {
+  EXPECT_EQ(shown(0, 64 << 10), 0);
+  EXPECT_EQ(shown(1000, kSize), 0);
+}
+TEST_F(ReadPages, SoAreThoseOfConnectionsThatLookAtThem) {
+  nfs.connection().file_pages = false;
+  EXPECT_EQ(shown(0, kSize), 0);
+}
+TEST_F(ReadPages, SoAreThoseOfAServerThatIsNotToShowAny) {
+  nfs.server().read_costs.never_pages();
+  EXPECT_EQ(shown(0, kSize), 0);
+}
+TEST_F(ReadPages, ACallerWhoMayOnlyReadTheFileSeesItAsWell) {
+  ASSERT_EQ(::chmod(nfs.path("f").c_str(), 0444), 0);
+  nfs.set_caller(user(12345, 12345));
+  EXPECT_EQ(shown(0, kSize), kReads / 2);
+}
+
+/// The kernel says of a file that all of it is in the page cache, when it is neither the caller's
+/// nor one that he may write: the shard would wait for the disk.
+TEST_F(ReadPages, WhatIsNotCachedIsLeftToAWorkerForEveryCaller) {
+  ASSERT_EQ(::truncate(nfs.path("f").c_str(), 0), 0);
+  ASSERT_EQ(::truncate(nfs.path("f").c_str(), kSize), 0);
+  ASSERT_EQ(::chmod(nfs.path("f").c_str(), 0444), 0);
+  const FileHandle file = nfs.lookup(nfs.root(), "f");
+  for (std::uint32_t uid : {0u, 12345u, 0u, 12345u}) {
+    nfs.set_caller(user(uid, uid));
+    auto reply = nfs.call<nfsproc3::NFSPROC3_READ>({nfs.fh(file), 0, kSize});
+    EXPECT_EQ(reply.res.resok.count, kSize);
+    EXPECT_FALSE(reply.shows_pages) << uid;
+    UniqueFd drop(::open(nfs.path("f").c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_EQ(::posix_fadvise(drop.get(), 0, 0, POSIX_FADV_DONTNEED), 0);
+  }
 }
 
 TEST_F(ReadWrite, ReadOfADirectoryIsRefused) {

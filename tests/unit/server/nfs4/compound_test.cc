@@ -166,5 +166,36 @@ TEST_F(Compounds, ManyReadsOfOneCompoundKeepTheirData) {
   }
 }
 
+/// The first reads go both ways by turns (server/files/read_costs.h).
+TEST_F(Compounds, PagesOfAFileArePayloadOfOneReadAlone) {
+  nfs.connection().file_pages = true;
+  constexpr std::uint32_t kPiece = 128 << 10;
+  std::string text(2 * kPiece, '\0');
+  for (std::size_t i = 0; i < text.size(); ++i)
+    text[i] = static_cast<char>('a' + (i / 4099) % 25);
+  put_file(nfs.path("f"), text);
+  const Open4 file = nfs.open(nfs.root(), "f", xdr::OPEN4_SHARE_ACCESS_READ, false);
+  auto reads = [&](int count) {
+    Operations4 operations;
+    operations.putfh(file.handle);
+    for (int i = 0; i < count; ++i)
+      operations.add<OP_READ>(
+          {file.stateid, std::uint64_t{kPiece} * static_cast<unsigned>(i), kPiece});
+    const Reply4 reply = nfs.run(operations);
+    EXPECT_EQ(reply.status, NFS4_OK);
+    for (int i = 0; i < count; ++i) {
+      const auto& result = reply.get<OP_READ>(static_cast<std::size_t>(i)).resok4;
+      const std::size_t at = std::size_t{kPiece} * static_cast<unsigned>(i);
+      EXPECT_TRUE(as_text(result.data.bytes) == text.substr(at, kPiece)) << i;
+      EXPECT_EQ(result.eof, i == 1);
+    }
+    return reply.shows_pages;
+  };
+  EXPECT_FALSE(reads(1));
+  EXPECT_TRUE(reads(1));
+  EXPECT_FALSE(reads(1));
+  EXPECT_FALSE(reads(2));  // shown, then copied to where the second one has room
+}
+
 }  // namespace
 }  // namespace nfsrdma::test
