@@ -57,10 +57,11 @@ Result<std::string> server_owner_of(const std::string& state_dir) {
   return owner;
 }
 
-OwnerNames::Options owner_name_options(const std::string& domain) {
-  OwnerNames::Options options;
-  options.domain = domain;
-  return options;
+OwnerNames::Options owner_name_options(const ServerState::Options& options) {
+  OwnerNames::Options out;
+  out.domain = options.domain;
+  out.send_names = options.send_owner_names;
+  return out;
 }
 
 }  // namespace
@@ -122,7 +123,7 @@ ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> 
       lease_(options.lease),
       limits_(options.limits),
       server_owner_(std::move(server_owner)),
-      owner_names_(owner_name_options(options.domain)),
+      owner_names_(owner_name_options(options)),
       records_(std::move(records)) {
   spin_before_sleeping(mutex);
   most_fore_.max_request = options.wtmax + kMessageOverhead;

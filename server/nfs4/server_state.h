@@ -54,7 +54,8 @@ class ServerState {
     std::uint32_t rtmax = 1u << 20;
     std::uint32_t wtmax = 1u << 20;
     Limits limits = Limits::of(Config(), descriptor_limit());
-    std::string domain;  // of owner names, without "@"
+    std::string domain;             // of owner names, without "@"
+    bool send_owner_names = false;  // else numbers
     bool mirror_locks = true;
     /// null: the steady clock. Has to outlive the state.
     const Clock* clock = nullptr;
