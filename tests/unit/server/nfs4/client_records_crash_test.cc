@@ -72,7 +72,7 @@ const std::vector<Step>& three_lives() {
       {Step::kRemove, "d"},  {Step::kStart, ""},   {Step::kAdd, "a"},
       {Step::kAdd, "f"},     {Step::kLose, "f"},   {Step::kLose, std::string(1024, 'b')},
       {Step::kStart, ""},    {Step::kAdd, "a"},    {Step::kAdd, "f"},
-      {Step::kEndGrace, ""}, {Step::kLose, "f"},   {Step::kAdd, "\nP\0e"},
+      {Step::kEndGrace, ""}, {Step::kLose, "f"},   {Step::kAdd, std::string("\nP\0e", 4)},
       {Step::kAdd, ""},      {Step::kRemove, "a"}, {Step::kStart, ""},
       {Step::kEndGrace, ""}};
   return steps;
