@@ -61,8 +61,8 @@ TEST(Nfs4Sim, Seeds) {
             << by.foreign << " another client's, " << by.other_file << " another file's\n";
   std::cout << "minor version 0: " << all.old.given << " delegations, " << all.old.recalled
             << " answers to CB_RECALL, " << all.old.returned << " given back, " << all.old.lost
-            << " uses of lost ones, " << all.old.reclaimed << " reclaimed, "
-            << all.old.kept_from_it << " not, since they were lost before the restart\n";
+            << " uses of lost ones, " << all.old.reclaimed << " reclaimed, " << all.old.kept_from_it
+            << " not, since they were lost before the restart\n";
 }
 
 }  // namespace
