@@ -129,6 +129,7 @@ Result<void> NfsServer::make_parts(std::string* why) {
     state.wtmax = context_->wtmax();
     state.limits = nfs4::Limits::of(config, nfs4::descriptor_limit());
     state.domain = system_idmap_domain();
+    state.send_owner_names = config.nfs4_owner_names;
     state.mirror_locks = config.nfs4_local_locks;
     context_->serve_nfs4(nfs4::ServerState::create(state, why));
     if (context_->nfs4 == nullptr) return Error{Errc::kInvalid, 0, "NFSv4 client records"};

@@ -40,6 +40,12 @@ void add_client(Out out, const JsonValue& c) {
   fmt::format_to(out, "\n");
 }
 
+/// "; refused 3 times", or nothing.
+std::string refusals_text(const JsonValue& nfs4, const char* what) {
+  const std::uint64_t refused = nfs4["refused"][what].count();
+  return refused == 0 ? "" : fmt::format("; refused {} times", refused);
+}
+
 /// "opens 12 of 1000000", and what a client may have of that.
 void add_limit(Out out, const JsonValue& nfs4, const char* what, const char* per_client) {
   const JsonValue& limits = nfs4["limits"];
@@ -47,10 +53,7 @@ void add_limit(Out out, const JsonValue& nfs4, const char* what, const char* per
   if (per_client != nullptr) {
     fmt::format_to(out, ", of a client {}", limits[per_client].count());
   }
-  if (const std::uint64_t refused = nfs4["refused"][what].count(); refused > 0) {
-    fmt::format_to(out, "; refused {} times", refused);
-  }
-  fmt::format_to(out, "\n");
+  fmt::format_to(out, "{}\n", refusals_text(nfs4, what));
 }
 
 }  // namespace
@@ -74,21 +77,26 @@ std::string nfs4_text(const JsonValue& nfs4) {
                    counted(all - shown.size(), "client"));
   }
   const JsonValue& limits = nfs4["limits"];
-  fmt::format_to(out, "NFSv4: {} of {} ({} active, {} courteous, {} expired){}\n", all,
+  fmt::format_to(out, "NFSv4: {} of {} ({} active, {} courteous, {} expired){}{}\n", all,
                  counted(limits["clients"].count(), "client"), nfs4["clients_active"].count(),
                  nfs4["clients_courteous"].count(), nfs4["clients_expired"].count(),
-                 nfs4["in_grace"].truth() ? "; clients reclaim what they had" : "");
-  fmt::format_to(out, "        sessions {}, of a client {}, with {} slots each{}\n",
+                 nfs4["in_grace"].truth() ? "; clients reclaim what they had" : "",
+                 refusals_text(nfs4, "clients"));
+  fmt::format_to(out,
+                 "        sessions {}, of a client {}, with {} slots each that keep {} bytes of a "
+                 "reply{}\n",
                  nfs4["sessions"].count(), limits["sessions_per_client"].count(),
-                 limits["slots_per_session"].count(),
-                 nfs4["refused"]["sessions"].count() == 0
-                     ? ""
-                     : fmt::format("; refused {} times", nfs4["refused"]["sessions"].count()));
+                 limits["slots_per_session"].count(), limits["kept_reply_bytes_per_slot"].count(),
+                 refusals_text(nfs4, "sessions"));
   add_limit(out, nfs4, "slots", nullptr);
   add_limit(out, nfs4, "opens", "opens_per_client");
   add_limit(out, nfs4, "files", nullptr);
   add_limit(out, nfs4, "locks", "locks_per_client");
+  fmt::format_to(out, "        locks of a file {}{}\n", limits["locks_per_file"].count(),
+                 refusals_text(nfs4, "locks_per_file"));
   add_limit(out, nfs4, "delegations", "delegations_per_client");
+  fmt::format_to(out, "        owners of a client of version 4.0 {}{}\n",
+                 limits["owners_per_client"].count(), refusals_text(nfs4, "owners"));
   return text;
 }
 

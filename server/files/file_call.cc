@@ -71,14 +71,14 @@ int FileCall::admit(const HandleParts& parts, Use use) {
     return EAGAIN;
   }
   if (!access_.allowed) return EACCES;
-  if (request_.credentials.flavor == RpcCredentials::Flavor::kNone) {
-    if (!access_.serves_none) return kWrongFlavor;
-    access_.read_only = access_.none_read_only;
-  } else if (!access_.serves_sys) {
-    return kWrongFlavor;
-  }
+  const bool none = request_.credentials.flavor == RpcCredentials::Flavor::kNone;
+  wrong_flavor_ = none ? !access_.serves_none : !access_.serves_sys;
+  if (wrong_flavor_ && use != Use::kPass) return kWrongFlavor;
+  if (none) access_.read_only = access_.none_read_only;
   if (use == Use::kChange && access_.read_only) return EROFS;
-  caller_ = &identity_of(request_.credentials, access_.squash, groups);
+  static const RpcCredentials kNobody;
+  const RpcCredentials& who = wrong_flavor_ ? kNobody : request_.credentials;
+  caller_ = &identity_of(who, access_.squash, groups);
   AsCaller acting(*caller_);
   return acting.ok() ? 0 : kNoIdentity;
 }

@@ -16,6 +16,7 @@ namespace nfsrdma {
 enum class Use : std::uint8_t {
   kLook,
   kChange,  // EROFS where the export is read-only
+  kPass,    // on the way to somewhere else: also a caller whose flavour is not served, as nobody
 };
 
 // Beside the errnos, from numbers that the kernel keeps to itself:
@@ -36,6 +37,8 @@ class FileCall {
   /// The same, and the object that `handle` names with fresh attributes. Also kBadHandle.
   int resolve(ByteSpan handle, Use use, Resolved* object);
   bool would_block() const { return would_block_; }
+  /// Was it let pass with a flavour that the export does not serve?
+  bool wrong_flavor() const { return wrong_flavor_; }
 
   /// Before names or attributes of a regular file are changed: 0, or EAGAIN while a client of NFSv4
   /// holds the promise that they stay as they are. It is asked to give that up.
@@ -76,6 +79,7 @@ class FileCall {
   ExportAccess access_;
   const CallerIdentity* caller_ = nullptr;
   bool would_block_ = false;
+  bool wrong_flavor_ = false;
 };
 
 }  // namespace nfsrdma

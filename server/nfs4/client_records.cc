@@ -6,12 +6,15 @@
 //   u8 type, u8 zero, be16 length of the body, 8 bytes checksum, body
 // The checksum is SipHash-2-4 over the record's place in the file (be64), its first four bytes and
 // its body. Types:
-//   B  be32 number of the life, be32 count of P and A records that follow at once
+//   B  be32 number of the life, be32 count of records that follow at once
 //   P  owner: may reclaim in this life
 //   A  owner: has state in this life
 //   R  owner: has none, and may not reclaim
-//   G  the grace period is over: all P that have not become A are gone
-// The file is written anew, aside, at each start and when it has grown: B and what it counts are
+//   L  owner, of a P or A before: has lost a delegation in this life
+//   K  owner, of a P or A before: had lost one before, and may not reclaim any in this life
+//   G  the grace period is over: all P that have not become A are gone, and all K
+// The file is written anew, aside, at each start and when it has grown: B and what it counts (with
+// P and A the L and K of these) are
 // there as a whole or not at all. Behind them records are appended one by one, each synced before
 // the next. So only the very last record may be incomplete; it was never acknowledged and is
 // ignored. Whatever else does not fit is damage.
@@ -85,7 +88,30 @@ bool decode_record(std::string_view file, std::string_view key, std::size_t plac
   return checksum(key, place, head, record->body) == file.substr(place + 4, kChecksum);
 }
 
+/// The owners of `all`, or of those the ones of which `which` holds.
+template <typename Owners, typename Which>
+std::set<std::string> names_of(const Owners& all, Which which) {
+  std::set<std::string> out;
+  for (const auto& [owner, lost] : all) {
+    if (which(lost)) out.insert(owner);
+  }
+  return out;
+}
+
 }  // namespace
+
+ClientRecords::Lost* ClientRecords::Contents::find(std::string_view owner) {
+  for (Owners* owners : {&current, &previous}) {
+    if (const auto found = owners->find(owner); found != owners->end()) return &found->second;
+  }
+  return nullptr;
+}
+
+void ClientRecords::Contents::end_grace() {
+  previous.clear();
+  for (auto& [owner, lost] : current)
+    lost.before = false;
+}
 
 /// Reads a log. What is wrong with it is a phrase for people, or null.
 class ClientRecords::Reader {
@@ -121,7 +147,7 @@ class ClientRecords::Reader {
     place_ += kHead + record.body.size();
     for (std::uint32_t left = load_be32(body + 4); left > 0; --left) {
       if (!decode_record(file_, key_, place_, &record)) return "damaged";
-      if (record.type != 'P' && record.type != 'A') return "damaged";
+      if (std::string_view("PALK").find(record.type) == std::string_view::npos) return "damaged";
       if (const char* wrong = apply(record, out)) return wrong;
       place_ += kHead + record.body.size();
     }
@@ -131,28 +157,35 @@ class ClientRecords::Reader {
   static const char* apply(const Record& record, Contents* out) {
     switch (record.type) {
       case 'P':
-        out->previous.emplace(record.body);
+        out->previous.emplace(record.body, Lost());
         return nullptr;
-      case 'A':
-        if (auto found = out->previous.find(record.body); found != out->previous.end()) {
-          out->previous.erase(found);
-        }
-        out->current.emplace(record.body);
+      case 'A': {
+        const Lost* known = out->find(record.body);
+        const Lost lost = known == nullptr ? Lost() : *known;
+        forget(record.body, &out->previous);
+        out->current.emplace(record.body, lost);
         return nullptr;
+      }
       case 'R':
-        if (auto found = out->previous.find(record.body); found != out->previous.end()) {
-          out->previous.erase(found);
-        }
-        if (auto found = out->current.find(record.body); found != out->current.end()) {
-          out->current.erase(found);
+        forget(record.body, &out->previous);
+        forget(record.body, &out->current);
+        return nullptr;
+      case 'L':
+      case 'K':
+        if (Lost* lost = out->find(record.body)) {
+          (record.type == 'L' ? lost->now : lost->before) = true;
         }
         return nullptr;
       case 'G':
-        out->previous.clear();
+        out->end_grace();
         return nullptr;
       default:
         return "written by a newer version of nfs-rdmad";
     }
+  }
+
+  static void forget(std::string_view owner, Owners* from) {
+    if (const auto found = from->find(owner); found != from->end()) from->erase(found);
   }
 
   /// What is left is no record. The one that was being written when the server ended, or damage?
@@ -201,6 +234,8 @@ std::unique_ptr<ClientRecords> ClientRecords::open(std::unique_ptr<RecordStorage
   }
   contents.previous.merge(contents.current);
   contents.current.clear();
+  for (auto& [owner, lost] : contents.previous)
+    lost = {lost.before || lost.now, false};
   if (++contents.boot == 0) contents.boot = 1;
   if (clock <= kLastPlausibleClock && clock > contents.boot) {
     contents.boot = static_cast<std::uint32_t>(clock);
@@ -217,7 +252,8 @@ std::unique_ptr<ClientRecords> ClientRecords::open(std::unique_ptr<RecordStorage
 ClientRecords::ClientRecords(std::unique_ptr<RecordStorage> storage, Contents contents)
     : storage_(std::move(storage)),
       boot_(contents.boot),
-      before_(contents.previous.begin(), contents.previous.end()),
+      before_(names_of(contents.previous, [](const Lost&) { return true; })),
+      lost_before_(names_of(contents.previous, [](const Lost& lost) { return lost.before; })),
       contents_(std::move(contents)) {}
 
 Result<void> ClientRecords::rewrite() {
@@ -227,12 +263,24 @@ Result<void> ClientRecords::rewrite() {
   file += key;
   std::string begin;
   append_be(&begin, contents_.boot, 4);
-  append_be(&begin, contents_.previous.size() + contents_.current.size(), 4);
+  std::string records;
+  std::size_t count = 0;
+  const std::size_t place = file.size() + kHead + 8;  // behind B
+  const auto append = [&](char type, std::string_view owner) {
+    records += encode_record(key, place + records.size(), type, owner);
+    ++count;
+  };
+  for (const auto& [type, owners] :
+       {std::pair('P', &contents_.previous), std::pair('A', &contents_.current)}) {
+    for (const auto& [owner, lost] : *owners) {
+      append(type, owner);
+      if (lost.now) append('L', owner);
+      if (lost.before) append('K', owner);
+    }
+  }
+  append_be(&begin, count, 4);
   file += encode_record(key, file.size(), 'B', begin);
-  for (const std::string& owner : contents_.previous)
-    file += encode_record(key, file.size(), 'P', owner);
-  for (const std::string& owner : contents_.current)
-    file += encode_record(key, file.size(), 'A', owner);
+  file += records;
   must_rewrite_ = true;
   NFSRDMA_CHECK_OK(storage_->replace(file));
   must_rewrite_ = false;
@@ -265,11 +313,14 @@ Result<void> ClientRecords::commit(char type, std::string_view owner) {
 Result<void> ClientRecords::add(std::string_view owner) {
   if (owner.size() > kMaxOwner) return Error{Errc::kInvalid, 0, "the owner string is too long"};
   std::lock_guard lock(mutex_);
-  const auto [added, fresh] = contents_.current.emplace(owner);
+  const auto [added, fresh] = contents_.current.emplace(owner, Lost());
   if (!fresh) return {};
   auto reclaims = contents_.previous.find(owner);
-  std::set<std::string, std::less<>>::node_type kept;
-  if (reclaims != contents_.previous.end()) kept = contents_.previous.extract(reclaims);
+  Owners::node_type kept;
+  if (reclaims != contents_.previous.end()) {
+    added->second = reclaims->second;
+    kept = contents_.previous.extract(reclaims);
+  }
   auto done = commit('A', owner);
   if (!done.ok()) {
     contents_.current.erase(added);
@@ -289,17 +340,29 @@ Result<void> ClientRecords::remove(std::string_view owner) {
     if (found == set->end()) return {};
   }
   auto kept = set->extract(found);
-  auto done = commit('R', kept.value());
+  auto done = commit('R', kept.key());
   if (!done.ok()) set->insert(std::move(kept));
+  return done;
+}
+
+Result<void> ClientRecords::lose_delegation(std::string_view owner) {
+  std::lock_guard lock(mutex_);
+  Lost* lost = contents_.find(owner);
+  if (lost == nullptr || lost->now) return {};
+  lost->now = true;
+  auto done = commit('L', owner);
+  if (!done.ok()) lost->now = false;
   return done;
 }
 
 Result<void> ClientRecords::end_grace() {
   std::lock_guard lock(mutex_);
-  if (contents_.previous.empty()) return {};
-  auto kept = std::exchange(contents_.previous, {});
+  const auto lost_before = [](const auto& one) { return one.second.before; };
+  if (contents_.previous.empty() && std::ranges::none_of(contents_.current, lost_before)) return {};
+  Contents kept = contents_;
+  contents_.end_grace();
   auto done = commit('G', {});
-  if (!done.ok()) contents_.previous = std::move(kept);
+  if (!done.ok()) contents_ = std::move(kept);
   return done;
 }
 

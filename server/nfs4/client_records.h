@@ -8,17 +8,21 @@
 // still have reclaimed. During a grace period nobody is given new state, so nobody can be in their
 // way. end_grace() drops those that did not come; it must have succeeded before anybody gets new
 // state. A client that loses its lease, or its state by a new verifier, is dropped by remove(),
-// which must have succeeded before what it held is given to anybody else.
+// which must have succeeded before what it held is given to anybody else. One of which only a
+// delegation was revoked, and that cannot say that it knows (minor version 0), keeps its record,
+// but lose_delegation() notes that it reclaims no delegation in the next life.
 //
-// add(), remove() and end_grace() block until the storage has the change (milliseconds): they are
-// for worker threads. Any thread; one change at a time. After an error the change did not happen
-// as far as this life is concerned; the next life may or may not see it, which does no harm when
-// the caller keeps to the rules above (a client that was refused state has nothing to reclaim).
+// add(), remove(), lose_delegation() and end_grace() block until the storage has the change
+// (milliseconds): they are for worker threads. Any thread; one change at a time. After an error the
+// change did not happen as far as this life is concerned; the next life may or may not see it,
+// which does no harm when the caller keeps to the rules above (a client that was refused state has
+// nothing to reclaim).
 //
 // In <state_dir>/nfs4-clients/log; client_records.cc has the format.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -50,12 +54,16 @@ class ClientRecords {
   std::uint32_t boot() const { return boot_; }
   /// For GracePeriod: who may reclaim in this life.
   const std::set<std::string>& before() const { return before_; }
+  /// Of these, who may not reclaim delegations.
+  const std::set<std::string>& lost_before() const { return lost_before_; }
 
   /// `owner` has state, or is about to get it: before the reply that says so. Costs nothing when it
   /// is recorded already in this life.
   Result<void> add(std::string_view owner);
   /// `owner` has no state any more, or must not reclaim it. Costs nothing when there is no record.
   Result<void> remove(std::string_view owner);
+  /// A delegation of `owner` was revoked. Costs nothing when that is recorded already in this life.
+  Result<void> lose_delegation(std::string_view owner);
   /// The grace period is over: those of before() that were not add()ed are dropped. Again: nothing.
   Result<void> end_grace();
 
@@ -63,10 +71,20 @@ class ClientRecords {
   std::size_t size() const;
 
  private:
+  /// Has an owner lost delegations?
+  struct Lost {
+    bool before = false;  // and may not reclaim any while the grace period lasts
+    bool now = false;     // in this life
+  };
+  using Owners = std::map<std::string, Lost, std::less<>>;
   struct Contents {
     std::uint32_t boot = 0;
-    std::set<std::string, std::less<>> previous;  // may reclaim, and have not been add()ed
-    std::set<std::string, std::less<>> current;
+    Owners previous;  // may reclaim, and have not been add()ed
+    Owners current;
+
+    /// In one of the two at most; null: in none.
+    Lost* find(std::string_view owner);
+    void end_grace();
   };
   class Reader;
 
@@ -79,6 +97,7 @@ class ClientRecords {
   const std::unique_ptr<RecordStorage> storage_;
   const std::uint32_t boot_;
   const std::set<std::string> before_;
+  const std::set<std::string> lost_before_;
   Contents contents_;
   std::string key_;           // of the checksums in the file as it is
   std::size_t size_ = 0;      // of the file

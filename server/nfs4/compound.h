@@ -98,6 +98,11 @@ class Compound final : public Progress {
   /// The same for a directory, else NFS4ERR_NOTDIR.
   xdr::nfsstat4 enter_directory(FileCall& call, CurrentHandle& handle, Use use);
 
+  /// What an operation that puts a handle (PUTFH, PUTROOTFH, RESTOREFH) says where the export does
+  /// not serve the caller's flavour: NFS4_OK when what follows leads elsewhere or asks for the
+  /// flavours (RFC 8881 2.6.3.1.1), else NFS4ERR_WRONGSEC.
+  xdr::nfsstat4 put_by_wrong_flavor() const;
+
   /// The reply waits until the object's changes are on stable storage, and until names and
   /// attributes are where the export is `sync`.
   void wait_for(FileCall& call, const Resolved& object, bool data_only = false);

@@ -206,9 +206,12 @@ void Delegations::tick() {
     const FileKey file = revoked.file;
     Client* client = state_.clients.find(revoked.client);
     if (client == nullptr || !client->has_sessions) table_.forget(number);
-    // Until FREE_STATEID, which minor version 0 does not have.
-    if (client != nullptr && client->has_sessions) state_.must_not_reclaim(*client);
-    if (client != nullptr) state_.count_holds(*client);
+    if (client != nullptr) {
+      // Until FREE_STATEID, which minor version 0 does not have.
+      if (client->has_sessions) state_.must_not_reclaim(*client);
+      if (!client->has_sessions) state_.must_not_reclaim_delegations(*client);
+      state_.count_holds(*client);
+    }
     state_.let_go_of(file);
   }
   recaller_.tick();

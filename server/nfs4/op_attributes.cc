@@ -247,6 +247,12 @@ nfsstat4 getattr(Compound& compound, const xdr::GETATTR4args& args, xdr::Encoder
       bad != NFS4_OK) {
     return bad;
   }
+  // To who does not ask where it went (RFC 8881 11.4.2, RFC 7530 8.3.1), rdattr_error or not: that
+  // is for READDIR. The few attributes that there are anybody gets, as from Linux's server.
+  if (compound.current.absent && !args.attr_request.has(FATTR4_FS_LOCATIONS) &&
+      !args.attr_request.without(kAbsentAttributes).empty()) {
+    return NFS4ERR_MOVED;
+  }
   FileCall call(compound.server(), compound.request());
   AttributeFacts facts;
   if (const nfsstat4 status = facts_of(compound, call, compound.current, args.attr_request, &facts);

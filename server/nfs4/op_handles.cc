@@ -17,7 +17,7 @@ namespace {
 nfsstat4 put_pseudo(Compound& compound, const HandleParts& parts) {
   View view(compound);
   return view.go_to(view.fs().find(parts.pseudo_node(), view.allow()), NFS4ERR_STALE,
-                    &compound.current);
+                    &compound.current, Use::kPass);
 }
 
 }  // namespace
@@ -35,12 +35,15 @@ nfsstat4 putfh(Compound& compound, const xdr::PUTFH4args& args, xdr::PUTFH4res&)
   handle.object.file = compound.server().files.find(handle.handle);
   if (handle.object.file) {
     // Whether it still has a name, and its attributes, is for those to find out who ask.
-    const int error = call.admit(handle.parts, Use::kLook);
+    const int error = call.admit(handle.parts, Use::kPass);
     if (call.would_block()) return compound.retry(Outcome::kWouldBlock);
     status = status_of_errno(error);
   } else {
-    status = compound.enter(call, handle, Use::kLook);
+    status = compound.enter(call, handle, Use::kPass);
     if (compound.is_retry()) return status;
+  }
+  if (call.wrong_flavor()) {
+    if (const nfsstat4 refused = compound.put_by_wrong_flavor(); refused != NFS4_OK) return refused;
   }
   handle.absent = call.access().referral;
   // What went elsewhere need not have left anything here.
@@ -52,7 +55,7 @@ nfsstat4 putfh(Compound& compound, const xdr::PUTFH4args& args, xdr::PUTFH4res&)
 nfsstat4 putrootfh(Compound& compound, const xdr::Void&, xdr::PUTROOTFH4res&) {
   compound.current_stateid = Stateid();
   View view(compound);
-  return view.go_to(view.fs().root(view.allow()), NFS4ERR_ACCESS, &compound.current);
+  return view.go_to(view.fs().root(view.allow()), NFS4ERR_ACCESS, &compound.current, Use::kPass);
 }
 
 nfsstat4 getfh(Compound& compound, const xdr::Void&, xdr::GETFH4res& res) {
@@ -69,6 +72,15 @@ nfsstat4 savefh(Compound& compound, const xdr::Void&, xdr::SAVEFH4res&) {
 nfsstat4 restorefh(Compound& compound, const xdr::Void&, xdr::RESTOREFH4res&) {
   if (!compound.saved.is_set()) {
     return compound.minor_version() == 0 ? NFS4ERR_RESTOREFH : NFS4ERR_NOFILEHANDLE;
+  }
+  if (compound.saved.kind == CurrentHandle::Kind::kObject) {
+    // Other refusals are for those to find out who use it.
+    FileCall call(compound.server(), compound.request());
+    call.admit(compound.saved.parts, Use::kPass);
+    if (call.would_block()) return compound.retry(Outcome::kWouldBlock);
+    if (call.wrong_flavor()) {
+      if (const nfsstat4 no = compound.put_by_wrong_flavor(); no != NFS4_OK) return no;
+    }
   }
   compound.current = compound.saved.copy();
   compound.current_stateid = compound.saved_stateid;

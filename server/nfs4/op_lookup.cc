@@ -14,7 +14,9 @@ using enum xdr::nfsstat4;
 
 namespace {
 
-nfsstat4 find_name(Compound& compound, std::string_view name, CurrentHandle* out) {
+/// *wrong_flavor: the directory does not serve the caller's, who looked there as nobody.
+nfsstat4 find_name(Compound& compound, std::string_view name, CurrentHandle* out,
+                   bool* wrong_flavor) {
   if (const nfsstat4 bad = check_component(name); bad != NFS4_OK) return bad;
   View view(compound);
   if (compound.current.kind == CurrentHandle::Kind::kPseudo) {
@@ -22,20 +24,20 @@ nfsstat4 find_name(Compound& compound, std::string_view name, CurrentHandle* out
                       out);
   }
   FileCall call(compound.server(), compound.request());
-  if (const nfsstat4 status = compound.enter_directory(call, compound.current, Use::kLook);
-      status != NFS4_OK) {
-    return status;
-  }
+  const nfsstat4 status = compound.enter_directory(call, compound.current, Use::kPass);
+  *wrong_flavor = call.wrong_flavor();
+  if (status != NFS4_OK) return status;
   return view.find(call, compound.current, name, out);
 }
 
-nfsstat4 find_parent(Compound& compound, CurrentHandle* out) {
+nfsstat4 find_parent(Compound& compound, CurrentHandle* out, bool* wrong_flavor) {
   View view(compound);
   if (compound.current.kind == CurrentHandle::Kind::kPseudo) {
     return view.go_to(view.fs().parent(compound.current.node), NFS4ERR_NOENT, out);
   }
   FileCall call(compound.server(), compound.request());
-  const nfsstat4 status = compound.enter_directory(call, compound.current, Use::kLook);
+  const nfsstat4 status = compound.enter_directory(call, compound.current, Use::kPass);
+  *wrong_flavor = call.wrong_flavor();
   if (status == NFS4ERR_SYMLINK && compound.minor_version() == 0) return NFS4ERR_NOTDIR;
   if (status != NFS4_OK) return status;
   const FileEntry& here = *compound.current.object.file;
@@ -50,6 +52,22 @@ nfsstat4 find_parent(Compound& compound, CurrentHandle* out) {
   }
   *out = CurrentHandle::of(std::move(found));
   return view.cross(call.exported(), out);
+}
+
+/// Makes what LOOKUP or LOOKUPP found the current handle. From a directory that does not serve the
+/// caller's flavour they lead into other exports and nowhere else, and nothing is told of it
+/// (RFC 8881 2.6.3.1.1.3, approach (c)).
+nfsstat4 go_on(Compound& compound, nfsstat4 status, CurrentHandle&& found, bool wrong_flavor) {
+  if (compound.is_retry()) return status;
+  if (wrong_flavor &&
+      (status != NFS4_OK || (found.kind == CurrentHandle::Kind::kObject &&
+                             found.parts.export_id == compound.current.parts.export_id))) {
+    return NFS4ERR_WRONGSEC;
+  }
+  if (status != NFS4_OK) return status;
+  compound.current = std::move(found);
+  compound.current_stateid = Stateid();
+  return NFS4_OK;
 }
 
 /// What sec= of the export lists, AUTH_SYS first, as all clients prefer it.
@@ -100,26 +118,23 @@ void use_up(Compound& compound) {
 
 nfsstat4 lookup(Compound& compound, const xdr::LOOKUP4args& args, xdr::LOOKUP4res&) {
   CurrentHandle found;
-  const nfsstat4 status = find_name(compound, args.objname, &found);
-  if (status != NFS4_OK) return status;
-  compound.current = std::move(found);
-  compound.current_stateid = Stateid();
-  return NFS4_OK;
+  bool wrong_flavor = false;
+  const nfsstat4 status = find_name(compound, args.objname, &found, &wrong_flavor);
+  return go_on(compound, status, std::move(found), wrong_flavor);
 }
 
 nfsstat4 lookupp(Compound& compound, const xdr::Void&, xdr::LOOKUPP4res&) {
   CurrentHandle found;
-  const nfsstat4 status = find_parent(compound, &found);
-  if (status != NFS4_OK) return status;
-  compound.current = std::move(found);
-  compound.current_stateid = Stateid();
-  return NFS4_OK;
+  bool wrong_flavor = false;
+  const nfsstat4 status = find_parent(compound, &found, &wrong_flavor);
+  return go_on(compound, status, std::move(found), wrong_flavor);
 }
 
 nfsstat4 secinfo(Compound& compound, const xdr::SECINFO4args& args, xdr::SECINFO4res& res) {
   CurrentHandle found;
-  const nfsstat4 status =
-      tell_flavors(compound, find_name(compound, args.name, &found), found, &res.resok4);
+  bool any_flavor = false;
+  const nfsstat4 how = find_name(compound, args.name, &found, &any_flavor);
+  const nfsstat4 status = tell_flavors(compound, how, found, &res.resok4);
   if (status != NFS4_OK) return status;
   use_up(compound);
   return NFS4_OK;
@@ -132,7 +147,8 @@ nfsstat4 secinfo_no_name(Compound& compound, const xdr::SECINFO_NO_NAME4args& ar
   if (!wants_parent && args.style != xdr::secinfo_style4::SECINFO_STYLE4_CURRENT_FH) {
     return NFS4ERR_INVAL;
   }
-  const nfsstat4 found = wants_parent ? find_parent(compound, &parent) : NFS4_OK;
+  bool any_flavor = false;
+  const nfsstat4 found = wants_parent ? find_parent(compound, &parent, &any_flavor) : NFS4_OK;
   const nfsstat4 status =
       tell_flavors(compound, found, wants_parent ? parent : compound.current, &res.resok4);
   if (status != NFS4_OK) return status;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CREATE, REMOVE, RENAME, LINK and OPENATTR (RFC 8881 18.4, 18.25, 18.26, 18.9, 18.17). Regular
-// files are made by OPEN.
+// CREATE, REMOVE, RENAME and LINK (RFC 8881 18.4, 18.25, 18.26, 18.9). Regular files are made by
+// OPEN.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -215,8 +215,4 @@ nfsstat4 link(Compound& compound, const xdr::LINK4args& args, xdr::LINK4res& res
 }
 
 /// There are no named attributes; Linux's extended attributes have operations of their own.
-nfsstat4 openattr(Compound&, const xdr::OPENATTR4args&, xdr::OPENATTR4res&) {
-  return NFS4ERR_NOTSUPP;
-}
-
 }  // namespace nfsrdma::nfs4

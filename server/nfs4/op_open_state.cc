@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CLOSE, OPEN_DOWNGRADE, TEST_STATEID, FREE_STATEID, DELEGRETURN (RFC 8881 18.2, 18.18, 18.48,
-// 18.38, 18.6), and DELEGPURGE, for which there is nothing.
+// 18.38, 18.6).
 #include <optional>
 
 #include "server/nfs4/operations.h"
@@ -141,10 +141,6 @@ nfsstat4 delegreturn(Compound& compound, const xdr::DELEGRETURN4args& args, xdr:
       compound.client_id(), stateid, file_key(*compound.current.object.file), &compound.closed);
   count_holds(state, compound.client_id());
   return status_of(status, compound.minor_version());
-}
-
-nfsstat4 delegpurge(Compound&, const xdr::DELEGPURGE4args&, xdr::DELEGPURGE4res&) {
-  return NFS4ERR_NOTSUPP;  // CLAIM_DELEGATE_PREV is not, either
 }
 
 }  // namespace nfsrdma::nfs4

@@ -105,6 +105,37 @@ void accept(ServerState& state, const Session& session, const xdr::SEQUENCE4args
   }
 }
 
+/// Of a connection in a session.
+struct Channels {
+  bool fore = false;
+  bool back = false;
+};
+
+/// What a connection that is in `has` is in after BIND_CONN_TO_SESSION, which can make it a back
+/// channel if `can_back`. Nothing: NFS4ERR_INVAL. What is bound stays bound as it is, and who
+/// insists on something else is refused (RFC 8881 18.34.3); CDFC4_FORE_OR_BOTH does not insist, and
+/// Linux's client asks so for the back channel on a connection that its SEQUENCE has bound.
+std::optional<Channels> channels_after(Channels has, xdr::channel_dir_from_client4 asked,
+                                       bool can_back) {
+  const bool bound = has.fore || has.back;
+  switch (asked) {
+    case xdr::channel_dir_from_client4::CDFC4_FORE:
+      if (has.back) return std::nullopt;
+      return Channels{true, false};
+    case xdr::channel_dir_from_client4::CDFC4_BACK:
+      if (has.fore || !can_back) return std::nullopt;
+      return Channels{false, true};
+    case xdr::channel_dir_from_client4::CDFC4_FORE_OR_BOTH:
+      if (bound && !has.fore) return std::nullopt;
+      return Channels{true, can_back};
+    case xdr::channel_dir_from_client4::CDFC4_BACK_OR_BOTH:
+      // No security for callbacks in this session, or no callbacks over such a connection.
+      if ((bound && !has.back) || !can_back) return std::nullopt;
+      return Channels{!bound || has.fore, true};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 nfsstat4 create_session(Compound& compound, const xdr::CREATE_SESSION4args& args,
@@ -210,28 +241,19 @@ nfsstat4 sequence(Compound& compound, const xdr::SEQUENCE4args& args, xdr::SEQUE
 
 nfsstat4 bind_conn_to_session(Compound& compound, const xdr::BIND_CONN_TO_SESSION4args& args,
                               xdr::BIND_CONN_TO_SESSION4res& res) {
-  using xdr::channel_dir_from_client4;
   ServerState& state = compound.state();
   std::lock_guard lock(state.mutex);
   Session* session = state.sessions.find(args.bctsa_sessid);
   if (session == nullptr) return NFS4ERR_BADSESSION;
   if (!state.caller.is_open(compound.connection())) return NFS4ERR_DELAY;
-  const bool fore = args.bctsa_dir != channel_dir_from_client4::CDFC4_BACK;
-  bool back = session->back_channel && can_call_back(compound);
-  switch (args.bctsa_dir) {
-    case channel_dir_from_client4::CDFC4_FORE:
-      back = false;
-      break;
-    case channel_dir_from_client4::CDFC4_FORE_OR_BOTH:
-      break;
-    case channel_dir_from_client4::CDFC4_BACK:
-    case channel_dir_from_client4::CDFC4_BACK_OR_BOTH:
-      // No security for callbacks in this session, or no callbacks over such a connection.
-      if (!back) return NFS4ERR_INVAL;
-      break;
-    default:
-      return NFS4ERR_INVAL;
-  }
+  const bool can_back = session->back_channel && can_call_back(compound);
+  const std::vector<ConnectionId>& backward = session->backchannel;
+  const Channels has{
+      session->connections.contains(compound.connection()),
+      std::find(backward.begin(), backward.end(), compound.connection()) != backward.end()};
+  const std::optional<Channels> channels = channels_after(has, args.bctsa_dir, can_back);
+  if (!channels) return NFS4ERR_INVAL;
+  const auto [fore, back] = *channels;
   state.sessions.bind(*session, compound.connection(), fore, back);
   state.clients.renew(*session->client, state.now());
   res.resok4.bctsr_sessid = session->id;

@@ -19,7 +19,7 @@ constexpr std::array kOperations{
     Operation{OP_ACCESS,               0, no,      kInside,                kHandle, no,     no,       no},
     Operation{OP_CLOSE,                0, no,      kInside,                kHandle, no,     kChanges, no},
     Operation{OP_COMMIT,               0, no,      kInside,                kHandle, no,     no,       no},
-    Operation{OP_CREATE,               0, no,      kInside,                kHandle, no,     kChanges, no},
+    Operation{OP_CREATE,               0, no,      kInside,                kHandle, no,     kChanges, kPayload},
     Operation{OP_DELEGPURGE,           0, no,      kInside,                no,      no,     kChanges, no},
     Operation{OP_DELEGRETURN,          0, no,      kInside,                kHandle, no,     kChanges, no},
     Operation{OP_GETATTR,              0, no,      kInside,                kHandle, no,     no,       no},

@@ -284,9 +284,23 @@ void say_why_not(const Compound& compound, const xdr::OPEN4args& args, xdr::OPEN
 
 }  // namespace
 
+namespace {
+
+/// The client says that it had one before the server's restart.
+bool may_reclaim(Compound& compound) {
+  ServerState& state = compound.state();
+  std::lock_guard lock(state.mutex);
+  const Client* client = state.clients.find(compound.client_id());
+  return client != nullptr && state.grace.reclaims_delegations(client->owner.id);
+}
+
+}  // namespace
+
 bool offer_delegation(Compound& compound, const xdr::OPEN4args& args, CurrentHandle& file,
                       xdr::OPEN4resok& res) {
-  const auto kind = wanted_kind(compound, args);
+  auto kind = wanted_kind(compound, args);
+  const bool reclaims = args.claim.claim == open_claim_type4::CLAIM_PREVIOUS;
+  if (kind && reclaims && !may_reclaim(compound)) kind.reset();
   if (kind && (kind == Kind::kWrite ? give_write : give_read)(compound, file, res)) return true;
   say_why_not(compound, args, res);
   return false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // OwnerNames: uids and gids as the strings of owner and owner_group (RFC 7530 5.9, RFC 8881 5.9).
 //
-// Sent: decimal numbers, as Linux's server does with AUTH_SYS, unless the options ask for
-// "user@domain". An id without a name is sent as a number in either case.
+// Sent: decimal numbers, as Linux's server does with AUTH_SYS, unless NFSoRDMA_NFS4_OWNER_NAMES
+// asks for "user@domain". An id without a name is sent as a number in either case.
 // Taken, whatever is sent: decimal numbers without leading zeros; "user@domain" where the domain is
 // ours (case does not matter) and this host's user database (nsswitch) has the user; and "nobody"
 // without domain, the RFC's name for who has no identity. Everything else is NFS4ERR_BADOWNER.

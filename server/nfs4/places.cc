@@ -28,7 +28,7 @@ View::View(Compound& compound) : compound_(compound) {
   };
 }
 
-nfsstat4 View::go_to(const PseudoFs::Place& place, nfsstat4 nothing, CurrentHandle* out) {
+nfsstat4 View::go_to(const PseudoFs::Place& place, nfsstat4 nothing, CurrentHandle* out, Use use) {
   switch (place.kind) {
     case PseudoFs::Place::Kind::kNothing:
       return nothing;
@@ -44,16 +44,17 @@ nfsstat4 View::go_to(const PseudoFs::Place& place, nfsstat4 nothing, CurrentHand
       return NFS4_OK;
     }
     case PseudoFs::Place::Kind::kExport:
-      return go_to_export(place.export_id, place.path, out);
+      return go_to_export(place.export_id, place.path, out, use);
   }
   return NFS4ERR_SERVERFAULT;
 }
 
-nfsstat4 View::go_to_export(std::uint64_t export_id, std::string_view path, CurrentHandle* out) {
+nfsstat4 View::go_to_export(std::uint64_t export_id, std::string_view path, CurrentHandle* out,
+                            Use use) {
   FileCall call(compound_.server(), compound_.request());
   HandleParts parts;
   parts.export_id = export_id;
-  const int error = call.admit(parts, Use::kLook);
+  const int error = call.admit(parts, use);
   if (call.would_block()) return compound_.retry(Outcome::kWouldBlock);
   if (error != 0) return status_of_errno(error);
   Resolved object;
@@ -72,7 +73,7 @@ nfsstat4 View::go_to_export(std::uint64_t export_id, std::string_view path, Curr
   }
   *out = CurrentHandle::of(std::move(object));
   out->absent = call.access().referral;
-  return NFS4_OK;
+  return call.wrong_flavor() ? compound_.put_by_wrong_flavor() : NFS4_OK;
 }
 
 nfsstat4 View::find(FileCall& call, const CurrentHandle& directory, std::string_view name,

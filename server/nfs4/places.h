@@ -16,10 +16,13 @@ class View {
   const PseudoFs& fs() const { return *fs_; }
   const PseudoFs::Allow& allow() const { return allow_; }
 
-  /// Makes *out the handle of that place. `nothing`: the status when there is none.
-  xdr::nfsstat4 go_to(const PseudoFs::Place& place, xdr::nfsstat4 nothing, CurrentHandle* out);
+  /// Makes *out the handle of that place. `nothing`: the status when there is none. `use`:
+  /// Use::kPass for operations that put a handle (Compound::put_by_wrong_flavor()).
+  xdr::nfsstat4 go_to(const PseudoFs::Place& place, xdr::nfsstat4 nothing, CurrentHandle* out,
+                      Use use = Use::kLook);
   /// The export's own directory.
-  xdr::nfsstat4 go_to_export(std::uint64_t export_id, std::string_view path, CurrentHandle* out);
+  xdr::nfsstat4 go_to_export(std::uint64_t export_id, std::string_view path, CurrentHandle* out,
+                             Use use = Use::kLook);
   /// LOOKUP of `name` in a directory of `call`'s export, the way that READDIR's entries go as well:
   /// over mount points and into other exports, so that a directory has one handle whoever asks. As
   /// the caller; afterwards the thread may act as another.

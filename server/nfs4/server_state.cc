@@ -57,10 +57,11 @@ Result<std::string> server_owner_of(const std::string& state_dir) {
   return owner;
 }
 
-OwnerNames::Options owner_name_options(const std::string& domain) {
-  OwnerNames::Options options;
-  options.domain = domain;
-  return options;
+OwnerNames::Options owner_name_options(const ServerState::Options& options) {
+  OwnerNames::Options out;
+  out.domain = options.domain;
+  out.send_names = options.send_owner_names;
+  return out;
 }
 
 }  // namespace
@@ -110,7 +111,7 @@ ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> 
       sessions(records->boot(), options.limits.sessions),
       opens(records->boot(), options.limits.opens),
       grace(records->before(), (options.clock != nullptr ? options.clock : &kSteadyClock)->now(),
-            options.grace),
+            options.grace, records->lost_before()),
       owner_sequences(options.limits.owners),
       caller(*this),
       lock_notifier(*this),
@@ -122,7 +123,7 @@ ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> 
       lease_(options.lease),
       limits_(options.limits),
       server_owner_(std::move(server_owner)),
-      owner_names_(owner_name_options(options.domain)),
+      owner_names_(owner_name_options(options)),
       records_(std::move(records)) {
   spin_before_sleeping(mutex);
   most_fore_.max_request = options.wtmax + kMessageOverhead;
@@ -173,6 +174,12 @@ void ServerState::end_clients(std::vector<std::unique_ptr<Client>> ended) {
 void ServerState::must_not_reclaim(Client& client) {
   if (!std::exchange(client.recorded, false)) return;
   ended_owners_.push_back(client.owner.id);
+  ended_count_.fetch_add(1, std::memory_order_release);
+}
+
+void ServerState::must_not_reclaim_delegations(const Client& client) {
+  if (!client.recorded) return;
+  lost_owners_.push_back(client.owner.id);
   ended_count_.fetch_add(1, std::memory_order_release);
 }
 
@@ -273,24 +280,36 @@ Result<void> ServerState::settle() {
   return settle_locked();
 }
 
+/// What failed stays to be done.
+Result<void> ServerState::write_down(std::vector<std::string>* owners,
+                                     Result<void> (ClientRecords::*note)(std::string_view)) {
+  std::vector<std::string> left;
+  {
+    std::lock_guard lock(mutex);
+    left = std::exchange(*owners, {});
+  }
+  while (!left.empty()) {
+    if (const auto noted = (records_.get()->*note)(left.back()); !noted.ok()) {
+      std::lock_guard lock(mutex);
+      owners->insert(owners->end(), left.begin(), left.end());
+      return noted.error();
+    }
+    left.pop_back();
+    ended_count_.fetch_sub(1, std::memory_order_release);
+  }
+  return {};
+}
+
 /// Whoever the thread acts for: the records are the server's.
 Result<void> ServerState::settle_locked() {
   const AsServer privileged;
-  std::vector<std::string> ended;
+  // Whoever has ended since has no record to note a loss in.
+  NFSRDMA_CHECK_OK(write_down(&lost_owners_, &ClientRecords::lose_delegation));
+  NFSRDMA_CHECK_OK(write_down(&ended_owners_, &ClientRecords::remove));
   bool over = false;
   {
     std::lock_guard lock(mutex);
-    ended = std::exchange(ended_owners_, {});
     over = grace.over(now());
-  }
-  while (!ended.empty()) {
-    if (const auto removed = records_->remove(ended.back()); !removed.ok()) {
-      std::lock_guard lock(mutex);
-      ended_owners_.insert(ended_owners_.end(), ended.begin(), ended.end());
-      return removed.error();
-    }
-    ended.pop_back();
-    ended_count_.fetch_sub(1, std::memory_order_release);
   }
   if (over && !grace_written_.load(std::memory_order_acquire)) {
     NFSRDMA_CHECK_OK(records_->end_grace());

@@ -54,7 +54,8 @@ class ServerState {
     std::uint32_t rtmax = 1u << 20;
     std::uint32_t wtmax = 1u << 20;
     Limits limits = Limits::of(Config(), descriptor_limit());
-    std::string domain;  // of owner names, without "@"
+    std::string domain;             // of owner names, without "@"
+    bool send_owner_names = false;  // else numbers
     bool mirror_locks = true;
     /// null: the steady clock. Has to outlive the state.
     const Clock* clock = nullptr;
@@ -122,6 +123,9 @@ class ServerState {
   /// Something of the client was revoked, and until it says that it knows it might reclaim what is
   /// somebody else's by now: its record goes (RFC 8881 8.4.3).
   void must_not_reclaim(Client& client);
+  /// A delegation was revoked of a client that cannot say that it knows: after a restart it may
+  /// reclaim what it has open, and no delegation.
+  void must_not_reclaim_delegations(const Client& client);
   /// A file that has an open stays open, whatever becomes of its name.
   void hold_file(FilePin file);
   /// By that entry from now on, if it is held at all: returns the one before, to be closed without
@@ -183,6 +187,8 @@ class ServerState {
               std::string server_owner);
 
   Result<void> settle_locked();
+  Result<void> write_down(std::vector<std::string>* owners,
+                          Result<void> (ClientRecords::*note)(std::string_view));
   /// Has the client any of what that limit is about?
   bool holds_any(Limit limit, ClientId client) const;
 
@@ -197,7 +203,9 @@ class ServerState {
   std::map<FileKey, FilePin> held_;
   std::map<std::string, FileEntry*> held_by_handle_;
   std::vector<FilePin> released_;
+  // Yet to be written down; ended_count_ has the sum.
   std::vector<std::string> ended_owners_;
+  std::vector<std::string> lost_owners_;  // a delegation
   std::shared_ptr<const PseudoFs> pseudo_fs_;
   std::uint64_t pseudo_generation_ = 0;
   std::atomic<bool> any_released_{false};  // is written under `mutex`

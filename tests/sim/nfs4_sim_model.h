@@ -197,7 +197,7 @@ class SimModel {
   /// Delegations of clients of minor version 0.
   struct Old {
     std::size_t given = 0, recalled = 0, returned = 0, lost = 0, reclaimed = 0;
-    std::size_t reclaimed_after_loss = 0;  // nothing tells the server that the client knows of it
+    std::size_t kept_from_it = 0;  // which it had lost before the restart
   } old;
   TimePoint now;
   TimePoint grace_end;

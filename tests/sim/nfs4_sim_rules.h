@@ -346,16 +346,18 @@ class SimRules {
   void reclaimed_delegation(std::size_t client, std::size_t number, const Reply4& reply) {
     using enum xdr::open_delegation_type4;
     const auto type = reply.get<OP_OPEN>().resok4.delegation.delegation_type;
-    if (type != OPEN_DELEGATE_READ && type != OPEN_DELEGATE_WRITE) return;
     auto& claims = model_.clients[client].claims.delegations;
     const auto claim = claims.find(number);
+    const bool old = model_.is_old(client);
+    if (type != OPEN_DELEGATE_READ && type != OPEN_DELEGATE_WRITE) {
+      model_.old.kept_from_it += old && claim != claims.end() && claim->second.revoked;
+      return;
+    }
     if (claim == claims.end() || claim->second.write != (type == OPEN_DELEGATE_WRITE)) {
       return world_.fail("a delegation was reclaimed by whom it did not belong to");
     }
-    const bool old = model_.is_old(client);
-    if (claim->second.revoked && !old) return world_.fail("a revoked delegation was reclaimed");
+    if (claim->second.revoked) return world_.fail("a revoked delegation was reclaimed");
     model_.old.reclaimed += old;
-    model_.old.reclaimed_after_loss += claim->second.revoked;
     claims.erase(claim);
     ++model_.delegations_reclaimed;
     given(client, number, reply);

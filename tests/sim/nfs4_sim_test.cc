@@ -6,8 +6,7 @@
 // nobody else does; bytes that were acknowledged as stable outlive the loss of power, all others a
 // restart; while a client has a delegation nobody does what it was promised that nobody does, and
 // others see size and change attribute as its holder tells them, also after a restart when it has
-// reclaimed it, which nobody can who lost it before (but of minor version 0, which cannot say that
-// it knows); in the end nothing is left of the clients.
+// reclaimed it, which nobody can who lost it before; in the end nothing is left of the clients.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,8 +61,8 @@ TEST(Nfs4Sim, Seeds) {
             << by.foreign << " another client's, " << by.other_file << " another file's\n";
   std::cout << "minor version 0: " << all.old.given << " delegations, " << all.old.recalled
             << " answers to CB_RECALL, " << all.old.returned << " given back, " << all.old.lost
-            << " uses of lost ones, " << all.old.reclaimed << " reclaimed, "
-            << all.old.reclaimed_after_loss << " of them lost before the restart\n";
+            << " uses of lost ones, " << all.old.reclaimed << " reclaimed, " << all.old.kept_from_it
+            << " not, since they were lost before the restart\n";
 }
 
 }  // namespace

@@ -19,8 +19,13 @@ class GracePeriod {
  public:
   /// `before`: owner strings of the clients that had state when the server ended. With none there
   /// is no grace period. `length`: not less than the longest lease that the server has ever given.
-  GracePeriod(std::set<std::string> before, TimePoint start, Duration length)
-      : waited_for_(before), before_(std::move(before)), end_(start + length) {}
+  /// `lost_before`: of these, who may believe in a delegation that was revoked.
+  GracePeriod(std::set<std::string> before, TimePoint start, Duration length,
+              std::set<std::string> lost_before = {})
+      : waited_for_(before),
+        before_(std::move(before)),
+        lost_before_(std::move(lost_before)),
+        end_(start + length) {}
 
   enum class Verdict : std::uint8_t {
     kGo,
@@ -30,6 +35,11 @@ class GracePeriod {
   };
   /// A claim of state from before: OPEN with CLAIM_PREVIOUS, LOCK with reclaim.
   Verdict reclaim(const std::string& owner, TimePoint now) const;
+  /// Of who may reclaim: a delegation as well? What was revoked may have been changed by others
+  /// since (RFC 7530 10.2.1, RFC 8881 8.4.3).
+  bool reclaims_delegations(const std::string& owner) const {
+    return !lost_before_.contains(owner);
+  }
   /// New state: any other OPEN or LOCK. `completes`: the client's minor version has
   /// RECLAIM_COMPLETE, which it has to send first. (REMOVE, RENAME, and I/O without an open wait
   /// while over() is false: they might get in the way of what is reclaimed.)
@@ -49,6 +59,7 @@ class GracePeriod {
  private:
   std::set<std::string> waited_for_;  // of `before_`: those that have not completed
   const std::set<std::string> before_;
+  const std::set<std::string> lost_before_;
   std::set<std::string> completed_;
   const TimePoint end_;
 };

@@ -135,24 +135,19 @@ EXCEPTIONS = [
     ("6-siw-siw", "crc-on", "Linux's siw never asks for CRC and has no parameter for it"),
     ("[456]-*", "versions", "the case is about what Linux's client agrees on"),
     ("7-*-ours*", "versions", "the case is about what Linux's client agrees on"),
-    ("[256]-*rxe*", "locks", "the second client is in another namespace, of which rxe knows nothing"),
-    ("[256]-*rxe*", "locks-restart", "the second client is in another namespace, of which rxe knows nothing"),
     ("[045]-knfsd-*", "credits-[12]", "knfsd's sysctl max_requests takes no fewer than 4"),
     ("[045]-knfsd-*", "inline-1024", "knfsd's sysctl max_req_size takes no less than 4096"),
-    ("[456]-*rxe*", "delegations-ours", "the second client is in another namespace, of which rxe knows "
-     "nothing"),
     ("[456]-*-4.[12]", "delegations-ours", None),
     ("7-*-ours-4.[12]", "delegations-ours", None),
     ("*", "delegations-ours", "the case is about our client of version 4.1 and later"),
     ("[456]-*-4.[12]", "opens-ours", None),
     ("7-*-ours-4.[12]", "opens-ours", None),
     ("*", "opens-ours", "the case is about our client of version 4.1 and later"),
-    ("2-rxe-*", "reclaim", "the second client is in another namespace, of which rxe knows nothing"),
+    ("*-kernel*", "locks-dead", "the case is about our client"),
+    ("*-4.[012]", "locks-dead", "version 4 has leases for that"),
     ("*-kernel-4.*", "locks*", None),
     ("[456]-*-4.[012]", "locks*", None),
     ("7-*-ours-4.[012]", "locks*", None),
-    ("*-kernel*", "locks-dead", "the case is about our client"),
-    ("*-4.[012]", "locks-dead", "version 4 has leases for that"),
     ("[456]-*", "locks*", None),
     ("7-*-ours*", "locks*", None),
     ("[1-9]-*-kernel-4.*", "reclaim", None),
@@ -161,8 +156,6 @@ EXCEPTIONS = [
     ("*", "trunking", "Linux's client binds several connections to a session over TCP alone (over RDMA "
      "nconnect=4 gave one), and the case asks our server for them"),
     ("*-kernel-4.*", "acl", None),
-    ("2-rxe-*", "write-delegations", "the second client is in another namespace, of which rxe knows "
-     "nothing"),
     ("[123]-*-kernel-4.0", "*delegations", "over RDMA Linux's client of version 4.0 names netid rdma "
      "for callbacks that it takes over TCP alone, so that no server calls it"),
     ("*-kernel-4.*", "*delegations", None),
@@ -177,7 +170,6 @@ EXCEPTIONS = [
     ("[456]-*-4.2", "clone-ours", None),
     ("7-*-ours-4.2", "clone-ours", None),
     ("*", "clone-ours", "the case is about our client of version 4.2"),
-    ("2-rxe-*", "referral", "the second server is in another namespace, of which rxe knows nothing"),
     ("*-kernel-4.*", "referral", None),
     *((cells, case, why) for cells in ("[456]-*-4.*", "7-*-ours-4.*") for case, why in (
         ("referral", "our client follows no referrals: NFS4ERR_MOVED is an error of the mount"),

@@ -96,6 +96,14 @@ class Pair:
             run(*self.in_server, "rdma", "link", "add", "siw_vs", "type", self.server,
                 "netdev", "vs")
 
+    @staticmethod
+    def add_server_address(address):
+        run("ip", "-n", "srv", "address", "add", f"{address}/24", "dev", "vs")
+
+    @staticmethod
+    def remove_server_address(address):
+        run("ip", "-n", "srv", "address", "del", f"{address}/24", "dev", "vs")
+
     def set_mtu(self, mtu):
         for prefix, device in (self.server_links, self.client_links):
             run(*prefix, "link", "set", device, "mtu", str(mtu))
@@ -107,18 +115,43 @@ class Pair:
 
 class Wire:
     """Two interfaces of the first namespace, the only one that Linux's rxe knows, and a bridge
-    between them: `rig wire` says how traffic of a host with itself gets there."""
+    between them: `rig wire` says how traffic of a host with itself gets there. Namespace "srv" has a
+    third end of the bridge, for whoever comes by TCP (NeighbourClient)."""
     server_address = "192.0.2.2"
     in_server = ()
     # rxe's sending half may stop for good when packets come out of order, which they do on this wire
     # (README.md). Linux's client waits so long before it connects anew, otherwise for a minute.
     kernel_options = ("timeo=100",)
+    neighbour_address = "192.0.2.9/24"
+    second_table = "103"  # behind those of `rig wire`
 
     def __init__(self, driver):
         self.driver = driver
 
     def up(self):
+        # As in Pair.
+        run("mount", "--make-rshared", "/")
         run("rig", "wire", self.driver, limit=MODULES)
+        run("ip", "netns", "add", "srv")
+        run("ip", "link", "add", "wn", "type", "veth", "peer", "name", "vn", "netns", "srv")
+        run("ip", "link", "set", "wn", "master", "wire", "up")
+        run("ip", "-n", "srv", "address", "add", self.neighbour_address, "dev", "vn")
+        for device in ("lo", "vn"):
+            run("ip", "-n", "srv", "link", "set", device, "up")
+
+    def add_server_address(self, address):
+        """As `rig wire` has it for the first one: what goes there takes the wire, and not lo."""
+        run("ip", "address", "add", f"{address}/24", "dev", "vs")
+        run("ip", "route", "add", address, "dev", "vc", "src", "192.0.2.1", "table", self.second_table)
+        run("ip", "rule", "add", "pref", "1", "iif", "lo", "to", address, "lookup", self.second_table)
+        with open("/sys/class/net/vs/address", encoding="ascii") as there:
+            run("ip", "neigh", "replace", address, "lladdr", there.read().strip(), "dev", "vc", "nud", "permanent")
+
+    def remove_server_address(self, address):
+        run("ip", "neigh", "del", address, "dev", "vc")
+        run("ip", "rule", "del", "pref", "1", "to", address)
+        run("ip", "route", "flush", "table", self.second_table)
+        run("ip", "address", "del", f"{address}/24", "dev", "vs")
 
     def set_mtu(self, mtu):
         for device in ("wc", "ws", "vc", "vs"):
@@ -335,9 +368,9 @@ class KernelClient:
 
 
 class NeighbourClient(KernelClient):
-    """A second client of the same kernel, in the server's namespace and over TCP: with a name of its
-    own it is another NFSv4 client, and its locks are another's. Of version 4.2 beside one of version 3,
-    whose locks need programs on the server's host that are not there for all servers."""
+    """A second client of the same kernel, in namespace "srv" and over TCP: with a name of its own it is
+    another NFSv4 client, and its locks are another's. Of version 4.2 beside one of version 3, whose
+    locks need programs on the server's host that are not there for all servers."""
 
     def __init__(self, version):
         super().__init__(rdma=False, version="4.2" if version == "3" else version)

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <nfsc/libnfs.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -179,6 +180,36 @@ class DaemonTest : public testing::Test {
     return answer;
   }
 
+  /// What GETATTR of NFSv4.0 says of the owner of the root, with all that the reply has around it.
+  std::string owner_of_root() {
+    constexpr std::uint32_t kLast = 1u << 31;
+    const std::uint32_t call[] = {
+        0,  // the record's mark
+        1,  0, 2, 100003,
+        4,  1,                      // xid, CALL, RPC version, NFS, 4, COMPOUND
+        0,  0, 0, 0,                // AUTH_NONE, twice
+        0,  0, 2,                   // tag, minor version, operations
+        24,                         // PUTROOTFH
+        9,  2, 0, 1u << (36 - 32),  // GETATTR of owner
+    };
+    std::vector<std::uint32_t> wire(std::begin(call), std::end(call));
+    wire[0] = kLast | static_cast<std::uint32_t>((wire.size() - 1) * 4);
+    for (std::uint32_t& word : wire)
+      word = htonl(word);
+    const SocketAddress address =
+        SocketAddress::parse("127.0.0.1", static_cast<std::uint16_t>(port_)).value();
+    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(fd.get(), address.data(), address.length()), 0);
+    EXPECT_EQ(::send(fd.get(), wire.data(), wire.size() * 4, MSG_NOSIGNAL),
+              static_cast<ssize_t>(wire.size() * 4));
+    std::uint32_t mark = 0;
+    EXPECT_EQ(::recv(fd.get(), &mark, sizeof mark, MSG_WAITALL), 4);
+    std::string reply(ntohl(mark) & ~kLast, '\0');
+    EXPECT_EQ(::recv(fd.get(), reply.data(), reply.size(), MSG_WAITALL),
+              static_cast<ssize_t>(reply.size()));
+    return reply;
+  }
+
   struct DestroyNfs {
     void operator()(nfs_context* nfs) const { ::nfs_destroy_context(nfs); }
   };
@@ -322,6 +353,29 @@ TEST_F(DaemonTest, StatusHasTheContractsKeys) {
     EXPECT_THAT(status, HasSubstr("\"" + std::string(key) + "\":"));
   }
   EXPECT_THAT(status, HasSubstr("\"fabric\":\"tcp\""));
+}
+
+/// As numbers, unless it is told otherwise.
+TEST_F(DaemonTest, OwnersGoByNameWhereThatIsWanted) {
+  const passwd* me = ::getpwuid(::geteuid());
+  ASSERT_NE(me, nullptr);
+  const std::string name = std::string(me->pw_name) + "@";
+  for (const bool by_name : {false, true}) {
+    std::ofstream(directory_ + "/rdma.conf")
+        << (by_name ? "NFSoRDMA_NFS4_OWNER_NAMES=yes\n" : "# nothing\n");
+    Child daemon(arguments({"-e", export_argument("rw,insecure,fsid=0")}));
+    ASSERT_THAT(daemon.out_line(), HasSubstr(tcp_listener()));
+    const std::string reply = owner_of_root();
+    EXPECT_EQ(reply.find(name) != std::string::npos, by_name) << name;
+    if (!by_name) {
+      // As XDR has it: its length, then itself.
+      const std::string number = std::to_string(::geteuid());
+      EXPECT_THAT(reply,
+                  HasSubstr(std::string(3, '\0') + static_cast<char>(number.size()) + number));
+    }
+    daemon.signal(SIGTERM);
+    EXPECT_EQ(daemon.exit_status(), 0);
+  }
 }
 
 TEST_F(DaemonTest, AnUnknownControlRequestIsAnError) {

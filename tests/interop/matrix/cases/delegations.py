@@ -1,41 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delegations: opens that ask nobody, and others that are waited for. Linux's client first, then ours."""
+import errno
 import os
 
 from bench import MOUNT, SECOND_MOUNT, data, expect_digest, get, put
-from case import case, expect, expect_equal
+from case import case, expect, expect_equal, expect_error
 from sides import NeighbourClient, status, wait_for
 
 MIB = 1 << 20
 
 
-def calls(operation):
-    """How often the client has asked for that, by /proc/self/mountstats."""
+def calls(operation, where=MOUNT):
+    """How often the client has asked for that by that mount, by /proc/self/mountstats."""
     inside = False
     with open("/proc/self/mountstats", encoding="ascii") as lines:
         for line in lines:
             words = line.split()
             if line.startswith("device "):
-                inside = words[4] == MOUNT
+                inside = words[4] == where
             elif inside and words and words[0] == operation + ":":
                 return int(words[1])
     raise AssertionError(f"no {operation} in mountstats")
 
 
-def opens():
-    return calls("OPEN") + calls("OPEN_NOATTR")
+def opens(where=MOUNT):
+    return calls("OPEN", where) + calls("OPEN_NOATTR", where)
+
+
+def take_as_it_is(path, content, where=MOUNT, limit=30):
+    """The client of that mount holds a delegation of the file: opening it again asks nobody."""
+    def held():
+        expect_equal(get(path), content, "the content")
+        before = opens(where)
+        expect_equal(get(path), content, "the content")
+        return opens(where) == before
+    wait_for(held, limit, f"a delegation for {where}: each open still asks the server")
 
 
 def take(t, name, content):
-    """The client holds a delegation of the file: opening it again asks nobody."""
     put(t.path(name), content, sync=True)
-
-    def held():
-        expect_equal(get(t.path(name)), content, "the content")
-        before = opens()
-        expect_equal(get(t.path(name)), content, "the content")
-        return opens() == before
-    wait_for(held, 30, "a delegation: each open still asks the server")
+    take_as_it_is(t.path(name), content)
 
 
 @case("delegations", limit=180)
@@ -70,6 +74,60 @@ def delegations(t):
     put(t.path("own"), b"two", sync=True)
     with open(t.server_path("own"), "rb") as local:
         expect_equal(local.read(), b"two", "on the server")
+
+
+@case("neighbour-delegations", limit=240)
+def neighbour_delegations(t):
+    """Read delegations between two clients: both have them, until one of them changes something."""
+    neighbour = NeighbourClient(t.client.version)
+    neighbour.mount(t, SECOND_MOUNT)
+    there = os.path.join(SECOND_MOUNT, t.case.name)
+
+    def take_to_read(name, where):
+        """Of a file that was made on the server: whoever makes one himself may write to it."""
+        if not os.path.exists(t.server_path(name)):
+            put(t.server_path(name), b"before")
+        path = t.path(name) if where == MOUNT else os.path.join(there, name)
+        # A server does not give one of a file that it has had open to write a moment ago.
+        take_as_it_is(path, b"before", where, 90)
+
+    # Both hold one of the same file, and neither is asked for its own by the other's reading.
+    take_to_read("file", MOUNT)
+    returned = calls("DELEGRETURN")
+    take_to_read("file", SECOND_MOUNT)
+    expect_equal(calls("DELEGRETURN"), returned, "delegations given back for a reader")
+
+    # The neighbour writes: the holder gives back first, and sees what was written with its next look.
+    put(os.path.join(there, "file"), b"behind", sync=True)
+    expect(calls("DELEGRETURN") > returned, "another client has written, and nothing was given back")
+    expect_equal(get(t.path("file")), b"behind", "after the neighbour wrote")
+
+    # The other way round.
+    take_to_read("theirs", SECOND_MOUNT)
+    returned = calls("DELEGRETURN", SECOND_MOUNT)
+    put(t.path("theirs"), b"behind", sync=True)
+    expect(calls("DELEGRETURN", SECOND_MOUNT) > returned, "the neighbour has given nothing back")
+    expect_equal(get(os.path.join(there, "theirs")), b"behind", "for the neighbour")
+
+    # Attributes and names are promised, too.
+    changes = {
+        "mode": lambda path: os.chmod(path, 0o600),
+        "renamed": lambda path: os.rename(path, path + ".new"),
+        "replaced": lambda path: os.rename(os.path.join(there, "theirs"), path),
+        "removed": os.unlink,
+    }
+    for name, change in changes.items():
+        take_to_read(name, MOUNT)
+        returned = calls("DELEGRETURN")
+        change(os.path.join(there, name))
+        expect(calls("DELEGRETURN") > returned, f"{name}: nothing was given back")
+    # What Linux's client knows of attributes and names it looks at again when it opens.
+    with open(t.path("mode"), "rb") as file:
+        expect_equal(os.fstat(file.fileno()).st_mode & 0o777, 0o600, "the mode")
+    expect_equal(get(t.path("renamed.new")), b"before", "under the new name")
+    expect_equal(get(t.path("replaced")), b"behind", "what took the name")
+    expect_error(errno.ENOENT, "what was removed", open, t.path("removed"), "rb")
+    neighbour.unmount(SECOND_MOUNT)
 
 
 def take_to_write(t, name):

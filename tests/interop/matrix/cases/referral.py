@@ -15,10 +15,10 @@ SECOND_EXPORT = "/run/away"
 
 
 def start_second(t):
-    """Another nfs-rdmad, in the server's namespace."""
+    """Another nfs-rdmad, beside the server."""
     shutil.rmtree(SECOND_EXPORT, ignore_errors=True)
     os.mkdir(SECOND_EXPORT)
-    sides.run("ip", "-n", "srv", "address", "add", f"{SECOND_ADDRESS}/24", "dev", "vs")
+    t.network.add_server_address(SECOND_ADDRESS)
     second = sides.OurServer(t.server.fabric)
     second.near = second.far = "/run/nfs-rdmad-second"
     second.folder = second.exported = SECOND_EXPORT
@@ -61,4 +61,4 @@ def referral(t):
 
     sides.run("umount", t.path("away"), limit=45)
     second.stop()
-    sides.run("ip", "-n", "srv", "address", "del", f"{SECOND_ADDRESS}/24", "dev", "vs")
+    t.network.remove_server_address(SECOND_ADDRESS)

@@ -243,6 +243,23 @@ class CallbackLinesTest : public ::testing::Test {
     leave(CallbackLines::State::kUp);
     ASSERT_EQ(state(), CallbackLines::State::kDown);
   }
+  /// The file is open in the life of the server that has begun, and what the client says that it
+  /// was promised with it.
+  Reply4 reclaim() {
+    xdr::OPEN4args args;
+    args.seqid = ++owner_seqid_;
+    args.share_access = xdr::OPEN4_SHARE_ACCESS_READ;
+    args.owner = {client_, as_bytes(std::string_view("owner"))};
+    args.claim.claim = xdr::open_claim_type4::CLAIM_PREVIOUS;
+    args.claim.delegate_type = open_delegation_type4::OPEN_DELEGATE_READ;
+    return harness_.run_bare(Operations4().putfh(file_).add<OP_OPEN>(args), 0);
+  }
+  void restart() {
+    harness_.restart();
+    owner_seqid_ = 0;
+    set_client_id("127.0.0.1", service_.port());
+    ASSERT_EQ(state(), CallbackLines::State::kUp);
+  }
   nfsstat4 give_back() {
     return harness_.run_bare(Operations4().putfh(file_).add<OP_DELEGRETURN>({delegation_}), 0)
         .status;
@@ -321,6 +338,36 @@ TEST_F(CallbackLinesTest, ASilentClientIsToldAndThenLosesIt) {
   EXPECT_EQ(renew(), NFS4_OK);
   EXPECT_EQ(give_back(), NFS4ERR_BAD_STATEID);
   EXPECT_EQ(open_for_writing(), NFS4_OK);
+}
+
+TEST_F(CallbackLinesTest, ADelegationComesBackAfterARestart) {
+  set_client_id("127.0.0.1", service_.port());
+  ASSERT_EQ(state(), CallbackLines::State::kUp);
+  take_delegation();
+  ASSERT_NO_FATAL_FAILURE(restart());
+  const Reply4 reply = reclaim();
+  ASSERT_EQ(reply.status, NFS4_OK);
+  EXPECT_EQ(reply.get<OP_OPEN>().resok4.delegation.delegation_type,
+            open_delegation_type4::OPEN_DELEGATE_READ);
+}
+
+/// It cannot say that it knows, and would believe what is in its cache (RFC 7530 10.2.1).
+TEST_F(CallbackLinesTest, OneThatWasRevokedDoesNotComeBackAndTheOpenDoes) {
+  ASSERT_NO_FATAL_FAILURE(lose_a_holder());
+  harness_.clock.move(std::chrono::seconds(50));
+  EXPECT_EQ(renew(), NFS4ERR_CB_PATH_DOWN);
+  harness_.clock.move(std::chrono::seconds(15));
+  {
+    std::lock_guard lock(harness_.state().mutex);
+    harness_.state().delegations.tick();
+  }
+  ASSERT_EQ(open_for_writing(), NFS4_OK);
+  service_.answers = true;
+  ASSERT_NO_FATAL_FAILURE(restart());
+  const Reply4 reply = reclaim();
+  ASSERT_EQ(reply.status, NFS4_OK);
+  EXPECT_EQ(reply.get<OP_OPEN>().resok4.delegation.delegation_type,
+            open_delegation_type4::OPEN_DELEGATE_NONE);
 }
 
 TEST_F(CallbackLinesTest, AClientThatAnswersAgainIsCalledAgain) {

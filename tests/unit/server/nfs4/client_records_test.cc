@@ -79,6 +79,33 @@ TEST(ClientRecords, WhoMissedAWholeLifeMayNotReclaimInTheNext) {
   EXPECT_EQ(left_on(disk), Owners{});
 }
 
+TEST(ClientRecords, WhoLostADelegationReclaimsNoneUntilTheGraceIsOver) {
+  Disk disk;
+  auto records = start(disk);
+  for (const char* owner : {"lost", "kept", "ended"}) {
+    ASSERT_TRUE(records->add(owner).ok());
+  }
+  EXPECT_TRUE(records->lose_delegation("lost").ok());
+  EXPECT_TRUE(records->lose_delegation("ended").ok());
+  EXPECT_TRUE(records->lose_delegation("unknown").ok());
+  EXPECT_TRUE(records->lost_before().empty()) << "in this life it is not there to be reclaimed";
+  ASSERT_TRUE(records->remove("ended").ok());
+  ASSERT_TRUE(records->add("ended").ok()) << "a later life of that client";
+  // Through any number of restarts, whether it has come or not.
+  for (int crash = 0; crash < 3; ++crash) {
+    records = start(disk);
+    EXPECT_EQ(records->lost_before(), Owners{"lost"});
+    if (crash == 1) {
+      ASSERT_TRUE(records->add("lost").ok());
+    }
+  }
+  ASSERT_TRUE(records->add("lost").ok());
+  ASSERT_TRUE(records->end_grace().ok());
+  EXPECT_EQ(left_on(disk), Owners{"lost"});
+  records = start(disk);
+  EXPECT_TRUE(records->lost_before().empty()) << "it had to give up what it believed in";
+}
+
 TEST(ClientRecords, RepeatingAChangeCostsNothing) {
   Disk disk;
   auto records = start(disk);

@@ -501,22 +501,60 @@ TEST_F(DelegationsTest, ADelegationOfOnesOwnIsRecalledBeforeTheFileIsCut) {
   EXPECT_EQ(reply.get<OP_OPEN>().resok4.stateid.seqid, 2u) << "the refused one left nothing";
 }
 
+/// Of a connection that is in no session, and of one that is (RFC 8881 18.34.3).
 TEST_F(DelegationsTest, WhichWayAConnectionIsBound) {
   using Asked = xdr::channel_dir_from_client4;
   using Got = xdr::channel_dir_from_server4;
+  constexpr Got kRefused{};
   const auto bind = [this](Asked way) {
-    return harness_.run_bare(Operations4().add<OP_BIND_CONN_TO_SESSION>({holder_.id, way, false}))
-        .get<OP_BIND_CONN_TO_SESSION>();
+    const auto result =
+        harness_.run_bare(Operations4().add<OP_BIND_CONN_TO_SESSION>({holder_.id, way, false}))
+            .get<OP_BIND_CONN_TO_SESSION>();
+    EXPECT_TRUE(result.status == NFS4_OK || result.status == NFS4ERR_INVAL);
+    return result.status == NFS4_OK ? result.resok4.bctsr_dir : kRefused;
   };
-  EXPECT_EQ(bind(Asked::CDFC4_FORE).resok4.bctsr_dir, Got::CDFS4_FORE);
-  EXPECT_EQ(bind(Asked::CDFC4_BACK).resok4.bctsr_dir, Got::CDFS4_BACK);
-  EXPECT_EQ(bind(Asked::CDFC4_FORE_OR_BOTH).resok4.bctsr_dir, Got::CDFS4_BOTH);
-  EXPECT_EQ(bind(Asked::CDFC4_BACK_OR_BOTH).resok4.bctsr_dir, Got::CDFS4_BOTH);
+  /// What comes of `second` on a connection that nothing but `first` has bound.
+  const auto after = [&](Asked first, Asked second) {
+    harness_.state().connection_lost(harness_.connection().id);
+    harness_.state().connection_opened(harness_.connection());
+    bind(first);
+    return bind(second);
+  };
+  using enum xdr::channel_dir_from_client4;
+  using enum xdr::channel_dir_from_server4;
+  struct Row {
+    Asked first;
+    Got alone;
+    Got fore, back, fore_or_both, back_or_both;  // asked for after that
+  };
+  const Row rows[] = {
+      {CDFC4_FORE, CDFS4_FORE, CDFS4_FORE, kRefused, CDFS4_BOTH, kRefused},
+      {CDFC4_BACK, CDFS4_BACK, kRefused, CDFS4_BACK, kRefused, CDFS4_BACK},
+      {CDFC4_FORE_OR_BOTH, CDFS4_BOTH, kRefused, kRefused, CDFS4_BOTH, CDFS4_BOTH},
+      {CDFC4_BACK_OR_BOTH, CDFS4_BOTH, kRefused, kRefused, CDFS4_BOTH, CDFS4_BOTH},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(static_cast<int>(row.first));
+    EXPECT_EQ(after(static_cast<Asked>(5), row.first), row.alone);
+    EXPECT_EQ(after(row.first, CDFC4_FORE), row.fore);
+    EXPECT_EQ(after(row.first, CDFC4_BACK), row.back);
+    EXPECT_EQ(after(row.first, CDFC4_FORE_OR_BOTH), row.fore_or_both);
+    EXPECT_EQ(after(row.first, CDFC4_BACK_OR_BOTH), row.back_or_both);
+  }
+  // A refusal leaves it as it was, and SEQUENCE binds as CDFC4_FORE does.
+  EXPECT_EQ(after(CDFC4_BACK_OR_BOTH, CDFC4_FORE), kRefused);
+  EXPECT_EQ(bind(CDFC4_FORE_OR_BOTH), CDFS4_BOTH);
+  harness_.state().connection_lost(harness_.connection().id);
+  harness_.state().connection_opened(harness_.connection());
+  sequence_flags(holder_);
+  EXPECT_EQ(bind(CDFC4_BACK_OR_BOTH), kRefused);
+  EXPECT_EQ(bind(CDFC4_FORE_OR_BOTH), CDFS4_BOTH);
+  // Where the client cannot be called.
   harness_.connection().max_backward = 0;
-  EXPECT_EQ(bind(Asked::CDFC4_FORE_OR_BOTH).resok4.bctsr_dir, Got::CDFS4_FORE);
-  EXPECT_EQ(bind(Asked::CDFC4_BACK_OR_BOTH).status, NFS4ERR_INVAL);
-  EXPECT_EQ(bind(Asked::CDFC4_BACK).status, NFS4ERR_INVAL);
-  EXPECT_EQ(bind(static_cast<Asked>(5)).status, NFS4ERR_INVAL);
+  EXPECT_EQ(after(static_cast<Asked>(5), CDFC4_FORE_OR_BOTH), CDFS4_FORE);
+  EXPECT_EQ(after(static_cast<Asked>(5), CDFC4_BACK_OR_BOTH), kRefused);
+  EXPECT_EQ(after(static_cast<Asked>(5), CDFC4_BACK), kRefused);
+  EXPECT_EQ(bind(static_cast<Asked>(5)), kRefused);
 }
 
 }  // namespace

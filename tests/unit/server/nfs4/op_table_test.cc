@@ -68,8 +68,9 @@ TEST(OpTable, WhatNeedsTheSavedHandleNeedsTheCurrentOne) {
        ++number) {
     const Operation& op = *find_operation(number);
     EXPECT_TRUE(op.needs_handle || !op.needs_saved_handle) << number;
-    // RFC 8267: these are all.
-    const bool payload = op.number == OP_READ || op.number == OP_WRITE || op.number == OP_READLINK;
+    // RFC 8267 6: these are all. Of CREATE it is the text of a symbolic link.
+    const bool payload = op.number == OP_READ || op.number == OP_WRITE ||
+                         op.number == OP_READLINK || op.number == OP_CREATE;
     EXPECT_EQ(op.has_payload, payload) << number;
   }
 }

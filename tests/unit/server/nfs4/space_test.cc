@@ -143,11 +143,6 @@ TEST_F(Space, AdviceThatIsTakenIsNamed) {
   EXPECT_EQ(nfs.on<OP_IO_ADVISE>(file.handle, args).status, NFS4ERR_INVAL);
 }
 
-TEST_F(Space, WhatThisServerLeavesOut) {
-  const Open4 file = file_with("x");
-  EXPECT_EQ(nfs.on<OP_WRITE_SAME>(file.handle).status, NFS4ERR_NOTSUPP);
-}
-
 TEST_F(Space, MinorVersion1HasNoneOfIt) {
   const Open4 file = file_with("x");
   nfs.session = nfs.connect("old", 1);

@@ -76,10 +76,10 @@ struct Row {
 
 TEST(SlotTable, EveryRequestAtEveryPoint) {
   const Row rows[] = {
+      {0, true, {Verdict::kMisordered, Verdict::kInProgress, Verdict::kReplay, Verdict::kUncached}},
       {-1,
        true,
        {Verdict::kMisordered, Verdict::kMisordered, Verdict::kMisordered, Verdict::kMisordered}},
-      {0, true, {Verdict::kMisordered, Verdict::kInProgress, Verdict::kReplay, Verdict::kUncached}},
       {0,
        false,
        {Verdict::kMisordered, Verdict::kInProgress, Verdict::kFalseRetry, Verdict::kFalseRetry}},
