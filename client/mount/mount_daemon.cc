@@ -525,6 +525,7 @@ std::string MountDaemon::status_document() {
   json.field("rsize", server_->read_size());
   json.field("wsize", server_->write_size());
   json.field("calls_outstanding", all.calls_outstanding);
+  json.field("exposed_regions", all.exposed_regions);
   json.key("connections");
   json.begin_array();
   for (std::uint32_t i = 0; i < shards.size(); ++i) {
@@ -539,6 +540,7 @@ std::string MountDaemon::status_document() {
     json.field("connections", shard.connections.size());
     json.field("calls", shard.totals.calls);
     json.field("calls_outstanding", shard.calls_outstanding);
+    json.field("exposed_regions", shard.exposed_regions);
     json.end_object();
   }
   json.end_array();
