@@ -111,7 +111,8 @@ class AsyncMount {
   std::vector<ConnectionInfo> connections() const;
   /// Bytes and calls of this mount over all connections that it ever had.
   TransferStats totals() const;
-  /// Regions that servers of this thread's mounts can reach now, as far as their fabrics count them.
+  /// Regions that servers of this thread's mounts can reach now, as far as their fabrics count
+  /// them.
   std::size_t exposed_regions() const;
   /// Calls that wait for an answer or a connection.
   std::size_t calls_outstanding() const;

@@ -50,8 +50,7 @@ RdmaClient::RdmaClient(EventLoop& loop, Fabric& fabric, const SocketAddress& ser
         shut(Error{Errc::kTimedOut, ETIMEDOUT, "connect"}, "no answer");
       }),
       since_(loop.now()),
-      last_heard_(since_) {
-}
+      last_heard_(since_) {}
 
 RdmaClient::~RdmaClient() {
   connector_.reset();

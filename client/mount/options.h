@@ -40,7 +40,7 @@ struct MountOptions {
   unsigned connections = 1;
   std::uint32_t credits = 0;       // of each connection; 0: the usual number
   std::uint32_t inline_bytes = 0;  // RDMA; 0: the usual size
-  unsigned shards = 0;  // threads; 0: by the number of processors
+  unsigned shards = 0;             // threads; 0: by the number of processors
 
   // --- calls ---
   std::uint32_t rsize = 0;  // 0: as large as both sides can

@@ -226,7 +226,8 @@ TEST(RdmaTransportLimits, EveryCreditIsWorthACallWhateverTheInlineSize) {
   pair.handler.hold = false;
   pair.handler.answer_held();
   pair.run();
-  const auto good = std::count_if(calls.begin(), calls.end(), [](auto& call) { return call->good; });
+  const auto good =
+      std::count_if(calls.begin(), calls.end(), [](auto& call) { return call->good; });
   EXPECT_EQ(good, 4096);
 }
 
