@@ -138,6 +138,8 @@ Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabr
                                                            std::string* detail) {
   std::unique_ptr<AsyncMount> mount(new AsyncMount(loop, std::move(settings)));
   mount->rpc_ = make_rpc_client(loop, fabrics, mount->settings_);
+  for (Fabric* fabric : {fabrics.verbs, fabrics.iwarp})
+    if (fabric != nullptr) mount->fabrics_.push_back(fabric);
   CancelToken patience;
   Timer limit([&patience] { patience.cancel(); });
   Result<void> done = co_await mount->rpc_->connect(detail);
@@ -308,6 +310,13 @@ void AsyncMount::set_observer(MountObserver observer) {
 std::vector<ConnectionInfo> AsyncMount::connections() const {
   return rpc_->connections();
 }
+std::size_t AsyncMount::exposed_regions() const {
+  std::size_t count = 0;
+  for (Fabric* fabric : fabrics_)
+    count += fabric->exposed_regions(loop_);
+  return count;
+}
+
 TransferStats AsyncMount::totals() const {
   return rpc_->totals();
 }

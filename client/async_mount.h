@@ -111,6 +111,9 @@ class AsyncMount {
   std::vector<ConnectionInfo> connections() const;
   /// Bytes and calls of this mount over all connections that it ever had.
   TransferStats totals() const;
+  /// Regions that servers of this thread's mounts can reach now, as far as their fabrics count
+  /// them.
+  std::size_t exposed_regions() const;
   /// Calls that wait for an answer or a connection.
   std::size_t calls_outstanding() const;
   /// Every call, present and future, fails with EIO (umount -f).
@@ -405,6 +408,7 @@ class AsyncMount {
   void use_limits(const FsInfo& info);
 
   EventLoop& loop_;
+  std::vector<Fabric*> fabrics_;  // that it may use
   MountSettings settings_;
   MountRoot root_;
   FsInfo info_;

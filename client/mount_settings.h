@@ -65,8 +65,8 @@ struct MountSettings {
   bool reserved_port = true;
   AuthSys identity = AuthSys::of_process();  // of calls that are the mount's own
 
-  std::uint32_t inline_bytes = 4096;
-  std::uint32_t credits = 128;
+  std::uint32_t inline_bytes = 4096;  // RDMA: the largest Send, 1024 to 65536
+  std::uint32_t credits = 128;        // calls outstanding on one connection, 1 to 1024
   /// A connection without calls for so long is closed and made again when needed; 0: never.
   std::chrono::seconds idle_timeout{300};
   /// Round trip of the first connection attempt over all candidates.

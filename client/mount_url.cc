@@ -52,6 +52,16 @@ Parsed set_size(std::string_view key, std::string_view text, std::uint32_t* out)
   return {};
 }
 
+/// The largest RDMA Send.
+Parsed set_inline(std::string_view value, MountSettings* s) {
+  std::uint32_t size = 0;
+  if (set_size("inline", value, &size) || size > 65536) {
+    return "inline=" + std::string(value) + ": expected a size from 1k to 64k";
+  }
+  s->inline_bytes = size & ~1023u;
+  return {};
+}
+
 Parsed set_proto(std::string_view value, MountSettings* s) {
   if (value == "auto") {
     s->proto = ProtoChoice::kAuto;
@@ -109,6 +119,8 @@ Parsed set_option(std::string_view key, std::string_view value, MountSettings* s
   if (key == "wsize") return set_size(key, value, &s->wsize);
   if (key == "retrans") return set_number<std::uint32_t>(key, value, 0, 1000, &s->retrans);
   if (key == "nconnect") return set_number<std::uint32_t>(key, value, 1, 16, &s->connections);
+  if (key == "credits") return set_number<std::uint32_t>(key, value, 1, 1024, &s->credits);
+  if (key == "inline") return set_inline(value, s);
   if (key == "timeo") {
     std::uint32_t deciseconds = 0;
     Parsed error = set_number<std::uint32_t>(key, value, 1, 36000, &deciseconds);
@@ -121,7 +133,7 @@ Parsed set_option(std::string_view key, std::string_view value, MountSettings* s
   }
   return "unknown option " + quoted(key) +
          "; known are proto, fabric, crc, vers, port, tcpport, mountport, uid, gid, rsize, wsize, "
-         "timeo, retrans, soft, hard, nconnect";
+         "timeo, retrans, soft, hard, nconnect, credits, inline";
 }
 
 int hex_digit(char c) {

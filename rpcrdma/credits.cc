@@ -17,6 +17,8 @@ bool ConnectionCredits::open() {
 void ConnectionCredits::on_call(std::uint32_t requested, std::uint32_t outstanding) {
   requested_ = std::clamp(requested, 1u, std::max(1u, ledger_.limits().maximum));
   peak_ = std::max(peak_, outstanding);
+  outstanding_ = outstanding;
+  if (on_their_way_ > 0 && --on_their_way_ == 0) before_ = 0;
 }
 
 std::uint32_t ConnectionCredits::wish() const {
@@ -27,6 +29,7 @@ std::uint32_t ConnectionCredits::wish() const {
 }
 
 std::uint32_t ConnectionCredits::on_reply() {
+  if (outstanding_ > 0) --outstanding_;
   ledger_.give_back(retiring_);
   retiring_ = 0;
   if (const std::uint32_t wanted = wish(); wanted > 0) {
@@ -44,6 +47,8 @@ std::uint32_t ConnectionCredits::on_reply() {
 void ConnectionCredits::shrink() {
   const std::uint32_t target = std::clamp(std::max(peak_ * 2, 1u), 1u, requested_);
   if (target >= granted_) return;
+  before_ = std::max(before_, granted_);
+  on_their_way_ = before_ - std::min(before_ - 1, outstanding_);
   retiring_ = granted_ - target;
   granted_ = target;
 }

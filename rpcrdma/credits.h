@@ -83,9 +83,8 @@ class ConnectionCredits {
   std::uint32_t on_reply();
 
   std::uint32_t granted() const { return granted_; }
-  /// More calls than this open at once: the client ignores its grant. The slack is for grants that
-  /// were lowered while calls were on their way.
-  std::uint32_t tolerated() const { return granted_ + retiring_ + kSlack; }
+  /// More calls than this open at once: the client ignores its grant.
+  std::uint32_t tolerated() const { return std::max(granted_ + retiring_, before_) + kSlack; }
 
  private:
   static constexpr std::uint32_t kSlack = 32;
@@ -95,8 +94,13 @@ class ConnectionCredits {
   std::uint32_t granted_ = 0;
   std::uint32_t retiring_ = 0;  // given up at the last reply, freed at the next
   std::uint32_t requested_ = 1;
-  std::uint32_t peak_ = 0;     // most calls outstanding since the window began
-  std::uint32_t replies_ = 0;  // in this window
+  // A grant that was lowered, until no call that was sent under it can still be on its way. Whoever
+  // has n calls outstanding at most, m of which are here, has sent n - m at most that come behind.
+  std::uint32_t before_ = 0;
+  std::uint32_t on_their_way_ = 0;
+  std::uint32_t outstanding_ = 0;  // as of the last call or reply
+  std::uint32_t peak_ = 0;         // most calls outstanding since the window began
+  std::uint32_t replies_ = 0;      // in this window
 };
 
 }  // namespace nfsrdma

@@ -11,8 +11,21 @@
 namespace nfsrdma {
 
 namespace {
-// Message buffers of both directions; virtual memory until used.
-constexpr std::size_t kMessageBudget = std::size_t{32} << 20;
+
+RdmaClientOptions in_range(RdmaClientOptions options) {
+  options.inline_bytes = valid_inline_size(options.inline_bytes);
+  options.max_credits = std::clamp(options.max_credits, 1u, 1024u);
+  return options;
+}
+
+/// For the messages of both directions: as many calls as there may be credits must find room.
+/// Virtual memory until used.
+std::size_t message_budget(const RdmaClientOptions& options) {
+  constexpr std::size_t kLeast = std::size_t{32} << 20;
+  const std::size_t messages = 2 * std::size_t{options.max_credits + kSpareReceives};
+  return std::max(kLeast, messages * BufferPool::charge(options.inline_bytes));
+}
+
 }  // namespace
 
 std::unique_ptr<ClientTransport> make_rdma_transport(EventLoop& loop, Fabric& fabric,
@@ -29,18 +42,15 @@ RdmaClient::RdmaClient(EventLoop& loop, Fabric& fabric, const SocketAddress& ser
     : loop_(loop),
       fabric_(fabric),
       server_(server),
-      options_(options),
+      options_(in_range(options)),
       id_(next_connection_id()),
       handler_(handler),
-      pool_(std::make_unique<BufferPool>(loop, kMessageBudget)),
+      pool_(std::make_unique<BufferPool>(loop, message_budget(options_))),
       connect_timer_([this] {
         shut(Error{Errc::kTimedOut, ETIMEDOUT, "connect"}, "no answer");
       }),
       since_(loop.now()),
-      last_heard_(since_) {
-  options_.inline_bytes = valid_inline_size(options_.inline_bytes);
-  options_.max_credits = std::clamp(options_.max_credits, 1u, 1024u);
-}
+      last_heard_(since_) {}
 
 RdmaClient::~RdmaClient() {
   connector_.reset();

@@ -169,8 +169,12 @@ void DataShard::abort_all() {
   });
 }
 
+ShardReport ShardReport::of(const AsyncMount& mount) {
+  return {mount.connections(), mount.totals(), mount.calls_outstanding(), mount.exposed_regions()};
+}
+
 ShardReport DataShard::report() const {
-  return {mount_->connections(), mount_->totals(), mount_->calls_outstanding()};
+  return ShardReport::of(*mount_);
 }
 
 std::shared_ptr<DataShard::Question> DataShard::ask() {

@@ -26,6 +26,10 @@ struct ShardReport {
   std::vector<ConnectionInfo> connections;
   TransferStats totals;
   std::size_t calls_outstanding = 0;
+  std::size_t exposed_regions = 0;
+
+  /// On the thread of its loop.
+  static ShardReport of(const AsyncMount& mount);
 };
 
 /// Makes a shard's AsyncMount, on the shard's thread.

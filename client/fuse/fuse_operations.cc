@@ -34,8 +34,8 @@ FuseOperations::~FuseOperations() = default;
 
 void FuseOperations::init(fuse_conn_info* connection) {
   connection->max_readahead = std::max(connection->max_readahead, 1u << 20);
-  connection->max_background = kBackgroundRequests;
-  connection->congestion_threshold = kBackgroundRequests * 3 / 4;
+  connection->max_background = std::max(kBackgroundRequests, options_.requests);
+  connection->congestion_threshold = connection->max_background * 3 / 4;
   connection->time_gran = 1;
   // The kernel would trust its own sizes and times (decisions.md 19).
   choose(connection, FUSE_CAP_WRITEBACK_CACHE, false);

@@ -41,6 +41,7 @@ struct FuseOperationsOptions {
   bool attribute_cache = true;
   bool local_posix_locks = false;  // locks of fcntl() are for this host alone
   bool local_flock = false;        // those of flock()
+  unsigned requests = 0;           // reads and writes that the kernel has under way; 0: the usual
 };
 
 class FuseOperations {

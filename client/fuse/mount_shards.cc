@@ -53,7 +53,7 @@ std::vector<ShardReport> MountShards::report() {
   for (const auto& shard : shards_)
     questions.push_back(shard->ask());
   std::vector<ShardReport> reports;
-  reports.push_back({main_.connections(), main_.totals(), main_.calls_outstanding()});
+  reports.push_back(ShardReport::of(main_));
   const TimePoint deadline = std::chrono::steady_clock::now() + kReportPatience;
   for (std::size_t i = 0; i < shards_.size(); ++i)
     reports.push_back(shards_[i]->answer(*questions[i], deadline));
@@ -65,6 +65,7 @@ ShardReport sum_of(const std::vector<ShardReport>& shards) {
   for (const ShardReport& shard : shards) {
     sum.totals += shard.totals;
     sum.calls_outstanding += shard.calls_outstanding;
+    sum.exposed_regions += shard.exposed_regions;
   }
   return sum;
 }

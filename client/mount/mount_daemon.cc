@@ -190,6 +190,8 @@ MountSettings settings_of(const MountCommandLine& line) {
   settings.timeo = o.timeout;
   settings.retrans = o.retransmissions;
   settings.connections = o.connections;
+  if (o.credits != 0) settings.credits = o.credits;
+  if (o.inline_bytes != 0) settings.inline_bytes = o.inline_bytes;
   settings.locks = !o.local_posix_locks || !o.local_flock;
   settings.lock_records = default_lock_records();
   settings.posix_acls = o.posix_acls;
@@ -322,7 +324,8 @@ std::string MountDaemon::mount() {
   operations_ = std::make_unique<FuseOperations>(
       *files_,
       FuseOperationsOptions{line_.options.readdirplus, line_.options.attribute_cache,
-                            line_.options.local_posix_locks, line_.options.local_flock},
+                            line_.options.local_posix_locks, line_.options.local_flock,
+                            line_.options.credits * line_.options.connections},
       [this] { on_ready(); });
   std::string name = "mount.nfs-rdma", flag = "-o", list = session_options(line_);
   char* words[] = {name.data(), flag.data(), list.data(), nullptr};
@@ -522,6 +525,7 @@ std::string MountDaemon::status_document() {
   json.field("rsize", server_->read_size());
   json.field("wsize", server_->write_size());
   json.field("calls_outstanding", all.calls_outstanding);
+  json.field("exposed_regions", all.exposed_regions);
   json.key("connections");
   json.begin_array();
   for (std::uint32_t i = 0; i < shards.size(); ++i) {
@@ -536,6 +540,7 @@ std::string MountDaemon::status_document() {
     json.field("connections", shard.connections.size());
     json.field("calls", shard.totals.calls);
     json.field("calls_outstanding", shard.calls_outstanding);
+    json.field("exposed_regions", shard.exposed_regions);
     json.end_object();
   }
   json.end_array();

@@ -55,6 +55,12 @@ string take_transfer_size(string_view text, std::uint32_t* target) {
   return {};
 }
 
+string take_inline(MountOptions& o, string_view v) {
+  string problem = take_number(v, 1024, 65'536, &o.inline_bytes);
+  o.inline_bytes &= ~1023u;
+  return problem;
+}
+
 string take_version(MountOptions& o, string_view v) {
   return parse_nfs_version(v, &o.version);
 }
@@ -262,6 +268,9 @@ constexpr OptionRow kTable[] = {
     {"mountvers", Value::kRequired, take_mount_version},
     {"nconnect", Value::kRequired,
      [](MountOptions& o, string_view v) { return take_number(v, 1, 16, &o.connections); }},
+    {"credits", Value::kRequired,
+     [](MountOptions& o, string_view v) { return take_number(v, 1, 1024, &o.credits); }},
+    {"inline", Value::kRequired, take_inline},
     {"shards", Value::kRequired,
      [](MountOptions& o, string_view v) { return take_number(v, 1, 16, &o.shards); }},
     {"sec", Value::kRequired, take_security},

@@ -126,6 +126,7 @@ std::string MountOptions::text() const {
   if (proto != MountProto::kTcp) {
     add(fmt::format("fabric={},port={}", fabric_text(fabric), rdma_port()));
     if (require_crc) add("crc=require");
+    if (inline_bytes != 0) add(fmt::format("inline={}", inline_bytes));
   }
   if (proto != MountProto::kRdma) add(fmt::format("tcpport={}", effective_tcp_port()));
   if (mount_port != 0) add(fmt::format("mountport={}", mount_port));
@@ -135,6 +136,7 @@ std::string MountOptions::text() const {
   if (wsize != 0) add(fmt::format("wsize={}", wsize));
   add(fmt::format("{},timeo={},retrans={},nconnect={}", recovery_text(recovery),
                   timeout.count() / 100, retransmissions, connections));
+  if (credits != 0) add(fmt::format("credits={}", credits));
   if (shards != 0) add(fmt::format("shards={}", shards));
   add(cache_text(*this));
   if (!close_to_open) add("nocto");

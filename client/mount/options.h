@@ -38,7 +38,9 @@ struct MountOptions {
   bool reserved_port = true;     // TCP from a port below 1024, for those who may
   bool mount_proto_tcp = false;  // mountproto=tcp; else MOUNT goes the way of NFS
   unsigned connections = 1;
-  unsigned shards = 0;  // threads; 0: by the number of processors
+  std::uint32_t credits = 0;       // of each connection; 0: the usual number
+  std::uint32_t inline_bytes = 0;  // RDMA; 0: the usual size
+  unsigned shards = 0;             // threads; 0: by the number of processors
 
   // --- calls ---
   std::uint32_t rsize = 0;  // 0: as large as both sides can

@@ -42,6 +42,9 @@ class EngineEvents {
   virtual void on_first_fpdu() = 0;
   /// The initiator's RTR is done.
   virtual void on_rtr_done() = 0;
+  /// Asked in front of a Read Request, with `ahead` bytes laid out before it in this batch. False:
+  /// it waits, and what was posted behind it too, until fill() is called again.
+  virtual bool may_send_read(std::size_t /*ahead*/) { return true; }
   /// The engine failed, see failure(). Called once, from deep inside: only take note.
   virtual void on_engine_failed() = 0;
 };
@@ -186,6 +189,7 @@ class Engine final : private FpduHandler {
   std::array<PendingFpdu, kMaxPending> pending_;
   std::uint32_t pending_first_ = 0;
   std::uint32_t pending_count_ = 0;
+  std::size_t laid_out_ = 0;      // bytes of the batch that is being filled
   std::uint32_t front_sent_ = 0;  // bytes of the first pending FPDU that are out
 
   // Read Requests of the peer, a ring of IRD entries

@@ -115,16 +115,21 @@ bool Engine::pick_work() {
   return true;
 }
 
-/// The next message to send, or null. Reads beyond ORD step aside.
+/// The next message to send, or null. Reads beyond ORD step aside; one that only the driver holds
+/// back keeps its place, since those who go ahead would fill the peer's window again and again.
 WorkEntry* Engine::next_work() {
   const bool read_allowed = reads_under_way_ < options_.ord;
-  if (!blocked_reads_.empty() && read_allowed) return blocked_reads_.pop();
+  if (!blocked_reads_.empty() && read_allowed) {
+    return events_.may_send_read(laid_out_) ? blocked_reads_.pop() : nullptr;
+  }
   while (!ready_.empty()) {
     WorkEntry* work = ready_.front();
     if (work->fence && (reads_under_way_ > 0 || !blocked_reads_.empty())) return nullptr;
+    const bool read_now =
+        work->opcode == WorkOpcode::kRead && read_allowed && blocked_reads_.empty();
+    if (read_now && !events_.may_send_read(laid_out_)) return nullptr;
     ready_.pop();
-    if (work->opcode != WorkOpcode::kRead) return work;
-    if (read_allowed && blocked_reads_.empty()) return work;
+    if (work->opcode != WorkOpcode::kRead || read_now) return work;
     blocked_reads_.push(work);
   }
   return nullptr;
@@ -175,6 +180,7 @@ void Engine::fill(TransmitScratch& scratch) {
   scratch.first_iov[0] = 0;
   if (failed_ || !started_) return;
   for (std::uint32_t i = 0; scratch.bytes < kMaxBatch; ++i) {
+    laid_out_ = scratch.bytes;
     if (i == pending_count_ && (pending_count_ == kMaxPending || !cut_next())) break;
     if (!lay_out(scratch, pending_[(pending_first_ + i) % kMaxPending])) break;
   }

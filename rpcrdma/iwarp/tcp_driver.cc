@@ -19,6 +19,9 @@ constexpr std::size_t kWriteQuantum = 4 * 1024 * 1024;
 constexpr std::uint32_t kRefreshEvery = 1000;
 constexpr std::chrono::milliseconds kNudges[] = {
     std::chrono::milliseconds(50), std::chrono::milliseconds(150), std::chrono::milliseconds(800)};
+/// No event tells that a window has opened, or that what was sent is acknowledged.
+constexpr std::chrono::milliseconds kFirstWindowWait{1};
+constexpr std::chrono::milliseconds kMaxWindowWait{64};
 
 }  // namespace
 
@@ -50,7 +53,9 @@ IwarpQueuePair::IwarpQueuePair(IwarpDevice& device, const QueuePairOptions& opti
       number_(device.attach(*this)),
       tap_(setup.tap),
       engine_(*this, device.stags(), device.work(), engine_options(*this, options, setup)),
-      timer_([this] { on_timer(); }) {
+      timer_([this] { on_timer(); }),
+      window_timer_([this] { device_.loop().defer(*this); }),
+      window_wait_(kFirstWindowWait) {
   info_.local = setup.local;
   info_.peer = setup.peer;
   info_.max_outbound_reads = setup.agreed.ord;
@@ -268,6 +273,7 @@ void IwarpQueuePair::refresh_segment_size() {
 void IwarpQueuePair::finish() {
   finished_ = true;
   timer_.cancel();
+  window_timer_.cancel();
   Deferred::unlink();
   Starved::unlink();
   if (ByteSpan last = engine_.terminate();
@@ -339,6 +345,20 @@ void IwarpQueuePair::on_first_fpdu() {
 void IwarpQueuePair::on_rtr_done() {
   rtr_done_now_ = true;
   device_.loop().defer(*this);
+}
+
+/// When the kernel probes a small window, it cuts off what fits; siw's parser writes past a kernel
+/// structure when that end is in a Read Request.
+bool IwarpQueuePair::may_send_read(std::size_t ahead) {
+  if (info_.own_peer || sent_in_one_piece(fd_.get(), ahead)) {
+    window_wait_ = kFirstWindowWait;
+    return true;
+  }
+  // What goes ahead of it in this batch brings the question up again.
+  if (ahead > 0) return false;
+  window_timer_.arm_after(device_.loop(), window_wait_);
+  window_wait_ = std::min(2 * window_wait_, kMaxWindowWait);
+  return false;
 }
 
 void IwarpQueuePair::on_engine_failed() {

@@ -69,6 +69,7 @@ class IwarpQueuePair final : public QueuePair,
   void return_receive(std::uint64_t wr_id, Sge buffer) override;
   void on_first_fpdu() override;
   void on_rtr_done() override;
+  bool may_send_read(std::size_t ahead) override;
   void on_engine_failed() override;
 
   void read_socket(bool to_the_end);
@@ -93,7 +94,9 @@ class IwarpQueuePair final : public QueuePair,
   QueuePairInfo info_;
   PcapTap::Stream tap_;
   Engine engine_;
-  Timer timer_;  // nudge, later the limit for closing
+  Timer timer_;         // nudge, later the limit for closing
+  Timer window_timer_;  // looks again whether a Read Request may go out
+  std::chrono::milliseconds window_wait_;
   bool* destroyed_ = nullptr;
   std::uint32_t fpdus_until_refresh_ = 0;
   std::uint8_t nudges_ = 0;

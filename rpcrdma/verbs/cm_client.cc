@@ -10,8 +10,11 @@ namespace nfsrdma::verbs {
 namespace {
 
 constexpr int kResolveTimeoutMs = 3000;
-// siw's accept can miss a first message that comes right behind its reply (lab README: 20 ms
-// avoided it in 80 of 80 connections; wire.md 8.2).
+// siw's accept can miss a first message that comes right behind its reply: 20 ms avoided that in 80
+// of 80 connections in the lab. The iWARP engine, whose peers may be anywhere, nudges instead and
+// waits for nothing (rpcrdma/iwarp/README.md). Here a nudge would be a Write of no bytes by
+// whatever provider there is, for a siw that another siw connects to; what is missed nevertheless,
+// any later call wakes, at the latest when the first is sent again (timeo).
 constexpr std::chrono::milliseconds kSiwSettle{20};
 
 std::uint8_t reads(std::uint32_t wanted, std::uint32_t limit) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rpcrdma/header.h"
+#include "rpcrdma/private_data.h"
 #include "rpcrdma/reply_chain.h"
 
 namespace nfsrdma {
@@ -104,9 +105,16 @@ void check_reply(const Trace& trace, const TransportHeader& header) {
   parts.encoded = rpc;
   if (!payload.empty()) parts.payloads = {&reference, 1};
   parts.send_room = room;
-  parts.inline_send = static_cast<std::uint32_t>(trace.number("inline"));
   parts.max_send_sge = 8;
-  parts.invalidate = invalidation_candidate(header.chunks);
+  if (trace.has("no-private-data")) {
+    // What the server has of a client that does not say what it takes.
+    parts.inline_send =
+        InlineThresholds::negotiate({4096, 4096, true}, PrivateData::parse({})).send;
+    EXPECT_FALSE(PrivateData::parse({}).remote_invalidation);
+  } else {
+    parts.inline_send = static_cast<std::uint32_t>(trace.number("inline"));
+    parts.invalidate = invalidation_candidate(header.chunks);
+  }
   auto chain = std::make_unique<ReplyChain>();
   chain->build(parts);
   store_be32(room.data() + kCreditsOffset, static_cast<std::uint32_t>(trace.number("grant")));
@@ -130,7 +138,9 @@ void check_reply(const Trace& trace, const TransportHeader& header) {
   std::vector<std::byte> sent;
   for (const Sge& sge : send.sges)
     sent.insert(sent.end(), sge.address, sge.address + sge.length);
-  EXPECT_EQ(sent, trace.bytes("reply"));
+  std::vector<std::byte> wanted = trace.bytes("reply");
+  wanted.resize(wanted.size() + trace.number("reply-zeros"));
+  EXPECT_EQ(sent, wanted);
 }
 
 class Golden : public ::testing::TestWithParam<std::string> {};

@@ -94,13 +94,18 @@ start_readers() {  # start_readers NAME: has the file open
   application=$!
   until [ -e "$work/is_open" ]; do sleep 0.05; done
 }
-readers_wait() {  # is a call of theirs waiting on every thread of the mount?
+# Is a call of theirs waiting on every thread of the mount, its memory exposed to a server that may answer?
+readers_wait() {
   : >"$work/go"
-  local i
+  local i exposes=no
+  [ "$fabric" = iwarp ] && [ "$how" = stopped ] && exposes=yes
   for i in $(seq 50); do
     "$bin/nfs-rdma" status --mount "$mnt" --json 2>/dev/null | python3 -c '
 import json, sys
-sys.exit(not all(shard["calls_outstanding"] for shard in json.load(sys.stdin)["shards"]))' && return
+shards = json.load(sys.stdin)["shards"]
+exposed = all(shard["exposed_regions"] for shard in shards)
+sys.exit(not (all(shard["calls_outstanding"] for shard in shards) and exposed == (sys.argv[1] == "yes")))
+' $exposes && return
     sleep 0.1
   done
   return 1
@@ -114,6 +119,9 @@ for how in stopped dead; do
 
   mount_it
   echo x >"$mnt/file"
+  cat "$mnt/large" >"$work/read"
+  "$bin/nfs-rdma" status --mount "$mnt" --json | grep -q '"exposed_regions": *0'
+  verdict "$how: nothing is exposed without a call" $?
   no_answer
   timeout 15 umount "$mnt"
   verdict "$how: umount of an idle mount" $?

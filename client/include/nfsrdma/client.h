@@ -203,7 +203,7 @@ class Mount {
   /// Connects and mounts. `url`:
   ///   nfs://host[:port]/export/path?proto=rdma|tcp|auto&fabric=auto|verbs|iwarp&vers=3|4|4.0|4.1|4.2
   ///     &tcpport=N&mountport=N&uid=N&gid=N&rsize=N&wsize=N&timeo=DECISECONDS&retrans=N&soft|hard
-  ///     &nconnect=N
+  ///     &nconnect=N&credits=N&inline=N
   /// Without vers= it is the newest version that the server has.
   /// The export may be any prefix of the path; the longest one is mounted. On an error *detail
   /// (optional) gets one line for people: what was tried, and what helps.

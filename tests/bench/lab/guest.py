@@ -90,16 +90,21 @@ class Guest:
         self.clients[OURS].unmount(MOUNT)
         self.server.check_alive()
 
+    def abandon(self):
+        """With a load that was given up, and may still have files open."""
+        step("give the mount up", 60)
+        self.clients[OURS].abandon(MOUNT)
+
     # --- measuring ---
 
-    def load(self, name, job, number=None):
+    def load(self, name, job, number=None, patience=1):
         """Runs it on what is mounted."""
         folder = loads.folder_of(name)
         if job in loads.FIO:
-            return loads.fio(f"{MOUNT}/{loads.DATA}", job, self.plan["seconds"], number)
+            return loads.fio(f"{MOUNT}/{loads.DATA}", job, self.plan["seconds"], number, patience)
         if job in loads.FILES:
-            return loads.files(job, f"{MOUNT}/{folder}", number or self.plan["files"])
-        return loads.git_clone(f"{MOUNT}/{folder}")
+            return loads.files(job, f"{MOUNT}/{folder}", number or self.plan["files"], patience)
+        return loads.git_clone(f"{MOUNT}/{folder}", patience)
 
     def measure(self, name, job, round_number):
         tell("step", what=f"{job} on {name}, round {round_number + 1}", server=name, job=job,

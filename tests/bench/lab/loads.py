@@ -76,8 +76,10 @@ def fio_command(path, job, seconds, number=None):
     return command + ["--time_based", f"--runtime={seconds}"]
 
 
-def fio(path, job, seconds, number=None):
-    output, _, used = run_command(fio_command(path, job, seconds, number), seconds + 90, job)
+def fio(path, job, seconds, number=None, patience=1):
+    """`patience`: times the usual limit, where something slows the server down."""
+    output, _, used = run_command(fio_command(path, job, seconds, number),
+                                  (seconds + 90) * patience, job)
     try:
         document = json.loads(output[output.index(b"{"):])
     except ValueError:
@@ -102,9 +104,9 @@ def each_file(phase, folder, count):
             os.unlink(path)
 
 
-def files(phase, folder, count):
+def files(phase, folder, count, patience=1):
     """In a process of its own, so that it can be given up."""
-    limit = 90 + count // 20
+    limit = (90 + count // 20) * patience
     before = time.monotonic()
     pid = os.fork()
     if pid == 0:
@@ -119,12 +121,12 @@ def files(phase, folder, count):
     return {"ops": count, "seconds": time.monotonic() - before, "load_cpu": used}
 
 
-def git_clone(folder):
+def git_clone(folder, patience=1):
     environment = {"PATH": f"{GIT}:{os.environ['PATH']}", "GIT_EXEC_PATH": GIT, "HOME": "/root",
                    "GIT_CONFIG_NOSYSTEM": "1", "LD_LIBRARY_PATH": f"{sides.PROGRAMS}/lib"}
     command = [f"{GIT}/git", "clone", "-q", "--no-hardlinks", "--template=",
                f"file://{REPOSITORY}", f"{folder}/clone"]
-    _, seconds, used = run_command(command, 150, "git clone", environment)
+    _, seconds, used = run_command(command, 150 * patience, "git clone", environment)
     return {"ops": 1, "seconds": seconds, "load_cpu": used}
 
 

@@ -18,6 +18,7 @@ class Settings:
     crc: bool | None = None
     mtu: int | None = None
     nconnect: int | None = None  # connections of the mount
+    keys: tuple = ()  # more lines for the configuration of nfs-rdmad
 
 
 @dataclasses.dataclass(frozen=True)

@@ -128,11 +128,11 @@ class Commands:
     def signal(self, number):
         self.server.send_signal(number)
 
-    def status(self):
-        done = subprocess.run([f"{self.stage}/bin/nfs-rdma", "status", "--server",
-                               f"{self.stage}/host/control", "--json"], env=self.environment(),
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=20,
-                              check=False)
+    def status(self, *of):
+        of = of or ("--server", f"{self.stage}/host/control")
+        done = subprocess.run([f"{self.stage}/bin/nfs-rdma", "status", *of, "--json"],
+                              env=self.environment(), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, timeout=20, check=False)
         return json.loads(done.stdout)
 
     def link(self, *words):
@@ -192,6 +192,9 @@ class Commands:
                   if f"{self.stage}/host/steady" in words_of(pid)]
         for pid in steady[:1]:
             result |= {f"mount {name}": value for name, value in size_of(pid).items()}
+            # The client's memory is what peers reach; the server's STags are sinks of its own Reads.
+            mount = self.status("--mount", f"{self.stage}/host/steady")
+            result["mount STags"] = mount["exposed_regions"]
         return result
 
     def forget(self):

@@ -3,6 +3,7 @@
 
 Every wait in here has a limit. Programs of ours are in /run/interop, their libraries beside them.
 """
+import contextlib
 import json
 import os
 import shutil
@@ -204,7 +205,7 @@ class OurServer(Folder):
         os.makedirs(self.near, exist_ok=True)
         # NFSv4 clients of the case before that did not say goodbye would be waited for: 90 s of grace.
         shutil.rmtree(f"{self.near}/state", ignore_errors=True)
-        keys = list(self.keys)
+        keys = [*self.keys, *settings.keys]
         if settings.credits is not None:
             keys.append(f"NFSoRDMA_CREDITS={settings.credits}")
         if settings.inline is not None:
@@ -253,6 +254,15 @@ class OurServer(Folder):
         self.kill()
         self.restart()
 
+    @contextlib.contextmanager
+    def stopped(self):
+        """It takes nothing in and answers nothing meanwhile."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
     def connections(self):
         return self.status()["connections"]
 
@@ -292,12 +302,13 @@ class Knfsd(Folder):
 
     def start(self, settings):
         os.environ["RIG_EXPORT"] = settings.export
+        # Its sysctls take no less; then it is our client that asks for less.
         if settings.credits is not None:
             run("modprobe", "-a", "rpcrdma")
-            write("/proc/sys/sunrpc/svc_rdma/max_requests", settings.credits)
+            write("/proc/sys/sunrpc/svc_rdma/max_requests", max(4, settings.credits))
         if settings.inline is not None:
             run("modprobe", "-a", "rpcrdma")
-            write("/proc/sys/sunrpc/svc_rdma/max_req_size", settings.inline)
+            write("/proc/sys/sunrpc/svc_rdma/max_req_size", max(4096, settings.inline))
         namespace = ["srv"] if self.network.in_server else []
         run("rig", "nfsd", EXPORT, *namespace)
 
@@ -332,6 +343,8 @@ class KernelClient:
         # Linux's client takes no fewer than 4 slots; below that the server's grant is what counts.
         if settings.credits is not None and settings.credits >= 4:
             write("/proc/sys/sunrpc/rdma_slot_table_entries", settings.credits)
+            # Of version 4.1 and later; otherwise 64.
+            write("/sys/module/nfs/parameters/max_session_slots", settings.credits)
         if settings.inline is not None:
             write("/proc/sys/sunrpc/rdma_max_inline_read", settings.inline)
             write("/proc/sys/sunrpc/rdma_max_inline_write", settings.inline)
@@ -358,6 +371,19 @@ class KernelClient:
         # Without a version, mount begins at the newest that it knows and goes down from there.
         for wanted in ("proto=rdma" if self.rdma else "proto=tcp", f"vers={self.version or '4.2'}"):
             expect(wanted in line.replace(" ", ",").split(","), f"mounted without {wanted}: {line}")
+
+    @staticmethod
+    def calls_out(where):  # pylint: disable=unused-argument
+        """How many calls are sent and not answered, of all mounts of RPC; as the kernel's debugger
+        sees it."""
+        folder = "/sys/kernel/debug/sunrpc/rpc_clnt"
+        if not os.path.exists(folder):
+            run("mount", "-t", "debugfs", "none", "/sys/kernel/debug")
+        out = 0
+        for client in os.listdir(folder):
+            with open(f"{folder}/{client}/tasks", encoding="ascii", errors="replace") as tasks:
+                out += sum("q:xprt_pending" in line for line in tasks)
+        return out
 
     def unmount(self, where):
         run("umount", where, limit=45)
@@ -397,7 +423,7 @@ class OurClient:
 
     def prepare(self, settings):
         if not os.path.exists("/dev/fuse"):
-            run("modprobe", "fuse")
+            run("modprobe", "fuse", limit=MODULES)
 
     def mount(self, bench, where):
         options = ["proto=rdma", f"fabric={self.fabric}", f"port={RDMA_PORT}"]
@@ -406,6 +432,10 @@ class OurClient:
         options += ["retry=0", f"vers={self.version}"]
         if bench.settings.transfer:
             options += [f"rsize={bench.settings.transfer}", f"wsize={bench.settings.transfer}"]
+        if bench.settings.credits:
+            options += [f"credits={bench.settings.credits}", "shards=1"]  # all on one connection
+        if bench.settings.inline:
+            options.append(f"inline={bench.settings.inline}")
         if bench.settings.crc and self.fabric == "iwarp":
             options.append("crc=require")  # verbs devices have no say; siw follows its peer's
         os.makedirs(where, exist_ok=True)
@@ -420,6 +450,12 @@ class OurClient:
             expect_equal(connection["fabric"], self.fabric, "the mount's fabric")
             if bench.settings.crc is not None and self.fabric == "iwarp":
                 expect_equal(connection["crc"], bench.settings.crc, "CRC in use by the mount")
+
+    @staticmethod
+    def calls_out(where):
+        """How many calls are sent and not answered, on the connection that has most of them."""
+        return max((connection["calls_in_progress"]
+                    for connection in status("--mount", where)["connections"]), default=0)
 
     def unmount(self, where):
         daemons = self.daemons(where)

@@ -72,7 +72,7 @@ TEST(MountUrl, AllOptions) {
   MountSettings s = parsed(
       "nfs://h/"
       "p?proto=rdma&fabric=iwarp&crc=require&vers=3&tcpport=1&mountport=2&uid=3&gid=4&rsize=64k"
-      "&wsize=1m&timeo=50&retrans=5&soft&nconnect=4");
+      "&wsize=1m&timeo=50&retrans=5&soft&nconnect=4&credits=1024&inline=16k");
   EXPECT_EQ(s.proto, ProtoChoice::kRdma);
   EXPECT_EQ(s.fabric, FabricChoice::kIwarp);
   EXPECT_TRUE(s.require_crc);
@@ -86,6 +86,8 @@ TEST(MountUrl, AllOptions) {
   EXPECT_EQ(s.retrans, 5u);
   EXPECT_TRUE(s.soft);
   EXPECT_EQ(s.connections, 4u);
+  EXPECT_EQ(s.credits, 1024u);
+  EXPECT_EQ(s.inline_bytes, 16384u);
 }
 
 TEST(MountUrl, UnknownOptionsNameTheKnownOnes) {
@@ -114,6 +116,10 @@ TEST(MountUrl, NumbersOutOfRangeNameTheRange) {
   EXPECT_NE(refused("nfs://h/p?tcpport=70000").find("1 to 65535"), std::string::npos);
   EXPECT_NE(refused("nfs://h/p?rsize=17m").find("16m"), std::string::npos);
   EXPECT_NE(refused("nfs://h/p?nconnect=0").find("1 to 16"), std::string::npos);
+  EXPECT_NE(refused("nfs://h/p?credits=0").find("1 to 1024"), std::string::npos);
+  EXPECT_NE(refused("nfs://h/p?credits=1025").find("1 to 1024"), std::string::npos);
+  EXPECT_NE(refused("nfs://h/p?inline=65k").find("1k to 64k"), std::string::npos);
+  EXPECT_NE(refused("nfs://h/p?inline=512").find("1k to 64k"), std::string::npos);
   EXPECT_NE(refused("nfs://h:0/p").find("1 to 65535"), std::string::npos);
 }
 

@@ -195,6 +195,42 @@ TEST(RdmaTransportLimits, LargeReceivesLeaveRoomForPayload) {
   EXPECT_TRUE(pair.call(kToyWrite, 1 << 20).good);
 }
 
+/// Above 4 KiB a message takes a buffer of 64 KiB, and a call has two: its own and its receive.
+TEST(RdmaTransportLimits, EveryCreditIsWorthACallWhateverTheInlineSize) {
+  RdmaServerLimits limits;
+  limits.inline_bytes = 16384;
+  limits.credits.maximum = 1024;
+  // Virtual memory: the ledger gives all that is asked for while an eighth of it is not handed out.
+  SimPair pair(3, {}, limits, std::size_t{2} << 30);
+  RdmaClientOptions options;
+  options.inline_bytes = 16384;
+  options.max_credits = 1024;
+  pair.connect(options);
+  std::vector<std::unique_ptr<ToyCall>> calls;
+  const auto submit = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      calls.push_back(std::make_unique<ToyCall>(++pair.last_xid, kToyNull, 0, 0));
+      pair.client->submit(*calls.back());
+    }
+    pair.run();
+  };
+  pair.handler.hold = true;
+  submit(4096);
+  // The grant grows while it is used.
+  while (pair.client->describe().calls_in_progress < 1024 && !pair.handler.held.empty()) {
+    pair.handler.answer_held();
+    pair.run();
+  }
+  EXPECT_EQ(pair.client->describe().calls_in_progress, 1024u);
+  EXPECT_EQ(pair.client->describe().inline_send, 16384u);
+  pair.handler.hold = false;
+  pair.handler.answer_held();
+  pair.run();
+  const auto good =
+      std::count_if(calls.begin(), calls.end(), [](auto& call) { return call->good; });
+  EXPECT_EQ(good, 4096);
+}
+
 TEST(RdmaTransportLimits, OneSgePerRequestIsEnough) {
   SimPair pair(3);
   pair.fabric.device_info().max_send_sge = 1;

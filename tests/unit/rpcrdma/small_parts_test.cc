@@ -133,6 +133,50 @@ TEST(Credits, IdleGrantShrinksWhenOthersNeedItAndIsFreedOneReplyLater) {
   credits.on_reply();
   EXPECT_LT(ledger.granted(), 64u);
 }
+
+/// Uses 512 credits and then so few that the grant is lowered.
+void lower_from_512(ConnectionCredits& credits) {
+  ASSERT_TRUE(credits.open());
+  while (credits.granted() < 512) {
+    credits.on_call(512, credits.granted());
+    credits.on_reply();
+  }
+  for (int i = 0; i < 200 && credits.granted() == 512; ++i) {
+    credits.on_call(512, 1);
+    credits.on_reply();
+  }
+  ASSERT_LT(credits.granted(), 8u);
+}
+
+TEST(Credits, CallsSentUnderAGrantThatWasLoweredMeanwhileAreTolerated) {
+  CreditLedger ledger({.receives = 1100, .reserve = 0, .initial = 8, .maximum = 512});
+  ledger.set_posted(1100);
+  ConnectionCredits credits(ledger);
+  lower_from_512(credits);
+  // The client, to whom that reply is still under way, sends all that it may. One is answered
+  // meanwhile.
+  std::uint32_t open = 0;
+  for (int i = 0; i < 511; ++i) {
+    credits.on_call(512, ++open);
+    ASSERT_LE(open, credits.tolerated()) << i;
+    if (i != 8) continue;
+    credits.on_reply();
+    --open;
+  }
+}
+
+TEST(Credits, AGrantThatWasLoweredIsForgottenWhenTheClientMustKnow) {
+  CreditLedger ledger({.receives = 1100, .reserve = 0, .initial = 8, .maximum = 512});
+  ledger.set_posted(1100);
+  ConnectionCredits credits(ledger);
+  lower_from_512(credits);
+  for (int i = 0; i < 512; ++i) {
+    credits.on_call(512, 1);
+    credits.on_reply();
+  }
+  EXPECT_LT(credits.tolerated(), 64u);
+}
+
 /// What NFSoRDMA_MEMORY's default has room for. Each has mounted, read and written, one call at a
 /// time.
 TEST(Credits, TenThousandIdleConnectionsFit) {

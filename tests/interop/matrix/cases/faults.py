@@ -123,6 +123,21 @@ def link_cut_client(t):
     cut(t, "client")
 
 
+@case("link-cut-reading", limit=300)
+def link_cut_reading(t):
+    """The server's interface goes down, then the client's, while the client reads."""
+    content = data(48 * MIB)
+    put(t.server_path("file"), content)
+    for side in ("server", "client"):
+        t.remount()  # nothing of it is cached
+        worker = reading(t.path("file"), content)
+        worker.wait_until(MIB)
+        with t.link_cut(side):
+            time.sleep(5)
+            expect(not worker.ended(), f"all was read before the {side}'s link was cut")
+        worker.finish(120)
+
+
 @case("link-cut-idle", limit=240)
 def link_cut_idle(t):
     """The link goes down while nothing is under way; what is begun meanwhile goes on afterwards."""

@@ -10,6 +10,7 @@ from bench import data, expect_digest, get
 from case import Failed, case, expect, expect_equal
 from worker import Worker
 
+KIB = 1 << 10
 MIB = 1 << 20
 
 
@@ -47,28 +48,42 @@ class Client:
     def close(self):
         self.library.nfs_destroy_context(self.context)
 
+    def become(self, uid):
+        self.library.nfs_set_uid(self.context, uid)
+        self.library.nfs_set_gid(self.context, uid)
+
     # --- files ---
 
-    def write(self, name, content, flags=os.O_CREAT | os.O_WRONLY):
+    def open(self, name, flags, mode=0o644):
         handle = ctypes.c_void_p()
-        self.call("open2", name, flags, 0o644, ctypes.byref(handle))
+        self.call("open2", name, flags, mode, ctypes.byref(handle))
+        return handle
+
+    def write(self, name, content, flags=os.O_CREAT | os.O_WRONLY, piece=256 * KIB,
+              progress=lambda at: None):
+        """In calls of `piece` bytes, each a WRITE or several."""
+        handle = self.open(name, flags)
         at = 0
         while at < len(content):
-            piece = content[at:at + 256 * 1024]
-            at += self.call("write", handle, ctypes.c_uint64(len(piece)), piece)
+            part = content[at:at + piece]
+            at += self.call("write", handle, ctypes.c_uint64(len(part)), part)
+            progress(at)
         self.call("fsync", handle)
         self.call("close", handle)
 
-    def read(self, name):
+    def read(self, name, piece=MIB, progress=lambda at: None):
         handle = ctypes.c_void_p()
         self.call("open", name, os.O_RDONLY, ctypes.byref(handle))
         pieces = []
-        buffer = ctypes.create_string_buffer(MIB)
+        at = 0
+        buffer = ctypes.create_string_buffer(piece)
         while True:
-            got = self.call("read", handle, ctypes.c_uint64(MIB), buffer)
+            got = self.call("read", handle, ctypes.c_uint64(piece), buffer)
             if got == 0:
                 break
             pieces.append(buffer.raw[:got])
+            at += got
+            progress(at)
         self.call("close", handle)
         return b"".join(pieces)
 
@@ -127,6 +142,108 @@ def changes(t):
         client.call("readlink", b"/to-%d" % length, buffer, 5000)
         expect_equal(buffer.value, target, "target read")
     client.close()
+
+
+@case("libnfs-append-and-holes", kind="libnfs")
+def append_and_holes(t):
+    client = Client(t)
+    client.write(b"/log", b"one,")
+    client.write(b"/log", b"two,", os.O_WRONLY | os.O_APPEND)
+    with open(t.server_path("log"), "ab") as log:
+        log.write(b"three,")
+    client.write(b"/log", b"four", os.O_WRONLY | os.O_APPEND)
+    expect_equal(get(t.server_path("log")), b"one,two,three,four", "what was appended")
+
+    handle = client.open(b"/holes", os.O_CREAT | os.O_WRONLY)
+    for offset in (0, 5 * MIB, 10 * MIB + 7):
+        client.call("pwrite", handle, ctypes.c_uint64(offset), ctypes.c_uint64(4), b"here")
+    client.call("close", handle)
+    wanted = bytearray(10 * MIB + 11)
+    for offset in (0, 5 * MIB, 10 * MIB + 7):
+        wanted[offset:offset + 4] = b"here"
+    expect(client.read(b"/holes") == bytes(wanted), "the holes are read otherwise")
+    expect_digest(t.server_path("holes"), bytes(wanted), "the file with holes on the server")
+    expect(os.stat(t.server_path("holes")).st_blocks * 512 < MIB, "the holes take space")
+    client.close()
+
+
+@case("libnfs-rename-over-open", kind="libnfs")
+def rename_over_open(t):
+    """libnfs keeps no file alive that it has open: what is gone is stale, and never another's."""
+    client, other = Client(t), Client(t)
+    client.write(b"/old", b"old content")
+    client.write(b"/new", b"new")
+    handle = ctypes.c_void_p()
+    client.call("open", b"/old", os.O_RDONLY, ctypes.byref(handle))
+    other.call("rename", b"/new", b"/old")
+    buffer = ctypes.create_string_buffer(100)
+    got = client.library.nfs_pread(client.context, handle, ctypes.c_uint64(0), ctypes.c_uint64(100), buffer)
+    # libnfs 4.0 makes EFAULT of NFS3ERR_STALE.
+    expect(got in (-errno.ESTALE, -errno.EFAULT) or buffer.raw[:max(got, 0)] == b"old content",
+           f"the open file that is gone: {got}, {client.error()}")
+    client.call("close", handle)
+    expect_equal(client.read(b"/old"), b"new", "content under the name")
+    client.close()
+    other.close()
+
+
+@case("libnfs-rights", kind="libnfs", export="rw,root_squash,insecure")
+def rights(t):
+    client = Client(t)
+    client.become(1000)
+    client.write(b"/mine", b"mine")
+    expect_equal(os.stat(t.server_path("mine")).st_uid, 1000, "owner")
+    client.call("chmod", b"/mine", 0o600)
+    handle = ctypes.c_void_p()
+    for uid in (2000, 0):  # another, and root, who is nobody here
+        client.become(uid)
+        client.call_fails(errno.EACCES, "open", b"/mine", os.O_RDONLY, ctypes.byref(handle))
+        client.call_fails(errno.EPERM, "chmod", b"/mine", 0o644)
+        client.call_fails(errno.EPERM, "unlink", b"/mine")  # the directory is sticky
+    client.write(b"/roots", b"x")
+    expect_equal(os.stat(t.server_path("roots")).st_uid, 65534, "owner of what root made")
+    client.become(1000)
+    expect_equal(client.read(b"/mine"), b"mine", "content, to its owner")
+    client.call("unlink", b"/mine")
+    client.close()
+
+
+class StatVfs(ctypes.Structure):
+    """struct statvfs of 64-bit Linux."""
+    _fields_ = [(name, ctypes.c_ulong) for name in (
+        "f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_files", "f_ffree", "f_favail",
+        "f_fsid", "f_flag", "f_namemax")] + [("f_spare", ctypes.c_int * 6)]
+
+
+@case("libnfs-statvfs", kind="libnfs")
+def statvfs(t):
+    client = Client(t)
+    there, here = StatVfs(), os.statvfs(t.here)
+    client.call("statvfs", b"/", ctypes.byref(there))
+    size = here.f_blocks * here.f_frsize
+    shown = there.f_blocks * there.f_frsize
+    expect(abs(shown - size) <= MIB, f"size: {shown} bytes, not {size}")
+    free = there.f_bavail * there.f_frsize
+    expect(abs(free - here.f_bavail * here.f_frsize) < 16 * MIB, f"room: {free} bytes")
+    expect_equal(there.f_files, here.f_files, "f_files")
+    client.close()
+
+
+def transfers(t):
+    """Data there and back, in calls of many sizes."""
+    client = Client(t)
+    content = data(3 * MIB + 5)
+    for piece in (4 * KIB, 64 * KIB, 256 * KIB, MIB, 3 * MIB + 5):
+        name = b"/in-pieces-of-%d" % piece
+        client.write(name, content, piece=piece)
+        expect_digest(t.server_path(os.fsdecode(name[1:])), content, f"written {piece} bytes at a time")
+        expect(client.read(name, piece=piece) == content, f"read otherwise {piece} bytes at a time")
+    client.close()
+
+
+case("libnfs-transfers", kind="libnfs", limit=120)(transfers)
+for size_ in (1500, 9000):
+    case(f"libnfs-mtu-{size_}", kind="libnfs", limit=120, mtu=size_)(transfers)
 
 
 class Entry(ctypes.Structure):
@@ -215,4 +332,80 @@ def link_cut_idle(t):
     expect(reader.read(b"/file") == content, "the file is read back otherwise")
     expect(reader.read(b"/before") == data(MIB), "the older file is read otherwise")
     reader.close()
+    client.close()
+
+
+def writing(t, name, content):
+    """With a client of its own."""
+    def write(worker):
+        def progress(at):
+            worker.progress = at
+        client = Client(t)
+        client.write(name, content, progress=progress)
+        client.close()
+    return Worker(write)
+
+
+def reading(t, name, content):
+    def read(worker):
+        def progress(at):
+            worker.progress = at
+        client = Client(t)
+        expect(client.read(name, 64 * KIB, progress) == content, f"{name} is read otherwise")
+        client.close()
+    return Worker(read)
+
+
+def disturbed(t, disturb):
+    """Writes and reads a file while something happens."""
+    content = data(32 * MIB)
+    worker = writing(t, b"/file", content)
+    worker.wait_until(4 * MIB)
+    disturb(worker)
+    worker.finish(150)
+    expect_digest(t.server_path("file"), content, "the file on the server")
+    worker = reading(t, b"/file", content)
+    worker.wait_until(MIB)
+    disturb(worker)
+    worker.finish(150)
+
+
+@case("libnfs-restart-under-load", kind="libnfs", limit=360)
+def restart_under_load(t):
+    disturbed(t, lambda _: t.server.crash_and_restart())
+
+
+@case("libnfs-link-cut", kind="libnfs", limit=360)
+def link_cut(t):
+    """In mid-transfer, writing and reading."""
+    def cut(worker):
+        with t.link_cut("server"):
+            time.sleep(5)
+            expect(not worker.ended(), "all was done before the link was cut")
+    disturbed(t, cut)
+
+
+@case("libnfs-client-kill", kind="libnfs", limit=120)
+def client_kill(t):
+    content = data(64 * MIB)
+    worker = writing(t, b"/torn", content)
+    worker.wait_until(8 * MIB)
+    worker.kill()
+    sides.wait_for(lambda: not t.server.connections(), 30, "the dead client's connection is gone")
+    client = Client(t)
+    expect(content.startswith(client.read(b"/torn")[:4 * MIB]), "what was written before is otherwise")
+    client.write(b"/torn", b"anew", os.O_WRONLY | os.O_TRUNC)
+    expect_equal(get(t.server_path("torn")), b"anew", "the file after that")
+    client.close()
+
+
+@case("libnfs-idle", kind="libnfs", limit=480, slow=True)
+def idle(t):
+    """Six minutes: longer than the server keeps an unused connection."""
+    client = Client(t)
+    client.write(b"/before", data(100_000))
+    time.sleep(360)
+    expect(client.read(b"/before") == data(100_000), "read otherwise after a while")
+    client.write(b"/after", data(MIB + 1))
+    expect_digest(t.server_path("after"), data(MIB + 1), "written after a while")
     client.close()

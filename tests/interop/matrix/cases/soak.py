@@ -28,6 +28,7 @@ BOUNDS = {
     "buffers in use": (0.5, 64 << 20), "buffer arenas": (0.03, 2 << 20),
     "cached files": (0.05, 64), "replies kept": (0.25, 512),
     "mount memory": (0.03, 2048), "mount descriptors": (0.05, 8), "mount threads": (0, 0),
+    "mount STags": (0, 64),
 }
 # Gone when the load is: (what, at most). The shards keep their receive buffers.
 AT_THE_END = (("connections", 0), ("calls in progress", 0), ("STags", 0),
@@ -96,6 +97,19 @@ def table(rows):
     return "\n".join(lines)
 
 
+# What of the load makes a connection each time.
+CONNECTS = ("runs of nfs-rdma", "runs of nfs-rdma killed", "mounts", "mounts killed", "mounts, Linux")
+
+
+def day_of(done, samples):
+    """How busy a day would have the same number of everything that could leak something each time."""
+    events = {"a connection": sum(done.get(name, 0) for name in CONNECTS),
+              "a reset": done.get("connections reset", 0),
+              "a call": samples[-1]["calls"] - samples[0]["calls"]}
+    return "as many as a day has with " + ", ".join(
+        f"{what} every {86400 / number:.3g} s" for what, number in events.items() if number > 0)
+
+
 def measured(seconds, watch=lambda: None):
     """Our clients' load, resets, samples; returns what was done and the samples."""
     host.ask("load", 1)
@@ -118,7 +132,7 @@ def measured(seconds, watch=lambda: None):
 def judge(done, samples, report, long_enough):
     """After the load: writes the report down, and fails when something grew or was left."""
     rows = judged(samples)
-    print(json.dumps(done, indent=1), table(rows), sep="\n", flush=True)
+    print(json.dumps(done, indent=1), table(rows), day_of(done, samples), sep="\n", flush=True)
 
     def gone():
         last = host.ask("sample")

@@ -3,7 +3,9 @@
 // is cut for a wrong one. So towards it every FPDU begins a segment, what must be whole is whole,
 // and start-up frames travel alone. Looked at in the very segments, with a peer that announces a
 // small maximum segment size, one that reads slowly, and one whose path becomes narrower.
-#include <netinet/tcp.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 
@@ -18,6 +20,7 @@ namespace {
 constexpr std::size_t kReply = 32;
 /// What Linux adds to a header when the peer knows timestamps.
 constexpr std::uint32_t kTimestamps = 12;
+constexpr std::size_t kReadRequest = kUntaggedHeader + kReadRequestBody;
 
 struct SeenFpdu {
   std::size_t at;
@@ -95,9 +98,29 @@ class SegmentStart : public RawPeerTest {
       post_write(1 + i);
     }
   }
+  int our_fd() { return static_cast<IwarpQueuePair&>(*ours_.queue_pair).fd(); }
   void limit_our_send_buffer(int size) {
-    const int fd = static_cast<IwarpQueuePair&>(*ours_.queue_pair).fd();
-    ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    ::setsockopt(our_fd(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+  }
+  /// What the peer would still take, once everything sent is acknowledged.
+  std::size_t peers_window() {
+    int unacknowledged = 1;
+    until([&] { return ::ioctl(our_fd(), SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0; });
+    EXPECT_EQ(unacknowledged, 0);
+    tcp_info info{};
+    socklen_t length = sizeof info;
+    EXPECT_EQ(::getsockopt(our_fd(), IPPROTO_TCP, TCP_INFO, &info, &length), 0);
+    return info.tcpi_snd_wnd;
+  }
+  /// Sends until the peer, which does not read, would take the front of a Read Request and no more.
+  void close_window_inside_a_read_request() {
+    for (std::size_t window = peers_window(); window >= kReadRequest; window = peers_window()) {
+      const std::size_t total =
+          std::clamp<std::size_t>((window - 28) & ~std::size_t{3}, 28, kMaxSend);
+      post_send(total - kUntaggedHeader - kMpaCrcSize);
+      ++expected_completions_;
+      turn();
+    }
   }
 
   /// Reads, `step` bytes a turn, until everything is done; answers Reads meanwhile.
@@ -117,7 +140,7 @@ class SegmentStart : public RawPeerTest {
     const std::vector<SeenFpdu> fpdus = complete_fpdus();
     for (; answered_ < fpdus.size(); ++answered_) {
       const SeenFpdu& fpdu = fpdus[answered_];
-      if (fpdu.header.tagged() || fpdu.header.queue != kQueueReadRequest) continue;
+      if (!is_read_request(fpdu)) continue;
       const ReadRequestBody body =
           load_read_request(stream().bytes.data() + fpdu.at + kUntaggedHeader);
       say(peer_,
@@ -151,6 +174,10 @@ class SegmentStart : public RawPeerTest {
   }
   const SegmentedStream& stream() { return capture_.from_port(listener_->address().port()); }
 
+  static bool is_read_request(const SeenFpdu& fpdu) {
+    return !fpdu.header.tagged() && fpdu.header.queue == kQueueReadRequest;
+  }
+  static constexpr std::size_t kMaxSend = 524;
   static constexpr char kEmptyWriteNoCrc[] = "000ec140 00000000 00000000 00000000 00000000";
   LoopbackCapture capture_;
   UniqueFd peer_;
@@ -193,8 +220,33 @@ TEST_F(SegmentStart, HoldsWithAReceiverThatReadsSlowly) {
   read_to_the_end(1000);
   const std::vector<SeenFpdu> fpdus = seen();
   EXPECT_GE(fpdus.size(), expected_completions_);
-  for (const SeenFpdu& fpdu : fpdus)
+  for (const SeenFpdu& fpdu : fpdus) {
     ASSERT_TRUE(stream().starts_segment(fpdu.at)) << fpdu.at;
+    if (is_read_request(fpdu)) {
+      ASSERT_TRUE(stream().in_one_segment(fpdu.at, kReadRequest)) << fpdu.at;
+    }
+  }
+}
+
+TEST_F(SegmentStart, ReadRequestWaitsForAWindowThatTakesIt) {
+  dial_as({536, 8192});
+  expected_completions_ = 0;
+  close_window_inside_a_read_request();
+  ASSERT_GT(peers_window(), 16u) << "siw takes a header that is cut before";
+  ASSERT_LT(peers_window(), kReadRequest);
+  post_read();
+  post_send(40);
+  expected_completions_ += 2;
+  // The kernel's first probe into a small window comes after 200 ms, and takes what fits.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(700);
+  while (std::chrono::steady_clock::now() < end)
+    turn();
+  read_to_the_end(65536);
+  const std::vector<SeenFpdu> fpdus = seen();
+  ASSERT_EQ(std::count_if(fpdus.begin(), fpdus.end(), is_read_request), 1);
+  const SeenFpdu& read = *std::find_if(fpdus.begin(), fpdus.end(), is_read_request);
+  EXPECT_TRUE(stream().in_one_segment(read.at, kReadRequest));
+  EXPECT_NE(read.at, fpdus.back().at) << "what was posted behind it overtook it";
 }
 
 TEST_F(SegmentStart, WithCrcNoFpduIsCut) {
