@@ -149,6 +149,9 @@ void add_memory(Families& out, const StatusInputs& inputs) {
             static_cast<double>(exposed));
   out.gauge("nfs_rdma_cached_files", "Files in the descriptor cache.",
             static_cast<double>(inputs.cached_files));
+  out.counter("nfs_rdma_read_page_bytes_total",
+              "Data of READs that was sent from the page cache without a copy.",
+              static_cast<double>(inputs.read_page_bytes));
 }
 
 void add_caches(Families& out, const StatusInputs& inputs) {

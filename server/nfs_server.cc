@@ -405,6 +405,7 @@ void NfsServer::tell(std::size_t clients,
   inputs.replies = replies_->stats();
   inputs.commits = context_->committer.stats();
   inputs.cached_files = context_->files.size();
+  inputs.read_page_bytes = context_->read_costs.bytes_shown();
   nfs4::StateReport state;
   if (context_->nfs4 != nullptr) {
     state = nfs4::report_state(*context_->nfs4, clients);

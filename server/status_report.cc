@@ -46,12 +46,12 @@ void write_exports(JsonWriter& json, const std::vector<ExportEntry>& exports) {
   json.end_array();
 }
 
-void write_totals(JsonWriter& json, const std::vector<ShardReport>& shards) {
+void write_totals(JsonWriter& json, const StatusInputs& inputs) {
   TransferStats sum;
   std::size_t connections = 0, outstanding = 0;
   std::uint64_t rejected = 0, rejected_auth = 0;
   std::size_t waiting = 0;
-  for (const ShardReport& shard : shards) {
+  for (const ShardReport& shard : *inputs.shards) {
     for (const TransferStats& stats : shard.closed)
       sum += stats;
     for (const ConnectionInfo& info : shard.connections)
@@ -74,6 +74,7 @@ void write_totals(JsonWriter& json, const std::vector<ShardReport>& shards) {
   json.field("calls_waiting", waiting);
   json.field("rejected", rejected);
   json.field("rejected_auth", rejected_auth);  // of them, for their credentials
+  json.field("read_page_bytes", inputs.read_page_bytes);
   json.end_object();
 }
 
@@ -232,7 +233,7 @@ std::string make_status_document(const StatusInputs& inputs) {
   json.end_array();
   json.field("silent_shards", silent_shards(*inputs.shards));
   json.key("totals");
-  write_totals(json, *inputs.shards);
+  write_totals(json, inputs);
   json.key("memory");
   write_memory(json, inputs);
   write_caches(json, inputs);

@@ -38,21 +38,21 @@ void* reserve_space(void* where, std::size_t size) {
   return ::mmap(where, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
 }
 
-/// Are all pages of this mapping in the page cache?
-bool all_cached(std::byte* data, std::size_t size) {
+/// Are all pages of this mapping in the page cache? A filter on system calls may forbid to ask.
+FileWindow::Shown all_cached(std::byte* data, std::size_t size) {
   std::array<unsigned char, 1024> pages;
   const std::size_t page = FileWindow::page_size();
   while (size > 0) {
     const std::size_t piece = std::min(size, pages.size() * page);
-    if (::mincore(data, piece, pages.data()) != 0) return false;
+    if (::mincore(data, piece, pages.data()) != 0) return FileWindow::Shown::kNo;
     const auto end = pages.begin() + static_cast<std::ptrdiff_t>(piece / page);
     if (std::any_of(pages.begin(), end, [](unsigned char in) { return (in & 1) == 0; })) {
-      return false;
+      return FileWindow::Shown::kNotCached;
     }
     data += piece;
     size -= piece;
   }
-  return true;
+  return FileWindow::Shown::kAll;
 }
 
 /// By way of the kernel, which stops where a page cannot be read.
@@ -105,7 +105,7 @@ FileWindow::Shown FileWindow::show(int fd, std::uint64_t offset, std::size_t byt
   shown_ = size;
   offset_ = offset;
   fd_ = std::move(own);
-  if (!all_cached(data_, size)) return Shown::kNotCached;
+  if (const Shown cached = all_cached(data_, size); cached != Shown::kAll) return cached;
   // One call instead of a page fault for each few pages while sending.
   if (::madvise(data_, size, MADV_POPULATE_READ) != 0) return Shown::kNo;
   return Shown::kAll;

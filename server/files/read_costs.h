@@ -17,7 +17,12 @@ class ReadCosts {
   /// Is the next read to show pages? Now and then the one that lost, since things change.
   bool pages_next();
   void copied(std::size_t bytes, std::uint64_t ns) { note(copy_, bytes, ns); }
-  void shown(std::size_t bytes, std::uint64_t ns) { note(show_, bytes, ns); }
+  void shown(std::size_t bytes, std::uint64_t ns) {
+    note(show_, bytes, ns);
+    bytes_shown_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  /// Since the start.
+  std::uint64_t bytes_shown() const { return bytes_shown_.load(std::memory_order_relaxed); }
   /// A file that cannot be mapped: the others of its file system cannot either.
   void not_shown(std::size_t bytes);
   /// From now on everything is copied.
@@ -31,6 +36,7 @@ class ReadCosts {
   Cost copy_{0}, show_{0};
   std::atomic<std::uint32_t> asked_{0};
   std::atomic<bool> never_{false};
+  std::atomic<std::uint64_t> bytes_shown_{0};
 };
 
 }  // namespace nfsrdma

@@ -59,6 +59,7 @@ class StatusReport : public ::testing::Test {
         .entries = 501, .bytes = 502, .hits = 503, .misses = 504, .evicted = 505, .uncached = 506};
     inputs_.commits = {.jobs = 601, .syncs = 602, .failures = 603};
     inputs_.cached_files = 701;
+    inputs_.read_page_bytes = 702;
   }
   // Of both shards together where nothing else is said.
   std::string document() const { return make_status_document(inputs_); }
@@ -92,7 +93,8 @@ TEST_F(StatusReport, TotalsAreSumsOverTheShards) {
        {"\"connections\":2", "\"calls\":802", "\"calls_in_progress\":604", "\"rejected\":602",
         "\"rejected_auth\":616", "\"rdma_write_bytes\":402", "\"rdma_read_bytes\":404",
         "\"inline_bytes\":406", "\"errors\":412", "\"budget\":606", "\"in_use\":608",
-        "\"arenas\":610", "\"exposed_regions\":612", "\"cached_files\":701"}) {
+        "\"arenas\":610", "\"exposed_regions\":612", "\"cached_files\":701",
+        "\"read_page_bytes\":702"}) {
     EXPECT_THAT(totals, HasSubstr(part));
   }
 }
