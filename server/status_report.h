@@ -23,7 +23,7 @@ struct StatusInputs {
   ReplyCache::Stats replies;
   Committer::Stats commits;
   std::size_t cached_files = 0;
-  std::uint64_t read_page_bytes = 0;  // of READs, sent from the page cache without a copy
+  std::uint64_t read_page_bytes = 0;         // of READs, sent from the page cache without a copy
   const nfs4::StateReport* state = nullptr;  // without NFSv4: null
 };
 
