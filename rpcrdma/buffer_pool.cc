@@ -192,16 +192,16 @@ Buffer BufferPool::acquire(std::size_t bytes) {
 
 Buffer BufferPool::acquire_window(std::size_t bytes) {
   Buffer buffer;
-  bytes = (bytes + FileWindow::page_size() - 1) & ~(FileWindow::page_size() - 1);
+  bytes = FileWindow::whole_pages(bytes);
   if (bytes > kMaxBuffer || bytes > budget_ - in_use_) return buffer;
   if (!wake_waiters_->serving() && anybody_waits()) return buffer;
   if (free_windows_.empty()) {
-    if (windows_.size() == kMostWindows) return buffer;
+    if (window_count_ == kMostWindows) return buffer;
     std::unique_ptr<FileWindow> window = FileWindow::reserve(kMaxBuffer);
     if (window == nullptr) return buffer;
-    free_windows_.reserve(windows_.size() + 1);  // so that release() never allocates
-    free_windows_.push_back(static_cast<std::uint16_t>(windows_.size()));
-    windows_.push_back(std::move(window));
+    free_windows_.reserve(kMostWindows);  // so that release() never allocates
+    free_windows_.push_back(static_cast<std::uint16_t>(window_count_));
+    windows_[window_count_++] = std::move(window);
   }
   const std::uint16_t index = free_windows_.back();
   free_windows_.pop_back();

@@ -127,7 +127,10 @@ class BufferPool {
     std::uint16_t arena;
   };
   std::array<std::vector<Free>, kClasses> free_;  // last in, first out: stays warm in the cache
-  std::vector<std::unique_ptr<FileWindow>> windows_;
+  // In fixed places: who has a Call on another thread looks up its payload's window here while this
+  // thread makes more of them.
+  std::array<std::unique_ptr<FileWindow>, kMostWindows> windows_;
+  std::size_t window_count_ = 0;
   std::vector<std::uint16_t> free_windows_;
   IntrusiveList<BufferShare> turns_;  // whose turn is next; some may have no waiter any more
   std::unique_ptr<WakeWaiters> wake_waiters_;

@@ -28,10 +28,6 @@ AllWindows& all_windows() {
   return all;
 }
 
-std::size_t whole_pages(std::size_t bytes) {
-  return (bytes + FileWindow::page_size() - 1) & ~(FileWindow::page_size() - 1);
-}
-
 /// Address space that nobody can read; at `where` in the place of what is there.
 void* reserve_space(void* where, std::size_t size) {
   const int fixed = where != nullptr ? MAP_FIXED : 0;

@@ -39,6 +39,10 @@ class FileWindow {
   FileWindow& operator=(const FileWindow&) = delete;
 
   static std::size_t page_size();
+  /// `bytes` rounded up to pages.
+  static std::size_t whole_pages(std::size_t bytes) {
+    return (bytes + page_size() - 1) & ~(page_size() - 1);
+  }
 
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
