@@ -5,6 +5,8 @@
 #include <charconv>
 #include <optional>
 
+#include "rpcrdma/private_data.h"
+
 namespace nfsrdma {
 namespace {
 
@@ -58,7 +60,7 @@ Parsed set_inline(std::string_view value, MountSettings* s) {
   if (set_size("inline", value, &size) || size > 65536) {
     return "inline=" + std::string(value) + ": expected a size from 1k to 64k";
   }
-  s->inline_bytes = size & ~1023u;
+  s->inline_bytes = valid_inline_size(size);
   return {};
 }
 

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <optional>
 
+#include "rpcrdma/private_data.h"
+
 namespace nfsrdma {
 namespace {
 
@@ -57,7 +59,7 @@ string take_transfer_size(string_view text, std::uint32_t* target) {
 
 string take_inline(MountOptions& o, string_view v) {
   string problem = take_number(v, 1024, 65'536, &o.inline_bytes);
-  o.inline_bytes &= ~1023u;
+  o.inline_bytes = valid_inline_size(o.inline_bytes);
   return problem;
 }
 

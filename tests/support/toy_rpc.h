@@ -37,6 +37,13 @@ inline bool has_pattern(ByteSpan bytes, std::uint32_t seed) {
   return true;
 }
 
+/// The pattern up to `kept`, and zeros: of a file that got shorter while it was sent.
+inline bool ends_in_zeros(ByteSpan bytes, std::size_t kept, std::uint32_t seed) {
+  const ByteSpan tail = bytes.subspan(kept);
+  return has_pattern(bytes.first(kept), seed) &&
+         std::all_of(tail.begin(), tail.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
 /// Server side. Answers at once, or when answer_held() is called.
 class ToyHandler : public CallHandler {
  public:
