@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "rpcrdma/base/check.h"
+#include "rpcrdma/base/clock.h"
 #include "rpcrdma/base/probe.h"
 #include "server/nfs4/server_state.h"
 #include "server/served_call.h"
@@ -15,10 +16,6 @@
 namespace nfsrdma {
 
 namespace {
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
 
 // Bytes of an accepted reply's header with any verifier.
 constexpr std::size_t kReplyHeader = 24 + xdr::kMaxAuthBytes;

@@ -5,17 +5,12 @@
 
 #include <chrono>
 
+#include "rpcrdma/base/clock.h"
 #include "server/credentials.h"
 
 namespace nfsrdma {
 
-namespace {
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
-
-}  // namespace
+namespace {}  // namespace
 
 WorkerPool::WorkerPool(unsigned threads, std::atomic<std::uint64_t>* hand_over_ns)
     : hand_over_ns_(hand_over_ns) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "rpcrdma/base/clock.h"
 #include "server/files/file_data.h"
 #include "server/nfs4/operations.h"
 #include "server/nfs4/retries.h"
@@ -41,10 +42,6 @@ constexpr std::size_t kNextRoom = 16u << 10;
 constexpr std::size_t kMostRoom = std::size_t{1} << 20;
 /// Of a COMPOUND without a session to bound it: others wait while it runs.
 constexpr std::uint32_t kMostOldOperations = 256;
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
 
 /// Where each operation runs (server/placement.h), as this thread has seen them.
 MeasuredPlacement& placement_of(std::uint32_t number) {

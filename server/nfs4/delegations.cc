@@ -207,9 +207,11 @@ void Delegations::tick() {
     Client* client = state_.clients.find(revoked.client);
     if (client == nullptr || !client->has_sessions) table_.forget(number);
     if (client != nullptr) {
-      // Until FREE_STATEID, which minor version 0 does not have.
-      if (client->has_sessions) state_.must_not_reclaim(*client);
-      if (!client->has_sessions) state_.must_not_reclaim_delegations(*client);
+      if (client->has_sessions) {
+        state_.must_not_reclaim(*client);  // until FREE_STATEID
+      } else {
+        state_.must_not_reclaim_delegations(*client);  // minor version 0 has none
+      }
       state_.count_holds(*client);
     }
     state_.let_go_of(file);

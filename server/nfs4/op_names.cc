@@ -214,5 +214,4 @@ nfsstat4 link(Compound& compound, const xdr::LINK4args& args, xdr::LINK4res& res
   return NFS4_OK;
 }
 
-/// There are no named attributes; Linux's extended attributes have operations of their own.
 }  // namespace nfsrdma::nfs4

@@ -282,10 +282,6 @@ void say_why_not(const Compound& compound, const xdr::OPEN4args& args, xdr::OPEN
                                                     : why_no_delegation4::WND4_RESOURCE;
 }
 
-}  // namespace
-
-namespace {
-
 /// The client says that it had one before the server's restart.
 bool may_reclaim(Compound& compound) {
   ServerState& state = compound.state();
