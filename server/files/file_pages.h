@@ -10,21 +10,20 @@
 #include <cstdint>
 
 #include "server/files/file_data.h"
-#include "server/files/read_costs.h"
 
 namespace nfsrdma {
 
 /// Less is copied: the system calls for showing pages cost as much.
 inline constexpr std::size_t kFewestShown = 128 << 10;
 
-/// Makes request.payload a window that shows `size` bytes of the file from `offset` on. False:
-/// nothing was done, and read_data() into memory is the way. On the shard's thread; `size` bytes
+/// Makes the payload of the call's request a window that shows `size` bytes of the file from
+/// `offset` on. False: nothing was done, and copy_data() is the way. As the caller; `size` bytes
 /// lie before the end of the file as `attributes` say.
-bool show_pages(Request& request, ReadCosts& costs, int fd, const struct stat& attributes,
-                std::uint64_t offset, std::size_t size);
+bool show_pages(FileCall& call, int fd, const struct stat& attributes, std::uint64_t offset,
+                std::size_t size);
 
-/// read_data() into memory, measured for `costs`.
-Got copy_data(ReadCosts& costs, int fd, bool may_block, MutableByteSpan room, std::uint64_t offset,
-              std::size_t* size, int* error);
+/// read_data() into memory, measured.
+Got copy_data(FileCall& call, int fd, MutableByteSpan room, std::uint64_t offset, std::size_t* size,
+              int* error);
 
 }  // namespace nfsrdma

@@ -5,6 +5,8 @@
 // more than one. So both are measured, on the reads that come, and the cheaper way is taken.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +27,9 @@ class ReadCosts {
   std::uint64_t bytes_shown() const { return bytes_shown_.load(std::memory_order_relaxed); }
   /// A file that cannot be mapped: the others of its file system cannot either.
   void not_shown(std::size_t bytes);
+  /// Was a file of that device found to be on a local file system? The last one found is known.
+  bool is_local(dev_t device) const { return local_.load(std::memory_order_relaxed) == device; }
+  void note_local(dev_t device) { local_.store(device, std::memory_order_relaxed); }
   /// From now on everything is copied.
   void never_pages() { never_.store(true, std::memory_order_relaxed); }
 
@@ -37,6 +42,7 @@ class ReadCosts {
   std::atomic<std::uint32_t> asked_{0};
   std::atomic<bool> never_{false};
   std::atomic<std::uint64_t> bytes_shown_{0};
+  std::atomic<dev_t> local_{0};
 };
 
 }  // namespace nfsrdma

@@ -47,14 +47,13 @@ Outcome read(ServerContext& server, Request& request, xdr::Decoder& decoder, xdr
   const std::uint64_t left = args.offset < file_size ? file_size - args.offset : 0;
   const std::size_t want = std::min<std::uint64_t>({args.count, server.rtmax(), left});
   std::size_t size = 0;
-  if (want != 0 && show_pages(request, server.read_costs, fd, file.attributes, args.offset, want)) {
+  if (want != 0 && show_pages(call, fd, file.attributes, args.offset, want)) {
     size = want;
   } else if (want != 0) {
     if (!have_buffer(request, want)) return Outcome::kNeedBuffer;
     const MutableByteSpan room = request.payload.bytes().first(want);
     int error = 0;
-    const Got got =
-        copy_data(server.read_costs, fd, request.may_block, room, args.offset, &size, &error);
+    const Got got = copy_data(call, fd, room, args.offset, &size, &error);
     if (got == Got::kWouldBlock) return Outcome::kWouldBlock;
     if (got == Got::kError) return fail(res, error, result);
   }

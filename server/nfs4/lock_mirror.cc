@@ -219,7 +219,7 @@ std::shared_ptr<LockMirror::File> LockMirror::file_of(const FileEntry& file, boo
     const auto found = files_.find(key);
     if (found != files_.end()) return found->second;
   }
-  const bool remote = locks_remotely(file.path_fd());
+  const bool remote = on_remote_file_system(file.path_fd());
   if (remote && !may_block) return nullptr;
   std::lock_guard guard(state_.mutex);
   std::shared_ptr<File>& slot = files_[key];

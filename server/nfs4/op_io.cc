@@ -33,9 +33,8 @@ nfsstat4 read(Compound& compound, const xdr::READ4args& args, xdr::READ4res& res
     res.resok4.eof = left == 0;
     return NFS4_OK;
   }
-  ReadCosts& costs = compound.server().read_costs;
   if (compound.may_show_pages() &&
-      show_pages(compound.request(), costs, fd, handle.object.attributes, args.offset, want)) {
+      show_pages(call, fd, handle.object.attributes, args.offset, want)) {
     res.resok4.eof = want == left;
     res.resok4.data.bytes = compound.request().payload.bytes().first(want);
     compound.use_payload(want);
@@ -45,7 +44,7 @@ nfsstat4 read(Compound& compound, const xdr::READ4args& args, xdr::READ4res& res
   if (const nfsstat4 status = compound.payload_room(want, &room); status != NFS4_OK) return status;
   std::size_t size = 0;
   int error = 0;
-  switch (copy_data(costs, fd, compound.may_block(), room, args.offset, &size, &error)) {
+  switch (copy_data(call, fd, room, args.offset, &size, &error)) {
     case Got::kWouldBlock:
       return compound.retry(Outcome::kWouldBlock);
     case Got::kError:

@@ -142,7 +142,7 @@ LockResult LockService::lock_or_wait(FilePin file, const Request& request) {
   // Whoever keeps the locks of such a file is not asked by the thread that gives them: it may hang,
   // and the others with it. The client asks again.
   const bool remote =
-      request.block && result.stat == NLM4_DENIED && locks_remotely(file->path_fd());
+      request.block && result.stat == NLM4_DENIED && on_remote_file_system(file->path_fd());
   std::lock_guard guard(state_.mutex);
   if (result.stat != NLM4_DENIED || !request.block) return result;
   if (closes_circle(key, wish)) {

@@ -45,7 +45,7 @@ bool find_record_lock(int fd, const RecordLock& wanted, RecordLock* found, pid_t
   return true;
 }
 
-bool locks_remotely(int fd) {
+bool on_remote_file_system(int fd) {
   constexpr std::array<std::uint32_t, 11> kRemote{
       0x65735546,  // FUSE
       0x00006969,  // NFS

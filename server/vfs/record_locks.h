@@ -31,8 +31,8 @@ int set_record_lock(int fd, const RecordLock& lock);
 /// whose it is, or 0 when the kernel does not say.
 bool find_record_lock(int fd, const RecordLock& wanted, RecordLock* found, pid_t* pid);
 
-/// Does locking on that device's file systems go by way of other processes or hosts? `fd` is of a
-/// file on it; O_PATH will do.
-bool locks_remotely(int fd);
+/// Do locks and pages of that file come from other processes or hosts, for which one would wait?
+/// O_PATH will do.
+bool on_remote_file_system(int fd);
 
 }  // namespace nfsrdma
