@@ -150,6 +150,12 @@ class Guest:
         tell("fio", guest_cpu=Snapshot().since(before, "nfsd")["guest_cpu"])
 
     @staticmethod
+    def price_of_crossings():
+        step("cost of a system call and of a sleep", 120)
+        tell("prices", **json.loads(
+            sides.run(f"{sides.PROGRAMS}/crossing_cost", limit=100, env=sides.our_environment())))
+
+    @staticmethod
     def note_clock():
         """On a busy host Linux cannot calibrate the emulated processor's counter now and then."""
         with open(CLOCK, encoding="ascii") as source:
@@ -165,6 +171,7 @@ class Guest:
         for number in range(self.plan["rounds"]):
             self.round(number)
         if self.plan["profile"]:
+            self.price_of_crossings()
             for job in self.plan["jobs"]:
                 for name in (OURS, KNFSD):
                     profile_guest.profile(self, name, job, step, tell)

@@ -67,11 +67,12 @@ def sample(perf, path, load):
                 recorder.wait(60)
             except subprocess.TimeoutExpired:
                 recorder.kill()
-    for title, keys in (("by thread", "comm"), ("by function", "comm,dso,symbol")):
+    for title, keys in (("by thread", "comm"), ("by thread and program", "comm,dso"),
+                        ("by function", "comm,dso,symbol")):
         done = subprocess.run(
-            [perf, "report", "-i", "/run/perf.data", "--stdio", "--sort", keys, "--percent-limit", "0.5"], stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, timeout=120,
-            check=False)
+            [perf, "report", "-i", "/run/perf.data", "--stdio", "--sort", keys,
+             "--percent-limit", "0.1"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, env=environment, timeout=120, check=False)
         with open(path, "ab") as out:
             out.write(f"--- {title}\n".encode() + done.stdout)
 
