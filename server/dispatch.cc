@@ -263,7 +263,17 @@ void ServedCall::run_on_worker() {
   request.ended_ns = 0;  // it has yet to come back to the loop's thread
   elapsed_ns = stages.ran - request.started_ns;
   NFSRDMA_PROBE(run_end, call->connection().id, call->xid(), outcome);
-  hand_back(Next::kConclude);
+  if (outcome != Outcome::kReplyDurable || dispatcher.shared_.committer == nullptr) {
+    return hand_back(Next::kConclude);
+  }
+  // Not by way of the loop, which would have nothing to do for it.
+  wants_commit();
+  dispatcher.shared_.committer->submit_from_worker(*this);
+}
+
+void ServedCall::wants_commit() {
+  fds = request.durable_fd;
+  data_only = request.durable_data_only;
 }
 
 void ServedCall::finish(int error) {
@@ -324,18 +334,23 @@ void Dispatcher::deliver(ServedCall& served) {
     case ServedCall::Next::kGrow:
       return grow(served);
     case ServedCall::Next::kConclude:
-      served.request.may_block = false;
-      if (served.row->placement == Placement::kMeasured) {
-        served.stats->placement.add(served.elapsed_ns / served.request.work_units);
-      }
+      came_from_worker(served);
       // A worker has nobody to pass it on to.
       if (served.outcome == Outcome::kWouldBlock) served.outcome = Outcome::kSystemError;
       return conclude(served, served.outcome);
     case ServedCall::Next::kCommitted:
+      came_from_worker(served);
       return committed(served);
     case ServedCall::Next::kDrop:
       return drop(served);
   }
+}
+
+/// Once for each time that a worker ran it.
+void Dispatcher::came_from_worker(ServedCall& served) {
+  if (!std::exchange(served.request.may_block, false)) return;
+  if (served.row->placement != Placement::kMeasured) return;
+  served.stats->placement.add(served.elapsed_ns / served.request.work_units);
 }
 
 void Dispatcher::conclude(ServedCall& served, Outcome outcome) {
@@ -423,8 +438,7 @@ void Dispatcher::grow(ServedCall& served) {
 
 void Dispatcher::commit(ServedCall& served) {
   if (shared_.committer == nullptr) return send(served, true);
-  served.fds = served.request.durable_fd;
-  served.data_only = served.request.durable_data_only;
+  served.wants_commit();
   shared_.committer->submit(served);
 }
 

@@ -94,6 +94,7 @@ class Dispatcher final : public CallHandler {
   bool reserve(ServedCall& served);
   void run(ServedCall& served);
   void to_worker(ServedCall& served);
+  static void came_from_worker(ServedCall& served);
   void conclude(ServedCall& served, Outcome outcome);
   void commit(ServedCall& served);
   void committed(ServedCall& served);

@@ -22,13 +22,15 @@ class ServedCall final : public ListNode<ServedCall>,
     kRun,        // the procedure, once its buffer is there
     kGrow,       // the procedure, once its result has more room
     kConclude,   // a worker ran it: look at `outcome`
-    kCommitted,  // its changes are on disk, or `commit_error`
+    kCommitted,  // its changes are on disk, or `commit_error`; a worker may have run it
     kDrop,       // no answer
   };
 
   explicit ServedCall(Dispatcher& owner) : dispatcher(owner) {}
 
   void run_on_worker() override;
+  /// Of what its procedure said.
+  void wants_commit();
   void finish(int error) override;   // CommitJob
   void on_buffers() override;        // BufferWaiter
   void on_original_done() override;  // ReplayWaiter

@@ -3,14 +3,10 @@
 
 #include <pthread.h>
 
-#include <chrono>
-
 #include "rpcrdma/base/clock.h"
 #include "server/credentials.h"
 
 namespace nfsrdma {
-
-namespace {}  // namespace
 
 WorkerPool::WorkerPool(unsigned threads, std::atomic<std::uint64_t>* hand_over_ns)
     : hand_over_ns_(hand_over_ns) {

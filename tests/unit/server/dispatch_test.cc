@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <thread>
 
 #include "server/vfs/committer.h"
 #include "tests/unit/server/fake_call.h"
@@ -20,6 +21,7 @@ std::atomic<int> g_runs{0};
 std::atomic<bool> g_blocked_inline{false};
 RpcCredentials g_credentials;
 int g_durable_fd = -1;
+std::atomic<std::thread::id> g_worker, g_synced_by;
 
 Outcome proc_null(ServerContext&, Request& request, xdr::Decoder&, xdr::Encoder&) {
   g_credentials = request.credentials;
@@ -58,6 +60,11 @@ Outcome proc_durable(ServerContext&, Request& request, xdr::Decoder&, xdr::Encod
   result.u64(77);
   return Outcome::kReplyDurable;
 }
+Outcome proc_durable_on_worker(ServerContext& server, Request& request, xdr::Decoder& args,
+                               xdr::Encoder& result) {
+  g_worker = std::this_thread::get_id();
+  return proc_durable(server, request, args, result);
+}
 Outcome proc_overflow(ServerContext&, Request&, xdr::Decoder&, xdr::Encoder& result) {
   std::vector<std::byte> much(10000);
   result.opaque(much);
@@ -90,6 +97,7 @@ enum : std::uint32_t {
   kHole,
   kBlocksCached,
   kWorkerOnly,
+  kDurableOnWorker,
   kCount
 };
 const ProcedureRow kRows[] = {
@@ -107,6 +115,7 @@ const ProcedureRow kRows[] = {
     {"HOLE", nullptr},
     {"BLOCKSCACHED", proc_blocks, Replay::kCached},
     {"WORKER", proc_count, Replay::kIdempotent, Placement::kWorker},
+    {"DURABLEWORKER", proc_durable_on_worker, Replay::kCached, Placement::kWorker},
 };
 static_assert(std::size(kRows) == kCount);
 const ProgramTable kTables[] = {{kProgram, 2, "two", kRows}, {kProgram, 4, "four", kRows}};
@@ -152,6 +161,7 @@ class DispatchTest : public testing::Test {
 
   static inline std::atomic<int> sync_error{0};
   static int fake_sync(int, bool) {
+    g_synced_by = std::this_thread::get_id();
     if (sync_error == 0) return 0;
     errno = sync_error;
     return -1;
@@ -385,14 +395,29 @@ TEST_F(DispatchTest, DurableRepliesWaitForTheCommitter) {
   EXPECT_EQ(committer_.stats().syncs, 1u);
 }
 
+TEST_F(DispatchTest, AWorkerWritesWhatItHasDone) {
+  sync_error = 0;
+  g_durable_fd = 0;
+  FakeCall& call = send(kDurableOnWorker);
+  EXPECT_FALSE(call.over());
+  finish(call);
+  EXPECT_EQ(first_word(call), 0u);
+  EXPECT_EQ(call.answer.size(), 24u + 12);
+  EXPECT_EQ(committer_.stats().syncs, 1u);
+  EXPECT_EQ(g_synced_by.load(), g_worker.load());
+}
+
 TEST_F(DispatchTest, AFailedCommitFailsTheReply) {
   g_durable_fd = 0;
-  for (auto [error, status] : {std::pair{EIO, 5u}, {ENOSPC, 28u}, {EDQUOT, 69u}, {EROFS, 30u}}) {
-    sync_error = error;
-    FakeCall& call = send(kDurable, static_cast<std::uint32_t>(error));
-    finish(call);
-    EXPECT_EQ(first_word(call), status);
-    EXPECT_EQ(call.answer.size(), 24u + 4 + 12);  // three words of nothing behind the status
+  std::uint32_t xid = 1;
+  for (const std::uint32_t procedure : {kDurable, kDurableOnWorker}) {
+    for (auto [error, status] : {std::pair{EIO, 5u}, {ENOSPC, 28u}, {EDQUOT, 69u}, {EROFS, 30u}}) {
+      sync_error = error;
+      FakeCall& call = send(procedure, ++xid);
+      finish(call);
+      EXPECT_EQ(first_word(call), status);
+      EXPECT_EQ(call.answer.size(), 24u + 4 + 12);  // three words of nothing behind the status
+    }
   }
   sync_error = 0;
 }
