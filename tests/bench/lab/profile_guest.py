@@ -1,20 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time goes: one more run of a job under perf, and one under strace that counts the
-system calls of nfs-rdmad, the crossings between user space and kernel. Neither run is measured.
+"""Where the time goes: one more run of a job under perf, and one that counts the system calls of
+nfs-rdmad, the crossings between user space and kernel. Neither run is measured.
+
+perf counts them by the kernel's tracepoints. strace does where there is no perf, and slows nfs-rdmad
+down so much that it hands calls to its workers which it otherwise carries out where they came in: more
+of futex, eventfd's read and write, and epoll_wait.
 """
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
 
 import loads
 import sides
-from case import Failed
+from case import Failed, expect
 
 FOLDER = "/host/logs"
-OPERATIONS = 1000  # under strace
-PATIENCE = 3  # with which each of them takes several times as long
+OPERATIONS = 1000  # while they are counted
+PATIENCE = 3  # with which each of them may take several times as long
+# What perf counts one by one; all others are "others".
+CALLS = ("futex", "epoll_wait", "read", "write", "ioctl", "newfstatat", "statx", "openat", "close",
+         "open_by_handle_at", "name_to_handle_at", "fsync", "fdatasync", "preadv2", "pwrite64",
+         "pwritev2", "faccessat2", "fchmod", "fchmodat", "fchownat", "utimensat", "ftruncate",
+         "linkat", "unlinkat", "mkdirat", "renameat2", "getdents64", "getxattr", "setfsuid",
+         "setfsgid", "fcntl", "clock_gettime", "mprotect", "madvise")
 THREAD_AND_PROGRAM = re.compile(r"^\s*([\d.]+)%\s+(?:shard-\d+|worker|nfs-rdmad)\s+(\[?\S+)\s*$")
 COUNTS = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\S+)$")
 
@@ -92,13 +103,58 @@ def part_in_kernel(path):
 
 
 def count_calls(guest, name, job):
-    path = f"{FOLDER}/strace-{job}.txt"
     number = OPERATIONS if job in loads.FIO else min(OPERATIONS, guest.plan["files"])
-    with subprocess.Popen(["strace", "-f", "-c", "-q", "-o", path, "-p",
-                           str(guest.server.process.pid)], stdin=subprocess.DEVNULL) as tracer:
+    pid = guest.server.process.pid
+    perf = f"{sides.PROGRAMS}/perf"
+
+    def load():
+        return guest.load(name, job, number, PATIENCE)["ops"]
+    if os.path.exists(perf):
+        ops, calls = count_by_perf(perf, pid, f"{FOLDER}/calls-{job}.txt", load)
+    else:
+        ops, calls = count_by_strace(pid, f"{FOLDER}/strace-{job}.txt", load)
+    return {"ops": ops, "calls": calls}
+
+
+def count_by_perf(perf, pid, path, load):
+    tracing = "/sys/kernel/tracing"
+    if not os.path.exists(f"{tracing}/events"):
+        sides.run("mount", "-t", "tracefs", "nodev", tracing)
+    events = [f"syscalls:sys_enter_{call}" for call in CALLS
+              if os.path.exists(f"{tracing}/events/syscalls/sys_enter_{call}")]
+    events.append("raw_syscalls:sys_enter")
+    wanted = len(events) * len(os.listdir(f"/proc/{pid}/task"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (65536, 65536))
+    with subprocess.Popen([perf, "stat", "-x,", "-o", path, "-e", ",".join(events), "-p", str(pid)],
+                          stdin=subprocess.DEVNULL, env=sides.our_environment()) as counter:
         try:
-            sides.wait_for(lambda: traced(guest.server.process.pid), 60, "strace attached")
-            done = guest.load(name, job, number, PATIENCE)
+            # A descriptor for each event of each thread.
+            sides.wait_for(lambda: len(os.listdir(f"/proc/{counter.pid}/fd")) > wanted, 60,
+                           "perf counts")
+            ops = load()
+        finally:
+            counter.send_signal(signal.SIGINT)
+            try:
+                counter.wait(30)
+            except subprocess.TimeoutExpired:
+                counter.kill()
+    counted = {}
+    with open(path, encoding="ascii", errors="replace") as lines:
+        for words in (line.split(",") for line in lines):
+            if len(words) > 2 and words[0].isdigit():
+                counted[words[2].rpartition("sys_enter")[2].lstrip("_")] = int(words[0])
+    expect(counted.get(""), f"perf counted nothing: {path}")
+    everything = counted.pop("")
+    counted["others"] = max(0, everything - sum(counted.values()))
+    return ops, {call: number for call, number in counted.items() if number}
+
+
+def count_by_strace(pid, path, load):
+    with subprocess.Popen(["strace", "-f", "-c", "-q", "-o", path, "-p", str(pid)],
+                          stdin=subprocess.DEVNULL) as tracer:
+        try:
+            sides.wait_for(lambda: traced(pid), 60, "strace attached")
+            ops = load()
         finally:
             tracer.send_signal(signal.SIGINT)
             try:
@@ -110,7 +166,7 @@ def count_calls(guest, name, job):
         for match in filter(None, map(COUNTS.match, counts)):
             if match.group(2) != "total":
                 calls[match.group(2)] = int(match.group(1))
-    return {"ops": done["ops"], "calls": calls}
+    return ops, calls
 
 
 def traced(pid):
