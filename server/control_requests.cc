@@ -73,6 +73,9 @@ void register_requests(ControlSocket& control, NfsServer& server) {
   control.on("evict", [&server](const JsonValue& request, ControlSocket::Done done) {
     evict(server, request, std::move(done));
   });
+  control.on("release", [&server](const JsonValue& request, ControlSocket::Done done) {
+    server.release(request["path"].text(), std::move(done));
+  });
   control.on_stream("trace",
                     [&server](const JsonValue& request, std::shared_ptr<ControlStream> stream) {
                       server.trace().watch(request, std::move(stream));

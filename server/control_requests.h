@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the control socket offers of a running server: status, locks, evict, trace.
+// What the control socket offers of a running server: status, locks, evict, release, trace.
 #pragma once
 
 #include "server/control.h"

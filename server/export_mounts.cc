@@ -226,6 +226,19 @@ std::shared_ptr<MountPoint> Export::mount(std::uint32_t key) const {
   return nullptr;
 }
 
+void Export::forget_mounts(const std::set<std::uint64_t>& devices) const {
+  std::vector<std::shared_ptr<MountPoint>> forgotten;  // closed without the lock
+  std::lock_guard lock(mutex_);
+  for (auto mount = below_.begin(); mount != below_.end();) {
+    if (!devices.contains(mount->second->device)) {
+      ++mount;
+      continue;
+    }
+    forgotten.push_back(std::move(mount->second));
+    mount = below_.erase(mount);
+  }
+}
+
 bool Export::contains(int path_fd) const {
   AsServer privileged;
   UniqueFd at;

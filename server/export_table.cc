@@ -261,13 +261,23 @@ void ExportTable::reload(const std::vector<ExportEntry>& entries, ConfigProblems
   generation_.fetch_add(1, std::memory_order_release);
 }
 
+struct ExportTable::Held {
+  std::uint64_t instance = 0;
+  std::uint64_t generation = 0;
+  std::shared_ptr<const ExportSnapshot> snapshot;
+
+  static Held& of_thread() {
+    thread_local Held held;
+    return held;
+  }
+};
+
+void ExportTable::let_go() {
+  Held::of_thread() = {};
+}
+
 const ExportSnapshot& ExportTable::current() const {
-  struct Held {
-    std::uint64_t instance = 0;
-    std::uint64_t generation = 0;
-    std::shared_ptr<const ExportSnapshot> snapshot;
-  };
-  thread_local Held held;
+  Held& held = Held::of_thread();
   const std::uint64_t generation = generation_.load(std::memory_order_acquire);
   if (held.instance != instance_ || held.generation != generation || !held.snapshot) {
     std::lock_guard lock(mutex_);

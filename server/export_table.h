@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -101,6 +102,8 @@ class Export {
   std::shared_ptr<MountPoint> mount(std::uint32_t key) const;
   /// The file system whose root is `root` (O_PATH), just found by crossing a mount point.
   Result<std::shared_ptr<MountPoint>> adopt_mount(int root) const;
+  /// Forgets what is mounted below it of that file system, until somebody comes there again.
+  void forget_mounts(const std::set<std::uint64_t>& devices) const;
   /// Is the directory `path_fd` the export's own, or below it? Looks upward through "..".
   bool contains(int path_fd) const;
 
@@ -156,8 +159,11 @@ class ExportTable {
   /// is reported in *problems and left out; the others are served. Any thread but a loop's.
   void reload(const std::vector<ExportEntry>& entries, ConfigProblems* problems);
 
-  /// The exports in force. Valid on this thread until its next call of current().
+  /// The exports in force. Valid on this thread until its next call of current() or let_go().
   const ExportSnapshot& current() const;
+  /// This thread uses no export for now, and keeps none that is in force no more: each holds
+  /// directories open, whose file systems could not be unmounted.
+  static void let_go();
 
   enum class Verdict : std::uint8_t { kKnown, kWouldBlock };
   /// What `peer` may do with `entry`. kWouldBlock (only when !may_block): the name service has to
@@ -180,6 +186,7 @@ class ExportTable {
 
  private:
   class Names;
+  struct Held;
   /// What one export's client list says about a peer.
   Verdict judge(const Export& entry, const SocketAddress& peer, bool may_block,
                 ExportAccess* access, bool* by_name) const;

@@ -15,6 +15,7 @@
 #include "server/nsm/status_monitor.h"
 #include "server/other_servers.h"
 #include "server/port_holder.h"
+#include "server/release.h"
 #include "server/status_report.h"
 #include "xdr/mount3.h"
 #include "xdr/nfs3_constants.h"
@@ -86,6 +87,7 @@ NfsServer::NfsServer(EventLoop& acceptor, Options options)
     : acceptor_(acceptor), options_(std::move(options)), survey_(acceptor) {}
 
 NfsServer::~NfsServer() {
+  *alive_ = false;
   registrar_.reset();
   trace_.reset();
   capture_.reset();
@@ -99,6 +101,7 @@ NfsServer::~NfsServer() {
     shard->shutdown(std::chrono::milliseconds::zero());
   for (const auto& shard : shards_)
     shard->join();
+  releasing_.reset();
   workers_.reset();
   replies_.reset();
   context_.reset();
@@ -142,7 +145,7 @@ Result<void> NfsServer::make_parts(std::string* why) {
   }
   replies_ = std::make_unique<ReplyCache>(config.drc_bytes, clock_);
   workers_ = std::make_unique<WorkerPool>(static_cast<unsigned>(config.workers),
-                                          &MeasuredPlacement::hand_over_ns());
+                                          &MeasuredPlacement::hand_over_ns(), &ExportTable::let_go);
 
   const unsigned count = shard_count(config);
   Shard::Options shard;
@@ -281,7 +284,13 @@ void NfsServer::take_socket(UniqueFd socket) {
 
 void NfsServer::set_exports(const std::vector<ExportEntry>& entries, ConfigProblems* problems) {
   context_->exports.reload(entries, problems);
-  exports_ = entries;
+  note_exports(entries);
+}
+
+void NfsServer::note_exports(std::vector<ExportEntry> entries) {
+  exports_ = std::move(entries);
+  for (const auto& shard : shards_)
+    shard->look_at_exports({});
 }
 
 void NfsServer::register_with_rpcbind() {
@@ -380,6 +389,60 @@ void NfsServer::evict(const std::string& who, std::function<void(const Evicted&)
       });
 }
 
+/// One, on the thread for that.
+class NfsServer::Release final : public WorkItem {
+ public:
+  Release(NfsServer& server, std::string path, std::size_t silent,
+          std::function<void(std::string json)> done)
+      : server_(server), path_(std::move(path)), silent_(silent), done_(std::move(done)) {}
+
+  void run_on_worker() override {
+    const std::unique_ptr<Release> self(this);
+    server_.acceptor_.post([server = &server_, alive = server_.alive_, document = carry_out(),
+                            done = std::move(done_)] {
+      if (!*alive) return;
+      --server->releases_;
+      done(document);
+    });
+  }
+
+ private:
+  std::string carry_out() const {
+    std::string why;
+    const auto target = find_release_target(path_, &why);
+    if (!target) return control_error(why);
+    const Released released =
+        nfsrdma::release(*server_.context_, *target, server_.options_.config.state_dir);
+    const LogField fields[] = {{"NFS_RDMA_PATH", target->path}};
+    log_event(LogLevel::kNotice, fields,
+              "{} was released by the administrator: {} file{}, {} client{} lost something",
+              target->path, released.files, released.files == 1 ? "" : "s", released.clients.size(),
+              released.clients.size() == 1 ? "" : "s");
+    return release_document(*target, released, silent_);
+  }
+
+  NfsServer& server_;
+  const std::string path_;
+  const std::size_t silent_;
+  std::function<void(std::string json)> done_;
+};
+
+void NfsServer::release(const std::string& path, std::function<void(std::string json)> done) {
+  ++releases_;
+  // Each shard lets go of the exports that were in force when it last looked.
+  survey_.ask<bool>(
+      shards_.size(),
+      [&](std::size_t i, std::function<void(bool)> answer) {
+        shards_[i]->look_at_exports([answer = std::move(answer)] { answer(true); });
+      },
+      [this, path, done = std::move(done)](const ShardSurvey::Answers<bool>& answers) {
+        const auto silent = static_cast<std::size_t>(std::ranges::count_if(
+            answers, [](const std::optional<bool>& answer) { return !answer; }));
+        if (releasing_ == nullptr) releasing_ = std::make_unique<WorkerPool>(1);
+        releasing_->submit(*new Release(*this, path, silent, done));
+      });
+}
+
 void NfsServer::collect(std::size_t clients, std::function<void(const StatusInputs&)> done) {
   survey_.ask<ShardReport>(
       shards_.size(),
@@ -444,6 +507,10 @@ bool NfsServer::stop(std::chrono::milliseconds patience) {
       acceptor_.turn(std::chrono::milliseconds(5));
     }
     shard->join();
+  }
+  while (releases_ != 0) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    acceptor_.turn(std::chrono::milliseconds(5));
   }
   return true;
 }

@@ -55,8 +55,9 @@ class NfsServer final : private IncomingHandler {
 
   /// Swaps in new exports; what cannot be opened is reported and left out. May block.
   void set_exports(const std::vector<ExportEntry>& entries, ConfigProblems* problems);
-  /// For `status`, after context().exports was reloaded on another thread.
-  void note_exports(std::vector<ExportEntry> entries) { exports_ = std::move(entries); }
+  /// For `status`, after context().exports was reloaded on another thread. Threads let go of the
+  /// exports from before.
+  void note_exports(std::vector<ExportEntry> entries);
 
   const std::vector<ListenerInfo>& listeners() const { return listener_infos_; }
   ServerContext& context() { return *context_; }
@@ -77,6 +78,9 @@ class NfsServer final : private IncomingHandler {
     std::size_t silent_shards = 0;          // these end their connections when they come round
   };
   void evict(const std::string& who, std::function<void(const Evicted&)> done);
+  /// Takes from all clients what they hold of a file, or of all files of a mounted file system, and
+  /// closes them. `done` gets the document that tells, or why not, later.
+  void release(const std::string& path, std::function<void(std::string json)> done);
   Trace& trace() { return *trace_; }
   Capture& capture() { return *capture_; }
 
@@ -109,6 +113,7 @@ class NfsServer final : private IncomingHandler {
   void take_socket(UniqueFd socket);
   Shard* room_for_connection();
   void tell(std::size_t clients, const std::function<void(const StatusInputs&)>& done) const;
+  class Release;
 
   EventLoop& acceptor_;
   Options options_;
@@ -129,6 +134,10 @@ class NfsServer final : private IncomingHandler {
   std::unique_ptr<RpcbindRegistrar> registrar_;
   RateLimit full_{5, std::chrono::seconds(10)};
   ShardSurvey survey_;
+  /// A thread for release(), which may block in a file system; made for the first one.
+  std::unique_ptr<WorkerPool> releasing_;
+  std::size_t releases_ = 0;                                    // that have not ended
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for what was posted to the loop
 };
 
 }  // namespace nfsrdma

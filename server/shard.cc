@@ -7,6 +7,7 @@
 #include <string>
 
 #include "server/credentials.h"
+#include "server/server_context.h"
 #include "xdr/nfs3_constants.h"
 #include "xdr/nfsacl3.h"
 
@@ -126,6 +127,13 @@ void Shard::evict(std::string host, std::function<void(std::size_t)> done) {
     for (ServerConnection* connection : found)
       connection->close();
     done(found.size());
+  });
+}
+
+void Shard::look_at_exports(std::function<void()> done) {
+  loop_->post([this, done = std::move(done)] {
+    options_.shared.server->exports.current();
+    if (done) done();
   });
 }
 

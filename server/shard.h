@@ -77,6 +77,9 @@ class Shard {
   /// Ends the connections of that host (as SocketAddress::host_text() writes it). `done` gets their
   /// number, on the shard's thread.
   void evict(std::string host, std::function<void(std::size_t)> done);
+  /// Other exports may be in force: lets go of those that the thread knew. Then `done` (may be
+  /// empty), on the shard's thread.
+  void look_at_exports(std::function<void()> done);
   /// Where answered calls go from now on, in batches and on the shard's thread; null: nowhere.
   void tap(CallTap::Sink sink);
   /// As Dispatcher::log_slow().

@@ -8,8 +8,9 @@
 
 namespace nfsrdma {
 
-WorkerPool::WorkerPool(unsigned threads, std::atomic<std::uint64_t>* hand_over_ns)
-    : hand_over_ns_(hand_over_ns) {
+WorkerPool::WorkerPool(unsigned threads, std::atomic<std::uint64_t>* hand_over_ns,
+                       void (*after_each)())
+    : hand_over_ns_(hand_over_ns), after_each_(after_each) {
   for (unsigned i = 0; i < threads; ++i) {
     threads_.emplace_back([this] { serve(); });
     ::pthread_setname_np(threads_.back().native_handle(), "worker");
@@ -65,6 +66,7 @@ void WorkerPool::serve() {
     }
     note_start(*item);
     item->run_on_worker();
+    if (after_each_ != nullptr) after_each_();
   }
 }
 

@@ -29,8 +29,10 @@ class WorkItem : public ListNode<WorkItem> {
 /// Shared by all shards.
 class WorkerPool {
  public:
-  /// `hand_over_ns` gets a running average of how long a free worker takes to start.
-  explicit WorkerPool(unsigned threads, std::atomic<std::uint64_t>* hand_over_ns = nullptr);
+  /// `hand_over_ns` gets a running average of how long a free worker takes to start. `after_each`
+  /// (may be null) is what a worker does behind each item.
+  explicit WorkerPool(unsigned threads, std::atomic<std::uint64_t>* hand_over_ns = nullptr,
+                      void (*after_each)() = nullptr);
   /// Runs what was submitted, then ends the threads.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
@@ -49,6 +51,7 @@ class WorkerPool {
   std::size_t waiting_ = 0;        // guarded by mutex_
   std::size_t free_ = 0;           // threads that wait; guarded by mutex_
   std::atomic<std::uint64_t>* hand_over_ns_;
+  void (*const after_each_)();
   bool stopping_ = false;  // guarded by mutex_
   std::vector<std::thread> threads_;
 };

@@ -21,6 +21,7 @@ int run_top(const Words& words);
 int run_clients(const Words& words);
 int run_locks(const Words& words);
 int run_evict(const Words& words);
+int run_release(const Words& words);
 int run_exports(const Words& words);
 int run_reload(const Words& words);
 int run_trace(const Words& words);

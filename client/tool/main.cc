@@ -35,6 +35,7 @@ constexpr Command kCommands[] = {
     {"trace", run_trace, "watch the calls that a server answers, with the times of their stages"},
     {"capture", run_capture, "write what crosses connections of a server, for Wireshark"},
     {"evict", run_evict, "end the connections of a client, and what it holds"},
+    {"release", run_release, "take what clients hold of a file or a file system"},
     {"exports", run_exports, "list and change what a server exports, and explain it"},
     {"reload", run_reload, "let a server read its configuration and exports again"},
     {"bench", run_bench, "measure a server"},

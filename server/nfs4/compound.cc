@@ -456,6 +456,7 @@ void Compound::set_client(ClientId client) {
 void Compound::act_for(const Stateid& stateid) {
   if (minor_version_ != 0) return;
   ServerState& all = state();
+  acted_for_ = stateid;
   set_client(DelegationTable::is_one(stateid) ? all.delegations.table().client_of(stateid)
                                               : all.opens.client_of(stateid));
   Client* its = all.clients.find(client_id_);
@@ -473,6 +474,10 @@ void Compound::act_for(const Stateid& stateid) {
 
 nfsstat4 Compound::with_expired(nfsstat4 status) {
   const bool expired = std::exchange(of_ended_, false) && status == NFS4ERR_BAD_STATEID;
+  if (status == NFS4ERR_ADMIN_REVOKED && minor_version_ == 0) {
+    std::lock_guard lock(state().mutex);
+    state().note_told(client_id_, acted_for_);
+  }
   return expired ? NFS4ERR_EXPIRED : status;
 }
 

@@ -119,7 +119,8 @@ class Compound final : public Progress {
   /// renewed. Nothing in later ones.
   void act_for(const Stateid& stateid);
   /// In minor version 0: what the operation at hand says when act_for() was asked for a stateid of
-  /// a client that is gone, with all its state (RFC 7530 9.6.3.1).
+  /// a client that is gone, with all its state (RFC 7530 9.6.3.1). Of one that was revoked it notes
+  /// that the client hears of it. Without the state's mutex.
   xdr::nfsstat4 with_expired(xdr::nfsstat4 status);
   /// In minor version 0, with the state's mutex: what is said of a client ID that means nobody.
   /// NFS4ERR_EXPIRED for one that was given in this life of the server: whose it was lost its lease
@@ -231,6 +232,7 @@ class Compound final : public Progress {
   std::uint64_t looked_at_clock_ = 0;  // when the operation before ended, ns; 0: to be looked at
   ClientId client_id_ = 0;
   bool of_ended_ = false;  // act_for(): nothing is known by it, since its client is gone
+  Stateid acted_for_;      // act_for(), in minor version 0
 };
 
 }  // namespace nfsrdma::nfs4

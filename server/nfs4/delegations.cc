@@ -10,6 +10,8 @@ namespace nfsrdma::nfs4 {
 namespace {
 
 constexpr Duration kTick = std::chrono::seconds(1);
+/// Of a client of minor version 0, which cannot say that it knows: of so many it is told.
+constexpr std::size_t kMostRevokedOfOld = 64;
 /// The kernel's word of what the holder did itself comes within this time, or is taken for somebody
 /// else's.
 constexpr Duration kOwnChange = std::chrono::milliseconds(250);
@@ -177,6 +179,39 @@ void Delegations::end_client(ClientId client) {
   drop(table_.end_client(client));
 }
 
+/// Until the client knows, it may not come back for it after a restart.
+void Delegations::note_revoked(DelegationNumber number) {
+  const Delegation& revoked = *table_.find(number);
+  Client* client = state_.clients.find(revoked.client);
+  const bool has_sessions = client != nullptr && client->has_sessions;
+  // By an administrator, whoever uses it is told.
+  if (!has_sessions && !revoked.by_administrator) {
+    table_.forget(number);
+  } else if (!has_sessions) {
+    table_.forget_revoked_but(revoked.client, kMostRevokedOfOld);
+  }
+  if (client == nullptr) return;
+  if (has_sessions) {
+    state_.must_not_reclaim(*client);  // until FREE_STATEID
+  } else {
+    state_.must_not_reclaim_delegations(*client);  // minor version 0 has none
+  }
+  state_.count_holds(*client);
+}
+
+std::map<ClientId, std::size_t> Delegations::revoke_file(const FileKey& file) {
+  std::map<ClientId, std::size_t> lost;
+  const std::vector<DelegationNumber> numbers = table_.revoke_file(file, state_.now());
+  drop(numbers);
+  for (const DelegationNumber number : numbers) {
+    const Delegation* revoked = table_.find(number);
+    if (revoked == nullptr) continue;  // it had to make room for others
+    ++lost[revoked->client];
+    note_revoked(number);
+  }
+  return lost;
+}
+
 void Delegations::drop(const std::vector<DelegationNumber>& numbers, std::vector<FilePin>* closed) {
   given_.store(table_.size(), std::memory_order_release);
   if (leases_ == nullptr) return;
@@ -202,18 +237,8 @@ void Delegations::tick() {
   const std::vector<DelegationNumber> overdue = table_.revoke_due(now);
   drop(overdue);
   for (const DelegationNumber number : overdue) {
-    const Delegation& revoked = *table_.find(number);
-    const FileKey file = revoked.file;
-    Client* client = state_.clients.find(revoked.client);
-    if (client == nullptr || !client->has_sessions) table_.forget(number);
-    if (client != nullptr) {
-      if (client->has_sessions) {
-        state_.must_not_reclaim(*client);  // until FREE_STATEID
-      } else {
-        state_.must_not_reclaim_delegations(*client);  // minor version 0 has none
-      }
-      state_.count_holds(*client);
-    }
+    const FileKey file = table_.find(number)->file;
+    note_revoked(number);
     state_.let_go_of(file);
   }
   recaller_.tick();

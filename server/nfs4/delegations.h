@@ -74,6 +74,9 @@ class Delegations final : public DelegationGuard {
                                     std::vector<FilePin>* closed);
   /// What a client that is gone still had.
   void end_client(ClientId client);
+  /// An administrator takes those of the file away; how many, of which clients. To be followed by
+  /// ServerState::let_go_of().
+  std::map<ClientId, std::size_t> revoke_file(const FileKey& file);
 
   /// Once a second while anything is recalled: asks again, and revokes what is overdue.
   void tick();
@@ -89,6 +92,7 @@ class Delegations final : public DelegationGuard {
 
  private:
   void drop(const std::vector<DelegationNumber>& numbers, std::vector<FilePin>* closed = nullptr);
+  void note_revoked(DelegationNumber number);
   void on_break(DelegationNumber number);
   void on_change(DelegationNumber number);
   void recall_one(DelegationNumber number, TimePoint deadline);

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -90,6 +91,33 @@ bool Offloads::cancel(ClientId client, const Stateid& stateid, ByteSpan handle) 
   return true;
 }
 
+std::size_t Offloads::release(const FileScope& files) {
+  const auto is_among = [&files](const Copying& copying) {
+    return files.has(*copying.from) || files.has(*copying.to.file);
+  };
+  std::vector<std::unique_ptr<Copying>> ended;  // closed without the mutex
+  std::unique_lock lock(state_.mutex);
+  for (auto entry = ready_.begin(); entry != ready_.end();) {
+    if (!is_among(*entry->second)) {
+      ++entry;
+      continue;
+    }
+    table_.end(entry->first, EIO);
+    ended.push_back(std::move(entry->second));
+    entry = ready_.erase(entry);
+  }
+  std::vector<OffloadNumber> running;
+  for (const auto& [number, copying] : running_) {
+    if (is_among(*copying)) running.push_back(number);
+  }
+  released_.insert(running.begin(), running.end());
+  if (!ended.empty()) more_.notify_one();  // their clients are to be told
+  piece_ended_.wait(lock, [&] {
+    return std::ranges::none_of(running, [&](OffloadNumber n) { return running_.contains(n); });
+  });
+  return ended.size() + running.size();
+}
+
 void Offloads::serve() {
   ::pthread_setname_np(::pthread_self(), "offload");
   prepare_serving_thread();
@@ -113,17 +141,20 @@ void Offloads::run_piece(std::unique_lock<std::mutex>& lock) {
   const OffloadNumber number = entry.first;
   if (const Offload* offload = table_.find(number)) {
     const std::uint64_t done = offload->copied;
-    running_.insert(number);
+    running_[number] = entry.second.get();
     lock.unlock();
     if (before_piece) before_piece();
     std::uint64_t copied = 0;
-    const int error = copy_piece(*entry.second, done, &copied);
+    int error = copy_piece(*entry.second, done, &copied);
+    // Until it is asked for them again: what is not exported any more can be unmounted.
+    ExportTable::let_go();
     lock.lock();
-    running_.erase(number);
-    piece_ended_.notify_all();
     if (table_.advance(number, copied)) {
-      const bool is_over = error != 0 || copied == 0 || done + copied == entry.second->range.count;
-      if (!is_over) {
+      const bool is_done = done + copied == entry.second->range.count;
+      if (released_.contains(number) && !is_done) error = EIO;
+      if (error == 0 && copied != 0 && !is_done) {
+        running_.erase(number);
+        piece_ended_.notify_all();
         ready_.push_back(std::move(entry));
         return;
       }
@@ -134,6 +165,9 @@ void Offloads::run_piece(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   entry.second.reset();
   lock.lock();
+  released_.erase(number);
+  running_.erase(number);
+  piece_ended_.notify_all();
 }
 
 }  // namespace nfsrdma::nfs4

@@ -4,8 +4,8 @@
 //
 // A copy holds both files open and goes on whatever becomes of the opens that it was asked by. It
 // ends when there is nothing left, with an error, by OFFLOAD_CANCEL, with its client, with the
-// client's right to use either export, and with the server, which waits for a piece of each thread
-// at most.
+// client's right to use either export, when an administrator releases either file, and with the
+// server, which waits for a piece of each thread at most.
 //
 // Locking: everything with ServerState::mutex held, but what says otherwise. Threads start with the
 // first copy.
@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <thread>
@@ -24,6 +25,7 @@
 #include "server/nfs4/copy_range.h"
 #include "server/nfs4/offload_callbacks.h"
 #include "server/nfs4/state/offload_table.h"
+#include "server/vfs/file_scope.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -63,6 +65,10 @@ class Offloads {
   /// written any more. False: NFS4ERR_BAD_STATEID.
   bool cancel(ClientId client, const Stateid& stateid, ByteSpan handle);
 
+  /// Copies from or to those files end with an error, and hold none of them when this returns.
+  /// Without the mutex; waits for pieces under way. How many.
+  std::size_t release(const FileScope& files);
+
   /// With the mutex: are there copies that go on?
   bool any_running() const { return !ready_.empty() || !running_.empty(); }
 
@@ -83,8 +89,9 @@ class Offloads {
   OffloadTable table_;
   OffloadCallbacks callbacks_;
   std::deque<Entry> ready_;
-  /// Those whose piece is being copied now, without the mutex.
-  std::set<OffloadNumber> running_;
+  /// Those whose piece is being copied now, without the mutex, or that are being let go of.
+  std::map<OffloadNumber, const Copying*> running_;
+  std::set<OffloadNumber> released_;  // of these: are to end
   std::condition_variable more_, piece_ended_;
   bool stopping_ = false;
   std::vector<std::thread> threads_;

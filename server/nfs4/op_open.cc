@@ -122,8 +122,10 @@ nfsstat4 check_grace(Opening& opening) {
     if (!opening.delegation && verdict != GracePeriod::Verdict::kGo) return status_of(verdict);
     if (opening.args.openhow.opentype == xdr::opentype4::OPEN4_CREATE)
       opening.full = state.opens.check_room(client->id) != Limit::kNone;
-    // Later minor versions do that with RECLAIM_COMPLETE.
-    if (compound.minor_version() == 0 && !client->recorded) unrecorded = client->owner.id;
+    // Later minor versions do that with RECLAIM_COMPLETE. Not while it may believe to have what was
+    // revoked.
+    if (compound.minor_version() == 0 && !client->recorded && !state.lost_unknown(client->id))
+      unrecorded = client->owner.id;
     if (reclaims && unrecorded.empty()) return NFS4_OK;
   }
   if (!unrecorded.empty()) {

@@ -31,13 +31,13 @@ void count_holds(ServerState& state, ClientId id) {
   if (Client* client = state.clients.find(id)) state.count_holds(*client);
 }
 
-/// A delegation was revoked, and the client has said that it knows: unless there are others, what
-/// it still holds is its own after a restart too.
+/// Something was revoked, and the client has said that it knows: unless there is more, what it
+/// still holds is its own after a restart too.
 void may_reclaim_again(Compound& compound, std::unique_lock<std::mutex>& lock) {
   ServerState& state = compound.state();
   const Client* client = state.clients.find(compound.client_id());
   if (client == nullptr || client->recorded || !state.grace.has_completed(client->owner.id) ||
-      state.delegations.table().held(client->id).revoked != 0) {
+      state.lost_unknown(client->id)) {
     return;
   }
   const std::string owner = client->owner.id;
@@ -48,7 +48,7 @@ void may_reclaim_again(Compound& compound, std::unique_lock<std::mutex>& lock) {
   if (same == nullptr) return;
   same->recorded = true;
   // Another one may have been revoked meanwhile.
-  if (state.delegations.table().held(same->id).revoked != 0) state.must_not_reclaim(*same);
+  if (state.lost_unknown(same->id)) state.must_not_reclaim(*same);
 }
 
 }  // namespace
@@ -118,15 +118,17 @@ nfsstat4 free_stateid(Compound& compound, const xdr::FREE_STATEID4args& args,
   ServerState& state = compound.state();
   const Stateid stateid = compound.real(args.fsa_stateid);
   const bool delegation = DelegationTable::is_one(stateid);
-  // It may have to be written down that the client knows.
-  if (delegation && !compound.may_block()) return compound.retry(Outcome::kWouldBlock);
   std::unique_lock lock(state.mutex);
+  // It may have to be written down that the client knows.
+  const bool revoked = delegation || state.opens.test(compound.asker(), stateid) ==
+                                         OpenStates::Status::kAdminRevoked;
+  if (revoked && !compound.may_block()) return compound.retry(Outcome::kWouldBlock);
   const auto status = delegation ? state.delegations.table().free(compound.client_id(), stateid)
                       : OffloadTable::is_one(stateid)
                           ? state.offloads.free(compound.client_id(), stateid)
                           : state.opens.free(compound.asker(), stateid);
   count_holds(state, compound.client_id());
-  if (delegation && status == OpenStates::Status::kOk) may_reclaim_again(compound, lock);
+  if (revoked && status == OpenStates::Status::kOk) may_reclaim_again(compound, lock);
   return status_of(status, compound.minor_version());
 }
 

@@ -103,6 +103,10 @@ void accept(ServerState& state, const Session& session, const xdr::SEQUENCE4args
   if (state.delegations.table().has_revoked(session.client->id, state.now())) {
     res.sr_status_flags |= xdr::SEQ4_STATUS_RECALLABLE_STATE_REVOKED;
   }
+  if (state.opens.revoked().to_be_told(session.client->id, state.now()) ||
+      state.delegations.table().has_revoked_by_administrator(session.client->id, state.now())) {
+    res.sr_status_flags |= xdr::SEQ4_STATUS_ADMIN_STATE_REVOKED;
+  }
 }
 
 /// Of a connection in a session.

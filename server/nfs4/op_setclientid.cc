@@ -90,10 +90,11 @@ nfsstat4 open_confirm(Compound& compound, const xdr::OPEN_CONFIRM4args& args,
       state.opens.is_of_another(stateid, file_key(*compound.current.object.file))) {
     return NFS4ERR_BAD_STATEID;
   }
+  const auto good = state.opens.test(compound.asker(), stateid);
+  if (good == OpenStates::Status::kAdminRevoked) return status_of(good, 0);
   if (!owner || owner->locks) {
-    return status_of(state.opens.test(compound.asker(), stateid), 0) == NFS4ERR_STALE_STATEID
-               ? NFS4ERR_STALE_STATEID
-               : NFS4ERR_BAD_STATEID;
+    return status_of(good, 0) == NFS4ERR_STALE_STATEID ? NFS4ERR_STALE_STATEID
+                                                       : NFS4ERR_BAD_STATEID;
   }
   SequencedOwner* sequenced =
       state.owner_sequences.find({owner->client, OwnerKind::kOpen, owner->name});

@@ -177,6 +177,22 @@ void ServerState::must_not_reclaim(Client& client) {
   ended_count_.fetch_add(1, std::memory_order_release);
 }
 
+bool ServerState::lost_unknown(ClientId client) {
+  const Client* its = clients.find(client);
+  if (its == nullptr) return false;
+  // In minor version 0 records have a word of their own for delegations that were revoked.
+  return opens.revoked().any_unknown(client) ||
+         (its->has_sessions && delegations.table().held(client).revoked != 0);
+}
+
+void ServerState::note_told(ClientId client, const Stateid& stateid) {
+  if (!DelegationTable::is_one(stateid)) return opens.note_told(stateid);
+  // Those that count stand against new ones.
+  if (delegations.table().test(client, stateid) != OpenStates::Status::kAdminRevoked) return;
+  delegations.table().forget(number_in(stateid));
+  if (Client* its = clients.find(client)) count_holds(*its);
+}
+
 void ServerState::must_not_reclaim_delegations(const Client& client) {
   if (!client.recorded) return;
   lost_owners_.push_back(client.owner.id);
@@ -203,12 +219,44 @@ bool ServerState::evict(ClientId id) {
   return true;
 }
 
+bool ServerState::revoke_file(const FileKey& file, std::map<ClientId, Lost>* lost) {
+  const auto has_stateids = [this](ClientId id) {
+    const Client* client = clients.find(id);
+    return client != nullptr && !client->locks_by_nlm;
+  };
+  const auto states = opens.revoke_file(file, has_stateids, now());
+  for (const auto& [id, what] : states) {
+    Lost& its = (*lost)[id];
+    its.opens += what.opens;
+    its.locks += what.locks;
+    Client* client = clients.find(id);
+    if (client == nullptr) continue;
+    // A host of NLM can say nothing, and hears of a restart by its record alone.
+    const bool keeps_record = client->locks_by_nlm && opens.holds(id) != 0;
+    if (!keeps_record) must_not_reclaim(*client);
+    count_holds(*client);
+  }
+  const auto delegated = delegations.revoke_file(file);
+  for (const auto& [id, count] : delegated)
+    (*lost)[id].delegations += count;
+  let_go_of(file);
+  return !states.empty() || !delegated.empty();
+}
+
 bool ServerState::visit_held(
     const FileKey& after, std::size_t most,
     const std::function<bool(const FileKey&, const FileEntry&)>& visit) const {
   auto at = held_.upper_bound(after);
   for (bool on = true; on && most > 0 && at != held_.end(); --most, ++at)
     on = visit(at->first, *at->second);
+  return at != held_.end();
+}
+
+bool ServerState::pin_held(const FileKey& after, std::size_t most,
+                           std::vector<FilePin>* pins) const {
+  auto at = held_.upper_bound(after);
+  for (; most > 0 && at != held_.end(); --most, ++at)
+    pins->push_back(FilePin::another(*at->second));
   return at != held_.end();
 }
 

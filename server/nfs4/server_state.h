@@ -126,6 +126,10 @@ class ServerState {
   /// A delegation was revoked of a client that cannot say that it knows: after a restart it may
   /// reclaim what it has open, and no delegation.
   void must_not_reclaim_delegations(const Client& client);
+  /// Has the client lost something that it does not know of, as far as it can say so?
+  bool lost_unknown(ClientId client);
+  /// Minor version 0: the client is told that what an administrator revoked is lost.
+  void note_told(ClientId client, const Stateid& stateid);
   /// A file that has an open stays open, whatever becomes of its name.
   void hold_file(FilePin file);
   /// By that entry from now on, if it is held at all: returns the one before, to be closed without
@@ -144,9 +148,21 @@ class ServerState {
   /// of them at most, until `visit` returns false. False: there are no more behind them.
   bool visit_held(const FileKey& after, std::size_t most,
                   const std::function<bool(const FileKey&, const FileEntry&)>& visit) const;
+  /// The same as pins, `most` of them at most.
+  bool pin_held(const FileKey& after, std::size_t most, std::vector<FilePin>* pins) const;
   /// An administrator wants that client gone: everything that it holds goes, and it may not reclaim
   /// anything after a restart. False: there is none with that id.
   bool evict(ClientId id);
+  /// What an administrator took away from a client.
+  struct Lost {
+    std::size_t opens = 0;
+    std::size_t locks = 0;
+    std::size_t delegations = 0;
+  };
+  /// An administrator wants nobody to hold anything of that file. What NFSv4's clients lose is
+  /// known until they know of it (NFS4ERR_ADMIN_REVOKED), and they may not reclaim anything before
+  /// that. Adds what is lost to *lost; false: that was nothing.
+  bool revoke_file(const FileKey& file, std::map<ClientId, Lost>* lost);
   /// The held object of that handle: another pin, or none.
   FilePin held_file(ByteSpan handle) const;
   /// Ends clients whose leases are over and that hold nothing; to be called now and then.

@@ -97,6 +97,8 @@ nfsstat4 status_of(OpenStates::Status status, std::uint32_t minor_version) {
       return old ? NFS4ERR_RESOURCE : NFS4ERR_DELAY;
     case OpenStates::Status::kRevoked:
       return old ? NFS4ERR_BAD_STATEID : NFS4ERR_DELEG_REVOKED;
+    case OpenStates::Status::kAdminRevoked:
+      return NFS4ERR_ADMIN_REVOKED;
   }
   return NFS4ERR_SERVERFAULT;
 }

@@ -80,6 +80,21 @@ ClientId LockService::find(const Host& host) {
   return client != nullptr ? client->id : 0;
 }
 
+void LockService::release(const FileScope& files, bool waiting) {
+  const auto is_among = [&files](const Wait& wait) { return files.has(**wait.pin); };
+  std::vector<Wait> ended;  // closes files: without the mutex
+  std::lock_guard guard(state_.mutex);
+  if (waiting) ended = waits_.take(is_among);
+  for (auto given = given_.begin(); given != given_.end();) {
+    if (!is_among(given->second.wait)) {
+      ++given;
+      continue;
+    }
+    ended.push_back(std::move(given->second.wait));
+    given = given_.erase(given);
+  }
+}
+
 bool LockService::host_restarted(const SocketAddress& from, std::string_view name,
                                  std::int32_t state) {
   std::unique_lock lock(state_.mutex);

@@ -25,6 +25,7 @@
 #include "server/calling_thread.h"
 #include "server/nlm/locker.h"
 #include "server/nlm/waits.h"
+#include "server/vfs/file_scope.h"
 #include "xdr/nlm4.h"
 
 namespace nfsrdma::nlm {
@@ -62,6 +63,10 @@ class LockService final : private nfs4::LockWatcher {
   xdr::nlm4_stats cancel(const FileEntry& file, const Wish& wish);
   xdr::nlm4_stats unlock(FileEntry& file, const Wish& wish);
 
+  /// An administrator has taken all locks of those files away: nobody is told any more that it was
+  /// given one. `waiting`: nor does anybody wait for one there any more, since the files are not
+  /// served.
+  void release(const FileScope& files, bool waiting);
   /// The host with that name at that address has restarted, or holds nothing any more: so says a
   /// call from there. False: none is known, or this was told before (`state`, unless it is 0). For
   /// kEveryName: of all hosts there.

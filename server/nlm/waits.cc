@@ -61,15 +61,16 @@ bool Waits::remove(std::uint64_t id) {
   return true;
 }
 
-void Waits::remove_if(const std::function<bool(const Wait&)>& gone) {
-  std::vector<std::uint64_t> ids;
+std::vector<Wait> Waits::take(const std::function<bool(const Wait&)>& which) {
+  std::vector<Wait> taken;
   for (const auto& [file, list] : files_) {
     for (const Wait& wait : list) {
-      if (gone(wait)) ids.push_back(wait.id);
+      if (which(wait)) taken.push_back(wait);
     }
   }
-  for (const std::uint64_t id : ids)
-    remove(id);
+  for (const Wait& wait : taken)
+    remove(wait.id);
+  return taken;
 }
 
 void Waits::remove_within(const nfs4::FileKey& file, const Wish& wish) {
@@ -92,7 +93,7 @@ std::vector<nfs4::ClientId> Waits::clients() const {
 
 void Waits::end_client(nfs4::ClientId client) {
   if (!by_client_.contains(client)) return;
-  remove_if([client](const Wait& wait) { return wait.wish.client == client; });
+  take([client](const Wait& wait) { return wait.wish.client == client; });
 }
 
 std::vector<Wait> Waits::of_file(const nfs4::FileKey& file) const {

@@ -61,6 +61,8 @@ class Waits {
   void remove_within(const nfs4::FileKey& file, const Wish& wish);
   void end_client(nfs4::ClientId client);
   bool remove(std::uint64_t id);
+  /// Takes out those for which `which` says yes.
+  std::vector<Wait> take(const std::function<bool(const Wait&)>& which);
   /// Those who wait.
   std::vector<nfs4::ClientId> clients() const;
   bool contains(std::uint64_t id) const { return file_of_.contains(id); }
@@ -81,7 +83,6 @@ class Waits {
  private:
   using List = std::vector<Wait>;
   void forget(const Wait& wait);
-  void remove_if(const std::function<bool(const Wait&)>& gone);
 
   const Limits limits_;
   std::uint64_t last_id_ = 0;

@@ -200,6 +200,32 @@ void FdCache::flush_unstable(FileEntry& file) {
   }
 }
 
+std::size_t FdCache::close(const FileScope& files) {
+  std::size_t in_use = 0;
+  for (Stripe& stripe : stripes_) {
+    std::vector<FilePin> closed, unwritten;  // without the lock
+    {
+      std::lock_guard lock(stripe.mutex);
+      stripe.by_use.for_each([&](FileEntry& entry) {
+        if (!files.has(entry)) return;
+        if (entry.references_.load(std::memory_order_acquire) != 1) {
+          ++in_use;
+        } else if (entry.unstable.load(std::memory_order_acquire)) {
+          unwritten.push_back(FilePin::another(entry));
+        } else {
+          unlink_locked(stripe, entry);
+          closed.push_back(FilePin(&entry));
+        }
+      });
+    }
+    for (FilePin& file : unwritten)
+      flush_unstable(*file);
+    // To be closed the next time: somebody may be writing meanwhile.
+    in_use += unwritten.size();
+  }
+  return in_use;
+}
+
 void FdCache::sweep() {
   const std::uint64_t now = epoch_.fetch_add(1, std::memory_order_relaxed) + 1;
   for (Stripe& stripe : stripes_) {

@@ -19,6 +19,7 @@
 
 #include "server/credentials.h"
 #include "server/vfs/file_entry.h"
+#include "server/vfs/file_scope.h"
 #include "server/vfs/write_verifier.h"
 
 namespace nfsrdma {
@@ -49,6 +50,8 @@ class FdCache {
   static FilePin make_private(Opened opened);
   /// The object was removed: no more finds, closed as soon as nobody pins it.
   void forget(const FileHandle& handle);
+  /// Closes those of the files that nobody pins. How many somebody does: calls under way, say.
+  std::size_t close(const FileScope& files);
   /// Who wrote to the file says that it is done. When nobody else pins it, and an fsync has covered
   /// all, nothing of it stays open for writing: this machine may execute it (ETXTBSY otherwise) and
   /// give leases on it.

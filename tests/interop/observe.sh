@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # observe.sh: what an administrator sees and does of a server that works: status --watch, top, clients,
-# locks, trace, evict, reload, the log of slow requests, metrics on a port and on a socket, probes. The
-# load comes from libnfs (TCP), our tool (iWARP) and the FUSE mount; each count is checked against what
-# they did.
+# locks, trace, evict, release, reload, the log of slow requests, metrics on a port and on a socket,
+# probes. The load comes from libnfs (TCP), our tool (iWARP) and the FUSE mount; each count is checked
+# against what they did.
 #
 #   tests/interop/observe.sh [BIN_DIR]
 #
@@ -27,6 +27,7 @@ server='' tracer=''
 clean_up() {
     trap - EXIT
     if mountpoint -q "$work/mnt" 2>/dev/null; then umount -l "$work/mnt"; fi
+    if mountpoint -q "$work/fs" 2>/dev/null; then umount -l "$work/fs"; fi
     pkill -f "nfs-rdma bench .*$work" || :
     if [[ -n $tracer ]]; then kill "$tracer" 2>/dev/null; fi
     if [[ -n $server ]]; then kill "$server" 2>/dev/null; wait "$server" 2>/dev/null; fi
@@ -207,6 +208,41 @@ fi
 if ask evict 192.0.2.99 2>"$work/error"; then broken "somebody who is not there was evicted"; fi
 has "no client '192.0.2.99'" "$(cat "$work/error")"
 good "shown and ended"
+
+step "release"
+if ((EUID != 0)) || [[ ! -c /dev/fuse ]]; then
+    warn "left out: it needs root and /dev/fuse"
+else
+    mkdir -p "$work/fs"
+    mount -t tmpfs -o size=8m,mode=777 none "$work/fs" || broken "no tmpfs"
+    ask exports add -o rw,no_root_squash,insecure "127.0.0.0/8:$work/fs" >/dev/null || broken "exports add"
+    "$bin/mount.nfs-rdma" "127.0.0.1:$work/fs" "$work/mnt" -o "port=$port,fabric=iwarp,vers=4.2" ||
+        broken "the mount"
+    exec 9>"$work/mnt/locked"
+    echo written >&9
+    flock -n 9 || broken "flock on the mount"
+    within 5 sh -c "$tool locks --server $work/control.sock | grep -q 'write lock .*/fs/locked'" ||
+        broken "the lock is not listed: $(ask locks)"
+    text=$(ask release "$work/fs/locked")
+    has '127.0.0.1 \(NFS 4.2\): 1 open, 1 lock' "$text"
+    flock -n "$work/fs/locked" true || broken "a process of this machine does not get the lock"
+    text=$(ask release "$work/fs")
+    has "Exported still: $work/fs" "$text"
+    if umount "$work/fs" 2>/dev/null; then broken "it was unmounted though it is exported"; fi
+    mkdir "$work/fs/directory"
+    if ask release "$work/fs/directory" 2>"$work/error"; then broken "a directory was released"; fi
+    has "mounted at $work/fs:" "$(cat "$work/error")"
+    # The mount may have opened its file again, and uses it.
+    timeout 10 sh -c "cat '$work/mnt/locked'" >/dev/null 2>&1 || :
+    ask exports remove "127.0.0.0/8:$work/fs" >/dev/null || broken "exports remove"
+    text=$(ask release "$work/fs")
+    has 'The server keeps nothing of it open' "$text"
+    umount "$work/fs" || broken "it cannot be unmounted: $(ls -l /proc/$server/fd | grep "$work/fs")"
+    has 'was released by the administrator' "$(cat "$work/log")"
+    exec 9>&- || :
+    umount -l "$work/mnt" || broken "umount of the mount"
+fi
+good "taken from clients, and unmounted"
 
 step "probes"
 for probe in call_start run_start run_end commit_end call_end; do

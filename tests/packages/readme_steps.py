@@ -43,6 +43,7 @@ TABLE = (
     ("`nfs-rdma capture FILE`", "nfs-rdma capture --seconds 3 /tmp/capture && test -s /tmp/capture", ""),
     ("`nfs-rdma doctor [SERVER]`", "nfs-rdma doctor", ""),
     ("`nfs-rdma doctor [SERVER]`", "nfs-rdma doctor 127.0.0.1:/srv/data", ""),
+    ("`nfs-rdma release PATH`", "nfs-rdma release /srv/data/big.bin", "was revoked"),
     ("`nfs-rdma evict CLIENT`", "nfs-rdma evict 127.0.0.1", ""),
 )
 

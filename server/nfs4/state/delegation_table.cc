@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::uint32_t kSeqid = 1;  // a delegation never changes
 constexpr std::size_t kMostWanted = 1024;
-constexpr Duration kToldOfRevoked = std::chrono::minutes(10);
 
 }  // namespace
 
@@ -112,12 +111,28 @@ void DelegationTable::leave_file(Delegation& delegation) {
   by_client_.at(delegation.client).live.erase(delegation.number);
 }
 
-void DelegationTable::revoke(Delegation& delegation, TimePoint now) {
+void DelegationTable::revoke(Delegation& delegation, TimePoint now, bool by_administrator) {
   leave_file(delegation);
   delegation.phase = Delegation::Phase::kRevoked;
+  delegation.by_administrator = by_administrator;
   PerClient& its = by_client_.at(delegation.client);
   its.revoked.insert(delegation.number);
+  its.by_administrator += by_administrator ? 1 : 0;
   its.last_revoked = now;
+}
+
+std::vector<DelegationNumber> DelegationTable::revoke_file(const FileKey& file, TimePoint now) {
+  const auto held = by_file_.find(file);
+  if (held == by_file_.end()) return {};
+  std::vector<DelegationNumber> numbers(held->second.begin(), held->second.end());
+  for (const DelegationNumber number : numbers)
+    revoke(all_.at(number), now, true);
+  return numbers;
+}
+
+void DelegationTable::forget_revoked_but(ClientId client, std::size_t most) {
+  while (held(client).revoked > most)
+    erase(all_.at(*by_client_.at(client).revoked.begin()));
 }
 
 std::vector<DelegationNumber> DelegationTable::revoke_due(TimePoint now) {
@@ -135,6 +150,7 @@ void DelegationTable::erase(Delegation& delegation) {
   PerClient& its = by_client_.at(client);
   if (delegation.phase == Delegation::Phase::kRevoked) {
     its.revoked.erase(delegation.number);
+    its.by_administrator -= delegation.by_administrator ? 1 : 0;
   } else {
     leave_file(delegation);
   }
@@ -174,7 +190,8 @@ DelegationTable::Status DelegationTable::test(ClientId client, const Stateid& st
     case SeqidVerdict::kCurrent:
       break;
   }
-  return delegation->phase == Delegation::Phase::kRevoked ? Status::kRevoked : Status::kOk;
+  if (delegation->phase != Delegation::Phase::kRevoked) return Status::kOk;
+  return delegation->by_administrator ? Status::kAdminRevoked : Status::kRevoked;
 }
 
 DelegationTable::Status DelegationTable::give_back(ClientId client, const Stateid& stateid,
@@ -192,7 +209,7 @@ DelegationTable::Status DelegationTable::free(ClientId client, const Stateid& st
   Status status{};
   Delegation* delegation = find(client, stateid, &status);
   if (status == Status::kOk) return Status::kLocksHeld;  // it is in use
-  if (status != Status::kRevoked) return status;
+  if (status != Status::kRevoked && status != Status::kAdminRevoked) return status;
   erase(*delegation);
   return Status::kOk;
 }
@@ -222,6 +239,11 @@ bool DelegationTable::has_revoked(ClientId client, TimePoint now) const {
   const auto its = by_client_.find(client);
   return its != by_client_.end() && !its->second.revoked.empty() &&
          now - its->second.last_revoked < kToldOfRevoked;
+}
+
+bool DelegationTable::has_revoked_by_administrator(ClientId client, TimePoint now) const {
+  const auto its = by_client_.find(client);
+  return its != by_client_.end() && its->second.by_administrator != 0 && has_revoked(client, now);
 }
 
 std::set<ClientId> DelegationTable::holders(const FileKey& file, ClientId by, Wanted wanted) const {

@@ -38,9 +38,11 @@ struct Delegation {
   enum class Phase : std::uint8_t {
     kHeld,
     kRecalled,  // to be given back before `deadline`
-    kRevoked,   // not given back in time: known until FREE_STATEID, and good for nothing
+    kRevoked,   // known until FREE_STATEID, and good for nothing
   };
   Phase phase = Phase::kHeld;
+  /// kRevoked: by an administrator, and not because it was not given back in time.
+  bool by_administrator = false;
   TimePoint deadline{};
   /// Until then the holder may be changing the file's names or attributes itself.
   TimePoint own_change_until{};
@@ -87,6 +89,9 @@ class DelegationTable {
   /// Those whose time is over are revoked, and named.
   std::vector<DelegationNumber> revoke_due(TimePoint now);
 
+  /// Those of that file are revoked, by an administrator, and named.
+  std::vector<DelegationNumber> revoke_file(const FileKey& file, TimePoint now);
+
   /// Null when it is no more.
   const Delegation* find(DelegationNumber number) const;
   /// In minor version 0 a stateid says whose it is. 0: nobody's.
@@ -100,15 +105,18 @@ class DelegationTable {
   Status free(ClientId client, const Stateid& stateid);
   /// Of clients that have no FREE_STATEID: a revoked one is no more.
   void forget(DelegationNumber number);
+  /// The same of all but the `most` that were given last.
+  void forget_revoked_but(ClientId client, std::size_t most);
   /// READ and the like.
   Status may_access(ClientId client, const Stateid& stateid, const FileKey& file,
                     std::uint8_t access) const;
   /// The client is gone: those that it still held, which are no more.
   std::vector<DelegationNumber> end_client(ClientId client);
 
-  /// SEQ4_STATUS_RECALLABLE_STATE_REVOKED. Not for ever: a client that never knew of one, since the
-  /// OPEN's reply was lost, will not free it.
+  /// SEQ4_STATUS_RECALLABLE_STATE_REVOKED. Not for ever (kToldOfRevoked).
   bool has_revoked(ClientId client, TimePoint now) const;
+  /// SEQ4_STATUS_ADMIN_STATE_REVOKED.
+  bool has_revoked_by_administrator(ClientId client, TimePoint now) const;
   /// Clients other than `by` whose promises are in the way.
   std::set<ClientId> holders(const FileKey& file, ClientId by, Wanted wanted) const;
   /// The write delegation of the file, held or recalled; null when there is none.
@@ -134,6 +142,7 @@ class DelegationTable {
  private:
   struct PerClient {
     std::set<DelegationNumber> live, revoked;
+    std::size_t by_administrator = 0;  // of `revoked`
     TimePoint last_revoked{};
   };
   static bool stops(const Delegation& delegation, ClientId by, Wanted wanted) {
@@ -143,7 +152,7 @@ class DelegationTable {
   Delegation* find(ClientId client, const Stateid& stateid, Status* status);
   void begin_recall(Delegation& delegation, TimePoint deadline);
   void leave_file(Delegation& delegation);
-  void revoke(Delegation& delegation, TimePoint now);
+  void revoke(Delegation& delegation, TimePoint now, bool by_administrator = false);
   void erase(Delegation& delegation);
 
   const std::uint32_t boot_;

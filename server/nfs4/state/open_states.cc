@@ -32,7 +32,10 @@ OpenStates::Found OpenStates::find(const Asker& asker, const Stateid& stateid) c
     seqid = found.lock->seqid;
     client = found.lock->owner->client;
   } else {
-    return {Status::kBadStateid};
+    // Whatever its seqid is (RFC 8881 8.2.4).
+    const RevokedStates::One* revoked = revoked_.find(number_in(stateid));
+    const bool its_own = revoked != nullptr && revoked->client == asker.client;
+    return {its_own ? Status::kAdminRevoked : Status::kBadStateid};
   }
   if (client != asker.client) return {Status::kBadStateid};
   switch (judge_seqid(stateid.seqid, seqid, asker.minor_version)) {
@@ -48,13 +51,18 @@ OpenStates::Found OpenStates::find(const Asker& asker, const Stateid& stateid) c
 
 ClientId OpenStates::client_of(const Stateid& stateid) const {
   const OwnerRef found = find_owner(stateid);
-  return found.owner != nullptr ? found.owner->client : 0;
+  if (found.owner != nullptr) return found.owner->client;
+  const RevokedStates::One* revoked = find_revoked(stateid);
+  return revoked != nullptr ? revoked->client : 0;
 }
 
 std::optional<OpenStates::OwnerOf> OpenStates::owner_of(const Stateid& stateid) const {
   const OwnerRef found = find_owner(stateid);
-  if (found.owner == nullptr) return std::nullopt;
-  return OwnerOf{found.owner->client, found.owner->name, found.locks};
+  if (found.owner != nullptr) return OwnerOf{found.owner->client, found.owner->name, found.locks};
+  // The sequence of its owner goes on.
+  const RevokedStates::One* revoked = find_revoked(stateid);
+  if (revoked == nullptr) return std::nullopt;
+  return OwnerOf{revoked->client, revoked->owner, revoked->locks};
 }
 
 OpenStates::OwnerRef OpenStates::find_owner(const Stateid& stateid) const {
@@ -65,6 +73,10 @@ OpenStates::OwnerRef OpenStates::find_owner(const Stateid& stateid) const {
   }
   const auto lock = locks_.find(number);
   return lock == locks_.end() ? OwnerRef{} : OwnerRef{lock->second->owner, true};
+}
+
+const RevokedStates::One* OpenStates::find_revoked(const Stateid& stateid) const {
+  return boot_in(stateid) == boot_ ? revoked_.find(number_in(stateid)) : nullptr;
 }
 
 OpenStates::Answer OpenStates::open_confirm(const Asker& asker, const Stateid& stateid) {
@@ -97,8 +109,11 @@ bool OpenStates::is_of_another(const Stateid& stateid, const FileKey& file) cons
   if (const auto open = opens_.find(number_in(stateid)); open != opens_.end()) {
     return open->second->file->key != file;
   }
-  const auto lock = locks_.find(number_in(stateid));
-  return lock != locks_.end() && lock->second->open->file->key != file;
+  if (const auto lock = locks_.find(number_in(stateid)); lock != locks_.end()) {
+    return lock->second->open->file->key != file;
+  }
+  const RevokedStates::One* revoked = find_revoked(stateid);
+  return revoked != nullptr && revoked->file != file;
 }
 
 void OpenStates::undo(const Answer& opened, const Share& share) {
@@ -178,7 +193,44 @@ std::vector<FileKey> OpenStates::end_client(ClientId client) {
   }
   NFSRDMA_CHECK(holds(client) == 0);
   hosts_.erase(client);
+  revoked_.end_client(client);
   return files;
+}
+
+std::map<ClientId, OpenStates::Lost> OpenStates::revoke_file(
+    const FileKey& key, const std::function<bool(ClientId)>& has_stateids, TimePoint now) {
+  std::map<ClientId, Lost> lost;
+  const auto found = files_.find(key);
+  if (found == files_.end()) return lost;
+  for (const ByteRangeLocks::Held& held : found->second->locks.held())
+    ++lost[lock_owner_of_id_.at(held.owner)->client].locks;
+  std::vector<OpenState*> opens;
+  for (const auto& [owner, open] : found->second->opens)
+    opens.push_back(open);
+  for (OpenState* open : opens) {
+    const StateOwner& its_owner = *open->owner;
+    const bool remembers = has_stateids(its_owner.client);
+    if (remembers || open->file->shares.share(open->number) != Share{})
+      ++lost[its_owner.client].opens;
+    const StateNumber number = open->number;
+    std::vector<std::pair<StateNumber, RevokedStates::One>> gone;
+    if (remembers) {
+      gone.emplace_back(number,
+                        RevokedStates::One{its_owner.client, key, its_owner.name, false, number});
+      for (const LockState* lock : open->lock_states) {
+        gone.emplace_back(lock->number, RevokedStates::One{lock->owner->client, key,
+                                                           lock->owner->name, true, number});
+      }
+    }
+    end(*open);
+    for (auto& [one, what] : gone)
+      revoked_.add(one, std::move(what), now);
+  }
+  return lost;
+}
+
+void OpenStates::note_told(const Stateid& stateid) {
+  if (find_revoked(stateid) != nullptr) revoked_.note_told(number_in(stateid));
 }
 
 /// With `name` one of its open-owners, or null.
@@ -193,8 +245,9 @@ OpenState* OpenStates::find_open(ClientId client, const std::string& name,
 
 StateNumber OpenStates::next_number(ClientId client) {
   return next_state_number(
-      StateNumberKind::kOpenOrLock, client, &last_count_,
-      [this](StateNumber number) { return opens_.contains(number) || locks_.contains(number); });
+      StateNumberKind::kOpenOrLock, client, &last_count_, [this](StateNumber number) {
+        return opens_.contains(number) || locks_.contains(number) || revoked_.contains(number);
+      });
 }
 
 // --- opens
@@ -306,6 +359,8 @@ OpenStates::Status OpenStates::may_access(const Asker& asker, const Stateid& sta
     return free ? Status::kOk : Status::kLocked;
   }
   const Found found = find(asker, stateid);
+  if (found.status == Status::kAdminRevoked && is_of_another(stateid, key))
+    return Status::kBadStateid;
   if (found.status != Status::kOk) return found.status;
   const OpenState& open = found.open != nullptr ? *found.open : *found.lock->open;
   if (open.file->key != key) return Status::kBadStateid;
@@ -323,6 +378,10 @@ OpenStates::Status OpenStates::test(const Asker& asker, const Stateid& stateid) 
 
 OpenStates::Status OpenStates::free(const Asker& asker, const Stateid& stateid) {
   const Found found = find(asker, stateid);
+  if (found.status == Status::kAdminRevoked) {
+    revoked_.forget(number_in(stateid));
+    return Status::kOk;
+  }
   if (found.status != Status::kOk) return found.status;
   if (found.open != nullptr) return Status::kLocksHeld;
   if (found.lock->open->file->locks.holds_any(found.lock->owner->id)) return Status::kLocksHeld;

@@ -4,9 +4,10 @@
 // part of the operations of the same names: who may do what. That the file is there and the caller
 // may open it has been seen before, grace periods (GracePeriod) and sequence ids too.
 //
-// Pure: no I/O, no clock. The caller serialises.
+// Pure: no I/O, no clock; time comes with the calls. The caller serialises.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -17,6 +18,7 @@
 #include "server/nfs4/state/fair_share.h"
 #include "server/nfs4/state/file_state.h"
 #include "server/nfs4/state/limit.h"
+#include "server/nfs4/state/revoked_states.h"
 #include "server/nfs4/state/state_number.h"
 
 namespace nfsrdma::nfs4 {
@@ -45,6 +47,7 @@ class OpenStates {
     kLocksHeld,     // NFS4ERR_LOCKS_HELD
     kResource,      // a limit: NFS4ERR_RESOURCE; to minor version 1 NFS4ERR_DELAY
     kRevoked,       // NFS4ERR_DELEG_REVOKED; to minor version 0 NFS4ERR_BAD_STATEID
+    kAdminRevoked,  // NFS4ERR_ADMIN_REVOKED
   };
   struct Answer {
     Status status = Status::kOk;
@@ -149,8 +152,26 @@ class OpenStates {
   bool is_of_another(const Stateid& stateid, const FileKey& file) const;
   /// TEST_STATEID.
   Status test(const Asker& asker, const Stateid& stateid) const;
-  /// FREE_STATEID: only lock stateids without locks are free to go.
+  /// FREE_STATEID: only lock stateids without locks are free to go, and what was revoked.
   Status free(const Asker& asker, const Stateid& stateid);
+
+  // --- what an administrator takes away ---
+
+  /// What a client lost. NLM's locks stand on opens that are nobody's and are not counted.
+  struct Lost {
+    std::size_t opens = 0;
+    std::size_t locks = 0;  // ranges of bytes
+    bool operator==(const Lost&) const = default;
+  };
+  /// All that anybody has open and locked of the file ends. The stateids of those that
+  /// `has_stateids` (NFSv4's clients, and not NLM's hosts) are known until they have said that they
+  /// know of it.
+  std::map<ClientId, Lost> revoke_file(const FileKey& file,
+                                       const std::function<bool(ClientId)>& has_stateids,
+                                       TimePoint now);
+  const RevokedStates& revoked() const { return revoked_; }
+  /// Minor version 0, where no operation says so: the client has been told.
+  void note_told(const Stateid& stateid);
 
   /// Whom the client shares its part of the limits with; alone until then.
   void set_host(ClientId client, const std::string& host);
@@ -206,6 +227,7 @@ class OpenStates {
     LockState* lock = nullptr;
   };
   Found find(const Asker& asker, const Stateid& stateid) const;
+  const RevokedStates::One* find_revoked(const Stateid& stateid) const;
   Answer answer(std::uint64_t number, std::uint32_t seqid) const;
   StateNumber next_number(ClientId client);
   StateOwner& owner(Owners& owners, ClientId client, const std::string& name);
@@ -240,6 +262,7 @@ class OpenStates {
   std::unordered_map<LockOwnerId, StateOwner*> lock_owner_of_id_;
   std::unordered_map<std::uint64_t, std::unique_ptr<OpenState>> opens_;  // by number
   std::unordered_map<std::uint64_t, std::unique_ptr<LockState>> locks_;  // by number
+  RevokedStates revoked_;
   std::unordered_map<ClientId, Held> held_;
   std::unordered_map<ClientId, std::string> hosts_;
   std::unordered_map<std::string, Held> held_by_host_;

@@ -4,6 +4,7 @@
 // them to be.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -42,6 +43,10 @@ class Gate {
     open_ = true;
     tickets_ = 1;
     changed_.notify_all();
+  }
+  void wait_for(int waiting) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return waiting_ == waiting; });
   }
   /// All tickets are used up and somebody waits for the next one.
   void wait_until_used() {
@@ -359,6 +364,36 @@ TEST_F(OffloadsTest, AnExportThatIsGoneEndsIt) {
   const xdr::offload_info4 info = read(*calls().at(0)).offload.coa_offload_info;
   EXPECT_EQ(info.coa_status, NFS4ERR_STALE);
   EXPECT_EQ(info.coa_bytes_copied, kPiece);
+}
+
+TEST_F(OffloadsTest, AnAdministratorWhoReleasesAFileEndsThem) {
+  // Two threads are at a piece, and one copy waits for them.
+  const std::array copies{begin(), begin(), begin()};
+  gate.wait_for(2);
+  FileScope files;
+  {
+    std::lock_guard lock(nfs.state().mutex);
+    const FilePin held = nfs.state().held_file(from.handle.bytes());
+    ASSERT_TRUE(held);
+    files = {{held->device()}, held->inode()};
+  }
+  std::size_t ended_by_it = 0;
+  std::thread releasing([&] { ended_by_it = nfs.state().offloads.release(files); });
+  // The one that waited ends at once, the others with their pieces.
+  EXPECT_TRUE(soon([this] { return ended() == 1; }));
+  gate.open();
+  releasing.join();
+  EXPECT_EQ(ended_by_it, copies.size());
+  {
+    std::lock_guard lock(nfs.state().mutex);
+    EXPECT_FALSE(nfs.state().offloads.any_running());
+  }
+  for (const xdr::stateid4& copy : copies) {
+    const auto complete = status(copy).get<OP_OFFLOAD_STATUS>().resok4.osr_complete;
+    ASSERT_EQ(complete.count, 1u);
+    EXPECT_EQ(complete.items[0], NFS4ERR_IO);
+  }
+  EXPECT_EQ(nfs.state().offloads.release(files), 0u);
 }
 
 TEST_F(OffloadsTest, ASourceThatShrinksEndsItShort) {

@@ -228,6 +228,43 @@ TEST_F(NlmLocks, WhatIsLockedMayBeUnlockedWhateverTheExportsSayNow) {
   EXPECT_TRUE(harness.nfs4.state().opens.empty());
 }
 
+TEST_F(NlmLocks, WhatAnAdministratorReleasesIsGivenToWhoWaits) {
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  ASSERT_EQ(harness.lock(file, kSecond, true, {}, true), NLM4_BLOCKED);
+  std::map<nfs4::ClientId, nfs4::ServerState::Lost> lost;
+  {
+    std::lock_guard guard(harness.nfs4.state().mutex);
+    const FilePin held = harness.nfs4.state().held_file(file.bytes());
+    ASSERT_TRUE(held);
+    EXPECT_TRUE(harness.nfs4.state().revoke_file(nfs4::file_key(*held), &lost));
+  }
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_EQ(lost.begin()->second.locks, 1u);
+  EXPECT_EQ(lost.begin()->second.opens, 0u) << "it has none";
+  const HostPrograms::Seen call = harness.programs.next();
+  EXPECT_EQ(call.as<xdr::nlm4_testargs>().alock.svid, kSecond.svid);
+  EXPECT_EQ(harness.lock(file, kFirst), NLM4_DENIED);
+}
+
+TEST_F(NlmLocks, NobodyWaitsForWhatIsReleasedAndNotServedAnyMore) {
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  ASSERT_EQ(harness.lock(file, kSecond, true, {}, true), NLM4_BLOCKED);
+  FileScope files;
+  {
+    std::lock_guard guard(harness.nfs4.state().mutex);
+    const FilePin held = harness.nfs4.state().held_file(file.bytes());
+    files = {{held->device()}, held->inode()};
+  }
+  harness.service().release(files, false);
+  EXPECT_EQ(harness.cancel(file, kSecond), NLM4_GRANTED) << "it waited";
+  ASSERT_EQ(harness.lock(file, kSecond, true, {}, true), NLM4_BLOCKED);
+  harness.service().release(files, true);
+  EXPECT_EQ(harness.cancel(file, kSecond), NLM4_DENIED) << "it does not wait any more";
+  ASSERT_EQ(harness.unlock(file, kFirst), NLM4_GRANTED);
+  EXPECT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  EXPECT_EQ(harness.programs.waiting(), 0u);
+}
+
 TEST_F(NlmLocks, StrangersAreNotCalled) {
   FileHandle bad = file;
   bad.data[20] ^= std::byte{1};

@@ -158,6 +158,30 @@ TEST_F(DelegationTableTest, WhatIsNotGivenBackIsRevoked) {
   EXPECT_EQ(table_.holds(kA), 1u);
 }
 
+TEST_F(DelegationTableTest, AnAdministratorRevokesThoseOfAFileAtOnce) {
+  const Stateid a = grant(kA), b = grant(kB), kept = grant(kA, "kept");
+  EXPECT_EQ(table_.revoke_file("file", now_).size(), 2u);
+  EXPECT_THAT(table_.revoke_file("file", now_), IsEmpty());
+  EXPECT_FALSE(table_.has_file("file"));
+  recall(kC);
+  EXPECT_FALSE(in_the_way_);
+  for (const auto& [client, stateid] : {std::pair(kA, a), std::pair(kB, b)}) {
+    EXPECT_EQ(table_.test(client, stateid), Status::kAdminRevoked);
+    EXPECT_EQ(table_.may_access(client, stateid, "file", kShareRead), Status::kAdminRevoked);
+    EXPECT_EQ(give_back(client, stateid), Status::kAdminRevoked);
+    EXPECT_TRUE(table_.has_revoked_by_administrator(client, now_ + seconds(50)));
+    EXPECT_FALSE(table_.has_revoked_by_administrator(client, now_ + seconds(7000)));
+  }
+  EXPECT_EQ(table_.test(kA, kept), Status::kOk);
+  EXPECT_EQ(table_.free(kA, a), Status::kOk);
+  EXPECT_FALSE(table_.has_revoked_by_administrator(kA, now_));
+  EXPECT_TRUE(table_.has_revoked_by_administrator(kB, now_));
+  table_.forget_revoked_but(kB, 0);
+  EXPECT_EQ(table_.test(kB, b), Status::kBadStateid);
+  EXPECT_FALSE(table_.has_revoked(kB, now_));
+  EXPECT_EQ(table_.holds(kA), 1u);
+}
+
 TEST_F(DelegationTableTest, TheKernelsWordRecallsOne) {
   const Stateid a = grant(kA);
   const DelegationNumber number = recall(0).at(0);

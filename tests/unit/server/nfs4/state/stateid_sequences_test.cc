@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stateids, all of small cases (RFC 8881 8.2.2 to 8.2.4, RFC 7530 9.1.4): every sequence of up to
-// six opens, downgrades, locks, unlocks and closes of two owners of a file, and behind each of them
-// every stateid that was ever given, with each sequence number that it had, the one behind, and 0,
-// in both minor versions, against a model of a few lines.
+// six opens, downgrades, locks, unlocks and closes of two owners of a file, and of its revocation
+// by an administrator (RFC 8881 8.5), and behind each of them every stateid that was ever given,
+// with each sequence number that it had, the one behind, and 0, in both minor versions, against a
+// model of a few lines.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "server/nfs4/state/open_states.h"
@@ -22,9 +26,9 @@ constexpr Share kRead{kShareRead, 0}, kBoth{kShareRead | kShareWrite, 0};
 constexpr ByteRange kBytes{0, 9};
 constexpr OpenStates::Asker kNew{1, 1}, kOld{1, 0}, kForeign{2, 1}, kForeignOld{2, 0};
 
-enum class Act : std::uint8_t { kOpenRead, kOpenBoth, kDowngrade, kLock, kUnlock, kClose };
-constexpr std::array kActs{Act::kOpenRead, Act::kOpenBoth, Act::kDowngrade,
-                           Act::kLock,     Act::kUnlock,   Act::kClose};
+enum class Act : std::uint8_t { kOpenRead, kOpenBoth, kDowngrade, kLock, kUnlock, kClose, kRevoke };
+constexpr std::array kActs{Act::kOpenRead, Act::kOpenBoth, Act::kDowngrade, Act::kLock,
+                           Act::kUnlock,   Act::kClose,    Act::kRevoke};
 struct Step {
   std::size_t owner;
   Act act;
@@ -36,11 +40,13 @@ struct Given {
   Stateid last;
   bool live = true;
   bool of_lock = false;
+  bool revoked = false;    // by an administrator; then it does not live
   bool may_write = false;  // of an open; a lock may what its open may
   bool locked = false;
 
   /// A stateid of it with that sequence number, in either minor version.
   Status judge(std::uint32_t seqid, std::uint32_t minor_version) const {
+    if (revoked) return Status::kAdminRevoked;  // whatever the number is (RFC 8881 8.2.4)
     if (!live) return Status::kBadStateid;
     if (seqid == 0 && minor_version > 0) return Status::kOk;
     if (seqid > last.seqid) return Status::kBadStateid;  // never given out
@@ -65,6 +71,8 @@ class World {
         return owner.open.has_value();
       case Act::kUnlock:
         return owner.lock.has_value();
+      case Act::kRevoke:  // that of the file, and no owner's
+        return step.owner == 0 && (owners_[0].open || owners_[1].open);
     }
     return false;
   }
@@ -108,6 +116,8 @@ class World {
         if (owner.lock) all_[*owner.lock].live = false;
         owner = Owner();
         return;
+      case Act::kRevoke:
+        return revoke();
     }
   }
 
@@ -123,7 +133,10 @@ class World {
           expect(states_.may_access(asker, stateid, "f", kShareWrite),
                  want == Status::kOk && !may_write ? Status::kOpenMode : want);
           expect(states_.may_access(asker, stateid, "another", kShareRead),
-                 want == Status::kOk ? Status::kBadStateid : want);
+                 want == Status::kOk || one.revoked ? Status::kBadStateid : want);
+          EXPECT_EQ(states_.is_of_another(stateid, "another"), one.live || one.revoked);
+          EXPECT_FALSE(states_.is_of_another(stateid, "f"));
+          EXPECT_EQ(states_.client_of(stateid), one.live || one.revoked ? 1u : 0u);
           refuse_the_other_kind(one, asker, stateid, want);
         }
         for (const auto& asker : {kForeign, kForeignOld})
@@ -133,6 +146,22 @@ class World {
     EXPECT_EQ(states_.held_by_all().opens, count(false));
     EXPECT_EQ(states_.held_by_all().lock_states, count(true));
     EXPECT_EQ(states_.empty(), count(false) == 0);
+    const auto is_revoked = [](const Given& one) { return one.revoked; };
+    EXPECT_EQ(states_.revoked().of_client(1),
+              static_cast<std::size_t>(std::ranges::count_if(all_, is_revoked)));
+  }
+
+  /// FREE_STATEID of all that was revoked: each is forgotten, and nothing else is.
+  void free_revoked() {
+    for (Given& one : all_) {
+      if (!one.revoked) continue;
+      expect(states_.free(kForeign, one.last), Status::kBadStateid);
+      EXPECT_TRUE(states_.revoked().any_unknown(1));
+      expect(states_.free(kNew, one.last), Status::kOk);
+      one.revoked = false;
+    }
+    EXPECT_FALSE(states_.revoked().any_unknown(1));
+    EXPECT_FALSE(states_.revoked().to_be_told(1, TimePoint()));
   }
 
  private:
@@ -159,6 +188,20 @@ class World {
     all_.push_back({answer.stateid, true, of_lock});
   }
 
+  void revoke() {
+    OpenStates::Lost wanted{count(false), 0};
+    for (Given& one : all_) {
+      wanted.locks += one.live && one.of_lock && one.locked;
+      one.revoked |= std::exchange(one.live, false);
+    }
+    owners_ = {};
+    const auto lost = states_.revoke_file(
+        "f", [](ClientId) { return true; }, TimePoint());
+    EXPECT_EQ(lost, (std::map<ClientId, OpenStates::Lost>{{1, wanted}}));
+    EXPECT_FALSE(states_.is_open("f"));
+    EXPECT_TRUE(states_.revoked().to_be_told(1, TimePoint()));
+  }
+
   /// What an open's stateid is good for is not what a lock's is. Nothing is changed by it.
   void refuse_the_other_kind(const Given& one, const OpenStates::Asker& asker,
                              const Stateid& stateid, Status want) {
@@ -173,6 +216,7 @@ class World {
       expect(states_.unlock(asker, stateid, kBytes).status, refused);
       expect(states_.lock(asker, stateid, LockKind::kRead, kBytes, &denied).status, refused);
     }
+    if (one.revoked) return;  // free_revoked()
     if (!one.of_lock || one.locked || want != Status::kOk) {
       expect(states_.free(asker, stateid), want == Status::kOk ? Status::kLocksHeld : want);
     }
@@ -202,6 +246,8 @@ void run_all(Sequence& sequence, std::size_t* ran) {
   World world;
   for (const Step& step : sequence)
     world.take(step);
+  world.check();
+  world.free_revoked();
   world.check();
   ++*ran;
   if (testing::Test::HasFailure()) {
