@@ -127,6 +127,20 @@ std::unique_ptr<NfsOperations> make_operations(EventLoop& loop, RpcClient& rpc,
 
 }  // namespace
 
+namespace {
+
+/// Ends one operation with another.
+class Relay final : public Cancellable {
+ public:
+  explicit Relay(CancelToken& to) : to_(to) {}
+  void on_cancel() override { to_.cancel(); }
+
+ private:
+  CancelToken& to_;
+};
+
+}  // namespace
+
 AsyncMount::AsyncMount(EventLoop& loop, MountSettings settings)
     : loop_(loop), settings_(std::move(settings)) {}
 
@@ -141,8 +155,12 @@ Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabr
   for (Fabric* fabric : {fabrics.verbs, fabrics.iwarp})
     if (fabric != nullptr) mount->fabrics_.push_back(fabric);
   CancelToken patience;
+  Relay stop(patience);
+  CancelToken* const stopped = mount->settings_.stop;
+  if (stopped != nullptr) stopped->enlist(stop);
+  if (stopped != nullptr && stopped->cancelled()) patience.cancel();
   Timer limit([&patience] { patience.cancel(); });
-  Result<void> done = co_await mount->rpc_->connect(detail);
+  Result<void> done = co_await mount->rpc_->connect(detail, &patience);
   limit.arm_after(loop, mount->settings_.first_answers);
   OpContext op;
   op.cancel = &patience;
@@ -159,7 +177,8 @@ Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabr
   }
   if (!done.ok()) {
     // Unless it was answered, if by another version or on another way.
-    if (patience.cancelled() && done.error().sys == EINTR) {
+    const bool told_to = stopped != nullptr && stopped->cancelled();
+    if (patience.cancelled() && !told_to && done.error().sys == EINTR) {
       done = Error{Errc::kTimedOut, ETIMEDOUT, "mount"};
       *detail = fmt::format("the server takes connections, but answered nothing for {:.3g} s",
                             std::chrono::duration<double>(mount->settings_.first_answers).count());
@@ -221,6 +240,9 @@ namespace {
 /// The path of the settings, exactly.
 class MntRoot final : public RootFinder {
  public:
+  /// `met` as connect() has it.
+  explicit MntRoot(ReferralMet* met) : met_(met) {}
+
   Task<Result<void>> find_root(AsyncMount& mount, CancelToken& cancel,
                                std::string* detail) override {
     OpContext op;
@@ -245,7 +267,7 @@ class MntRoot final : public RootFinder {
 
  private:
   /// NFSv4 has no MOUNT: down from the server's root, name by name.
-  static Task<Result<void>> walk(AsyncMount& mount, const OpContext& op, std::string* detail) {
+  Task<Result<void>> walk(AsyncMount& mount, const OpContext& op, std::string* detail) {
     const std::string& path = mount.settings().path;
     Result<FileHandle> handle = co_await mount.server_root(op);
     for (std::size_t at = 0; handle.ok() && at < path.size();) {
@@ -257,6 +279,11 @@ class MntRoot final : public RootFinder {
       Result<LookupResult> found = co_await mount.lookup(op, directory, name);
       if (!found.ok()) {
         handle = found.error();
+        if (is_referral_met(found.error()) && met_ != nullptr) {
+          NFSRDMA_CO_TRY(met_->referral, co_await mount.referral(op, directory, name));
+          met_->path = path.substr(0, end);
+          met_->rest = path.substr(std::min(at, path.size()));
+        }
       } else if (found->attributes && found->attributes->type == FileType::kSymlink) {
         // MOUNT follows them, on the server; where version 3 may be asked as well it is.
         handle = Error{Errc::kSystem, mount.settings().version.any ? ENOENT : ENOTDIR,
@@ -272,6 +299,8 @@ class MntRoot final : public RootFinder {
     mount.set_root({*handle, path, std::nullopt});
     co_return Result<void>();
   }
+
+  ReferralMet* met_;
 };
 
 class GivenRoot final : public RootFinder {
@@ -290,8 +319,9 @@ class GivenRoot final : public RootFinder {
 
 Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::connect(EventLoop& loop, Fabrics fabrics,
                                                               MountSettings settings,
-                                                              std::string* detail) {
-  MntRoot finder;
+                                                              std::string* detail,
+                                                              ReferralMet* met) {
+  MntRoot finder(met);
   co_return co_await open(loop, std::move(fabrics), std::move(settings), finder, detail);
 }
 

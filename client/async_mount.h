@@ -77,9 +77,12 @@ class AsyncMount {
   /// filled in. On an error *detail (which outlives the Task) says what was tried. A server that
   /// takes the connection and then answers nothing is ETIMEDOUT after settings.first_answers,
   /// `hard` or not: nobody depends on the mount yet.
+  /// *met (which may be null, and else outlives the Task) is the referral that stood in the way,
+  /// where the error is kReferralMet: follow_referral.h goes on from there.
   static Task<Result<std::unique_ptr<AsyncMount>>> connect(EventLoop& loop, Fabrics fabrics,
                                                            MountSettings settings,
-                                                           std::string* detail);
+                                                           std::string* detail,
+                                                           ReferralMet* met = nullptr);
   /// The same tree once more, on another loop or with more connections; without MOUNT.
   static Task<Result<std::unique_ptr<AsyncMount>>> attach(EventLoop& loop, Fabrics fabrics,
                                                           MountSettings settings, MountRoot root,
@@ -142,6 +145,12 @@ class AsyncMount {
                                     std::string_view name,
                                     std::optional<Attributes>* directory_attributes = nullptr) {
     return operations_->lookup(op, directory, name, directory_attributes);
+  }
+  /// After lookup() has said kReferralMet: where to what `name` stands for is (client/referral.h).
+  /// "": the same of `directory`, after any operation on it has said EREMOTE.
+  Task<Result<Referral>> referral(const OpContext& op, const FileHandle& directory,
+                                  std::string_view name) {
+    return operations_->referral(op, directory, name);
   }
   Task<Result<AccessResult>> access(const OpContext& op, const FileHandle& file,
                                     std::uint32_t wanted) {

@@ -88,6 +88,8 @@ struct MountSettings {
   /// NFSv4: another AsyncMount's, which outlives this one: both are one client to the server. Null:
   /// a client by itself.
   nfs4::SessionSource* session_source = nullptr;
+  /// Ends an attempt to connect with EINTR; outlives it. Null: nobody wants to.
+  CancelToken* stop = nullptr;
 };
 
 /// For MountSettings::lock_records.

@@ -15,6 +15,7 @@
 #include "client/nfs_types.h"
 #include "client/nfs_version.h"
 #include "client/op_context.h"
+#include "client/referral.h"
 #include "rpcrdma/base/task.h"
 
 namespace nfsrdma::nfs4 {
@@ -50,6 +51,12 @@ class NfsOperations {
   virtual Task<Result<LookupResult>> lookup(const OpContext& op, const FileHandle& directory,
                                             std::string_view name,
                                             std::optional<Attributes>* directory_attributes) = 0;
+  /// Where what `name` in `directory` stands for is to be found, after lookup() has said
+  /// kReferralMet; "": the same of `directory`, after kMovedAway. ENOENT: it names no servers.
+  /// NFSv4 alone.
+  virtual Task<Result<Referral>> referral(const OpContext&, const FileHandle&, std::string_view) {
+    co_return not_in_this_version("referral");
+  }
   virtual Task<Result<AccessResult>> access(const OpContext& op, const FileHandle& file,
                                             std::uint32_t wanted) = 0;
   virtual Task<Result<std::string>> readlink(const OpContext& op, const FileHandle& link) = 0;

@@ -34,13 +34,23 @@ class FileHandle {
   }
   bool empty() const { return size_ == 0; }
   ByteSpan bytes() const { return {bytes_.data(), size_}; }
+  /// Whose handle it is where one mount has several servers, each with numbers of its own
+  /// (client/fuse/referring_remote.h); 0: the mount's own server. Never sent.
+  std::uint16_t tree() const { return tree_; }
+  FileHandle in_tree(std::uint16_t tree) const {
+    FileHandle handle = *this;
+    handle.tree_ = tree;
+    return handle;
+  }
   bool operator==(const FileHandle& other) const {
-    return size_ == other.size_ && std::memcmp(bytes_.data(), other.bytes_.data(), size_) == 0;
+    return size_ == other.size_ && tree_ == other.tree_ &&
+           std::memcmp(bytes_.data(), other.bytes_.data(), size_) == 0;
   }
 
  private:
   std::array<std::byte, kMaxBytes> bytes_{};
   std::uint8_t size_ = 0;
+  std::uint16_t tree_ = 0;
 };
 
 struct FileHandleHash {

@@ -140,7 +140,8 @@ Task<Result<std::unique_ptr<AsyncMount>>> open_longest_export(EventLoop& loop, F
 
 /// A walk under way: where it is, and what is still to come (last component first).
 struct PathTree::Walk {
-  std::vector<FileHandle> chain;  // directories from the root to here
+  std::vector<FileHandle> chain;   // directories from the root to here
+  std::vector<std::string> names;  // of all of them but the root
   std::vector<std::string> todo;
   std::optional<PathNode> here;      // set once a component was looked up
   std::optional<FilePlace> missing;  // the last component
@@ -173,8 +174,22 @@ bool PathTree::push_link(Walk& walk, const std::string& text) const {
   const std::string root = normalised_path(mount_.root().path);
   if (!is_prefix(root, target)) return false;
   walk.chain = {mount_.root().handle};
+  walk.names.clear();
   walk.push(root == "/" ? target : std::string_view(target).substr(root.size()));
   return true;
+}
+
+/// `name` is one, where `walk` has come to. What is behind it remains to be walked elsewhere.
+Task<void> PathTree::note_referral(const OpContext& op, const Walk& walk, const std::string& name) {
+  const FileHandle directory = walk.chain.back();
+  Result<Referral> told = co_await mount_.referral(op, directory, name);
+  if (!told.ok()) co_return;
+  ReferralMet& met = met_.emplace(ReferralMet{std::move(*told), mount_.root().path, ""});
+  for (const std::string& part : walk.names)
+    met.path += "/" + part;
+  met.path = normalised_path(met.path + "/" + name);
+  for (std::size_t i = walk.todo.size(); i > 0; --i)
+    met.rest += (met.rest.empty() ? "" : "/") + walk.todo[i - 1];
 }
 
 /// One component. False when there is none left.
@@ -188,17 +203,22 @@ Task<Result<bool>> PathTree::step(const OpContext& op, Walk& walk, bool follow) 
       co_return Error{Errc::kSystem, ENOTDIR, "path"};
     }
     walk.chain.push_back(walk.here->handle);
+    walk.names.push_back(walk.here->place->name);
     walk.here.reset();
   }
   if (name == ".") co_return true;
   if (name == "..") {
-    if (walk.chain.size() > 1) walk.chain.pop_back();
+    if (walk.chain.size() > 1) {
+      walk.chain.pop_back();
+      walk.names.pop_back();
+    }
     co_return true;
   }
   Result<PathNode> found = co_await child(op, walk.chain.back(), name);
   if (!found.ok()) {
     const bool nothing_else = found.error().sys == ENOENT && walk.todo.empty();
     if (nothing_else) walk.missing = FilePlace{walk.chain.back(), name};
+    if (is_referral_met(found.error())) co_await note_referral(op, walk, name);
     co_return found.error();
   }
   const PathNode& node = *found;
@@ -225,6 +245,7 @@ Task<Result<PathNode>> PathTree::walk(const OpContext& op, std::string path, boo
     walk.push(base_);
   } else {
     walk.chain = base_chain_;
+    walk.names = base_names_;
     walk.push(path);
   }
   const std::size_t own = base_chain_.empty() ? split(path).size() : walk.todo.size();
@@ -233,6 +254,8 @@ Task<Result<PathNode>> PathTree::walk(const OpContext& op, std::string path, boo
         walk.here->attributes.type == FileType::kDirectory) {
       base_chain_ = walk.chain;
       base_chain_.push_back(walk.here->handle);
+      base_names_ = walk.names;
+      base_names_.push_back(walk.here->place->name);
     }
     Result<bool> more = co_await step(op, walk, follow);
     if (!more.ok()) {
@@ -249,6 +272,7 @@ Task<Result<PathNode>> PathTree::walk(const OpContext& op, std::string path, boo
 
 Task<Result<PathNode>> PathTree::resolve(const OpContext& op, std::string path, bool follow,
                                          std::optional<FilePlace>* missing) {
+  met_.reset();
   const bool from_base = !base_chain_.empty();
   Result<PathNode> node = co_await walk(op, path, follow, missing);
   if (!node.ok() && node.error().sys == ESTALE && from_base) {
@@ -276,7 +300,10 @@ Task<Result<PathParent>> PathTree::parent(const OpContext& op, std::string path)
     above += "/" + part;
   PathTree from_root(mount_, "");
   PathTree& tree = is_base ? from_root : *this;
-  NFSRDMA_CO_TRY(PathNode directory, co_await tree.resolve(op, std::move(above), true));
+  Result<PathNode> found = co_await tree.resolve(op, std::move(above), true);
+  if (is_base) met_ = from_root.met();
+  if (!found.ok()) co_return found.error();
+  const PathNode& directory = *found;
   if (directory.attributes.type != FileType::kDirectory) {
     co_return Error{Errc::kSystem, ENOTDIR, "path"};
   }

@@ -38,6 +38,8 @@ class PathTree {
   /// The directory that holds the last component, and that component. EINVAL for paths that end in
   /// nothing, "." or "..".
   Task<Result<PathParent>> parent(const OpContext& op, std::string path);
+  /// The referral that the last resolve() or parent() met, whose error was kReferralMet then.
+  const std::optional<ReferralMet>& met() const { return met_; }
   /// One name in a directory, with its attributes.
   Task<Result<PathNode>> child(const OpContext& op, const FileHandle& directory,
                                std::string_view name);
@@ -48,10 +50,13 @@ class PathTree {
                               std::optional<FilePlace>* missing);
   Task<Result<bool>> step(const OpContext& op, Walk& walk, bool follow);
   bool push_link(Walk& walk, const std::string& text) const;
+  Task<void> note_referral(const OpContext& op, const Walk& walk, const std::string& name);
 
   AsyncMount& mount_;
   std::string base_;
-  std::vector<FileHandle> base_chain_;  // root, ..., base; empty until the base was walked once
+  std::vector<FileHandle> base_chain_;   // root, ..., base; empty until the base was walked once
+  std::vector<std::string> base_names_;  // of all of them but the root
+  std::optional<ReferralMet> met_;
 };
 
 /// Mounts the longest exported directory that is a prefix of settings.path; *rest, which outlives

@@ -11,6 +11,9 @@
 #include <tuple>
 #include <vector>
 
+#include "rpcrdma/base/log.h"
+#include "rpcrdma/base/terminal_text.h"
+
 namespace nfsrdma {
 namespace {
 
@@ -225,13 +228,16 @@ Task<int> FileSystem::space(RequestContext context, NodeRef node, FsStat* found)
   const std::shared_ptr<CancelToken> token = context.interrupt->token;
   // Posted, since cancelling ends this and with it the timer.
   Timer patience([this, token] { loop.post([token] { token->cancel(); }); });
-  if (last_space_) patience.arm_after(loop, kSpacePatience);
+  // Behind a referral is another server.
+  const bool ours = node->handle.tree() == 0;
+  if (last_space_ && ours) patience.arm_after(loop, kSpacePatience);
   auto answer = co_await remote.fsstat(context, node->handle);
   if (answer.ok()) {
-    last_space_ = *found = *answer;
+    *found = *answer;
+    if (ours) last_space_ = *answer;
     co_return 0;
   }
-  if (errno_of(answer.error()) != EINTR || context.interrupt->raised || !last_space_) {
+  if (errno_of(answer.error()) != EINTR || context.interrupt->raised || !last_space_ || !ours) {
     co_return failed(*node, answer.error());
   }
   *found = *last_space_;
@@ -264,7 +270,25 @@ double FileSystem::entry_seconds(const Node& directory) const {
 int FileSystem::failed(Node& node, const Error& error) {
   const int number = errno_of(error);
   if (number == ESTALE) stale(node);
+  if (is_moved_away(error)) tell_moved(node);
   return number;
+}
+
+void FileSystem::tell_moved(Node& node) {
+  const TimePoint now = loop.now();
+  if (now < tell_moved_at_) return;
+  tell_moved_at_ = now + kTellMovedEvery;
+  tasks.spawn(find_where_to(nodes.obtain(node.handle)));
+}
+
+Task<void> FileSystem::find_where_to(NodeRef node) {
+  auto told =
+      co_await remote.referral({std::make_shared<const Caller>(), nullptr}, node->handle, "");
+  log_warning(
+      "{}: its file system has moved{}{} (NFS4ERR_MOVED); what is known of it here is "
+      "EREMOTE from now on, and what is looked up anew is followed",
+      terminal_text(path_of(*node)), told.ok() ? " to " : " to another server",
+      told.ok() ? terminal_text(told->text()) : "");
 }
 
 void FileSystem::stale(Node& node) {

@@ -231,6 +231,10 @@ class FileSystem : private DelegationHolder {
   /// Writes what was kept back, and gives the delegation back.
   Task<void> end_promise(NodeRef node);
 
+  /// Says once in a while that the server has sent `node` away (NFS4ERR_MOVED), and where to.
+  void tell_moved(Node& node);
+  Task<void> find_where_to(NodeRef node);
+  static constexpr std::chrono::minutes kTellMovedEvery{1};
   void foreign_change(Node& node);
   /// Runs a call that changes an object and takes over what it says of it.
   Task<int> make_change(NodeRef node, Task<Result<Wcc>> change);
@@ -291,7 +295,8 @@ class FileSystem : private DelegationHolder {
 
   KernelCache kernel_;
   IntrusiveList<Node> open_nodes_;
-  std::optional<FsStat> last_space_;
+  std::optional<FsStat> last_space_;  // of the root's file system
+  TimePoint tell_moved_at_{};         // not again before that
   LockOwnerId last_lock_owner_ = 0;
   std::vector<std::shared_ptr<Occasion>> dropping_;  // forget_data() under way
   std::vector<NodeRef> with_names_ahead_;            // directories

@@ -49,6 +49,12 @@ Task<Result<LookupResult>> MountedRemote::lookup(RequestContext context,
   co_return seen(co_await mount_.lookup(op, directory, name, directory_attributes));
 }
 
+Task<Result<Referral>> MountedRemote::referral(RequestContext context, const FileHandle& directory,
+                                               const std::string& name) {
+  const OpContext op = op_of(context);
+  co_return seen(co_await mount_.referral(op, directory, name));
+}
+
 Task<Result<AccessResult>> MountedRemote::access(RequestContext context, const FileHandle& file,
                                                  std::uint32_t wanted) {
   const OpContext op = op_of(context);

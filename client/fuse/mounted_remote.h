@@ -24,6 +24,8 @@ class MountedRemote final : public Remote {
   Task<Result<LookupResult>> lookup(RequestContext context, const FileHandle& directory,
                                     const std::string& name,
                                     MaybeAttributes* directory_attributes) override;
+  Task<Result<Referral>> referral(RequestContext context, const FileHandle& directory,
+                                  const std::string& name) override;
   Task<Result<AccessResult>> access(RequestContext context, const FileHandle& file,
                                     std::uint32_t wanted) override;
   Task<Result<std::string>> readlink(RequestContext context, const FileHandle& link) override;

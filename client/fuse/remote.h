@@ -14,6 +14,7 @@
 #include "client/fuse/caller.h"
 #include "client/fuse/interrupt.h"
 #include "client/nfs_types.h"
+#include "client/referral.h"
 #include "rpcrdma/base/task.h"
 
 namespace nfsrdma {
@@ -57,6 +58,10 @@ class Remote {
   virtual Task<Result<LookupResult>> lookup(RequestContext context, const FileHandle& directory,
                                             const std::string& name,
                                             MaybeAttributes* directory_attributes) = 0;
+  /// After kReferralMet, as in client/async_mount.h.
+  virtual Task<Result<Referral>> referral(RequestContext, const FileHandle&, const std::string&) {
+    co_return Error{Errc::kUnsupported, ENOSYS, "referral"};
+  }
   virtual Task<Result<AccessResult>> access(RequestContext context, const FileHandle& file,
                                             std::uint32_t wanted) = 0;
   virtual Task<Result<std::string>> readlink(RequestContext context, const FileHandle& link) = 0;

@@ -2,23 +2,61 @@
 // The public classes: each call runs one coroutine on the mount's loop, on the caller's own thread.
 #include "nfsrdma/client.h"
 
+#include "client/follow_referral.h"
 #include "client/library/mount_impl.h"
 #include "client/mount_url.h"
+#include "client/rpc_client.h"
 
 namespace nfsrdma::client {
 namespace {
 
-Task<nfsrdma::Result<void>> connect(Mount::Impl& impl, MountSettings settings,
+/// Opens what a URL stands for, and looks for referrals on the way.
+class UrlOpener final : public TreeOpener {
+ public:
+  UrlOpener(Mount::Impl& impl, LastReferral last) : impl_(impl), last_(last) {}
+
+  Task<nfsrdma::Result<void>> open(MountSettings settings, std::string* detail,
+                                   std::optional<ReferralMet>* met) override {
+    std::string rest;
+    Fabrics fabrics = default_fabrics(settings.require_crc);
+    auto opened = co_await open_longest_export(impl_.driver->loop(), std::move(fabrics),
+                                               std::move(settings), &rest, detail);
+    if (!opened.ok()) co_return opened.error();
+    std::unique_ptr<AsyncMount> mount = std::move(*opened);
+    auto tree = std::make_unique<PathTree>(*mount, rest);
+    if (mount->settings().version.major == 4 && !rest.empty()) {
+      // What else is wrong with the path is the business of whoever uses it.
+      [[maybe_unused]] auto found = co_await tree->resolve(impl_.op, "", true);
+      *met = tree->met();
+      if (*met && (*met)->rest.empty() && last_ == LastReferral::kStay) met->reset();
+    }
+    if (*met) {
+      tree.reset();
+      co_await mount->unmount();
+      co_await mount->rpc().yield();
+      co_return kReferralMet;
+    }
+    impl_.mount = std::move(mount);
+    impl_.tree = std::move(tree);
+    impl_.opens = std::make_unique<OpenFiles>(*impl_.mount, impl_.op);
+    co_return nfsrdma::Result<void>();
+  }
+
+ private:
+  Mount::Impl& impl_;
+  LastReferral last_;
+};
+
+Task<nfsrdma::Result<void>> connect(Mount::Impl& impl, MountSettings settings, LastReferral last,
                                     std::string* detail) {
-  std::string rest;
-  Fabrics fabrics = default_fabrics(settings.require_crc);
-  auto mount = co_await open_longest_export(impl.driver->loop(), std::move(fabrics),
-                                            std::move(settings), &rest, detail);
-  if (!mount.ok()) co_return mount.error();
-  impl.mount = std::move(*mount);
-  impl.tree = std::make_unique<PathTree>(*impl.mount, rest);
-  impl.opens = std::make_unique<OpenFiles>(*impl.mount, impl.op);
-  co_return nfsrdma::Result<void>();
+  UrlOpener opener(impl, last);
+  std::optional<ReferralMet> met;
+  nfsrdma::Result<void> done = co_await opener.open(settings, detail, &met);
+  if (!met) co_return done;
+  ReferralTrail trail(settings);
+  done = co_await follow_referral(impl.driver->loop(), settings, *met, opener, &trail, detail);
+  if (!done.ok()) *detail = met->path + " is a referral that cannot be followed: " + *detail;
+  co_return done;
 }
 
 std::optional<SetAttributes::Time> to_set_time(const FileTime& time) {
@@ -60,7 +98,7 @@ Mount::Impl::~Impl() {
 
 nfsrdma::Result<std::shared_ptr<Mount::Impl>> open_impl(std::string_view url,
                                                         std::shared_ptr<LoopDriver> driver,
-                                                        std::string* detail) {
+                                                        LastReferral last, std::string* detail) {
   MountSettings settings;
   if (!parse_mount_url(url, &settings, detail)) return Error{Errc::kInvalid, EINVAL, "URL"};
   NFSRDMA_CHECK_OK(resolve_host(settings, detail));
@@ -68,7 +106,7 @@ nfsrdma::Result<std::shared_ptr<Mount::Impl>> open_impl(std::string_view url,
   auto impl = std::make_shared<Mount::Impl>();
   impl->driver = std::move(driver);
   impl->op.identity = settings.identity;
-  nfsrdma::Result<void> done = impl->driver->run(connect(*impl, std::move(settings), detail));
+  nfsrdma::Result<void> done = impl->driver->run(connect(*impl, std::move(settings), last, detail));
   if (!done.ok()) {
     if (detail->empty()) *detail = done.error().message();
     return done.error();
@@ -80,7 +118,8 @@ Result<Mount> Mount::open(std::string_view url, std::string* detail) {
   std::string ignored;
   auto driver = LoopDriver::create();
   if (!driver.ok()) return to_error_code(driver.error());
-  auto impl = open_impl(url, std::move(*driver), detail != nullptr ? detail : &ignored);
+  auto impl = open_impl(url, std::move(*driver), LastReferral::kFollow,
+                        detail != nullptr ? detail : &ignored);
   if (!impl.ok()) return to_error_code(impl.error());
   return Mount(std::move(*impl));
 }
@@ -165,6 +204,9 @@ Result<void> Mount::utimens(std::string_view path, FileTime access, FileTime mod
   set.atime = to_set_time(access);
   set.mtime = to_set_time(modification);
   return impl_->run(setattr_path(*impl_, std::string(path), set, follow));
+}
+Result<std::vector<ReferralTarget>> Mount::referral(std::string_view path) {
+  return impl_->run(referral_path(*impl_, std::string(path)));
 }
 Result<FileSystemInfo> Mount::statfs(std::string_view path) {
   return impl_->run(statfs_path(*impl_, std::string(path)));

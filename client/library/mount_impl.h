@@ -51,10 +51,12 @@ struct File::Impl {
   bool readable = false;
 };
 
+/// Is a referral that the path of a URL ends in followed?
+enum class LastReferral : std::uint8_t { kFollow, kStay };
 /// Mounts `url` on `driver`'s loop. *detail gets a line on errors.
 nfsrdma::Result<std::shared_ptr<Mount::Impl>> open_impl(std::string_view url,
                                                         std::shared_ptr<LoopDriver> driver,
-                                                        std::string* detail);
+                                                        LastReferral last, std::string* detail);
 
 // --- path operations; all run on the driven loop, arguments by value ---
 using Opened = std::shared_ptr<FileState>;
@@ -76,6 +78,8 @@ Task<nfsrdma::Result<void>> link_path(Mount::Impl& impl, std::string existing, s
 Task<nfsrdma::Result<std::string>> readlink_path(Mount::Impl& impl, std::string path);
 Task<nfsrdma::Result<void>> setattr_path(Mount::Impl& impl, std::string path, SetAttributes set,
                                          bool follow);
+Task<nfsrdma::Result<std::vector<ReferralTarget>>> referral_path(Mount::Impl& impl,
+                                                                 std::string path);
 Task<nfsrdma::Result<FileSystemInfo>> statfs_path(Mount::Impl& impl, std::string path);
 
 }  // namespace nfsrdma::client

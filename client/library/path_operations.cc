@@ -181,8 +181,26 @@ Task<Outcome<std::uint64_t>> write_path(Mount::Impl& impl, std::string path, Byt
 }
 
 Task<Outcome<struct stat>> stat_path(Mount::Impl& impl, std::string path, bool follow) {
-  NFSRDMA_CO_TRY(PathNode node, co_await impl.tree->resolve(impl.op, std::move(path), follow));
-  co_return to_stat(node.attributes);
+  Outcome<PathNode> node = co_await impl.tree->resolve(impl.op, std::move(path), follow);
+  const std::optional<ReferralMet>& met = impl.tree->met();
+  if (met && met->rest.empty() && !follow) co_return to_stat(met->referral.attributes());
+  if (!node.ok()) co_return node.error();
+  co_return to_stat(node->attributes);
+}
+
+Task<Outcome<std::vector<ReferralTarget>>> referral_path(Mount::Impl& impl, std::string path) {
+  Outcome<PathNode> node = co_await impl.tree->resolve(impl.op, std::move(path), true);
+  std::vector<ReferralTarget> targets;
+  const std::optional<ReferralMet>& met = impl.tree->met();
+  if (!met && !node.ok()) co_return node.error();
+  if (!met) co_return std::move(targets);
+  for (const nfsrdma::ReferralTarget& target : met->referral.targets) {
+    Outcome<std::string> there = path_at_target(*met, target);
+    if (!there.ok()) continue;
+    const MountSettings& here = impl.mount->settings();
+    targets.push_back({target.host.empty() ? here.host : target.host, target.port, *there});
+  }
+  co_return std::move(targets);
 }
 
 Task<Outcome<std::vector<DirectoryEntry>>> list_path(Mount::Impl& impl, std::string path,

@@ -118,7 +118,8 @@ bool parse_mount_command_line(std::span<const char* const> arguments, MountComma
 const char* mount_usage() {
   return "usage: mount.nfs-rdma SERVER:/PATH MOUNTPOINT [-o OPTIONS] [-fnrsvw]\n"
          "  -o LIST  nfs(5) options, comma-separated: proto=rdma, port=20049, rsize=, soft ...\n"
-         "           and fabric=auto|verbs|iwarp, proto=auto, tcpport=N; see mount.nfs-rdma(8)\n"
+         "           and fabric=auto|verbs|iwarp, proto=auto, tcpport=N, noreferrals ...;\n"
+         "           see mount.nfs-rdma(8)\n"
          "  -f       stay in the foreground\n"
          "  -n       accepted for mount(8)\n"
          "  -r, -w   read-only, read-write\n"

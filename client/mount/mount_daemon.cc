@@ -14,6 +14,7 @@
 #include "client/fuse/session_errand.h"
 #include "rpcrdma/base/json_writer.h"
 #include "rpcrdma/base/log.h"
+#include "rpcrdma/base/terminal_text.h"
 #include "rpcrdma/connection_json.h"
 
 namespace nfsrdma {
@@ -243,27 +244,65 @@ std::string MountDaemon::connect(bool* again) {
   if (Result<void> found = resolve_host(settings, &detail); !found.ok()) {
     return detail.empty() ? found.error().message() : detail;
   }
-  const MountFamily family = line_.options.family;
-  std::erase_if(settings.addresses, [family](const SocketAddress& address) {
-    return (family == MountFamily::kV6 && !address.is_v6()) ||
-           (family == MountFamily::kV4 && address.is_v6());
-  });
-  if (settings.addresses.empty()) return fmt::format("{} has no IPv6 address", settings.host);
-  auto made = run_to_completion(loop_, AsyncMount::connect(loop_, fabrics_, settings, &detail));
-  if (!made.ok()) {
+  if (!keep_family(line_.options.family, &settings.addresses)) {
+    return fmt::format("{} has no IPv6 address", settings.host);
+  }
+  ReferralMet met;
+  auto made =
+      run_to_completion(loop_, AsyncMount::connect(loop_, fabrics_, settings, &detail, &met));
+  std::unique_ptr<AsyncMount> server;
+  if (made.ok()) {
+    server = std::move(made).value();
+  } else if (is_referral_met(made.error())) {
+    if (std::string why = follow(settings, met, &server, again); !why.empty()) return why;
+  } else {
     *again = may_pass(made.error());
     return detail.empty() ? made.error().message() : detail;
   }
   // Servers let regular files be mounted, for network swap; nothing could be found below one.
-  const std::optional<Attributes>& root = (*made)->info().attributes;
+  const std::optional<Attributes>& root = server->info().attributes;
   if (root && root->type != FileType::kDirectory)
     return settings.path + " is not a directory there";
-  server_ = std::move(made).value();
-  settings.version = server_->settings().version;
+  server_ = std::move(server);
+  // Its version was agreed on, and a referral leads to another host and path.
+  const MountSettings asked = std::exchange(settings, server_->settings());
+  settings.connect_timeout = asked.connect_timeout;
+  settings.first_answers = asked.first_answers;
   line_.options.version = settings.version;
-  server_->set_observer(observer_of(line_.source.host, outage_));
+  server_->set_observer(observer_of(settings.host, outage_));
   start_shards(settings);
   return {};
+}
+
+std::string MountDaemon::follow(const MountSettings& from, const ReferralMet& met,
+                                std::unique_ptr<AsyncMount>* server, bool* again) {
+  const std::string where = fmt::format("{} is a referral to {}", met.path, met.referral.text());
+  if (!line_.options.referrals) return where + "; the options say noreferrals";
+  ConnectOpener opener(loop_, fabrics_, line_.options.family);
+  ReferralTrail trail(from);
+  std::string detail;
+  Result<void> done =
+      run_to_completion(loop_, follow_referral(loop_, from, met, opener, &trail, &detail));
+  if (!done.ok()) {
+    *again = may_pass(done.error());
+    return fmt::format("{}, which cannot be followed: {}", where, detail);
+  }
+  *server = opener.take();
+  log_notice("{}", terminal_text(where));
+  return {};
+}
+
+std::uint64_t MountDaemon::replies() const {
+  std::uint64_t all = sum_of(shards_->report()).totals.replies;
+  if (referring_ == nullptr) return all;
+  for (const ReferringRemote::Shown& shown : referring_->open_trees())
+    all += shown.tree->replies();
+  return all;
+}
+
+void MountDaemon::abort_all() {
+  shards_->abort_all();
+  if (referring_ != nullptr) referring_->abort();
 }
 
 void MountDaemon::start_shards(const MountSettings& settings) {
@@ -300,6 +339,18 @@ void MountDaemon::start_shards(const MountSettings& settings) {
 std::string MountDaemon::mount() {
   const int give_up = line_.options.recovery == MountRecovery::kSoft ? EIO : ETIMEDOUT;
   remote_ = std::make_unique<MountedRemote>(*shards_, give_up);
+  Remote* remote = remote_.get();
+  if (server_->settings().version.major == 4) {
+    trees_ = std::make_unique<MountTrees>(
+        loop_, fabrics_, line_.options.family, give_up,
+        [](const std::string& host) { return observer_of(host, std::make_shared<OutageWatch>()); });
+    MountSettings settings = server_->settings();
+    settings.connections = line_.options.connections;
+    settings.stop = &stop_referrals_;
+    referring_ = std::make_unique<ReferringRemote>(loop_, *remote_, *trees_, settings,
+                                                   line_.options.referrals);
+    remote = referring_.get();
+  }
   KernelCache kernel;
   kernel.drop_data = [this](std::uint64_t node) {
     if (notifier_ != nullptr) notifier_->invalidate(node);
@@ -314,7 +365,7 @@ std::string MountDaemon::mount() {
   kernel.expire_name = [this](std::uint64_t directory, const std::string& name) {
     if (notifier_ != nullptr) notifier_->expire_name(directory, name);
   };
-  files_ = std::make_unique<FileSystem>(loop_, *remote_, file_system_options(line_.options),
+  files_ = std::make_unique<FileSystem>(loop_, *remote, file_system_options(line_.options),
                                         std::move(kernel));
   const RequestContext context{std::make_shared<const Caller>(Caller{::geteuid(), ::getegid(), {}}),
                                nullptr};
@@ -380,11 +431,11 @@ void MountDaemon::give_up(const char* why) {
   } else {
     log_warning("{}: {}; giving up", mount_point_, why);
   }
-  shards_->abort_all();
+  abort_all();
 }
 
 void MountDaemon::on_patience() {
-  if (!patience_.over(loop_.now(), files_->budget.held, sum_of(shards_->report()).totals.replies)) {
+  if (!patience_.over(loop_.now(), files_->budget.held, replies())) {
     patience_timer_.arm_after(loop_, kLookAtEnd);
     return;
   }
@@ -430,7 +481,7 @@ void MountDaemon::stop_notifier() {
     return;
   }
   // The kernel may hold the notifier up until requests are answered that only we can answer.
-  shards_->abort_all();
+  abort_all();
   (void)channel_->start().ok();
   bool stopped = false;
   std::thread stopper([this, &stopped] {
@@ -452,14 +503,20 @@ bool MountDaemon::run(std::function<void()> usable) {
   status_.reset();
   detach_timer_.cancel();
   if (channel_ != nullptr) channel_->stop();
+  if (referring_ != nullptr) {
+    // Whoever waits for a server that is not known yet waits in vain.
+    referring_->stop();
+    stop_referrals_.cancel();
+  }
   if (files_->budget.held == 0) {
     // Nothing to save. Who waits for a lock ends, so that others' can be let go of; whoever still
     // waits for the server then waits in vain.
     server_->stop_waiting();
+    if (referring_ != nullptr) referring_->stop_waiting();
     const TimePoint until = loop_.refresh_now() + AsyncMount::kGoodbye;
     while (!operations_->idle().await_ready() && loop_.now() < until)
       loop_.turn(until - loop_.now());
-    if (!operations_->idle().await_ready()) shards_->abort_all();
+    if (!operations_->idle().await_ready()) abort_all();
   } else {
     log_notice("{}: writing back {} bytes{}", mount_point_, files_->budget.held,
                signals_seen_ == 0 ? "; SIGTERM limits the time for it" : "");
@@ -472,6 +529,7 @@ bool MountDaemon::run(std::function<void()> usable) {
   };
   run_to_completion(loop_, End::run(*operations_, *files_));
   patience_timer_.cancel();
+  if (referring_ != nullptr) run_to_completion(loop_, referring_->end(!gave_up_));
   if (!gave_up_) run_to_completion(loop_, server_->unmount());
   if (notifier_ != nullptr) stop_notifier();
   run_to_completion(loop_, End::run(*operations_, *files_));
@@ -544,6 +602,17 @@ std::string MountDaemon::status_document() {
     json.end_object();
   }
   json.end_array();
+  if (referring_ != nullptr) {
+    json.key("referrals");
+    json.begin_array();
+    for (const ReferringRemote::Shown& shown : referring_->open_trees()) {
+      json.begin_object();
+      json.field("name", shown.name);
+      shown.tree->describe(json);
+      json.end_object();
+    }
+    json.end_array();
+  }
   json.key("totals");
   json.begin_object();
   json.field("calls", all.totals.calls);

@@ -17,6 +17,7 @@
 #include "client/fuse/notifier.h"
 #include "client/mount/command_line.h"
 #include "client/mount/end_patience.h"
+#include "client/mount/mount_trees.h"
 #include "client/mount/status_socket.h"
 
 namespace nfsrdma {
@@ -51,6 +52,12 @@ class MountDaemon {
   void on_ready();
   void on_signal();
   void on_ended();
+  /// connect() met a referral on the way to the path: follows it. Empty: fine, else why not.
+  std::string follow(const MountSettings& from, const ReferralMet& met,
+                     std::unique_ptr<AsyncMount>* server, bool* again);
+  /// Calls that servers have answered.
+  std::uint64_t replies() const;
+  void abort_all();
   /// Makes the data shards and waits until each is usable or known not to be.
   void start_shards(const MountSettings& settings);
   /// Ends everything that waits for the server; says which data that costs.
@@ -68,6 +75,9 @@ class MountDaemon {
   std::shared_ptr<OutageWatch> outage_ = std::make_shared<OutageWatch>();
   std::unique_ptr<MountShards> shards_;
   std::unique_ptr<MountedRemote> remote_;
+  CancelToken stop_referrals_;
+  std::unique_ptr<MountTrees> trees_;
+  std::unique_ptr<ReferringRemote> referring_;  // null: NFSv3, which has no referrals
   std::unique_ptr<FileSystem> files_;
   std::unique_ptr<FuseOperations> operations_;
   fuse_session* session_ = nullptr;

@@ -213,6 +213,10 @@ string take_fsc(MountOptions& o, string_view) {
   return {};
 }
 
+string take_migration(MountOptions& o, string_view) {
+  o.notices.emplace_back("migration: a file system that moves is to be mounted anew; ignored");
+  return {};
+}
 string take_softreval(MountOptions& o, string_view) {
   o.notices.emplace_back(
       "softreval: while the server does not answer, applications wait for it; ignored");
@@ -322,6 +326,11 @@ constexpr OptionRow kTable[] = {
     {"nosharecache", Value::kNone, ignore},
     {"acl", Value::kNone, set<&MountOptions::posix_acls, true>},
     {"noacl", Value::kNone, set<&MountOptions::posix_acls, false>},
+    // Referrals.
+    {"referrals", Value::kNone, set<&MountOptions::referrals, true>},
+    {"noreferrals", Value::kNone, set<&MountOptions::referrals, false>},
+    {"migration", Value::kNone, take_migration},
+    {"nomigration", Value::kNone, ignore},
     // Locks.
     {"lock", Value::kNone, take_lock<true>},
     {"nolock", Value::kNone, take_lock<false>},

@@ -142,6 +142,7 @@ std::string MountOptions::text() const {
   if (!close_to_open) add("nocto");
   if (!readdirplus) add("nordirplus");
   if (!posix_acls) add("noacl");
+  if (!referrals) add("noreferrals");
   add(fmt::format("lookupcache={},local_lock={},sec=sys", lookup_cache_text(lookup_cache),
                   local_lock_text(*this)));
   return out;

@@ -59,6 +59,7 @@ struct MountOptions {
   bool readdirplus = true;
   bool synchronous = false;  // sync (implied by noac)
   bool posix_acls = true;    // acl / noacl: of version 3
+  bool referrals = true;     // are followed: referrals / noreferrals
 
   // --- locks ---
   bool local_posix_locks = false;  // local_lock=posix, all

@@ -32,6 +32,8 @@ constexpr bitmap4 kEntry =
 bitmap4 attributes_of_entries(bool plus) {
   bitmap4 mask = plus ? kAttributes : kEntry;
   mask.set(fattr4_number::FATTR4_RDATTR_ERROR);
+  // All that there is to say of a file system that is elsewhere.
+  mask.set(fattr4_number::FATTR4_MOUNTED_ON_FILEID);
   if (plus) mask.set(fattr4_number::FATTR4_FILEHANDLE);
   return mask;
 }
@@ -110,7 +112,11 @@ class PageVisit {
         xdr::decode_attributes(from.attrs, values).outcome == xdr::AttributeDecoding::kOk;
     std::uint64_t fileid = 0;
     if (readable) {
-      if (values.attrmask.has(fattr4_number::FATTR4_FILEID)) fileid = values.fileid;
+      if (values.attrmask.has(fattr4_number::FATTR4_FILEID)) {
+        fileid = values.fileid;
+      } else if (values.attrmask.has(fattr4_number::FATTR4_MOUNTED_ON_FILEID)) {
+        fileid = values.mounted_on_fileid;
+      }
       // Of an object that could not be looked at, the server gives the error alone.
       const bool bad = values.attrmask.has(fattr4_number::FATTR4_RDATTR_ERROR) &&
                        values.rdattr_error != nfsstat4::NFS4_OK;

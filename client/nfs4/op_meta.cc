@@ -113,6 +113,7 @@ Task<Result<LookupResult>> Nfs4Operations::lookup(const OpContext& op, const Fil
   LookupResult result;
   const bool up = name == "..";
   const bool down = !up && name != ".";
+  bool there = false;  // the name is; what stands behind it may be elsewhere
   auto build = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_PUTFH, put(directory));
     if (directory_attributes != nullptr) {
@@ -128,13 +129,14 @@ Task<Result<LookupResult>> Nfs4Operations::lookup(const OpContext& op, const Fil
     if (!in.next(nfs_opnum4::OP_PUTFH)) return;
     if (directory_attributes != nullptr) next_attributes(in, names_, &result.directory);
     if (up && !in.next(nfs_opnum4::OP_LOOKUPP)) return;
-    if (down && !in.next(nfs_opnum4::OP_LOOKUP)) return;
-    if (!in.next(nfs_opnum4::OP_GETFH, got)) return;
+    there = !down || in.next(nfs_opnum4::OP_LOOKUP);
+    if (!there || !in.next(nfs_opnum4::OP_GETFH, got)) return;
     result.handle = FileHandle(got.resok4.object.data);
     next_attributes(in, names_, &result.attributes);
   };
   NFSRDMA_CO_TRY(Ending end, co_await call(session_, op, {.max_results = 2048}, build, parse));
   if (directory_attributes != nullptr) *directory_attributes = result.directory;
+  if (there && end.status == nfsstat4::NFS4ERR_MOVED) co_return kReferralMet;
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "LOOKUP");
   if (result.handle.empty()) co_return Error{Errc::kProtocol, EIO, "LOOKUP: empty file handle"};
   co_return result;

@@ -55,6 +55,8 @@ class Nfs4Operations final : public NfsOperations {
   Task<Result<LookupResult>> lookup(const OpContext& op, const FileHandle& directory,
                                     std::string_view name,
                                     std::optional<Attributes>* directory_attributes) override;
+  Task<Result<Referral>> referral(const OpContext& op, const FileHandle& directory,
+                                  std::string_view name) override;
   Task<Result<AccessResult>> access(const OpContext& op, const FileHandle& file,
                                     std::uint32_t wanted) override;
   Task<Result<std::string>> readlink(const OpContext& op, const FileHandle& link) override;

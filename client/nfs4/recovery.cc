@@ -3,6 +3,8 @@
 
 #include <cerrno>
 
+#include "client/referral.h"
+
 namespace nfsrdma::nfs4 {
 
 using xdr::nfsstat4;
@@ -144,6 +146,7 @@ int errno_of(nfsstat4 status) {
 }
 
 Error status_error(nfsstat4 status, const char* where) {
+  if (status == nfsstat4::NFS4ERR_MOVED) return kMovedAway;
   // See async_mount.h: Errc::kInvalid says to start the directory again.
   Errc code = status == nfsstat4::NFS4ERR_BAD_COOKIE ? Errc::kInvalid : Errc::kSystem;
   if (status == nfsstat4::NFS4ERR_BADOWNER) code = Errc::kRefused;  // see is_bad_owner()

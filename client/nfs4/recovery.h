@@ -29,7 +29,8 @@ Remedy remedy_of_minor_0(xdr::nfsstat4 status);
 
 /// The errno that stands for `status` towards applications.
 int errno_of(xdr::nfsstat4 status);
-/// The Error for a status other than NFS4_OK; `where` names the operation.
+/// The Error for a status other than NFS4_OK; `where` names the operation. NFS4ERR_MOVED is
+/// kMovedAway (client/referral.h).
 Error status_error(xdr::nfsstat4 status, const char* where);
 /// NFS4ERR_BADOWNER, which for applications is one of many EINVAL.
 inline bool is_bad_owner(const Error& error) {

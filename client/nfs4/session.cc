@@ -76,7 +76,9 @@ void Session::fail(Error why) {
 Task<Result<xdr::nfsstat4>> Session::exchange_id(const OpContext& op) {
   xdr::EXCHANGE_ID4args args;
   args.eia_clientowner = {verifier_, as_bytes(options_.owner)};
-  args.eia_flags = xdr::EXCHGID4_FLAG_USE_NON_PNFS;
+  // Referrals are followed, by whoever looks names up (client/referral.h); file systems that move
+  // under open files are not.
+  args.eia_flags = xdr::EXCHGID4_FLAG_USE_NON_PNFS | xdr::EXCHGID4_FLAG_SUPP_MOVED_REFER;
   auto build = [&](CompoundWriter& out) { out.op(nfs_opnum4::OP_EXCHANGE_ID, args); };
   auto parse = [&](CompoundReader& in) {
     xdr::EXCHANGE_ID4res result;

@@ -65,7 +65,7 @@ Task<Result<void>> list_place(Place place, bool details, bool all, bool itself) 
     entries = std::move(listed);
     directory = place.path;
   } else {
-    entries.push_back({place.shown, st});
+    entries.push_back({place.shown, st, place.side->referral()});
   }
   if (!all) {
     std::erase_if(entries, [](const SideEntry& e) { return e.name.starts_with("."); });
@@ -79,6 +79,7 @@ Task<Result<void>> list_place(Place place, bool details, bool all, bool itself) 
   }
   std::vector<std::string> targets(entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (!entries[i].referral.empty()) targets[i] = entries[i].referral + " (referral)";
     if (!S_ISLNK(entries[i].status.st_mode)) continue;
     const bool single = directory.empty() && entries.size() == 1 && entries[i].name == place.shown;
     // Not inside of the co_await: g++ 12 copies the result of ?: bytewise there.
@@ -107,7 +108,8 @@ int run_ls(const Words& words) {
   for (const std::string& operand : arguments.operands()) {
     Place place;
     std::string error;
-    if (!open_place(operand, shared, &place, &error)) {
+    const auto open = arguments.has("directory") ? open_place_itself : open_place;
+    if (!open(operand, shared, &place, &error)) {
       complain("ls", error);
       code = kExitFailure;
       continue;
@@ -116,7 +118,7 @@ int run_ls(const Words& words) {
     Result<void> done = shared->run(
         list_place(place, arguments.has("long"), arguments.has("all"), arguments.has("directory")));
     if (!done.ok()) {
-      complain("ls", place.shown + ": " + std::strerror(errno_of(done.error())));
+      complain("ls", place.shown + ": " + explain(*place.side, done.error()));
       code = kExitFailure;
     }
   }

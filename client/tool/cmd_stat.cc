@@ -15,8 +15,10 @@
 namespace nfsrdma::tool {
 namespace {
 
-void print_text(const std::string& name, const struct stat& st, const std::string& target) {
-  const std::string arrow = target.empty() ? "" : " -> " + terminal_text(target);
+void print_text(const std::string& name, const struct stat& st, const std::string& target,
+                bool referral) {
+  std::string arrow = target.empty() ? "" : " -> " + terminal_text(target);
+  if (referral) arrow += " (referral)";
   std::fputs(
       fmt::format("  File: {}{}\n  Size: {}\tBlocks: {}\t{}\nFileid: {}\tFsid: {:x}\tLinks: {}\n"
                   "Access: ({:04o}/{})  Uid: ({}/{})  Gid: ({}/{})\n"
@@ -30,7 +32,8 @@ void print_text(const std::string& name, const struct stat& st, const std::strin
       stdout);
 }
 
-void print_json(const std::string& name, const struct stat& st, const std::string& target) {
+void print_json(const std::string& name, const struct stat& st, const std::string& target,
+                bool referral) {
   auto seconds = [](const timespec& time) {
     return fmt::format("{}.{:09}", time.tv_sec, time.tv_nsec);
   };
@@ -49,19 +52,21 @@ void print_json(const std::string& name, const struct stat& st, const std::strin
   json.field("atime", seconds(st.st_atim));
   json.field("mtime", seconds(st.st_mtim));
   json.field("ctime", seconds(st.st_ctim));
-  if (!target.empty()) json.field("target", target);
+  if (!target.empty()) json.field(referral ? "referral" : "target", target);
   json.end_object();
   std::printf("%s\n", json.text().c_str());
 }
 
 Task<Result<void>> show(Place place, bool follow, bool as_json) {
   NFSRDMA_CO_TRY(struct stat st, co_await place.side->status(place.path, follow));
-  std::string target;
+  std::string target = place.side->referral();
+  const bool referral = !target.empty();
   if (S_ISLNK(st.st_mode)) {
     auto text = co_await place.side->readlink(place.path);
     if (text.ok()) target = *text;
   }
-  as_json ? print_json(place.shown, st, target) : print_text(place.shown, st, target);
+  as_json ? print_json(place.shown, st, target, referral)
+          : print_text(place.shown, st, target, referral);
   co_return Result<void>();
 }
 
@@ -69,7 +74,8 @@ Task<Result<void>> show(Place place, bool follow, bool as_json) {
 
 int run_stat(const Words& words) {
   Arguments arguments("stat", "[-L] [--json] URL|PATH...", "Shows what is known of files.");
-  arguments.add()("dereference,L", "follow a symbolic link")("json", "one JSON object per line");
+  arguments.add()("dereference,L", "follow a symbolic link, or a referral")(
+      "json", "one JSON object per line");
   if (auto code = arguments.parse(words, 1, 1000)) return *code;
   auto driver = LoopDriver::create();
   if (!driver.ok()) {
@@ -81,7 +87,8 @@ int run_stat(const Words& words) {
   for (const std::string& operand : arguments.operands()) {
     Place place;
     std::string error;
-    if (!open_place(operand, shared, &place, &error)) {
+    const auto open = arguments.has("dereference") ? open_place : open_place_itself;
+    if (!open(operand, shared, &place, &error)) {
       complain("stat", error);
       code = kExitFailure;
       continue;
@@ -89,7 +96,7 @@ int run_stat(const Words& words) {
     Result<void> done =
         shared->run(show(place, arguments.has("dereference"), arguments.has("json")));
     if (!done.ok()) {
-      complain("stat", place.shown + ": " + std::strerror(errno_of(done.error())));
+      complain("stat", place.shown + ": " + explain(*place.side, done.error()));
       code = kExitFailure;
     }
   }

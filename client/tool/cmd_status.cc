@@ -18,6 +18,7 @@
 #include "client/tool/status_verdict.h"
 #include "client/tool/terminal.h"
 #include "rpcrdma/base/json_value.h"
+#include "rpcrdma/base/terminal_text.h"
 
 namespace nfsrdma::tool {
 
@@ -57,6 +58,18 @@ void print_connection(const JsonValue& c, std::uint64_t threads) {
   }
 }
 
+/// The trees that referrals of a mount lead to.
+void print_referrals(const JsonValue& document) {
+  for (const JsonValue& tree : document["referrals"].items()) {
+    say("referral {}: {}, NFS version {}, {} open, {} held\n", terminal_text(tree["name"].text()),
+        terminal_text(tree["source"].text()), tree["nfs_version"].text(),
+        counted(tree["files_open"].count(), "file"),
+        counted(tree["delegations_held"].count(), "delegation"));
+    for (const JsonValue& connection : tree["connections"].items())
+      print_connection(connection, 0);
+  }
+}
+
 void print_document(const JsonValue& document, int verdict) {
   // Of a mount.
   if (const std::string& version = document["nfs_version"].text(); !version.empty()) {
@@ -79,6 +92,7 @@ void print_document(const JsonValue& document, int verdict) {
   }
   for (const JsonValue& connection : document["connections"].items())
     print_connection(connection, document["shards"].items().size());
+  print_referrals(document);
   if (const auto silent = document["silent_shards"].count(); silent > 0) {
     say("{} of the server's threads {} not answer: a file system that is exported hangs\n", silent,
         silent == 1 ? "does" : "do");

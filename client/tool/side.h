@@ -19,6 +19,7 @@ namespace nfsrdma::tool {
 struct SideEntry {
   std::string name;
   struct stat status {};
+  std::string referral;  // where it leads, if it is one
 };
 
 class SideFile {
@@ -51,6 +52,8 @@ class Side {
   /// Owner (where we may), mode (not of links) and times.
   virtual Task<Result<void>> set_metadata(std::string path, struct stat from) = 0;
   virtual bool remote() const = 0;
+  /// Where the referral leads that the operation before this one met; "": it met none.
+  virtual std::string referral() const { return {}; }
 };
 
 /// What an operand of the command line means: a side, and a path on it.
@@ -60,9 +63,14 @@ struct Place {
   std::string shown;  // as the user wrote it
 };
 
-/// Mounts when `operand` is a URL. False with a line in *error.
+/// Mounts when `operand` is a URL, following referrals on the way. False with a line in *error.
 bool open_place(const std::string& operand, const std::shared_ptr<LoopDriver>& driver, Place* place,
                 std::string* error);
+/// The same, but for a referral at the end of the way.
+bool open_place_itself(const std::string& operand, const std::shared_ptr<LoopDriver>& driver,
+                       Place* place, std::string* error);
+/// What is to be said about `error` of the last operation on `side`.
+std::string explain(const Side& side, const Error& error);
 
 /// "dir" + "name" -> "dir/name".
 std::string join(const std::string& directory, const std::string& name);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 
+#include <cstring>
+
 #include "client/library/mount_impl.h"
 #include "client/mount_url.h"
 #include "client/tool/side.h"
+#include "rpcrdma/base/terminal_text.h"
 
 namespace nfsrdma::tool {
 namespace {
@@ -38,6 +41,10 @@ class RemoteSide final : public Side {
  public:
   explicit RemoteSide(std::shared_ptr<Mount::Impl> impl) : impl_(std::move(impl)) {}
   bool remote() const override { return true; }
+  std::string referral() const override {
+    const std::optional<ReferralMet>& met = impl_->tree->met();
+    return met ? met->referral.text() : std::string();
+  }
 
   Task<Result<struct stat>> status(std::string path, bool follow) override {
     return client::stat_path(*impl_, std::move(path), follow);
@@ -57,6 +64,7 @@ class RemoteSide final : public Side {
       auto status_now = co_await client::stat_path(*impl_, join(path, mine.name), false);
       if (status_now.ok()) {
         mine.status = *status_now;
+        mine.referral = referral();
       } else {
         entries.pop_back();  // removed meanwhile
       }
@@ -114,21 +122,41 @@ class RemoteSide final : public Side {
 
 }  // namespace
 
-bool open_place(const std::string& operand, const std::shared_ptr<LoopDriver>& driver, Place* place,
-                std::string* error) {
+namespace {
+
+bool open_at(const std::string& operand, const std::shared_ptr<LoopDriver>& driver,
+             client::LastReferral last, Place* place, std::string* error) {
   place->shown = operand;
   if (!looks_like_url(operand)) {
     place->side = make_local_side();
     place->path = operand;
     return true;
   }
-  auto impl = client::open_impl(operand, driver, error);
+  auto impl = client::open_impl(operand, driver, last, error);
   if (!impl.ok()) return false;
   place->side = std::make_shared<RemoteSide>(std::move(*impl));
   place->path = "";
   const std::size_t query = place->shown.find('?');
   if (query != std::string::npos) place->shown.resize(query);
   return true;
+}
+
+}  // namespace
+
+bool open_place(const std::string& operand, const std::shared_ptr<LoopDriver>& driver, Place* place,
+                std::string* error) {
+  return open_at(operand, driver, client::LastReferral::kFollow, place, error);
+}
+
+bool open_place_itself(const std::string& operand, const std::shared_ptr<LoopDriver>& driver,
+                       Place* place, std::string* error) {
+  return open_at(operand, driver, client::LastReferral::kStay, place, error);
+}
+
+std::string explain(const Side& side, const Error& error) {
+  const std::string referral = errno_of(error) == EREMOTE ? side.referral() : std::string();
+  if (referral.empty()) return std::strerror(errno_of(error));
+  return "it is a referral to " + terminal_text(referral) + ", which is not followed from here";
 }
 
 std::string join(const std::string& directory, const std::string& name) {

@@ -119,6 +119,13 @@ struct ConnectionStatus {
   std::string fallback_reason;         // why no faster transport is in use; empty: none was tried
 };
 
+/// Where a file system is that is not on the server that was asked (NFSv4).
+struct ReferralTarget {
+  std::string host;
+  std::uint16_t port = 0;  // 0: the usual ones
+  std::string path;        // absolute, there
+};
+
 /// A new time for utimens().
 struct FileTime {
   enum class Kind : std::uint8_t { kOmit, kNow, kValue };
@@ -205,7 +212,8 @@ class Mount {
   ///     &tcpport=N&mountport=N&uid=N&gid=N&rsize=N&wsize=N&timeo=DECISECONDS&retrans=N&soft|hard
   ///     &nconnect=N&credits=N&inline=N
   /// Without vers= it is the newest version that the server has.
-  /// The export may be any prefix of the path; the longest one is mounted. On an error *detail
+  /// The export may be any prefix of the path; the longest one is mounted. Where the path leads
+  /// over referrals of NFSv4 servers to others, this Mount is the last one's. On an error *detail
   /// (optional) gets one line for people: what was tried, and what helps.
   static Result<Mount> open(std::string_view url, std::string* detail = nullptr);
 
@@ -245,6 +253,11 @@ class Mount {
   Result<void> utimens(std::string_view path, FileTime access, FileTime modification,
                        bool follow = true);
   Result<FileSystemInfo> statfs(std::string_view path = "");
+  /// Where the referral leads that `path` ends in or crosses, in order of preference; nothing: it
+  /// meets none. Other calls do not follow one below the path of the URL: EREMOTE, but lstat() of a
+  /// referral itself and readdir() of what it is in. Hosts and paths are checked (no "..", nothing
+  /// that is no host's name).
+  Result<std::vector<ReferralTarget>> referral(std::string_view path);
 
   /// Bytes of written, not yet stable data that Files of this mount keep together (default 64 MiB).
   /// More makes the oldest be committed first; 0 makes every pwrite stable.

@@ -151,13 +151,15 @@ TEST(ExportsFile, HostNamesAreLowered) {
 
 TEST(ExportsFile, AReferralNamesPathsAndTheirHosts) {
   const ExportOptions o =
-      good("/a *(rw,refer=/x//y/@one.example.org+192.0.2.1:/@[2001:db8::1]+[fe80::1%eth0],sync)\n")
+      good(
+          "/a "
+          "*(rw,refer=/x//y/@one.example.org+192.0.2.1.8.1:/@[2001:db8::1]+[fe80::1%eth0],sync)\n")
           .entries[0]
           .clients[0]
           .options;
   EXPECT_TRUE(o.referral);
   ASSERT_EQ(o.locations.size(), 2u);
-  EXPECT_EQ(o.locations[0], (FsLocation{"/x/y", {"one.example.org", "192.0.2.1"}}));
+  EXPECT_EQ(o.locations[0], (FsLocation{"/x/y", {"one.example.org", "192.0.2.1.8.1"}}));
   EXPECT_EQ(o.locations[1], (FsLocation{"/", {"2001:db8::1", "fe80::1%eth0"}}));
 }
 

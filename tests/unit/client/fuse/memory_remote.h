@@ -90,6 +90,8 @@ class MemoryRemote final : public Remote {
     holding_ = false;
     held_.wake_all();
   }
+  std::map<std::string, Referral> referrals;  // what these names are, in whatever directory
+  int fail_getattrs_with = 0;
   int fail_writes_with = 0;
   int fail_commits_with = 0;
   int fail_copies_with = 0;
@@ -112,6 +114,7 @@ class MemoryRemote final : public Remote {
 
   Task<Result<Attributes>> getattr(RequestContext, const FileHandle& file) override {
     co_await count("getattr");
+    if (fail_getattrs_with != 0) co_return failure(fail_getattrs_with);
     ObjectRef object = find(file);
     if (object == nullptr) co_return failure(ESTALE);
     co_return object->attributes;
@@ -145,9 +148,17 @@ class MemoryRemote final : public Remote {
     ObjectRef object = find(directory);
     if (object == nullptr) co_return failure(ESTALE);
     if (directory_attributes != nullptr) *directory_attributes = object->attributes;
+    if (referrals.count(name) != 0) co_return kReferralMet;
     auto it = object->names.find(name);
     if (it == object->names.end()) co_return failure(ENOENT);
     co_return LookupResult{it->second->handle, it->second->attributes, object->attributes};
+  }
+  Task<Result<Referral>> referral(RequestContext, const FileHandle&,
+                                  const std::string& name) override {
+    co_await count("referral");
+    const auto it = referrals.find(name);
+    if (it == referrals.end()) co_return failure(ENOENT);
+    co_return it->second;
   }
   Task<Result<AccessResult>> access(RequestContext context, const FileHandle& file,
                                     std::uint32_t wanted) override {

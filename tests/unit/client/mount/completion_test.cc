@@ -45,6 +45,8 @@ const std::set<std::string_view> kNotOffered = {
     "intr",
     "nointr",
     "max_connect",
+    "migration",
+    "nomigration",
     "softreval",
     "nosoftreval",
     "trunkdiscovery",

@@ -107,6 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
                                  "acdirmin=30,acdirmax=60,noacl,lookupcache=all,local_lock=none,"
                                  "sec=sys"},
         GoodCase{"noacl,v3,acl", "rw,vers=3," + kAuto + kTail},
+        GoodCase{"referrals,nomigration", "rw," + kAuto + kTail},
         GoodCase{"acregmin=90", "rw," + kAuto +
                                     "hard,timeo=600,retrans=2,nconnect=1,acregmin=90,acregmax=90,"
                                     "acdirmin=30,acdirmax=60,lookupcache=all,local_lock=none,"

@@ -59,6 +59,14 @@ class FakeNfs4Server {
   /// Pages of LISTXATTRS: the cookies are their places.
   std::vector<std::vector<std::string>> xattr_pages;
 
+  /// What every name stands for is elsewhere, or so is every object.
+  bool refers = false, moved = false;
+  /// The XDR of attr_vals of kAbsent, without which there are none; it outlives the answer.
+  std::optional<std::string> locations;
+  static constexpr xdr::bitmap4 kAbsent = xdr::bitmap4::of(
+      {xdr::fattr4_number::FATTR4_FSID, xdr::fattr4_number::FATTR4_RDATTR_ERROR,
+       xdr::fattr4_number::FATTR4_FS_LOCATIONS, xdr::fattr4_number::FATTR4_MOUNTED_ON_FILEID});
+
   bool makes_callbacks = true;  // CREATE_SESSION and BIND_CONN_TO_SESSION may give a back channel
   bool notifies_locks = false;  // OPEN says so
   bool file_there = true;
@@ -76,6 +84,7 @@ class FakeNfs4Server {
   std::vector<std::vector<Op>> seen;                               // operations of each COMPOUND
   std::vector<std::pair<std::uint32_t, std::uint32_t>> sequences;  // slot, sequence id
   std::uint32_t minor_seen = 0;
+  std::uint32_t exchange_flags = 0;
   unsigned removed = 0;
   unsigned sessions = 0;
   unsigned reclaims_complete = 0;
@@ -290,9 +299,16 @@ class FakeNfs4Server {
 
   void run(Op number, xdr::Decoder& in, xdr::Encoder& out) {
     if (number == unknown) return plain(Op::OP_ILLEGAL, Stat::NFS4ERR_OP_ILLEGAL, out);
+    if (number == Op::OP_SEQUENCE) behind_name_ = false;
+    const bool may = number == Op::OP_SEQUENCE || number == Op::OP_PUTFH ||
+                     number == Op::OP_PUTROOTFH || number == Op::OP_GETATTR;
+    const bool of_absent = moved || (refers && behind_name_);
+    if (of_absent && !may) return plain(number, Stat::NFS4ERR_MOVED, out);
+    if (number == Op::OP_LOOKUP) behind_name_ = file_there;
+    if (of_absent && number == Op::OP_GETATTR) return tell_locations(in, out);
     switch (number) {
       case Op::OP_EXCHANGE_ID: {
-        (void)args<xdr::EXCHANGE_ID4args>(in);
+        exchange_flags = args<xdr::EXCHANGE_ID4args>(in).eia_flags;
         xdr::EXCHANGE_ID4res res;
         res.status = next(exchange_errors);
         if (res.status == Stat::NFS4_OK) {
@@ -557,6 +573,16 @@ class FakeNfs4Server {
     }
   }
 
+  void tell_locations(xdr::Decoder& in, xdr::Encoder& out) {
+    const auto want = args<xdr::GETATTR4args>(in);
+    if (!want.attr_request.has(xdr::fattr4_number::FATTR4_FS_LOCATIONS)) {
+      return plain(Op::OP_GETATTR, Stat::NFS4ERR_MOVED, out);
+    }
+    EXPECT_EQ(want.attr_request, kAbsent);
+    xdr::GETATTR4res res;
+    if (locations) res.resok4.obj_attributes = {kAbsent, as_bytes(*locations)};
+    answer(Op::OP_GETATTR, res, out);
+  }
   void destroy_session(const xdr::DESTROY_SESSION4args& want, xdr::Encoder& out) {
     const std::uint64_t id = load_be64(want.dsa_sessionid.data());
     const bool known = id == session_ || further.erase(id) != 0;
@@ -814,6 +840,7 @@ class FakeNfs4Server {
   std::uint32_t count_ = 0;
   std::optional<std::uint32_t> slot_;
   bool cache_this_ = false;
+  bool behind_name_ = false;  // of a LOOKUP in this COMPOUND
   std::optional<std::vector<std::byte>> replayed_;
 };
 

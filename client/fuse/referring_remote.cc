@@ -1,0 +1,763 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/fuse/referring_remote.h"
+
+#include <fmt/format.h>
+
+#include "rpcrdma/base/log.h"
+#include "rpcrdma/base/terminal_text.h"
+
+namespace nfsrdma {
+
+namespace {
+
+/// Marks a number of FileHandle::tree(): it is the tree's root, whatever the bytes.
+constexpr std::uint16_t kRootOfTree = 0x8000;
+static_assert(ReferringRemote::kMostTrees < kRootOfTree);
+
+std::uint16_t number_of(const FileHandle& file) {
+  return file.tree() & static_cast<std::uint16_t>(~kRootOfTree);
+}
+
+FileHandle root_of(std::uint16_t number) {
+  const std::array<std::byte, 1> any{};
+  return FileHandle(any).in_tree(number | kRootOfTree);
+}
+
+}  // namespace
+
+struct ReferringRemote::Tree final : DelegationHolder {
+  Tree(ReferringRemote& its_owner, std::uint16_t its_number, std::string its_name,
+       Referral its_referral, std::uint16_t its_parent, ReferralTrail its_trail)
+      : owner(its_owner),
+        number(its_number),
+        name(std::move(its_name)),
+        referral(std::move(its_referral)),
+        parent(its_parent),
+        trail(std::move(its_trail)) {}
+
+  void give_up(const FileHandle& file) override { owner.holder_->give_up(outwards(file)); }
+  std::optional<HeldAttributes> held_attributes(const FileHandle& file) override {
+    return owner.holder_->held_attributes(outwards(file));
+  }
+  /// As the mount knows the server's handle.
+  FileHandle outwards(const FileHandle& file) const {
+    if (open != nullptr && file == open->remote().root()) return root_of(number);
+    return file.in_tree(number);
+  }
+  FileHandle inwards(const FileHandle& file) const {
+    return file.tree() == number ? file.in_tree(0) : open->remote().root();
+  }
+  /// Numbers of one server are not those of another.
+  void tag(Attributes& attributes) const {
+    attributes.fsid ^= number * std::uint64_t{0x9e3779b97f4a7c15};
+  }
+
+  ReferringRemote& owner;
+  const std::uint16_t number;
+  const std::string name;
+  const Referral referral;
+  const std::uint16_t parent;
+  ReferralTrail trail;  // up to what referred here; once it is open, up to here
+  std::unique_ptr<OpenTree> open;
+  bool opening = false;
+  std::optional<Error> failed;
+  TimePoint again_at{};  // not tried before that
+  Gate changed;
+  bool gone = false;  // its root is: the name will lead to another
+};
+
+/// Makes answers of a tree's server those of the mount.
+class ReferringRemote::Tags {
+ public:
+  explicit Tags(const Tree& tree) : tree_(tree) {}
+
+  void mark(Attributes& attributes) const { tree_.tag(attributes); }
+  void mark(std::optional<Attributes>& attributes) const {
+    if (attributes) tree_.tag(*attributes);
+  }
+  void mark(FileHandle& file) const {
+    if (!file.empty()) file = tree_.outwards(file);
+  }
+  void mark(Wcc& wcc) const { mark(wcc.after); }
+  void mark(LookupResult& result) const {
+    mark(result.handle);
+    mark(result.attributes);
+    mark(result.directory);
+  }
+  void mark(AccessResult& result) const { mark(result.attributes); }
+  void mark(ReadResult& result) const { mark(result.attributes); }
+  void mark(WriteResult& result) const { mark(result.wcc); }
+  void mark(CommitResult& result) const { mark(result.wcc); }
+  void mark(CreateResult& result) const {
+    mark(result.handle);
+    mark(result.attributes);
+    mark(result.directory);
+  }
+  void mark(RemoveResult& result) const { mark(result.directory); }
+  void mark(RenameResult& result) const {
+    mark(result.from_directory);
+    mark(result.to_directory);
+  }
+  void mark(LinkResult& result) const {
+    mark(result.attributes);
+    mark(result.directory);
+  }
+  void mark(CopyResult& result) const { mark(result.wcc); }
+  void mark(DirectoryPage& page) const { mark(page.directory); }
+  void mark(FoundPosixAcls& found) const { mark(found.attributes); }
+  // Nothing in them is a server's own:
+  void mark(FsStat&) const {}
+  void mark(std::string&) const {}
+  void mark(std::vector<std::string>&) const {}
+  void mark(std::uint64_t&) const {}
+  void mark(bool&) const {}
+  void mark(Referral&) const {}
+  void mark(std::optional<LockHolder>&) const {}
+
+ private:
+  const Tree& tree_;
+};
+
+class ReferringRemote::TaggingVisitor final : public DirectoryVisitor {
+ public:
+  TaggingVisitor(const Tree& tree, DirectoryVisitor& to) : tree_(tree), to_(to) {}
+  bool on_entry(const DirectoryEntry& entry) override {
+    DirectoryEntry tagged = entry;
+    Attributes attributes;
+    FileHandle handle;
+    if (entry.attributes != nullptr) {
+      attributes = *entry.attributes;
+      tree_.tag(attributes);
+      tagged.attributes = &attributes;
+    }
+    if (entry.handle != nullptr) {
+      handle = tree_.outwards(*entry.handle);
+      tagged.handle = &handle;
+    }
+    return to_.on_entry(tagged);
+  }
+
+ private:
+  const Tree& tree_;
+  DirectoryVisitor& to_;
+};
+
+ReferringRemote::ReferringRemote(EventLoop& loop, Remote& own, TreeWays& ways,
+                                 const MountSettings& settings, bool follow)
+    : loop_(loop), own_(own), ways_(ways), settings_(settings), follow_(follow) {}
+
+ReferringRemote::~ReferringRemote() = default;
+
+void ReferringRemote::stop() {
+  stopped_ = true;
+  for (const std::unique_ptr<Tree>& tree : trees_)
+    tree->changed.wake_all();
+}
+
+Task<void> ReferringRemote::end(bool goodbye) {
+  co_await opening_.wait();
+  for (const std::unique_ptr<Tree>& tree : trees_) {
+    if (tree->open != nullptr && goodbye) co_await tree->open->end();
+  }
+}
+
+void ReferringRemote::stop_waiting() {
+  for (const std::unique_ptr<Tree>& tree : trees_) {
+    if (tree->open != nullptr) tree->open->stop_waiting();
+  }
+}
+
+void ReferringRemote::abort() {
+  for (const std::unique_ptr<Tree>& tree : trees_) {
+    if (tree->open != nullptr) tree->open->abort();
+  }
+}
+
+std::vector<ReferringRemote::Shown> ReferringRemote::open_trees() const {
+  std::vector<Shown> shown;
+  for (const std::unique_ptr<Tree>& tree : trees_) {
+    if (tree->open != nullptr) shown.push_back({tree->name, tree->open.get()});
+  }
+  return shown;
+}
+
+ReferringRemote::Tree* ReferringRemote::tree_of(const FileHandle& file) const {
+  const std::uint16_t number = number_of(file);
+  return number == 0 ? nullptr : trees_[number - 1].get();
+}
+
+ReferringRemote::There ReferringRemote::known(const FileHandle& file) const {
+  Tree* tree = tree_of(file);
+  if (tree == nullptr) return {&own_, file};
+  if (tree->open == nullptr) return {};
+  return {&tree->open->remote(), tree->inwards(file)};
+}
+
+Task<Result<ReferringRemote::There>> ReferringRemote::reach(RequestContext context,
+                                                            FileHandle file) {
+  if (Tree* tree = tree_of(file)) {
+    NFSRDMA_CO_CHECK_OK(co_await wait_for(context, *tree));
+  }
+  co_return known(file);
+}
+
+Task<Result<void>> ReferringRemote::wait_for(RequestContext context, Tree& tree) {
+  CancelToken* cancel = nullptr;
+  if (context.interrupt != nullptr) cancel = context.interrupt->token.get();
+  bool waited = false;
+  while (tree.open == nullptr) {
+    if (stopped_) co_return Error{Errc::kClosed, EIO, "the mount ends"};
+    const bool believed = tree.failed && (waited || loop_.refresh_now() < tree.again_at);
+    if (!tree.opening && believed) co_return *tree.failed;
+    if (!tree.opening) {
+      tree.opening = true;
+      opening_.spawn(open_tree(tree));
+    } else {
+      const bool told = co_await tree.changed.wait(cancel);
+      if (!told) co_return Error{Errc::kSystem, EINTR, "referral"};
+    }
+    waited = true;
+  }
+  co_return Result<void>();
+}
+
+Task<void> ReferringRemote::open_tree(Tree& tree) {
+  std::string detail;
+  MountSettings from = settings_;
+  if (tree.parent != 0) from = trees_[tree.parent - 1]->open->settings();
+  Result<std::unique_ptr<OpenTree>> opened =
+      Error{Errc::kSystem, EREMOTE, "the mount has noreferrals"};
+  if (follow_) {
+    opened = co_await ways_.open(from, tree.referral, &tree.trail, &detail);
+  }
+  tree.opening = false;
+  if (opened.ok()) {
+    tree.open = std::move(opened).value();
+    tree.failed.reset();
+    if (holder_ != nullptr) tree.open->remote().set_delegation_holder(&tree);
+    const MountSettings& there = tree.open->settings();
+    log_notice("referral {}: {}", terminal_text(tree.name),
+               terminal_text(there.host + ":" + there.path));
+  } else {
+    tree.failed = Error{opened.error().code, errno_of(opened.error()), opened.error().where};
+    tree.again_at = loop_.refresh_now() + kBelieveFailure;
+    log_warning("referral {} to {} cannot be followed: {}", terminal_text(tree.name),
+                terminal_text(tree.referral.text()),
+                terminal_text(detail.empty() ? opened.error().message() : detail));
+  }
+  tree.changed.wake_all();
+}
+
+ReferringRemote::Tree* ReferringRemote::tree_at(const FileHandle& directory,
+                                                const std::string& name, Referral referral) {
+  std::string place = fmt::format("{} {}/{}", directory.tree(), as_text(directory.bytes()), name);
+  place += '\0' + referral.root;
+  for (const ReferralTarget& target : referral.targets)
+    place += '\0' + target.text();
+  if (auto at = trees_by_place_.find(place); at != trees_by_place_.end() && !at->second->gone) {
+    return at->second;
+  }
+  if (trees_.size() == kMostTrees) {
+    if (!std::exchange(told_full_, true)) {
+      log_warning("referral {} to {}: this mount has met {} already, and follows no more",
+                  terminal_text(name), terminal_text(referral.text()), kMostTrees);
+    }
+    return nullptr;
+  }
+  const std::uint16_t parent = number_of(directory);
+  const auto number = static_cast<std::uint16_t>(trees_.size() + 1);
+  ReferralTrail trail = parent == 0 ? ReferralTrail(settings_) : trees_[parent - 1]->trail;
+  trees_.push_back(
+      std::make_unique<Tree>(*this, number, name, std::move(referral), parent, std::move(trail)));
+  return trees_by_place_[std::move(place)] = trees_.back().get();
+}
+
+Task<Result<LookupResult>> ReferringRemote::refer(RequestContext context, FileHandle directory,
+                                                  std::string name, There there,
+                                                  MaybeAttributes of_directory) {
+  NFSRDMA_CO_TRY(Referral referral, co_await there.remote->referral(context, there.file, name));
+  Tree* const tree = tree_at(directory, name, std::move(referral));
+  if (tree == nullptr) co_return kReferralMet;
+  LookupResult result;
+  result.handle = root_of(tree->number);
+  result.directory = of_directory;
+  if (tree->open == nullptr) {
+    result.attributes = tree->referral.attributes();
+    tree->tag(*result.attributes);
+    co_return result;
+  }
+  NFSRDMA_CO_TRY(result.attributes, co_await getattr(context, result.handle));
+  co_return result;
+}
+
+Task<Result<LookupResult>> ReferringRemote::lookup(RequestContext context,
+                                                   const FileHandle& directory,
+                                                   const std::string& name,
+                                                   MaybeAttributes* directory_attributes) {
+  NFSRDMA_CO_TRY(const There there, co_await reach(context, directory));
+  MaybeAttributes of_directory;
+  Result<LookupResult> answer =
+      co_await there.remote->lookup(context, there.file, name, &of_directory);
+  if (const Tree* tree = tree_of(directory)) Tags(*tree).mark(of_directory);
+  if (directory_attributes != nullptr) *directory_attributes = of_directory;
+  const bool refers = !answer.ok() && is_referral_met(answer.error());
+  if (refers) co_return co_await refer(context, directory, name, there, of_directory);
+  co_return seen(directory, std::move(answer));
+}
+
+template <typename T>
+Result<T> ReferringRemote::seen(const FileHandle& file, Result<T> answer) {
+  Tree* const tree = tree_of(file);
+  if (tree == nullptr) return answer;
+  if constexpr (!std::is_void_v<T>) {
+    if (answer.ok()) Tags(*tree).mark(*answer);
+  }
+  if (answer.ok()) return answer;
+  const Error& error = answer.error();
+  if (error.sys == ESTALE && (file.tree() & kRootOfTree) != 0) tree->gone = true;
+  // Of the whole mount the kernel would take ENOSYS for the answer.
+  if (error.sys == ENOSYS) return Error{error.code, EOPNOTSUPP, error.where};
+  return answer;
+}
+
+template <typename T, typename Call>
+Task<Result<T>> ReferringRemote::run(RequestContext context, const FileHandle& file, Call call) {
+  if (file.tree() == 0) return call(own_, std::move(context), file);
+  return run_there<T, Call>(std::move(context), file, std::move(call));
+}
+
+template <typename T, typename Call>
+Task<Result<T>> ReferringRemote::run_there(RequestContext context, FileHandle file, Call call) {
+  NFSRDMA_CO_TRY(const There there, co_await reach(context, file));
+  Result<T> answer = co_await call(*there.remote, context, there.file);
+  co_return seen(file, std::move(answer));
+}
+
+Task<Result<Attributes>> ReferringRemote::getattr(RequestContext context, const FileHandle& file) {
+  const Tree* const tree = tree_of(file);
+  if (tree != nullptr && tree->open == nullptr) {
+    // Looking at it is no reason to go there.
+    Attributes attributes = tree->referral.attributes();
+    tree->tag(attributes);
+    co_return attributes;
+  }
+  const There there = known(file);
+  Result<Attributes> answer = co_await there.remote->getattr(context, there.file);
+  co_return seen(file, std::move(answer));
+}
+
+Task<Result<Wcc>> ReferringRemote::setattr(RequestContext context, const FileHandle& file,
+                                           const SetAttributes& set) {
+  return run<Wcc>(std::move(context), file,
+                  [&set](Remote& remote, RequestContext its, const FileHandle& there) {
+                    return remote.setattr(std::move(its), there, set);
+                  });
+}
+
+Task<Result<Referral>> ReferringRemote::referral(RequestContext context,
+                                                 const FileHandle& directory,
+                                                 const std::string& name) {
+  return run<Referral>(std::move(context), directory,
+                       [&name](Remote& remote, RequestContext its, const FileHandle& there) {
+                         return remote.referral(std::move(its), there, name);
+                       });
+}
+
+Task<Result<AccessResult>> ReferringRemote::access(RequestContext context, const FileHandle& file,
+                                                   std::uint32_t wanted) {
+  return run<AccessResult>(std::move(context), file,
+                           [wanted](Remote& remote, RequestContext its, const FileHandle& there) {
+                             return remote.access(std::move(its), there, wanted);
+                           });
+}
+
+Task<Result<std::string>> ReferringRemote::readlink(RequestContext context,
+                                                    const FileHandle& link) {
+  return run<std::string>(std::move(context), link,
+                          [](Remote& remote, RequestContext its, const FileHandle& there) {
+                            return remote.readlink(std::move(its), there);
+                          });
+}
+
+Task<Result<ReadResult>> ReferringRemote::read(RequestContext context, const FileHandle& file,
+                                               std::uint64_t offset, MutableByteSpan into) {
+  return run<ReadResult>(
+      std::move(context), file,
+      [offset, into](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.read(std::move(its), there, offset, into);
+      });
+}
+
+Task<Result<WriteResult>> ReferringRemote::write(RequestContext context, const FileHandle& file,
+                                                 std::uint64_t offset, ByteSpan data,
+                                                 Stability stability) {
+  return run<WriteResult>(
+      std::move(context), file,
+      [offset, data, stability](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.write(std::move(its), there, offset, data, stability);
+      });
+}
+
+Task<Result<CommitResult>> ReferringRemote::commit(RequestContext context, const FileHandle& file) {
+  return run<CommitResult>(std::move(context), file,
+                           [](Remote& remote, RequestContext its, const FileHandle& there) {
+                             return remote.commit(std::move(its), there);
+                           });
+}
+
+Task<Result<CreateResult>> ReferringRemote::create(RequestContext context,
+                                                   const FileHandle& directory,
+                                                   const std::string& name, CreateMode mode,
+                                                   const SetAttributes& set) {
+  return run<CreateResult>(
+      std::move(context), directory,
+      [&name, mode, &set](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.create(std::move(its), there, name, mode, set);
+      });
+}
+
+Task<Result<CreateResult>> ReferringRemote::create_open(RequestContext context,
+                                                        const FileHandle& directory,
+                                                        const std::string& name, CreateMode mode,
+                                                        const SetAttributes& set,
+                                                        std::uint32_t open_for) {
+  return run<CreateResult>(
+      std::move(context), directory,
+      [&name, mode, &set, open_for](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.create_open(std::move(its), there, name, mode, set, open_for);
+      });
+}
+
+Task<Result<CreateResult>> ReferringRemote::mkdir(RequestContext context,
+                                                  const FileHandle& directory,
+                                                  const std::string& name,
+                                                  const SetAttributes& set) {
+  return run<CreateResult>(
+      std::move(context), directory,
+      [&name, &set](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.mkdir(std::move(its), there, name, set);
+      });
+}
+
+Task<Result<CreateResult>> ReferringRemote::symlink(RequestContext context,
+                                                    const FileHandle& directory,
+                                                    const std::string& name,
+                                                    const std::string& text) {
+  return run<CreateResult>(
+      std::move(context), directory,
+      [&name, &text](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.symlink(std::move(its), there, name, text);
+      });
+}
+
+Task<Result<CreateResult>> ReferringRemote::mknod(
+    RequestContext context, const FileHandle& directory, const std::string& name, FileType type,
+    std::uint32_t rdev_major, std::uint32_t rdev_minor, const SetAttributes& set) {
+  return run<CreateResult>(std::move(context), directory,
+                           [&name, type, rdev_major, rdev_minor, &set](
+                               Remote& remote, RequestContext its, const FileHandle& there) {
+                             return remote.mknod(std::move(its), there, name, type, rdev_major,
+                                                 rdev_minor, set);
+                           });
+}
+
+namespace {
+
+/// What the caller believes a name to be, if `directory`'s server can know it.
+std::optional<FileHandle> known_there(const FileHandle& directory, const FileHandle* known) {
+  if (known == nullptr || known->tree() != number_of(directory)) return std::nullopt;
+  return known->in_tree(0);
+}
+
+}  // namespace
+
+Task<Result<RemoveResult>> ReferringRemote::remove(RequestContext context,
+                                                   const FileHandle& directory,
+                                                   const std::string& name,
+                                                   const FileHandle* known) {
+  if (directory.tree() == 0) {
+    const bool other = known != nullptr && known->tree() != 0;
+    return own_.remove(std::move(context), directory, name, other ? nullptr : known);
+  }
+  const std::optional<FileHandle> object = known_there(directory, known);
+  return run<RemoveResult>(
+      std::move(context), directory,
+      [&name, object](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.remove(std::move(its), there, name, object ? &*object : nullptr);
+      });
+}
+
+Task<Result<RemoveResult>> ReferringRemote::rmdir(RequestContext context,
+                                                  const FileHandle& directory,
+                                                  const std::string& name,
+                                                  const FileHandle* known) {
+  if (directory.tree() == 0) {
+    const bool other = known != nullptr && known->tree() != 0;
+    return own_.rmdir(std::move(context), directory, name, other ? nullptr : known);
+  }
+  const std::optional<FileHandle> object = known_there(directory, known);
+  return run<RemoveResult>(
+      std::move(context), directory,
+      [&name, object](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.rmdir(std::move(its), there, name, object ? &*object : nullptr);
+      });
+}
+
+Task<Result<RenameResult>> ReferringRemote::rename(RequestContext context,
+                                                   const FileHandle& from_directory,
+                                                   const std::string& from,
+                                                   const FileHandle& to_directory,
+                                                   const std::string& to, const FileHandle* known) {
+  if (number_of(from_directory) != number_of(to_directory)) {
+    co_return Error{Errc::kSystem, EXDEV, "RENAME"};
+  }
+  NFSRDMA_CO_TRY(const There source, co_await reach(context, from_directory));
+  NFSRDMA_CO_TRY(const There target, co_await reach(context, to_directory));
+  const std::optional<FileHandle> object = known_there(from_directory, known);
+  const FileHandle* const believed = object ? &*object : nullptr;
+  Result<RenameResult> answer =
+      co_await source.remote->rename(context, source.file, from, target.file, to, believed);
+  co_return seen(from_directory, std::move(answer));
+}
+
+Task<Result<LinkResult>> ReferringRemote::link(RequestContext context, const FileHandle& file,
+                                               const FileHandle& directory,
+                                               const std::string& name) {
+  if (number_of(file) != number_of(directory)) co_return Error{Errc::kSystem, EXDEV, "LINK"};
+  NFSRDMA_CO_TRY(const There source, co_await reach(context, file));
+  NFSRDMA_CO_TRY(const There target, co_await reach(context, directory));
+  Result<LinkResult> answer = co_await source.remote->link(context, source.file, target.file, name);
+  co_return seen(file, std::move(answer));
+}
+
+Task<Result<DirectoryPage>> ReferringRemote::readdir(RequestContext context,
+                                                     const FileHandle& directory,
+                                                     std::uint64_t cookie, std::uint64_t verifier,
+                                                     bool plus, DirectoryVisitor& visitor) {
+  const Tree* const tree = tree_of(directory);
+  NFSRDMA_CO_TRY(const There there, co_await reach(context, directory));
+  if (tree == nullptr) {
+    co_return co_await there.remote->readdir(context, there.file, cookie, verifier, plus, visitor);
+  }
+  TaggingVisitor tagging(*tree, visitor);
+  Result<DirectoryPage> answer =
+      co_await there.remote->readdir(context, there.file, cookie, verifier, plus, tagging);
+  co_return seen(directory, std::move(answer));
+}
+
+Task<Result<FsStat>> ReferringRemote::fsstat(RequestContext context, const FileHandle& file) {
+  return run<FsStat>(std::move(context), file,
+                     [](Remote& remote, RequestContext its, const FileHandle& there) {
+                       return remote.fsstat(std::move(its), there);
+                     });
+}
+
+Task<Result<std::uint64_t>> ReferringRemote::seek(RequestContext context, const FileHandle& file,
+                                                  std::uint64_t offset, SeekFor what) {
+  return run<std::uint64_t>(
+      std::move(context), file,
+      [offset, what](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.seek(std::move(its), there, offset, what);
+      });
+}
+
+Task<Result<Wcc>> ReferringRemote::allocate(RequestContext context, const FileHandle& file,
+                                            std::uint64_t offset, std::uint64_t length) {
+  return run<Wcc>(std::move(context), file,
+                  [offset, length](Remote& remote, RequestContext its, const FileHandle& there) {
+                    return remote.allocate(std::move(its), there, offset, length);
+                  });
+}
+
+Task<Result<Wcc>> ReferringRemote::deallocate(RequestContext context, const FileHandle& file,
+                                              std::uint64_t offset, std::uint64_t length) {
+  return run<Wcc>(std::move(context), file,
+                  [offset, length](Remote& remote, RequestContext its, const FileHandle& there) {
+                    return remote.deallocate(std::move(its), there, offset, length);
+                  });
+}
+
+Task<Result<CopyResult>> ReferringRemote::copy(RequestContext context, const FileHandle& from,
+                                               std::uint64_t from_offset, const FileHandle& to,
+                                               std::uint64_t to_offset, std::uint64_t count) {
+  if (number_of(from) != number_of(to)) co_return Error{Errc::kSystem, EXDEV, "COPY"};
+  NFSRDMA_CO_TRY(const There source, co_await reach(context, from));
+  NFSRDMA_CO_TRY(const There target, co_await reach(context, to));
+  Result<CopyResult> answer = co_await source.remote->copy(context, source.file, from_offset,
+                                                           target.file, to_offset, count);
+  co_return seen(to, std::move(answer));
+}
+
+Task<Result<std::string>> ReferringRemote::get_xattr(RequestContext context, const FileHandle& file,
+                                                     const std::string& name) {
+  return run<std::string>(std::move(context), file,
+                          [&name](Remote& remote, RequestContext its, const FileHandle& there) {
+                            return remote.get_xattr(std::move(its), there, name);
+                          });
+}
+
+Task<Result<Wcc>> ReferringRemote::set_xattr(RequestContext context, const FileHandle& file,
+                                             const std::string& name, ByteSpan value,
+                                             XattrThere there_is) {
+  return run<Wcc>(
+      std::move(context), file,
+      [&name, value, there_is](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.set_xattr(std::move(its), there, name, value, there_is);
+      });
+}
+
+Task<Result<std::vector<std::string>>> ReferringRemote::list_xattrs(RequestContext context,
+                                                                    const FileHandle& file) {
+  return run<std::vector<std::string>>(
+      std::move(context), file, [](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.list_xattrs(std::move(its), there);
+      });
+}
+
+Task<Result<Wcc>> ReferringRemote::remove_xattr(RequestContext context, const FileHandle& file,
+                                                const std::string& name) {
+  return run<Wcc>(std::move(context), file,
+                  [&name](Remote& remote, RequestContext its, const FileHandle& there) {
+                    return remote.remove_xattr(std::move(its), there, name);
+                  });
+}
+
+Task<Result<bool>> ReferringRemote::acls_in(RequestContext context, const FileHandle& file,
+                                            std::uint64_t fsid) {
+  return run<bool>(std::move(context), file,
+                   [fsid](Remote& remote, RequestContext its, const FileHandle& there) {
+                     return remote.acls_in(std::move(its), there, fsid);
+                   });
+}
+
+Task<Result<std::string>> ReferringRemote::get_acl(RequestContext context, const FileHandle& file) {
+  return run<std::string>(std::move(context), file,
+                          [](Remote& remote, RequestContext its, const FileHandle& there) {
+                            return remote.get_acl(std::move(its), there);
+                          });
+}
+
+Task<Result<Wcc>> ReferringRemote::set_acl(RequestContext context, const FileHandle& file,
+                                           ByteSpan acl) {
+  return run<Wcc>(std::move(context), file,
+                  [acl](Remote& remote, RequestContext its, const FileHandle& there) {
+                    return remote.set_acl(std::move(its), there, acl);
+                  });
+}
+
+Task<Result<AccessResult>> ReferringRemote::open(RequestContext context, const FileHandle& file,
+                                                 std::uint32_t wanted, OpenFor how) {
+  return run<AccessResult>(
+      std::move(context), file,
+      [wanted, how](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.open(std::move(its), there, wanted, how);
+      });
+}
+
+bool ReferringRemote::open_already(RequestContext context, const FileHandle& file,
+                                   std::uint32_t access) {
+  const There there = known(file);
+  return there.remote != nullptr &&
+         there.remote->open_already(std::move(context), there.file, access);
+}
+
+void ReferringRemote::narrow_open(RequestContext context, const FileHandle& file,
+                                  std::uint32_t access) {
+  const There there = known(file);
+  if (there.remote != nullptr) there.remote->narrow_open(std::move(context), there.file, access);
+}
+
+void ReferringRemote::set_delegation_holder(DelegationHolder* holder) {
+  holder_ = holder;
+  own_.set_delegation_holder(holder);
+  for (const std::unique_ptr<Tree>& tree : trees_) {
+    if (tree->open == nullptr) continue;
+    tree->open->remote().set_delegation_holder(holder != nullptr ? tree.get() : nullptr);
+  }
+}
+
+bool ReferringRemote::may_be_delegated() const {
+  if (own_.may_be_delegated()) return true;
+  for (const std::unique_ptr<Tree>& tree : trees_) {
+    if (tree->open != nullptr && tree->open->remote().may_be_delegated()) return true;
+  }
+  return false;
+}
+
+DelegationKind ReferringRemote::delegation(const FileHandle& file) {
+  const There there = known(file);
+  if (there.remote == nullptr) return DelegationKind::kNone;
+  return there.remote->delegation(there.file);
+}
+
+std::uint64_t ReferringRemote::kept_back_limit(const FileHandle& file) const {
+  const There there = known(file);
+  return there.remote == nullptr ? 0 : there.remote->kept_back_limit(there.file);
+}
+
+Task<void> ReferringRemote::give_back(const FileHandle& file) {
+  const There there = known(file);
+  if (there.remote != nullptr) co_await there.remote->give_back(there.file);
+}
+
+Task<Result<FoundPosixAcls>> ReferringRemote::get_posix_acls(RequestContext context,
+                                                             const FileHandle& file, bool access,
+                                                             bool initial) {
+  return run<FoundPosixAcls>(
+      std::move(context), file,
+      [access, initial](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.get_posix_acls(std::move(its), there, access, initial);
+      });
+}
+
+Task<Result<Wcc>> ReferringRemote::set_posix_acl(RequestContext context, const FileHandle& file,
+                                                 const PosixAclChange& change) {
+  return run<Wcc>(std::move(context), file,
+                  [&change](Remote& remote, RequestContext its, const FileHandle& there) {
+                    return remote.set_posix_acl(std::move(its), there, change);
+                  });
+}
+
+Task<Result<void>> ReferringRemote::lock(RequestContext context, const FileHandle& file,
+                                         const FileLock& wanted, LockWait wait,
+                                         std::uint32_t open_for) {
+  NFSRDMA_CO_TRY(const There there, co_await reach(context, file));
+  FilePlace place;
+  if (context.place != nullptr) {
+    NFSRDMA_CO_TRY(const There directory, co_await reach(context, context.place->directory));
+    place = {directory.file, context.place->name};
+    context.place = &place;
+  }
+  Result<void> answer = co_await there.remote->lock(context, there.file, wanted, wait, open_for);
+  co_return seen(file, std::move(answer));
+}
+
+Task<Result<void>> ReferringRemote::unlock(RequestContext context, const FileHandle& file,
+                                           const FileLock& what) {
+  return run<void>(std::move(context), file,
+                   [&what](Remote& remote, RequestContext its, const FileHandle& there) {
+                     return remote.unlock(std::move(its), there, what);
+                   });
+}
+
+Task<Result<std::optional<LockHolder>>> ReferringRemote::test_lock(RequestContext context,
+                                                                   const FileHandle& file,
+                                                                   const FileLock& wanted) {
+  return run<std::optional<LockHolder>>(
+      std::move(context), file,
+      [&wanted](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.test_lock(std::move(its), there, wanted);
+      });
+}
+
+void ReferringRemote::close(const FileHandle& file) {
+  const There there = known(file);
+  if (there.remote != nullptr) there.remote->close(there.file);
+}
+
+bool ReferringRemote::holds(const FileHandle& file) const {
+  const There there = known(file);
+  return there.remote != nullptr && there.remote->holds(there.file);
+}
+
+}  // namespace nfsrdma

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// ReferringRemote: a mount's server, and behind its referrals other servers, as one Remote. What a
+// referral leads to is a *tree*: a mount of its own (connections, session, transport, state) whose
+// root stands where the referral is. It is opened by the first operation that wants something of
+// it, so that listing a directory of referrals connects to nobody; until then the directory has the
+// attributes that Referral::attributes() makes up.
+//
+// File handles have their tree's number (FileHandle::tree()), 0 being the mount's own, so that
+// those of different servers never meet in a table; so has fsid, which makes inode numbers differ
+// (FuseOperations::inode_number). A tree's root has a handle of ours (kRootOfTree), since the node
+// of the directory is there before anybody knows the server's. Servers see none of this.
+//
+// A tree stays until the mount ends, and its number is given to no other: connections of one that
+// nobody uses go after five minutes, like all. Names that refer anew to somewhere else get another.
+//
+// Names and links never lead from one tree into another: EXDEV, as between two mounts.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/follow_referral.h"
+#include "client/fuse/remote.h"
+#include "client/gate.h"
+#include "rpcrdma/base/event_loop.h"
+#include "rpcrdma/base/json_writer.h"
+
+namespace nfsrdma {
+
+/// One server's tree that is open. On an error nothing is left of it.
+class OpenTree {
+ public:
+  virtual ~OpenTree() = default;
+  virtual Remote& remote() = 0;
+  /// Where referrals of its own begin.
+  virtual const MountSettings& settings() const = 0;
+  /// The server is told goodbye. Nothing runs any more.
+  virtual Task<void> end() = 0;
+  /// All that waits for the server ends, EIO.
+  virtual void abort() = 0;
+  /// AsyncMount::stop_waiting().
+  virtual void stop_waiting() = 0;
+  /// Calls that it has answered.
+  virtual std::uint64_t replies() const = 0;
+  /// Fields of the open object of a status document.
+  virtual void describe(JsonWriter& json) const = 0;
+};
+
+/// How to get to trees.
+class TreeWays {
+ public:
+  virtual ~TreeWays() = default;
+  /// `from`: of the tree that `referral` is in. *trail and *detail as follow_referral() has them.
+  virtual Task<Result<std::unique_ptr<OpenTree>>> open(const MountSettings& from,
+                                                       const Referral& referral,
+                                                       ReferralTrail* trail,
+                                                       std::string* detail) = 0;
+};
+
+class ReferringRemote final : public Remote {
+ public:
+  /// Of one mount, until it ends.
+  static constexpr std::size_t kMostTrees = 1024;
+  /// How long it is believed that a tree cannot be opened: not asked again for each name.
+  static constexpr std::chrono::seconds kBelieveFailure{3};
+
+  /// All outlive this. `settings`: of the mount itself; `follow`: referrals are to be followed,
+  /// else the directories are shown and lead nowhere (EREMOTE).
+  ReferringRemote(EventLoop& loop, Remote& own, TreeWays& ways, const MountSettings& settings,
+                  bool follow);
+  /// After end(), or before anything was opened.
+  ~ReferringRemote() override;
+
+  /// Nothing is opened any more; what is being opened ends.
+  void stop();
+  /// Behind stop(): until nothing is being opened, and the servers were told goodbye, unless they
+  /// are not to be asked any more.
+  Task<void> end(bool goodbye);
+  void abort();
+  void stop_waiting();
+  /// Those that are open, and where they are mounted, for people.
+  struct Shown {
+    std::string name;  // in its directory
+    const OpenTree* tree;
+  };
+  std::vector<Shown> open_trees() const;
+
+  const FileHandle& root() const override { return own_.root(); }
+  std::uint32_t read_size() const override { return own_.read_size(); }
+  std::uint32_t write_size() const override { return own_.write_size(); }
+
+  Task<Result<Attributes>> getattr(RequestContext context, const FileHandle& file) override;
+  Task<Result<Wcc>> setattr(RequestContext context, const FileHandle& file,
+                            const SetAttributes& set) override;
+  Task<Result<LookupResult>> lookup(RequestContext context, const FileHandle& directory,
+                                    const std::string& name,
+                                    MaybeAttributes* directory_attributes) override;
+  Task<Result<Referral>> referral(RequestContext context, const FileHandle& directory,
+                                  const std::string& name) override;
+  Task<Result<AccessResult>> access(RequestContext context, const FileHandle& file,
+                                    std::uint32_t wanted) override;
+  Task<Result<std::string>> readlink(RequestContext context, const FileHandle& link) override;
+  Task<Result<ReadResult>> read(RequestContext context, const FileHandle& file,
+                                std::uint64_t offset, MutableByteSpan into) override;
+  Task<Result<WriteResult>> write(RequestContext context, const FileHandle& file,
+                                  std::uint64_t offset, ByteSpan data,
+                                  Stability stability) override;
+  Task<Result<CommitResult>> commit(RequestContext context, const FileHandle& file) override;
+  Task<Result<CreateResult>> create(RequestContext context, const FileHandle& directory,
+                                    const std::string& name, CreateMode mode,
+                                    const SetAttributes& set) override;
+  Task<Result<CreateResult>> create_open(RequestContext context, const FileHandle& directory,
+                                         const std::string& name, CreateMode mode,
+                                         const SetAttributes& set, std::uint32_t open_for) override;
+  Task<Result<CreateResult>> mkdir(RequestContext context, const FileHandle& directory,
+                                   const std::string& name, const SetAttributes& set) override;
+  Task<Result<CreateResult>> symlink(RequestContext context, const FileHandle& directory,
+                                     const std::string& name, const std::string& text) override;
+  Task<Result<CreateResult>> mknod(RequestContext context, const FileHandle& directory,
+                                   const std::string& name, FileType type, std::uint32_t rdev_major,
+                                   std::uint32_t rdev_minor, const SetAttributes& set) override;
+  Task<Result<RemoveResult>> remove(RequestContext context, const FileHandle& directory,
+                                    const std::string& name, const FileHandle* known) override;
+  Task<Result<RemoveResult>> rmdir(RequestContext context, const FileHandle& directory,
+                                   const std::string& name, const FileHandle* known) override;
+  Task<Result<RenameResult>> rename(RequestContext context, const FileHandle& from_directory,
+                                    const std::string& from, const FileHandle& to_directory,
+                                    const std::string& to, const FileHandle* known) override;
+  Task<Result<LinkResult>> link(RequestContext context, const FileHandle& file,
+                                const FileHandle& directory, const std::string& name) override;
+  Task<Result<DirectoryPage>> readdir(RequestContext context, const FileHandle& directory,
+                                      std::uint64_t cookie, std::uint64_t verifier, bool plus,
+                                      DirectoryVisitor& visitor) override;
+  Task<Result<FsStat>> fsstat(RequestContext context, const FileHandle& file) override;
+  Task<Result<std::uint64_t>> seek(RequestContext context, const FileHandle& file,
+                                   std::uint64_t offset, SeekFor what) override;
+  Task<Result<Wcc>> allocate(RequestContext context, const FileHandle& file, std::uint64_t offset,
+                             std::uint64_t length) override;
+  Task<Result<Wcc>> deallocate(RequestContext context, const FileHandle& file, std::uint64_t offset,
+                               std::uint64_t length) override;
+  Task<Result<CopyResult>> copy(RequestContext context, const FileHandle& from,
+                                std::uint64_t from_offset, const FileHandle& to,
+                                std::uint64_t to_offset, std::uint64_t count) override;
+  bool has_xattrs() const override { return own_.has_xattrs(); }
+  Task<Result<std::string>> get_xattr(RequestContext context, const FileHandle& file,
+                                      const std::string& name) override;
+  Task<Result<Wcc>> set_xattr(RequestContext context, const FileHandle& file,
+                              const std::string& name, ByteSpan value, XattrThere there) override;
+  Task<Result<std::vector<std::string>>> list_xattrs(RequestContext context,
+                                                     const FileHandle& file) override;
+  Task<Result<Wcc>> remove_xattr(RequestContext context, const FileHandle& file,
+                                 const std::string& name) override;
+  bool has_acls() const override { return own_.has_acls(); }
+  Task<Result<bool>> acls_in(RequestContext context, const FileHandle& file,
+                             std::uint64_t fsid) override;
+  Task<Result<std::string>> get_acl(RequestContext context, const FileHandle& file) override;
+  Task<Result<Wcc>> set_acl(RequestContext context, const FileHandle& file, ByteSpan acl) override;
+  Task<Result<AccessResult>> open(RequestContext context, const FileHandle& file,
+                                  std::uint32_t wanted, OpenFor how) override;
+  bool open_already(RequestContext context, const FileHandle& file, std::uint32_t access) override;
+  void narrow_open(RequestContext context, const FileHandle& file, std::uint32_t access) override;
+  void set_delegation_holder(DelegationHolder* holder) override;
+  bool may_be_delegated() const override;
+  DelegationKind delegation(const FileHandle& file) override;
+  std::uint64_t kept_back_limit(const FileHandle& file) const override;
+  Task<void> give_back(const FileHandle& file) override;
+  bool has_posix_acls() const override { return own_.has_posix_acls(); }
+  Task<Result<FoundPosixAcls>> get_posix_acls(RequestContext context, const FileHandle& file,
+                                              bool access, bool initial) override;
+  Task<Result<Wcc>> set_posix_acl(RequestContext context, const FileHandle& file,
+                                  const PosixAclChange& change) override;
+  bool has_locks() const override { return own_.has_locks(); }
+  bool opens_by_name() const override { return own_.opens_by_name(); }
+  Task<Result<void>> lock(RequestContext context, const FileHandle& file, const FileLock& wanted,
+                          LockWait wait, std::uint32_t open_for) override;
+  Task<Result<void>> unlock(RequestContext context, const FileHandle& file,
+                            const FileLock& what) override;
+  Task<Result<std::optional<LockHolder>>> test_lock(RequestContext context, const FileHandle& file,
+                                                    const FileLock& wanted) override;
+  void close(const FileHandle& file) override;
+  bool holds(const FileHandle& file) const override;
+
+ private:
+  struct Tree;
+  /// A file as its server knows it.
+  struct There {
+    Remote* remote = nullptr;
+    FileHandle file;
+  };
+  class Tags;
+  class TaggingVisitor;
+
+  Tree* tree_of(const FileHandle& file) const;
+  /// Null remote: that tree is not open.
+  There known(const FileHandle& file) const;
+  /// known(), once the tree is open.
+  Task<Result<There>> reach(RequestContext context, FileHandle file);
+  Task<Result<void>> wait_for(RequestContext context, Tree& tree);
+  Task<void> open_tree(Tree& tree);
+  /// What LOOKUP says of a referral. `answer` is of `directory` in the tree that it is in.
+  Task<Result<LookupResult>> refer(RequestContext context, FileHandle directory, std::string name,
+                                   There there, MaybeAttributes of_directory);
+  /// The tree of that name, perhaps a new one; null: there are too many.
+  Tree* tree_at(const FileHandle& directory, const std::string& name, Referral referral);
+  template <typename T, typename Call>
+  Task<Result<T>> run(RequestContext context, const FileHandle& file, Call call);
+  template <typename T, typename Call>
+  Task<Result<T>> run_there(RequestContext context, FileHandle file, Call call);
+  template <typename T>
+  Result<T> seen(const FileHandle& file, Result<T> answer);
+
+  EventLoop& loop_;
+  Remote& own_;
+  TreeWays& ways_;
+  const MountSettings settings_;
+  const bool follow_;
+  std::vector<std::unique_ptr<Tree>> trees_;     // number 1 is the first
+  std::map<std::string, Tree*> trees_by_place_;  // where it is, and where to
+  DelegationHolder* holder_ = nullptr;
+  TaskGroup opening_;
+  bool stopped_ = false;
+  bool told_full_ = false;
+};
+
+}  // namespace nfsrdma

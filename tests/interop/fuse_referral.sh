@@ -1,0 +1,281 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Referrals over the FUSE mount and the tool: a server of ours that refers to a second one, on
+# another address and another port. A tree goes in and out through it, the second server is killed,
+# comes back, stops answering, or was never there; a file system moves away under open files.
+#
+#   fuse_referral.sh BIN_DIR [iwarp|tcp] [MOUNT_OPTIONS]     needs root and /dev/fuse
+#
+# The limits in seconds are far above what is promised: they tell "ends" from "hangs".
+set -u
+
+# shellcheck source=tests/interop/fuse_server.sh
+. "$(dirname "$0")/fuse_server.sh"
+
+work=$(mktemp -d /tmp/nfs-rdma-referral.XXXXXX)
+here=$(cd "$(dirname "$0")" && pwd)
+mnt=$work/mnt
+export_dir=$work/export
+second_dir=$work/second
+out=$work/out
+mkdir -p "$export_dir/away" "$export_dir/nobody" "$export_dir/circle" "$export_dir/moves" \
+  "$second_dir/sub" "$mnt" "$work/state" "$work/state2"
+echo near >"$export_dir/near"
+echo staying >"$export_dir/moves/file"
+echo far >"$second_dir/far"
+echo deep >"$second_dir/sub/deep"
+daemon=''
+second_pid=''
+failures=0
+
+second_address=127.0.0.2
+second_rdma=$(free_port $((tcp_port + 1)))
+second_tcp=$(free_port $((second_rdma + 1)))
+silent_port=$(free_port $((second_tcp + 1)))
+# A universal address: RFC 8881 11.16 has the port behind the address.
+with_port() { echo "$1.$(($2 / 256)).$(($2 % 256))"; }
+if [ "$fabric" = tcp ]; then
+  second=$(with_port $second_address "$second_tcp")
+  first=$(with_port 127.0.0.1 "$tcp_port")
+else
+  second=$(with_port $second_address "$second_rdma")
+  first=$(with_port 127.0.0.1 "$rdma_port")
+fi
+referrals=(-e "$export_dir/away:refer=$second_dir@$second"
+  -e "$export_dir/nobody:refer=/srv/x@$(with_port $second_address "$silent_port")"
+  -e "$export_dir/circle:refer=$export_dir/circle@$first")
+server_options=("${referrals[@]}")
+
+start_second() {
+  : >"$work/second.log"
+  "$bin/nfs-rdmad" --foreground -e "$second_dir:rw,no_root_squash,insecure" \
+    --listen $second_address --port "$second_rdma" --tcp-port "$second_tcp" \
+    --state-dir "$work/state2" --control "$work/control2.sock" >>"$work/second.log" 2>&1 &
+  second_pid=$!
+  for _ in $(seq 100); do
+    grep -q "^ready" "$work/second.log" && return
+    sleep 0.1
+  done
+  echo "the second server did not start:"; cat "$work/second.log"; exit 1
+}
+kill_second() {
+  kill -9 "$second_pid"
+  kill -CONT "$second_pid" 2>/dev/null
+  wait "$second_pid" 2>/dev/null
+  second_pid=
+}
+mount_it() {  # mount_it [OPTIONS [PATH]]: a daemon in the foreground, whose words are in daemon.log
+  : >"$work/daemon.log"
+  "$bin/mount.nfs-rdma" "127.0.0.1:${2:-$export_dir}" "$mnt" -f -v \
+    -o "$mount_by,retry=0${1:+,$1}" >"$work/daemon.log" 2>&1 &
+  daemon=$!
+  for _ in $(seq 300); do
+    grep -q " on $mnt " "$work/daemon.log" && return 0
+    kill -0 "$daemon" 2>/dev/null || return 1
+    sleep 0.1
+  done
+  return 1
+}
+ends_within() {  # ends_within SECONDS PID: is it gone (or a zombie) by then?
+  local i
+  for ((i = 0; i < $1 * 10; i++)); do
+    case $(cut -d ' ' -f 3 "/proc/$2/stat" 2>/dev/null) in '' | Z) return 0 ;; esac
+    sleep 0.1
+  done
+  return 1
+}
+unmount_it() {  # umount(8), and the daemon ends
+  umount "$mnt" && ends_within 20 "$daemon" && wait "$daemon"
+  daemon=
+}
+anew() { unmount_it && mount_it "$@"; }
+clean_up() {
+  [ -n "$daemon" ] && kill -9 "$daemon" 2>/dev/null
+  grep -q " $mnt fuse" /proc/mounts && umount -l "$mnt"
+  [ -n "$server_pid" ] && kill_server
+  [ -n "$second_pid" ] && kill_second
+  rm -rf "$work"
+}
+trap clean_up EXIT
+result() {  # result STATUS NAME
+  if [ "$1" = 0 ]; then
+    echo "ok   $2"
+  else
+    echo "FAIL $2"
+    tail -n 15 "$out" | sed 's/^/     /'
+    tail -n 8 "$work/daemon.log" | sed 's/^/     daemon: /'
+    failures=$((failures + 1))
+  fi
+}
+says() {  # says FILE TEXT
+  local now
+  now=$(cat "$1") && [ "$now" = "$2" ] || { echo "$1: '$now', not '$2'"; false; }
+}
+is() { [ "$1" = "$2" ] || { echo "'$1', not '$2'"; false; }; }
+fails_with() {  # fails_with TEXT COMMAND...: within 60 s, with that message
+  local text=$1 message
+  shift
+  if message=$(LC_ALL=C timeout 60 "$@" 2>&1); then echo "$* worked"; return 1; fi
+  [[ $message == *"$text"* ]] || { echo "$*: '$message', not '$text'"; false; }
+}
+within() {  # within SECONDS COMMAND...
+  local end=$((SECONDS + $1))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    [ $SECONDS -lt $end ] || { "$@"; return 1; }
+    sleep 0.2
+  done
+}
+logged() { grep -q "$1" "$work/daemon.log" || { echo "no '$1' in the log"; false; }; }
+# trees EXPRESSION: of the status document, with the referrals as r.
+trees() {
+  "$bin/nfs-rdma" status --mount "$mnt" --json | python3 -c '
+import json, sys
+r = json.load(sys.stdin)["referrals"]
+print(eval(sys.argv[1]))' "$1"
+}
+
+start_server
+start_second
+mount_it || { echo "mount failed"; cat "$work/daemon.log"; exit 1; }
+
+{
+  is "$(stat -c '%A' "$mnt/away")" dr-xr-xr-x && is "$(ls "$mnt" | tr '\n' ' ')" \
+    "away circle moves near nobody " && ls -l "$mnt" && is "$(trees 'len(r)')" 0
+} >"$out" 2>&1
+result $? "a referral is shown, and nobody is asked for it"
+
+{ mkdir "$mnt/away/first" && [ -d "$second_dir/first" ] && is "$(trees 'len(r)')" 1; } >"$out" 2>&1
+result $? "mkdir may be what follows it first"
+
+{
+  says "$mnt/away/far" far && says "$mnt/away/sub/deep" deep && says "$mnt/near" near &&
+    is "$(trees 'r[0]["name"], r[0]["source"]')" "('away', '$second_address:$second_dir')" &&
+    is "$(trees 'r[0]["connections"][0]["fabric"]')" "$fabric"
+} >"$out" 2>&1
+result $? "files behind it, by the same transport"
+
+{
+  cp -r "$here" "$mnt/away/tree" && diff -r "$here" "$second_dir/tree" &&
+    tar -C "$mnt/away" -cf "$work/tree.tar" tree && mkdir "$work/back" &&
+    tar -C "$work/back" -xf "$work/tree.tar" && diff -r "$here" "$work/back/tree" &&
+    rm -rf "$mnt/away/tree" && [ ! -e "$second_dir/tree" ] && [ -z "$(ls -A "$export_dir/away")" ]
+} >"$out" 2>&1
+result $? "a tree goes in and comes out"
+
+{
+  # ext4 and tmpfs number new files alike: the numbers must differ all the same.
+  is "$(find "$mnt/moves" "$mnt/away" -printf '%i\n' | sort | uniq -d)" "" &&
+    fails_with 'Invalid cross-device link' ln "$mnt/near" "$mnt/away/link" &&
+    mv "$mnt/away/far" "$mnt/moved" && says "$export_dir/moved" far &&
+    mv "$mnt/moved" "$mnt/away/far" && says "$second_dir/far" far &&
+    [ ! -e "$export_dir/moved" ]
+} >"$out" 2>&1
+result $? "nothing is taken for the other server's"
+
+{
+  flock "$mnt/away/far" true && (
+    flock 9 && "$bin/nfs-rdma" locks --server "$work/control2.sock" | grep -q far
+  ) 9<>"$mnt/away/far"
+} >"$out" 2>&1
+result $? "locks are the second server's"
+
+{
+  python3 -c '
+import os, sys, time
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+while not os.path.exists(sys.argv[2]):
+    os.write(f, b"line\n")
+    time.sleep(0.01)
+os.close(f)' "$mnt/away/stream" "$work/enough" &
+  writer=$!
+  sleep 0.5
+  kill_second
+  sleep 0.5
+  start_second && says "$mnt/away/sub/deep" deep
+  touch "$work/enough"
+  wait $writer && is "$(sort -u "$mnt/away/stream")" line &&
+    cmp "$mnt/away/stream" "$second_dir/stream"
+} >"$out" 2>&1
+result $? "the second server is killed and comes back"
+
+{
+  start=$SECONDS
+  fails_with 'Connection refused' ls "$mnt/nobody" && [ $((SECONDS - start)) -lt 45 ] &&
+    logged "referral nobody to $second_address port $silent_port:/srv/x cannot be followed" &&
+    is "$(stat -c '%A' "$mnt/nobody")" dr-xr-xr-x && says "$mnt/near" near
+} >"$out" 2>&1
+result $? "a server that is not there is named"
+
+{
+  fails_with 'Too many levels' ls "$mnt/circle" && logged "referral circle to .*circle" &&
+    says "$mnt/near" near
+} >"$out" 2>&1
+result $? "a circle is named"
+
+{
+  anew noreferrals && is "$(stat -c '%A' "$mnt/away")" dr-xr-xr-x &&
+    fails_with 'Object is remote' ls "$mnt/away" && logged noreferrals
+} >"$out" 2>&1
+result $? "noreferrals"
+
+{
+  anew actimeo=1 && echo one >>"$mnt/moves/file" && exec 7<"$mnt/moves/file" &&
+    server_options+=(-e "$export_dir/moves:refer=$second_dir/sub@$second") && kill_server &&
+    start_server && within 60 says "$mnt/moves/deep" deep &&
+    fails_with 'Object is remote' python3 -c "
+import os, time
+while True:
+    os.fstat(7)
+    time.sleep(0.5)" &&
+    logged 'has moved to .*NFS4ERR_MOVED'
+} 7<&0 >"$out" 2>&1
+result $? "a file system that moves: what is open is EREMOTE and named, new names are followed"
+exec 7<&-
+
+{
+  kill -STOP "$second_pid" && anew ""
+  ls "$mnt/away" &
+  asking=$!
+  sleep 1
+  kill -9 $asking && ends_within 10 $asking && says "$mnt/near" near && start=$SECONDS &&
+    unmount_it && [ $((SECONDS - start)) -lt 20 ]
+} >"$out" 2>&1
+result $? "a server that says nothing: whoever waits can be killed, and umount does not wait"
+kill -CONT "$second_pid"
+[ -n "$daemon" ] && kill -9 "$daemon" 2>/dev/null
+grep -q " $mnt fuse" /proc/mounts && umount -l "$mnt"
+
+{
+  mount_it "" "$export_dir/away/sub" && says "$mnt/deep" deep && unmount_it &&
+    ! mount_it noreferrals "$export_dir/away/sub" && grep -q noreferrals "$work/daemon.log" &&
+    ! mount_it "" "$export_dir/nobody/x" && grep -q "$silent_port:/srv/x" "$work/daemon.log"
+} >"$out" 2>&1
+result $? "a mount of a path that crosses one"
+daemon=
+
+url() { echo "nfs://127.0.0.1:$rdma_port$export_dir$1?tcpport=$tcp_port&vers=4.2&$by"; }
+by=fabric=iwarp
+[ "$fabric" = tcp ] && by=proto=tcp
+tool() { timeout 60 "$bin/nfs-rdma" "$@"; }
+{
+  is "$(tool cat "$(url /away/sub/deep)")" deep &&
+    is "$(tool ls "$(url /away/sub)")" deep && tool ls -l "$(url "")" &&
+    tool ls -l "$(url "")" | grep -q "^dr-xr-xr-x .* away -> $second_address port .* (referral)" &&
+    tool stat "$(url /away)" | grep -q "(referral)" &&
+    tool stat -L "$(url /away)" | grep -q directory &&
+    tool cp -r "$(url /away/sub)" "$work/copied" && says "$work/copied/deep" deep &&
+    tool cp "$work/copied/deep" "$(url /away/made)" && says "$second_dir/made" deep &&
+    fails_with "$silent_port:/srv/x" "$bin/nfs-rdma" ls "$(url /nobody/x)" &&
+    fails_with circle "$bin/nfs-rdma" cat "$(url /circle/x)"
+} >"$out" 2>&1
+result $? "the tool follows by the path of a URL"
+
+{
+  is "$(grep -c " $mnt" /proc/mounts)" 0 && is "$(pgrep -f "mount.nfs-rdma 127.0.0.1:$export_dir")" ""
+  is "$("$bin/nfs-rdma" clients --server "$work/control2.sock" --json |
+    python3 -c 'import json, sys; print(sum(c.get("opens", 0) for c in json.load(sys.stdin).get("clients", [])))')" 0
+} >"$out" 2>&1
+result $? "nothing is left behind"
+
+[ $failures = 0 ] || { echo "$failures failed"; exit 1; }

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// ReferringRemote with servers in memory, whose handles and numbers are the same: what is of which
+// server, when one is asked at all, and what happens when it cannot be.
+#include "client/fuse/referring_remote.h"
+
+#include "tests/unit/client/fuse/file_system_fixture.h"
+
+namespace nfsrdma {
+namespace {
+
+/// A server in memory as a tree.
+class MemoryTree final : public OpenTree {
+ public:
+  MemoryTree(MemoryRemote& server, MountSettings settings, std::vector<std::string>& log)
+      : server_(server), settings_(std::move(settings)), log_(log) {}
+  Remote& remote() override { return server_; }
+  const MountSettings& settings() const override { return settings_; }
+  Task<void> end() override {
+    log_.push_back("end " + settings_.host);
+    co_return;
+  }
+  void abort() override { log_.push_back("abort " + settings_.host); }
+  void stop_waiting() override {}
+  std::uint64_t replies() const override { return 0; }
+  void describe(JsonWriter&) const override {}
+
+ private:
+  MemoryRemote& server_;
+  MountSettings settings_;
+  std::vector<std::string>& log_;
+};
+
+class MemoryWays final : public TreeWays {
+ public:
+  Task<Result<std::unique_ptr<OpenTree>>> open(const MountSettings& from, const Referral& referral,
+                                               ReferralTrail* trail, std::string* detail) override {
+    const ReferralTarget& target = referral.targets.front();
+    log.push_back("open " + target.text() + " from " + from.host);
+    MountSettings settings = settings_at(from, target, target.path);
+    NFSRDMA_CO_TRY(*trail, trail->with(settings, detail));
+    while (holding)
+      co_await gate.wait();
+    const auto it = servers.find(target.host);
+    if (it == servers.end()) {
+      *detail = "nobody there";
+      co_return Error{Errc::kSystem, EHOSTUNREACH, "connect"};
+    }
+    co_return std::unique_ptr<OpenTree>(
+        std::make_unique<MemoryTree>(*it->second, std::move(settings), log));
+  }
+  std::size_t opened() const {
+    return static_cast<std::size_t>(std::count_if(
+        log.begin(), log.end(), [](const std::string& line) { return line.starts_with("open "); }));
+  }
+
+  std::map<std::string, MemoryRemote*> servers;
+  std::vector<std::string> log;
+  bool holding = false;
+  WaitList gate;
+};
+
+Referral to(const std::string& host, const std::string& path = "/x") {
+  Referral referral;
+  referral.root = "/away";
+  referral.targets = {{host, 0, path}};
+  referral.fsid = 7;
+  referral.mounted_on = 4242;
+  return referral;
+}
+
+class ReferringRemoteTest : public testing::Test {
+ protected:
+  ReferringRemoteTest() : loop_(EventLoop::create().value()) {
+    ways_.servers["b"] = &b_;
+    ways_.servers["c"] = &c_;
+    a_.referrals["away"] = to("b");
+    build(true);
+  }
+  ~ReferringRemoteTest() override {
+    if (fs_ != nullptr) run(fs_->finish());
+    fs_.reset();
+    remote_->stop();
+    run(remote_->end(true));
+  }
+  void build(bool follow) {
+    MountSettings settings;
+    settings.host = "a";
+    remote_ = std::make_unique<ReferringRemote>(*loop_, a_, ways_, settings, follow);
+  }
+  template <typename T>
+  T run(Task<T> task) {
+    return run_to_completion(*loop_, std::move(task));
+  }
+  LookupResult look(const FileHandle& directory, const std::string& name) {
+    MaybeAttributes of_directory;
+    auto found = run(remote_->lookup(me_, directory, name, &of_directory));
+    EXPECT_TRUE(found.ok()) << name << ": " << found.error().message();
+    return found.ok() ? *found : LookupResult{};
+  }
+  template <typename T>
+  static int error_of(const Result<T>& result) {
+    return result.ok() ? 0 : errno_of(result.error());
+  }
+  template <typename T>
+  static Task<void> keep(Task<Result<T>> task, std::optional<Result<T>>* out) {
+    out->emplace(co_await std::move(task));
+  }
+  /// A file system on it, as a mount has it.
+  FileSystem& fs() {
+    if (fs_ == nullptr) {
+      KernelCache kernel;
+      kernel.drop_data = [](std::uint64_t) {};
+      kernel.drop_data_and_tell = [](std::uint64_t, std::function<void()> done) { done(); };
+      kernel.drop_attributes = [](std::uint64_t) {};
+      kernel.expire_name = [](std::uint64_t, const std::string&) {};
+      fs_ = std::make_unique<FileSystem>(*loop_, *remote_, FileSystemOptions{}, std::move(kernel));
+      EXPECT_EQ(run(fs_->start(me_)), 0);
+    }
+    return *fs_;
+  }
+  NodeRef node(const NodeRef& directory, const std::string& name) {
+    NodeRef found;
+    EXPECT_EQ(run(fs().lookup(me_, directory, name, &found)), 0) << name;
+    if (found != nullptr) fs().nodes.reference(found);
+    return found;
+  }
+
+  MemoryRemote a_, b_, c_;
+  std::unique_ptr<EventLoop> loop_;
+  MemoryWays ways_;
+  std::unique_ptr<ReferringRemote> remote_;
+  std::unique_ptr<FileSystem> fs_;
+  TaskGroup group_;
+  RequestContext me_{caller(0), nullptr};
+};
+
+TEST_F(ReferringRemoteTest, LookingAtAReferralAsksNobodyElse) {
+  const LookupResult away = look(a_.root(), "away");
+  ASSERT_TRUE(away.attributes.has_value());
+  EXPECT_EQ(away.attributes->type, FileType::kDirectory);
+  EXPECT_EQ(away.attributes->mode, 0555u);
+  EXPECT_EQ(away.attributes->fileid, 4242u);
+  const auto again = run(remote_->getattr(me_, away.handle));
+  EXPECT_EQ(again.value().mode, 0555u);
+  EXPECT_EQ(ways_.opened(), 0u);
+}
+
+TEST_F(ReferringRemoteTest, WhatIsInItIsTheOtherServers) {
+  a_.add_file("file", "here");
+  b_.add_file("file", "there");
+  const LookupResult away = look(a_.root(), "away");
+  const LookupResult near = look(a_.root(), "file");
+  const LookupResult far = look(away.handle, "file");
+  std::array<std::byte, 16> room;
+  EXPECT_EQ(run(remote_->read(me_, near.handle, 0, room)).value().count, 4u);
+  EXPECT_EQ(run(remote_->read(me_, far.handle, 0, room)).value().count, 5u);
+  EXPECT_EQ(as_text(std::span(room).first(5)), "there");
+  EXPECT_EQ(ways_.opened(), 1u);
+}
+
+/// Both servers number their objects alike.
+TEST_F(ReferringRemoteTest, HandlesAndNumbersOfTwoServersNeverMeet) {
+  a_.add_file("file", "here");
+  b_.add_file("file", "there");
+  const LookupResult away = look(a_.root(), "away");
+  const LookupResult near = look(a_.root(), "file");
+  const LookupResult far = look(away.handle, "file");
+  EXPECT_EQ(as_text(near.handle.bytes()), as_text(far.handle.bytes()))
+      << "as the servers know them";
+  EXPECT_FALSE(near.handle == far.handle);
+  EXPECT_EQ(near.attributes->fileid, far.attributes->fileid);
+  EXPECT_NE(near.attributes->fsid, far.attributes->fsid);
+  EXPECT_FALSE(away.handle == near.handle);
+  EXPECT_NE(away.attributes->fsid, near.attributes->fsid);
+}
+
+TEST_F(ReferringRemoteTest, TheDirectoryIsOneObjectBeforeAndAfter) {
+  const NodeRef before = node(fs().root, "away");
+  b_.root_object()->attributes.mode = 0700;
+  b_.add_file("file", "x");
+  const NodeRef file = node(before, "file");
+  before->timer.expire();
+  fs().root->timer.expire();
+  const NodeRef after = node(fs().root, "away");
+  EXPECT_EQ(before, after);
+  EXPECT_EQ(after->attributes.mode, 0700u) << "what is mounted there is seen now";
+  EXPECT_EQ(fs().nodes.find(file->handle), file);
+}
+
+TEST_F(ReferringRemoteTest, AListingTellsTheSameHandlesAsLookup) {
+  b_.add_file("file", "x");
+  const LookupResult away = look(a_.root(), "away");
+  const LookupResult far = look(away.handle, "file");
+  struct Names final : DirectoryVisitor {
+    bool on_entry(const DirectoryEntry& entry) override {
+      if (entry.handle != nullptr) handles.emplace(entry.name, *entry.handle);
+      if (entry.attributes != nullptr) fsids.emplace(entry.name, entry.attributes->fsid);
+      return true;
+    }
+    std::map<std::string, FileHandle> handles;
+    std::map<std::string, std::uint64_t> fsids;
+  } names;
+  ASSERT_TRUE(run(remote_->readdir(me_, away.handle, 0, 0, true, names)).ok());
+  ASSERT_EQ(names.handles.count("file"), 1u);
+  EXPECT_TRUE(names.handles.at("file") == far.handle);
+  EXPECT_EQ(names.fsids.at("file"), far.attributes->fsid);
+}
+
+TEST_F(ReferringRemoteTest, FilesAreMadeWrittenAndRemovedThere) {
+  const NodeRef away = node(fs().root, "away");
+  NodeRef made;
+  const SetAttributes set;
+  ASSERT_EQ(run(fs().make(
+                me_, away, "new",
+                [&](Remote& remote) {
+                  return remote.create(me_, away->handle, "new", CreateMode::kUnchecked, set);
+                },
+                &made)),
+            0);
+  ASSERT_EQ(run(fs().writer_of(*made).write(me_, made, 0, as_bytes("text"), nullptr)), 0);
+  ASSERT_EQ(run(fs().writer_of(*made).flush(me_, made, true)), 0);
+  EXPECT_EQ(b_.root_object()->names.at("new")->stable_data, "text");
+  EXPECT_EQ(run(fs().remove(me_, away, "new")), 0);
+  EXPECT_TRUE(b_.root_object()->names.empty());
+  EXPECT_TRUE(a_.root_object()->names.empty());
+}
+
+TEST_F(ReferringRemoteTest, NothingGoesFromOneServerToAnother) {
+  a_.add_file("file", "here");
+  b_.add_file("file", "there");
+  const LookupResult away = look(a_.root(), "away");
+  const LookupResult near = look(a_.root(), "file");
+  const LookupResult far = look(away.handle, "file");
+  EXPECT_EQ(error_of(run(remote_->rename(me_, a_.root(), "file", away.handle, "new", nullptr))),
+            EXDEV);
+  EXPECT_EQ(error_of(run(remote_->link(me_, near.handle, away.handle, "new"))), EXDEV);
+  EXPECT_EQ(error_of(run(remote_->copy(me_, far.handle, 0, near.handle, 0, 1))), EXDEV);
+  EXPECT_EQ(error_of(run(remote_->rename(me_, away.handle, "file", away.handle, "new", nullptr))),
+            0);
+}
+
+TEST_F(ReferringRemoteTest, OneThatCannotBeOpenedIsAskedAgainLater) {
+  a_.referrals["away"] = to("nobody");
+  const LookupResult away = look(a_.root(), "away");
+  EXPECT_EQ(error_of(run(remote_->access(me_, away.handle, access_bits::kRead))), EHOSTUNREACH);
+  EXPECT_EQ(error_of(run(remote_->access(me_, away.handle, access_bits::kRead))), EHOSTUNREACH);
+  EXPECT_EQ(ways_.opened(), 1u) << "not for each operation";
+  EXPECT_EQ(run(remote_->getattr(me_, away.handle)).value().mode, 0555u) << "it is still shown";
+}
+
+TEST_F(ReferringRemoteTest, WhoeverWaitsForOneCanBeKilled) {
+  ways_.holding = true;
+  const LookupResult away = look(a_.root(), "away");
+  Interrupt interrupt;
+  std::optional<Result<AccessResult>> killed, patient;
+  group_.spawn(keep(remote_->access({me_.caller, &interrupt}, away.handle, 1), &killed));
+  group_.spawn(keep(remote_->access(me_, away.handle, 1), &patient));
+  EXPECT_FALSE(killed.has_value());
+  interrupt.token->cancel();
+  ASSERT_TRUE(killed.has_value());
+  EXPECT_EQ(error_of(*killed), EINTR);
+  EXPECT_FALSE(patient.has_value());
+  ways_.holding = false;
+  ways_.gate.wake_all();
+  ASSERT_TRUE(patient.has_value());
+  EXPECT_TRUE(patient->ok());
+  EXPECT_EQ(ways_.opened(), 1u) << "both wait for one";
+}
+
+TEST_F(ReferringRemoteTest, TheEndOfTheMountEndsWaiting) {
+  ways_.holding = true;
+  const LookupResult away = look(a_.root(), "away");
+  std::optional<Result<AccessResult>> waiting;
+  group_.spawn(keep(remote_->access(me_, away.handle, 1), &waiting));
+  remote_->stop();
+  ASSERT_TRUE(waiting.has_value());
+  EXPECT_EQ(error_of(*waiting), EIO);
+  ways_.holding = false;
+  ways_.gate.wake_all();
+}
+
+TEST_F(ReferringRemoteTest, ServersAreToldGoodbye) {
+  b_.add_file("file", "x");
+  (void)look(look(a_.root(), "away").handle, "file");
+  EXPECT_EQ(remote_->open_trees().size(), 1u);
+  remote_->stop();
+  run(remote_->end(true));
+  EXPECT_EQ(ways_.log.back(), "end b");
+}
+
+TEST_F(ReferringRemoteTest, WithoutTheOptionItIsShownAndLeadsNowhere) {
+  build(false);
+  const LookupResult away = look(a_.root(), "away");
+  EXPECT_EQ(away.attributes->mode, 0555u);
+  EXPECT_EQ(error_of(run(remote_->access(me_, away.handle, 1))), EREMOTE);
+  EXPECT_EQ(ways_.opened(), 0u);
+}
+
+TEST_F(ReferringRemoteTest, AReferralBehindAReferralGoesOnFromThere) {
+  b_.referrals["further"] = to("c", "/y");
+  c_.add_file("file", "last");
+  const LookupResult further = look(look(a_.root(), "away").handle, "further");
+  EXPECT_TRUE(look(further.handle, "file").attributes.has_value());
+  EXPECT_EQ(ways_.log.back(), "open c:/y from b");
+}
+
+TEST_F(ReferringRemoteTest, ACircleEndsInEloop) {
+  b_.referrals["back"] = to("b", "/x");
+  const LookupResult back = look(look(a_.root(), "away").handle, "back");
+  EXPECT_EQ(error_of(run(remote_->access(me_, back.handle, 1))), ELOOP);
+}
+
+TEST_F(ReferringRemoteTest, AReferralThatChangesLeadsElsewhere) {
+  b_.add_file("old", "");
+  c_.add_file("new", "");
+  const LookupResult before = look(a_.root(), "away");
+  (void)look(before.handle, "old");
+  a_.referrals["away"] = to("c");
+  const LookupResult after = look(a_.root(), "away");
+  EXPECT_FALSE(before.handle == after.handle);
+  (void)look(after.handle, "new");
+  (void)look(before.handle, "old");  // what is open there goes on
+  EXPECT_TRUE(look(a_.root(), "away").handle == after.handle);
+}
+
+TEST_F(ReferringRemoteTest, NoSuchOperationThereIsNotSoForTheWholeMount) {
+  b_.add_file("file", "x");
+  b_.fail_acls_with = ENOSYS;
+  b_.posix_acls = true;
+  const LookupResult far = look(look(a_.root(), "away").handle, "file");
+  EXPECT_EQ(error_of(run(remote_->get_posix_acls(me_, far.handle, true, false))), EOPNOTSUPP);
+}
+
+TEST_F(ReferringRemoteTest, DelegationsOfBothAreTheMounts) {
+  b_.delegates = true;
+  b_.keeps_open = true;
+  b_.add_file("file", "x");
+  const NodeRef far = node(node(fs().root, "away"), "file");
+  bool keep = false;
+  ASSERT_EQ(run(fs().open(me_, far, O_RDONLY, &keep)), 0);
+  ASSERT_EQ(run(fs().open(me_, far, O_RDONLY, &keep)), 0);
+  EXPECT_EQ(remote_->delegation(far->handle), DelegationKind::kRead);
+  b_.recall(*b_.root_object()->names.at("file"));
+  fs().close(far, me_.caller, O_RDONLY);
+  fs().close(far, me_.caller, O_RDONLY);
+  run(fs().finish());
+  EXPECT_EQ(remote_->delegation(far->handle), DelegationKind::kNone);
+  EXPECT_NE(std::find_if(b_.log.begin(), b_.log.end(),
+                         [](const std::string& line) { return line.starts_with("give back"); }),
+            b_.log.end());
+}
+
+TEST_F(ReferringRemoteTest, NamesOfTheSameTextInTwoDirectoriesAreTwo) {
+  const auto sub = a_.add_directory(*a_.root_object(), "sub");
+  const LookupResult first = look(a_.root(), "away");
+  const LookupResult second = look(look(a_.root(), "sub").handle, "away");
+  EXPECT_FALSE(first.handle == second.handle) << "a directory has one place";
+}
+
+TEST_F(ReferringRemoteTest, OneThatIsGoneThereIsOpenedAnew) {
+  b_.add_file("file", "x");
+  const LookupResult before = look(a_.root(), "away");
+  (void)look(before.handle, "file");
+  b_.fail_getattrs_with = ESTALE;
+  auto found = run(remote_->lookup(me_, a_.root(), "away", nullptr));
+  EXPECT_EQ(error_of(found), ESTALE);
+  b_.fail_getattrs_with = 0;
+  const LookupResult after = look(a_.root(), "away");
+  EXPECT_FALSE(before.handle == after.handle);
+  (void)look(after.handle, "file");
+  EXPECT_EQ(ways_.opened(), 2u);
+}
+
+}  // namespace
+}  // namespace nfsrdma
