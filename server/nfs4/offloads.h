@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -49,9 +50,10 @@ class Offloads {
   /// There is room for one more, and the client can be told how it ended. Otherwise the copy is to
   /// be done before the reply.
   bool may_begin(ClientId client);
-  /// After may_begin(), with the mutex held since. `handle`: the current file handle.
-  Stateid begin(ClientId client, ByteSpan handle, const Verifier& verifier,
-                std::unique_ptr<Copying> copying);
+  /// After may_begin(), with the mutex held since. `principal`: who asks for it; `handle`: the
+  /// current file handle.
+  Stateid begin(ClientId client, const std::string& principal, ByteSpan handle,
+                const Verifier& verifier, std::unique_ptr<Copying> copying);
   const OffloadTable& table() const { return table_; }
   void end_client(ClientId client) { table_.end_client(client); }
   /// FREE_STATEID.
@@ -61,7 +63,8 @@ class Offloads {
 
   /// OFFLOAD_CANCEL. Without the mutex; waits for the piece under way, after which nothing is
   /// written any more. False: NFS4ERR_BAD_STATEID.
-  bool cancel(ClientId client, const Stateid& stateid, ByteSpan handle);
+  bool cancel(ClientId client, const std::string& principal, const Stateid& stateid,
+              ByteSpan handle);
 
   /// With the mutex: are there copies that go on?
   bool any_running() const { return !ready_.empty() || !running_.empty(); }
