@@ -201,6 +201,8 @@ Task<Result<CopyResult>> Nfs4Operations::copy(const OpContext& op, const FileHan
       no_clones_until_ = session_.rpc().environment().now() + kNoClones;
     }
   }
+  // Not within one file (RFC 7862 15.2.3); who asked reads and writes then.
+  if (from == to) co_return Error{Errc::kUnsupported, EOPNOTSUPP, "COPY: within one file"};
   count = std::min(count, kMostOfACopy);
   for (int lost = 0; lost < kLostCopies; ++lost) {
     std::optional<std::uint64_t> verifier;

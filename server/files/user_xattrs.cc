@@ -30,6 +30,12 @@ class FullName {
 
 }  // namespace
 
+bool has_user_xattrs(int path_fd) {
+  // Any answer about one that is not there but "no such thing here". (It need not be readable.)
+  return ::getxattr(ProcPath(path_fd).c_str(), "user.nfs-rdma.probe", nullptr, 0) >= 0 ||
+         errno != EOPNOTSUPP;
+}
+
 int check_xattr_name(std::string_view name) {
   if (name.empty() || name.find('\0') != std::string_view::npos) return EINVAL;
   return name.size() > XATTR_NAME_MAX - kPrefix.size() ? ENAMETOOLONG : 0;
@@ -64,6 +70,8 @@ int list_user_xattrs(const FileEntry& object, MutableByteSpan room,
   char* const names = reinterpret_cast<char*>(room.data());
   const ssize_t n = ::listxattr(ProcPath(object.path_fd()).c_str(), names, room.size());
   if (n < 0) return errno == ERANGE ? E2BIG : errno;
+  // Where there are none, the kernel gives an empty list.
+  if (n == 0 && !has_user_xattrs(object.path_fd())) return EOPNOTSUPP;
   // Names with a NUL behind each.
   std::string_view rest(names, static_cast<std::size_t>(n));
   while (!rest.empty()) {

@@ -16,6 +16,9 @@ namespace nfsrdma {
 /// The kernel has no larger value, and no longer list of names.
 inline constexpr std::size_t kMostXattrBytes = 65536;
 
+/// Does the file system of that object take any (RFC 8276 8.2.1)?
+bool has_user_xattrs(int path_fd);
+
 /// May that be a name? 0, EINVAL or ENAMETOOLONG.
 int check_xattr_name(std::string_view name);
 

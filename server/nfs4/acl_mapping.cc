@@ -274,9 +274,10 @@ nfsstat4 from_aces(std::span<const Ace> aces, bool is_directory, PosixAcls* acls
       return NFS4ERR_ATTRNOTSUPP;
     }
     const bool inherits = (ace.flags & kInheritFlags) != 0;
+    const bool only_to_files = (ace.flags & kInheritFlags) == xdr::ACE4_FILE_INHERIT_ACE;
     const bool only_inherits = (ace.flags & xdr::ACE4_INHERIT_ONLY_ACE) != 0;
     if ((ace.flags & ~(kInheritFlags | xdr::ACE4_INHERIT_ONLY_ACE)) != 0 ||
-        (inherits && !is_directory) || (only_inherits && !inherits)) {
+        (inherits && !is_directory) || (only_inherits && !inherits) || only_to_files) {
       return NFS4ERR_ATTRNOTSUPP;
     }
     if (inherits) initial.take(ace);

@@ -9,9 +9,10 @@
 // What is set may come out narrower than it was meant, never wider (RFC 8881 6.2.1.3.1): the bits
 // of reading, writing and executing count, of which writing takes all that belong to it, and an ACE
 // that denies a group denies whoever might be in that group. Inheritable ACEs become the
-// directory's default ACL, for files and directories alike: as with Linux's server, what was meant
-// for new files alone is given to new directories as well, the one case of more. Only DENY ACEs of
-// what no mode has (READ_ACL and its kind) have no effect.
+// directory's default ACL, for files and directories alike: what new files alone are to have is
+// refused; what new directories alone are to have is given to new files as well, as with Linux's
+// server, the one case of more. Only DENY ACEs of what no mode has (READ_ACL and its kind) have no
+// effect.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +45,9 @@ struct Ace {
 /// `acls.initial` only of directories.
 std::vector<Ace> to_aces(const PosixAcls& acls, bool is_directory);
 
-/// NFS4_OK or NFS4ERR_ATTRNOTSUPP: AUDIT and ALARM, flags that have no counterpart, inheritance to
-/// files.
+/// NFS4_OK or NFS4ERR_ATTRNOTSUPP: AUDIT and ALARM, flags that have no counterpart, what a file is
+/// to inherit to others. And what only files are to inherit: a default ACL would let it be in
+/// effect on new directories as well (RFC 8881 6.4.3.1).
 ///
 /// An ACL without ACEs denies everything to everybody. A default ACL has to say something of owner,
 /// owning group and others: where no inheritable ACE speaks of one of them, it gets what the

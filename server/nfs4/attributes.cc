@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,10 +11,10 @@
 #include <limits>
 
 #include "server/files/posix_acl.h"
+#include "server/files/user_xattrs.h"
 #include "server/nfs4/acl_attribute.h"
 #include "server/nfs4/locations_attribute.h"
 #include "server/nfs4/open_arguments.h"
-#include "server/vfs/proc_path.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -133,14 +132,6 @@ xdr::nfs_ftype4 type_of(mode_t mode) {
 
 xdr::nfstime4 time_of(const timespec& time) {
   return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
-}
-
-/// RFC 8276 8.2.1: does the file system take user extended attributes?
-bool has_user_xattrs(int path_fd) {
-  if (path_fd < 0) return false;
-  const ProcPath path(path_fd);
-  // Any answer about one that is not there but "no such thing here". (It need not be readable.)
-  return ::getxattr(path.c_str(), "user.nfs-rdma.probe", nullptr, 0) >= 0 || errno != EOPNOTSUPP;
 }
 
 /// What is constant, or comes from the server's configuration.
@@ -448,7 +439,9 @@ int fill_attributes(const AttributeFacts& facts, const xdr::bitmap4& requested, 
     if (const int error = fill_from_statx(facts, out)) return error;
   }
   if (intersect(mask, kAclSupport)) fill_acl_support(facts, out);
-  if (mask.has(FATTR4_XATTR_SUPPORT)) out->xattr_support = has_user_xattrs(facts.path_fd);
+  if (mask.has(FATTR4_XATTR_SUPPORT)) {
+    out->xattr_support = facts.path_fd >= 0 && has_user_xattrs(facts.path_fd);
+  }
   if (mask.has(FATTR4_OPEN_ARGUMENTS)) out->open_arguments = open_arguments();
   if (mask.has(FATTR4_FS_LOCATIONS)) {
     out->fs_locations = encode_locations(facts.fs_root, facts.locations, scratch.locations);

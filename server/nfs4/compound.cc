@@ -159,6 +159,12 @@ bool Compound::step() {
       result_->rewind(operation_mark_);  // its own result has no place in it
       return true;
     }
+    if (status == NFS4ERR_MINOR_VERS_MISMATCH) {
+      // The request's, not the operation's: there is no result of it (RFC 8881 16.2.3).
+      result_->rewind(operation_mark_);
+      status_ = status;
+      return true;
+    }
     const bool overflowed = result_->overflowed();
     if (!is_retry() && overflowed && !operation->changes && request_->room_wanted < kMostRoom) {
       request_->room_wanted = std::max(kNextRoom, request_->room_wanted * 4);

@@ -148,6 +148,12 @@ class Compound final : public Progress {
   void goes_by(const Session& session);
   /// The whole reply is a kept one; nothing more is run. False: not before a retry().
   bool reply_with(std::span<const std::byte> kept);
+  /// Is the request of that client's minor version? Else to be returned:
+  /// NFS4ERR_MINOR_VERS_MISMATCH (RFC 8178 8.1), which has no result.
+  xdr::nfsstat4 check_minor_version(const Client& client) const {
+    return client.minor_version == minor_version_ ? xdr::nfsstat4::NFS4_OK
+                                                  : xdr::nfsstat4::NFS4ERR_MINOR_VERS_MISMATCH;
+  }
   /// The next operation gets NFS4ERR_RETRY_UNCACHED_REP.
   void reply_uncached() { uncached_retry_ = true; }
   std::uint64_t fingerprint() const { return fingerprint_; }

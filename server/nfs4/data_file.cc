@@ -36,4 +36,10 @@ nfsstat4 enter_data(Compound& compound, FileCall& call, CurrentHandle& handle,
                                                      handle.object.attributes, fd));
 }
 
+nfsstat4 enter_regular(Compound& compound, FileCall& call, CurrentHandle& handle,
+                       const xdr::stateid4& stateid, std::uint8_t access, int* fd) {
+  const nfsstat4 status = enter_data(compound, call, handle, stateid, access, fd);
+  return status == NFS4ERR_ISDIR || status == NFS4ERR_SYMLINK ? NFS4ERR_WRONG_TYPE : status;
+}
+
 }  // namespace nfsrdma::nfs4

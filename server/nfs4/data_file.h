@@ -17,5 +17,9 @@ xdr::verifier4 verifier_of(Compound& compound);
 /// change) by that stateid, and finds a descriptor for it. The thread acts as the caller.
 xdr::nfsstat4 enter_data(Compound& compound, FileCall& call, CurrentHandle& handle,
                          const xdr::stateid4& stateid, std::uint8_t access, int* fd);
+/// The same for operations that have one error, NFS4ERR_WRONG_TYPE, for all that is no regular file
+/// (RFC 7862 15.1.3, 15.2.3, 15.4.3, 15.13.3).
+xdr::nfsstat4 enter_regular(Compound& compound, FileCall& call, CurrentHandle& handle,
+                            const xdr::stateid4& stateid, std::uint8_t access, int* fd);
 
 }  // namespace nfsrdma::nfs4

@@ -75,17 +75,18 @@ bool Offloads::may_begin(ClientId client) {
   return table_.may_begin(client) && state_.caller.reaches(client) && start();
 }
 
-Stateid Offloads::begin(ClientId client, ByteSpan handle, const Verifier& verifier,
-                        std::unique_ptr<Copying> copying) {
-  const Offload& made = table_.begin(client, handle, verifier);
+Stateid Offloads::begin(ClientId client, const std::string& principal, ByteSpan handle,
+                        const Verifier& verifier, std::unique_ptr<Copying> copying) {
+  const Offload& made = table_.begin(client, principal, handle, verifier);
   ready_.emplace_back(made.number, std::move(copying));
   more_.notify_one();
   return table_.stateid_of(made);
 }
 
-bool Offloads::cancel(ClientId client, const Stateid& stateid, ByteSpan handle) {
+bool Offloads::cancel(ClientId client, const std::string& principal, const Stateid& stateid,
+                      ByteSpan handle) {
   std::unique_lock lock(state_.mutex);
-  const OffloadNumber number = table_.cancel(client, stateid, handle);
+  const OffloadNumber number = table_.cancel(client, principal, stateid, handle);
   if (number == 0) return false;
   piece_ended_.wait(lock, [&] { return !running_.contains(number); });
   return true;

@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -51,9 +52,10 @@ class Offloads {
   /// There is room for one more, and the client can be told how it ended. Otherwise the copy is to
   /// be done before the reply.
   bool may_begin(ClientId client);
-  /// After may_begin(), with the mutex held since. `handle`: the current file handle.
-  Stateid begin(ClientId client, ByteSpan handle, const Verifier& verifier,
-                std::unique_ptr<Copying> copying);
+  /// After may_begin(), with the mutex held since. `principal`: who asks for it; `handle`: the
+  /// current file handle.
+  Stateid begin(ClientId client, const std::string& principal, ByteSpan handle,
+                const Verifier& verifier, std::unique_ptr<Copying> copying);
   const OffloadTable& table() const { return table_; }
   void end_client(ClientId client) { table_.end_client(client); }
   /// FREE_STATEID.
@@ -63,7 +65,8 @@ class Offloads {
 
   /// OFFLOAD_CANCEL. Without the mutex; waits for the piece under way, after which nothing is
   /// written any more. False: NFS4ERR_BAD_STATEID.
-  bool cancel(ClientId client, const Stateid& stateid, ByteSpan handle);
+  bool cancel(ClientId client, const std::string& principal, const Stateid& stateid,
+              ByteSpan handle);
 
   /// Copies from or to those files end with an error, and hold none of them when this returns.
   /// Without the mutex; waits for pieces under way. How many.

@@ -51,6 +51,10 @@ nfsstat4 exchange_id(Compound& compound, const xdr::EXCHANGE_ID4args& args,
   state.take_in(answer, compound.peer_text());
   if (answer.status != ClientTable::Status::kOk) return status_of(answer.status);
   Client& client = *answer.client;
+  // A client ID belongs to one minor version for as long as it lasts.
+  if (client.confirmed) {
+    if (const nfsstat4 bad = compound.check_minor_version(client); bad != NFS4_OK) return bad;
+  }
   client.minor_version = compound.minor_version();
   client.address = compound.peer_text();
   res.resok4.eir_clientid = client.id;

@@ -35,8 +35,10 @@ bool fits(std::uint64_t offset, std::uint64_t count) {
   return offset <= kMostOffset && count <= kMostOffset - offset;
 }
 
-bool same_file(const FileEntry& a, const FileEntry& b) {
-  return a.inode() == b.inode() && a.device() == b.device();
+bool within_one_file(const Compound& compound) {
+  const FileEntry& from = *compound.saved.object.file;
+  const FileEntry& to = *compound.current.object.file;
+  return from.inode() == to.inode() && from.device() == to.device();
 }
 
 /// Both files, and descriptors of them: the saved one to be read, the current one to be written.
@@ -45,13 +47,13 @@ nfsstat4 enter_both(Compound& compound, const xdr::stateid4& source, FileCall& c
                     const xdr::stateid4& target, CopyRange* range) {
   FileCall source_call(compound.server(), compound.request());
   const nfsstat4 status =
-      enter_data(compound, source_call, compound.saved, source, kShareRead, &range->from);
+      enter_regular(compound, source_call, compound.saved, source, kShareRead, &range->from);
   if (status != NFS4_OK) return status;
-  return enter_data(compound, call, compound.current, target, kShareWrite, &range->to);
+  return enter_regular(compound, call, compound.current, target, kShareWrite, &range->to);
 }
 
 /// Where a range ends that may be given as "to the end of the source"; it has to be inside, and
-/// must not meet itself (RFC 7862 15.2.3).
+/// must not meet itself (RFC 7862 15.13.3).
 nfsstat4 bound(const Compound& compound, CopyRange* range) {
   const Resolved& source = compound.saved.object;
   const auto size = static_cast<std::uint64_t>(source.attributes.st_size);
@@ -61,7 +63,7 @@ nfsstat4 bound(const Compound& compound, CopyRange* range) {
   if (!fits(range->to_offset, range->count)) return NFS4ERR_FBIG;
   const bool meets = range->from_offset < range->to_offset + range->count &&
                      range->to_offset < range->from_offset + range->count;
-  return meets && same_file(*source.file, *compound.current.object.file) ? NFS4ERR_INVAL : NFS4_OK;
+  return meets && within_one_file(compound) ? NFS4ERR_INVAL : NFS4_OK;
 }
 
 /// The copy goes on behind the reply. False: not this one.
@@ -78,9 +80,9 @@ bool begin_offload(Compound& compound, FileCall& call, const CopyRange& range,
   ServerState& state = compound.state();
   std::lock_guard lock(state.mutex);
   if (!state.offloads.may_begin(compound.client_id())) return false;
-  response->wr_callback_id.push_back(
-      to_wire(state.offloads.begin(compound.client_id(), compound.current.handle.bytes(),
-                                   response->wr_writeverf, std::move(copying))));
+  response->wr_callback_id.push_back(to_wire(state.offloads.begin(
+      compound.client_id(), compound.principal(), compound.current.handle.bytes(),
+      response->wr_writeverf, std::move(copying))));
   return true;
 }
 
@@ -92,6 +94,8 @@ nfsstat4 copy(Compound& compound, const xdr::COPY4args& args, xdr::COPY4res& res
   FileCall call(compound.server(), compound.request());
   CopyRange range{-1, -1, args.ca_src_offset, args.ca_dst_offset, args.ca_count};
   nfsstat4 status = enter_both(compound, args.ca_src_stateid, call, args.ca_dst_stateid, &range);
+  // Not even where the ranges do not meet, unlike CLONE (RFC 7862 15.2.3).
+  if (status == NFS4_OK && within_one_file(compound)) return NFS4ERR_INVAL;
   if (status == NFS4_OK) status = bound(compound, &range);
   if (status != NFS4_OK) return status;
   xdr::write_response4& response = res.resok4.cr_response;
@@ -137,8 +141,9 @@ nfsstat4 offload_cancel(Compound& compound, const xdr::OFFLOAD_CANCEL4args& args
                         xdr::OFFLOAD_CANCEL4res&) {
   // A piece may be under way, and is waited for.
   if (!compound.may_block()) return compound.retry(Outcome::kWouldBlock);
-  const bool ended = compound.state().offloads.cancel(
-      compound.client_id(), from_wire(args.oca_stateid), compound.current.handle.bytes());
+  const bool ended = compound.state().offloads.cancel(compound.client_id(), compound.principal(),
+                                                      from_wire(args.oca_stateid),
+                                                      compound.current.handle.bytes());
   return ended ? NFS4_OK : NFS4ERR_BAD_STATEID;
 }
 

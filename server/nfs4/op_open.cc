@@ -269,13 +269,14 @@ nfsstat4 check_rights(const Opening& opening, FileCall& call) {
   return executes ? NFS4_OK : NFS4ERR_ACCESS;
 }
 
-/// An open-owner of minor version 0 that the server has not heard of before has to say that it was
-/// no old request (RFC 7530 16.18). With the state's mutex.
+/// Of an open-owner of minor version 0, which has opened a file: one that the server has not heard
+/// of before has to say that it was no old request (RFC 7530 16.18). With the state's mutex.
 bool needs_confirmation(const Opening& opening) {
   if (opening.compound.minor_version() != 0) return false;
   SequencedOwner* owner = opening.compound.state().owner_sequences.look(
       {opening.compound.client_id(), OwnerKind::kOpen, opening.owner});
   if (owner == nullptr) return false;
+  OwnerSequences::note_opener(*owner, opening.compound.principal());
   // Who reclaims was confirmed before the restart.
   if (opening.args.claim.claim == open_claim_type4::CLAIM_PREVIOUS) owner->confirmed = true;
   return !owner->confirmed;

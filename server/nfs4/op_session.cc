@@ -159,6 +159,10 @@ nfsstat4 create_session(Compound& compound, const xdr::CREATE_SESSION4args& args
   std::lock_guard lock(state.mutex);
   // A session must not begin on a connection that is gone; nobody hears this.
   if (!state.caller.is_open(compound.connection())) return NFS4ERR_DELAY;
+  const Client* client = state.clients.find_any(args.csa_clientid);
+  if (client != nullptr && client->has_sessions) {
+    if (const nfsstat4 bad = compound.check_minor_version(*client); bad != NFS4_OK) return bad;
+  }
   state.sweep_locked();
   const std::uint32_t wanted = fore.max_requests;
   // As many as there would be if nobody else were here.
@@ -208,6 +212,9 @@ nfsstat4 sequence(Compound& compound, const xdr::SEQUENCE4args& args, xdr::SEQUE
   std::lock_guard lock(state.mutex);
   Session* session = state.sessions.find(args.sa_sessionid);
   if (session == nullptr) return NFS4ERR_BADSESSION;
+  if (const nfsstat4 bad = compound.check_minor_version(*session->client); bad != NFS4_OK) {
+    return bad;
+  }
   if (args.sa_slotid >= session->slots.size()) return NFS4ERR_BADSLOT;
   if (args.sa_highest_slotid < args.sa_slotid) return NFS4ERR_BAD_HIGH_SLOT;
   if (compound.count() > session->fore.max_operations) return NFS4ERR_TOO_MANY_OPS;

@@ -68,6 +68,14 @@ nfsstat4 renew(Compound& compound, const xdr::RENEW4args& args, xdr::RENEW4res&)
   std::lock_guard lock(state.mutex);
   Client* client = state.clients.find(args.clientid);
   if (client == nullptr || client->has_sessions) return compound.unknown_client(args.clientid);
+  const std::string principal = compound.principal();
+  const auto in_use = [&state](const OwnerKey& key) {
+    return state.opens.has_owner(key.client, key.name, false);
+  };
+  if (client->principal != principal &&
+      !state.owner_sequences.has_opener(client->id, principal, in_use)) {
+    return NFS4ERR_ACCESS;  // neither the client's own, nor one that has a file open
+  }
   state.clients.renew(*client, state.now());
   // What it was promised could not be asked for back (RFC 7530 16.28.4): it is to name an address
   // anew.

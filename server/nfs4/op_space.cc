@@ -27,7 +27,7 @@ nfsstat4 change_space(Compound& compound, const xdr::stateid4& stateid, std::uin
   FileCall call(compound.server(), compound.request());
   int fd = -1;
   if (const nfsstat4 status =
-          enter_data(compound, call, compound.current, stateid, kShareWrite, &fd);
+          enter_regular(compound, call, compound.current, stateid, kShareWrite, &fd);
       status != NFS4_OK) {
     return status;
   }
@@ -110,6 +110,10 @@ nfsstat4 io_advise(Compound& compound, const xdr::IO_ADVISE4args& args, xdr::IO_
                         row.advice) == 0) {
       res.resok4.ior_hints.set(row.hint);
     }
+  }
+  // Nothing that is done otherwise than without advice; that is no error (RFC 7862 15.5.3).
+  if (res.resok4.ior_hints.empty()) {
+    res.resok4.ior_hints.set(xdr::IO_ADVISE_type4::IO_ADVISE4_NORMAL);
   }
   return NFS4_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GETXATTR, SETXATTR, LISTXATTRS and REMOVEXATTR (RFC 8276 8.4). Pseudo directories have no
-// extended attributes.
+// GETXATTR, SETXATTR, LISTXATTRS and REMOVEXATTR (RFC 8276 8.4): NFS4ERR_NOTSUPP from file systems
+// that have no extended attributes, as the pseudo file system.
 #include <algorithm>
 #include <cerrno>
 
@@ -25,8 +25,8 @@ bool is_pseudo(const Compound& compound) {
 template <typename Change>
 nfsstat4 change_xattr(Compound& compound, std::string_view name, Change change,
                       xdr::change_info4* info) {
+  if (is_pseudo(compound)) return NFS4ERR_NOTSUPP;
   if (const int bad = check_xattr_name(name)) return status_of_errno(bad);
-  if (is_pseudo(compound)) return NFS4ERR_ROFS;
   FileCall call(compound.server(), compound.request());
   if (const nfsstat4 status = compound.enter(call, Use::kChange); status != NFS4_OK) return status;
   Resolved& object = compound.current.object;
@@ -49,7 +49,8 @@ constexpr std::size_t kResultHead = 4 + 4;  // number and status
 /// The names of a list of kMostXattrBytes, encoded: "user.x" with its NUL becomes 8 bytes at most.
 constexpr std::size_t kMostEncodedNames = kMostXattrBytes + kMostXattrBytes / 4;
 
-/// Fills res from the list of the current object; at most `limit` bytes of names.
+/// Fills res from the list of the current object; at most `limit` bytes of names. A cookie behind
+/// them all is no error: some may have been removed since it was given.
 nfsstat4 list(Compound& compound, std::uint64_t cookie, std::size_t limit,
               xdr::LISTXATTRS4resok& res) {
   const MutableByteSpan memory = compound.scratch(kMostXattrBytes + kMostEncodedNames);
@@ -67,8 +68,8 @@ nfsstat4 list(Compound& compound, std::uint64_t cookie, std::size_t limit,
                                        res.lxr_names.count += full ? 0 : 1;
                                        return !full;
                                      });
+  if (error == E2BIG) return NFS4ERR_REP_TOO_BIG;
   if (error != 0) return status_of_errno(error);
-  if (cookie > place) return NFS4ERR_BAD_COOKIE;
   if (full && res.lxr_names.count == 0) return NFS4ERR_TOOSMALL;
   res.lxr_names.encoded = names.bytes();
   res.lxr_cookie = cookie + res.lxr_names.count;
@@ -79,8 +80,8 @@ nfsstat4 list(Compound& compound, std::uint64_t cookie, std::size_t limit,
 }  // namespace
 
 nfsstat4 getxattr(Compound& compound, const xdr::GETXATTR4args& args, xdr::GETXATTR4res& res) {
+  if (is_pseudo(compound)) return NFS4ERR_NOTSUPP;
   if (const int bad = check_xattr_name(args.gxa_name)) return status_of_errno(bad);
-  if (is_pseudo(compound)) return NFS4ERR_NOXATTR;
   FileCall call(compound.server(), compound.request());
   if (const nfsstat4 status = compound.enter(call, Use::kLook); status != NFS4_OK) return status;
   const MutableByteSpan room = compound.scratch(kMostXattrBytes);
@@ -120,12 +121,8 @@ nfsstat4 setxattr(Compound& compound, const xdr::SETXATTR4args& args, xdr::SETXA
 
 nfsstat4 listxattrs(Compound& compound, const xdr::LISTXATTRS4args& args,
                     xdr::LISTXATTRS4res& res) {
+  if (is_pseudo(compound)) return NFS4ERR_NOTSUPP;
   if (args.lxa_maxcount < kListFrame) return NFS4ERR_TOOSMALL;
-  if (is_pseudo(compound)) {
-    if (args.lxa_cookie != 0) return NFS4ERR_BAD_COOKIE;
-    res.resok4.lxr_eof = true;
-    return NFS4_OK;
-  }
   FileCall call(compound.server(), compound.request());
   if (const nfsstat4 status = compound.enter(call, Use::kLook); status != NFS4_OK) return status;
   // The kernel lists names to everybody; as in Linux's server it takes the right to read.

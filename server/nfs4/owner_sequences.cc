@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/owner_sequences.h"
 
-#include <vector>
+#include <algorithm>
 
 namespace nfsrdma::nfs4 {
 
@@ -35,6 +35,25 @@ void OwnerSequences::forget_idle(ClientId client,
   }
   for (const OwnerKey& key : idle)
     forget(key);
+}
+
+void OwnerSequences::note_opener(SequencedOwner& owner, const std::string& principal) {
+  std::vector<std::string>& openers = owner.openers;
+  const bool is_there = std::find(openers.begin(), openers.end(), principal) != openers.end();
+  if (!is_there && openers.size() < kMostOpeners) openers.push_back(principal);
+}
+
+bool OwnerSequences::has_opener(ClientId client, const std::string& principal,
+                                const std::function<bool(const OwnerKey&)>& in_use) const {
+  for (auto its = owners_.lower_bound(OwnerKeyView{client, OwnerKind::kOpen, {}});
+       its != owners_.end() && its->first.client == client && its->first.kind == OwnerKind::kOpen;
+       ++its) {
+    const std::vector<std::string>& openers = its->second.openers;
+    const bool is_there = openers.size() == kMostOpeners ||
+                          std::find(openers.begin(), openers.end(), principal) != openers.end();
+    if (is_there && in_use(its->first)) return true;
+  }
+  return false;
 }
 
 SequencedOwner* OwnerSequences::look(const OwnerKeyView& key) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "server/nfs4/current_handle.h"
 #include "server/nfs4/state/client_table.h"
@@ -52,6 +53,8 @@ struct SequencedOwner {
   bool running = false;
   /// Open-owners: OPEN_CONFIRM has come. Until then a new OPEN starts over.
   bool confirmed = false;
+  /// Open-owners: who has opened by it, as Compound::principal(). kMostOpeners stand for anybody.
+  std::vector<std::string> openers;
   /// What the current handle was after the last OPEN, for its replay.
   FileHandle opened;
   /// The stateid that its last CLOSE ended: a retry of that names an owner by nothing else.
@@ -60,6 +63,8 @@ struct SequencedOwner {
 
 class OwnerSequences {
  public:
+  static constexpr std::size_t kMostOpeners = 4;
+
   explicit OwnerSequences(std::size_t most_per_client) : most_per_client_(most_per_client) {}
 
   /// Null: the client has too many (NFS4ERR_RESOURCE).
@@ -70,6 +75,11 @@ class OwnerSequences {
   /// forgotten: the server may (RFC 7530 9.1.11), and the next request begins a new sequence.
   void forget_idle(ClientId client, const std::function<bool(const OwnerKey&)>& in_use);
   bool is_full(ClientId client) const;
+  /// The open-owner has opened a file for that principal.
+  static void note_opener(SequencedOwner& owner, const std::string& principal);
+  /// Has an open-owner of the client, one for which `in_use` is true, opened for that principal?
+  bool has_opener(ClientId client, const std::string& principal,
+                  const std::function<bool(const OwnerKey&)>& in_use) const;
   SequencedOwner* find(const OwnerKey& key) { return look({key.client, key.kind, key.name}); }
   SequencedOwner* look(const OwnerKeyView& key);
   /// Whose CLOSE ended the state of that stateid last? Null: nobody's that is known.

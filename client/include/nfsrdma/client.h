@@ -189,7 +189,7 @@ class File {
   Result<void> deallocate(std::uint64_t offset, std::uint64_t length);
   /// Has the server copy at most `length` bytes to `to`, a File of the same Mount, and says how
   /// many they were; 0: this file ends at `offset`. They are on stable storage then. EXDEV: another
-  /// mount.
+  /// mount. EOPNOTSUPP: the server does not do it; within one file, because it cannot clone.
   Result<std::uint64_t> copy_range(std::uint64_t offset, File& to, std::uint64_t to_offset,
                                    std::uint64_t length);
 

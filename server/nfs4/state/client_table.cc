@@ -21,6 +21,10 @@ Client* ClientTable::find(const Table& table, ClientId id) {
 Client* ClientTable::find(ClientId id) {
   return find(confirmed_, id);
 }
+const Client* ClientTable::find_any(ClientId id) {
+  const Client* client = find(id);
+  return client != nullptr ? client : find(unconfirmed_, id);
+}
 
 std::vector<ClientId> ClientTable::ids() const {
   std::vector<ClientId> out;

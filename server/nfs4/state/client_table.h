@@ -52,7 +52,7 @@ struct Client {
   std::size_t running = 0;
   /// What the caller counts: sessions, opens, locks, delegations. 0: nothing is lost with it.
   std::size_t holds = 0;
-  /// The caller's: in which minor version, and from where, it made itself known. For people.
+  /// The caller's: in which minor version, and from where, it made itself known.
   std::uint32_t minor_version = 0;
   std::string address;
   /// The caller's: it is on stable storage.
@@ -131,6 +131,8 @@ class ClientTable {
 
   /// Confirmed; null when there is none.
   Client* find(ClientId id);
+  /// Confirmed or not.
+  const Client* find_any(ClientId id);
   /// Was that ID given since the server started, and is nobody's any more?
   bool is_gone(ClientId id) const;
   void renew(Client& client, TimePoint now);

@@ -24,7 +24,8 @@ bool OffloadTable::may_begin(ClientId client) const {
   return its == by_client_.end() || its->second.size() < limits_.per_client;
 }
 
-const Offload& OffloadTable::begin(ClientId client, ByteSpan handle, const Verifier& verifier) {
+const Offload& OffloadTable::begin(ClientId client, const std::string& principal, ByteSpan handle,
+                                   const Verifier& verifier) {
   NFSRDMA_CHECK(may_begin(client));
   const OffloadNumber number =
       next_state_number(StateNumberKind::kOffload, client, &last_count_,
@@ -32,6 +33,7 @@ const Offload& OffloadTable::begin(ClientId client, ByteSpan handle, const Verif
   Offload& made = all_[number];
   made.number = number;
   made.client = client;
+  made.principal = principal;
   made.handle.assign(handle.begin(), handle.end());
   made.verifier = verifier;
   by_client_[client].insert(number);
@@ -68,9 +70,10 @@ OffloadTable::Status OffloadTable::free(ClientId client, const Stateid& stateid)
   return Status::kOk;
 }
 
-OffloadNumber OffloadTable::cancel(ClientId client, const Stateid& stateid, ByteSpan handle) {
+OffloadNumber OffloadTable::cancel(ClientId client, const std::string& principal,
+                                   const Stateid& stateid, ByteSpan handle) {
   const Offload* found = find(client, stateid, handle);
-  if (found == nullptr) return 0;
+  if (found == nullptr || found->principal != principal) return 0;
   const OffloadNumber number = found->number;
   erase(number);
   return number;

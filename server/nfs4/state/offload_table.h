@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "rpcrdma/base/bytes.h"
@@ -25,6 +26,8 @@ using OffloadNumber = std::uint64_t;
 struct Offload {
   OffloadNumber number = 0;
   ClientId client = 0;
+  /// Who of the client asked for it, and may cancel it (RFC 7862 4.1.2).
+  std::string principal;
   /// The file that is written, as the client named it.
   std::vector<std::byte> handle;
   /// The write verifier from before the first byte.
@@ -51,7 +54,8 @@ class OffloadTable {
 
   bool may_begin(ClientId client) const;
   /// After may_begin().
-  const Offload& begin(ClientId client, ByteSpan handle, const Verifier& verifier);
+  const Offload& begin(ClientId client, const std::string& principal, ByteSpan handle,
+                       const Verifier& verifier);
   Stateid stateid_of(const Offload& offload) const;
 
   /// Null when it is no more.
@@ -63,8 +67,9 @@ class OffloadTable {
   /// FREE_STATEID: kLocksHeld while it goes on, which OFFLOAD_CANCEL ends. After that the client
   /// needs to be told of its end no more.
   Status free(ClientId client, const Stateid& stateid);
-  /// OFFLOAD_CANCEL: it is no more. 0: NFS4ERR_BAD_STATEID.
-  OffloadNumber cancel(ClientId client, const Stateid& stateid, ByteSpan handle);
+  /// OFFLOAD_CANCEL: it is no more. 0: NFS4ERR_BAD_STATEID, also where somebody else began it.
+  OffloadNumber cancel(ClientId client, const std::string& principal, const Stateid& stateid,
+                       ByteSpan handle);
 
   /// `bytes` more have been copied. False: it is no more, nobody wants the rest.
   bool advance(OffloadNumber number, std::uint64_t bytes);

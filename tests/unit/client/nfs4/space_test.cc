@@ -22,10 +22,13 @@ class SpaceTest : public SessionTest {
     return finish(nfs_->seek(op_, file_, offset, what));
   }
   Result<CopyResult> copy(std::uint64_t count) {
-    return finish(nfs_->copy(op_, file_, 10, file_, 20, count));
+    return finish(nfs_->copy(op_, file_, 10, other_, 20, count));
   }
   Result<CopyResult> copy_blocks(std::uint64_t count) {
-    return finish(nfs_->copy(op_, file_, 4096, file_, 1u << 20, count));
+    return finish(nfs_->copy(op_, file_, 4096, other_, 1u << 20, count));
+  }
+  Result<CopyResult> copy_within(std::uint64_t count) {
+    return finish(nfs_->copy(op_, file_, 10, file_, 20, count));
   }
   void will_seek(bool eof, std::uint64_t offset) {
     server_->seek.resok4.sr_eof = eof;
@@ -46,6 +49,7 @@ class SpaceTest : public SessionTest {
           std::count(compound.begin(), compound.end(), xdr::nfs_opnum4::OP_COMMIT));
     return count;
   }
+  const FileHandle other_{as_bytes(std::string_view("another file"))};
 };
 
 TEST_F(SpaceTest, SeekSaysWhereDataOrAHoleBegins) {
@@ -103,6 +107,13 @@ TEST_F(SpaceTest, WhatIsNotStableIsCommitted) {
   will_copy(900, xdr::stable_how4::UNSTABLE4, 7);
   EXPECT_EQ(copy(1000).value().count, 900u);
   EXPECT_EQ(commits(), 1u);
+}
+
+/// RFC 7862 15.2.3: no server does that. The kernel reads and writes for copy_file_range(2) then.
+TEST_F(SpaceTest, WithinOneFileNothingIsCopied) {
+  ASSERT_TRUE(begin().ok());
+  EXPECT_EQ(copy_within(5).error().sys, EOPNOTSUPP);
+  EXPECT_TRUE(server_->copy_calls.empty());
 }
 
 TEST_F(SpaceTest, ACopyThatARestartLostIsMadeAgain) {

@@ -333,13 +333,27 @@ TEST(AclMapping, WhatPosixDoesNotHaveIsRefused) {
   const auto with_flags = [&](std::uint32_t flags, bool is_directory) {
     return from_aces({{{kAllow, flags, kRead, Who::kEveryone, 0}}}, is_directory, &acls);
   };
-  EXPECT_EQ(with_flags(xdr::ACE4_FILE_INHERIT_ACE, true), NFS4_OK);
+  EXPECT_EQ(with_flags(kBoth, true), NFS4_OK);
   EXPECT_EQ(with_flags(xdr::ACE4_DIRECTORY_INHERIT_ACE, true), NFS4_OK);
   EXPECT_EQ(with_flags(xdr::ACE4_FILE_INHERIT_ACE, false), NFS4ERR_ATTRNOTSUPP);
   EXPECT_EQ(with_flags(kOnly, true), NFS4ERR_ATTRNOTSUPP);  // and nobody to inherit it
   EXPECT_EQ(with_flags(kBoth | xdr::ACE4_NO_PROPAGATE_INHERIT_ACE, true), NFS4ERR_ATTRNOTSUPP);
   EXPECT_EQ(with_flags(xdr::ACE4_INHERITED_ACE, false), NFS4ERR_ATTRNOTSUPP);
   EXPECT_EQ(with_flags(xdr::ACE4_SUCCESSFUL_ACCESS_ACE_FLAG, false), NFS4ERR_ATTRNOTSUPP);
+}
+
+/// RFC 8881 6.4.3.1: it would have to be INHERIT_ONLY on directories that inherit it, and a default
+/// ACL is in effect there.
+TEST(AclMapping, WhatOnlyFilesAreToInheritIsRefused) {
+  PosixAcls acls;
+  const auto set = [&](std::uint32_t flags) {
+    return from_aces(
+        {{{kAllow, flags, kRead, Who::kEveryone, 0}, {kAllow, kBoth, kRead, Who::kOwner, 0}}}, true,
+        &acls);
+  };
+  EXPECT_EQ(set(xdr::ACE4_FILE_INHERIT_ACE), NFS4ERR_ATTRNOTSUPP);
+  EXPECT_EQ(set(xdr::ACE4_FILE_INHERIT_ACE | xdr::ACE4_INHERIT_ONLY_ACE), NFS4ERR_ATTRNOTSUPP);
+  EXPECT_EQ(set(kBoth | xdr::ACE4_INHERIT_ONLY_ACE), NFS4_OK);
 }
 
 TEST(AclMapping, NoAcesGiveNothing) {

@@ -3,6 +3,8 @@
 // (tests/conformance/ledger).
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/support/nfs4_harness.h"
 
 namespace nfsrdma::test {
@@ -12,9 +14,10 @@ using xdr::nfs_lock_type4;
 
 class OpenRules : public ::testing::Test {
  protected:
-  OpenRules() : file_(nfs_.open(nfs_.root(), "file")) {
+  OpenRules() {
+    newer_ = std::exchange(nfs_.session, nfs_.connect("older", 1));
+    file_ = nfs_.open(nfs_.root(), "file");
     EXPECT_EQ(file_.status, NFS4_OK);
-    nfs_.session.minor_version = 1;
   }
   xdr::OPEN4args by_handle() {
     xdr::OPEN4args args;
@@ -40,6 +43,7 @@ class OpenRules : public ::testing::Test {
 
   Nfs4Harness nfs_;
   Open4 file_;
+  Session4 newer_;  // of minor version 2, where the client's own is of 1
 };
 
 TEST_F(OpenRules, SharesOutOfRangeAreInvalid) {
@@ -101,7 +105,7 @@ TEST_F(OpenRules, AccessAnswersWhatWasAskedAndNoMore) {
   }
   // The bits for extended attributes came with 4.2.
   EXPECT_EQ(nfs_.on<OP_ACCESS>(file_.handle, {xdr::ACCESS4_XAREAD}).status, NFS4ERR_INVAL);
-  nfs_.session.minor_version = 2;
+  nfs_.session = newer_;
   EXPECT_EQ(access(xdr::ACCESS4_XAREAD).access, xdr::ACCESS4_XAREAD);
 }
 
@@ -119,7 +123,7 @@ TEST_F(OpenRules, ExecutingAndReadingAreRightsOfTheirOwn) {
 
 TEST_F(OpenRules, ASlotAboveTheHighestIsNone) {
   const xdr::SEQUENCE4args args{nfs_.session.id, 1, 2, 1, false};
-  EXPECT_EQ(nfs_.run_bare(Operations4().add<OP_SEQUENCE>(args)).status, NFS4ERR_BAD_HIGH_SLOT);
+  EXPECT_EQ(nfs_.run_bare(Operations4().add<OP_SEQUENCE>(args), 1).status, NFS4ERR_BAD_HIGH_SLOT);
 }
 
 TEST_F(OpenRules, NothingFollowsTheEndOfItsOwnSession) {
@@ -145,8 +149,8 @@ TEST_F(OpenRules, TheServerIsTheSameAfterARestart) {
 }
 
 TEST_F(OpenRules, ContentsThatAreNoneAreNotLookedFor) {
-  nfs_.session.minor_version = 2;
-  const xdr::SEEK4args args{file_.stateid, 0, static_cast<xdr::data_content4>(7)};
+  nfs_.session = newer_;
+  const xdr::SEEK4args args{{}, 0, static_cast<xdr::data_content4>(7)};
   EXPECT_EQ(nfs_.on<OP_SEEK>(file_.handle, args).status, NFS4ERR_UNION_NOTSUPP);
 }
 

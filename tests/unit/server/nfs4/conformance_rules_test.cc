@@ -163,6 +163,34 @@ TEST_F(OldClient4, ClaimsOfFormerDelegationsAndTheirEndAreBothLeftOut) {
   EXPECT_EQ(run(Operations4().add<OP_DELEGPURGE>({client_})).status, NFS4ERR_NOTSUPP);
 }
 
+/// RFC 7530 16.28.5.
+TEST_F(OldClient4, WhoRenewsIsTheClientOrHasAFileOpen) {
+  open_file();
+  const auto renew = [this](std::uint32_t who) {
+    nfs.set_caller(user(who, who));
+    return run(Operations4().add<OP_RENEW>({client_})).status;
+  };
+  EXPECT_EQ(renew(1234), NFS4ERR_ACCESS);
+  EXPECT_EQ(renew(0), NFS4_OK);
+  ASSERT_EQ(::chmod(nfs.path("file").c_str(), 0666), 0);
+  nfs.set_caller(user(1234, 1234));
+  xdr::OPEN4args args = opening(1);
+  args.owner.owner = as_bytes(std::string_view("another"));
+  const Reply4 opened = run(Operations4().putfh(nfs.root()).add<OP_OPEN>(args));
+  ASSERT_EQ(opened.status, NFS4_OK);
+  const Reply4 confirmed = run(
+      Operations4().putfh(file_).add<OP_OPEN_CONFIRM>({opened.get<OP_OPEN>().resok4.stateid, 2}));
+  ASSERT_EQ(confirmed.status, NFS4_OK);
+  EXPECT_EQ(renew(1234), NFS4_OK);
+  EXPECT_EQ(renew(0), NFS4_OK);
+  EXPECT_EQ(renew(4321), NFS4ERR_ACCESS);
+  nfs.set_caller(user(1234, 1234));
+  const xdr::stateid4 stateid = confirmed.get<OP_OPEN_CONFIRM>().resok4.open_stateid;
+  EXPECT_EQ(run(Operations4().putfh(file_).add<OP_CLOSE>({3, stateid})).status, NFS4_OK);
+  EXPECT_EQ(renew(1234), NFS4ERR_ACCESS) << "it has nothing open any more";
+  EXPECT_EQ(renew(0), NFS4_OK);
+}
+
 TEST_F(OldClient4, UnlockingTakesEveryKindOfLock) {
   open_file();
   xdr::LOCK4args lock;
@@ -257,6 +285,16 @@ TEST_F(TwoFileSystems4, EachSaysWhetherItHasExtendedAttributes) {
     const auto found = attributes(way, xdr::bitmap4::of({FATTR4_XATTR_SUPPORT}));
     ASSERT_EQ(found.status, NFS4_OK);
     EXPECT_EQ(found.values.xattr_support, has) << path;
+    // And so all four operations are there, or none of them is.
+    const auto run = [&](const Operations4& one) {
+      return nfs.run(Operations4(way).add(one)).status;
+    };
+    const auto either = xdr::setxattr_option4::SETXATTR4_EITHER;
+    const nfsstat4 answer = has ? NFS4_OK : NFS4ERR_NOTSUPP;
+    EXPECT_EQ(run(Operations4().add<OP_SETXATTR>({either, "other", as_bytes("y")})), answer);
+    EXPECT_EQ(run(Operations4().add<OP_GETXATTR>({"some"})), answer);
+    EXPECT_EQ(run(Operations4().add<OP_LISTXATTRS>({0, 1000})), answer);
+    EXPECT_EQ(run(Operations4().add<OP_REMOVEXATTR>({"some"})), answer);
   }
 }
 

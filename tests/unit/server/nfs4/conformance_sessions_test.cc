@@ -128,6 +128,43 @@ TEST_F(SessionRules, ARetryBySomebodyElseIsAFalseRetry) {
   EXPECT_EQ(nfs_.run(Operations4().add<OP_PUTROOTFH>()).status, NFS4ERR_SEQ_FALSE_RETRY);
 }
 
+/// RFC 8178 8.1: a client ID belongs to one minor version.
+TEST_F(SessionRules, ARequestOfAnotherMinorVersionThanTheClientsIsRefused) {
+  const auto is_refused = [](const Reply4& reply) {
+    return reply.status == NFS4ERR_MINOR_VERS_MISMATCH && reply.results.empty();
+  };
+  Session4 another = nfs_.session;
+  another.minor_version = 1;
+  EXPECT_TRUE(is_refused(nfs_.run(another, Operations4().add<OP_PUTROOTFH>())));
+  EXPECT_EQ(nfs_.run(Operations4().add<OP_PUTROOTFH>()).status, NFS4_OK) << "the slot is as it was";
+  xdr::EXCHANGE_ID4args who;
+  who.eia_clientowner.co_ownerid = as_bytes(std::string_view("first"));
+  EXPECT_TRUE(is_refused(nfs_.run_bare(Operations4().add<OP_EXCHANGE_ID>(who), 1)));
+  EXPECT_EQ(nfs_.run_bare(Operations4().add<OP_EXCHANGE_ID>(who), 2).status, NFS4_OK);
+  const auto make = Operations4().add<OP_CREATE_SESSION>(wanted());
+  EXPECT_TRUE(is_refused(nfs_.run_bare(make, 1))) << "of a client that is not confirmed yet";
+  EXPECT_EQ(nfs_.run_bare(make, 2).status, NFS4_OK);
+  // The client in another life may have chosen otherwise.
+  who.eia_clientowner.co_verifier.fill(std::byte{7});
+  EXPECT_EQ(nfs_.run_bare(Operations4().add<OP_EXCHANGE_ID>(who), 1).status, NFS4_OK);
+}
+
+TEST_F(SessionRules, AValueThatDoesNotFitIntoTheReplyIsTooBig) {
+  xdr::CREATE_SESSION4args args = wanted();
+  args.csa_fore_chan_attrs.ca_maxresponsesize = 2048;
+  Session4 session;
+  session.id = create(args).csr_sessionid;
+  ASSERT_EQ(nfs_.run(session, Operations4().add<OP_RECLAIM_COMPLETE>()).status, NFS4_OK);
+  const Open4 file = nfs_.open(nfs_.root(), "file");
+  const std::string value(3000, 'v');
+  const xdr::SETXATTR4args set{xdr::setxattr_option4::SETXATTR4_EITHER, "a", as_bytes(value)};
+  ASSERT_EQ(nfs_.on<OP_SETXATTR>(file.handle, set).status, NFS4_OK);
+  const Reply4 reply = nfs_.run(session, Operations4().putfh(file.handle).add<OP_GETXATTR>({"a"}));
+  EXPECT_EQ(reply.status, NFS4ERR_REP_TOO_BIG);
+  EXPECT_EQ(reply.get<OP_GETXATTR>().status, NFS4ERR_REP_TOO_BIG);
+  EXPECT_EQ(reply.results.size(), 3u);
+}
+
 TEST_F(SessionRules, AMinorVersionThatIsNoneHasNoResults) {
   const Reply4 reply = nfs_.run_bare(Operations4().add<OP_PUTROOTFH>(), 3);
   EXPECT_EQ(reply.status, NFS4ERR_MINOR_VERS_MISMATCH);

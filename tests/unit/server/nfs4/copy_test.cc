@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 
 #include "rpcrdma/base/unique_fd.h"
 #include "tests/support/nfs4_harness.h"
@@ -32,9 +33,9 @@ class Copies : public ::testing::Test {
   Reply4 copy(const xdr::COPY4args& what, const FileHandle& source, const FileHandle& target) {
     return nfs.run(Operations4().putfh(source).add<OP_SAVEFH>().putfh(target).add<OP_COPY>(what));
   }
-  Reply4 clone(const xdr::CLONE4args& what) {
-    return nfs.run(
-        Operations4().putfh(from.handle).add<OP_SAVEFH>().putfh(to.handle).add<OP_CLONE>(what));
+  Reply4 clone(const xdr::CLONE4args& what) { return clone(what, from.handle, to.handle); }
+  Reply4 clone(const xdr::CLONE4args& what, const FileHandle& source, const FileHandle& target) {
+    return nfs.run(Operations4().putfh(source).add<OP_SAVEFH>().putfh(target).add<OP_CLONE>(what));
   }
   Nfs4Harness nfs;
   Open4 from, to;
@@ -101,13 +102,23 @@ TEST_F(Copies, TheSourceHasToBeThere) {
   EXPECT_EQ(content_of(nfs.path("to")), "");
 }
 
-TEST_F(Copies, WithinOneFileRangesMustNotMeet) {
+TEST_F(Copies, NotWithinOneFile) {
+  ASSERT_EQ(::link(nfs.path("from").c_str(), nfs.path("same").c_str()), 0);
+  const FileHandle same = nfs.lookup(nfs.root(), "same");
   auto within = args(0, 3, 5);
   within.ca_dst_stateid = from.stateid;
-  EXPECT_EQ(copy(within, from.handle, from.handle).status, NFS4ERR_INVAL);
-  within.ca_count = 3;
-  EXPECT_EQ(copy(within, from.handle, from.handle).status, NFS4_OK);
-  EXPECT_EQ(content_of(nfs.path("from")), "0120126789");
+  for (const std::uint64_t count : {5, 3, 0}) {
+    within.ca_count = count;
+    EXPECT_EQ(copy(within, from.handle, from.handle).status, NFS4ERR_INVAL);
+    EXPECT_EQ(copy(within, from.handle, same).status, NFS4ERR_INVAL) << "by another name";
+  }
+  EXPECT_EQ(content_of(nfs.path("from")), "0123456789");
+}
+
+TEST_F(Copies, ClonesWithinOneFileMustNotMeet) {
+  const xdr::CLONE4args within{from.stateid, from.stateid, 0, 3, 5};
+  EXPECT_EQ(clone(within, from.handle, from.handle).status, NFS4ERR_INVAL);
+  EXPECT_EQ(content_of(nfs.path("from")), "0123456789");
 }
 
 TEST_F(Copies, EachStateidIsForItsFile) {
@@ -144,8 +155,16 @@ TEST_F(Copies, CurrentStateidsGoWithTheirHandles) {
 TEST_F(Copies, BothHandlesAreNeededAndOfFiles) {
   EXPECT_EQ(nfs.run(Operations4().putfh(to.handle).add<OP_COPY>(args(0, 0, 1))).status,
             NFS4ERR_NOFILEHANDLE);
-  EXPECT_EQ(copy(args(0, 0, 1), nfs.root(), to.handle).status, NFS4ERR_ISDIR);
-  EXPECT_EQ(copy(args(0, 0, 1), from.handle, nfs.root()).status, NFS4ERR_ISDIR);
+  ASSERT_EQ(::symlink("from", nfs.path("link").c_str()), 0);
+  ASSERT_EQ(::mkfifo(nfs.path("fifo").c_str(), 0666), 0);
+  for (const FileHandle& other :
+       {nfs.root(), nfs.lookup(nfs.root(), "link"), nfs.lookup(nfs.root(), "fifo")}) {
+    EXPECT_EQ(copy(args(0, 0, 1), other, to.handle).status, NFS4ERR_WRONG_TYPE);
+    EXPECT_EQ(copy(args(0, 0, 1), from.handle, other).status, NFS4ERR_WRONG_TYPE);
+    const xdr::CLONE4args whole{from.stateid, to.stateid, 0, 0, 0};
+    EXPECT_EQ(clone(whole, other, to.handle).status, NFS4ERR_WRONG_TYPE);
+    EXPECT_EQ(clone(whole, from.handle, other).status, NFS4ERR_WRONG_TYPE);
+  }
 }
 
 TEST_F(Copies, OtherServersAreNotAsked) {

@@ -78,7 +78,8 @@ TEST(LeftOut, EachAnswersNotSupp) {
     const Operations4 compound =
         Operations4().putfh(file.handle).add<OP_SAVEFH>().add_encoded(encoded);
     for (std::uint32_t minor = operation.since; minor <= nfs4::kLastMinorVersion; ++minor) {
-      Session4 session = minor == 0 ? Session4() : nfs.connect("client", minor);
+      Session4 session =
+          minor == 0 ? Session4() : nfs.connect("client of 4." + std::to_string(minor), minor);
       const Reply4 reply = minor == 0 ? nfs.run_bare(compound, 0) : nfs.run(session, compound);
       EXPECT_EQ(reply.status, NFS4ERR_NOTSUPP) << name_of(number) << " in 4." << minor;
       EXPECT_EQ(reply.results.back().number, operation.number);

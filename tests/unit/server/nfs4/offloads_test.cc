@@ -265,12 +265,27 @@ TEST_F(OffloadsTest, TheStateidIsOfOneClientAndOneFile) {
   xdr::stateid4 last = stateid;
   last.seqid = 0;
   EXPECT_EQ(status(last).status, NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(cancel(last), NFS4ERR_BAD_STATEID);
   EXPECT_EQ(status(to.stateid).status, NFS4ERR_BAD_STATEID);
   EXPECT_EQ(nfs.on<OP_READ>(to.handle, {stateid, 0, 1}).status, NFS4ERR_BAD_STATEID);
   nfs.session = nfs.connect("another");
   EXPECT_EQ(status(stateid).status, NFS4ERR_BAD_STATEID);
   EXPECT_EQ(cancel(stateid), NFS4ERR_BAD_STATEID);
   EXPECT_EQ(known(), 1u);
+}
+
+/// RFC 7862 4.1.2: another user of the client leaves it alone.
+TEST_F(OffloadsTest, OnlyWhoBeganItCancelsIt) {
+  const xdr::stateid4 stateid = begin();
+  nfs.set_caller(user(1234, 1234));
+  EXPECT_EQ(cancel(stateid), NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(known(), 1u);
+  nfs.set_caller(user(0, 0));
+  gate.open();
+  EXPECT_TRUE(soon([this] { return ended() == 1; }));
+  EXPECT_TRUE(content_of(nfs.path("to")) == content_of(nfs.path("from")));
+  EXPECT_EQ(cancel(stateid), NFS4_OK);
+  EXPECT_EQ(known(), 0u);
 }
 
 // RFC 7862 4.8 has copy stateids end by CB_OFFLOAD's reply and OFFLOAD_CANCEL; TEST_STATEID and

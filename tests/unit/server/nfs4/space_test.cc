@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/support/nfs4_harness.h"
 
@@ -74,6 +76,21 @@ TEST_F(Space, DeallocateMakesAHole) {
   EXPECT_EQ(content[128 << 10], 'x');
 }
 
+/// Whole blocks go; of those that are not in the range as a whole, the rest is zeros.
+TEST_F(Space, DeallocateGivesZerosForPartsOfBlocks) {
+  const Open4 file = file_with(std::string(64 << 10, 'x'));
+  const auto blocks = stat_of(nfs.path("f")).st_blocks;
+  EXPECT_EQ(deallocate(file, 5000, 40000), NFS4_OK);
+  const std::string content = content_of(nfs.path("f"));
+  EXPECT_EQ(content.substr(5000, 40000), std::string(40000, '\0'));
+  EXPECT_EQ(content.substr(0, 5000), std::string(5000, 'x'));
+  EXPECT_EQ(content.substr(45000), std::string((64 << 10) - 45000, 'x'));
+  EXPECT_LE(stat_of(nfs.path("f")).st_blocks, blocks);
+  // In a file that has blocks there, writes behind it are as ever.
+  EXPECT_EQ(nfs.write(file, 6000, "new"), NFS4_OK);
+  EXPECT_EQ(nfs.read(file, 5999, 5), std::string("\0new\0", 5));
+}
+
 TEST_F(Space, DeallocateLeavesTheSize) {
   const Open4 file = file_with("0123456789");
   EXPECT_EQ(deallocate(file, 5, 100), NFS4_OK);
@@ -110,9 +127,19 @@ TEST_F(Space, AReadOnlyExportRefuses) {
   EXPECT_EQ(seek(file, 0, kData), "0");
 }
 
-TEST_F(Space, DirectoriesHaveNone) {
-  EXPECT_EQ(nfs.on<OP_ALLOCATE>(nfs.root(), {{}, 0, 1}).status, NFS4ERR_ISDIR);
+TEST_F(Space, OnlyFilesHaveAny) {
+  ASSERT_EQ(::symlink("f", nfs.path("link").c_str()), 0);
+  ASSERT_EQ(::mkfifo(nfs.path("fifo").c_str(), 0666), 0);
+  for (const FileHandle& other :
+       {nfs.root(), nfs.lookup(nfs.root(), "link"), nfs.lookup(nfs.root(), "fifo")}) {
+    EXPECT_EQ(nfs.on<OP_ALLOCATE>(other, {{}, 0, 1}).status, NFS4ERR_WRONG_TYPE);
+    EXPECT_EQ(nfs.on<OP_DEALLOCATE>(other, {{}, 0, 1}).status, NFS4ERR_WRONG_TYPE);
+  }
   EXPECT_EQ(nfs.on<OP_SEEK>(nfs.root(), {{}, 0, kData}).status, NFS4ERR_ISDIR);
+  EXPECT_EQ(nfs.on<OP_SEEK>(nfs.lookup(nfs.root(), "link"), {{}, 0, kData}).status,
+            NFS4ERR_SYMLINK);
+  EXPECT_EQ(nfs.on<OP_SEEK>(nfs.lookup(nfs.root(), "fifo"), {{}, 0, kData}).status,
+            NFS4ERR_WRONG_TYPE);
   EXPECT_EQ(nfs.run(Operations4().add<OP_PUTROOTFH>().add<OP_SEEK>()).status, NFS4ERR_ISDIR);
 }
 
@@ -141,6 +168,22 @@ TEST_F(Space, AdviceThatIsTakenIsNamed) {
             xdr::bitmap4::of({IO_ADVISE_type4::IO_ADVISE4_WILLNEED}));
   args.iaa_offset = ~std::uint64_t{0};
   EXPECT_EQ(nfs.on<OP_IO_ADVISE>(file.handle, args).status, NFS4ERR_INVAL);
+}
+
+TEST_F(Space, AdviceThatContradictsItselfOrIsNoneIsNoError) {
+  const Open4 file = file_with("0123456789");
+  const auto advise = [&](const xdr::bitmap4& hints) {
+    const Reply4 reply = nfs.on<OP_IO_ADVISE>(file.handle, {file.stateid, 0, 5, hints});
+    EXPECT_EQ(reply.status, NFS4_OK);
+    return xdr::bitmap4(reply.get<OP_IO_ADVISE>().resok4.ior_hints);
+  };
+  const auto kNormal = xdr::bitmap4::of({IO_ADVISE_type4::IO_ADVISE4_NORMAL});
+  EXPECT_EQ(advise(xdr::bitmap4::of(
+                {IO_ADVISE_type4::IO_ADVISE4_SEQUENTIAL, IO_ADVISE_type4::IO_ADVISE4_RANDOM})),
+            kNormal);
+  EXPECT_EQ(advise(xdr::bitmap4::of({static_cast<IO_ADVISE_type4>(40)})), kNormal);
+  EXPECT_EQ(advise({}), kNormal);
+  EXPECT_EQ(nfs.read(file, 0, 10), "0123456789");
 }
 
 TEST_F(Space, MinorVersion1HasNoneOfIt) {

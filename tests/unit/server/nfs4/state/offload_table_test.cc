@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
 
 namespace nfsrdma::nfs4 {
 namespace {
@@ -15,6 +16,7 @@ constexpr OffloadTable::Limits kLimits{3, 2};
 constexpr std::array<std::byte, 2> kFile{std::byte{1}, std::byte{2}}, kOther{std::byte{3}};
 constexpr Verifier kVerifier{std::byte{9}};
 constexpr int kError = 5;
+const std::string kWho = "sys:1000";
 
 /// What a copy should look like, kept the plain way: in order of their beginnings, ended ones too.
 struct Expected {
@@ -32,7 +34,7 @@ constexpr std::array kAll{Do::kAdvance, Do::kEnd, Do::kFail, Do::kAcknowledge, D
 
 TEST(OffloadStateids, AreTestedAndFreed) {
   OffloadTable table(7, kLimits);
-  const Offload& made = table.begin(1, kFile, kVerifier);
+  const Offload& made = table.begin(1, kWho, kFile, kVerifier);
   const Stateid stateid = table.stateid_of(made);
   EXPECT_TRUE(OffloadTable::is_one(stateid));
   EXPECT_FALSE(OffloadTable::is_one(Stateid{}));
@@ -61,7 +63,7 @@ class Walk {
     const bool may = known < 3 && of_client < 2;
     ASSERT_EQ(table_.may_begin(client), may);
     if (!may) return;
-    const Offload& made = table_.begin(client, kFile, kVerifier);
+    const Offload& made = table_.begin(client, kWho, kFile, kVerifier);
     copies_.push_back({client, made.number, table_.stateid_of(made)});
   }
   void act(Do what, std::size_t which) {
@@ -85,7 +87,9 @@ class Walk {
         if (copy.ended) copy.known = false;
         break;
       case Do::kCancel:
-        ASSERT_EQ(table_.cancel(copy.client, copy.stateid, kFile), copy.known ? copy.number : 0);
+        ASSERT_EQ(table_.cancel(copy.client, "somebody", copy.stateid, kFile), 0u);
+        ASSERT_EQ(table_.cancel(copy.client, kWho, copy.stateid, kFile),
+                  copy.known ? copy.number : 0);
         copy.known = false;
         break;
     }
@@ -147,7 +151,7 @@ TEST(OffloadTable, EverySequenceOfSteps) {
 
 TEST(OffloadTable, AStateidIsOfOneClientOneFileOneStart) {
   OffloadTable table(7, kLimits);
-  const Stateid stateid = table.stateid_of(table.begin(1, kFile, kVerifier));
+  const Stateid stateid = table.stateid_of(table.begin(1, kWho, kFile, kVerifier));
   ASSERT_NE(table.find(1, stateid, kFile), nullptr);
   EXPECT_EQ(table.find(2, stateid, kFile), nullptr);
   EXPECT_EQ(table.find(1, stateid, kOther), nullptr);
@@ -155,15 +159,15 @@ TEST(OffloadTable, AStateidIsOfOneClientOneFileOneStart) {
   last.seqid = 0;
   EXPECT_EQ(table.find(1, last, kFile), nullptr) << "there is no last one (RFC 7862 4.8)";
   OffloadTable later(8, kLimits);
-  later.begin(1, kFile, kVerifier);
+  later.begin(1, kWho, kFile, kVerifier);
   EXPECT_EQ(later.find(1, stateid, kFile), nullptr);
-  EXPECT_EQ(later.cancel(1, stateid, kFile), 0u);
+  EXPECT_EQ(later.cancel(1, kWho, stateid, kFile), 0u);
 }
 
 TEST(OffloadTable, StateidsAreOrdinaryAndDiffer) {
   OffloadTable table(7, kLimits);
-  const Stateid first = table.stateid_of(table.begin(1, kFile, kVerifier));
-  const Stateid second = table.stateid_of(table.begin(1, kFile, kVerifier));
+  const Stateid first = table.stateid_of(table.begin(1, kWho, kFile, kVerifier));
+  const Stateid second = table.stateid_of(table.begin(1, kWho, kFile, kVerifier));
   EXPECT_NE(first, second);
   EXPECT_EQ(kind_of(first, 2), StateidKind::kOrdinary);
   EXPECT_NE(first.seqid, 0u);
