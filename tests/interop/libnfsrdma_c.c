@@ -68,7 +68,10 @@ static void locks_and_space(nfsrdma_mount* mount) {
   } else {
     EXPECT(sought == 0 && found == 65536);
     EXPECT(nfsrdma_seek_hole(one, 0, &found) == 0 && found == 0);
-    EXPECT(nfsrdma_copy_range(one, 65536, two, 0, 4, &found) == 0 && found == 4);
+    nfsrdma_file* copy = NULL;
+    EXPECT(nfsrdma_open(mount, "c-copy", O_RDWR | O_CREAT, 0600, &copy) == 0);
+    EXPECT(nfsrdma_copy_range(one, 65536, copy, 0, 4, &found) == 0 && found == 4);
+    EXPECT(nfsrdma_close(copy) == 0 && nfsrdma_unlink(mount, "c-copy") == 0);
     EXPECT(nfsrdma_allocate(one, 0, 131072) == 0);
     EXPECT(nfsrdma_deallocate(one, 65536, 65536) == 0);
   }
