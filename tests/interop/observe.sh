@@ -237,7 +237,7 @@ else
     ask exports remove "127.0.0.0/8:$work/fs" >/dev/null || broken "exports remove"
     text=$(ask release "$work/fs")
     has 'The server keeps nothing of it open' "$text"
-    umount "$work/fs" || broken "it cannot be unmounted: $(ls -l /proc/$server/fd | grep "$work/fs")"
+    umount "$work/fs" || broken "it cannot be unmounted: $(find "/proc/$server/fd" -lname "$work/fs*" -printf '%l ')"
     has 'was released by the administrator' "$(cat "$work/log")"
     exec 9>&- || :
     umount -l "$work/mnt" || broken "umount of the mount"
