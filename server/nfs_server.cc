@@ -289,6 +289,8 @@ void NfsServer::set_exports(const std::vector<ExportEntry>& entries, ConfigProbl
 
 void NfsServer::note_exports(std::vector<ExportEntry> entries) {
   exports_ = std::move(entries);
+  // This thread looks at them when somebody asks for them.
+  ExportTable::let_go();
   for (const auto& shard : shards_)
     shard->look_at_exports({});
 }

@@ -234,6 +234,8 @@ else
     has "mounted at $work/fs:" "$(cat "$work/error")"
     # The mount may have opened its file again, and uses it.
     timeout 10 sh -c "cat '$work/mnt/locked'" >/dev/null 2>&1 || :
+    # Whoever lists them has them at hand until they change.
+    has "$work/fs" "$(ask exports)"
     ask exports remove "127.0.0.0/8:$work/fs" >/dev/null || broken "exports remove"
     text=$(ask release "$work/fs")
     has 'The server keeps nothing of it open' "$text"

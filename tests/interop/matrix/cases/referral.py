@@ -75,7 +75,9 @@ def start_second_elsewhere(t):
     shutil.rmtree(SECOND_EXPORT, ignore_errors=True)
     os.mkdir(SECOND_EXPORT)
     by = {"tcp": "none", "iwarp": "iwarp", "verbs": "verbs"}[t.client.fabric]
-    second = sides.OurServer(t.server.fabric if t.server.ours else by, RDMA_PORT, TCP_PORT)
+    # rpcbind has the first server's ports, be it ours or Linux's.
+    second = sides.OurServer(t.server.fabric if t.server.ours else by, RDMA_PORT, TCP_PORT,
+                             keys=["NFSoRDMA_RPCBIND=no"])
     second.near = second.far = "/run/nfs-rdmad-second"
     second.folder = second.exported = SECOND_EXPORT
     second.set_up_cell(t.network)
