@@ -24,7 +24,6 @@ class Cell:
 
 
 SERVER = ("nfs-rdmad", "nfs-rdma")
-CLIENT = ("mount.nfs-rdma", "nfs-rdma")
 BOTH = ("nfs-rdmad", "mount.nfs-rdma", "nfs-rdma")
 
 CELLS = [
@@ -69,23 +68,23 @@ CELLS = [
          sides.Pair(client="siw", server="siw"), sides.OurServer("verbs"),
          sides.KernelClient(version="4.2"), BOTH),
     Cell("4-knfsd-iwarp", "knfsd on siw <- our mount, iwarp engine",
-         sides.Pair(server="siw"), sides.Knfsd(), sides.OurClient("iwarp"), CLIENT),
+         sides.Pair(server="siw"), sides.Knfsd(), sides.OurClient("iwarp"), BOTH),
     Cell("4-knfsd-iwarp-4.0", "knfsd on siw <- our mount, iwarp engine, NFS version 4.0",
          sides.Pair(server="siw"), sides.Knfsd(exported="/"), sides.OurClient("iwarp", "4.0"),
-         CLIENT),
+         BOTH),
     Cell("4-knfsd-iwarp-4.1", "knfsd on siw <- our mount, iwarp engine, NFS version 4.1",
          sides.Pair(server="siw"), sides.Knfsd(exported="/"), sides.OurClient("iwarp", "4.1"),
-         CLIENT),
+         BOTH),
     Cell("4-knfsd-iwarp-4.2", "knfsd on siw <- our mount, iwarp engine, NFS version 4.2",
          sides.Pair(server="siw"), sides.Knfsd(exported="/"), sides.OurClient("iwarp", "4.2"),
-         CLIENT),
+         BOTH),
     Cell("5-knfsd-rxe", "knfsd on rxe <- our mount, verbs",
-         sides.Wire("rxe"), sides.Knfsd(), sides.OurClient("verbs"), CLIENT),
+         sides.Wire("rxe"), sides.Knfsd(), sides.OurClient("verbs"), BOTH),
     *(Cell(f"5-knfsd-rxe-{version}", f"knfsd on rxe <- our mount, verbs, NFS version {version}",
-           sides.Wire("rxe"), sides.Knfsd(exported="/"), sides.OurClient("verbs", version), CLIENT)
+           sides.Wire("rxe"), sides.Knfsd(exported="/"), sides.OurClient("verbs", version), BOTH)
       for version in ("4.0", "4.1")),
     Cell("5-knfsd-rxe-4.2", "knfsd on rxe <- our mount, verbs, NFS version 4.2",
-         sides.Wire("rxe"), sides.Knfsd(exported="/"), sides.OurClient("verbs", "4.2"), CLIENT),
+         sides.Wire("rxe"), sides.Knfsd(exported="/"), sides.OurClient("verbs", "4.2"), BOTH),
     *(Cell(f"6-{devices}{'' if version == '3' else f'-{version}'}",
            f"nfs-rdmad, {server} <- our mount, {client}, NFS version {version}", network(),
            sides.OurServer(server.split()[0]), sides.OurClient(client.split()[0], version), BOTH)
@@ -108,9 +107,9 @@ CELLS = [
     Cell("7-tcp-kernel-4.2", "nfs-rdmad on TCP <- Linux client over TCP, NFS version 4.2",
          sides.Pair(), sides.OurServer("none"), sides.KernelClient(rdma=False, version="4.2"), BOTH),
     Cell("7-knfsd-ours", "knfsd on TCP <- our mount over TCP",
-         sides.Pair(), sides.Knfsd(), sides.OurClient("tcp"), CLIENT),
+         sides.Pair(), sides.Knfsd(), sides.OurClient("tcp"), BOTH),
     *(Cell(f"7-knfsd-ours-{version}", f"knfsd on TCP <- our mount over TCP, NFS version {version}",
-           sides.Pair(), sides.Knfsd(exported="/"), sides.OurClient("tcp", version), CLIENT)
+           sides.Pair(), sides.Knfsd(exported="/"), sides.OurClient("tcp", version), BOTH)
       for version in ("4.0", "4.1", "4.2")),
     *(Cell(f"7-tcp-ours-{version}", f"nfs-rdmad on TCP <- our mount over TCP, NFS version {version}",
            sides.Pair(), sides.OurServer("none"), sides.OurClient("tcp", version), BOTH)
