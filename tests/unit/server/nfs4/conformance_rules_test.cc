@@ -279,8 +279,11 @@ TEST_F(TwoFileSystems4, NamesDoNotGoFromOneToTheOther) {
 }
 
 TEST_F(TwoFileSystems4, EachSaysWhetherItHasExtendedAttributes) {
-  for (const auto& [way, path] : {std::pair{way_to("file"), nfs.path("file")},
-                                  {other().add<OP_LOOKUP>({"file"}), other_ + "/file"}}) {
+  for (const auto& each : {std::pair{way_to("file"), nfs.path("file")},
+                           {other().add<OP_LOOKUP>({"file"}), other_ + "/file"}}) {
+    // clang 14 lets no lambda have structured bindings.
+    const Operations4& way = each.first;
+    const std::string& path = each.second;
     const bool has = ::setxattr(path.c_str(), "user.some", "x", 1, 0) == 0;
     const auto found = attributes(way, xdr::bitmap4::of({FATTR4_XATTR_SUPPORT}));
     ASSERT_EQ(found.status, NFS4_OK);
