@@ -210,10 +210,11 @@ TEST_F(ReferringRemoteTest, FilesAreMadeWrittenAndRemovedThere) {
   const NodeRef away = node(fs().root, "away");
   NodeRef made;
   const SetAttributes set;
+  const std::string name = "new";  // the task refers to it
   ASSERT_EQ(run(fs().make(
-                me_, away, "new",
+                me_, away, name,
                 [&](Remote& remote) {
-                  return remote.create(me_, away->handle, "new", CreateMode::kUnchecked, set);
+                  return remote.create(me_, away->handle, name, CreateMode::kUnchecked, set);
                 },
                 &made)),
             0);
