@@ -193,6 +193,9 @@ Task<void> FileLocks::carry_out(RequestRef request) {
 Task<Result<void>> FileLocks::lock(const OpContext& op, const FileHandle& handle, FileLock wanted,
                                    LockWait wait, std::uint32_t open_for) {
   const FileRef file = file_of(handle);
+  // A close that is about to go would take the lock along: whoever has the file open now closes it.
+  // In minor version 0 opening it has told us nothing.
+  ++file->opens_asked;
   if (op.place != nullptr) file->place = *op.place;
   bool look_again = false;
   if (wait == LockWait::kYes) file->waiting.push_back(&look_again);

@@ -175,7 +175,7 @@ class FileLocks final : public HeldState {
     bool closing = false;            // a CLOSE is under way
     bool claiming = false;           // claim_later() runs
     bool narrowing = false;          // narrow_later() runs
-    std::uint64_t opens_asked = 0;   // ever
+    std::uint64_t opens_asked = 0;   // ever; locks as well, for which minor version 0 opens it
     std::uint64_t locks_asked = 0;   // ever
     std::optional<FilePlace> place;  // where it was found last
     std::vector<Loose> loose;

@@ -46,6 +46,19 @@ TEST_F(Minor0Locks, TheFirstLockOpensTheFileByItsNameAndTheLastCloseClosesIt) {
   EXPECT_FALSE(nfs_->holds(file_));
 }
 
+TEST_F(Minor0Locks, ACloseThatIsOnItsWayTakesNoLaterLockAlong) {
+  EXPECT_EQ(lock(1, {0, 9}), 0);
+  EXPECT_EQ(unlock(1), 0);
+  nfs_->close(file_);
+  EXPECT_EQ(lock(1, {0, 9}), 0);
+  server_->serve_for(seconds(1));
+  EXPECT_EQ(held(), 1u);
+  EXPECT_EQ(server_->opens(), 1u);
+  close();
+  EXPECT_EQ(held(), 0u);
+  EXPECT_EQ(server_->opens(), 0u);
+}
+
 TEST_F(Minor0Locks, WithoutANameThereIsNoLock) {
   has_place_ = false;
   EXPECT_EQ(lock(1, {0, 9}), ENOLCK);
