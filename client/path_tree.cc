@@ -183,6 +183,7 @@ bool PathTree::push_link(Walk& walk, const std::string& text) const {
 Task<void> PathTree::note_referral(const OpContext& op, const Walk& walk, const std::string& name) {
   const FileHandle directory = walk.chain.back();
   Result<Referral> told = co_await mount_.referral(op, directory, name);
+  met_.reset();
   if (!told.ok()) co_return;
   ReferralMet& met = met_.emplace(ReferralMet{std::move(*told), mount_.root().path, ""});
   for (const std::string& part : walk.names)
@@ -301,7 +302,7 @@ Task<Result<PathParent>> PathTree::parent(const OpContext& op, std::string path)
   PathTree from_root(mount_, "");
   PathTree& tree = is_base ? from_root : *this;
   Result<PathNode> found = co_await tree.resolve(op, std::move(above), true);
-  if (is_base) met_ = from_root.met();
+  if (is_base && !found.ok()) met_ = from_root.met_;
   if (!found.ok()) co_return found.error();
   const PathNode& directory = *found;
   if (directory.attributes.type != FileType::kDirectory) {

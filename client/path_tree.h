@@ -38,8 +38,15 @@ class PathTree {
   /// The directory that holds the last component, and that component. EINVAL for paths that end in
   /// nothing, "." or "..".
   Task<Result<PathParent>> parent(const OpContext& op, std::string path);
-  /// The referral that the last resolve() or parent() met, whose error was kReferralMet then.
-  const std::optional<ReferralMet>& met() const { return met_; }
+  /// The referral that resolve() or parent() met; null: it met none, or the server does not say
+  /// where it leads. `error` is what that call ended with, and comes here before anything else is
+  /// awaited: other calls of the mount are under way, and may meet others.
+  const ReferralMet* met(const Error& error) const {
+    return is_referral_met(error) && met_ ? &*met_ : nullptr;
+  }
+  /// The same for people, where one call comes after the other: of the last one, whatever became of
+  /// it.
+  const std::optional<ReferralMet>& last_met() const { return met_; }
   /// One name in a directory, with its attributes.
   Task<Result<PathNode>> child(const OpContext& op, const FileHandle& directory,
                                std::string_view name);

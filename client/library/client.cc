@@ -26,9 +26,10 @@ class UrlOpener final : public TreeOpener {
     auto tree = std::make_unique<PathTree>(*mount, rest);
     if (mount->settings().version.major == 4 && !rest.empty()) {
       // What else is wrong with the path is the business of whoever uses it.
-      [[maybe_unused]] auto found = co_await tree->resolve(impl_.op, "", true);
-      *met = tree->met();
-      if (*met && (*met)->rest.empty() && last_ == LastReferral::kStay) met->reset();
+      auto found = co_await tree->resolve(impl_.op, "", true);
+      const ReferralMet* there = found.ok() ? nullptr : tree->met(found.error());
+      const bool stays = there != nullptr && there->rest.empty() && last_ == LastReferral::kStay;
+      if (there != nullptr && !stays) *met = *there;
     }
     if (*met) {
       tree.reset();

@@ -182,18 +182,19 @@ Task<Outcome<std::uint64_t>> write_path(Mount::Impl& impl, std::string path, Byt
 
 Task<Outcome<struct stat>> stat_path(Mount::Impl& impl, std::string path, bool follow) {
   Outcome<PathNode> node = co_await impl.tree->resolve(impl.op, std::move(path), follow);
-  const std::optional<ReferralMet>& met = impl.tree->met();
-  if (met && met->rest.empty() && !follow) co_return to_stat(met->referral.attributes());
-  if (!node.ok()) co_return node.error();
-  co_return to_stat(node->attributes);
+  if (node.ok()) co_return to_stat(node->attributes);
+  const ReferralMet* met = impl.tree->met(node.error());
+  const bool itself = met != nullptr && met->rest.empty() && !follow;
+  if (itself) co_return to_stat(met->referral.attributes());
+  co_return node.error();
 }
 
 Task<Outcome<std::vector<ReferralTarget>>> referral_path(Mount::Impl& impl, std::string path) {
   Outcome<PathNode> node = co_await impl.tree->resolve(impl.op, std::move(path), true);
   std::vector<ReferralTarget> targets;
-  const std::optional<ReferralMet>& met = impl.tree->met();
-  if (!met && !node.ok()) co_return node.error();
-  if (!met) co_return std::move(targets);
+  if (node.ok()) co_return std::move(targets);
+  const ReferralMet* met = impl.tree->met(node.error());
+  if (met == nullptr) co_return node.error();
   for (const nfsrdma::ReferralTarget& target : met->referral.targets) {
     Outcome<std::string> there = path_at_target(*met, target);
     if (!there.ok()) continue;

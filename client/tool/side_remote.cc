@@ -42,7 +42,7 @@ class RemoteSide final : public Side {
   explicit RemoteSide(std::shared_ptr<Mount::Impl> impl) : impl_(std::move(impl)) {}
   bool remote() const override { return true; }
   std::string referral() const override {
-    const std::optional<ReferralMet>& met = impl_->tree->met();
+    const std::optional<ReferralMet>& met = impl_->tree->last_met();
     return met ? met->referral.text() : std::string();
   }
 

@@ -276,6 +276,9 @@ tool() { timeout 60 "$bin/nfs-rdma" "$@"; }
 } >"$out" 2>&1
 result $? "the tool follows by the path of a URL"
 
+timeout 120 "$bin/libnfsrdma_referrals" "$(url "")" away near >"$out" 2>&1
+result $? "threads of one mount of the library hear of their own paths alone"
+
 {
   is "$(grep -c " $mnt" /proc/mounts)" 0 && is "$(pgrep -f "mount.nfs-rdma 127.0.0.1:$export_dir")" ""
   is "$("$bin/nfs-rdma" clients --server "$work/control2.sock" --json |
