@@ -475,32 +475,24 @@ Task<Result<RemoveResult>> ReferringRemote::remove(RequestContext context,
                                                    const FileHandle& directory,
                                                    const std::string& name,
                                                    const FileHandle* known) {
-  if (directory.tree() == 0) {
-    const bool other = known != nullptr && known->tree() != 0;
-    return own_.remove(std::move(context), directory, name, other ? nullptr : known);
-  }
-  const std::optional<FileHandle> object = known_there(directory, known);
-  return run<RemoveResult>(
-      std::move(context), directory,
-      [&name, object](Remote& remote, RequestContext its, const FileHandle& there) {
-        return remote.remove(std::move(its), there, name, object ? &*object : nullptr);
-      });
+  return take_away(&Remote::remove, std::move(context), directory, name, known);
 }
 
 Task<Result<RemoveResult>> ReferringRemote::rmdir(RequestContext context,
                                                   const FileHandle& directory,
                                                   const std::string& name,
                                                   const FileHandle* known) {
-  if (directory.tree() == 0) {
-    const bool other = known != nullptr && known->tree() != 0;
-    return own_.rmdir(std::move(context), directory, name, other ? nullptr : known);
-  }
+  return take_away(&Remote::rmdir, std::move(context), directory, name, known);
+}
+
+Task<Result<RemoveResult>> ReferringRemote::take_away(Removal removal, RequestContext context,
+                                                      FileHandle directory, std::string name,
+                                                      const FileHandle* known) {
   const std::optional<FileHandle> object = known_there(directory, known);
-  return run<RemoveResult>(
-      std::move(context), directory,
-      [&name, object](Remote& remote, RequestContext its, const FileHandle& there) {
-        return remote.rmdir(std::move(its), there, name, object ? &*object : nullptr);
-      });
+  NFSRDMA_CO_TRY(const There there, co_await reach(context, directory));
+  Result<RemoveResult> answer =
+      co_await (there.remote->*removal)(context, there.file, name, object ? &*object : nullptr);
+  co_return seen(directory, std::move(answer));
 }
 
 Task<Result<RenameResult>> ReferringRemote::rename(RequestContext context,

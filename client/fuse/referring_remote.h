@@ -204,6 +204,11 @@ class ReferringRemote final : public Remote {
                                    There there, MaybeAttributes of_directory);
   /// The tree of that name, perhaps a new one; null: there are too many.
   Tree* tree_at(const FileHandle& directory, const std::string& name, Referral referral);
+  using Removal = Task<Result<RemoveResult>> (Remote::*)(RequestContext, const FileHandle&,
+                                                         const std::string&, const FileHandle*);
+  Task<Result<RemoveResult>> take_away(Removal removal, RequestContext context,
+                                       FileHandle directory, std::string name,
+                                       const FileHandle* known);
   template <typename T, typename Call>
   Task<Result<T>> run(RequestContext context, const FileHandle& file, Call call);
   template <typename T, typename Call>
