@@ -125,10 +125,6 @@ std::unique_ptr<NfsOperations> make_operations(EventLoop& loop, RpcClient& rpc,
   return std::make_unique<Nfs4Operations>(rpc, std::move(options));
 }
 
-}  // namespace
-
-namespace {
-
 /// Ends one operation with another.
 class Relay final : public Cancellable {
  public:

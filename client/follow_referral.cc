@@ -7,6 +7,7 @@
 
 #include "client/apart_threads.h"
 #include "client/gate.h"
+#include "rpcrdma/base/terminal_text.h"
 
 namespace nfsrdma {
 namespace {
@@ -30,7 +31,8 @@ class Failures {
     last = error;
     if (detail_.size() > kLongestDetail) return;
     if (!detail_.empty()) detail_ += "; ";
-    detail_ += where + ": " + (why.empty() ? error.message() : why);
+    // Paths and names come from servers, and this is for people.
+    detail_ += terminal_text(where + ": " + (why.empty() ? error.message() : why));
   }
   Error last{Errc::kNotFound, ENOENT, "referral"};
 

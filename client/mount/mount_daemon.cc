@@ -276,7 +276,8 @@ std::string MountDaemon::connect(bool* again) {
 
 std::string MountDaemon::follow(const MountSettings& from, const ReferralMet& met,
                                 std::unique_ptr<AsyncMount>* server, bool* again) {
-  const std::string where = fmt::format("{} is a referral to {}", met.path, met.referral.text());
+  const std::string where =
+      terminal_text(fmt::format("{} is a referral to {}", met.path, met.referral.text()));
   if (!line_.options.referrals) return where + "; the options say noreferrals";
   ConnectOpener opener(loop_, fabrics_, line_.options.family);
   ReferralTrail trail(from);
@@ -288,7 +289,7 @@ std::string MountDaemon::follow(const MountSettings& from, const ReferralMet& me
     return fmt::format("{}, which cannot be followed: {}", where, detail);
   }
   *server = opener.take();
-  log_notice("{}", terminal_text(where));
+  log_notice("{}", where);
   return {};
 }
 

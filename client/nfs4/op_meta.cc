@@ -129,8 +129,9 @@ Task<Result<LookupResult>> Nfs4Operations::lookup(const OpContext& op, const Fil
     if (!in.next(nfs_opnum4::OP_PUTFH)) return;
     if (directory_attributes != nullptr) next_attributes(in, names_, &result.directory);
     if (up && !in.next(nfs_opnum4::OP_LOOKUPP)) return;
-    there = !down || in.next(nfs_opnum4::OP_LOOKUP);
-    if (!there || !in.next(nfs_opnum4::OP_GETFH, got)) return;
+    there = down && in.next(nfs_opnum4::OP_LOOKUP);
+    if (down && !there) return;
+    if (!in.next(nfs_opnum4::OP_GETFH, got)) return;
     result.handle = FileHandle(got.resok4.object.data);
     next_attributes(in, names_, &result.attributes);
   };
