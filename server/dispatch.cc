@@ -268,7 +268,7 @@ void ServedCall::run_on_worker() {
   }
   // Not by way of the loop, which would have nothing to do for it.
   wants_commit();
-  dispatcher.shared_.committer->submit_from_worker(*this);
+  dispatcher.shared_.committer->submit(*this);
 }
 
 void ServedCall::wants_commit() {

@@ -57,7 +57,7 @@ Committer::Calls Committer::system_calls() {
 }
 
 Committer::Committer(WriteVerifier& verifier, unsigned threads, Calls calls)
-    : verifier_(verifier), calls_(calls), most_batches_(threads) {
+    : verifier_(verifier), calls_(calls) {
   for (unsigned i = 0; i < threads; ++i)
     threads_.emplace_back([this] { work(); });
 }
@@ -81,39 +81,11 @@ void Committer::submit(CommitJob& job) {
   wake_.notify_one();
 }
 
-void Committer::submit_from_worker(CommitJob& job) {
-  {
-    std::lock_guard lock(mutex_);
-    if (!waiting_.empty() || batches_ == most_batches_) {
-      jobs_.fetch_add(1, std::memory_order_relaxed);
-      // Whoever ends a batch wakes somebody up for it.
-      waiting_.push_back(&job);
-      return;
-    }
-    ++batches_;
-  }
-  jobs_.fetch_add(1, std::memory_order_relaxed);
-  CommitJob* const batch = &job;
-  commit({&batch, 1});
-  end_batch();
-}
-
-/// Others may have gathered meanwhile.
-void Committer::end_batch() {
-  std::lock_guard lock(mutex_);
-  --batches_;
-  if (stop_) {
-    wake_.notify_all();
-  } else if (!waiting_.empty()) {
-    wake_.notify_one();
-  }
-}
-
 int Committer::commit_now(std::array<int, CommitJob::kMaxFds> fds, bool data_only) {
   BlockingJob job;
   job.fds = fds;
   job.data_only = data_only;
-  submit_from_worker(job);
+  submit(job);
   return job.wait();
 }
 
@@ -125,23 +97,21 @@ Committer::Stats Committer::stats() const {
 void Committer::work() {
   prepare_serving_thread();
   std::vector<CommitJob*> batch;
+  std::vector<Target> targets;
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return !waiting_.empty() ? batches_ < most_batches_ : stop_; });
+      wake_.wait(lock, [this] { return stop_ || !waiting_.empty(); });
       if (waiting_.empty()) return;
       batch.swap(waiting_);
-      ++batches_;
     }
-    commit(batch);
+    commit(batch, targets);
     batch.clear();
-    end_batch();
+    targets.clear();
   }
 }
 
-void Committer::commit(std::span<CommitJob* const> batch) {
-  static thread_local std::vector<Target> targets;
-  targets.clear();
+void Committer::commit(std::vector<CommitJob*>& batch, std::vector<Target>& targets) {
   // One target per inode; job by job, remember which targets are its own by descriptor identity.
   struct Use {
     std::size_t job;

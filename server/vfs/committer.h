@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Committer: group commit. Whoever needs something on stable storage submits a CommitJob; while as
-// many batches as there are threads are being written, the next one gathers, so that many waiters
-// share one fsync per inode. A thread that may block writes its own batch when that is allowed: two
-// hand-overs between threads cost more than many an fsync.
+// Committer: group commit. Whoever needs something on stable storage submits a CommitJob; while one
+// batch is being written, the next one gathers, so that many waiters share one fsync per inode.
 //
 // A job is durable when an fsync that *began* after its submission has succeeded. When one fails,
 // every job of that inode in the batch gets the errno, and the write verifier changes, because the
 // kernel reports such an error only once and drops the pages.
 //
-// Threads: submit() from any thread. finish() runs on a committer thread, or within
-// submit_from_worker(); it hands the result to wherever it belongs (EventLoop::post or a queue of
-// the shard's).
+// Threads: submit() from any thread. finish() runs on a committer thread; it hands the result to
+// wherever it belongs (EventLoop::post or a queue of the shard's).
 #pragma once
 
 #include <array>
@@ -18,7 +15,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
-#include <span>
 #include <thread>
 #include <vector>
 
@@ -31,7 +27,7 @@ class CommitJob {
  public:
   static constexpr std::size_t kMaxFds = 3;
   virtual ~CommitJob() = default;
-  /// 0, or the errno of the fsync that failed.
+  /// 0, or the errno of the fsync that failed. On a committer thread.
   virtual void finish(int error) = 0;
 
   /// Descriptors, not O_PATH, open until finish(); -1 where unused.
@@ -56,8 +52,6 @@ class Committer {
   ~Committer();
 
   void submit(CommitJob& job);
-  /// From a thread that may block: is finished when this returns, unless enough others are at it.
-  void submit_from_worker(CommitJob& job);
   /// Blocks until it is durable: for workers and tests. Returns the errno.
   int commit_now(std::array<int, CommitJob::kMaxFds> fds, bool data_only);
 
@@ -71,17 +65,14 @@ class Committer {
  private:
   struct Target;
   void work();
-  void commit(std::span<CommitJob* const> batch);
-  void end_batch();
+  void commit(std::vector<CommitJob*>& batch, std::vector<Target>& targets);
 
   WriteVerifier& verifier_;
   Calls calls_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<CommitJob*> waiting_;  // guarded by mutex_
-  unsigned batches_ = 0;             // being written; guarded by mutex_
-  const unsigned most_batches_;
-  bool stop_ = false;  // guarded by mutex_
+  bool stop_ = false;                // guarded by mutex_
   std::atomic<std::uint64_t> jobs_{0}, syncs_{0}, failures_{0};
   std::vector<std::thread> threads_;
 };

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <latch>
-#include <thread>
 
 #include "tests/support/nfs3_harness.h"
 
@@ -15,7 +14,6 @@ namespace {
 std::atomic<int> sync_calls{0};
 std::atomic<int> data_only_calls{0};
 std::atomic<int> sync_error{0};
-std::thread::id synced_by;
 std::latch* hold = nullptr;
 std::latch* entered = nullptr;
 
@@ -93,41 +91,6 @@ TEST_F(Commits, OneSyncPerInodeOfABatch) {
     EXPECT_EQ(job->result, 0);
 }
 
-TEST_F(Commits, AWorkerWritesItsOwnWhenNobodyElseDoes) {
-  Committer committer(verifier, 1, {[](int fd, bool data_only) {
-                        synced_by = std::this_thread::get_id();
-                        return counted_sync(fd, data_only);
-                      }});
-  std::latch all(1);
-  Job job(files[0].get(), all);
-  committer.submit_from_worker(job);
-  EXPECT_EQ(job.result, 0);  // without waiting
-  EXPECT_EQ(synced_by, std::this_thread::get_id());
-}
-
-TEST_F(Commits, WorkersGatherWhileEnoughBatchesAreBeingWritten) {
-  std::latch first_entered(1), go(1), all(21);
-  hold = &go;
-  entered = &first_entered;
-  Committer committer(verifier, 1, {counted_sync});
-  Job first(files[0].get(), all);
-  std::thread leader([&] { committer.submit_from_worker(first); });
-  first_entered.wait();
-  std::vector<std::unique_ptr<Job>> jobs;
-  for (int i = 0; i < 20; ++i) {
-    jobs.push_back(std::make_unique<Job>(files[static_cast<std::size_t>(i % 2)].get(), all));
-    // None of them waits; who submits makes no difference.
-    i % 3 == 0 ? committer.submit(*jobs.back()) : committer.submit_from_worker(*jobs.back());
-  }
-  EXPECT_EQ(sync_calls, 1);
-  go.count_down();
-  all.wait();
-  leader.join();
-  EXPECT_EQ(sync_calls, 3);
-  for (const auto& job : jobs)
-    EXPECT_EQ(job->result, 0);
-}
-
 TEST_F(Commits, AFailureReachesEverybodyOfThatInodeAndNobodyElse) {
   std::latch first_entered(1), go(1), all(3);
   hold = &go;
@@ -188,29 +151,6 @@ TEST_F(Commits, EndingFinishesWhatWasSubmitted) {
     committer.submit(job);
   }
   EXPECT_EQ(job.result, 0);
-}
-
-TEST_F(Commits, EndingWaitsForWorkersAndLeavesNoThreadBehind) {
-  for (int round = 0; round < 20; ++round) {
-    std::latch all(40);
-    std::vector<std::unique_ptr<Job>> jobs;
-    for (int i = 0; i < 40; ++i)
-      jobs.push_back(std::make_unique<Job>(files[0].get(), all));
-    {
-      Committer committer(verifier, 2, {counted_sync});
-      std::vector<std::thread> workers;
-      for (std::size_t w = 0; w < 4; ++w) {
-        workers.emplace_back([&, w] {
-          for (std::size_t i = w; i < jobs.size(); i += 4)
-            committer.submit_from_worker(*jobs[i]);
-        });
-      }
-      for (std::thread& worker : workers)
-        worker.join();
-    }
-    for (const auto& job : jobs)
-      EXPECT_EQ(job->result, 0);
-  }
 }
 
 TEST_F(Commits, RealFilesAreSynced) {
