@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "client/nfs3/mount_service.h"
+#include "rpcrdma/base/path_text.h"
 
 namespace nfsrdma {
 namespace {
@@ -16,12 +17,6 @@ std::vector<std::string> split(std::string_view path) {
     path.remove_prefix(std::min(end + 1, path.size()));
   }
   return parts;
-}
-
-bool is_prefix(std::string_view directory, std::string_view path) {
-  if (directory == "/") return true;
-  return path.substr(0, directory.size()) == directory &&
-         (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
 std::string_view parent_path(std::string_view path) {
@@ -124,7 +119,7 @@ std::string longest_prefix(const std::vector<std::string>& exports, std::string_
   std::string best;
   for (const std::string& directory : exports) {
     const std::string normal = normalised_path(directory);
-    if (is_prefix(normal, path) && normal.size() > best.size()) best = normal;
+    if (lies_in(path, normal) && normal.size() > best.size()) best = normal;
   }
   return best;
 }
@@ -172,7 +167,7 @@ bool PathTree::push_link(Walk& walk, const std::string& text) const {
   // Absolute in the server's tree: only what lies in the export can be reached.
   const std::string target = normalised_path(text);
   const std::string root = normalised_path(mount_.root().path);
-  if (!is_prefix(root, target)) return false;
+  if (!lies_in(target, root)) return false;
   walk.chain = {mount_.root().handle};
   walk.names.clear();
   walk.push(root == "/" ? target : std::string_view(target).substr(root.size()));

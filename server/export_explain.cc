@@ -7,6 +7,7 @@
 
 #include "config/export_text.h"
 #include "rpcrdma/base/json_writer.h"
+#include "rpcrdma/base/path_text.h"
 #include "server/export_overlay.h"
 
 namespace nfsrdma {
@@ -96,12 +97,6 @@ std::string without_trailing_slashes(std::string path) {
   while (path.size() > 1 && path.back() == '/')
     path.pop_back();
   return path;
-}
-
-/// Is `path` the directory `above`, or in it?
-bool lies_in(std::string_view path, std::string_view above) {
-  if (!path.starts_with(above)) return false;
-  return path.size() == above.size() || above.ends_with('/') || path[above.size()] == '/';
 }
 
 /// Exports that are not served now, of all or of those around `path` the nearest; that one only if

@@ -16,7 +16,6 @@
 #include <fstream>
 #include <memory>
 #include <optional>
-#include <sstream>
 
 #include "rpcrdma/base/mountinfo.h"
 #include "server/export_mounts.h"
@@ -211,11 +210,7 @@ std::shared_ptr<MountPoint> Export::mount(std::uint32_t key) const {
   AsServer privileged;
   std::ifstream info("/proc/self/mountinfo");
   for (std::string line; std::getline(info, line);) {
-    std::istringstream fields(line);
-    std::string point;  // the fifth field
-    for (int field = 0; field < 5; ++field)
-      fields >> point;
-    const std::string where = unescape_mountinfo(point);
+    const std::string where = mount_point_in(line);
     const std::string relative(relative_to(where, real_path));
     if (relative.empty() || key_of(relative) != key) continue;
     UniqueFd fd = open_below(top->root.get(), relative);

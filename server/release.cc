@@ -14,12 +14,12 @@
 #include <fstream>
 #include <map>
 #include <mutex>
-#include <sstream>
 #include <thread>
 
 #include "rpcrdma/base/json_writer.h"
 #include "rpcrdma/base/log.h"
 #include "rpcrdma/base/mountinfo.h"
+#include "rpcrdma/base/path_text.h"
 #include "server/nfs4/server_state.h"
 #include "server/nlm/lock_service.h"
 
@@ -68,11 +68,6 @@ std::string above(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-bool is_below(std::string_view path, std::string_view top) {
-  if (top == "/") return path.size() > 1;
-  return path.size() > top.size() && path.starts_with(top) && path[top.size()] == '/';
-}
-
 /// The nearest mount point at or above `path`, which is there.
 std::string mount_point_of(std::string path) {
   while (path != "/") {
@@ -87,12 +82,8 @@ std::vector<std::string> mounted_below(const std::string& mount_point) {
   std::vector<std::string> out;
   std::ifstream info("/proc/self/mountinfo");
   for (std::string line; std::getline(info, line);) {
-    std::istringstream fields(line);
-    std::string point;  // the fifth field
-    for (int field = 0; field < 5; ++field)
-      fields >> point;
-    point = unescape_mountinfo(point);
-    if (is_below(point, mount_point)) out.push_back(std::move(point));
+    std::string point = mount_point_in(line);
+    if (point != mount_point && lies_in(point, mount_point)) out.push_back(std::move(point));
   }
   return out;
 }
@@ -109,7 +100,11 @@ class Revocation {
       std::vector<FilePin> some;
       {
         std::lock_guard lock(state_.mutex);
-        more = state_.pin_held(last, kFilesAtOnce, &some);
+        more =
+            state_.visit_held(last, kFilesAtOnce, [&some](const nfs4::FileKey&, FileEntry& file) {
+              some.push_back(FilePin::another(file));
+              return true;
+            });
       }
       if (some.empty()) break;
       last = nfs4::file_key(*some.back());
@@ -156,10 +151,10 @@ class Revocation {
       std::lock_guard lock(state_.mutex);
       if (state_.revoke_file(key, &lost_)) ++revoked_;
     }
-    // Whatever the kernel has locked for them is free when this is done; where other hosts keep the
-    // locks of a file, nobody waits for those.
-    if (state_.lock_mirror.has_at_hand(key))
-      const nfs4::LockMirror::Turn turn(state_.lock_mirror, file, true);
+    // Whatever the kernel has locked for them is free when a turn is over; where other hosts keep
+    // the locks of a file, nobody waits for those.
+    if (!state_.lock_mirror.has_at_hand(key)) return;
+    const nfs4::LockMirror::Turn turn(state_.lock_mirror, file, true);
   }
 
   nfs4::ServerState& state_;
@@ -193,7 +188,8 @@ void look_at_exports(const ExportSnapshot& exports, const ReleaseTarget& target,
         target.mount_id >= 0 && entry->top->mount_id == target.mount_id;  // a volume within
     if (by_that_mount || files.devices.contains(entry->top->device)) {
       out->exports.push_back(entry->path);
-    } else if (entry->crossmnt && is_below(target.mount_point, entry->real_path)) {
+    } else if (entry->crossmnt && target.mount_point != entry->real_path &&
+               lies_in(target.mount_point, entry->real_path)) {
       entry->forget_mounts(files.devices);
       out->reached_by.push_back(entry->path);
     }

@@ -2,6 +2,7 @@
 #include "rpcrdma/base/mountinfo.h"
 
 #include <algorithm>
+#include <sstream>
 
 namespace nfsrdma {
 
@@ -21,6 +22,15 @@ std::string unescape_mountinfo(std::string_view text) {
     }
   }
   return out;
+}
+
+std::string mount_point_in(const std::string& line) {
+  std::istringstream fields(line);
+  std::string point;  // the fifth field
+  for (int field = 0; field < 5; ++field) {
+    if (!(fields >> point)) return {};
+  }
+  return unescape_mountinfo(point);
 }
 
 }  // namespace nfsrdma

@@ -11,4 +11,7 @@ namespace nfsrdma {
 /// octal digits. What is no such escape stays as it stands.
 std::string unescape_mountinfo(std::string_view text);
 
+/// Where the file system of that line is mounted; "": it is no line of mountinfo.
+std::string mount_point_in(const std::string& line);
+
 }  // namespace nfsrdma

@@ -243,20 +243,11 @@ bool ServerState::revoke_file(const FileKey& file, std::map<ClientId, Lost>* los
   return !states.empty() || !delegated.empty();
 }
 
-bool ServerState::visit_held(
-    const FileKey& after, std::size_t most,
-    const std::function<bool(const FileKey&, const FileEntry&)>& visit) const {
+bool ServerState::visit_held(const FileKey& after, std::size_t most,
+                             const std::function<bool(const FileKey&, FileEntry&)>& visit) const {
   auto at = held_.upper_bound(after);
   for (bool on = true; on && most > 0 && at != held_.end(); --most, ++at)
     on = visit(at->first, *at->second);
-  return at != held_.end();
-}
-
-bool ServerState::pin_held(const FileKey& after, std::size_t most,
-                           std::vector<FilePin>* pins) const {
-  auto at = held_.upper_bound(after);
-  for (; most > 0 && at != held_.end(); --most, ++at)
-    pins->push_back(FilePin::another(*at->second));
   return at != held_.end();
 }
 

@@ -147,9 +147,7 @@ class ServerState {
   /// Those that are held, in the order of their keys, from the first behind `after` on and `most`
   /// of them at most, until `visit` returns false. False: there are no more behind them.
   bool visit_held(const FileKey& after, std::size_t most,
-                  const std::function<bool(const FileKey&, const FileEntry&)>& visit) const;
-  /// The same as pins, `most` of them at most.
-  bool pin_held(const FileKey& after, std::size_t most, std::vector<FilePin>* pins) const;
+                  const std::function<bool(const FileKey&, FileEntry&)>& visit) const;
   /// An administrator wants that client gone: everything that it holds goes, and it may not reclaim
   /// anything after a restart. False: there is none with that id.
   bool evict(ClientId id);
