@@ -53,16 +53,10 @@ start_second() {
     --listen $second_address --port "$second_rdma" --tcp-port "$second_tcp" \
     --state-dir "$work/state2" --control "$work/control2.sock" >>"$work/second.log" 2>&1 &
   second_pid=$!
-  for _ in $(seq 100); do
-    grep -q "^ready" "$work/second.log" && return
-    sleep 0.1
-  done
-  echo "the second server did not start:"; cat "$work/second.log"; exit 1
+  wait_until_ready "$work/second.log"
 }
 kill_second() {
-  kill -9 "$second_pid"
-  kill -CONT "$second_pid" 2>/dev/null
-  wait "$second_pid" 2>/dev/null
+  kill_hard "$second_pid"
   second_pid=
 }
 mount_it() {  # mount_it [OPTIONS [PATH]]: a daemon in the foreground, whose words are in daemon.log

@@ -5,6 +5,7 @@
 #   $bin $fabric $mount_by     programs, transport, the mount options that go with it
 #   start_server               of $export_dir, with state and server.log in $work; sets server_pid
 #   kill_server                kill -9, also of a stopped one
+#   wait_until_ready LOG, kill_hard PID    the same for another one
 # The caller sets $work and $export_dir before it starts one.
 
 bin=${1:?usage: $(basename "$0") BIN_DIR [iwarp|tcp] [MOUNT_OPTIONS]}
@@ -34,15 +35,21 @@ start_server() {
     --port "$rdma_port" --tcp-port "$tcp_port" --state-dir "$work/state" \
     --control "$work/control.sock" "${server_options[@]}" >>"$work/server.log" 2>&1 &
   server_pid=$!
+  wait_until_ready "$work/server.log"
+}
+wait_until_ready() {  # wait_until_ready LOG: of a server
   for _ in $(seq 100); do
-    grep -q "^ready" "$work/server.log" && return
+    grep -q "^ready" "$1" && return
     sleep 0.1
   done
-  echo "server did not start:"; cat "$work/server.log"; exit 1
+  echo "server did not start:"; cat "$1"; exit 1
 }
 kill_server() {
-  kill -9 "$server_pid"
-  kill -CONT "$server_pid" 2>/dev/null
-  wait "$server_pid" 2>/dev/null
+  kill_hard "$server_pid"
   server_pid=
+}
+kill_hard() {  # kill_hard PID: of a child that may be stopped
+  kill -9 "$1"
+  kill -CONT "$1" 2>/dev/null
+  wait "$1" 2>/dev/null
 }

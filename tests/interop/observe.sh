@@ -223,9 +223,12 @@ else
     flock -n 9 || broken "flock on the mount"
     within 5 sh -c "$tool locks --server $work/control.sock | grep -q 'write lock .*/fs/locked'" ||
         broken "the lock is not listed: $(ask locks)"
+    # Locks of clients are the kernel's for processes here, which fcntl(2) asks; flock(2) does not see them.
+    may_lock() { python3 -c 'import fcntl, sys; fcntl.lockf(open(sys.argv[1], "r+"), fcntl.LOCK_EX | fcntl.LOCK_NB)' "$1"; }
+    if may_lock "$work/fs/locked" 2>/dev/null; then broken "a process of this machine gets a client's lock"; fi
     text=$(ask release "$work/fs/locked")
     has '127.0.0.1 \(NFS 4.2\): 1 open, 1 lock' "$text"
-    flock -n "$work/fs/locked" true || broken "a process of this machine does not get the lock"
+    may_lock "$work/fs/locked" || broken "a process of this machine does not get the lock"
     text=$(ask release "$work/fs")
     has "Exported still: $work/fs" "$text"
     if umount "$work/fs" 2>/dev/null; then broken "it was unmounted though it is exported"; fi

@@ -6,6 +6,7 @@ perf counts them by the kernel's tracepoints. strace does where there is no perf
 down so much that it hands calls to its workers which it otherwise carries out where they came in: more
 of futex, eventfd's read and write, and epoll_wait.
 """
+import contextlib
 import os
 import re
 import resource
@@ -55,6 +56,22 @@ def profile(guest, name, job, step, tell):
             guest.unmount()
 
 
+@contextlib.contextmanager
+def watching(command, begun, what, **settings):
+    """A program that watches the server while the body runs; it is told to end then, and writes down
+    what it saw. begun(pid): does it watch?"""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, **settings) as watcher:
+        try:
+            sides.wait_for(lambda: begun(watcher.pid), 60, what)
+            yield
+        finally:
+            watcher.send_signal(signal.SIGINT)
+            try:
+                watcher.wait(60)
+            except subprocess.TimeoutExpired:
+                watcher.kill()
+
+
 def arrange(guest, name, job):
     """What the job expects to find, made on the server's side."""
     folder = f"{sides.EXPORT}/{loads.folder_of(name)}"
@@ -69,19 +86,13 @@ def sample(perf, path, load):
     environment = dict(os.environ, LD_LIBRARY_PATH=f"{sides.PROGRAMS}/lib")
     if os.path.exists("/run/perf.data"):
         os.unlink("/run/perf.data")
-    with open(path, "wb") as out, subprocess.Popen(
-            [perf, "record", "-q", "-a", "-e", "cpu-clock", "-F", "499", "-o", "/run/perf.data"],
-            stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment) as recorder:
-        try:
-            sides.wait_for(lambda: os.path.exists("/run/perf.data")
-                           and os.path.getsize("/run/perf.data") > 0, 60, "perf records")
-            load()
-        finally:
-            recorder.send_signal(signal.SIGINT)
-            try:
-                recorder.wait(60)
-            except subprocess.TimeoutExpired:
-                recorder.kill()
+    command = [perf, "record", "-q", "-a", "-e", "cpu-clock", "-F", "499", "-o", "/run/perf.data"]
+
+    def records(_):
+        return os.path.exists("/run/perf.data") and os.path.getsize("/run/perf.data") > 0
+    with open(path, "wb") as out, watching(command, records, "perf records", stdout=out, stderr=out,
+                                           env=environment):
+        load()
     for title, keys in (("by thread", "comm"), ("by thread and program", "comm,dso"),
                         ("by function", "comm,dso,symbol")):
         done = subprocess.run(
@@ -125,19 +136,11 @@ def count_by_perf(perf, pid, path, load):
     events.append("raw_syscalls:sys_enter")
     wanted = len(events) * len(os.listdir(f"/proc/{pid}/task"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (65536, 65536))
-    with subprocess.Popen([perf, "stat", "-x,", "-o", path, "-e", ",".join(events), "-p", str(pid)],
-                          stdin=subprocess.DEVNULL, env=sides.our_environment()) as counter:
-        try:
-            # A descriptor for each event of each thread.
-            sides.wait_for(lambda: len(os.listdir(f"/proc/{counter.pid}/fd")) > wanted, 60,
-                           "perf counts")
-            ops = load()
-        finally:
-            counter.send_signal(signal.SIGINT)
-            try:
-                counter.wait(30)
-            except subprocess.TimeoutExpired:
-                counter.kill()
+    command = [perf, "stat", "-x,", "-o", path, "-e", ",".join(events), "-p", str(pid)]
+    # It has a descriptor for each event of each thread.
+    with watching(command, lambda counter: len(os.listdir(f"/proc/{counter}/fd")) > wanted,
+                  "perf counts", env=sides.our_environment()):
+        ops = load()
     counted = {}
     with open(path, encoding="ascii", errors="replace") as lines:
         for words in (line.split(",") for line in lines):
@@ -150,17 +153,9 @@ def count_by_perf(perf, pid, path, load):
 
 
 def count_by_strace(pid, path, load):
-    with subprocess.Popen(["strace", "-f", "-c", "-q", "-o", path, "-p", str(pid)],
-                          stdin=subprocess.DEVNULL) as tracer:
-        try:
-            sides.wait_for(lambda: traced(pid), 60, "strace attached")
-            ops = load()
-        finally:
-            tracer.send_signal(signal.SIGINT)
-            try:
-                tracer.wait(30)
-            except subprocess.TimeoutExpired:
-                tracer.kill()
+    with watching(["strace", "-f", "-c", "-q", "-o", path, "-p", str(pid)], lambda _: traced(pid),
+                  "strace attached"):
+        ops = load()
     calls = {}
     with open(path, encoding="ascii", errors="replace") as counts:
         for match in filter(None, map(COUNTS.match, counts)):

@@ -3,14 +3,10 @@
 #include "server/export_service.h"
 
 #include <gmock/gmock.h>
-#include <sys/mount.h>
-
-#include <cerrno>
-#include <cstring>
-
 #include "rpcrdma/base/json_value.h"
 #include "server/export_overlay.h"
 #include "tests/support/exported_directory.h"
+#include "tests/support/mounted_tmpfs.h"
 
 namespace nfsrdma::test {
 namespace {
@@ -204,12 +200,12 @@ TEST_F(ExportRequests, AnExportThatWaitsForAMountIsServedWhileThereIsOne) {
   put_file(file, b + " *(rw,mp)\n");
   EXPECT_EQ(ask(",\"action\":\"reread\"")["problems"].items().size(), 1u);
   EXPECT_FALSE(access(b, "192.0.2.7").allowed);
-  if (::mount("none", b.c_str(), "tmpfs", 0, "size=1m") != 0)
-    GTEST_SKIP() << "cannot mount a tmpfs here: " << std::strerror(errno);
+  MountedTmpfs disk;
+  NFSRDMA_MOUNT(disk, b, "size=1m");
   while (!access(b, "192.0.2.7").allowed)
     loop->turn(std::chrono::seconds(10));
   EXPECT_TRUE(ask("")["exports"].items()[0]["in_force"].truth());
-  ::umount2(b.c_str(), MNT_DETACH);
+  ASSERT_EQ(::umount2(b.c_str(), MNT_DETACH), 0);  // it is in use
   while (access(b, "192.0.2.7").allowed)
     loop->turn(std::chrono::seconds(10));
   EXPECT_FALSE(ask("")["exports"].items()[0]["in_force"].truth());

@@ -9,14 +9,6 @@ using Stat = xdr::nfsstat4;
 
 class AclTest : public SessionTest {
  protected:
-  template <typename T>
-  Result<T> finish(Task<Result<T>> task) {
-    std::optional<Result<T>> done;
-    group_.spawn(keep(std::move(task), &done));
-    server_->serve_for(std::chrono::seconds(2));
-    EXPECT_TRUE(done.has_value());
-    return done ? std::move(*done) : Result<T>(Error{Errc::kTimedOut, 0, "test"});
-  }
   /// `count` ACEs that allow `who` to read.
   static std::string acl_of(std::uint32_t count, std::string_view who = "1000") {
     std::vector<std::byte> room(200'000);

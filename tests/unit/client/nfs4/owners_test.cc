@@ -11,14 +11,6 @@ using enum xdr::fattr4_number;
 
 class OwnersTest : public SessionTest {
  protected:
-  template <typename T>
-  Result<T> finish(Task<Result<T>> task) {
-    std::optional<Result<T>> done;
-    group_.spawn(keep(std::move(task), &done));
-    server_->serve_for(std::chrono::seconds(2));
-    EXPECT_TRUE(done.has_value());
-    return done ? std::move(*done) : Result<T>(Error{Errc::kTimedOut, 0, "test"});
-  }
   static SetAttributes owned_by_root() {
     SetAttributes set;
     set.uid = set.gid = 0;

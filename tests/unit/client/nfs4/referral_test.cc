@@ -47,14 +47,6 @@ class Locations {
 
 class ReferralTest : public SessionTest {
  protected:
-  template <typename T>
-  Result<T> finish(Task<Result<T>> task) {
-    std::optional<Result<T>> done;
-    group_.spawn(keep(std::move(task), &done));
-    server_->serve_for(std::chrono::seconds(2));
-    EXPECT_TRUE(done.has_value());
-    return done ? std::move(*done) : Result<T>(Error{Errc::kTimedOut, 0, "test"});
-  }
   Error look() {
     auto found = finish(nfs_->lookup(op_, file_, "away", nullptr));
     return found.ok() ? Error{} : found.error();

@@ -36,6 +36,15 @@ class SessionTest : public testing::Test {
   static Task<void> keep(Task<Result<T>> task, std::optional<Result<T>>* out) {
     out->emplace(co_await std::move(task));
   }
+  /// What comes of it while the server answers for two seconds.
+  template <typename T>
+  Result<T> finish(Task<Result<T>> task) {
+    std::optional<Result<T>> done;
+    group_.spawn(keep(std::move(task), &done));
+    server_->serve_for(std::chrono::seconds(2));
+    EXPECT_TRUE(done.has_value());
+    return done ? std::move(*done) : Result<T>(Error{Errc::kTimedOut, 0, "test"});
+  }
   Result<void> begin() {
     std::optional<Result<void>> done;
     detail_.clear();

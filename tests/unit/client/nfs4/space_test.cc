@@ -10,14 +10,6 @@ using Stat = xdr::nfsstat4;
 
 class SpaceTest : public SessionTest {
  protected:
-  template <typename T>
-  Result<T> finish(Task<Result<T>> task) {
-    std::optional<Result<T>> done;
-    group_.spawn(keep(std::move(task), &done));
-    server_->serve_for(std::chrono::seconds(2));
-    EXPECT_TRUE(done.has_value());
-    return done ? std::move(*done) : Result<T>(Error{Errc::kTimedOut, 0, "test"});
-  }
   Result<std::uint64_t> seek(std::uint64_t offset, SeekFor what) {
     return finish(nfs_->seek(op_, file_, offset, what));
   }

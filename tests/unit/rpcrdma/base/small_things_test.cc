@@ -142,6 +142,9 @@ TEST(Bytes, BigEndianRoundTrip) {
 TEST(Mountinfo, PathsAreUnescaped) {
   EXPECT_EQ(unescape_mountinfo("/srv/a\\040b\\011c\\012d\\134e"), "/srv/a b\tc\nd\\e");
   EXPECT_EQ(unescape_mountinfo("\\377"), "\xff");
+  EXPECT_EQ(mount_point_in("22 1 8:1 /sub /srv/a\\040b rw - ext4 /dev/x rw"), "/srv/a b");
+  EXPECT_EQ(mount_point_in("22 1 8:1 /sub"), "");
+  EXPECT_EQ(mount_point_in(""), "");
 }
 TEST(Mountinfo, WhatIsNoEscapeStays) {
   for (const char* text : {"", "/srv", "/a\\", "/a\\0", "/a\\04", "/a\\09x", "/a\\400", "/a\\x41"})

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GETATTR, SETATTR, ACCESS, FSINFO, FSSTAT, PATHCONF.
-#include <sys/mount.h>
 #include <sys/statvfs.h>
 
+#include "tests/support/mounted_tmpfs.h"
 #include "tests/support/nfs3_harness.h"
 
 namespace nfsrdma::test {
@@ -239,10 +239,7 @@ TEST_F(Attributes, PathconfNamesTheLimits) {
 class FullDisk : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (::mount("none", home_.path().c_str(), "tmpfs", 0, "size=256k,nr_inodes=40") != 0) {
-      GTEST_SKIP() << "cannot mount a tmpfs here: " << std::strerror(errno);
-    }
-    mounted_ = true;
+    NFSRDMA_MOUNT(disk_, home_.path(), "size=256k,nr_inodes=40");
     ::chmod(home_.path().c_str(), 0777);
     HarnessOptions options;
     options.directory = home_.path();
@@ -250,12 +247,12 @@ class FullDisk : public ::testing::Test {
   }
   void TearDown() override {
     nfs.reset();
-    if (mounted_) {
-      EXPECT_EQ(::umount(home_.path().c_str()), 0) << std::strerror(errno);
+    if (disk_.mounted()) {
+      EXPECT_TRUE(disk_.unmount()) << std::strerror(errno);
     }
   }
   TemporaryDirectory home_;
-  bool mounted_ = false;
+  MountedTmpfs disk_;
   std::unique_ptr<Nfs3Harness> nfs;
 };
 

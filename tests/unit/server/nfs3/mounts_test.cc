@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // File systems mounted below an export: hidden without crossmnt, part of it with.
-#include <sys/mount.h>
-
+#include "tests/support/mounted_tmpfs.h"
 #include "tests/support/nfs3_harness.h"
 
 namespace nfsrdma::test {
@@ -11,16 +10,9 @@ class Mounts : public ::testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::create_directory(below);
-    if (::mount("none", below.c_str(), "tmpfs", 0, "size=1m") != 0) {
-      GTEST_SKIP() << "cannot mount a tmpfs here: " << std::strerror(errno);
-    }
-    mounted_ = true;
+    NFSRDMA_MOUNT(disk_, below, "size=1m");
     std::filesystem::create_directory(below + "/dir");
     put_file(below + "/dir/f", "inside");
-  }
-  void TearDown() override {
-    nfs.reset();
-    if (mounted_) ::umount2(below.c_str(), MNT_DETACH);
   }
   void start(bool crossmnt) {
     HarnessOptions options;
@@ -30,10 +22,12 @@ class Mounts : public ::testing::Test {
   }
   TemporaryDirectory top;
   std::string below = top.path() + "/below";
-  std::unique_ptr<Nfs3Harness> nfs;
 
  private:
-  bool mounted_ = false;
+  MountedTmpfs disk_;
+
+ protected:
+  std::unique_ptr<Nfs3Harness> nfs;  // ends before
 };
 
 TEST_F(Mounts, AreNotCrossedByDefault) {

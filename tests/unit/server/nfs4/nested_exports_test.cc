@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // One directory, one handle: READDIR and LOOKUP go the same way over mount points and into exports
 // that lie in others (RFC 8881 7.4 to 7.7, 5.8.2.23).
-#include <sys/mount.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "tests/support/mounted_tmpfs.h"
 #include "tests/support/nfs4_exports.h"
 
 namespace nfsrdma::test {
@@ -147,20 +147,12 @@ class MountedExports : public NestedExports {
   void SetUp() override {
     make_directory("disk");
     on_disk_ = inode("disk");
-    if (::mount("none", nfs.path("disk").c_str(), "tmpfs", 0, "size=1m,mode=0777") != 0) {
-      const int error = errno;
-      ASSERT_NE(::geteuid(), 0u) << "mount: " << std::strerror(error);
-      GTEST_SKIP() << "only root may mount";
-    }
-    mounted_ = true;
+    NFSRDMA_MOUNT(disk_, nfs.path("disk"), "size=1m,mode=0777");
     make_directory("disk/below");
     ASSERT_NE(inode("disk"), on_disk_);
   }
-  void TearDown() override {
-    if (mounted_) ::umount2(nfs.path("disk").c_str(), MNT_DETACH);
-  }
   std::uint64_t on_disk_ = 0;  // inode of the directory under the mount
-  bool mounted_ = false;
+  MountedTmpfs disk_;
 };
 
 TEST_F(MountedExports, WithCrossmntAMountIsOfTheExport) {

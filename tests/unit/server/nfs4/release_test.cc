@@ -7,11 +7,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/mount.h>
 
 #include <chrono>
 
 #include "tests/support/callback_client.h"
+#include "tests/support/mounted_tmpfs.h"
 
 namespace nfsrdma::test {
 namespace {
@@ -381,21 +381,13 @@ class ReleasedFileSystems : public ::testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::create_directory(root_);
-    if (::mount("none", root_.c_str(), "tmpfs", 0, "size=8m,mode=777") != 0) {
-      GTEST_SKIP() << "cannot mount a tmpfs here: " << std::strerror(errno);
-    }
-    mounted_ = true;
+    NFSRDMA_MOUNT(disk_, root_, "size=8m,mode=777");
     HarnessOptions options;
     options.directory = root_;
     nfs_ = std::make_unique<Nfs4Harness>(options);
     nfs_->connection().max_backward = 1000;
     nfs_->session = nfs_->connect("client");
     client_side_ = std::make_unique<CallbackClient>(*nfs_);
-  }
-  void TearDown() override {
-    client_side_.reset();
-    nfs_.reset();
-    if (mounted_) ::umount2(root_.c_str(), MNT_DETACH);
   }
   void unexport() {
     ConfigProblems problems;
@@ -404,19 +396,13 @@ class ReleasedFileSystems : public ::testing::Test {
     // As shards do when they hear of it.
     nfs_->on_its_thread([this] { nfs_->server().exports.current(); });
   }
-  bool unmount() {
-    if (::umount(root_.c_str()) != 0) return false;
-    mounted_ = false;
-    return true;
-  }
+  bool unmount() { return disk_.unmount(); }
 
   TemporaryDirectory top_;
   std::string root_ = top_.path() + "/fs";
+  MountedTmpfs disk_;
   std::unique_ptr<Nfs4Harness> nfs_;
   std::unique_ptr<CallbackClient> client_side_;
-
- private:
-  bool mounted_ = false;
 };
 
 TEST_F(ReleasedFileSystems, CanBeUnmountedThoughClientsHadAllOfItInUse) {
@@ -457,27 +443,29 @@ TEST_F(ReleasedFileSystems, CanBeUnmountedThoughClientsHadAllOfItInUse) {
 TEST_F(ReleasedFileSystems, SayWhatIsMountedInThem) {
   const std::string below = root_ + "/below";
   std::filesystem::create_directory(below);
-  ASSERT_EQ(::mount("none", below.c_str(), "tmpfs", 0, "size=1m"), 0);
+  MountedTmpfs inner;
+  ASSERT_EQ(inner.mount(below, "size=1m"), 0);
   EXPECT_EQ(release_path(*nfs_, root_).mounted_below, std::vector<std::string>{below});
   EXPECT_TRUE(release_path(*nfs_, below).exports.empty());
-  EXPECT_EQ(::umount(below.c_str()), 0);
+  EXPECT_TRUE(inner.unmount()) << std::strerror(errno);
 }
 
 TEST_F(ReleasedFileSystems, BelowAnExportWithCrossmntAreLetGoOf) {
   const std::string below = root_ + "/below";
   std::filesystem::create_directory(below);
-  ASSERT_EQ(::mount("none", below.c_str(), "tmpfs", 0, "size=1m,mode=777"), 0);
+  MountedTmpfs inner;
+  ASSERT_EQ(inner.mount(below, "size=1m,mode=777"), 0);
   put_file(below + "/file", "x");
   ExportOptions options = HarnessOptions::writable();
   options.crossmnt = true;
   nfs_->export_with(options);
   const FileHandle directory = nfs_->lookup(nfs_->root(), "below");
   ASSERT_EQ(nfs_->open(directory, "file").status, NFS4_OK);
-  EXPECT_NE(::umount(below.c_str()), 0);
+  EXPECT_FALSE(inner.unmount()) << "it is in use";
   const Released released = release_path(*nfs_, below);
   EXPECT_EQ(released.files, 1u);
   EXPECT_EQ(released.reached_by, std::vector<std::string>{root_});
-  EXPECT_EQ(::umount(below.c_str()), 0) << std::strerror(errno);
+  EXPECT_TRUE(inner.unmount()) << std::strerror(errno);
 }
 
 }  // namespace

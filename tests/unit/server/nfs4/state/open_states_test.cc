@@ -1,36 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/state/open_states.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <map>
 #include <random>
 #include <vector>
 
+#include "tests/unit/server/nfs4/state/open_states_fixture.h"
+
 namespace nfsrdma::nfs4 {
 namespace {
 
-using Status = OpenStates::Status;
-
-constexpr Share kRead{kShareRead, 0}, kWrite{kShareWrite, 0}, kBoth{3, 0};
-constexpr OpenStates::Asker kOne{1, 1}, kTwo{2, 1}, kOld{1, 0};
-
-class OpenStatesTest : public testing::Test {
+class OpenStatesTest : public OpenStatesFixture {
  protected:
-  Stateid open(const OpenStates::Asker& asker, const std::string& owner, const FileKey& file,
-               const Share& share = kBoth) {
-    const auto answer = states_.open(asker, owner, file, share);
-    EXPECT_EQ(answer.status, Status::kOk);
-    return answer.stateid;
-  }
-  OpenStates::Answer lock(const OpenStates::Asker& asker, const Stateid& open,
-                          const std::string& owner, LockKind kind, const ByteRange& range) {
-    return states_.lock(asker, open, owner, kind, range, &denied_);
-  }
-
-  OpenStates states_{7, {.opens = {5}, .locks_per_file = 4}};
-  std::optional<OpenStates::Holder> denied_;
+  OpenStatesTest() : OpenStatesFixture({.opens = {5}, .locks_per_file = 4}) {}
 };
 
 TEST_F(OpenStatesTest, AnotherOpenOfTheSameOwnerAddsToTheFirst) {

@@ -3,37 +3,14 @@
 // each stateid is worth behind each sequence of requests is in stateid_sequences_test.cc.)
 #include "server/nfs4/state/revoked_states.h"
 
-#include <gtest/gtest.h>
-
 #include <map>
-#include <optional>
 
-#include "server/nfs4/state/open_states.h"
+#include "tests/unit/server/nfs4/state/open_states_fixture.h"
 
 namespace nfsrdma::nfs4 {
 namespace {
 
-using Status = OpenStates::Status;
-
-constexpr Share kRead{kShareRead, 0}, kBoth{kShareRead | kShareWrite, 0};
-constexpr OpenStates::Asker kOne{1, 1}, kTwo{2, 1}, kOld{1, 0};
-
-class RevokedOpens : public testing::Test {
- protected:
-  Stateid open(const OpenStates::Asker& asker, const std::string& owner, const FileKey& file,
-               const Share& share = kBoth) {
-    const auto answer = states_.open(asker, owner, file, share);
-    EXPECT_EQ(answer.status, Status::kOk);
-    return answer.stateid;
-  }
-  OpenStates::Answer lock(const OpenStates::Asker& asker, const Stateid& open,
-                          const std::string& owner, LockKind kind, const ByteRange& range) {
-    return states_.lock(asker, open, owner, kind, range, &denied_);
-  }
-
-  OpenStates states_{7, {}};
-  std::optional<OpenStates::Holder> denied_;
-};
+class RevokedOpens : public OpenStatesFixture {};
 
 TEST_F(RevokedOpens, AreFreeForOthersAtOnce) {
   const auto anybody = [](ClientId) { return true; };
