@@ -50,6 +50,28 @@ def make_stage(programs, folders=(), strip=True):
     return stage
 
 
+def add_trees(stage, trees):
+    """Files and folders of this machine, for the guest to have in the same place (`root` in the
+    stage), and what their programs are linked with beside that of the others."""
+    for tree in trees:
+        target = f"{stage}/root{tree}"
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if os.path.isdir(tree) and not os.path.islink(tree):
+            shutil.copytree(tree, target, symlinks=True, dirs_exist_ok=True)
+        else:
+            shutil.copy2(tree, target, follow_symlinks=False)
+    for folder, _, names in os.walk(f"{stage}/root"):
+        for path in (os.path.join(folder, name) for name in names if ".so" not in name):
+            if not os.path.islink(path) and os.access(path, os.X_OK) and is_program(path):
+                for library in libraries_of(path):
+                    shutil.copy(library, f"{stage}/bin/lib/")
+
+
+def is_program(path):
+    with open(path, "rb") as source:
+        return source.read(4) == b"\x7fELF"
+
+
 def stop(guest):
     """lab ends its QEMU when it is told to, and QEMU ends with lab in any case."""
     if guest.poll() is None:
