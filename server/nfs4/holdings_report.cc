@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/holdings_report.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +13,8 @@
 #include <vector>
 
 #include "rpcrdma/base/json_writer.h"
+#include "rpcrdma/base/unique_fd.h"
+#include "server/credentials.h"
 #include "server/nfs4/refusals.h"
 #include "server/nfs4/server_state.h"
 #include "server/vfs/proc_path.h"
@@ -27,10 +31,34 @@ constexpr std::size_t kHoldingsAtOnce = 500;
 constexpr std::size_t kMostOfFile = 10'000;
 constexpr std::size_t kMostInAll = 100'000;
 
-std::string path_of(const FileEntry& file) {
+std::string path_of(int fd) {
   char text[PATH_MAX];
-  const ssize_t n = ::readlink(ProcPath(file.path_fd()).c_str(), text, sizeof text);
+  const ssize_t n = ::readlink(ProcPath(fd).c_str(), text, sizeof text);
   return n <= 0 ? std::string("?") : std::string(text, static_cast<std::size_t>(n));
+}
+
+/// Another descriptor of the file that `fd`, no O_PATH, has open, as the kernel finds it by its
+/// handle. None where the file system has no handles or the server may not use them.
+UniqueFd found_again(int fd) {
+  struct {
+    file_handle header;
+    unsigned char body[MAX_HANDLE_SZ];
+  } handle;
+  handle.header.handle_bytes = sizeof handle.body;
+  int mount_id = 0;
+  if (::name_to_handle_at(fd, "", &handle.header, &mount_id, AT_EMPTY_PATH) != 0) return UniqueFd();
+  AsServer privileged;
+  return UniqueFd(::open_by_handle_at(fd, &handle.header, O_PATH | O_CLOEXEC));
+}
+
+/// The descriptor of a file that this server made without a name at first (create_file.h) never
+/// learns of the name: "#INODE (deleted)". The kernel has the name where it has the inode.
+std::string path_of(const FileEntry& file) {
+  struct stat st;
+  const bool nameless = file.path_is_data() && ::fstat(file.path_fd(), &st) == 0 &&
+                        st.st_nlink > 0 && path_of(file.path_fd()).ends_with(" (deleted)");
+  const UniqueFd again = nameless ? found_again(file.path_fd()) : UniqueFd();
+  return path_of(again ? again.get() : file.path_fd());
 }
 
 std::string_view share_word(std::uint8_t bits) {
