@@ -20,6 +20,10 @@ class AccessCache {
   /// The rights of `caller` among `asked`, when the answer is known for all of them.
   std::optional<std::uint32_t> find(const CallerRef& caller, std::uint32_t asked,
                                     TimePoint now) const;
+  /// The same, however long ago it was answered.
+  std::optional<std::uint32_t> find_last(const CallerRef& caller, std::uint32_t asked) const {
+    return find(caller, asked, TimePoint::min());
+  }
   void store(const CallerRef& caller, std::uint32_t asked, std::uint32_t granted, TimePoint until);
   void clear() { rows_.clear(); }
 

@@ -28,4 +28,8 @@ void AttributeTimer::unchanged(const AttributePolicy& policy, bool directory, Ti
   believe(policy, now);
 }
 
+void AttributeTimer::again(const AttributePolicy& policy, bool directory, TimePoint now) {
+  if (policy.enabled) until_ = now + (directory ? policy.directory_min : policy.regular_min);
+}
+
 }  // namespace nfsrdma

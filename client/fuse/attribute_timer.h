@@ -22,6 +22,8 @@ class AttributeTimer {
   void changed(const AttributePolicy& policy, bool directory, TimePoint now);
   /// Attributes arrived and nothing changed.
   void unchanged(const AttributePolicy& policy, bool directory, TimePoint now);
+  /// The server did not say: what is known is believed for the shortest time once more.
+  void again(const AttributePolicy& policy, bool directory, TimePoint now);
   /// From the next attributes on: the server has promised to tell of changes.
   void hold() { held_ = true; }
   /// The promise is over, and the attributes may be.

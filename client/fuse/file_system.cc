@@ -202,12 +202,39 @@ void FileSystem::note_renamed(Node& node) {
 
 Task<int> FileSystem::getattr(RequestContext context, NodeRef node) {
   const std::uint64_t started = begin_request();
+  std::optional<Patience> patience;
+  if (node->has_attributes) limit(context, &patience);
   auto answer = co_await remote.getattr(context, node->handle);
   if (answer.ok()) {
+    server_silent_ = false;
     apply(*node, *answer, started);
     co_return 0;
   }
+  if (patience && went_silent(*patience, answer.error())) {
+    believe_again(*node);
+    co_return 0;
+  }
   co_return failed(*node, answer.error());
+}
+
+void FileSystem::limit(RequestContext& context, std::optional<Patience>* patience) {
+  if (options.revalidation_patience == Duration::zero()) return;
+  patience->emplace(loop, context);
+  // Who lists a directory asks a hundred times; waiting once is enough to see that the server is
+  // silent.
+  (*patience)->arm_after(server_silent_
+                             ? std::min<Duration>(options.revalidation_patience, kSilentPatience)
+                             : options.revalidation_patience);
+}
+
+bool FileSystem::went_silent(const Patience& patience, const Error& error) {
+  if (!patience.ran_out(error) && error.code != Errc::kTimedOut) return false;
+  server_silent_ = true;
+  return true;
+}
+
+void FileSystem::believe_again(Node& node) {
+  node.timer.again(options.attributes, node.is_directory(), loop.now());
 }
 
 Task<int> FileSystem::refresh(RequestContext context, NodeRef node) {
@@ -223,23 +250,17 @@ Task<int> FileSystem::refresh(RequestContext context, NodeRef node) {
 }
 
 Task<int> FileSystem::space(RequestContext context, NodeRef node, FsStat* found) {
-  Interrupt own;
-  if (context.interrupt == nullptr) context.interrupt = &own;
-  const std::shared_ptr<CancelToken> token = context.interrupt->token;
-  // Posted, since cancelling ends this and with it the timer.
-  Timer patience([this, token] { loop.post([token] { token->cancel(); }); });
+  Patience patience(loop, context);
   // Behind a referral is another server.
   const bool ours = node->handle.tree() == 0;
-  if (last_space_ && ours) patience.arm_after(loop, kSpacePatience);
+  if (last_space_ && ours) patience.arm_after(kSpacePatience);
   auto answer = co_await remote.fsstat(context, node->handle);
   if (answer.ok()) {
     *found = *answer;
     if (ours) last_space_ = *answer;
     co_return 0;
   }
-  if (errno_of(answer.error()) != EINTR || context.interrupt->raised || !last_space_ || !ours) {
-    co_return failed(*node, answer.error());
-  }
+  if (!patience.ran_out(answer.error())) co_return failed(*node, answer.error());
   *found = *last_space_;
   co_return 0;
 }
@@ -331,12 +352,19 @@ Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t
   const bool before = remote.delegation(node->handle) != DelegationKind::kNone;
   const std::uint64_t started = begin_request();
   Result<AccessResult> answer = AccessResult{};
+  std::optional<Patience> patience;
   if (how.access != 0) {
     answer = co_await remote.open(context, node->handle, all, how);
   } else {
+    const auto last_known = ask ? std::nullopt : node->access.find_last(context.caller, rights);
+    if (last_known) limit(context, &patience);
     answer = co_await remote.access(context, node->handle, all);
+    if (!answer.ok() && patience && went_silent(*patience, answer.error())) {
+      co_return *last_known == rights ? 0 : EACCES;
+    }
   }
   if (!answer.ok()) co_return failed(*node, answer.error());
+  server_silent_ = false;
   // Rights from before what is known now are not to be remembered for as long as a promise lasts.
   const bool overtaken = started < node->applied_at && node->timer.held();
   if (answer->attributes) note_delegation(*node, how, before);

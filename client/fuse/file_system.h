@@ -23,6 +23,7 @@
 
 #include "client/fuse/file_writer.h"
 #include "client/fuse/node.h"
+#include "client/fuse/patience.h"
 #include "client/fuse/remote.h"
 #include "client/occasion.h"
 #include "rpcrdma/base/event_loop.h"
@@ -37,6 +38,9 @@ struct FileSystemOptions {
   bool read_names_ahead = true;
   bool synchronous = false;  // every write is stable when it returns
   bool one_user = false;     // the kernel lets in only the user who mounted (no allow_other)
+  /// softreval: when the server has not answered for so long, what is known of attributes, names
+  /// and rights goes on being believed. Zero: it is waited for.
+  Duration revalidation_patience{0};
   std::uint64_t write_budget = default_write_budget();
 };
 
@@ -291,12 +295,22 @@ class FileSystem : private DelegationHolder {
   void on_revalidate_timer();
   Task<void> revalidate(NodeRef node);
 
+  // --- a server that does not answer (softreval) ---
+  /// Puts a limit on the next call of `context`, whose caller knows what to answer without it.
+  void limit(RequestContext& context, std::optional<Patience>* patience);
+  /// Did the call end because the server does not answer? Then what was known is the answer.
+  bool went_silent(const Patience& patience, const Error& error);
+  /// What is known of the node, for the shortest time that attributes are believed.
+  void believe_again(Node& node);
+  static constexpr std::chrono::seconds kSilentPatience{2};
+
   void tell_kernel(Node& node);
 
   KernelCache kernel_;
   IntrusiveList<Node> open_nodes_;
   std::optional<FsStat> last_space_;  // of the root's file system
   TimePoint tell_moved_at_{};         // not again before that
+  bool server_silent_ = false;  // it let somebody's patience run out, and has not answered since
   LockOwnerId last_lock_owner_ = 0;
   std::vector<std::shared_ptr<Occasion>> dropping_;  // forget_data() under way
   std::vector<NodeRef> with_names_ahead_;            // directories

@@ -56,9 +56,24 @@ Task<int> FileSystem::lookup_here(RequestContext context, NodeRef directory, std
   const std::uint64_t started = begin_request();
   const std::uint64_t asked = directory->names.clock();
   MaybeAttributes directory_attributes;
+  // What it was when the server last answered, for a caller that was let in then.
+  const NameCache::Answer last_known = directory->names.find(name);
+  std::optional<Patience> patience;
+  if (last_known.known &&
+      directory->access.find_last(context.caller, access_bits::kLookup).value_or(0) != 0) {
+    limit(context, &patience);
+  }
   auto answer = co_await remote.lookup(context, directory->handle, name, &directory_attributes);
   // Changes of others since then show in the attributes of this very answer.
   const bool current = directory->names.current(asked);
+  if (!answer.ok() && patience && went_silent(*patience, answer.error())) {
+    believe_again(*directory);
+    if (last_known.node != nullptr) believe_again(*last_known.node);
+    may_search(*directory, context.caller);
+    *found = last_known.node;
+    co_return *found != nullptr ? 0 : ENOENT;
+  }
+  if (answer.ok()) server_silent_ = false;
   if (!answer.ok()) {
     apply(*directory, directory_attributes, started);
     if (errno_of(answer.error()) != ENOENT) co_return failed(*directory, answer.error());

@@ -82,6 +82,8 @@ FileSystemOptions file_system_options(const MountOptions& o) {
   options.cache_absent_names = o.lookup_cache == LookupCache::kAll && o.attribute_cache;
   options.read_names_ahead = o.readdirplus;
   options.synchronous = o.synchronous;
+  // As long as a soft mount's calls may take.
+  if (o.soft_revalidation) options.revalidation_patience = o.timeout * (o.retransmissions + 1);
   options.one_user = ::geteuid() != 0 && !o.allow_other;
   return options;
 }

@@ -217,11 +217,6 @@ string take_migration(MountOptions& o, string_view) {
   o.notices.emplace_back("migration: a file system that moves is to be mounted anew; ignored");
   return {};
 }
-string take_softreval(MountOptions& o, string_view) {
-  o.notices.emplace_back(
-      "softreval: while the server does not answer, applications wait for it; ignored");
-  return {};
-}
 string take_max_connect(MountOptions& o, string_view v) {
   unsigned addresses = 0;
   string problem = take_number(v, 1, 16, &addresses);
@@ -301,8 +296,8 @@ constexpr OptionRow kTable[] = {
     {"max_connect", Value::kRequired, take_max_connect},
     {"trunkdiscovery", Value::kNone, take_trunk_discovery},
     {"notrunkdiscovery", Value::kNone, ignore},
-    {"softreval", Value::kNone, take_softreval},
-    {"nosoftreval", Value::kNone, ignore},
+    {"softreval", Value::kNone, set<&MountOptions::soft_revalidation, true>},
+    {"nosoftreval", Value::kNone, set<&MountOptions::soft_revalidation, false>},
     // Caching.
     {"ac", Value::kNone, set<&MountOptions::attribute_cache, true>},
     {"noac", Value::kNone, take_noac},

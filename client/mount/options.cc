@@ -140,6 +140,7 @@ std::string MountOptions::text() const {
   if (shards != 0) add(fmt::format("shards={}", shards));
   add(cache_text(*this));
   if (!close_to_open) add("nocto");
+  if (soft_revalidation) add("softreval");
   if (!readdirplus) add("nordirplus");
   if (!posix_acls) add("noacl");
   if (!referrals) add("noreferrals");

@@ -53,8 +53,9 @@ struct MountOptions {
 
   // --- caching ---
   std::chrono::seconds acregmin{3}, acregmax{60}, acdirmin{30}, acdirmax{60};
-  bool attribute_cache = true;  // ac / noac
-  bool close_to_open = true;    // cto / nocto
+  bool attribute_cache = true;     // ac / noac
+  bool close_to_open = true;       // cto / nocto
+  bool soft_revalidation = false;  // softreval / nosoftreval
   LookupCache lookup_cache = LookupCache::kAll;
   bool readdirplus = true;
   bool synchronous = false;  // sync (implied by noac)

@@ -19,9 +19,9 @@ mkdir -p "$export_dir" "$mnt" "$work/state"
 daemon=''
 failures=0
 
-mount_it() {  # in the foreground, so that the daemon is a child of ours and its words are here
+mount_it() {  # [OPTIONS]: in the foreground, so that the daemon is a child of ours and its words are here
   : >"$work/daemon.log"
-  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -f -v -o "$mount_by,retry=0" \
+  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -f -v -o "$mount_by,retry=0${1:+,$1}" \
     >"$work/daemon.log" 2>&1 &
   daemon=$!
   for _ in $(seq 100); do
@@ -127,6 +127,26 @@ for how in stopped dead; do
   verdict "$how: umount of an idle mount" $?
   ends_within 15 "$daemon"
   verdict "$how: the daemon ends after it" $?
+  tidy
+
+  mount_it softreval,timeo=10,retrans=1,actimeo=1
+  echo known >"$mnt/known"
+  echo other >"$export_dir/other"
+  stat "$mnt/known" >"$work/stat"
+  no_answer
+  sleep 1.5
+  for _ in 1 2; do
+    timeout 20 stat "$mnt/known" >"$work/stat2" && cmp "$work/stat" "$work/stat2"
+    verdict "$how: with softreval, attributes that are known" $?
+    sleep 1.5
+  done
+  timeout 5 cat "$mnt/other" >"$work/read" 2>&1
+  [ $? = 124 ]
+  verdict "$how: with softreval, what is not known is waited for" $?
+  if [ "$how" = stopped ]; then kill -CONT "$server_pid"; else start_server; fi
+  [ "$(timeout 30 cat "$mnt/other")" = other ] && [ "$(timeout 30 cat "$mnt/known")" = known ]
+  verdict "$how: with softreval, all is as before when the server is back" $?
+  umount "$mnt"
   tidy
 
   mount_it

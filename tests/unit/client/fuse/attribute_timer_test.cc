@@ -28,6 +28,21 @@ TEST(AttributeTimer, StartsAtTheMinimumForDirectories) {
   EXPECT_EQ(timer.left(kStart), seconds(30));
 }
 
+TEST(AttributeTimer, BelievesAgainForTheMinimumWhereTheServerDoesNotSay) {
+  AttributeTimer timer;
+  timer.changed({}, false, kStart);
+  timer.unchanged({}, false, kStart + seconds(3));
+  timer.again({}, false, kStart + seconds(20));
+  EXPECT_EQ(timer.left(kStart + seconds(20)), seconds(3));
+  timer.again({}, true, kStart + seconds(30));
+  EXPECT_EQ(timer.left(kStart + seconds(30)), seconds(30));
+  AttributePolicy none;
+  none.enabled = false;
+  AttributeTimer nothing;
+  nothing.again(none, false, kStart);
+  EXPECT_FALSE(nothing.fresh(kStart));
+}
+
 TEST(AttributeTimer, DoublesAfterASpanWithoutChange) {
   AttributeTimer timer;
   timer.changed({}, false, kStart);

@@ -112,8 +112,8 @@ class MemoryRemote final : public Remote {
   std::uint32_t write_size() const override { return write_size_; }
   void set_write_size(std::uint32_t bytes) { write_size_ = bytes; }
 
-  Task<Result<Attributes>> getattr(RequestContext, const FileHandle& file) override {
-    co_await count("getattr");
+  Task<Result<Attributes>> getattr(RequestContext context, const FileHandle& file) override {
+    if (co_await ended(context, "getattr")) co_return failure(EINTR);
     if (fail_getattrs_with != 0) co_return failure(fail_getattrs_with);
     ObjectRef object = find(file);
     if (object == nullptr) co_return failure(ESTALE);
@@ -141,10 +141,10 @@ class MemoryRemote final : public Remote {
     finish(wcc, *object);
     co_return wcc;
   }
-  Task<Result<LookupResult>> lookup(RequestContext, const FileHandle& directory,
+  Task<Result<LookupResult>> lookup(RequestContext context, const FileHandle& directory,
                                     const std::string& name,
                                     MaybeAttributes* directory_attributes) override {
-    co_await count("lookup");
+    if (co_await ended(context, "lookup")) co_return failure(EINTR);
     ObjectRef object = find(directory);
     if (object == nullptr) co_return failure(ESTALE);
     if (directory_attributes != nullptr) *directory_attributes = object->attributes;
@@ -162,7 +162,7 @@ class MemoryRemote final : public Remote {
   }
   Task<Result<AccessResult>> access(RequestContext context, const FileHandle& file,
                                     std::uint32_t wanted) override {
-    co_await count("access");
+    if (co_await ended(context, "access")) co_return failure(EINTR);
     ObjectRef object = find(file);
     if (object == nullptr) co_return failure(ESTALE);
     const auto denied = object->denied.find(context.caller->uid);
@@ -387,14 +387,7 @@ class MemoryRemote final : public Remote {
     co_return page;
   }
   Task<Result<FsStat>> fsstat(RequestContext context, const FileHandle&) override {
-    ++calls["fsstat"];
-    Waker waker(held_);
-    const std::shared_ptr<CancelToken> token =
-        context.interrupt != nullptr ? context.interrupt->token : nullptr;
-    if (token != nullptr) token->enlist(waker);
-    while (holding_ && !(token != nullptr && token->cancelled()))
-      co_await held_.wait();
-    if (holding_) co_return failure(EINTR);
+    if (co_await ended(context, "fsstat")) co_return failure(EINTR);
     FsStat space;
     space.total_bytes = 4096 * 1000;
     co_return space;
@@ -635,6 +628,17 @@ class MemoryRemote final : public Remote {
     ++calls[name];
     while (holding_)
       co_await held_.wait();
+  }
+  /// count() of a call that its caller may end: true then.
+  Task<bool> ended(RequestContext context, const char* name) {
+    ++calls[name];
+    Waker waker(held_);
+    const std::shared_ptr<CancelToken> token =
+        context.interrupt != nullptr ? context.interrupt->token : nullptr;
+    if (token != nullptr) token->enlist(waker);
+    while (holding_ && !(token != nullptr && token->cancelled()))
+      co_await held_.wait();
+    co_return holding_;
   }
   void keep_open(const FileHandle& file, const char* how) {
     log.emplace_back(how);

@@ -90,6 +90,12 @@ INSTANTIATE_TEST_SUITE_P(
         GoodCase{"noresvport", "rw," + kAuto + "noresvport," + kTail},
         GoodCase{"noresvport,resvport,nosoftreval,notrunkdiscovery,max_connect=1,nosharecache",
                  "rw," + kAuto + kTail},
+        GoodCase{"softreval",
+                 "rw," + kAuto +
+                     "hard,timeo=600,retrans=2,nconnect=1,acregmin=3,acregmax=60,"
+                     "acdirmin=30,acdirmax=60,softreval,lookupcache=all,local_lock=none,"
+                     "sec=sys"},
+        GoodCase{"softreval,nosoftreval", "rw," + kAuto + kTail},
         GoodCase{"rsize=1048576,wsize=65536", "rw," + kAuto + "rsize=1048576,wsize=65536," + kTail},
         GoodCase{"rsize=5000", "rw," + kAuto + "rsize=4096," + kTail},
         GoodCase{"rsize=1000", "rw," + kAuto + "rsize=4096," + kTail},
@@ -244,7 +250,7 @@ TEST(MountOptions, LocksAreTheServersInEveryVersionUnlessSomebodySaysOtherwise) 
 }
 
 TEST(MountOptions, WhatHasNoEffectIsAcceptedWithANotice) {
-  for (const char* option : {"softreval", "max_connect=4", "trunkdiscovery"}) {
+  for (const char* option : {"max_connect=4", "trunkdiscovery"}) {
     MountOptions options;
     std::string error;
     ASSERT_TRUE(parse_mount_options(option, false, &options, &error)) << error;
