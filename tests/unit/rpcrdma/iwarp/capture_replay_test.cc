@@ -3,6 +3,7 @@
 // receiver, which must accept every FPDU and find as many as an independent walk over the lengths.
 #include <filesystem>
 
+#include "rpcrdma/header.h"
 #include "rpcrdma/iwarp/mpa_connect.h"
 #include "tests/unit/rpcrdma/iwarp/engine_pair.h"
 #include "tests/unit/rpcrdma/iwarp/pcap_reader.h"
@@ -93,6 +94,7 @@ class Side final : public EngineEvents {
   void on_completion(const WorkCompletion& completion) override {
     if (completion.opcode == WorkOpcode::kReceive) {
       ++messages;
+      received.emplace_back(buffer_.begin(), buffer_.begin() + completion.byte_count);
     } else if (completion.status == WorkStatus::kSuccess) {
       ++reads;
     }
@@ -155,6 +157,7 @@ class Side final : public EngineEvents {
   WorkPool pool;
   std::size_t messages = 0;
   std::size_t reads = 0;
+  std::vector<std::vector<std::byte>> received;
 
  private:
   std::vector<std::byte> buffer_ = std::vector<std::byte>(65536);
@@ -190,8 +193,13 @@ void expect_accepted(const char* which, Side& side, const Census& census, std::s
   EXPECT_LE(side.reads, reads) << which;
 }
 
+/// The Sends that arrived on one connection.
+struct Messages {
+  std::vector<std::vector<std::byte>> at_server, at_client;
+};
+
 /// Returns the number of iWARP connections.
-std::size_t replay(const std::string& path) {
+std::size_t replay(const std::string& path, std::vector<Messages>* said = nullptr) {
   std::size_t found = 0;
   for (const CapturedConnection& connection : reassemble(read_capture(path))) {
     Handshake handshake;
@@ -216,6 +224,7 @@ std::size_t replay(const std::string& path) {
     Side client(true, *agreed);
     client.feed(to_client);
     expect_accepted("server to client", client, at_client, 0);
+    if (said != nullptr) said->push_back({server.received, client.received});
   }
   return found;
 }
@@ -226,6 +235,49 @@ TEST(CaptureReplay, LinuxNfsV3OverSiw) {
 
 TEST(CaptureReplay, LinuxNfsV41OverSiw) {
   EXPECT_EQ(replay(NFSRDMA_GOLDEN_DIR "/siw/nfs-v4.1.pcap"), 2u);
+}
+
+constexpr std::uint32_t kCallbackProgram = 0x40000000;  // as Linux's client says in CREATE_SESSION
+
+/// Where the RPC message begins in one of RDMA_MSG without chunks, as all are in the backward
+/// direction (RFC 8167 4.2.2); empty for others.
+ByteSpan backward_rpc(ByteSpan message) {
+  TransportHeader header;
+  if (decode_header(message, header) != HeaderVerdict::kOk || header.proc != RDMA_MSG) return {};
+  const ChunkLists& chunks = header.chunks;
+  const bool bare = chunks.reads().empty() && chunks.writes().empty() && !chunks.has_reply_chunk;
+  return bare ? message.subspan(header.header_bytes) : ByteSpan();
+}
+
+std::uint32_t word(ByteSpan rpc, std::size_t number) {
+  return rpc.size() < 4 * (number + 1) ? 0xffffffff : load_be32(rpc.data() + 4 * number);
+}
+
+// Linux's client of version 4.2 on siw reads from our server and has its delegation recalled: a
+// call of CB_COMPOUND comes to it between the replies to its own, and its answer between its calls.
+TEST(CaptureReplay, LinuxNfsV42OverSiwIsCalledBack) {
+  std::vector<Messages> said;
+  ASSERT_EQ(replay(NFSRDMA_GOLDEN_DIR "/siw/nfs-v4.2-recall.pcap", &said), 1u);
+  constexpr std::uint32_t kCall = 0, kReply = 1, kAccepted = 0, kSuccess = 0, kCbCompound = 1;
+  std::vector<std::uint32_t> called, answered;
+  for (const auto& message : said[0].at_client) {
+    const ByteSpan rpc = backward_rpc(message);
+    if (word(rpc, 1) != kCall) continue;
+    EXPECT_EQ(word(rpc, 3), kCallbackProgram);
+    EXPECT_EQ(word(rpc, 5), kCbCompound);
+    called.push_back(word(rpc, 0));
+  }
+  for (const auto& message : said[0].at_server) {
+    const ByteSpan rpc = backward_rpc(message);
+    if (word(rpc, 1) != kReply) continue;
+    EXPECT_EQ(word(rpc, 2), kAccepted);
+    EXPECT_EQ(word(rpc, 4), 0u) << "length of its verifier";
+    EXPECT_EQ(word(rpc, 5), kSuccess);
+    EXPECT_EQ(word(rpc, 6), 0u) << "status of CB_COMPOUND";
+    answered.push_back(word(rpc, 0));
+  }
+  EXPECT_EQ(called.size(), 1u);
+  EXPECT_EQ(answered, called);
 }
 
 TEST(CaptureReplay, CompleteCapturesBesideTheCheckout) {
