@@ -56,8 +56,10 @@ Task<int> FileSystem::lookup_here(RequestContext context, NodeRef directory, std
   const std::uint64_t started = begin_request();
   const std::uint64_t asked = directory->names.clock();
   MaybeAttributes directory_attributes;
-  // What it was when the server last answered, for a caller that was let in then.
-  const NameCache::Answer last_known = directory->names.find(name);
+  // softreval: what it was when the server last answered, for a caller that was let in then.
+  const bool may_run_out = options.revalidation_patience != Duration::zero();
+  const NameCache::Answer last_known =
+      may_run_out ? directory->names.find(name) : NameCache::Answer{};
   std::optional<Patience> patience;
   if (last_known.known &&
       directory->access.find_last(context.caller, access_bits::kLookup).value_or(0) != 0) {
