@@ -61,6 +61,20 @@ TEST_P(ReplacedDirectoryTest, AnAbsentNameIsAbsentThere) {
   EXPECT_EQ(fs_->entry_seconds(*node), 0);
 }
 
+TEST_P(ReplacedDirectoryTest, ChangingAFileInItIsStaleUnlessItIsOpenHere) {
+  NodeRef node = replaced(2);
+  NodeRef file;
+  ASSERT_EQ(run(fs_->lookup(me_, node, "file", &file)), 0);
+  remote_.remove_elsewhere(*remote_.root_object(), "d1", GetParam());
+  SetAttributes mode;
+  mode.mode = 0640;
+  EXPECT_EQ(run(fs_->setattr(me_, file, mode)), ESTALE);
+  if (!GetParam()) return;
+  fs_->adopt_open(*file, me_.caller, O_RDWR);
+  EXPECT_EQ(run(fs_->setattr(me_, file, mode)), 0) << "fchmod(2)";
+  close(file);
+}
+
 TEST_P(ReplacedDirectoryTest, MakingSomethingInItIsStaleSoThatTheKernelGoesTheWayAgain) {
   NodeRef node = replaced(3);
   NodeRef made;
