@@ -142,6 +142,7 @@ void FileSystem::take_over(Node& node, const Attributes& attributes) {
 }
 
 void FileSystem::apply(Node& node, const Attributes& attributes, std::uint64_t started) {
+  server_silent_ = false;
   const TimePoint now = loop.now();
   const Attributes& old = node.attributes;
   if (!node.has_attributes) {
@@ -192,7 +193,7 @@ Task<int> FileSystem::make_change(NodeRef node, Task<Result<Wcc>> change) {
   apply_change(*node, answer.ok() ? *answer : Wcc{}, started);
   --node->changes_running;
   if (!answer.ok()) co_return failed(*node, answer.error());
-  co_return 0;
+  co_return stale_if_removed(*node);
 }
 
 void FileSystem::note_renamed(Node& node) {
@@ -203,10 +204,9 @@ void FileSystem::note_renamed(Node& node) {
 Task<int> FileSystem::getattr(RequestContext context, NodeRef node) {
   const std::uint64_t started = begin_request();
   std::optional<Patience> patience;
-  if (node->has_attributes) limit(context, &patience);
+  if (may_run_out() && node->has_attributes) limit(context, &patience);
   auto answer = co_await remote.getattr(context, node->handle);
   if (answer.ok()) {
-    server_silent_ = false;
     apply(*node, *answer, started);
     co_return 0;
   }
@@ -218,7 +218,6 @@ Task<int> FileSystem::getattr(RequestContext context, NodeRef node) {
 }
 
 void FileSystem::limit(RequestContext& context, std::optional<Patience>* patience) {
-  if (options.revalidation_patience == Duration::zero()) return;
   patience->emplace(loop, context);
   // Who lists a directory asks a hundred times; waiting once is enough to see that the server is
   // silent.
@@ -244,9 +243,13 @@ Task<int> FileSystem::refresh(RequestContext context, NodeRef node) {
   }
   if (node->timer.fresh(loop.now())) co_return 0;
   if (int error = co_await getattr(context, node)) co_return error;
-  if (!node->removed || node->opens > 0) co_return 0;
-  stale(*node);
-  co_return ESTALE;
+  co_return stale_if_removed(*node);
+}
+
+int FileSystem::stale_if_removed(Node& node) {
+  if (!node.removed || node.opens > 0) return 0;
+  stale(node);
+  return ESTALE;
 }
 
 Task<int> FileSystem::space(RequestContext context, NodeRef node, FsStat* found) {
@@ -356,7 +359,9 @@ Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t
   if (how.access != 0) {
     answer = co_await remote.open(context, node->handle, all, how);
   } else {
-    const auto last_known = ask ? std::nullopt : node->access.find_last(context.caller, rights);
+    const bool may_guess = !ask && may_run_out();
+    const auto last_known =
+        may_guess ? node->access.find_last(context.caller, rights) : std::nullopt;
     if (last_known) limit(context, &patience);
     answer = co_await remote.access(context, node->handle, all);
     if (!answer.ok() && patience && went_silent(*patience, answer.error())) {
@@ -364,7 +369,6 @@ Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t
     }
   }
   if (!answer.ok()) co_return failed(*node, answer.error());
-  server_silent_ = false;
   // Rights from before what is known now are not to be remembered for as long as a promise lasts.
   const bool overtaken = started < node->applied_at && node->timer.held();
   if (answer->attributes) note_delegation(*node, how, before);

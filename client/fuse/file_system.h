@@ -108,6 +108,10 @@ class FileSystem : private DelegationHolder {
   /// The object is gone (ESTALE): nothing known of it or of the names on the way to it counts. The
   /// kernel answers ESTALE by going the whole way again with LOOKUP, once.
   void stale(Node& node);
+  /// ESTALE for an object that the server has open still, though its last name is gone, and nobody
+  /// has here: whoever came by a name meant what has it now, and the kernel goes the way to that
+  /// again. Else 0.
+  int stale_if_removed(Node& node);
   /// The errno for the application; notices ESTALE.
   int failed(Node& node, const Error& error);
 
@@ -296,6 +300,8 @@ class FileSystem : private DelegationHolder {
   Task<void> revalidate(NodeRef node);
 
   // --- a server that does not answer (softreval) ---
+  /// Is what is known to be believed then?
+  bool may_run_out() const { return options.revalidation_patience != Duration::zero(); }
   /// Puts a limit on the next call of `context`, whose caller knows what to answer without it.
   void limit(RequestContext& context, std::optional<Patience>* patience);
   /// Did the call end because the server does not answer? Then what was known is the answer.

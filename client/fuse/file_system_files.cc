@@ -106,12 +106,7 @@ Task<int> FileSystem::setattr(RequestContext context, NodeRef node, SetAttribute
   apply_change(*node, answer.ok() ? *answer : Wcc{}, started);
   --node->changes_running;
   if (!answer.ok()) co_return failed(*node, answer.error());
-  if (node->removed && node->opens == 0) {
-    // The server still had a file open that was replaced there: the name is meant, and the kernel
-    // goes the way to it again.
-    stale(*node);
-    co_return ESTALE;
-  }
+  if (const int error = stale_if_removed(*node)) co_return error;
   if (set.mode || set.uid || set.gid) node->access.clear();
   if (set.size && node->writer != nullptr) node->writer->data().truncated(*set.size);
   if (!node->timer.fresh(loop.now()) && !answer->after) co_return co_await getattr(context, node);

@@ -57,9 +57,8 @@ Task<int> FileSystem::lookup_here(RequestContext context, NodeRef directory, std
   const std::uint64_t asked = directory->names.clock();
   MaybeAttributes directory_attributes;
   // softreval: what it was when the server last answered, for a caller that was let in then.
-  const bool may_run_out = options.revalidation_patience != Duration::zero();
   const NameCache::Answer last_known =
-      may_run_out ? directory->names.find(name) : NameCache::Answer{};
+      may_run_out() ? directory->names.find(name) : NameCache::Answer{};
   std::optional<Patience> patience;
   if (last_known.known &&
       directory->access.find_last(context.caller, access_bits::kLookup).value_or(0) != 0) {
@@ -75,7 +74,6 @@ Task<int> FileSystem::lookup_here(RequestContext context, NodeRef directory, std
     *found = last_known.node;
     co_return *found != nullptr ? 0 : ENOENT;
   }
-  if (answer.ok()) server_silent_ = false;
   if (!answer.ok()) {
     apply(*directory, directory_attributes, started);
     if (errno_of(answer.error()) != ENOENT) co_return failed(*directory, answer.error());

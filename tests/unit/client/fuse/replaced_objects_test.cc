@@ -69,6 +69,7 @@ TEST_P(ReplacedDirectoryTest, ChangingAFileInItIsStaleUnlessItIsOpenHere) {
   SetAttributes mode;
   mode.mode = 0640;
   EXPECT_EQ(run(fs_->setattr(me_, file, mode)), ESTALE);
+  EXPECT_EQ(run(fs_->set_xattr(me_, file, "user.a", "b", XattrThere::kEither)), ESTALE);
   if (!GetParam()) return;
   fs_->adopt_open(*file, me_.caller, O_RDWR);
   EXPECT_EQ(run(fs_->setattr(me_, file, mode)), 0) << "fchmod(2)";
