@@ -21,16 +21,12 @@
 #include "server/export_mounts.h"
 #include "server/export_table.h"
 #include "server/vfs/fd_cache.h"
+#include "server/vfs/kernel_handle.h"
 #include "server/vfs/proc_path.h"
 
 namespace nfsrdma {
 
 namespace {
-
-struct KernelHandle {
-  file_handle header;
-  unsigned char body[HandleParts::kMaxBody];
-};
 
 /// Does the kernel make and open handles of this file system for us?
 bool kernel_handles_work(int root, int base) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/nfs4/holdings_report.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,10 +12,9 @@
 #include <vector>
 
 #include "rpcrdma/base/json_writer.h"
-#include "rpcrdma/base/unique_fd.h"
-#include "server/credentials.h"
 #include "server/nfs4/refusals.h"
 #include "server/nfs4/server_state.h"
+#include "server/vfs/kernel_handle.h"
 #include "server/vfs/proc_path.h"
 
 namespace nfsrdma::nfs4 {
@@ -37,28 +35,17 @@ std::string path_of(int fd) {
   return n <= 0 ? std::string("?") : std::string(text, static_cast<std::size_t>(n));
 }
 
-/// Another descriptor of the file that `fd`, no O_PATH, has open, as the kernel finds it by its
-/// handle. None where the file system has no handles or the server may not use them.
-UniqueFd found_again(int fd) {
-  struct {
-    file_handle header;
-    unsigned char body[MAX_HANDLE_SZ];
-  } handle;
-  handle.header.handle_bytes = sizeof handle.body;
-  int mount_id = 0;
-  if (::name_to_handle_at(fd, "", &handle.header, &mount_id, AT_EMPTY_PATH) != 0) return UniqueFd();
-  AsServer privileged;
-  return UniqueFd(::open_by_handle_at(fd, &handle.header, O_PATH | O_CLOEXEC));
-}
-
 /// The descriptor of a file that this server made without a name at first (create_file.h) never
 /// learns of the name: "#INODE (deleted)". The kernel has the name where it has the inode.
 std::string path_of(const FileEntry& file) {
+  std::string path = path_of(file.path_fd());
+  const bool may_be_named = path.ends_with(" (deleted)") && file.path_is_data() &&
+                            file.parts().scheme == HandleScheme::kKernel;
   struct stat st;
-  const bool nameless = file.path_is_data() && ::fstat(file.path_fd(), &st) == 0 &&
-                        st.st_nlink > 0 && path_of(file.path_fd()).ends_with(" (deleted)");
-  const UniqueFd again = nameless ? found_again(file.path_fd()) : UniqueFd();
-  return path_of(again ? again.get() : file.path_fd());
+  if (!may_be_named || ::fstat(file.path_fd(), &st) != 0 || st.st_nlink == 0) return path;
+  UniqueFd again;
+  if (open_kernel_handle(file.path_fd(), file.parts(), &again) == 0) path = path_of(again.get());
+  return path;
 }
 
 std::string_view share_word(std::uint8_t bits) {

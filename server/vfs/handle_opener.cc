@@ -2,36 +2,21 @@
 // Handles to objects: with the kernel's open_by_handle_at, or by walking down from the root of the
 // file system along the path table. Part of Resolver.
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 
+#include "server/vfs/kernel_handle.h"
 #include "server/vfs/object_identity.h"
 
 namespace nfsrdma {
 
 namespace {
 
-struct KernelHandle {
-  file_handle header;
-  unsigned char body[HandleParts::kMaxBody];
-};
-
 constexpr int kMaxDepth = 512;  // of directories, for handles of scheme kInode
-
-/// open_by_handle_at of an inode number that was freed and is being given to a new file at this
-/// very moment fails with ENOMEM (the kernel's iget_locked finds the inode I_CREATING): the next
-/// try says ESTALE. A client that is told to ask again does so after seconds (NFS3ERR_JUKEBOX).
-/// Whoever makes that file may have lost its processor meanwhile, and gets it back when this thread
-/// sleeps; at most 6 ms, where the host really has no memory.
-constexpr int kTriesWithoutMemory = 40;
-constexpr int kTriesWithoutSleep = 16;
-constexpr timespec kBetweenTries{0, 200'000};
 
 int statx_identity(int fd, const char* name, std::uint64_t* inode, std::uint64_t* birth,
                    int* mount_id) {
@@ -82,28 +67,6 @@ int Resolver::identify(int directory_fd, const char* name, HandleScheme scheme,
   return 0;
 }
 
-int Resolver::open_by_kernel(const MountPoint& mount, const HandleParts& parts, UniqueFd* fd) {
-  KernelHandle handle;
-  handle.header.handle_bytes = parts.body_size;
-  handle.header.handle_type = parts.kernel_type;
-  std::memcpy(handle.header.f_handle, parts.body.data(), parts.body_size);
-  AsServer privileged;
-  for (int i = 0; i < kTriesWithoutMemory; ++i) {
-    fd->reset(::open_by_handle_at(mount.handle_base.get(), &handle.header,
-                                  O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (*fd) return 0;
-    if (errno != ENOMEM) break;
-    if (i < kTriesWithoutSleep) {
-      ::sched_yield();
-    } else {
-      ::nanosleep(&kBetweenTries, nullptr);
-      errno = ENOMEM;
-    }
-  }
-  // What the file system does not know (any more) it calls one or the other.
-  return errno == EINVAL || errno == ENOENT ? ESTALE : errno;
-}
-
 int Resolver::open_by_table(const Export& entry, const MountPoint& mount, std::uint64_t inode,
                             std::uint64_t birth, int depth, UniqueFd* fd) {
   Identity found;
@@ -134,7 +97,7 @@ int Resolver::open_uncached(const Export& entry, const FileHandle& handle, const
   FdCache::Opened opened;
   int error;
   if (parts.scheme == HandleScheme::kKernel) {
-    error = open_by_kernel(*mount, parts, &opened.path_fd);
+    error = open_kernel_handle(mount->handle_base.get(), parts, &opened.path_fd);
   } else {
     AsServer privileged;
     error = parts.body_size != 16

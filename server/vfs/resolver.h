@@ -78,7 +78,6 @@ class Resolver {
   int open_parent(const Export& entry, FileEntry& directory, Resolved* out);
   int enter(const Export& entry, const MountPoint& mount, UniqueFd fd, const Identity& identity,
             std::uint8_t path_rights, Resolved* out);
-  int open_by_kernel(const MountPoint& mount, const HandleParts& parts, UniqueFd* fd);
   int open_by_table(const Export& entry, const MountPoint& mount, std::uint64_t inode,
                     std::uint64_t birth, int depth, UniqueFd* fd);
   int open_uncached(const Export& entry, const FileHandle& handle, const HandleParts& parts,
