@@ -16,7 +16,6 @@ from case import Failed, expect
 DATA = "data"  # the file that fio reads and overwrites
 DATA_MB = 192
 REPOSITORY = "/run/source.git"
-GIT = f"{sides.PROGRAMS}/git-core"
 
 FIO = {
     "seq-read-1m": ("read", "1m", 4),
@@ -122,17 +121,12 @@ def files(phase, folder, count, patience=1):
 
 
 def git_clone(folder, patience=1):
-    environment = {"PATH": f"{GIT}:{os.environ['PATH']}", "GIT_EXEC_PATH": GIT, "HOME": "/root",
-                   "GIT_CONFIG_NOSYSTEM": "1", "LD_LIBRARY_PATH": f"{sides.PROGRAMS}/lib"}
-    command = [f"{GIT}/git", "clone", "-q", "--no-hardlinks", "--template=",
+    command = [sides.GIT, "clone", "-q", "--no-hardlinks", "--template=",
                f"file://{REPOSITORY}", f"{folder}/clone"]
-    _, seconds, used = run_command(command, 150 * patience, "git clone", environment)
+    _, seconds, used = run_command(command, 150 * patience, "git clone", sides.git_environment())
     return {"ops": 1, "seconds": seconds, "load_cpu": used}
 
 
 def set_up_git(source):
     shutil.copytree(source, REPOSITORY)
-    os.makedirs(GIT)
-    shutil.copy(f"{sides.PROGRAMS}/git", f"{GIT}/git")
-    for name in ("git-upload-pack", "git-index-pack"):
-        os.symlink("git", f"{GIT}/{name}")
+    sides.set_up_git()

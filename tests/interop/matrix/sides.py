@@ -49,6 +49,26 @@ def our_environment():
     return dict(os.environ, LD_LIBRARY_PATH=f"{PROGRAMS}/lib")
 
 
+GIT = f"{PROGRAMS}/git-core/git"
+
+
+def git_environment():
+    folder = os.path.dirname(GIT)
+    return dict(our_environment(), PATH=f"{folder}:{os.environ['PATH']}", GIT_EXEC_PATH=folder, HOME="/root",
+                GIT_CONFIG_NOSYSTEM="1")
+
+
+def set_up_git():
+    """Of the host's git, what cloning by file:// needs; once in a guest."""
+    folder = os.path.dirname(GIT)
+    if os.path.isdir(folder):
+        return
+    os.makedirs(folder)
+    shutil.copy(f"{PROGRAMS}/git", GIT)
+    for name in ("git-upload-pack", "git-index-pack"):
+        os.symlink("git", f"{folder}/{name}")
+
+
 def status(*arguments):
     """`nfs-rdma status --json`; its exit status speaks of the verdict, so only the text counts."""
     done = subprocess.run([f"{PROGRAMS}/nfs-rdma", "status", *arguments, "--json"],

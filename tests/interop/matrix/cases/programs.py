@@ -3,9 +3,10 @@
 
 All that they need beyond the guest comes along from this machine: `tools` and `trees` of the cases.
 """
+import contextlib
 import glob
 import os
-import shutil
+import signal
 import sqlite3
 import time
 
@@ -96,17 +97,11 @@ BUILD_TREES = (
     *(f"/usr/bin/{name}" for name in ("gcc", "gcc-12", "as", "ld", "x86_64-linux-gnu-gcc-12", "x86_64-linux-gnu-as",
                                       "x86_64-linux-gnu-ld", "x86_64-linux-gnu-ld.bfd")),
 )
-GIT = "/run/git-core"
-
-
-def git_environment():
-    return dict(sides.our_environment(), PATH=f"{GIT}:{os.environ['PATH']}", GIT_EXEC_PATH=GIT, HOME="/root",
-                GIT_CONFIG_NOSYSTEM="1", GIT_AUTHOR_NAME="t", GIT_AUTHOR_EMAIL="t@t", GIT_COMMITTER_NAME="t",
-                GIT_COMMITTER_EMAIL="t@t")
 
 
 def git(*words, limit=PATIENCE):
-    return run(f"{GIT}/git", *words, limit=limit, env=git_environment())
+    return run(sides.GIT, "-c", "user.name=t", "-c", "user.email=t@t", *words, limit=limit,
+               env=sides.git_environment())
 
 
 def make_repository(path):
@@ -127,17 +122,15 @@ def make_repository(path):
 @case("git-build", limit=1200, slow=True, tools=("git", "make"), trees=BUILD_TREES)
 def git_build(t):
     """Clone, build, gc and fsck, and the server dies in the middle of the build."""
-    if not os.path.isdir(GIT):
-        os.makedirs(GIT)
-        shutil.copy(f"{sides.PROGRAMS}/git", f"{GIT}/git")
-        for name in ("git-upload-pack", "git-index-pack"):
-            os.symlink("git", f"{GIT}/{name}")
+    sides.set_up_git()
+    if not os.path.isdir("/run/repository"):
         make_repository("/run/repository")
     clone = t.path("clone")
     git("clone", "-q", "--template=", "file:///run/repository", clone)
 
     def build(worker):
-        run(f"{sides.PROGRAMS}/make", "-s", "-C", clone, "-j2", "prog", limit=PATIENCE * 2, env=git_environment())
+        run(f"{sides.PROGRAMS}/make", "-s", "-C", clone, "-j2", "prog", limit=PATIENCE * 2,
+            env=sides.our_environment())
         worker.progress = 1
     worker = Worker(build)
     wait_for(lambda: worker.ended() or len(glob.glob(f"{clone}/*.o")) >= SOURCES // 4, PATIENCE, "a quarter is built")
@@ -203,7 +196,8 @@ class Postgres:
 
     def crash(self):
         for pid in self.processes():
-            os.kill(pid, 9)
+            with contextlib.suppress(ProcessLookupError):  # one that just went by itself
+                os.kill(pid, signal.SIGKILL)
         wait_for(lambda: not self.processes(), 60, "the database is gone")
 
     def check(self, transactions):
