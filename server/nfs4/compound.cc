@@ -95,6 +95,7 @@ Outcome Compound::begin(xdr::Decoder& args, xdr::Encoder& result) {
   tag_ = head.tag;
   minor_version_ = head.minorversion;
   count_ = head.argarray_len;
+  if (minor_version_ == 0) find_speaker();
   head_mark_ = result.mark();
   xdr::encode(result, xdr::COMPOUND4res{NFS4_OK, tag_, 0});
   count_mark_ = result.mark() - 4;
@@ -456,7 +457,26 @@ void Compound::wait_for_metadata(FileCall& call, const Resolved& object) {
 }
 
 void Compound::set_client(ClientId client) {
-  client_id_ = request_->nfs4_client = client;
+  client_id_ = client;
+  request_->nfs4_client = speaker();
+}
+
+void Compound::name_client(ClientId client) {
+  ServerState& all = state();
+  all.speakers.note(connection(), client, all.clients);
+  speaker_ = all.speakers.of(connection(), all.clients).value_or(0);
+  request_->nfs4_client = speaker();
+}
+
+void Compound::find_speaker() {
+  ServerState& all = state();
+  speaker_ = 0;
+  if (!all.delegations.any_writer()) return;
+  std::lock_guard lock(all.mutex);
+  const auto known = all.speakers.of(connection(), all.clients);
+  // Else perhaps a further connection of a client that has not named itself there yet.
+  speaker_ = known ? *known : all.clients.only_one_at(peer_text());
+  request_->nfs4_client = speaker();
 }
 
 void Compound::act_for(const Stateid& stateid) {
@@ -475,6 +495,7 @@ void Compound::act_for(const Stateid& stateid) {
     set_client(0);
   } else {
     all.clients.renew(*its, all.now());
+    if (speaker_ == 0) name_client(client_id_);
   }
 }
 

@@ -115,6 +115,14 @@ class Compound final : public Progress {
   /// nobody's.
   ClientId client_id() const { return client_id_; }
   void set_client(ClientId client);
+  /// In minor version 0, with the state's mutex: the operation at hand says whose connection it
+  /// came by.
+  void name_client(ClientId client);
+  /// Whose delegation is the caller's own: client_id(), or in minor version 0, while there are
+  /// write delegations, whose connection it is (Speakers).
+  ClientId speaker() const { return client_id_ != 0 ? client_id_ : speaker_; }
+  /// Is that known by the connection, for operations that do not say it?
+  bool connection_tells(ClientId client) const { return client != 0 && speaker_ == client; }
   /// In minor version 0, with the state's mutex: the client whose stateid it is, and its lease is
   /// renewed. Nothing in later ones.
   void act_for(const Stateid& stateid);
@@ -168,6 +176,7 @@ class Compound final : public Progress {
   Stateid real(const xdr::stateid4& stateid, const Stateid& current_one) const;
   Outcome begin(xdr::Decoder& args, xdr::Encoder& result);
   Outcome run(xdr::Encoder& result);
+  void find_speaker();
   /// One operation. False: stop here.
   bool step();
   xdr::nfsstat4 run_measured(std::uint32_t number);
@@ -237,6 +246,7 @@ class Compound final : public Progress {
   std::uint64_t fingerprint_ = 0;      // of a request in a session
   std::uint64_t looked_at_clock_ = 0;  // when the operation before ended, ns; 0: to be looked at
   ClientId client_id_ = 0;
+  ClientId speaker_ = 0;   // in minor version 0: by the connection
   bool of_ended_ = false;  // act_for(): nothing is known by it, since its client is gone
   Stateid acted_for_;      // act_for(), in minor version 0
 };

@@ -114,7 +114,7 @@ constexpr bitmap4 kHolderKnows =
 
 nfsstat4 ask_holder(Compound& compound, const FileEntry& file, HolderAttributes::Answer* out) {
   if (!compound.state().delegations.any_writer() || !file.is_regular()) return NFS4_OK;
-  *out = compound.state().delegations.holder_attributes.ask(file_key(file), compound.client_id(),
+  *out = compound.state().delegations.holder_attributes.ask(file_key(file), compound.speaker(),
                                                             compound.may_block());
   switch (out->kind) {
     case HolderAttributes::Answer::Kind::kWouldBlock:

@@ -53,8 +53,8 @@ struct Lister {
         waits >= kMostWaits) {
       return;
     }
-    const auto answer = delegations.holder_attributes.ask(
-        file_key(seen.st_dev, seen.st_ino), compound.client_id(), compound.may_block());
+    const auto answer = delegations.holder_attributes.ask(file_key(seen.st_dev, seen.st_ino),
+                                                          compound.speaker(), compound.may_block());
     using Kind = HolderAttributes::Answer::Kind;
     if (answer.kind == Kind::kWouldBlock) compound.retry(Outcome::kWouldBlock);
     if (answer.kind == Kind::kLater) ++waits;

@@ -58,6 +58,7 @@ nfsstat4 setclientid_confirm(Compound& compound, const xdr::SETCLIENTID_CONFIRM4
   state.end_clients(std::move(answer.ended));
   if (answer.status == ClientTable::Status::kOk) {
     state.came_from(*answer.client, compound.peer_text());
+    compound.name_client(answer.client->id);
     use_callback(compound, *answer.client);
   }
   return status_of(answer.status);
@@ -77,6 +78,7 @@ nfsstat4 renew(Compound& compound, const xdr::RENEW4args& args, xdr::RENEW4res&)
     return NFS4ERR_ACCESS;  // neither the client's own, nor one that has a file open
   }
   state.clients.renew(*client, state.now());
+  compound.name_client(client->id);
   // What it was promised could not be asked for back (RFC 7530 16.28.4): it is to name an address
   // anew.
   const CallbackLines::State line = state.caller.lines().state(client->id);

@@ -25,8 +25,11 @@ using Kind = Delegation::Kind;
 std::optional<Kind> wanted_kind(const Compound& compound, const xdr::OPEN4args& args) {
   const bool writes = (args.share_access & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0;
   // In minor version 0 a GETATTR does not say whose it is, and Linux's client sends one in front of
-  // DELEGRETURN: the holder would be asked by CB_GETATTR what it is about to give back.
-  if (writes && compound.minor_version() == 0) return {};
+  // DELEGRETURN: a holder whom its connection does not tell would be asked by CB_GETATTR what it is
+  // about to give back.
+  const bool told =
+      compound.minor_version() != 0 || compound.connection_tells(compound.client_id());
+  if (writes && !told) return {};
   const auto type = writes ? xdr::open_delegation_type4::OPEN_DELEGATE_WRITE
                            : xdr::open_delegation_type4::OPEN_DELEGATE_READ;
   switch (args.claim.claim) {

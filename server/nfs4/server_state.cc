@@ -395,11 +395,13 @@ std::shared_ptr<const PseudoFs> ServerState::pseudo_fs(const ExportSnapshot& exp
 void ServerState::connection_opened(ServerConnection& connection) {
   std::lock_guard lock(mutex);
   caller.connection_opened(connection);
+  speakers.connection_opened(connection.id);
 }
 
 void ServerState::connection_lost(ConnectionId connection) {
   std::lock_guard lock(mutex);
   sessions.connection_lost(connection);
+  speakers.connection_lost(connection);
   caller.connection_lost(connection);
 }
 

@@ -34,6 +34,7 @@
 #include "server/nfs4/state/grace_period.h"
 #include "server/nfs4/state/open_states.h"
 #include "server/nfs4/state/session_table.h"
+#include "server/nfs4/state/speakers.h"
 #include "server/vfs/file_entry.h"
 #include "xdr/nfs4_types.h"
 
@@ -80,6 +81,7 @@ class ServerState {
   OpenStates opens;
   GracePeriod grace;
   OwnerSequences owner_sequences;  // of minor version 0
+  Speakers speakers;               // of minor version 0
   Caller caller;
   LockNotifier lock_notifier;
   LockMirror lock_mirror;

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Speakers: which client of minor version 0 speaks over which connection. Most of its operations do
+// not say whose they are; a client has connections of its own, and names itself on each of them
+// sooner or later: by its ID, or by a stateid. Used where it matters whether an object's delegation
+// is the caller's own: a holder that was taken for somebody else would be asked for what it is
+// about to give back, and would be kept from giving it back until it had answered.
+//
+// Without a lock of its own; ServerState::mutex.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "server/nfs4/state/client_table.h"
+#include "server/nfs4/state/session_table.h"
+
+namespace nfsrdma::nfs4 {
+
+class Speakers {
+ public:
+  void connection_opened(ConnectionId connection) { clients_.emplace(connection, kNobody); }
+  void connection_lost(ConnectionId connection) { clients_.erase(connection); }
+
+  /// An operation over `connection` named `client`. Nothing where that is not open (any more).
+  void note(ConnectionId connection, ClientId client, ClientTable& clients) {
+    const auto found = clients_.find(connection);
+    if (found == clients_.end()) return;
+    ClientId& whose = found->second;
+    const bool free = whose == kNobody || (whose != kSeveral && clients.find(whose) == nullptr);
+    if (free) {
+      whose = client;
+    } else if (whose != client) {
+      whose = kSeveral;
+    }
+  }
+  /// Nullopt: nobody that is still known has named itself there. 0: several have.
+  std::optional<ClientId> of(ConnectionId connection, ClientTable& clients) const {
+    const auto found = clients_.find(connection);
+    if (found == clients_.end() || found->second == kNobody) return {};
+    if (found->second == kSeveral) return 0;
+    if (clients.find(found->second) == nullptr) return {};
+    return found->second;
+  }
+
+ private:
+  static constexpr ClientId kNobody = 0;
+  static constexpr ClientId kSeveral = UINT64_MAX;
+  std::map<ConnectionId, ClientId> clients_;
+};
+
+}  // namespace nfsrdma::nfs4
