@@ -28,6 +28,7 @@ class Case:
     limit: int = 90  # seconds, for setting up, running and tearing down
     slow: bool = False  # only with --slow
     kind: str = "mount"  # "mount" needs a mounted directory, "libnfs" has its own client
+    programs: tuple = ()  # of ours, beside those that its cells need
     tools: tuple = ()  # programs of the host that the guest has not: in sides.PROGRAMS there
     trees: tuple = ()  # globs of files and folders of the host, below /usr, that the guest gets where they are here
     settings: Settings = Settings()

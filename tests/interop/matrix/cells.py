@@ -141,7 +141,7 @@ EXCEPTIONS = [
     ("[456]-*-4.[12]", "opens-ours", None),
     ("7-*-ours-4.[12]", "opens-ours", None),
     ("*", "opens-ours", "the case is about our client of version 4.1 and later"),
-    ("*-kernel*", "locks-dead", "the case is about our client"),
+    *(("*-kernel*", case, "the case is about our client") for case in ("locks-dead", "library", "command")),
     ("*-4.[012]", "locks-dead", "version 4 has leases for that"),
     ("*-kernel-4.*", "locks*", None),
     ("[456]-*-4.[012]", "locks*", None),

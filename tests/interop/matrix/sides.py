@@ -471,6 +471,14 @@ class OurClient:
             if bench.settings.crc is not None and self.fabric == "iwarp":
                 expect_equal(connection["crc"], bench.settings.crc, "CRC in use by the mount")
 
+    def url(self, bench, path):
+        """For the library and the command: a folder or file of the case, by the cell's way."""
+        port, options = RDMA_PORT, ["proto=rdma", f"fabric={self.fabric}"]
+        if self.fabric == "tcp":
+            port, options = bench.server.tcp_port, ["proto=tcp"]
+        exported = os.path.join(bench.server.exported, bench.case.name, path)
+        return f"nfs://{bench.network.server_address}:{port}{exported}?{'&'.join([*options, f'vers={self.version}'])}"
+
     @staticmethod
     def calls_out(where):
         """How many calls are sent and not answered, on the connection that has most of them."""
