@@ -118,7 +118,8 @@ struct Request {
   void (*release)(Request&) = nullptr;
   void* pinned[4] = {};
 
-  /// NFSv4: the client (its clientid4) whose session it is. 0: nobody that is known.
+  /// NFSv4: the client (its clientid4) whose session or, in minor version 0, whose connection it
+  /// is. 0: nobody that is known.
   std::uint64_t nfs4_client = 0;
 
   /// 50,000 ns is a normal metadata call; the dispatcher measures and decides where the next one of

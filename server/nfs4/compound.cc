@@ -410,7 +410,7 @@ void Compound::clear() {
   in_session_ = runs_in_slot_ = cache_this_ = uncached_retry_ = replayed_ = false;
   max_response_ = BufferPool::kMaxBuffer;
   max_response_cached_ = 0;
-  client_id_ = 0;
+  client_id_ = speaker_ = 0;
 }
 
 // --- for operations
@@ -461,22 +461,33 @@ void Compound::set_client(ClientId client) {
   request_->nfs4_client = speaker();
 }
 
-void Compound::name_client(ClientId client) {
+void Compound::act_as(Client& client) {
   ServerState& all = state();
-  all.speakers.note(connection(), client, all.clients);
-  speaker_ = all.speakers.of(connection(), all.clients).value_or(0);
-  request_->nfs4_client = speaker();
+  all.clients.renew(client, all.now());
+  all.speakers.note(connection(), client.id, all.clients);
+  speaker_ = all.speakers.of(connection());
+  set_client(client.id);
 }
 
 void Compound::find_speaker() {
   ServerState& all = state();
-  speaker_ = 0;
   if (!all.delegations.any_writer()) return;
   std::lock_guard lock(all.mutex);
-  const auto known = all.speakers.of(connection(), all.clients);
-  // Else perhaps a further connection of a client that has not named itself there yet.
-  speaker_ = known ? *known : all.clients.only_one_at(peer_text());
+  speaker_ = all.speakers.of(connection());
   request_->nfs4_client = speaker();
+}
+
+bool Compound::gives_back_next(const FileEntry& file) const {
+  if (index_ + 1 >= count_) return false;
+  xdr::Decoder ahead = decoder_;
+  if (ahead.u32() != static_cast<std::uint32_t>(xdr::nfs_opnum4::OP_DELEGRETURN)) return false;
+  xdr::DELEGRETURN4args args;
+  if (!xdr::decode(ahead, args)) return false;
+  const DelegationTable& table = server_->nfs4->delegations.table();
+  std::lock_guard lock(server_->nfs4->mutex);
+  const Delegation* writer = table.writer(file_key(file));
+  return writer != nullptr &&
+         table.stateid_of(*writer).other == from_wire(args.deleg_stateid).other;
 }
 
 void Compound::act_for(const Stateid& stateid) {
@@ -494,8 +505,7 @@ void Compound::act_for(const Stateid& stateid) {
   if (its->has_sessions) {
     set_client(0);
   } else {
-    all.clients.renew(*its, all.now());
-    if (speaker_ == 0) name_client(client_id_);
+    act_as(*its);
   }
 }
 

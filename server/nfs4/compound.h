@@ -115,14 +115,15 @@ class Compound final : public Progress {
   /// nobody's.
   ClientId client_id() const { return client_id_; }
   void set_client(ClientId client);
-  /// In minor version 0, with the state's mutex: the operation at hand says whose connection it
-  /// came by.
-  void name_client(ClientId client);
+  /// In minor version 0, with the state's mutex: the operation at hand names that client. Its lease
+  /// is renewed, and it is known whose connection this is.
+  void act_as(Client& client);
   /// Whose delegation is the caller's own: client_id(), or in minor version 0, while there are
   /// write delegations, whose connection it is (Speakers).
   ClientId speaker() const { return client_id_ != 0 ? client_id_ : speaker_; }
-  /// Is that known by the connection, for operations that do not say it?
-  bool connection_tells(ClientId client) const { return client != 0 && speaker_ == client; }
+  /// Is the next operation the DELEGRETURN of the write delegation that somebody has of the file?
+  /// Without the state's mutex.
+  bool gives_back_next(const FileEntry& file) const;
   /// In minor version 0, with the state's mutex: the client whose stateid it is, and its lease is
   /// renewed. Nothing in later ones.
   void act_for(const Stateid& stateid);

@@ -235,8 +235,7 @@ nfsstat4 test_clients(Compound& compound, const xdr::LOCKT4args& args, const Wan
     if (client == nullptr || client->has_sessions) {
       return compound.unknown_client(args.owner.clientid);
     }
-    compound.set_client(client->id);
-    state.clients.renew(*client, state.now());
+    compound.act_as(*client);
   }
   if (!state.grace.over(state.now())) return NFS4ERR_GRACE;
   const FileKey key = file_key(*compound.current.object.file);

@@ -113,10 +113,7 @@ nfsstat4 check_grace(Opening& opening) {
       return compound.minor_version() == 0 ? compound.unknown_client(opening.args.owner.clientid)
                                            : NFS4ERR_BADSESSION;
     }
-    if (compound.minor_version() == 0) {
-      state.clients.renew(*client, state.now());
-      compound.name_client(client->id);
-    }
+    if (compound.minor_version() == 0) compound.act_as(*client);
     const bool reclaims = opening.args.claim.claim == open_claim_type4::CLAIM_PREVIOUS;
     const auto verdict =
         reclaims ? state.grace.reclaim(client->owner.id, state.now())

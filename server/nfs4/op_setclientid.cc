@@ -58,7 +58,7 @@ nfsstat4 setclientid_confirm(Compound& compound, const xdr::SETCLIENTID_CONFIRM4
   state.end_clients(std::move(answer.ended));
   if (answer.status == ClientTable::Status::kOk) {
     state.came_from(*answer.client, compound.peer_text());
-    compound.name_client(answer.client->id);
+    compound.act_as(*answer.client);
     use_callback(compound, *answer.client);
   }
   return status_of(answer.status);
@@ -77,8 +77,7 @@ nfsstat4 renew(Compound& compound, const xdr::RENEW4args& args, xdr::RENEW4res&)
       !state.owner_sequences.has_opener(client->id, principal, in_use)) {
     return NFS4ERR_ACCESS;  // neither the client's own, nor one that has a file open
   }
-  state.clients.renew(*client, state.now());
-  compound.name_client(client->id);
+  compound.act_as(*client);
   // What it was promised could not be asked for back (RFC 7530 16.28.4): it is to name an address
   // anew.
   const CallbackLines::State line = state.caller.lines().state(client->id);
@@ -121,9 +120,9 @@ nfsstat4 release_lockowner(Compound& compound, const xdr::RELEASE_LOCKOWNER4args
   ServerState& state = compound.state();
   std::lock_guard lock(state.mutex);
   Client* client = state.clients.find(args.lock_owner.clientid);
-  if (client == nullptr) return compound.unknown_client(args.lock_owner.clientid);
-  compound.set_client(client->id);
-  state.clients.renew(*client, state.now());
+  if (client == nullptr || client->has_sessions)
+    return compound.unknown_client(args.lock_owner.clientid);
+  compound.act_as(*client);
   const std::string name = text_of(args.lock_owner.owner);
   const SequencedOwner* sequenced =
       state.owner_sequences.find({client->id, OwnerKind::kLock, name});

@@ -22,14 +22,8 @@ using Kind = Delegation::Kind;
 
 /// Which one does the client want, if any? Read delegations are for those who read, write
 /// delegations for all who open the file for writing.
-std::optional<Kind> wanted_kind(const Compound& compound, const xdr::OPEN4args& args) {
+std::optional<Kind> wanted_kind(const xdr::OPEN4args& args) {
   const bool writes = (args.share_access & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0;
-  // In minor version 0 a GETATTR does not say whose it is, and Linux's client sends one in front of
-  // DELEGRETURN: a holder whom its connection does not tell would be asked by CB_GETATTR what it is
-  // about to give back.
-  const bool told =
-      compound.minor_version() != 0 || compound.connection_tells(compound.client_id());
-  if (writes && !told) return {};
   const auto type = writes ? xdr::open_delegation_type4::OPEN_DELEGATE_WRITE
                            : xdr::open_delegation_type4::OPEN_DELEGATE_READ;
   switch (args.claim.claim) {
@@ -297,7 +291,7 @@ bool may_reclaim(Compound& compound) {
 
 bool offer_delegation(Compound& compound, const xdr::OPEN4args& args, CurrentHandle& file,
                       xdr::OPEN4resok& res) {
-  auto kind = wanted_kind(compound, args);
+  auto kind = wanted_kind(args);
   const bool reclaims = args.claim.claim == open_claim_type4::CLAIM_PREVIOUS;
   if (kind && reclaims && !may_reclaim(compound)) kind.reset();
   if (kind && (kind == Kind::kWrite ? give_write : give_read)(compound, file, res)) return true;

@@ -34,16 +34,6 @@ std::vector<ClientId> ClientTable::ids() const {
   return out;
 }
 
-ClientId ClientTable::only_one_at(const std::string& address) const {
-  ClientId found = 0;
-  for (const auto& [id, client] : confirmed_) {
-    if (client->has_sessions || client->locks_by_nlm || client->address != address) continue;
-    if (found != 0) return 0;
-    found = id;
-  }
-  return found;
-}
-
 bool ClientTable::is_gone(ClientId id) const {
   const auto number = static_cast<std::uint32_t>(id);
   return id >> 32 == boot_ && number != 0 && number <= last_number_ && !confirmed_.contains(id) &&

@@ -133,8 +133,6 @@ class ClientTable {
   Client* find(ClientId id);
   /// Confirmed or not.
   const Client* find_any(ClientId id);
-  /// The client of minor version 0 at that address, where there is one and no other; else 0.
-  ClientId only_one_at(const std::string& address) const;
   /// Was that ID given since the server started, and is nobody's any more?
   bool is_gone(ClientId id) const;
   void renew(Client& client, TimePoint now);

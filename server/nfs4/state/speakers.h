@@ -2,15 +2,15 @@
 // Speakers: which client of minor version 0 speaks over which connection. Most of its operations do
 // not say whose they are; a client has connections of its own, and names itself on each of them
 // sooner or later: by its ID, or by a stateid. Used where it matters whether an object's delegation
-// is the caller's own: a holder that was taken for somebody else would be asked for what it is
-// about to give back, and would be kept from giving it back until it had answered.
+// is the caller's own, for operations that name nobody. Somebody else must never be taken for the
+// holder, so nothing is concluded from addresses; a holder that is taken for somebody else is asked
+// for once too often what it knows, or for the delegation.
 //
 // Without a lock of its own; ServerState::mutex.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <optional>
 
 #include "server/nfs4/state/client_table.h"
 #include "server/nfs4/state/session_table.h"
@@ -34,18 +34,15 @@ class Speakers {
       whose = kSeveral;
     }
   }
-  /// Nullopt: nobody that is still known has named itself there. 0: several have.
-  std::optional<ClientId> of(ConnectionId connection, ClientTable& clients) const {
+  /// 0: nobody has named itself there, or several have.
+  ClientId of(ConnectionId connection) const {
     const auto found = clients_.find(connection);
-    if (found == clients_.end() || found->second == kNobody) return {};
-    if (found->second == kSeveral) return 0;
-    if (clients.find(found->second) == nullptr) return {};
-    return found->second;
+    return found == clients_.end() || found->second == kSeveral ? kNobody : found->second;
   }
 
  private:
   static constexpr ClientId kNobody = 0;
-  static constexpr ClientId kSeveral = UINT64_MAX;
+  static constexpr ClientId kSeveral = UINT64_MAX;  // for as long as the connection lasts
   std::map<ConnectionId, ClientId> clients_;
 };
 
