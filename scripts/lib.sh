@@ -85,3 +85,34 @@ build_preset() {
         ninja -C "$dir" --quiet "${targets[@]}" >&2 || die "the build in build/$preset failed"
     fi
 }
+
+# run_case SECONDS COMMAND...: one case of several that a script runs. Its command and the time it took go to standard
+# error, what it says to standard output; a log of its own is kept if it fails. With same_group set it stays in this
+# process group, and so ends with it.
+failed_cases=()
+run_case() {
+    local log status=0 started=$SECONDS
+    mkdir -p "$root/build/ci"
+    log=$root/build/ci/case.$$.log
+    note "${*:2}"
+    timeout ${same_group:+--foreground} -k 10 "$@" 2>&1 | tee "$log" || status=${PIPESTATUS[0]}
+    note "it took $((SECONDS - started)) s"
+    if ((status)); then
+        failed_cases+=("${*:2}: failed ($status)")
+        mv "$log" "$root/build/ci/case.$$.failed.${#failed_cases[@]}"
+    fi
+    rm -f "$log"
+}
+# end_cases: shows at the end what failed, where a reader of the last lines sees it, however much the cases behind it
+# say. Fails if any did.
+end_cases() {
+    local number
+    ((${#failed_cases[@]})) || return 0
+    for ((number = 1; number <= ${#failed_cases[@]}; ++number)); do
+        echo "--- ${failed_cases[number - 1]}; its last lines:"
+        tail -n $((50 / ${#failed_cases[@]})) "$root/build/ci/case.$$.failed.$number"
+        rm "$root/build/ci/case.$$.failed.$number"
+    done
+    printf '%s\n' "${failed_cases[@]}"
+    return 1
+}

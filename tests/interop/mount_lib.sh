@@ -8,6 +8,8 @@
 #   fail TEXT              ends the script
 # Everything lives below $work and is cleaned up when the script ends, however it ends.
 
+[[ $(id -u) == 0 ]] || { echo "$(basename "$0") needs root" >&2; exit 1; }
+[[ -c /dev/fuse ]] || { echo "$(basename "$0") needs /dev/fuse" >&2; exit 1; }
 here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
 # shellcheck source=tests/interop/free_port.sh
 . "$here/tests/interop/free_port.sh"

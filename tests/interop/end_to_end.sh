@@ -1,0 +1,84 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# end_to_end.sh: server, mount and tool on loopback, with real programs: workloads, kill -9, power loss, bytes on
+# the wire.
+#
+#   tests/interop/end_to_end.sh [--seed N] [--no-build] [--list] [WORD...]
+#
+#   --seed N     of what happens by chance (1)
+#   --no-build   use what is built already; else scripts/quickstart builds the programs
+#   --list       print the cases, run none
+#   WORD...      only the cases with one of these words in their line
+#
+# NFSRDMA_BIN: where the programs are (build/release/bin; the quickstart always takes those). Needs root, /dev/fuse
+# and the packages of scripts/install-deps; what cannot run says why and counts as failed. Takes twelve minutes on
+# two cores. The last line is "N passed, N failed"; exit status 0 when none failed.
+# shellcheck source=../../scripts/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
+cd "$root"
+
+seed=1 build=1 list='' words=()
+while (($#)); do
+    case $1 in
+        --seed) need_value "$@"; seed=$2; shift ;;
+        --no-build) build= ;;
+        --list) list=1 ;;
+        -h | --help) show_help; exit 0 ;;
+        -*) usage_error "unknown option '$1'" ;;
+        *) words+=("$1") ;;
+    esac
+    shift
+done
+[[ $seed =~ ^[0-9]+$ ]] || usage_error "--seed needs a number"
+
+if [[ -n $build ]]; then quick=; else quick=" --no-build"; fi
+bin=${NFSRDMA_BIN:-build/release/bin}
+by_iwarp=fabric=iwarp,proto=rdma
+tests=tests/interop
+cases=(
+    "scripts/quickstart --check$quick"
+    "$tests/wire_bytes.sh 24"
+    "$tests/fuse_basic.sh $bin iwarp shards=3,vers=3"
+    "$tests/fuse_basic.sh $bin tcp shards=1,vers=3"
+    "$tests/fuse_basic.sh $bin iwarp shards=3,vers=4.2"
+    "$tests/fuse_acl.sh $bin iwarp"
+    "$tests/versions.sh $bin"
+    "$tests/fuse_locks.sh $bin iwarp shards=2,vers=4.2"
+    "$tests/fuse_locks.sh $bin iwarp shards=2,vers=3"
+    "$tests/fuse_delegations.sh $bin iwarp shards=2,vers=4.2"
+    "$tests/fuse_referral.sh $bin iwarp shards=2,vers=4.2"
+    "$tests/fuse_referral.sh $bin tcp shards=1,vers=4.1"
+    "env MOUNT_OPTIONS=$by_iwarp,shards=1,vers=3 $tests/workloads.sh --small --kills 4 --seed $seed"
+    "env MOUNT_OPTIONS=$by_iwarp,shards=3,vers=4.2 $tests/workloads.sh --small --kills 4 --seed $seed --uid 1000"
+    "$tests/power_loss.sh --rounds 2 --seed $seed"
+    "$tests/observe.sh $bin"
+    "$tests/capture.sh"
+    "$tests/doctor.sh"
+    "$tests/service_user.sh $bin"
+    "$tests/idle_connections.sh $bin"
+)
+wanted() { # CASE
+    local word
+    ((${#words[@]})) || return 0
+    for word in "${words[@]}"; do [[ $1 != *"$word"* ]] || return 0; done
+    return 1
+}
+
+trap 'exit 130' INT  # else the next case would begin
+number=0
+for case in "${cases[@]}"; do
+    wanted "$case" || continue
+    number=$((number + 1))
+    if [[ -n $list ]]; then
+        echo "$case"
+        continue
+    fi
+    # shellcheck disable=SC2086  # words
+    run_case 360 $case
+done
+((number)) || usage_error "no case has '${words[*]}' (--list names them)"
+[[ -z $list ]] || exit 0
+if ((${#failed_cases[@]})); then echo "--- what failed ---"; fi
+end_cases || :
+echo "$((number - ${#failed_cases[@]})) passed, ${#failed_cases[@]} failed"
+exit $((${#failed_cases[@]} > 0))
