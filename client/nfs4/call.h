@@ -67,7 +67,11 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
       RpcCallLease rpc_call =
           rpc.prepare(xdr::kNfsProgram, xdr::kNfsV4, xdr::NFSPROC4_COMPOUND, op, shape.arguments);
       CompoundWriter out(rpc_call->encoder(), session.minor());
-      if (sequenced) out.op(xdr::nfs_opnum4::OP_SEQUENCE, session.sequence(*turn, shape.once));
+      xdr::SEQUENCE4args asked;
+      if (sequenced) {
+        asked = session.sequence(*turn, shape.once);
+        out.op(xdr::nfs_opnum4::OP_SEQUENCE, asked);
+      }
       build(out);
       out.finish();
       rpc_call->set_sink(shape.sink);
@@ -80,6 +84,10 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
       CompoundReader in(rpc_call->results());
       xdr::SEQUENCE4res sequence;
       const bool in_session = !sequenced || in.next(xdr::nfs_opnum4::OP_SEQUENCE, sequence);
+      if (in_session && sequenced && !Session::answers(asked, sequence)) {
+        session.give_up(*turn);
+        co_return Error{Errc::kProtocol, EIO, "SEQUENCE: the result is another request's"};
+      }
       if (in_session) parse(in);
       if (session.names() != nullptr) open_ids = session.names()->take_open();
       if (in.taken() == 0) {

@@ -241,19 +241,22 @@ Task<Result<nfsstat4>> Session::ask_in_recovery(const OpContext& op, const Build
     const Turn turn{*slot, epoch_};
     xdr::SEQUENCE4res sequenced;
     bool in_session = false;
+    const xdr::SEQUENCE4args asked = sequence(turn, true);
     auto build_all = [&](CompoundWriter& out) {
-      out.op(nfs_opnum4::OP_SEQUENCE, sequence(turn, true));
+      out.op(nfs_opnum4::OP_SEQUENCE, asked);
       build(out);
     };
+    bool answered = true;
     auto parse_all = [&](CompoundReader& in) {
       in_session = in.next(nfs_opnum4::OP_SEQUENCE, sequenced);
-      if (in_session) parse(in);
+      answered = !in_session || answers(asked, sequenced);
+      if (in_session && answered) parse(in);
     };
     Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, build_all, parse_all);
     if (!done.ok()) co_return done.error();
     const nfsstat4 status = *done;
     // The slots of a session that is given up need not be given back.
-    if (!in_session && remedy_of(status, true) != Remedy::kLater) {
+    if (!answered || (!in_session && remedy_of(status, true) != Remedy::kLater)) {
       co_return Error{Errc::kInvalid, EIO, "SEQUENCE"};
     }
     give_back(turn, sequenced);
@@ -413,6 +416,12 @@ xdr::SEQUENCE4args Session::sequence(const Turn& turn, bool cache) const {
   return {session_id_, slots_.sequence(turn.slot), turn.slot, slots_.highest_taken(), cache};
 }
 
+bool Session::answers(const xdr::SEQUENCE4args& asked, const xdr::SEQUENCE4res& result) {
+  const xdr::SEQUENCE4resok& seen = result.resok4;
+  return seen.sr_sessionid == asked.sa_sessionid && seen.sr_slotid == asked.sa_slotid &&
+         seen.sr_sequenceid == asked.sa_sequenceid;
+}
+
 void Session::give_back(const Turn& turn, const xdr::SEQUENCE4res& result) {
   if (turn.epoch != epoch_) return;
   const bool used =
@@ -533,7 +542,8 @@ Task<void> Session::probe(Turn turn) {
   op.identity = options_.identity;
   op.cancel = &stopping_;
   xdr::SEQUENCE4res result;
-  auto build = [&](CompoundWriter& out) { out.op(nfs_opnum4::OP_SEQUENCE, sequence(turn, false)); };
+  const xdr::SEQUENCE4args asked = sequence(turn, false);
+  auto build = [&](CompoundWriter& out) { out.op(nfs_opnum4::OP_SEQUENCE, asked); };
   auto parse = [&](CompoundReader& in) { in.next(nfs_opnum4::OP_SEQUENCE, result); };
   for (Duration wait = kRetryFirst;; wait = std::min(2 * wait, kRetryLongest)) {
     // A new session has new slots.
@@ -541,6 +551,9 @@ Task<void> Session::probe(Turn turn) {
     result = {};
     Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, build, parse);
     if (stopped_ || turn.epoch != epoch_) co_return;
+    if (done.ok() && result.status == nfsstat4::NFS4_OK && !answers(asked, result)) {
+      co_return renew(turn, Remedy::kNewSession);  // that slot is past help
+    }
     if (done.ok() && result.status != nfsstat4::NFS4ERR_DELAY) {
       // A false retry: the request itself has run.
       const bool retried = result.status == nfsstat4::NFS4ERR_SEQ_FALSE_RETRY;

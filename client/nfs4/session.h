@@ -137,6 +137,8 @@ class Session final : public SessionSource, private CallbackHandler {
   /// answer.
   Task<Result<Turn>> take_turn(const OpContext& op);
   xdr::SEQUENCE4args sequence(const Turn& turn, bool cache) const;
+  /// Is a good result that of this request (RFC 8881 18.46.3)? Else nothing behind it is, either.
+  static bool answers(const xdr::SEQUENCE4args& asked, const xdr::SEQUENCE4res& result);
   /// SEQUENCE was answered.
   void give_back(const Turn& turn, const xdr::SEQUENCE4res& result);
   /// In minor version 0, where nothing was asked with it.

@@ -76,7 +76,10 @@ class FakeNfs4Server {
 
   std::deque<Stat> open_errors, close_errors, lock_errors, unlock_errors, downgrade_errors;
   std::uint32_t status_flags = 0;  // of SEQUENCE
-  ByteRangeLocks locks;            // owners from kForeign on are another client's
+  /// What is not the request's in the results of SEQUENCE to come.
+  enum class WrongId : std::uint8_t { kSession, kSequence, kSlot };
+  std::deque<WrongId> wrong_ids;
+  ByteRangeLocks locks;  // owners from kForeign on are another client's
   static constexpr LockOwnerId kForeign = 1000;
   FakeDelegations delegations;
 
@@ -721,6 +724,13 @@ class FakeNfs4Server {
     if (res.status == Stat::NFS4_OK) res.status = check(want);
     res.resok4 = {want.sa_sessionid, want.sa_sequenceid, want.sa_slotid,
                   slots - 1,         target_highest,     status_flags};
+    if (!wrong_ids.empty()) {
+      const WrongId wrong = wrong_ids.front();
+      wrong_ids.pop_front();
+      if (wrong == WrongId::kSession) res.resok4.sr_sessionid[15] ^= std::byte{1};
+      if (wrong == WrongId::kSequence) --res.resok4.sr_sequenceid;
+      if (wrong == WrongId::kSlot) ++res.resok4.sr_slotid;
+    }
     if (!replayed_) answer(Op::OP_SEQUENCE, res, out);
   }
 

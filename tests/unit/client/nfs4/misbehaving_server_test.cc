@@ -22,6 +22,8 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 constexpr LockOwnerId kOwners = 3;
+/// Where a COMPOUND's first result has a SEQUENCE's session, sequence and slot.
+constexpr std::size_t kIds = 20, kBehindIds = 44;
 
 struct Holder final : DelegationHolder {
   void give_up(const FileHandle& file) override { told.push_back(file); }
@@ -141,6 +143,9 @@ class MisbehavingServer : public SessionTest {
     std::vector<std::byte> reply = server_->reply_to(*transport->out().front());
     if (!harmless(server_->seen.back())) {
       // As it should be.
+    } else if (one_in(4) && reply.size() > kBehindIds) {
+      // As if it were another request's: session, sequence and slot of SEQUENCE's result.
+      reply[kIds + below(kBehindIds - kIds)] ^= std::byte{1};
     } else if (one_in(3)) {
       reply.resize(below(static_cast<std::uint32_t>(reply.size())));
     } else if (one_in(2)) {

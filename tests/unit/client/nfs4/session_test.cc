@@ -293,6 +293,41 @@ TEST_F(SessionTest, AReplyThatEndsAnywhereIsAnErrorAndCostsNoSlot) {
   expect_getattr_works();
 }
 
+/// RFC 8881 18.46.3: nothing in such a reply is the answer to what was asked.
+TEST_F(SessionTest, AResultOfAnotherRequestIsAnErrorAndCostsNoSlot) {
+  ASSERT_TRUE(begin().ok());
+  using WrongId = FakeNfs4Server::WrongId;
+  for (const WrongId wrong : {WrongId::kSession, WrongId::kSequence, WrongId::kSlot}) {
+    server_->wrong_ids = {wrong};
+    std::optional<Result<Attributes>> got;
+    ask(&got, op_);
+    server_->serve_for(seconds(2));
+    ASSERT_TRUE(got.has_value());
+    ASSERT_FALSE(got->ok());
+    EXPECT_EQ(got->error().sys, EIO);
+    EXPECT_EQ(session().slots().taken(), 0u);
+    expect_getattr_works();
+  }
+}
+
+TEST_F(SessionTest, ASlotThatIsPastHelpEndsWithItsSession) {
+  ASSERT_TRUE(begin().ok());
+  const unsigned before = server_->sessions;
+  using WrongId = FakeNfs4Server::WrongId;
+  CancelToken cancel;
+  OpContext op = op_;
+  op.cancel = &cancel;
+  std::optional<Result<Attributes>> got;
+  ask(&got, op);
+  cancel.cancel();
+  ASSERT_TRUE(got.has_value() && !got->ok());
+  server_->wrong_ids = {WrongId::kSequence};  // when the server is asked what became of it
+  server_->serve_for(seconds(2));
+  expect_getattr_works();
+  EXPECT_EQ(server_->sessions, before + 1);
+  EXPECT_EQ(session().slots().taken(), 0u);
+}
+
 TEST_F(SessionTest, AReplyWithAnyBitFlippedEndsTheCall) {
   ASSERT_TRUE(begin().ok());
   std::size_t bits = 1;
