@@ -335,6 +335,38 @@ class Merger {
   std::unordered_map<std::string, std::size_t> by_path_;
 };
 
+std::string place_of(const ExportClient& client) {
+  return client.file == kCommandLineExport ? client.file
+                                           : fmt::format("{}:{}", client.file, client.line);
+}
+
+/// An export has one fsid, whoever asks, and no other export has it: file handles begin with it.
+void check_fsids(ParsedExports& all) {
+  if (!all.ok()) return;
+  std::unordered_map<std::string, std::pair<const ExportEntry*, const ExportClient*>> known;
+  for (const ExportEntry& entry : all.entries) {
+    const ExportClient* its = nullptr;
+    for (const ExportClient& client : entry.clients) {
+      const std::string& fsid = client.options.fsid;
+      if (fsid.empty() || (its != nullptr && its->options.fsid == fsid)) continue;
+      const auto problem = [&](std::string message) {
+        all.problems.push_back({client.file, client.line, client.column, std::move(message)});
+      };
+      if (its != nullptr) {
+        problem(
+            fmt::format("fsid={} for {} here and fsid={} in {}: give it one for all of its clients",
+                        fsid, entry.path, its->options.fsid, place_of(*its)));
+        continue;
+      }
+      its = &client;
+      const auto [other, fresh] = known.emplace(fsid, std::pair(&entry, &client));
+      if (fresh) continue;
+      problem(fmt::format("fsid={} is that of {} in {} already: give {} another", fsid,
+                          other->second.first->path, place_of(*other->second.second), entry.path));
+    }
+  }
+}
+
 /// Where an option whose value may have colons stands in an -e argument; npos: nowhere.
 std::size_t first_with_colons(std::string_view argument) {
   std::size_t first = std::string_view::npos;
@@ -356,11 +388,13 @@ ParsedExports parse_exports(std::string_view text, const std::string& file) {
     LineParser(line, file, one).run();
     merger.add(std::move(one));
   }
+  check_fsids(out);
   return out;
 }
 
 void merge_exports(ParsedExports& all, ParsedExports more) {
   Merger(all).add(std::move(more));
+  check_fsids(all);
 }
 
 ParsedExports read_exports_file(const std::string& file) {

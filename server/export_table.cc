@@ -245,9 +245,10 @@ void ExportTable::reload(const std::vector<ExportEntry>& entries, ConfigProblems
           {entry.file, entry.line, 0, entry.path + ": " + opened.error().message()});
       continue;
     }
-    if (fresh->find((*opened)->id) != nullptr) {
-      problems->push_back(
-          {entry.file, entry.line, 0, entry.path + ": another export has the same fsid or path"});
+    if (const Export* other = fresh->find((*opened)->id); other != nullptr) {
+      problems->push_back({entry.file, entry.line, 0,
+                           entry.path + ": " + other->path +
+                               " has the same identity: give one of them another fsid="});
       continue;
     }
     (*opened)->choice_ = choice_;
