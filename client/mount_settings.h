@@ -50,9 +50,10 @@ struct MountSettings {
   bool require_crc = false;
   std::uint16_t rdma_port = 20049;
   std::uint16_t tcp_port = 2049;
-  /// MOUNT protocol: this TCP port only; 0: over the NFS connection itself, then tcp_port, then
-  /// where rpcbind says.
+  /// MOUNT protocol: this TCP port only; 0: over the NFS connection itself (unless mount_by_tcp),
+  /// then tcp_port, then where rpcbind says.
   std::uint16_t mount_port = 0;
+  bool mount_by_tcp = false;
   std::uint16_t rpcbind_port = 111;
 
   std::uint32_t rsize = 0;  // bytes; 0: as large as both sides can

@@ -187,6 +187,7 @@ MountSettings settings_of(const MountCommandLine& line) {
   settings.rdma_port = o.rdma_port();
   settings.tcp_port = o.effective_tcp_port();
   settings.mount_port = o.mount_port;
+  settings.mount_by_tcp = o.mount_proto_tcp;
   settings.rsize = o.rsize;
   settings.wsize = o.wsize;
   settings.soft = o.recovery != MountRecovery::kHard;
@@ -549,6 +550,8 @@ std::string MountDaemon::description() {
     out +=
         fmt::format(" slots={} back_channel={}", slots, server_->has_back_channel() ? "yes" : "no");
   }
+  if (server_->version().starts_with('4'))
+    out += fmt::format(" delegations={}", server_->delegations_held());
   for (const ShardReport& shard : shards_->report()) {
     for (const ConnectionInfo& info : shard.connections) {
       out +=
@@ -573,11 +576,13 @@ std::string MountDaemon::status_document() {
   json.field("nfs_version", server_->version());
   if (const std::uint32_t slots = server_->session_slots(); slots != 0) {
     json.field("session_slots", slots);
+    json.field("back_channel", server_->has_back_channel());
+    json.field("callbacks_done", server_->callbacks_done());
+  }
+  if (server_->version().starts_with('4')) {
     json.field("files_open", server_->files_open());
     json.field("locks_held", server_->locks_held());
     json.field("delegations_held", server_->delegations_held());
-    json.field("back_channel", server_->has_back_channel());
-    json.field("callbacks_done", server_->callbacks_done());
   }
   if (const std::string manager = server_->lock_manager(); !manager.empty()) {
     json.field("lock_manager", manager);

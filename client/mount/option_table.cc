@@ -208,6 +208,16 @@ string take_lock(MountOptions& o, string_view) {
   o.lock = value;
   return {};
 }
+string take_readdirplus(MountOptions& o, string_view v) {
+  if (!v.empty() && v != "none" && v != "force") {
+    return fmt::format("'{}' is not one of none, force", v);
+  }
+  o.readdirplus = v != "none";
+  return {};
+}
+string take_transport_security(MountOptions&, string_view v) {
+  return v == "none" ? "" : "only none is supported: there is no RPC-with-TLS";
+}
 string take_fsc(MountOptions& o, string_view) {
   o.notices.emplace_back("fsc: there is no cache on disk; ignored");
   return {};
@@ -275,6 +285,7 @@ constexpr OptionRow kTable[] = {
     {"shards", Value::kRequired,
      [](MountOptions& o, string_view v) { return take_number(v, 1, 16, &o.shards); }},
     {"sec", Value::kRequired, take_security},
+    {"xprtsec", Value::kRequired, take_transport_security},
     // Calls.
     {"rsize", Value::kRequired,
      [](MountOptions& o, string_view v) { return take_transfer_size(v, &o.rsize); }},
@@ -313,7 +324,7 @@ constexpr OptionRow kTable[] = {
     {"cto", Value::kNone, set<&MountOptions::close_to_open, true>},
     {"nocto", Value::kNone, set<&MountOptions::close_to_open, false>},
     {"lookupcache", Value::kRequired, take_lookup_cache},
-    {"rdirplus", Value::kOptional, set<&MountOptions::readdirplus, true>},
+    {"rdirplus", Value::kOptional, take_readdirplus},
     {"nordirplus", Value::kNone, set<&MountOptions::readdirplus, false>},
     {"fsc", Value::kOptional, take_fsc},
     {"nofsc", Value::kNone, ignore},

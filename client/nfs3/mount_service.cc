@@ -114,12 +114,15 @@ Task<Result<void>> MountService::find(std::string* detail) {
     co_return kNone;
   }
   std::string why;
-  bool found = co_await answers(nfs_, &why);
-  if (found) {
-    rpc_ = &nfs_;
-    co_return Result<void>();
+  bool found = false;
+  if (!settings_.mount_by_tcp) {
+    found = co_await answers(nfs_, &why);
+    if (found) {
+      rpc_ = &nfs_;
+      co_return Result<void>();
+    }
+    note(detail, "NFS connection: " + why);
   }
-  note(detail, "NFS connection: " + why);
   found = co_await try_tcp(settings_.tcp_port, detail);
   if (found) co_return Result<void>();
   if (cancel_ != nullptr && cancel_->cancelled()) co_return kNone;

@@ -127,6 +127,16 @@ TEST_F(MountServiceTest, NoFurtherPlaceIsTriedThen) {
   EXPECT_EQ(detail_.find("rpcbind"), std::string::npos) << detail_;
 }
 
+TEST_F(MountServiceTest, ByTcpTheNfsConnectionIsNotAsked) {
+  settings_.mount_by_tcp = true;
+  settings_.tcp_port = silent_.address.port();
+  start();
+  environment_->settle();
+  EXPECT_EQ(environment_->transport(), nullptr);
+  expect_cancel_ends_it();
+  EXPECT_EQ(detail_.find("NFS connection"), std::string::npos) << detail_;
+}
+
 TEST_F(MountServiceTest, ConnectingHasATimeLimitOfItsOwn) {
   settings_.mount_port = silent_.address.port();
   settings_.mount_connect_timeout = std::chrono::milliseconds(20);

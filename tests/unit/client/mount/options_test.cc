@@ -108,6 +108,12 @@ INSTANTIATE_TEST_SUITE_P(
                  "rw,sync," + kAuto +
                      "softerr,timeo=600,retrans=2,nconnect=1,noac,nocto,nordirplus,"
                      "lookupcache=none,local_lock=none,sec=sys"},
+        GoodCase{"nordirplus,rdirplus", "rw," + kAuto + kTail},
+        GoodCase{"nordirplus,rdirplus=force,xprtsec=none", "rw," + kAuto + kTail},
+        GoodCase{"rdirplus=none", "rw," + kAuto +
+                                      "hard,timeo=600,retrans=2,nconnect=1,acregmin=3,acregmax=60,"
+                                      "acdirmin=30,acdirmax=60,nordirplus,lookupcache=all,"
+                                      "local_lock=none,sec=sys"},
         GoodCase{"v3,noacl", "rw,vers=3," + kAuto +
                                  "hard,timeo=600,retrans=2,nconnect=1,acregmin=3,acregmax=60,"
                                  "acdirmin=30,acdirmax=60,noacl,lookupcache=all,local_lock=none,"
@@ -147,6 +153,11 @@ INSTANTIATE_TEST_SUITE_P(
     Table, BadOptions,
     testing::Values(
         BadCase{"rszie=4096", "parse: unknown mount option 'rszie'; did you mean 'rsize'?"},
+        BadCase{"rdirplus=some",
+                "parse: mount option 'rdirplus=some': 'some' is not one of none, force"},
+        BadCase{
+            "xprtsec=tls",
+            "parse: mount option 'xprtsec=tls': only none is supported: there is no RPC-with-TLS"},
         BadCase{"frobnicate", "parse: unknown mount option 'frobnicate'"},
         BadCase{"minorversion=3",
                 "parse: mount option 'minorversion=3': '3' is not a minor version of NFSv4; use "
