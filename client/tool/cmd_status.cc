@@ -24,10 +24,15 @@ namespace nfsrdma::tool {
 
 int status_verdict(const JsonValue& document) {
   std::size_t rdma = 0, all = 0;
-  for (const JsonValue& connection : document["connections"].items()) {
-    ++all;
-    if (connection["fabric"].text() != "tcp") ++rdma;
-  }
+  const auto count = [&](const JsonValue& connections) {
+    for (const JsonValue& connection : connections.items()) {
+      ++all;
+      if (connection["fabric"].text() != "tcp") ++rdma;
+    }
+  };
+  count(document["connections"]);
+  for (const JsonValue& tree : document["referrals"].items())
+    count(tree["connections"]);
   if (all == 0) return kNoConnection;
   if (rdma == all) return kAllRdma;
   return rdma == 0 ? kOnlyTcp : kSomeRdma;
@@ -74,16 +79,17 @@ void print_document(const JsonValue& document, int verdict) {
   // Of a mount.
   if (const std::string& version = document["nfs_version"].text(); !version.empty()) {
     say("NFS version {}", version);
-    if (const auto slots = document["session_slots"].count(); slots != 0) {
-      say(", session with {}, {} open, {} and {} held, ", counted(slots, "slot"),
-          counted(document["files_open"].count(), "file"),
+    const auto slots = document["session_slots"].count();
+    if (slots != 0) say(", session with {}", counted(slots, "slot"));
+    if (version.starts_with('4')) {
+      say(", {} open, {} and {} held", counted(document["files_open"].count(), "file"),
           counted(document["locks_held"].count(), "lock"),
           counted(document["delegations_held"].count(), "delegation"));
-      if (document["back_channel"].truth()) {
-        say("called back {}", counted(document["callbacks_done"].count(), "time"));
-      } else {
-        say("no back channel");
-      }
+    }
+    if (slots != 0 && document["back_channel"].truth()) {
+      say(", called back {}", counted(document["callbacks_done"].count(), "time"));
+    } else if (slots != 0) {
+      say(", no back channel");
     }
     if (const std::string& manager = document["lock_manager"].text(); !manager.empty()) {
       say(", {} held by NLM ({})", counted(document["locks_held"].count(), "lock"), manager);

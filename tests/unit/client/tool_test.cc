@@ -92,6 +92,16 @@ TEST(StatusVerdict, SaysWhetherRdmaIsInUse) {
   EXPECT_EQ(verdict_of(""), 4);
 }
 
+TEST(StatusVerdict, CountsTheServersBehindReferrals) {
+  const auto with_referral = [](const std::string& fabric) {
+    return status_verdict(*JsonValue::parse(
+        R"({"connections":[{"fabric":"iwarp"}],"referrals":[{"connections":[{"fabric":")" + fabric +
+        R"("}]}]})"));
+  };
+  EXPECT_EQ(with_referral("iwarp"), 0);
+  EXPECT_EQ(with_referral("tcp"), 2);
+}
+
 TEST(ProgressLine, ShowsShareRateAndRest) {
   const std::string line = progress_line(50 << 20, 100 << 20, 5, 79);
   EXPECT_NE(line.find("50 %"), std::string::npos) << line;
