@@ -126,7 +126,7 @@ class OldWriteDelegationsTest : public ::testing::Test {
   }
   /// Nobody was called, and nobody is to be called.
   bool is_quiet() {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    harness_.connection().loop().turn(std::chrono::milliseconds(20));
     return service_.waiting() == 0;
   }
 
