@@ -219,7 +219,7 @@ TEST_F(OldWriteDelegationsTest, WhoGivesBackIsNotAskedWhereverItComesFrom) {
 TEST_F(OldWriteDelegationsTest, WhoGivesBackSomethingElseIs) {
   ASSERT_NO_FATAL_FAILURE(take());
   service_.say(1, 9);
-  ++delegation_.other[11];
+  delegation_.other[11] ^= std::byte{1};
   come_by(further_);
   (void)give_back();
   EXPECT_FALSE(service_.next().empty());
