@@ -12,7 +12,6 @@
 #include "xdr/nsm1.h"
 #include "xdr/rpc.h"
 #include "xdr/rpcb.h"
-#include "xdr/rpcrdma1.h"
 #include "xdr/rquota.h"
 
 namespace nfsrdma::testing {
@@ -52,12 +51,10 @@ using Nsm1Types = TypeList<xdr::sm_name, xdr::my_id, xdr::mon_id, xdr::sm_mon, x
 using RpcbTypes = TypeList<xdr::mapping, xdr::pmaplist, xdr::PmapPort, xdr::rpcb, xdr::rpcblist,
                            xdr::RpcbAddress, xdr::RpcbDone>;
 using RpcTypes = TypeList<xdr::rpc_msg, xdr::authsys_parms>;
-using RpcRdma1Types = TypeList<xdr::rdma_fixed_header, xdr::rdma_read_segment, xdr::rdma_error>;
 
 using AllWireTypes = decltype(detail::join(
     detail::join(detail::join(Nfs3Args{}, Nfs3Results{}), detail::join(Mount3Types{}, RpcbTypes{})),
-    detail::join(detail::join(RpcTypes{}, RpcRdma1Types{}),
-                 detail::join(detail::join(Nlm4Types{}, Nsm1Types{}),
-                              detail::join(NfsAcl3Types{}, RquotaTypes{})))));
+    detail::join(RpcTypes{}, detail::join(detail::join(Nlm4Types{}, Nsm1Types{}),
+                                          detail::join(NfsAcl3Types{}, RquotaTypes{})))));
 
 }  // namespace nfsrdma::testing
