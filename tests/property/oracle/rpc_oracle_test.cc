@@ -74,11 +74,10 @@ bool_t no_results(XDR*, void*) {
   return 1;
 }
 
-/// The message is of the kind that `value` says when it is written. What is read is a reply.
-bool_t run_message(XDR* xdrs, ::rpc_msg* value) {
-  if (xdrs->x_op == XDR_ENCODE && value->rm_direction == ::CALL) return xdr_callmsg(xdrs, value);
+bool_t run_reply(XDR* xdrs, ::rpc_msg* value) {
   int accept = 0;  // may be no value of the enumeration: not to be read as one
   std::memcpy(&accept, &value->acpted_rply.ar_stat, sizeof accept);
+  // Also before one is read: then all is zero.
   if (value->rm_reply.rp_stat == ::MSG_ACCEPTED && accept == ::SUCCESS) {
     value->acpted_rply.ar_results.where = nullptr;
     value->acpted_rply.ar_results.proc = reinterpret_cast<xdrproc_t>(no_results);
@@ -86,6 +85,8 @@ bool_t run_message(XDR* xdrs, ::rpc_msg* value) {
   return xdr_replymsg(xdrs, value);
 }
 
+using Call = Pair<xdr::rpc_msg, ::rpc_msg, xdr_callmsg>;
+using Reply = Pair<xdr::rpc_msg, ::rpc_msg, run_reply>;
 using AuthSys = Pair<OurAuthSys, ::authunix_parms, xdr_authunix_parms>;
 
 TEST(RpcOracle, AuthSysHasTheSameBytesBothWays) {
@@ -97,7 +98,8 @@ TEST(RpcOracle, AuthSysIsJudgedTheSame) {
   compare_damaged_bytes<AuthSys>(2000);
 }
 
-/// Random messages of one kind, written by both sides.
+/// Random messages of one kind.
+template <typename P>
 void compare_headers(xdr::msg_type kind) {
   int compared = 0;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
@@ -106,23 +108,18 @@ void compare_headers(xdr::msg_type kind) {
     auto ours = random.make<xdr::rpc_msg>();
     // libtirpc refuses to write calls of another RPC version.
     if (ours.mtype != kind || ours.cbody.rpcvers != xdr::kRpcVersion) continue;
-    Arena arena;
-    ::rpc_msg theirs;
-    std::memset(static_cast<void*>(&theirs), 0, sizeof theirs);
-    convert(arena, ours, theirs);
-    std::vector<std::byte> bytes = testing::encode_flat(ours);
-    using Message = Pair<xdr::rpc_msg, ::rpc_msg, run_message>;
-    ASSERT_EQ(oracle_encode<Message>(theirs, bytes.size() + 64), bytes) << xdr::print(ours);
+    expect_same_bytes<P>(ours);
+    if (::testing::Test::HasFatalFailure()) return;
     ++compared;
   }
   EXPECT_GT(compared, 300);
 }
 
-TEST(RpcOracle, CallHeadersHaveTheSameBytes) {
-  compare_headers(xdr::msg_type::CALL);
+TEST(RpcOracle, CallHeadersHaveTheSameBytesBothWays) {
+  compare_headers<Call>(xdr::msg_type::CALL);
 }
-TEST(RpcOracle, ReplyHeadersHaveTheSameBytes) {
-  compare_headers(xdr::msg_type::REPLY);
+TEST(RpcOracle, ReplyHeadersHaveTheSameBytesBothWays) {
+  compare_headers<Reply>(xdr::msg_type::REPLY);
 }
 
 }  // namespace
