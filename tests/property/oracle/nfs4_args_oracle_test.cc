@@ -34,10 +34,11 @@ using Pairs = PairList<
     NFS4_PAIR(CB_NOTIFY4args), NFS4_PAIR(CB_PUSH_DELEG4args), NFS4_PAIR(CB_RECALL_ANY4args),
     NFS4_PAIR(CB_RECALL_SLOT4args), NFS4_PAIR(CB_SEQUENCE4args), NFS4_PAIR(CB_WANTS_CANCELLED4args),
     NFS4_PAIR(CB_NOTIFY_LOCK4args), NFS4_PAIR(CB_NOTIFY_DEVICEID4args), NFS4_PAIR(CB_OFFLOAD4args),
-    NFS4_PAIR(nfsace4), NFS4_PAIR(nfsacl41), NFS4_PAIR(settime4), NFS4_PAIR(pathname4),
-    NFS4_PAIR(fs_location4), NFS4_PAIR(fs_locations4), NFS4_PAIR(change_policy4),
-    NFS4_PAIR(mode_masked4), NFS4_PAIR(mode_umask4), NFS4_PAIR(open_arguments4),
-    NFS4_PAIR(fs4_status), NFS4_PAIR(labelformat_spec4), NFS4_PAIR(sec_label4), NFS4_PAIR(fattr4)>;
+    NFS4_PAIR(nfsace4), NFS4_PAIR(fattr4_acl), NFS4_PAIR(fattr4_layout_types), NFS4_PAIR(nfsacl41),
+    NFS4_PAIR(settime4), NFS4_PAIR(pathname4), NFS4_PAIR(fs_location4), NFS4_PAIR(fs_locations4),
+    NFS4_PAIR(change_policy4), NFS4_PAIR(mode_masked4), NFS4_PAIR(mode_umask4),
+    NFS4_PAIR(open_arguments4), NFS4_PAIR(fs4_status), NFS4_PAIR(labelformat_spec4),
+    NFS4_PAIR(sec_label4), NFS4_PAIR(fattr4)>;
 
 class Nfs4ArgsOracle : public Nfs4Oracle {};
 

@@ -41,9 +41,11 @@ ORACLE_BEGIN(fattr4) ORACLE_FIELD(attrmask) ORACLE_OPAQUE(attr_vals, from.attr_v
 
 // ACLs
 ORACLE_4(nfsace4, type, flag, access_mask, who)
+ORACLE_BEGIN(fattr4_acl) ORACLE_ARRAY(aces) ORACLE_END
 ORACLE_BEGIN(nfsacl41) ORACLE_FIELD(na41_flag) ORACLE_ARRAY(na41_aces) ORACLE_END
 
 // Attributes of more than one word
+ORACLE_BEGIN(fattr4_layout_types) ORACLE_ARRAY(types) ORACLE_END
 ORACLE_BEGIN(settime4)
   ORACLE_FIELD(set_it)
   if (from.set_it == xdr::time_how4::SET_TO_CLIENT_TIME4) {
