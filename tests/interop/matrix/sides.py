@@ -454,6 +454,8 @@ class OurClient:
             options += [f"rsize={bench.settings.transfer}", f"wsize={bench.settings.transfer}"]
         if bench.settings.credits:
             options += [f"credits={bench.settings.credits}", "shards=1"]  # all on one connection
+        if bench.settings.nconnect:
+            options += [f"nconnect={bench.settings.nconnect}", "shards=1"]  # and no more
         if bench.settings.inline:
             options.append(f"inline={bench.settings.inline}")
         if bench.settings.crc and self.fabric == "iwarp":

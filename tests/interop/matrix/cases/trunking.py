@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One session over several connections (session trunking, RFC 8881 2.10.5): Linux's nconnect."""
+"""One session over several connections (session trunking, RFC 8881 2.10.5): nconnect."""
 from bench import data, expect_digest, put
 from case import case, expect_equal
 from cases.faults import reading, writing

@@ -3,6 +3,7 @@
 // and forgets: each call ends with its answer, nothing runs twice, no slot is lost.
 #include "client/nfs4/session.h"
 
+#include "client/nfs4/recovery.h"
 #include "tests/unit/client/nfs4/session_fixture.h"
 
 namespace nfsrdma {
@@ -380,6 +381,30 @@ INSTANTIATE_TEST_SUITE_P(Table, PassingErrors,
                            return std::string(xdr::enum_name(row.param.status)) +
                                   (row.param.of_sequence ? "_of_SEQUENCE" : "");
                          });
+
+/// Also those that no operation has, or not there: each is dealt with or is the answer, once.
+TEST_F(SessionTest, EveryErrorEndsOrPasses) {
+  ASSERT_TRUE(begin().ok());
+  for (const auto& [number, name] : xdr::enum_names(Stat())) {
+    const auto status = static_cast<Stat>(number);
+    if (status == Stat::NFS4_OK) continue;
+    for (const bool of_sequence : {true, false}) {
+      SCOPED_TRACE(std::string(name) + (of_sequence ? " of SEQUENCE" : " of GETATTR"));
+      (of_sequence ? server_->sequence_errors : server_->getattr_errors) = {status};
+      std::optional<Result<Attributes>> got;
+      ask(&got, op_);
+      server_->serve_for(seconds(60));
+      ASSERT_TRUE(got.has_value());
+      const bool passes = nfs4::remedy_of(status, of_sequence) != nfs4::Remedy::kNone;
+      EXPECT_EQ(got->ok(), passes);
+      if (!passes && !got->ok()) {
+        EXPECT_EQ(got->error().sys, nfs4::errno_of(status));
+      }
+      EXPECT_EQ(session().slots().taken(), 0u);
+      expect_getattr_works();
+    }
+  }
+}
 
 class SoftSessionTest : public SessionTest {
  protected:
