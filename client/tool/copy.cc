@@ -30,8 +30,8 @@ struct Copier::Blocks {
 };
 
 std::string Copier::shown(const Side& side, const std::string& path) const {
-  if (!side.remote()) return path;
-  return path.empty() ? "(remote)" : path;
+  if (!side.remote() || !path.empty()) return path;
+  return &side == from_side_ ? from_shown_ : to_shown_;  // what the URL itself names
 }
 
 void Copier::failed(const std::string& path, const Error& error) {
@@ -42,6 +42,7 @@ void Copier::failed(const std::string& path, const Error& error) {
 }
 
 Task<bool> Copier::copy(Place from, Place to) {
+  from_side_ = from.side;
   from_shown_ = from.shown;
   to_shown_ = to.shown;
   // Without -r a link stands for its file; with it, links inside the tree stay links.

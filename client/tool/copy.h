@@ -49,6 +49,7 @@ class Copier {
 
   CopyOptions options_;
   Progress& progress_;
+  const Side* from_side_ = nullptr;
   std::string from_shown_, to_shown_;
   std::vector<Job> file_jobs_;
   std::size_t next_job_ = 0;
