@@ -46,6 +46,12 @@ class SimCallbacks {
       ++world_.model.old.recalled;
       line.answer(call, client.recall(call.stateid));
     }
+    if (!answers) return;
+    const std::vector<SimLine::Question> questions = line.questions();
+    for (const SimLine::Question& question : questions) {
+      const auto told = tell(client, question.handle);
+      line.answer(question, told ? NFS4_OK : NFS4ERR_BADHANDLE, told.value_or(Words()));
+    }
   }
   /// All have been looked at: what comes from now on was sent from now on.
   void looked() { looked_ = world_.model.now; }
@@ -105,8 +111,18 @@ class SimCallbacks {
   }
   void answer_getattr(StubConnection& connection, SimClient& client, BackwardCall& call) {
     const auto asked = CallbackClient::read<xdr::CB_GETATTR4args>(call);
-    const auto told = client.tell(to_handle(asked.args.fh.data));
+    const auto told = tell(client, asked.args.fh.data);
     if (!told) return complete(connection, call, CallbackClient::reply_to(call, NFS4ERR_BADHANDLE));
+    std::vector<std::byte> attributes(4 * told->size());
+    for (std::size_t i = 0; i < told->size(); ++i)
+      store_be32(attributes.data() + 4 * i, (*told)[i]);
+    complete(connection, call, CallbackClient::reply_to(call, NFS4_OK, attributes));
+  }
+  using Words = std::vector<std::uint32_t>;
+  /// What a client answers to CB_GETATTR; the model knows it then.
+  std::optional<Words> tell(SimClient& client, ByteSpan handle) {
+    const auto told = client.tell(to_handle(handle));
+    if (!told) return std::nullopt;
     const auto known = world_.model.delegations.find(told->stateid.other);
     if (known != world_.model.delegations.end()) {
       auto& all = known->second.told;
@@ -116,10 +132,13 @@ class SimCallbacks {
     const auto half = [](std::uint64_t value, int shift) {
       return static_cast<std::uint32_t>(value >> shift);
     };
-    const std::vector<std::byte> attributes =
-        nfsrdma::testing::words({1, 0x18, 16, half(told->change, 32), half(told->change, 0),
-                                 half(told->size, 32), half(told->size, 0)});
-    complete(connection, call, CallbackClient::reply_to(call, NFS4_OK, attributes));
+    return Words{1,
+                 0x18,
+                 16,
+                 half(told->change, 32),
+                 half(told->change, 0),
+                 half(told->size, 32),
+                 half(told->size, 0)};
   }
 
   SimWorld& world_;

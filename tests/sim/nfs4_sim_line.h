@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SimLine: where the server calls a simulated client of minor version 0 (RFC 7530 16.33): a service
-// on this machine's loopback. CB_NULL is answered at once; CB_RECALL waits until the simulation
-// answers it. Without a thread: things come in during turn() and wait_for_more() alone.
+// on this machine's loopback. CB_NULL is answered at once; CB_RECALL and CB_GETATTR wait until the
+// simulation answers them. Without a thread: things come in during turn() and wait_for_more()
+// alone.
 #pragma once
 
 #include <fcntl.h>
@@ -50,6 +51,13 @@ class SimLine {
   };
   /// CB_RECALLs that have no answer yet.
   const std::vector<Call>& calls() const { return calls_; }
+  /// A CB_GETATTR.
+  struct Question {
+    int connection = -1;
+    std::uint32_t xid = 0;
+    std::vector<std::byte> handle;
+  };
+  const std::vector<Question>& questions() const { return questions_; }
   /// That was recalled, and the client has said that it knows, or has the call before it still.
   bool has_heard_of(const xdr::stateid4& stateid) const { return heard_.contains(stateid.other); }
 
@@ -79,6 +87,18 @@ class SimLine {
     reply(call.connection, call.xid, {word, 0, 1, operation, word});
     if (status != xdr::nfsstat4::NFS4_OK) heard_.erase(call.stateid.other);
     std::erase_if(calls_, [xid = call.xid, fd = call.connection](const Call& one) {
+      return one.xid == xid && one.connection == fd;
+    });
+  }
+  /// `attributes`: the result's words behind the status, if it is NFS4_OK.
+  void answer(const Question& question, xdr::nfsstat4 status,
+              const std::vector<std::uint32_t>& attributes) {
+    const auto word = static_cast<std::uint32_t>(status);
+    const auto operation = static_cast<std::uint32_t>(xdr::nfs_cb_opnum4::OP_CB_GETATTR);
+    std::vector<std::uint32_t> result{word, 0, 1, operation, word};
+    result.insert(result.end(), attributes.begin(), attributes.end());
+    reply(question.connection, question.xid, result);
+    std::erase_if(questions_, [xid = question.xid, fd = question.connection](const Question& one) {
       return one.xid == xid && one.connection == fd;
     });
   }
@@ -134,7 +154,15 @@ class SimLine {
     EXPECT_EQ(head.minorversion, 0u);
     EXPECT_EQ(head.callback_ident, kIdent);
     EXPECT_EQ(head.argarray_len, 1u);
-    EXPECT_EQ(in.u32(), static_cast<std::uint32_t>(xdr::nfs_cb_opnum4::OP_CB_RECALL));
+    const auto operation = static_cast<xdr::nfs_cb_opnum4>(in.u32());
+    if (operation == xdr::nfs_cb_opnum4::OP_CB_GETATTR) {
+      xdr::CB_GETATTR4args asked;
+      ASSERT_TRUE(xdr::decode(in, asked) && in.at_end());
+      const ByteSpan handle = asked.fh.data;
+      questions_.push_back({connection, header.xid, {handle.begin(), handle.end()}});
+      return;
+    }
+    EXPECT_EQ(operation, xdr::nfs_cb_opnum4::OP_CB_RECALL);
     xdr::CB_RECALL4args recall;
     ASSERT_TRUE(xdr::decode(in, recall) && in.at_end());
     calls_.push_back({connection, header.xid, recall.stateid});
@@ -154,7 +182,9 @@ class SimLine {
     for (const Call& call : calls_) {
       if (call.connection == connection) heard_.erase(call.stateid.other);
     }
-    std::erase_if(calls_, [connection](const Call& one) { return one.connection == connection; });
+    const auto its = [connection](const auto& one) { return one.connection == connection; };
+    std::erase_if(calls_, its);
+    std::erase_if(questions_, its);
     connections_.erase(connection);
   }
 
@@ -163,6 +193,7 @@ class SimLine {
   std::uint16_t port_ = 0;
   std::map<int, Connection> connections_;
   std::vector<Call> calls_;
+  std::vector<Question> questions_;
   std::set<std::array<std::byte, xdr::kNfs4OtherBytes>> heard_;
 };
 

@@ -376,14 +376,15 @@ class SimRules {
         return;
     }
   }
-  /// In minor version 0 REMOVE and RENAME do not say whose they are.
-  std::size_t by_name(std::size_t client) const {
-    return model_.is_old(client) ? SimPromises::kNobody : client;
+  /// In minor version 0 REMOVE and RENAME do not say whose they are: their connection does, once
+  /// the client has named itself there. So the holder may have to wait, and nobody else may not.
+  std::size_t by_name(std::size_t client, nfsstat4 status) const {
+    return model_.is_old(client) && status == NFS4ERR_DELAY ? SimPromises::kNobody : client;
   }
   bool may_change(std::size_t client, const std::string& name, nfsstat4 status, const char* what) {
     const auto found = model_.names.find(name);
     if (found == model_.names.end()) return true;
-    if (!promises.settle(by_name(client), found->second, true, status, what)) return false;
+    if (!promises.settle(by_name(client, status), found->second, true, status, what)) return false;
     if (status == NFS4_OK) promises.changed_by(client, found->second);
     return true;
   }
@@ -396,7 +397,7 @@ class SimRules {
     const auto other = model_.names.find(to);
     const std::size_t first = model_.names.at(from);
     const std::size_t second = other == model_.names.end() ? first : other->second;
-    promises.settle_either(by_name(client), first, second, "RENAME");
+    promises.settle_either(by_name(client, status), first, second, "RENAME");
     return false;
   }
   /// The state has a stateid of its own, one step on from the last one.
