@@ -278,6 +278,7 @@ Remedy remedy_for(const HostView& host, const Filter& filter,
 
 std::string names_of(const std::vector<PortState>& states) {
   std::vector<std::string> names;
+  names.reserve(states.size());
   for (const PortState& state : states)
     names.push_back(port_text(state.port));
   return joined(names);
