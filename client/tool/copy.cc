@@ -42,7 +42,7 @@ void Copier::failed(const std::string& path, const Error& error) {
 }
 
 Task<bool> Copier::copy(Place from, Place to) {
-  from_side_ = from.side;
+  from_side_ = from.side.get();
   from_shown_ = from.shown;
   to_shown_ = to.shown;
   // Without -r a link stands for its file; with it, links inside the tree stay links.
