@@ -542,8 +542,11 @@ Task<void> Session::probe(Turn turn) {
   op.identity = options_.identity;
   op.cancel = &stopping_;
   xdr::SEQUENCE4res result;
-  const xdr::SEQUENCE4args asked = sequence(turn, false);
-  auto build = [&](CompoundWriter& out) { out.op(nfs_opnum4::OP_SEQUENCE, asked); };
+  xdr::SEQUENCE4args asked;
+  auto build = [&](CompoundWriter& out) {
+    asked = sequence(turn, false);
+    out.op(nfs_opnum4::OP_SEQUENCE, asked);
+  };
   auto parse = [&](CompoundReader& in) { in.next(nfs_opnum4::OP_SEQUENCE, result); };
   for (Duration wait = kRetryFirst;; wait = std::min(2 * wait, kRetryLongest)) {
     // A new session has new slots.

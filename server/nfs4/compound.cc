@@ -464,8 +464,7 @@ void Compound::set_client(ClientId client) {
 void Compound::act_as(Client& client) {
   ServerState& all = state();
   all.clients.renew(client, all.now());
-  all.speakers.note(connection(), client.id, all.clients);
-  speaker_ = all.speakers.of(connection());
+  speaker_ = all.speakers.note(connection(), client.id, all.clients);
   set_client(client.id);
 }
 

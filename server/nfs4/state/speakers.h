@@ -22,17 +22,16 @@ class Speakers {
   void connection_opened(ConnectionId connection) { clients_.emplace(connection, kNobody); }
   void connection_lost(ConnectionId connection) { clients_.erase(connection); }
 
-  /// An operation over `connection` named `client`. Nothing where that is not open (any more).
-  void note(ConnectionId connection, ClientId client, ClientTable& clients) {
+  /// An operation over `connection` named `client`. What of() says from now on; nothing is noted
+  /// where the connection is not open (any more).
+  ClientId note(ConnectionId connection, ClientId client, ClientTable& clients) {
     const auto found = clients_.find(connection);
-    if (found == clients_.end()) return;
+    if (found == clients_.end()) return kNobody;
     ClientId& whose = found->second;
+    if (whose == client) return client;
     const bool free = whose == kNobody || (whose != kSeveral && clients.find(whose) == nullptr);
-    if (free) {
-      whose = client;
-    } else if (whose != client) {
-      whose = kSeveral;
-    }
+    whose = free ? client : kSeveral;
+    return free ? client : kNobody;
   }
   /// 0: nobody has named itself there, or several have.
   ClientId of(ConnectionId connection) const {
