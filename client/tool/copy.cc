@@ -29,9 +29,12 @@ struct Copier::Blocks {
   std::optional<Error> error{};
 };
 
-std::string Copier::shown(const Side& side, const std::string& path) const {
-  if (!side.remote() || !path.empty()) return path;
-  return &side == from_side_ ? from_shown_ : to_shown_;  // what the URL itself names
+std::string Copier::shown_from(const std::string& path) const {
+  return path.empty() ? from_shown_ : path;
+}
+
+std::string Copier::shown_to(const std::string& path) const {
+  return path.empty() ? to_shown_ : path;
 }
 
 void Copier::failed(const std::string& path, const Error& error) {
@@ -42,7 +45,6 @@ void Copier::failed(const std::string& path, const Error& error) {
 }
 
 Task<bool> Copier::copy(Place from, Place to) {
-  from_side_ = from.side.get();
   from_shown_ = from.shown;
   to_shown_ = to.shown;
   // Without -r a link stands for its file; with it, links inside the tree stay links.
@@ -92,7 +94,7 @@ Task<bool> Copier::plan(Side& from, Side& to, Job job) {
       file_jobs_.push_back(std::move(job));
       co_return true;
     default:
-      complain("cp", shown(from, job.from) + ": skipped, neither file, directory nor link");
+      complain("cp", shown_from(job.from) + ": skipped, neither file, directory nor link");
       all_well_ = false;
       co_return false;
   }
@@ -104,13 +106,13 @@ Task<bool> Copier::plan_directory(Side& from, Side& to, const Job& job) {
       options_.preserve ? 0700 : (job.status.st_mode & 0777 & ~options_.umask) | 0700;
   auto made = co_await to.mkdir(job.to, mode);
   if (!made.ok() && errno_of(made.error()) != EEXIST) {
-    failed(shown(to, job.to), made.error());
+    failed(shown_to(job.to), made.error());
     co_return false;
   }
   directories_.push_back(job);
   auto entries = co_await from.list(job.from);
   if (!entries.ok()) {
-    failed(shown(from, job.from), entries.error());
+    failed(shown_from(job.from), entries.error());
     co_return false;
   }
   bool all = true;
@@ -125,7 +127,7 @@ Task<bool> Copier::plan_directory(Side& from, Side& to, const Job& job) {
 Task<void> Copier::copy_link(Side& from, Side& to, const Job& job) {
   auto text = co_await from.readlink(job.from);
   if (!text.ok()) {
-    failed(shown(from, job.from), text.error());
+    failed(shown_from(job.from), text.error());
     co_return;
   }
   auto made = co_await to.symlink(*text, job.to);
@@ -134,13 +136,13 @@ Task<void> Copier::copy_link(Side& from, Side& to, const Job& job) {
     if (removed.ok()) made = co_await to.symlink(*text, job.to);
   }
   if (!made.ok()) {
-    failed(shown(to, job.to), made.error());
+    failed(shown_to(job.to), made.error());
     co_return;
   }
   ++files_;
   if (!options_.preserve) co_return;
   auto set = co_await to.set_metadata(job.to, job.status);
-  if (!set.ok()) failed(shown(to, job.to), set.error());
+  if (!set.ok()) failed(shown_to(job.to), set.error());
 }
 
 Task<void> Copier::file_worker(Side& from, Side& to) {
@@ -150,7 +152,7 @@ Task<void> Copier::file_worker(Side& from, Side& to) {
     if (done.ok()) {
       ++files_;
     } else {
-      failed(shown(from, job.from) + " to " + shown(to, job.to), done.error());
+      failed(shown_from(job.from) + " to " + shown_to(job.to), done.error());
     }
   }
 }

@@ -45,11 +45,12 @@ class Copier {
   Task<void> block_worker(Blocks& blocks);
   Task<void> copy_link(Side& from, Side& to, const Job& job);
   void failed(const std::string& path, const Error& error);
-  std::string shown(const Side& side, const std::string& path) const;
+  /// A path of either side; "": what the command line names.
+  std::string shown_from(const std::string& path) const;
+  std::string shown_to(const std::string& path) const;
 
   CopyOptions options_;
   Progress& progress_;
-  const Side* from_side_ = nullptr;
   std::string from_shown_, to_shown_;
   std::vector<Job> file_jobs_;
   std::size_t next_job_ = 0;
