@@ -9,6 +9,7 @@
 #include "tests/sim/nfs4_sim_client.h"
 #include "tests/sim/nfs4_sim_line.h"
 #include "tests/support/callback_client.h"
+#include "tests/support/holder_answer.h"
 
 namespace nfsrdma::test {
 
@@ -50,7 +51,7 @@ class SimCallbacks {
     const std::vector<SimLine::Question> questions = line.questions();
     for (const SimLine::Question& question : questions) {
       const auto told = tell(client, question.handle);
-      line.answer(question, told ? NFS4_OK : NFS4ERR_BADHANDLE, told.value_or(Words()));
+      line.answer(question, told ? NFS4_OK : NFS4ERR_BADHANDLE, told.value_or(Bytes()));
     }
   }
   /// All have been looked at: what comes from now on was sent from now on.
@@ -113,14 +114,11 @@ class SimCallbacks {
     const auto asked = CallbackClient::read<xdr::CB_GETATTR4args>(call);
     const auto told = tell(client, asked.args.fh.data);
     if (!told) return complete(connection, call, CallbackClient::reply_to(call, NFS4ERR_BADHANDLE));
-    std::vector<std::byte> attributes(4 * told->size());
-    for (std::size_t i = 0; i < told->size(); ++i)
-      store_be32(attributes.data() + 4 * i, (*told)[i]);
-    complete(connection, call, CallbackClient::reply_to(call, NFS4_OK, attributes));
+    complete(connection, call, CallbackClient::reply_to(call, NFS4_OK, *told));
   }
-  using Words = std::vector<std::uint32_t>;
+  using Bytes = std::vector<std::byte>;
   /// What a client answers to CB_GETATTR; the model knows it then.
-  std::optional<Words> tell(SimClient& client, ByteSpan handle) {
+  std::optional<Bytes> tell(SimClient& client, ByteSpan handle) {
     const auto told = client.tell(to_handle(handle));
     if (!told) return std::nullopt;
     const auto known = world_.model.delegations.find(told->stateid.other);
@@ -129,16 +127,7 @@ class SimCallbacks {
       if (all.size() == 2) all.erase(all.begin());
       all.push_back({told->size, told->changed, world_.model.now});
     }
-    const auto half = [](std::uint64_t value, int shift) {
-      return static_cast<std::uint32_t>(value >> shift);
-    };
-    return Words{1,
-                 0x18,
-                 16,
-                 half(told->change, 32),
-                 half(told->change, 0),
-                 half(told->size, 32),
-                 half(told->size, 0)};
+    return holder_answer(told->change, told->size);
   }
 
   SimWorld& world_;

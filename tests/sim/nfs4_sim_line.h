@@ -18,8 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "rpcrdma/base/socket_address.h"
-#include "rpcrdma/base/unique_fd.h"
+#include "tests/support/loopback_listener.h"
 #include "tests/support/xdr_bytes.h"
 #include "xdr/nfs4_callback.h"
 #include "xdr/universal_address.h"
@@ -32,15 +31,10 @@ class SimLine {
   static constexpr std::uint32_t kIdent = 77;
 
   explicit SimLine(const std::string& host)
-      : host_(host), listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
-    const SocketAddress any = SocketAddress::parse(host, 0).value();
-    EXPECT_EQ(::bind(listener_.get(), any.data(), any.length()), 0);
-    EXPECT_EQ(::listen(listener_.get(), 4), 0);
-    port_ = SocketAddress::local_of(listener_.get()).value().port();
-  }
+      : host_(host), listener_(listen_on_loopback(&address_, host, SOCK_NONBLOCK)) {}
 
   /// As SETCLIENTID names it.
-  std::string address() const { return xdr::format_universal_address(host_, port_); }
+  std::string address() const { return xdr::format_universal_address(host_, address_.port()); }
   /// Where nobody listens.
   std::string dead_address() const { return xdr::format_universal_address(host_, 1); }
 
@@ -84,18 +78,18 @@ class SimLine {
   void answer(const Call& call, xdr::nfsstat4 status) {
     const auto word = static_cast<std::uint32_t>(status);
     const auto operation = static_cast<std::uint32_t>(xdr::nfs_cb_opnum4::OP_CB_RECALL);
-    reply(call.connection, call.xid, {word, 0, 1, operation, word});
+    reply(call.connection, call.xid, testing::words({word, 0, 1, operation, word}));
     if (status != xdr::nfsstat4::NFS4_OK) heard_.erase(call.stateid.other);
     std::erase_if(calls_, [xid = call.xid, fd = call.connection](const Call& one) {
       return one.xid == xid && one.connection == fd;
     });
   }
-  /// `attributes`: the result's words behind the status, if it is NFS4_OK.
+  /// `attributes`: what is behind the status NFS4_OK.
   void answer(const Question& question, xdr::nfsstat4 status,
-              const std::vector<std::uint32_t>& attributes) {
+              const std::vector<std::byte>& attributes) {
     const auto word = static_cast<std::uint32_t>(status);
     const auto operation = static_cast<std::uint32_t>(xdr::nfs_cb_opnum4::OP_CB_GETATTR);
-    std::vector<std::uint32_t> result{word, 0, 1, operation, word};
+    std::vector<std::byte> result = testing::words({word, 0, 1, operation, word});
     result.insert(result.end(), attributes.begin(), attributes.end());
     reply(question.connection, question.xid, result);
     std::erase_if(questions_, [xid = question.xid, fd = question.connection](const Question& one) {
@@ -168,13 +162,10 @@ class SimLine {
     calls_.push_back({connection, header.xid, recall.stateid});
     heard_.insert(recall.stateid.other);
   }
-  static void reply(int connection, std::uint32_t xid, const std::vector<std::uint32_t>& result) {
-    std::vector<std::uint32_t> all{0, xid, 1, 0, 0, 0, 0};
-    all.insert(all.end(), result.begin(), result.end());
-    all[0] = 0x80000000u | static_cast<std::uint32_t>(4 * (all.size() - 1));
-    std::vector<std::byte> record(4 * all.size());
-    for (std::size_t i = 0; i < all.size(); ++i)
-      store_be32(record.data() + 4 * i, all[i]);
+  static void reply(int connection, std::uint32_t xid, const std::vector<std::byte>& result) {
+    std::vector<std::byte> record = testing::words({0, xid, 1, 0, 0, 0, 0});
+    record.insert(record.end(), result.begin(), result.end());
+    store_be32(record.data(), 0x80000000u | static_cast<std::uint32_t>(record.size() - 4));
     // The server may have ended the connection.
     (void)::send(connection, record.data(), record.size(), MSG_NOSIGNAL);
   }
@@ -189,8 +180,8 @@ class SimLine {
   }
 
   const std::string host_;
+  SocketAddress address_;
   UniqueFd listener_;
-  std::uint16_t port_ = 0;
   std::map<int, Connection> connections_;
   std::vector<Call> calls_;
   std::vector<Question> questions_;

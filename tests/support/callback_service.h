@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "rpcrdma/base/bytes.h"
-#include "rpcrdma/base/socket_address.h"
-#include "rpcrdma/base/unique_fd.h"
+#include "tests/support/holder_answer.h"
+#include "tests/support/loopback_listener.h"
 #include "tests/support/xdr_bytes.h"
 #include "xdr/nfs4_callback.h"
 #include "xdr/rpc.h"
@@ -25,11 +25,10 @@ namespace nfsrdma::test {
 /// A client's callback service: takes connections and calls, and answers what it is told to.
 class CallbackService {
  public:
-  CallbackService() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    const SocketAddress any = SocketAddress::parse("127.0.0.1", 0).value();
-    EXPECT_EQ(::bind(listener_.get(), any.data(), any.length()), 0);
-    EXPECT_EQ(::listen(listener_.get(), 4), 0);
-    port_ = SocketAddress::local_of(listener_.get()).value().port();
+  static constexpr std::uint32_t kProgram = 0x40000001;
+  static constexpr std::uint32_t kIdent = 77;
+
+  CallbackService() : listener_(listen_on_loopback(&address_)) {
     thread_ = std::thread([this] { serve(); });
   }
   ~CallbackService() {
@@ -38,7 +37,7 @@ class CallbackService {
     hang_up();
     thread_.join();
   }
-  std::uint16_t port() const { return port_; }
+  std::uint16_t port() const { return address_.port(); }
   /// False: a call ends its connection instead.
   std::atomic<bool> answers{true};
   /// Ends the connection that it has.
@@ -49,12 +48,8 @@ class CallbackService {
   int connections() const { return connections_.load(); }
   /// What it says of its files when it is asked.
   void say(std::uint64_t change, std::uint64_t size) {
-    const auto half = [](std::uint64_t value, int shift) {
-      return static_cast<std::uint32_t>(value >> shift);
-    };
     const std::lock_guard lock(mutex_);
-    attributes_ = testing::words(
-        {1, 0x18, 16, half(change, 32), half(change, 0), half(size, 32), half(size, 0)});
+    attributes_ = holder_answer(change, size);
   }
   /// How many CB_COMPOUNDs have come that next() has not told of.
   std::size_t waiting() {
@@ -102,14 +97,14 @@ class CallbackService {
     xdr::Decoder in(call);
     xdr::rpc_msg header;
     ASSERT_TRUE(xdr::decode(in, header));
-    EXPECT_EQ(header.cbody.prog, 0x40000001u);
+    EXPECT_EQ(header.cbody.prog, kProgram);
     EXPECT_EQ(header.cbody.cred.flavor, xdr::auth_flavor::AUTH_SYS);
     std::vector<std::byte> reply = testing::words({header.xid, 1, 0, 0, 0, 0});
     if (header.cbody.proc == xdr::CB_COMPOUND) {
       xdr::CB_COMPOUND4args head;
       ASSERT_TRUE(xdr::decode(in, head));
       EXPECT_EQ(head.minorversion, 0u);
-      EXPECT_EQ(head.callback_ident, 77u);
+      EXPECT_EQ(head.callback_ident, kIdent);
       ASSERT_EQ(head.argarray_len, 1u);
       const std::uint32_t operation = in.u32();
       auto more = testing::words({0, 0, 1, operation, 0});
@@ -127,7 +122,7 @@ class CallbackService {
               static_cast<ssize_t>(record.size()));
   }
 
-  std::uint16_t port_ = 0;
+  SocketAddress address_;
   UniqueFd listener_;
   std::atomic<bool> ending_{false};
   std::atomic<int> connections_{0};

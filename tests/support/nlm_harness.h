@@ -18,6 +18,7 @@
 #include "server/nlm/nlm_program.h"
 #include "server/nsm/nsm_program.h"
 #include "server/nsm/status_monitor.h"
+#include "tests/support/loopback_listener.h"
 #include "tests/support/nfs4_harness.h"
 #include "xdr/nlm4.h"
 #include "xdr/nsm1.h"
@@ -43,18 +44,14 @@ class HostPrograms {
     }
   };
 
-  HostPrograms() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    SocketAddress any = SocketAddress::parse("127.0.0.1", 0).value();
-    EXPECT_EQ(::bind(socket_.get(), any.data(), any.length()), 0);
-    EXPECT_EQ(::listen(socket_.get(), 16), 0);
-    port_ = SocketAddress::local_of(socket_.get()).value().port();
+  HostPrograms() : socket_(listen_on_loopback(&address_)) {
     thread_ = std::thread([this] { serve(); });
   }
   ~HostPrograms() {
     stopping_ = true;
     thread_.join();
   }
-  std::uint16_t port() const { return port_; }
+  std::uint16_t port() const { return address_.port(); }
 
   /// The answer to GRANTED from now on.
   void answer_granted(xdr::nlm4_stats stat) { granted_ = static_cast<std::uint32_t>(stat); }
@@ -104,7 +101,7 @@ class HostPrograms {
     xdr::Encoder out(MutableByteSpan(reply).subspan(4));
     xdr::encode(out, xdr::accepted(header.xid, xdr::accept_stat::SUCCESS));
     if (header.cbody.prog == xdr::kRpcbProgram) {
-      out.u32(registered_ ? port_ : 0);
+      out.u32(registered_ ? port() : 0);
     } else {
       note(header, decoder, out);
     }
@@ -125,8 +122,8 @@ class HostPrograms {
     xdr::encode(out, xdr::nlm4_res{args.cookie, static_cast<xdr::nlm4_stats>(granted_.load())});
   }
 
+  SocketAddress address_;
   UniqueFd socket_;
-  std::uint16_t port_ = 0;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> registered_{true};
   std::atomic<std::uint32_t> granted_{0};

@@ -33,6 +33,9 @@ const std::string kAuto = "proto=auto,fabric=auto,port=20049,tcpport=2049,";
 const std::string kTail = kDefaultTail;
 /// Up to where locks are local.
 const std::string kBeforeLocks = kTail.substr(0, kTail.find("local_lock="));
+/// Up to what is said of names, and from there on.
+const std::string kBeforeNames = kTail.substr(0, kTail.find("lookupcache="));
+const std::string kFromNames = kTail.substr(kBeforeNames.size());
 const std::string kLocalLocks = kBeforeLocks + "local_lock=all,sec=sys";
 
 INSTANTIATE_TEST_SUITE_P(
@@ -110,14 +113,8 @@ INSTANTIATE_TEST_SUITE_P(
                      "lookupcache=none,local_lock=none,sec=sys"},
         GoodCase{"nordirplus,rdirplus", "rw," + kAuto + kTail},
         GoodCase{"nordirplus,rdirplus=force,xprtsec=none", "rw," + kAuto + kTail},
-        GoodCase{"rdirplus=none", "rw," + kAuto +
-                                      "hard,timeo=600,retrans=2,nconnect=1,acregmin=3,acregmax=60,"
-                                      "acdirmin=30,acdirmax=60,nordirplus,lookupcache=all,"
-                                      "local_lock=none,sec=sys"},
-        GoodCase{"v3,noacl", "rw,vers=3," + kAuto +
-                                 "hard,timeo=600,retrans=2,nconnect=1,acregmin=3,acregmax=60,"
-                                 "acdirmin=30,acdirmax=60,noacl,lookupcache=all,local_lock=none,"
-                                 "sec=sys"},
+        GoodCase{"rdirplus=none", "rw," + kAuto + kBeforeNames + "nordirplus," + kFromNames},
+        GoodCase{"v3,noacl", "rw,vers=3," + kAuto + kBeforeNames + "noacl," + kFromNames},
         GoodCase{"noacl,v3,acl", "rw,vers=3," + kAuto + kTail},
         GoodCase{"referrals,nomigration", "rw," + kAuto + kTail},
         GoodCase{"acregmin=90", "rw," + kAuto +

@@ -9,6 +9,7 @@
 
 #include "rpcrdma/iwarp/iwarp_fabric.h"
 #include "tests/support/fabric_contract_end.h"
+#include "tests/support/loopback_listener.h"
 #include "tests/support/manual_clock.h"
 #include "tests/unit/rpcrdma/iwarp/engine_pair.h"
 
@@ -71,14 +72,7 @@ class RawPeerTest : public testing::Test,
   }
 
   // --- the raw peer listens, we connect
-  UniqueFd raw_listen() {
-    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    SocketAddress any = SocketAddress::parse("127.0.0.1", 0).value();
-    EXPECT_EQ(::bind(fd.get(), any.data(), any.length()), 0);
-    EXPECT_EQ(::listen(fd.get(), 8), 0);
-    raw_address_ = SocketAddress::local_of(fd.get()).value();
-    return fd;
-  }
+  UniqueFd raw_listen() { return nfsrdma::test::listen_on_loopback(&raw_address_); }
   void connect() {
     auto connector = fabric_->connect(*loop_, raw_address_, *this);
     ASSERT_TRUE(connector.ok());

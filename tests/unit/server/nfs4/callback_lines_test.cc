@@ -6,10 +6,7 @@
 #include <thread>
 
 #include "server/nfs4/callback_lines.h"
-#include "tests/support/callback_service.h"
-#include "tests/support/nfs4_harness.h"
-#include "xdr/nfs4_callback.h"
-#include "xdr/universal_address.h"
+#include "tests/support/old_client.h"
 
 namespace nfsrdma::test {
 namespace {
@@ -52,63 +49,14 @@ class CallbackLinesTest : public ::testing::Test {
     return options;
   }
 
-  void set_client_id(std::string_view host, std::uint16_t port) {
-    const std::string address = xdr::format_universal_address(host, port);
-    xdr::SETCLIENTID4args who;
-    who.client.id = as_bytes(std::string_view("old client"));
-    who.callback.cb_program = 0x40000001;
-    who.callback.cb_location = {"tcp", address};
-    who.callback_ident = 77;
-    const auto known =
-        harness_.run_bare(Operations4().add<OP_SETCLIENTID>(who), 0).get<OP_SETCLIENTID>().resok4;
-    client_ = known.clientid;
-    ASSERT_EQ(harness_
-                  .run_bare(Operations4().add<OP_SETCLIENTID_CONFIRM>(
-                                {known.clientid, known.setclientid_confirm}),
-                            0)
-                  .status,
-              NFS4_OK);
-  }
-  /// Once it is known whether the client can be called.
-  CallbackLines::State state() {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    for (;;) {
-      {
-        std::lock_guard lock(harness_.state().mutex);
-        const auto now = harness_.state().caller.lines().state(client_);
-        if (now != CallbackLines::State::kUnknown) return now;
-      }
-      if (std::chrono::steady_clock::now() >= end) return CallbackLines::State::kUnknown;
-      std::this_thread::yield();
-    }
-  }
-  Reply4 open_old(std::string_view name) {
-    xdr::OPEN4args args;
-    args.seqid = ++owner_seqid_;
-    args.share_access = xdr::OPEN4_SHARE_ACCESS_READ;
-    args.owner = {client_, as_bytes(std::string_view("owner"))};
-    args.claim.file = name;
-    return harness_.run_bare(Operations4().putfh(harness_.root()).add<OP_OPEN>(args), 0);
-  }
-  /// An owner that is known gets what there is to be had.
-  void confirm_owner() {
-    const Reply4 first = open_old("second");
-    ASSERT_EQ(first.status, NFS4_OK);
-    const auto& result = first.get<OP_OPEN>().resok4;
-    EXPECT_EQ(result.delegation.delegation_type, open_delegation_type4::OPEN_DELEGATE_NONE)
-        << "the owner may be an old request's";
-    ASSERT_NE(result.rflags & xdr::OPEN4_RESULT_CONFIRM, 0u);
-    ASSERT_EQ(harness_
-                  .run_bare(Operations4()
-                                .putfh(harness_.lookup(harness_.root(), "second"))
-                                .add<OP_OPEN_CONFIRM>({result.stateid, ++owner_seqid_}),
-                            0)
-                  .status,
-              NFS4_OK);
+  /// The server calls the client there, or finds that it cannot.
+  CallbackLines::State introduce(std::string_view host, std::uint16_t port) {
+    client_.introduce(host, port);
+    return client_.line();
   }
   void take_delegation() {
-    confirm_owner();
-    const Reply4 reply = open_old("file");
+    client_.confirm_owner("second");
+    const Reply4 reply = client_.open("file", xdr::OPEN4_SHARE_ACCESS_READ);
     ASSERT_EQ(reply.status, NFS4_OK);
     const auto& given = reply.get<OP_OPEN>().resok4.delegation;
     ASSERT_EQ(given.delegation_type, open_delegation_type4::OPEN_DELEGATE_READ);
@@ -123,54 +71,43 @@ class CallbackLinesTest : public ::testing::Test {
   }
   void leave(CallbackLines::State now) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (state() == now && std::chrono::steady_clock::now() < end)
+    while (client_.line() == now && std::chrono::steady_clock::now() < end)
       std::this_thread::yield();
   }
   /// It holds a delegation that somebody wants, and does not answer any more.
   void lose_a_holder() {
-    set_client_id("127.0.0.1", service_.port());
-    ASSERT_EQ(state(), CallbackLines::State::kUp);
+    ASSERT_EQ(introduce("127.0.0.1", service_.port()), CallbackLines::State::kUp);
     take_delegation();
     service_.answers = false;
     service_.hang_up();
     EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
     leave(CallbackLines::State::kUp);
-    ASSERT_EQ(state(), CallbackLines::State::kDown);
+    ASSERT_EQ(client_.line(), CallbackLines::State::kDown);
   }
   /// The file is open in the life of the server that has begun, and what the client says that it
   /// was promised with it.
   Reply4 reclaim() {
-    xdr::OPEN4args args;
-    args.seqid = ++owner_seqid_;
-    args.share_access = xdr::OPEN4_SHARE_ACCESS_READ;
-    args.owner = {client_, as_bytes(std::string_view("owner"))};
-    args.claim.claim = xdr::open_claim_type4::CLAIM_PREVIOUS;
-    args.claim.delegate_type = open_delegation_type4::OPEN_DELEGATE_READ;
-    return harness_.run_bare(Operations4().putfh(file_).add<OP_OPEN>(args), 0);
+    return client_.reclaim(file_, xdr::OPEN4_SHARE_ACCESS_READ,
+                           open_delegation_type4::OPEN_DELEGATE_READ);
   }
   void restart() {
     harness_.restart();
-    owner_seqid_ = 0;
-    set_client_id("127.0.0.1", service_.port());
-    ASSERT_EQ(state(), CallbackLines::State::kUp);
+    ASSERT_EQ(introduce("127.0.0.1", service_.port()), CallbackLines::State::kUp);
   }
   nfsstat4 give_back() {
-    return harness_.run_bare(Operations4().putfh(file_).add<OP_DELEGRETURN>({delegation_}), 0)
-        .status;
+    return client_.run(Operations4().putfh(file_).add<OP_DELEGRETURN>({delegation_})).status;
   }
-  nfsstat4 renew() { return harness_.run_bare(Operations4().add<OP_RENEW>({client_}), 0).status; }
+  nfsstat4 renew() { return client_.run(Operations4().add<OP_RENEW>({client_.id()})).status; }
 
   CallbackService service_;
   Nfs4Harness harness_{on_loopback()};
   FileHandle file_;
-  std::uint64_t client_ = 0;
-  std::uint32_t owner_seqid_ = 0;
+  OldClient client_{harness_, "old client"};
   xdr::stateid4 delegation_;
 };
 
 TEST_F(CallbackLinesTest, ADelegationIsRecalledAndGivenBack) {
-  set_client_id("127.0.0.1", service_.port());
-  ASSERT_EQ(state(), CallbackLines::State::kUp);
+  ASSERT_EQ(introduce("127.0.0.1", service_.port()), CallbackLines::State::kUp);
   take_delegation();
   EXPECT_EQ(
       harness_.run_bare(Operations4().putfh(file_).add<OP_READ>({delegation_, 0, 10}), 0).status,
@@ -190,8 +127,7 @@ TEST_F(CallbackLinesTest, ADelegationIsRecalledAndGivenBack) {
 }
 
 TEST_F(CallbackLinesTest, AConnectionThatIsGoneIsMadeAnew) {
-  set_client_id("127.0.0.1", service_.port());
-  ASSERT_EQ(state(), CallbackLines::State::kUp);
+  ASSERT_EQ(introduce("127.0.0.1", service_.port()), CallbackLines::State::kUp);
   take_delegation();
   service_.hang_up();
   EXPECT_EQ(open_for_writing(), NFS4ERR_DELAY);
@@ -201,20 +137,19 @@ TEST_F(CallbackLinesTest, AConnectionThatIsGoneIsMadeAnew) {
 
 TEST_F(CallbackLinesTest, WhoCannotBeCalledIsPromisedNothing) {
   const auto type = [this](std::string_view name) {
-    return open_old(name).get<OP_OPEN>().resok4.delegation.delegation_type;
+    return client_.open(name, xdr::OPEN4_SHARE_ACCESS_READ)
+        .get<OP_OPEN>()
+        .resok4.delegation.delegation_type;
   };
-  set_client_id("127.0.0.1", 1);  // nobody listens there
-  EXPECT_EQ(state(), CallbackLines::State::kDown);
-  confirm_owner();
+  EXPECT_EQ(introduce("127.0.0.1", 1), CallbackLines::State::kDown);  // nobody listens there
+  client_.confirm_owner("second");
   EXPECT_EQ(type("file"), open_delegation_type4::OPEN_DELEGATE_NONE);
   EXPECT_EQ(renew(), NFS4_OK) << "there is nothing that it would have to be called for";
   // Of another host: no connection is made in that name.
-  set_client_id("127.0.0.2", service_.port());
-  EXPECT_EQ(state(), CallbackLines::State::kNone);
+  EXPECT_EQ(introduce("127.0.0.2", service_.port()), CallbackLines::State::kNone);
   EXPECT_EQ(service_.connections(), 0);
   // It moves to where it can be called.
-  set_client_id("127.0.0.1", service_.port());
-  EXPECT_EQ(state(), CallbackLines::State::kUp);
+  EXPECT_EQ(introduce("127.0.0.1", service_.port()), CallbackLines::State::kUp);
   EXPECT_EQ(type("file"), open_delegation_type4::OPEN_DELEGATE_READ);
 }
 
@@ -227,7 +162,7 @@ TEST_F(CallbackLinesTest, ASilentClientIsToldAndThenLosesIt) {
   {
     std::lock_guard lock(harness_.state().mutex);
     harness_.state().delegations.tick();
-    EXPECT_EQ(harness_.state().delegations.table().holds(client_), 0u) << "it cannot free it";
+    EXPECT_EQ(harness_.state().delegations.table().holds(client_.id()), 0u) << "it cannot free it";
   }
   EXPECT_EQ(renew(), NFS4_OK);
   EXPECT_EQ(give_back(), NFS4ERR_BAD_STATEID);
@@ -235,8 +170,7 @@ TEST_F(CallbackLinesTest, ASilentClientIsToldAndThenLosesIt) {
 }
 
 TEST_F(CallbackLinesTest, ADelegationComesBackAfterARestart) {
-  set_client_id("127.0.0.1", service_.port());
-  ASSERT_EQ(state(), CallbackLines::State::kUp);
+  ASSERT_EQ(introduce("127.0.0.1", service_.port()), CallbackLines::State::kUp);
   take_delegation();
   ASSERT_NO_FATAL_FAILURE(restart());
   const Reply4 reply = reclaim();
@@ -266,7 +200,7 @@ TEST_F(CallbackLinesTest, OneThatWasRevokedDoesNotComeBackAndTheOpenDoes) {
 
 TEST_F(CallbackLinesTest, AClientThatAnswersAgainIsCalledAgain) {
   ASSERT_NO_FATAL_FAILURE(lose_a_holder());
-  ASSERT_EQ(state(), CallbackLines::State::kDown);
+  ASSERT_EQ(client_.line(), CallbackLines::State::kDown);
   service_.answers = true;
   harness_.clock.move(std::chrono::seconds(10));
   const auto tick = [this] {
@@ -275,7 +209,7 @@ TEST_F(CallbackLinesTest, AClientThatAnswersAgainIsCalledAgain) {
   };
   tick();  // looks whether it is there
   leave(CallbackLines::State::kDown);
-  ASSERT_EQ(state(), CallbackLines::State::kUp);
+  ASSERT_EQ(client_.line(), CallbackLines::State::kUp);
   harness_.clock.move(std::chrono::seconds(2));
   tick();
   EXPECT_FALSE(service_.next().empty());

@@ -5,28 +5,15 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <thread>
-
-#include "tests/support/callback_service.h"
-#include "tests/support/nfs4_harness.h"
-#include "xdr/nfs4_callback.h"
-#include "xdr/universal_address.h"
+#include "tests/support/old_client.h"
 
 namespace nfsrdma::test {
 namespace {
 
-using nfs4::CallbackLines;
 using xdr::open_delegation_type4;
 
 class OldWriteDelegationsTest : public ::testing::Test {
  protected:
-  struct OldClient {
-    std::string name;
-    CallbackService& service;
-    std::uint64_t id = 0;
-    std::uint32_t owner_seqid = 0;
-  };
-
   void SetUp() override {
     make("file", "as it was");
     make("second", "");
@@ -34,7 +21,7 @@ class OldWriteDelegationsTest : public ::testing::Test {
     for (StubConnection* connection : {&own_, &further_})
       harness_.state().connection_opened(*connection);
     come_by(own_);
-    introduce(holder_);
+    introduce(holder_, service_);
   }
   static HarnessOptions on_loopback() {
     HarnessOptions options;
@@ -50,65 +37,18 @@ class OldWriteDelegationsTest : public ::testing::Test {
   void come_by(StubConnection& connection) { harness_.over = &connection; }
   Reply4 run(const Operations4& operations) { return harness_.run_bare(operations, 0); }
 
-  /// SETCLIENTID and its confirmation, until it is known that the client can be called.
-  void introduce(OldClient& client, std::uint8_t life = 0) {
-    const std::string address = xdr::format_universal_address("127.0.0.1", client.service.port());
-    xdr::SETCLIENTID4args who;
-    who.client.id = as_bytes(client.name);
-    who.client.verifier.fill(std::byte{life});
-    who.callback.cb_program = 0x40000001;
-    who.callback.cb_location = {"tcp", address};
-    who.callback_ident = 77;
-    const auto known = run(Operations4().add<OP_SETCLIENTID>(who)).get<OP_SETCLIENTID>().resok4;
-    client.id = known.clientid;
-    client.owner_seqid = 0;
-    ASSERT_EQ(
-        run(Operations4().add<OP_SETCLIENTID_CONFIRM>({known.clientid, known.setclientid_confirm}))
-            .status,
-        NFS4_OK);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!may_be_called(client.id) && std::chrono::steady_clock::now() < end)
-      std::this_thread::yield();
-    ASSERT_TRUE(may_be_called(client.id));
-  }
-  bool may_be_called(std::uint64_t client) {
-    std::lock_guard lock(harness_.state().mutex);
-    return harness_.state().caller.lines().state(client) == CallbackLines::State::kUp;
-  }
-  xdr::OPEN4args open_args(OldClient& client, std::uint32_t access) {
-    xdr::OPEN4args args;
-    args.seqid = ++client.owner_seqid;
-    args.share_access = access;
-    args.owner = {client.id, as_bytes(std::string_view("owner"))};
-    return args;
-  }
-  Reply4 open(OldClient& client, std::string_view name, std::uint32_t access) {
-    xdr::OPEN4args args = open_args(client, access);
-    args.claim.file = name;
-    return run(Operations4().putfh(harness_.root()).add<OP_OPEN>(args));
-  }
-  /// An owner that is not known is promised nothing.
-  void confirm_owner(OldClient& client) {
-    const Reply4 first = open(client, "second", xdr::OPEN4_SHARE_ACCESS_READ);
-    ASSERT_EQ(first.status, NFS4_OK);
-    ASSERT_EQ(
-        run(Operations4()
-                .putfh(harness_.lookup(harness_.root(), "second"))
-                .add<OP_OPEN_CONFIRM>({first.get<OP_OPEN>().resok4.stateid, ++client.owner_seqid}))
-            .status,
-        NFS4_OK);
-  }
-  open_delegation_type4 given_to(OldClient& client) {
-    const Reply4 reply = open(client, "file", xdr::OPEN4_SHARE_ACCESS_BOTH);
-    EXPECT_EQ(reply.status, NFS4_OK);
-    const auto& result = reply.get<OP_OPEN>().resok4;
-    open_ = result.stateid;
-    delegation_ = result.delegation.write.stateid;
-    return result.delegation.delegation_type;
+  void introduce(OldClient& client, CallbackService& service, std::uint8_t life = 0) {
+    client.introduce("127.0.0.1", service.port(), life);
+    ASSERT_EQ(client.line(), OldClient::Line::kUp);
   }
   void take() {
-    ASSERT_NO_FATAL_FAILURE(confirm_owner(holder_));
-    ASSERT_EQ(given_to(holder_), open_delegation_type4::OPEN_DELEGATE_WRITE);
+    ASSERT_NO_FATAL_FAILURE(holder_.confirm_owner("second"));
+    const Reply4 reply = holder_.open("file", xdr::OPEN4_SHARE_ACCESS_BOTH);
+    ASSERT_EQ(reply.status, NFS4_OK);
+    const auto& result = reply.get<OP_OPEN>().resok4;
+    ASSERT_EQ(result.delegation.delegation_type, open_delegation_type4::OPEN_DELEGATE_WRITE);
+    open_ = result.stateid;
+    delegation_ = result.delegation.write.stateid;
   }
   static Operations4& with_look(Operations4& operations) {
     using enum xdr::fattr4_number;
@@ -134,7 +74,7 @@ class OldWriteDelegationsTest : public ::testing::Test {
   StubConnection own_{loopback()}, further_{loopback()};
   Nfs4Harness harness_{on_loopback()};
   FileHandle file_;
-  OldClient holder_{"holder", service_}, neighbour_{"neighbour", neighbours_};
+  OldClient holder_{harness_, "holder"}, neighbour_{harness_, "neighbour"};
   xdr::stateid4 delegation_, open_;
 };
 
@@ -228,7 +168,7 @@ TEST_F(OldWriteDelegationsTest, WhoGivesBackSomethingElseIs) {
 TEST_F(OldWriteDelegationsTest, OverAConnectionThatSeveralUseNobodyIsTheHolder) {
   ASSERT_NO_FATAL_FAILURE(take());
   service_.say(1, 9);
-  introduce(neighbour_);
+  introduce(neighbour_, neighbours_);
   (void)look();
   EXPECT_FALSE(service_.next().empty());
   EXPECT_EQ(give_back(), NFS4_OK);
@@ -252,7 +192,7 @@ TEST_F(OldWriteDelegationsTest, StrangersChangeNothingBehindTheHoldersBack) {
 TEST_F(OldWriteDelegationsTest, NorDoNeighbours) {
   ASSERT_NO_FATAL_FAILURE(take());
   come_by(further_);
-  introduce(neighbour_);
+  introduce(neighbour_, neighbours_);
   EXPECT_EQ(run(Operations4().putfh(harness_.root()).add<OP_REMOVE>({"file"})).status,
             NFS4ERR_DELAY);
   EXPECT_FALSE(service_.next().empty());
@@ -260,9 +200,9 @@ TEST_F(OldWriteDelegationsTest, NorDoNeighbours) {
 
 /// Its connections were those of its life before.
 TEST_F(OldWriteDelegationsTest, AClientThatStartsAnewKeepsItsConnection) {
-  const std::uint64_t before = holder_.id;
-  introduce(holder_, 1);
-  ASSERT_NE(holder_.id, before);
+  const std::uint64_t before = holder_.id();
+  introduce(holder_, service_, 1);
+  ASSERT_NE(holder_.id(), before);
   ASSERT_NO_FATAL_FAILURE(take());
   EXPECT_EQ(look(), NFS4_OK);
   EXPECT_TRUE(is_quiet());
@@ -272,11 +212,9 @@ TEST_F(OldWriteDelegationsTest, ItIsReclaimedFromAServerThatRestarted) {
   ASSERT_NO_FATAL_FAILURE(take());
   harness_.restart();
   harness_.state().connection_opened(own_);
-  introduce(holder_);
-  xdr::OPEN4args args = open_args(holder_, xdr::OPEN4_SHARE_ACCESS_BOTH);
-  args.claim.claim = xdr::open_claim_type4::CLAIM_PREVIOUS;
-  args.claim.delegate_type = open_delegation_type4::OPEN_DELEGATE_WRITE;
-  const Reply4 reply = run(Operations4().putfh(file_).add<OP_OPEN>(args));
+  introduce(holder_, service_);
+  const Reply4 reply = holder_.reclaim(file_, xdr::OPEN4_SHARE_ACCESS_BOTH,
+                                       open_delegation_type4::OPEN_DELEGATE_WRITE);
   ASSERT_EQ(reply.status, NFS4_OK);
   const auto& given = reply.get<OP_OPEN>().resok4.delegation;
   ASSERT_EQ(given.delegation_type, open_delegation_type4::OPEN_DELEGATE_WRITE);

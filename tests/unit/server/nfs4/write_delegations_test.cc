@@ -9,6 +9,7 @@
 
 #include "server/nfs3/procedures.h"
 #include "tests/support/callback_client.h"
+#include "tests/support/holder_answer.h"
 #include "xdr/nfs3.h"
 
 namespace nfsrdma::test {
@@ -122,12 +123,7 @@ class WriteDelegationsTest : public ::testing::Test {
     EXPECT_EQ(asked.operation, xdr::nfs_cb_opnum4::OP_CB_GETATTR);
     EXPECT_TRUE(std::equal(asked.args.fh.data.begin(), asked.args.fh.data.end(),
                            file_.bytes().begin(), file_.bytes().end()));
-    const auto half = [](std::uint64_t value, int shift) {
-      return static_cast<std::uint32_t>(value >> shift);
-    };
-    client_side_.answer(NFS4_OK,
-                        nfsrdma::testing::words({1, 0x18, 16, half(change, 32), half(change, 0),
-                                                 half(size, 32), half(size, 0)}));
+    client_side_.answer(NFS4_OK, holder_answer(change, size));
   }
   void expect_recall() {
     const auto asked = CallbackClient::read<xdr::CB_RECALL4args>(*client_side_.calls().at(0));
