@@ -2,7 +2,6 @@
 """The library without a mount: every operation of its C++ and C interfaces, and the nfs-rdma command."""
 import json
 import os
-import subprocess
 
 import sides
 from bench import data, expect_digest, put
@@ -11,12 +10,8 @@ from case import case, expect, expect_equal
 MIB = 1 << 20
 
 
-def run_ours(*command, limit=120):
-    """One of our programs; what it printed."""
-    done = subprocess.run([f"{sides.PROGRAMS}/{command[0]}", *command[1:]], env=sides.our_environment(),
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=limit, check=False)
-    expect_equal(done.returncode, 0, f"exit status of {' '.join(command)}")
-    return done.stdout.decode()
+def run_ours(program, *words):
+    return sides.run(f"{sides.PROGRAMS}/{program}", *words, limit=120, env=sides.our_environment())
 
 
 @case("library", limit=300, programs=("libnfsrdma_operations", "libnfsrdma_c"))
