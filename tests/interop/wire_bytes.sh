@@ -10,13 +10,11 @@
 set -euo pipefail
 # shellcheck source=tests/interop/mount_lib.sh
 . "$(dirname "$(readlink -f "$0")")/mount_lib.sh"
+# shellcheck source=tests/interop/wire_lib.sh
+. "$here/tests/interop/wire_lib.sh"
 
 mib=${1:-48}
-for program in dumpcap tshark python3; do
-    command -v "$program" >/dev/null || fail "$program is missing (scripts/install-deps installs it)"
-done
-dumpcap_pid=''
-extra_cleanup() { [[ -z $dumpcap_pid ]] || kill "$dumpcap_pid" 2>/dev/null || :; }
+wire_programs
 
 step "a tree of $mib MiB"
 mkdir "$work/tree"
@@ -29,20 +27,9 @@ size=$(find "$work/tree" -type f -printf '%s\n' | awk '{ s += $1 } END { print s
 
 cat >"$work/compare.py" <<'PY'
 import json, sys
-work, size, malformed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-WRITE, READ_RESPONSE, TAGGED_HEADER = 0, 2, 14  # DDP tagged header, RFC 5041 section 4.3
-seen = {}
-for line in open(f"{work}/fpdus"):
-    opcodes, lengths = (field.split(",") for field in line.rstrip("\n").split("\t"))
-    if opcodes == [""]:
-        continue  # MPA start-up
-    if len(opcodes) != len(lengths) or any(int(o, 0) > 7 for o in opcodes):
-        print(f"   tshark lost the FPDU boundaries at: {line.strip()}")
-        sys.exit(3)
-    for opcode, length in zip(opcodes, lengths):
-        opcode = int(opcode, 0)
-        seen[opcode] = seen.get(opcode, 0) + int(length, 0) - TAGGED_HEADER
-write, read = seen.get(WRITE, 0), seen.get(READ_RESPONSE, 0)
+work, size = sys.argv[1], int(sys.argv[2])
+tshark = json.load(open(f"{work}/tshark.json"))
+write, read = tshark["rdma_write"], tshark["rdma_read"]
 server = json.load(open(f"{work}/server.json"))["totals"]  # both mounts' connections
 mount = json.load(open(f"{work}/mount.json"))["connections"]
 mount_write = sum(c["rdma_write_bytes"] for c in mount)
@@ -59,20 +46,14 @@ if read != size:
 # Directory listings may come in a Reply chunk, which is an RDMA Write as well.
 if not size <= mount_write <= size + 65536 or not mount_write <= write:
     bad.append("RDMA Writes did not carry the files exactly once")
-if malformed:
-    bad.append(f"tshark calls {malformed} frames malformed")
+if tshark["malformed"]:
+    bad.append(f"tshark calls {tshark['malformed']} frames malformed")
 sys.exit("; ".join(bad) if bad else 0)
 PY
 
-# A segment that loopback sends twice (busy machine) can make tshark lose the FPDU boundaries for
-# good; only then is there a second and third try.
 one_run() {
-    dumpcap -q -i lo -f "tcp port $port" -B 512 -w "$work/lo.pcap" >"$work/dumpcap.log" 2>&1 &
-    dumpcap_pid=$!
-    for ((i = 0; i < 100; i++)); do [[ -s $work/lo.pcap ]] && break; sleep 0.1; done
-    [[ -s $work/lo.pcap ]] || { cat "$work/dumpcap.log" >&2; fail "dumpcap does not start"; }
-
     rm -rf "$export_dir/in" "$work/out"
+    wire_begin
     step "in and out over iWARP"
     mount_it
     cp -r "$work/tree" "$mnt/in" || fail "copy in"
@@ -80,31 +61,14 @@ one_run() {
     mount_it
     cp -r "$mnt/in" "$work/out" || fail "copy out"
     same_tree "$work/tree" "$work/out"
-    "$bin/nfs-rdma" status --mount "$mnt" --json >"$work/mount.json" || fail "the mount does not use RDMA"
-    "$bin/nfs-rdma" status --server "$work/control.sock" --json >"$work/server.json" || fail "status of the server"
+    same_moment
     unmount_it
-    sleep 1 # dumpcap writes what it has
-    kill -INT "$dumpcap_pid"
-    wait "$dumpcap_pid" || :
-    dumpcap_pid=''
-    if grep -oE '[0-9]+/[0-9]+ \(' "$work/dumpcap.log" | grep -qv '/0 ('; then
-        cat "$work/dumpcap.log" >&2
-        fail "dumpcap dropped packets; nothing can be said"
-    fi
-
+    wire_end || return
     step "what tshark counts"
-    # Heuristics first: the ports are ephemeral, and some belong to other protocols. Without its NFS
-    # dissector: that gives up on a READ reply whose data is in a chunk, and with the rest of such a TCP
-    # segment tshark loses where the next FPDU begins.
-    decode() {
-        tshark --disable-protocol nfs -o tcp.try_heuristic_first:TRUE -o tcp.reassemble_out_of_order:TRUE \
-            -r "$work/lo.pcap" "$@"
-    }
-    decode -Y iwarp_mpa -T fields -e iwarp_rdma.opcode -e iwarp_mpa.ulpdulength \
-        >"$work/fpdus" 2>"$work/tshark.log" || { cat "$work/tshark.log" >&2; fail "tshark"; }
-    malformed=$(decode -Y _ws.malformed 2>/dev/null | wc -l)
-    python3 "$work/compare.py" "$work" "$size" "$malformed"
+    wire_count "$work/tshark.json" || return
+    python3 "$work/compare.py" "$work" "$size"
 }
+# The server's counters begin with it.
 for _ in 1 2 3; do
     start_server
     status=0

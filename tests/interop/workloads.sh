@@ -11,18 +11,28 @@
 #   --seed S      (default 1)
 #   --uid U       run the applications as this uid (default: root)
 #   --small       sizes for CI: a few thousand files, a file of 64 MiB for fio, 500 transactions
+#   --wire        count the bytes on the wire, of the workload (in) and of reading what it left through another mount
+#                 (out): payload of RDMA Writes and Read Responses as tshark sees it in a capture of loopback, status
+#                 of server and mount, sizes of the files. copy and fio write each byte once, and every file is read
+#                 once: what is above the inline limit has to be in RDMA, no more and no less; of what the others write
+#                 RDMA and inline messages have at least the files. Not with --kills. The captures need disk space in
+#                 TMPDIR (5 GiB for fio at full size; tshark half a GiB of memory) and are removed. Three tries when
+#                 one is incomplete.
 # After each workload: unmount, mount again, compare through the mount and in the export.
 set -euo pipefail
 # shellcheck source=tests/interop/mount_lib.sh
 . "$(dirname "$(readlink -f "$0")")/mount_lib.sh"
+# shellcheck source=tests/interop/wire_lib.sh
+. "$here/tests/interop/wire_lib.sh"
 
-kills=0 seed=1 uid=0 small='' names=()
+kills=0 seed=1 uid=0 small='' wire='' names=()
 while (($#)); do
     case $1 in
         --kills) kills=$2; shift ;;
         --seed) seed=$2; shift ;;
         --uid) uid=$2; shift ;;
         --small) small=1 ;;
+        --wire) wire=1 ;;
         -h | --help) sed -n '3,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
         -*) fail "unknown option $1" ;;
         *) names+=("$1") ;;
@@ -31,6 +41,8 @@ while (($#)); do
 done
 # Not a shim in somebody's home, which ordinary users cannot run.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
+[[ -z $wire ]] || ((kills == 0)) || fail "--wire counts without kills"
+[[ -z $wire ]] || wire_programs
 ((${#names[@]})) || names=(copy git fio sqlite names)
 
 as_user() {
@@ -170,6 +182,43 @@ check_names() {
     done
 }
 
+# --- the bytes on the wire --------------------------------------------------------------------
+
+measured() { # in|out once|some COMMAND...: mounts and unmounts by itself
+    local way=$1 rule=$2 i rc
+    shift 2
+    if [[ -z $wire ]]; then "$@"; return; fi
+    for ((i = 0; i < 3; i++)); do
+        wire_begin
+        server_status >"$work/before.json"
+        "$@"
+        server_status >"$work/after.json"
+        rc=0
+        wire_end && wire_count "$work/tshark.json" || rc=$?
+        echo "   $name, $way:"
+        ((rc)) || python3 "$here/tests/interop/wire_compare.py" "$way" "$rule" "$export_dir/work" "$work" || rc=$?
+        ((rc == 3)) || break
+        echo "   the capture is incomplete: once more"
+    done
+    ((rc == 0)) || fail "the counts of $name ($way) differ, or could not be made"
+}
+
+run_workload() {
+    rm -rf "$export_dir/work"
+    mkdir "$export_dir/work"
+    chown "$uid:$uid" "$export_dir/work"
+    mount_it
+    with_kills "workload_$name" || fail "$name saw an error"
+    [[ -z $wire ]] || same_moment
+    unmount_it
+}
+read_back() { # each file once
+    mount_it
+    same_tree "$export_dir/work" "$mnt/work"
+    same_moment
+    unmount_it
+}
+
 # --- the run ----------------------------------------------------------------------------------
 
 chmod 755 "$work"
@@ -180,19 +229,17 @@ start_server
 for name in "${names[@]}"; do
     declare -F "workload_$name" >/dev/null || fail "no workload $name"
     step "$name as uid $uid${kills:+, $kills kills}"
-    rm -rf "$export_dir/work"
-    mkdir "$export_dir/work"
-    chown "$uid:$uid" "$export_dir/work"
-    mount_it
-    with_kills "workload_$name" || fail "$name saw an error"
-    unmount_it
+    case $name in copy | fio) rule=once ;; *) rule=some ;; esac
+    began=$SECONDS
+    measured in "$rule" run_workload
+    [[ -z $wire ]] || measured out once read_back
     mount_it
     "check_$name" "$mnt"
     "check_$name" "$export_dir"
     "$bin/nfs-rdma" status --mount "$mnt" >"$work/status" ||
         { cat "$work/status"; fail "the mount does not use RDMA"; }
     unmount_it
-    echo "   $name: same through the mount and in the export"
+    echo "   $name: same through the mount and in the export, $((SECONDS - began)) s"
 done
 cat "$work/status"
 echo "all workloads passed"

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""wire_compare.py in|out once|some FILES WORK: do tshark, status and the files' sizes agree?
+
+For workloads.sh. WORK has the server's status before (before.json) and after (after.json), of one moment
+between them that of the server and of the mount (server.json, mount.json), and what tshark counted from
+before to after (tshark.json). FILES is the tree that was written to the mount (in: its data goes by RDMA
+Read) or read from it (out: by RDMA Write).
+
+  once   each byte of the files went over the wire once
+  some   at least once; what programs write again or throw away is in no file
+
+Exit status 1 and what differs, when something does.
+"""
+import json
+import os
+import stat
+import sys
+
+way, rule, tree, work = sys.argv[1:]
+before, server, mount, after, tshark = (
+    json.load(open(f"{work}/{name}.json")) for name in ("before", "server", "mount", "after", "tshark"))
+KEYS = ("rdma_write", "rdma_read", "inline")
+HEADERS = 512  # the most that stands beside the data in a call or reply of READ or WRITE
+LISTING = 1 << 20  # the most that READDIR may answer, which comes by RDMA Write, too
+
+
+def since_start(status):
+    return {key: status["totals"][f"{key}_bytes"] - before["totals"][f"{key}_bytes"] for key in KEYS}
+
+
+def listings(status):
+    return sum(row["calls"] for row in status["operations"] if row["name"].startswith("READDIR"))
+
+
+def data(most_inline, piece):
+    """Bytes of the files in calls of `piece` bytes, but those of calls that hold no more than `most_inline`."""
+    return sum(size // piece * piece + (size % piece if size % piece > most_inline else 0) for size in sizes)
+
+
+files = {}  # by number: the data of a file with two names goes once
+for folder, _, names in os.walk(tree):
+    for entry in (os.lstat(os.path.join(folder, name)) for name in names):
+        if stat.S_ISREG(entry.st_mode):
+            files[entry.st_ino] = entry.st_size
+sizes = files.values()
+total = sum(sizes)
+end, middle = since_start(after), since_start(server)
+mine = {key: mount["totals"][f"{key}_bytes"] for key in KEYS}
+link = mount["connections"][0]
+inline, piece = (link["inline_send"], mount["wsize"]) if way == "in" else (link["inline_recv"], mount["rsize"])
+large, maybe = data(inline, piece), data(inline - HEADERS, piece)
+key, carried = ("rdma_read", "Read Response") if way == "in" else ("rdma_write", "RDMA Write")
+
+rows = [("", "RDMA Write", "Read Response", "inline"),
+        ("tshark", tshark["rdma_write"], tshark["rdma_read"], ""),
+        ("status of the server", *(end[key] for key in KEYS)),
+        ("the same before umount", *(middle[key] for key in KEYS)),
+        ("status of the mount then", *(mine[key] for key in KEYS))]
+for row in rows:
+    print("   %-26s %14s %14s %14s" % row)
+print(f"   {len(sizes)} files have {total} bytes, {large} of them in pieces above the inline limit of {inline}, {maybe - large} near it")
+print(f"   tshark: {tshark['fpdus']} FPDUs in {tshark['connections']} connections, {tshark['layers']}, {tshark['resent']} "
+      f"segments sent twice; {tshark['tshark_mib']} MiB of memory")
+
+bad = []
+for what in ("rdma_write", "rdma_read"):
+    if tshark[what] != end[what]:
+        bad.append(f"{what}: tshark counts {tshark[what]}, the server {end[what]}")
+    if mine[what] != middle[what]:
+        bad.append(f"{what}: the mount counts {mine[what]}, the server {middle[what]}")
+if rule == "once":
+    most = maybe + (LISTING * (listings(after) - listings(before)) if way == "out" else 0)
+    if not large <= end[key] <= most:
+        bad.append(f"{carried}s had {end[key]} bytes, which is not between {large} and {most}")
+if end[key] + end["inline"] < total:
+    bad.append(f"{carried}s and inline messages had {end[key] + end['inline']} bytes, less than the files")
+if tshark["malformed"]:
+    bad.append(f"tshark calls {tshark['malformed']} frames malformed")
+sys.exit("; ".join(bad) if bad else 0)
