@@ -53,7 +53,7 @@ PY
 
 one_run() {
     rm -rf "$export_dir/in" "$work/out"
-    wire_begin
+    wire_begin 256
     step "in and out over iWARP"
     mount_it
     cp -r "$work/tree" "$mnt/in" || fail "copy in"

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""wire_compare.py in|out once|some FILES WORK: do tshark, status and the files' sizes agree?
+"""wire_compare.py once|some|read FILES WORK: do tshark, status and the files' sizes agree?
 
 For workloads.sh. WORK has the server's status before (before.json) and after (after.json), of one moment
 between them that of the server and of the mount (server.json, mount.json), and what tshark counted from
-before to after (tshark.json). FILES is the tree that was written to the mount (in: its data goes by RDMA
-Read) or read from it (out: by RDMA Write).
+before to after (tshark.json). FILES is a tree on the mount, and what happened to it:
 
-  once   each byte of the files went over the wire once
-  some   at least once; what programs write again or throw away is in no file
+  once   each byte was written once; by RDMA Read, what is above the inline limit
+  some   it was written at least once: what programs write again or throw away is in no file
+  read   every file was read once; by RDMA Write
 
 Exit status 1 and what differs, when something does.
 """
@@ -17,20 +17,15 @@ import os
 import stat
 import sys
 
-way, rule, tree, work = sys.argv[1:]
+rule, tree, work = sys.argv[1:]
 before, server, mount, after, tshark = (
     json.load(open(f"{work}/{name}.json")) for name in ("before", "server", "mount", "after", "tshark"))
 KEYS = ("rdma_write", "rdma_read", "inline")
-HEADERS = 512  # the most that stands beside the data in a call or reply of READ or WRITE
-LISTING = 1 << 20  # the most that READDIR may answer, which comes by RDMA Write, too
+HEADERS = 512  # the most that stands beside the data in a call of WRITE
 
 
 def since_start(status):
     return {key: status["totals"][f"{key}_bytes"] - before["totals"][f"{key}_bytes"] for key in KEYS}
-
-
-def listings(status):
-    return sum(row["calls"] for row in status["operations"] if row["name"].startswith("READDIR"))
 
 
 def data(most_inline, piece):
@@ -48,9 +43,8 @@ total = sum(sizes)
 end, middle = since_start(after), since_start(server)
 mine = {key: mount["totals"][f"{key}_bytes"] for key in KEYS}
 link = mount["connections"][0]
-inline, piece = (link["inline_send"], mount["wsize"]) if way == "in" else (link["inline_recv"], mount["rsize"])
+inline, piece = link["inline_send"], mount["wsize"]
 large, maybe = data(inline, piece), data(inline - HEADERS, piece)
-key, carried = ("rdma_read", "Read Response") if way == "in" else ("rdma_write", "RDMA Write")
 
 rows = [("", "RDMA Write", "Read Response", "inline"),
         ("tshark", tshark["rdma_write"], tshark["rdma_read"], ""),
@@ -59,7 +53,8 @@ rows = [("", "RDMA Write", "Read Response", "inline"),
         ("status of the mount then", *(mine[key] for key in KEYS))]
 for row in rows:
     print("   %-26s %14s %14s %14s" % row)
-print(f"   {len(sizes)} files have {total} bytes, {large} of them in pieces above the inline limit of {inline}, {maybe - large} near it")
+print(f"   {len(sizes)} files have {total} bytes" + (
+    "" if rule == "read" else f", {large} of them in pieces above the inline limit of {inline}, {maybe - large} near it"))
 print(f"   tshark: {tshark['fpdus']} FPDUs in {tshark['connections']} connections, {tshark['layers']}, {tshark['resent']} "
       f"segments sent twice; {tshark['tshark_mib']} MiB of memory")
 
@@ -69,12 +64,15 @@ for what in ("rdma_write", "rdma_read"):
         bad.append(f"{what}: tshark counts {tshark[what]}, the server {end[what]}")
     if mine[what] != middle[what]:
         bad.append(f"{what}: the mount counts {mine[what]}, the server {middle[what]}")
-if rule == "once":
-    most = maybe + (LISTING * (listings(after) - listings(before)) if way == "out" else 0)
-    if not large <= end[key] <= most:
-        bad.append(f"{carried}s had {end[key]} bytes, which is not between {large} and {most}")
-if end[key] + end["inline"] < total:
-    bad.append(f"{carried}s and inline messages had {end[key] + end['inline']} bytes, less than the files")
+if rule == "read":
+    # Asked for by whole pages, which would not fit inline.
+    if end["rdma_write"] != total:
+        bad.append(f"RDMA Writes had {end['rdma_write']} bytes, the files have {total}")
+else:
+    if end["rdma_read"] + end["inline"] < total:
+        bad.append(f"Read Responses and inline messages had {end['rdma_read'] + end['inline']} bytes, less than the files")
+    if rule == "once" and not large <= end["rdma_read"] <= maybe:
+        bad.append(f"Read Responses had {end['rdma_read']} bytes, which is not between {large} and {maybe}")
 if tshark["malformed"]:
     bad.append(f"tshark calls {tshark['malformed']} frames malformed")
 sys.exit("; ".join(bad) if bad else 0)

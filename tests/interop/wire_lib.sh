@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 # Sourced after mount_lib.sh by those who count bytes on the wire.
 #
-#   wire_begin        dumpcap records what goes over loopback on the server's port, to $work/lo.pcap
+#   wire_begin MIB    dumpcap records what goes over loopback on the server's port, to $work/lo.pcap; what a busy
+#                     machine cannot write at once waits in a buffer of so many MiB
 #   wire_end          ends that; returns 3 when the capture is not complete
 #   wire_count FILE   FILE: what tshark counts in it (wire_count.py), and the capture is removed; returns 3 when it
 #                     cannot be followed
@@ -23,8 +24,7 @@ wire_programs() {
 wire_begin() {
     local i
     rm -f "$work/lo.pcap"
-    # What a busy machine cannot write at once waits in the buffer (MiB).
-    dumpcap -q -i lo -f "tcp port $port" -B 512 -w "$work/lo.pcap" >"$work/dumpcap.log" 2>&1 &
+    nice -n -10 dumpcap -q -i lo -f "tcp port $port" -B "$1" -w "$work/lo.pcap" >"$work/dumpcap.log" 2>&1 &
     dumpcap_pid=$!
     for ((i = 0; i < 100; i++)); do [[ -s $work/lo.pcap ]] && break; sleep 0.1; done
     [[ -s $work/lo.pcap ]] || { cat "$work/dumpcap.log" >&2; fail "dumpcap does not start"; }
