@@ -37,7 +37,9 @@ by_iwarp=fabric=iwarp,proto=rdma
 tests=tests/interop
 cases=(
     "scripts/quickstart --check$quick"
+    "$tests/wire_count_test.py"
     "$tests/wire_bytes.sh 24"
+    "$tests/workloads.sh --small --wire copy"
     "$tests/fuse_basic.sh $bin iwarp shards=3,vers=3"
     "$tests/fuse_basic.sh $bin tcp shards=1,vers=3"
     "$tests/fuse_basic.sh $bin iwarp shards=3,vers=4.2"
