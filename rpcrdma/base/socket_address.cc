@@ -24,7 +24,9 @@ Result<std::vector<SocketAddress>> lookup(const std::string& host, std::uint16_t
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* list = nullptr;
-  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list) != 0) {
+  // glibc takes "*" for this host; whoever writes it means every address.
+  if (host == "*" ||
+      ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list) != 0) {
     return Error{Errc::kNotFound, 0, "name lookup"};
   }
   std::vector<SocketAddress> found;

@@ -107,6 +107,13 @@ TEST(SocketAddress, ParsesNumericForms) {
 TEST(SocketAddress, RefusesNamesWhereOnlyNumbersAreExpected) {
   EXPECT_FALSE(SocketAddress::parse("localhost", 1).ok());
 }
+/// getaddrinfo() of glibc takes it for loopback: a server told to listen on "*" would not be
+/// reached.
+TEST(SocketAddress, AStarIsNoAddress) {
+  EXPECT_FALSE(SocketAddress::parse("*", 1).ok());
+  EXPECT_FALSE(SocketAddress::parse("[*]", 1).ok());
+  EXPECT_FALSE(SocketAddress::resolve("*", 1).ok());
+}
 TEST(SocketAddress, PrintsBracketsAroundV6) {
   EXPECT_EQ(std::move(SocketAddress::parse("::1", 20049)).value().text(), "[::1]:20049");
   EXPECT_EQ(std::move(SocketAddress::parse("192.0.2.1", 20049)).value().text(), "192.0.2.1:20049");
