@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 
 namespace nfsrdma {
 
@@ -33,7 +34,11 @@ std::set<std::string> awaited_files() {
   std::set<std::string> out;
   std::ifstream locks("/proc/locks");
   for (std::string line; std::getline(locks, line);) {
-    if (line.find("->") != std::string::npos) out.insert(file_of(line));
+    const std::size_t waits = line.find("-> ");
+    if (waits == std::string::npos) continue;
+    // Those who wait for flock() or for a lease are in nobody's way, and of leases no file is told.
+    const std::string_view kind = std::string_view(line).substr(waits + 3);
+    if (kind.starts_with("POSIX") || kind.starts_with("OFDLCK")) out.insert(file_of(line));
   }
   return out;
 }
