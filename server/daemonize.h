@@ -9,7 +9,8 @@ namespace nfsrdma {
 
 class Daemonizer {
  public:
-  /// Forks when `background`; before any thread is made.
+  /// Forks when `background`; before any thread is made and any file is kept open. Streams that
+  /// are closed become /dev/null, in the foreground too.
   explicit Daemonizer(bool background);
 
   bool is_parent() const { return parent_; }
