@@ -173,7 +173,14 @@ Result<std::unique_ptr<ControlSocket>> ControlSocket::listen(EventLoop& loop,
   if (::connect(fd.get(), generic, sizeof address) == 0) {
     return Error{Errc::kRefused, EADDRINUSE, "control socket: another server answers there"};
   }
-  if (errno == ECONNREFUSED) ::unlink(path.c_str());
+  if (errno == ECONNREFUSED) {
+    // Of a server that is gone. A file of another kind refuses as well, and is somebody's.
+    struct stat found {};
+    if (::stat(path.c_str(), &found) == 0 && !S_ISSOCK(found.st_mode)) {
+      return Error{Errc::kInvalid, EEXIST, "control socket: what is there is no socket"};
+    }
+    ::unlink(path.c_str());
+  }
   fd.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   // Clients of the server learn nothing here that others should: owner and group only.
   ::fchmod(fd.get(), 0660);

@@ -35,6 +35,8 @@ std::unique_ptr<ControlSocket> listen_for_metrics(EventLoop& loop, NfsServer& se
     return nullptr;
   }
   (*socket)->answer_http([&server](std::string_view path, ControlSocket::Done done) {
+    // Parameters, which a scrape configuration may add, choose nothing.
+    path = path.substr(0, path.find('?'));
     if (path != "/metrics") return done(http_answer("404 Not Found", "Only /metrics is here.\n"));
     server.collect(0, [done = std::move(done)](const StatusInputs& inputs) {
       done(http_answer("200 OK", metrics_text(make_metrics(inputs))));

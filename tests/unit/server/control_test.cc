@@ -11,6 +11,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "tests/support/manual_clock.h"
 
@@ -110,6 +111,18 @@ TEST_F(ControlTest, WhatIsNoJsonIsSaid) {
 
 TEST_F(ControlTest, ARequestWithoutAnEndIsAnsweredWhenItIsTooLong) {
   EXPECT_THAT(ask(std::string(ControlSocket::kMaxRequest, 'x')), HasSubstr("unknown request"));
+}
+
+TEST_F(ControlTest, AFileThatIsNoSocketIsNotReplaced) {
+  const std::string file = directory_ + "/file";
+  std::ofstream(file) << "mine";
+  const auto taken = ControlSocket::listen(*loop_, file);
+  ASSERT_FALSE(taken.ok());
+  EXPECT_THAT(taken.error().message(), HasSubstr("no socket"));
+  std::string text;
+  std::ifstream(file) >> text;
+  EXPECT_EQ(text, "mine");
+  ::unlink(file.c_str());
 }
 
 TEST_F(ControlTest, AnAnswerMayComeLater) {
