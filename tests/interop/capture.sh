@@ -229,8 +229,9 @@ def blocks(path):
 
 
 def streams(path, port):
-    """What TCP carried, by direction: (source port, target port) -> bytes."""
-    out, starts = {}, {}
+    """What TCP carried, by direction: (source port, target port) -> bytes. dumpcap writes a packet when a core
+    hands it over: two of one direction may stand in the other order."""
+    segments, starts = {}, {}
     for kind, block in blocks(path):
         if kind != 6:
             continue
@@ -242,12 +243,18 @@ def streams(path, port):
         if port not in key:
             continue
         sequence = struct.unpack_from(">I", tcp, 4)[0]
-        if tcp[13] & 2:  # SYN
-            starts[key], out[key] = sequence + 1, bytearray()
+        if tcp[13] & 2 and starts.get(key) != sequence + 1:  # SYN, not a repeated one
+            starts[key], segments[key] = sequence + 1, []
         data = tcp[(tcp[12] >> 4) * 4:]
-        at = (sequence - starts[key]) & 0xffffffff
         if data:
-            out[key][at:at + len(data)] = data
+            segments[key].append(((sequence - starts[key]) & 0xffffffff, data))
+    out = {}
+    for key, parts in segments.items():
+        out[key] = stream = bytearray()
+        for at, data in sorted(parts, key=lambda part: part[0]):
+            if at > len(stream):
+                sys.exit(f"{path}: {key}: {at - len(stream)} bytes are missing at {len(stream)}")
+            stream[at:at + len(data)] = data
     return out
 
 
