@@ -14,6 +14,7 @@
 #include "client/nfs3/mount_service.h"
 #include "client/nfs3/operations.h"
 #include "client/nfs4/operations.h"
+#include "client/trunk.h"
 #include "client/version_choice.h"
 #include "config/default_paths.h"
 
@@ -148,8 +149,7 @@ Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabr
                                                            std::string* detail) {
   std::unique_ptr<AsyncMount> mount(new AsyncMount(loop, std::move(settings)));
   mount->rpc_ = make_rpc_client(loop, fabrics, mount->settings_);
-  for (Fabric* fabric : {fabrics.verbs, fabrics.iwarp})
-    if (fabric != nullptr) mount->fabrics_.push_back(fabric);
+  mount->fabrics_ = fabrics;
   CancelToken patience;
   Relay stop(patience);
   CancelToken* const stopped = mount->settings_.stop;
@@ -338,8 +338,8 @@ std::vector<ConnectionInfo> AsyncMount::connections() const {
 }
 std::size_t AsyncMount::exposed_regions() const {
   std::size_t count = 0;
-  for (Fabric* fabric : fabrics_)
-    count += fabric->exposed_regions(loop_);
+  for (Fabric* fabric : {fabrics_.verbs, fabrics_.iwarp})
+    if (fabric != nullptr) count += fabric->exposed_regions(loop_);
   return count;
 }
 
@@ -349,12 +349,37 @@ TransferStats AsyncMount::totals() const {
 std::size_t AsyncMount::calls_outstanding() const {
   return rpc_->outstanding();
 }
+
+Task<Result<void>> AsyncMount::join_address(SocketAddress address, std::string* detail) {
+  MountSettings there = settings_;
+  there.addresses = {address};
+  if (address.port() != 0) there.rdma_port = there.tcp_port = address.port();
+  std::vector<TransportCandidate> ways = transport_order(fabrics_, there).candidates;
+  std::erase_if(ways, [this](const auto& way) { return way.kind != rpc_->kind(); });
+  if (ways.empty()) {
+    *detail = fmt::format("no {} to it", transport_name(rpc_->kind()));
+    co_return Error{Errc::kUnsupported, EPROTONOSUPPORT, "no usable transport"};
+  }
+  if (trunk_ == nullptr) {
+    const bool main = settings_.session_source == nullptr;
+    trunk_ = std::make_unique<Trunk>(
+        *rpc_,
+        [this](const OpContext& op, RpcConnection& way) {
+          return operations_->leads_here(op, way);
+        },
+        main ? Trunk::Log::kYes : Trunk::Log::kNo);
+  }
+  co_return co_await trunk_->join(std::move(ways), detail);
+}
+
 void AsyncMount::abort_all() {
+  if (trunk_ != nullptr) trunk_->stop();
   operations_->abort();
   rpc_->abort_all();
 }
 
 Task<void> AsyncMount::end_session() {
+  if (trunk_ != nullptr) trunk_->stop();
   CancelToken deadline;
   OpContext op;
   op.identity = settings_.identity;

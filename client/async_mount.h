@@ -36,6 +36,7 @@
 namespace nfsrdma {
 
 class RpcClient;
+class Trunk;
 
 /// The RPC layer alone, for the transports that `settings` allow.
 std::unique_ptr<RpcClient> make_rpc_client(EventLoop& loop, const Fabrics& fabrics,
@@ -119,6 +120,9 @@ class AsyncMount {
   std::size_t exposed_regions() const;
   /// Calls that wait for an answer or a connection.
   std::size_t calls_outstanding() const;
+  /// Uses this further address of the server, too, if the same server is there (trunk.h, which has
+  /// the errors). Port 0: the mount's own ports.
+  Task<Result<void>> join_address(SocketAddress address, std::string* detail);
   /// Every call, present and future, fails with EIO (umount -f).
   void abort_all();
   /// Those who wait for locks are interrupted, and so is whoever waits from now on.
@@ -417,7 +421,7 @@ class AsyncMount {
   void use_limits(const FsInfo& info);
 
   EventLoop& loop_;
-  std::vector<Fabric*> fabrics_;  // that it may use
+  Fabrics fabrics_;  // that it may use
   MountSettings settings_;
   MountRoot root_;
   FsInfo info_;
@@ -425,6 +429,7 @@ class AsyncMount {
   std::uint32_t write_size_ = 0;
   std::unique_ptr<RpcClient> rpc_;
   std::unique_ptr<NfsOperations> operations_;  // goes before rpc_
+  std::unique_ptr<Trunk> trunk_;               // goes before both; null: one address
 };
 
 }  // namespace nfsrdma

@@ -24,6 +24,8 @@ class SessionSource;
 
 namespace nfsrdma {
 
+class RpcConnection;
+
 class NfsOperations {
  public:
   virtual ~NfsOperations() = default;
@@ -257,6 +259,11 @@ class NfsOperations {
   }
   /// Where other threads have their sessions from; null: this version has none.
   virtual nfs4::SessionSource* session_source() { return nullptr; }
+  /// Does `way`, a further connection, lead to the server that all of this goes to, so that it may
+  /// carry any of it? An error: it cannot be said now, or (kUnsupported) not in this version.
+  virtual Task<Result<bool>> leads_here(const OpContext&, RpcConnection&) {
+    co_return not_in_this_version("trunking");
+  }
   // For people:
   virtual std::size_t locks_held() const { return 0; }
   /// Where NFSv3's lock manager was found; "": nobody has asked, or there is none.

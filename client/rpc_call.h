@@ -45,6 +45,8 @@ class RpcCall final : public ClientCall, public Cancellable, public ListNode<Rpc
   void set_sink(MutableByteSpan bytes) { sink = bytes; }
   /// Bytes that the results can take besides what goes into the sink.
   void set_max_results(std::size_t bytes) { max_reply = kReplyHeaderBytes + bytes; }
+  /// By this connection and no other: when that is lost, the call fails with Errc::kClosed.
+  void set_way(RpcConnection& only) { only_by_ = &only; }
 
   struct Awaiter {
     RpcCall& call;
@@ -79,6 +81,7 @@ class RpcCall final : public ClientCall, public Cancellable, public ListNode<Rpc
 
   RpcClient& client_;
   RpcConnection* connection_ = nullptr;
+  RpcConnection* only_by_ = nullptr;
   CancelToken* cancel_ = nullptr;
   std::coroutine_handle<> waiter_;
   State state_ = State::kIdle;

@@ -18,8 +18,6 @@ std::uint32_t next_xid() {
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 
-constexpr unsigned kQuietTicks = 5;  // ticks without calls before the clock stops
-
 /// Resumes a coroutine from the event loop.
 class Resumer : public Deferred {
  public:
@@ -124,6 +122,7 @@ RpcCallLease RpcClient::prepare(std::uint32_t program, std::uint32_t version,
   RpcCall& call = *free_calls_.back();
   free_calls_.pop_back();
   call.cancel_ = op.cancel;
+  call.only_by_ = nullptr;
   call.xid = next_xid();
   if (arguments + RpcCall::kMaxHeaderBytes > RpcCall::kHeadBytes) {
     call.long_head_room_.resize(arguments + RpcCall::kMaxHeaderBytes);
@@ -179,20 +178,31 @@ bool RpcClient::start(RpcCall& call) {
   }
   if (call.cancel_ != nullptr) call.cancel_->enlist(call);
   note_activity();
-  choose().submit(call);
+  (call.only_by_ != nullptr ? *call.only_by_ : choose()).submit(call);
   return call.state_ == RpcCall::State::kDone;
 }
 
+RpcConnection& RpcClient::add_connection(std::vector<TransportCandidate> candidates) {
+  connections_.push_back(std::make_unique<RpcConnection>(*this, std::move(candidates)));
+  return *connections_.back();
+}
+
 RpcConnection& RpcClient::choose() {
-  RpcConnection* best = connections_[next_connection_].get();
-  for (std::size_t i = 1; i < connections_.size(); ++i) {
+  RpcConnection* best = nullptr;
+  for (std::size_t i = 0; i < connections_.size(); ++i) {
     RpcConnection& candidate = *connections_[(next_connection_ + i) % connections_.size()];
-    if ((candidate.ready() && !best->ready()) ||
+    if (!candidate.takes_calls()) continue;
+    if (best == nullptr || (candidate.ready() && !best->ready()) ||
         (candidate.ready() == best->ready() && candidate.load() < best->load())) {
       best = &candidate;
     }
   }
   next_connection_ = (next_connection_ + 1) % connections_.size();
+  if (best->load() > 0) {
+    // One that was lost or idle is missed by nobody until there is something for it to do.
+    for (auto& connection : connections_)
+      connection->wake_to_help();
+  }
   return *best;
 }
 
@@ -261,7 +271,7 @@ TransportKind RpcClient::kind() const {
 std::vector<ConnectionInfo> RpcClient::connections() const {
   std::vector<ConnectionInfo> all;
   for (const auto& connection : connections_) {
-    if (connection->ready()) all.push_back(connection->describe());
+    if (connection->ready() && connection->takes_calls()) all.push_back(connection->describe());
   }
   return all;
 }

@@ -64,6 +64,10 @@ class RpcClient {
   Task<void> yield();
 
   void set_observer(RpcClientObserver observer) { observer_ = std::move(observer); }
+  /// A further connection, to another address of the server (rpc_connection.h). It stays.
+  RpcConnection& add_connection(std::vector<TransportCandidate> candidates);
+  /// There are calls, or there were some until just now.
+  bool active() const { return outstanding() > 0 || quiet_ticks_ < kQuietTicks; }
   /// Connections that are made from now on go there. As many candidates as before.
   void redirect(std::vector<TransportCandidate> candidates);
   /// `lost` is told of each connection that breaks; nothing of the client may be called from there.
@@ -85,6 +89,7 @@ class RpcClient {
   friend class RpcCall;
   friend class RpcCallLease;
   friend class RpcConnection;
+  static constexpr unsigned kQuietTicks = 5;  // ticks without calls before the clock stops
 
   bool start(RpcCall& call);
   void release(RpcCall& call);

@@ -14,13 +14,25 @@ namespace {
 /// Rounds of attempts after a lost RDMA connection in which TCP is left out: a server that restarts
 /// shall not push its clients off RDMA.
 constexpr unsigned kStickyRounds = 10;
+/// Until a connection that could not be made is tried again only to help others.
+constexpr std::chrono::seconds kHelpAgain{15};
 
 }  // namespace
 
 RpcConnection::RpcConnection(RpcClient& client)
     : client_(client), backoff_alarm_(client.environment().make_alarm([this] { start_round(); })) {}
 
+RpcConnection::RpcConnection(RpcClient& client, std::vector<TransportCandidate> candidates)
+    : client_(client),
+      backoff_alarm_(client.environment().make_alarm([this] { start_round(); })),
+      further_(true),
+      own_candidates_(std::move(candidates)) {}
+
 RpcConnection::~RpcConnection() = default;
+
+const std::vector<TransportCandidate>& RpcConnection::candidates() const {
+  return further_ ? own_candidates_ : client_.options().candidates;
+}
 
 void RpcConnection::submit(RpcCall& call) {
   call.connection_ = this;
@@ -82,6 +94,11 @@ void RpcConnection::wake() {
   if (state_ == State::kIdle) start_round();
 }
 
+void RpcConnection::wake_to_help() {
+  if (further_ || state_ != State::kIdle) return;
+  if (rounds_failed_ == 0 || client_.environment().now() - failed_at_ >= kHelpAgain) start_round();
+}
+
 void RpcConnection::start_round() {
   failures_.clear();
   candidate_ = 0;
@@ -89,12 +106,12 @@ void RpcConnection::start_round() {
 }
 
 bool RpcConnection::skip_candidate() const {
-  const TransportCandidate& candidate = client_.options().candidates[candidate_];
+  const TransportCandidate& candidate = candidates()[candidate_];
   return had_rdma_ && !is_rdma(candidate.kind) && rounds_failed_ < kStickyRounds;
 }
 
 void RpcConnection::try_candidate() {
-  const auto& candidates = client_.options().candidates;
+  const auto& candidates = this->candidates();
   while (candidate_ < candidates.size() && skip_candidate())
     ++candidate_;
   if (candidate_ >= candidates.size()) {
@@ -112,14 +129,19 @@ void RpcConnection::try_candidate() {
 
 void RpcConnection::round_failed() {
   ++rounds_failed_;
+  failed_at_ = client_.environment().now();
   state_ = State::kIdle;
-  if (!waiting_.empty()) retry_after(backoff_.next());
+  if (further_) {
+    leave_to_others();
+  } else if (!waiting_.empty()) {
+    retry_after(backoff_.next());
+  }
   settled_.wake_all();
 }
 
 void RpcConnection::retry_after(Duration wait) {
   state_ = State::kBackoff;
-  if (wait == Duration::zero() && !client_.options().candidates.empty()) {
+  if (wait == Duration::zero() && !candidates().empty()) {
     start_round();
   } else {
     backoff_alarm_->set(client_.environment().now() + wait);
@@ -136,10 +158,16 @@ void RpcConnection::became_ready() {
   fallback_reason_ = client_.options().left_out;
   if (!fallback_reason_.empty() && !failures_.empty()) fallback_reason_ += "; ";
   fallback_reason_ += failures_;
-  if (client_.observer_.connected) client_.observer_.connected(describe());
+  if (!further_ && client_.observer_.connected) client_.observer_.connected(describe());
   client_.note_activity();
   send_waiting();
   settled_.wake_all();
+}
+
+void RpcConnection::admit() {
+  NFSRDMA_CHECK(further_ && ready());
+  admitted_ = true;
+  if (client_.observer_.connected) client_.observer_.connected(describe());
 }
 
 void RpcConnection::closed(Error why, const std::string& detail) {
@@ -151,7 +179,7 @@ void RpcConnection::closed(Error why, const std::string& detail) {
     lost(text);
     return;
   }
-  const TransportCandidate& candidate = client_.options().candidates[candidate_];
+  const TransportCandidate& candidate = candidates()[candidate_];
   if (!failures_.empty()) failures_ += "; ";
   const std::string name =
       std::string(transport_name(candidate.kind)) + " " + candidate.address.text();
@@ -168,9 +196,28 @@ void RpcConnection::lost(const std::string& detail) {
   past_ += link_->transport->describe().stats;
   retire_link();
   state_ = State::kIdle;
-  if (client_.observer_.disconnected) client_.observer_.disconnected(detail);
-  if (client_.on_lost_) client_.on_lost_();
-  if (state_ == State::kIdle && !waiting_.empty()) retry_after(backoff_.next());
+  const bool was_in_use = !further_ || std::exchange(admitted_, false);
+  if (was_in_use && client_.observer_.disconnected) client_.observer_.disconnected(detail);
+  if (was_in_use && client_.on_lost_) client_.on_lost_();
+  if (further_) {
+    leave_to_others();
+  } else if (state_ == State::kIdle && !waiting_.empty()) {
+    retry_after(backoff_.next());
+  }
+  gone_.wake_all();
+}
+
+void RpcConnection::leave_to_others() {
+  IntrusiveList<RpcCall, RpcCall> batch;
+  batch.splice_back(waiting_);
+  while (RpcCall* call = batch.pop_front()) {
+    --load_;
+    if (call->only_by_ == nullptr) {
+      client_.choose().submit(*call);
+    } else {
+      call->finish({Errc::kClosed, ECONNRESET, "the connection was lost"});
+    }
+  }
 }
 
 std::size_t RpcConnection::called(ByteSpan call, MutableByteSpan room) {
@@ -178,6 +225,7 @@ std::size_t RpcConnection::called(ByteSpan call, MutableByteSpan room) {
 }
 
 void RpcConnection::hang_up(const std::string& why) {
+  if (!ready()) return;
   Link* link = link_.get();
   link->transport->close();
   // The transport may have said so already, and may not say so at all with nothing under way.

@@ -7,6 +7,10 @@
 //     |                  v                                     | lost, none waiting; idle
 //     |             kBackoff --alarm--> kConnecting             v
 //     +------------------------------------------------------ kIdle
+//
+// A further one leads to another address of the server (trunk.h). It connects when it is told to,
+// carries calls from when it was shown that the same server is there (admit()) until it is lost,
+// and then leaves what is unanswered to the others.
 #pragma once
 
 #include <memory>
@@ -24,6 +28,8 @@ namespace nfsrdma {
 class RpcConnection final : private Deferred {
  public:
   explicit RpcConnection(RpcClient& client);
+  /// A further one.
+  RpcConnection(RpcClient& client, std::vector<TransportCandidate> candidates);
   ~RpcConnection() override;
 
   /// Sends `call` as soon as there is a connection.
@@ -31,11 +37,19 @@ class RpcConnection final : private Deferred {
   void withdraw(RpcCall& call);
   /// Connects when it is not connected.
   void wake();
+  /// The same where others have enough to do, unless it has just failed; not for a further one.
+  void wake_to_help();
   /// Housekeeping: time-outs and idleness.
   void tick(TimePoint now);
   void fail_all(Error why);
 
   bool ready() const { return state_ == State::kReady; }
+  /// Calls may be given to it, though it may have to connect first.
+  bool takes_calls() const { return !further_ || (ready() && admitted_); }
+  /// A further one that is ready leads to the same server.
+  void admit();
+  /// Closes it, if it is ready. Not from within one of its calls.
+  void hang_up(const std::string& why);
   bool idle() const { return state_ == State::kIdle; }
   std::size_t load() const { return load_; }
   ConnectionInfo describe() const;
@@ -45,6 +59,8 @@ class RpcConnection final : private Deferred {
   const std::string& failures() const { return failures_; }
   /// Woken when the connection became ready or a round of attempts failed.
   Gate& settled() { return settled_; }
+  /// Woken when it was lost.
+  Gate& gone() { return gone_; }
 
   /// Why the last round of attempts failed.
   Error last_error() const { return last_error_; }
@@ -80,7 +96,9 @@ class RpcConnection final : private Deferred {
   void lost(const std::string& detail);
   /// By the server.
   std::size_t called(ByteSpan call, MutableByteSpan room);
-  void hang_up(const std::string& why);
+  const std::vector<TransportCandidate>& candidates() const;
+  /// What waits goes by other connections.
+  void leave_to_others();
   void retire_link();
   void retry_after(Duration wait);
   void send_now(RpcCall& call);
@@ -106,12 +124,17 @@ class RpcConnection final : private Deferred {
   TransportKind kind_ = TransportKind::kTcp;
   bool had_rdma_ = false;
   unsigned rounds_failed_ = 0;  // since the last connection
+  TimePoint failed_at_{};       // the last round
   Error last_error_{};
   TimePoint last_used_{};
   Backoff backoff_;
   std::unique_ptr<Alarm> backoff_alarm_;
   TransferStats past_;
   Gate settled_;
+  Gate gone_;
+  const bool further_ = false;
+  bool admitted_ = false;
+  std::vector<TransportCandidate> own_candidates_;  // of a further one
 };
 
 }  // namespace nfsrdma

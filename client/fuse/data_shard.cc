@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include "rpcrdma/base/log.h"
+
 namespace nfsrdma {
 
 /// One READ or WRITE on its way to the shard and back. Shared, since the word that it is cancelled
@@ -160,6 +162,21 @@ Task<Result<WriteResult>> DataShard::write(const OpContext& op, const FileHandle
   const HandOver hand_over{op.cancel, transfer};
   co_await hand_over;
   co_return std::move(transfer->was_written);
+}
+
+void DataShard::join_address(const SocketAddress& address) {
+  ++joining_;
+  loop_->post([this, address] { tasks_.spawn(join(address)); });
+}
+
+Task<void> DataShard::join(SocketAddress address) {
+  std::string detail;
+  Result<void> done;
+  if (!aborted_) done = co_await mount_->join_address(address, &detail);
+  if (!done.ok()) log_info("trunking: {}: {}", address.host_text(), detail);
+  main_.post([self = std::weak_ptr(self_)] {
+    if (auto alive = self.lock()) --(*alive)->joining_;
+  });
 }
 
 void DataShard::abort_all() {

@@ -65,6 +65,10 @@ class DataShard {
   Task<Result<WriteResult>> write(const OpContext& op, const FileHandle& file, std::uint64_t offset,
                                   ByteSpan data, Stability stability);
 
+  /// Uses a further address of the server, as AsyncMount::join_address() does; only while kUsable.
+  /// What comes of it is in the log. joining(): until then.
+  void join_address(const SocketAddress& address);
+  bool joining() const { return joining_ != 0; }
   /// Every transfer, present and future, fails with EIO.
   void abort_all();
 
@@ -86,6 +90,7 @@ class DataShard {
   // The shard's thread:
   void serve();
   Task<void> attach();
+  Task<void> join(SocketAddress address);
   Task<void> carry_out(std::shared_ptr<Transfer> transfer);
   ShardReport report() const;
 
@@ -95,6 +100,7 @@ class DataShard {
   std::string failure_;
   std::uint64_t bytes_under_way_ = 0;
   std::size_t transfers_ = 0;
+  std::size_t joining_ = 0;
   ShardReport last_report_;
   /// Word from attach() may come when this is gone.
   std::shared_ptr<DataShard*> self_ = std::make_shared<DataShard*>(this);

@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kReportPatience{2};
 
 bool MountShards::settled() const {
   return std::none_of(shards_.begin(), shards_.end(), [](const auto& shard) {
-    return shard->state() == DataShard::State::kAttaching;
+    return shard->state() == DataShard::State::kAttaching || shard->joining();
   });
 }
 
@@ -40,6 +40,11 @@ DataShard* MountShards::choose(Awaited awaited, std::size_t bytes) const {
     best = shard.get();
   }
   return best;
+}
+
+void MountShards::join_address(const SocketAddress& address) {
+  for (const auto& shard : shards_)
+    shard->join_address(address);
 }
 
 void MountShards::abort_all() {

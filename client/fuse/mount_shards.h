@@ -20,7 +20,7 @@ class MountShards {
       : main_(main), spare_processors_(spare_processors) {}
 
   void add(std::unique_ptr<DataShard> shard) { shards_.push_back(std::move(shard)); }
-  /// All have attached or failed to.
+  /// All have attached or failed to, and joined what they were told to.
   bool settled() const;
   /// Lets go of those that failed; why, one line each.
   std::vector<std::string> drop_failed();
@@ -66,6 +66,8 @@ class MountShards {
     std::uint64_t load_;
   };
 
+  /// All but the main one use this further address, too, which it has joined.
+  void join_address(const SocketAddress& address);
   /// Every call of every thread, present and future, fails with EIO.
   void abort_all();
 

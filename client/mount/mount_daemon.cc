@@ -12,6 +12,7 @@
 
 #include "client/fuse/device_io.h"
 #include "client/fuse/session_errand.h"
+#include "client/trunk_discovery.h"
 #include "rpcrdma/base/json_writer.h"
 #include "rpcrdma/base/log.h"
 #include "rpcrdma/base/terminal_text.h"
@@ -274,7 +275,25 @@ std::string MountDaemon::connect(bool* again) {
   line_.options.version = settings.version;
   server_->set_observer(observer_of(settings.host, outage_));
   start_shards(settings);
+  if (line_.options.discover_trunks) discover();
   return {};
+}
+
+void MountDaemon::discover() {
+  const MountFamily family = line_.options.family;
+  const unsigned most = line_.options.max_connect;
+  const DiscoveredTrunks found =
+      run_to_completion(loop_, discover_trunks(*server_,
+                                               family == MountFamily::kV4   ? AF_INET
+                                               : family == MountFamily::kV6 ? AF_INET6
+                                                                            : AF_UNSPEC,
+                                               most != 0 ? most : kMostAddresses));
+  for (const SocketAddress& address : found.joined)
+    shards_->join_address(address);
+  while (!shards_->settled())
+    loop_.turn(Duration(-1));
+  for (const std::string& note : found.notes)
+    log_notice("trunkdiscovery: {}", note);
 }
 
 std::string MountDaemon::follow(const MountSettings& from, const ReferralMet& met,

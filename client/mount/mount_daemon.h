@@ -55,6 +55,8 @@ class MountDaemon {
   /// connect() met a referral on the way to the path: follows it. Empty: fine, else why not.
   std::string follow(const MountSettings& from, const ReferralMet& met,
                      std::unique_ptr<AsyncMount>* server, bool* again);
+  /// trunkdiscovery: uses further addresses of the server, if it has some.
+  void discover();
   /// Calls that servers have answered.
   std::uint64_t replies() const;
   void abort_all();

@@ -227,18 +227,6 @@ string take_migration(MountOptions& o, string_view) {
   o.notices.emplace_back("migration: a file system that moves is to be mounted anew; ignored");
   return {};
 }
-string take_max_connect(MountOptions& o, string_view v) {
-  unsigned addresses = 0;
-  string problem = take_number(v, 1, 16, &addresses);
-  if (problem.empty() && addresses > 1) {
-    o.notices.emplace_back("max_connect: only one address of the server is used; ignored");
-  }
-  return problem;
-}
-string take_trunk_discovery(MountOptions& o, string_view) {
-  o.notices.emplace_back("trunkdiscovery: only one address of the server is used; ignored");
-  return {};
-}
 
 // A vfs flag's name is found again in the table, so that one function serves all.
 #define VFS_FLAG(name)                                     \
@@ -304,9 +292,10 @@ constexpr OptionRow kTable[] = {
     {"nointr", Value::kNone, ignore},
     {"resvport", Value::kNone, set<&MountOptions::reserved_port, true>},
     {"noresvport", Value::kNone, set<&MountOptions::reserved_port, false>},
-    {"max_connect", Value::kRequired, take_max_connect},
-    {"trunkdiscovery", Value::kNone, take_trunk_discovery},
-    {"notrunkdiscovery", Value::kNone, ignore},
+    {"max_connect", Value::kRequired,
+     [](MountOptions& o, string_view v) { return take_number(v, 1, 16, &o.max_connect); }},
+    {"trunkdiscovery", Value::kNone, set<&MountOptions::discover_trunks, true>},
+    {"notrunkdiscovery", Value::kNone, set<&MountOptions::discover_trunks, false>},
     {"softreval", Value::kNone, set<&MountOptions::soft_revalidation, true>},
     {"nosoftreval", Value::kNone, set<&MountOptions::soft_revalidation, false>},
     // Caching.

@@ -136,6 +136,8 @@ std::string MountOptions::text() const {
   if (wsize != 0) add(fmt::format("wsize={}", wsize));
   add(fmt::format("{},timeo={},retrans={},nconnect={}", recovery_text(recovery),
                   timeout.count() / 100, retransmissions, connections));
+  if (discover_trunks) add("trunkdiscovery");
+  if (discover_trunks && max_connect != 0) add(fmt::format("max_connect={}", max_connect));
   if (credits != 0) add(fmt::format("credits={}", credits));
   if (shards != 0) add(fmt::format("shards={}", shards));
   add(cache_text(*this));
@@ -196,6 +198,15 @@ bool finish_mount_options(MountOptions* options, std::string* error) {
   }
   if (o.version.any && o.for_version_3) o.version = {};
   if (o.lock) o.local_posix_locks = o.local_flock = !*o.lock;
+  if (o.max_connect > 1 && !o.discover_trunks && !o.remount) {
+    o.notices.emplace_back("max_connect: without trunkdiscovery one address is used");
+  }
+  const bool before_sessions =
+      o.version.major == 3 || (!o.version.any_minor && o.version.minor == 0);
+  if (o.discover_trunks && !o.version.any && before_sessions) {
+    o.notices.push_back(fmt::format(
+        "trunkdiscovery: version {} has no sessions, and one address is used", o.version.text()));
+  }
   if (o.retry < std::chrono::minutes(0)) o.retry = std::chrono::minutes(o.background ? 10'000 : 2);
   return true;
 }

@@ -41,6 +41,8 @@ struct MountOptions {
   std::uint32_t credits = 0;       // of each connection; 0: the usual number
   std::uint32_t inline_bytes = 0;  // RDMA; 0: the usual size
   unsigned shards = 0;             // threads; 0: by the number of processors
+  bool discover_trunks = false;    // trunkdiscovery: ask the server for its other addresses
+  unsigned max_connect = 0;        // addresses in use, the first one included; 0: the usual number
 
   // --- calls ---
   std::uint32_t rsize = 0;  // 0: as large as both sides can

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ask(): one COMPOUND that is no operation of the mount's: outside of any session, or with a
 // SEQUENCE of the builder's own, and sent once. What its status wants done is the caller's
-// business.
+// business. `by`: the connection that it takes, where that matters; null: any.
 #pragma once
 
 #include "client/nfs4/compound.h"
@@ -12,8 +12,9 @@ namespace nfsrdma::nfs4 {
 
 template <typename Build, typename Parse>
 Task<Result<xdr::nfsstat4>> ask(RpcClient& rpc, const OpContext& op, std::uint32_t minor,
-                                Build& build, Parse& parse) {
+                                Build& build, Parse& parse, RpcConnection* by = nullptr) {
   RpcCallLease rpc_call = rpc.prepare(xdr::kNfsProgram, xdr::kNfsV4, xdr::NFSPROC4_COMPOUND, op);
+  if (by != nullptr) rpc_call->set_way(*by);
   CompoundWriter out(rpc_call->encoder(), minor);
   build(out);
   out.finish();

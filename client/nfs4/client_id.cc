@@ -58,7 +58,7 @@ Task<Result<nfsstat4>> renew_client_id(RpcClient& rpc, const OpContext& op, std:
 // --- Session, in minor version 0 ---
 
 MadeSession Session::without_session() const {
-  return {{}, client_id_, 0, options_.slots, kAnyBytes, kAnyBytes, false, 0, 0};
+  return {{}, client_id_, 0, options_.slots, kAnyBytes, kAnyBytes, false, 0, 0, nullptr};
 }
 
 Task<Result<void>> Session::establish_client_id(const OpContext& op, std::string* detail) {

@@ -168,6 +168,9 @@ class Nfs4Operations final : public NfsOperations {
   Result<DataRight> right_for(const OpContext& op, const FileHandle& file,
                               std::uint32_t access) const override;
   nfs4::SessionSource* session_source() override { return &session_; }
+  Task<Result<bool>> leads_here(const OpContext& op, RpcConnection& way) override {
+    return session_.leads_here(op, way);
+  }
   std::size_t locks_held() const override { return locks_.locks_held(); }
   std::size_t files_open() const override { return locks_.files_open(); }
   std::uint32_t session_slots() const override {

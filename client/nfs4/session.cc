@@ -68,23 +68,22 @@ void Session::stop() {
 
 void Session::fail(Error why) {
   state_ = State::kFailed;
+  ++failures_;
   why_failed_ = why;
   changed_.wake_all();
   slot_freed_.wake_all();
 }
 
 Task<Result<xdr::nfsstat4>> Session::exchange_id(const OpContext& op) {
-  xdr::EXCHANGE_ID4args args;
-  args.eia_clientowner = {verifier_, as_bytes(options_.owner)};
-  // Referrals are followed, by whoever looks names up (client/referral.h); file systems that move
-  // under open files are not.
-  args.eia_flags = xdr::EXCHGID4_FLAG_USE_NON_PNFS | xdr::EXCHGID4_FLAG_SUPP_MOVED_REFER;
+  const xdr::EXCHANGE_ID4args args = exchange_id_args(options_.owner, verifier_);
   auto build = [&](CompoundWriter& out) { out.op(nfs_opnum4::OP_EXCHANGE_ID, args); };
   auto parse = [&](CompoundReader& in) {
     xdr::EXCHANGE_ID4res result;
     if (!in.next(nfs_opnum4::OP_EXCHANGE_ID, result)) return;
     client_id_ = result.resok4.eir_clientid;
     create_sequence_ = result.resok4.eir_sequenceid;
+    server_ = std::make_shared<const KnownServer>(
+        KnownServer::of(options_.owner, verifier_, result.resok4));
     // A record that the server has already still has what we hold.
     const bool known = (result.resok4.eir_flags & xdr::EXCHGID4_FLAG_CONFIRMED_R) != 0;
     if (known) return;
@@ -134,7 +133,8 @@ Task<Result<xdr::nfsstat4>> Session::create_session(const OpContext& op, std::ui
              std::clamp<std::uint32_t>(got.csr_fore_chan_attrs.ca_maxrequests, 1, options_.slots),
              got.csr_fore_chan_attrs.ca_maxrequestsize, got.csr_fore_chan_attrs.ca_maxresponsesize,
              (got.csr_flags & xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN) != 0,
-             got.csr_back_chan_attrs.ca_maxrequests, got.csr_fore_chan_attrs.ca_maxoperations};
+             got.csr_back_chan_attrs.ca_maxrequests, got.csr_fore_chan_attrs.ca_maxoperations,
+             server_};
   };
   creating_ = true;
   Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, build, parse);
@@ -147,6 +147,7 @@ void Session::use(const MadeSession& made) {
   session_id_ = made.id;
   client_id_ = made.client_id;
   options_.minor = made.minor;
+  server_ = made.server;
   slots_.reset(made.requests);
   ++epoch_;
   max_operations_ = made.operations;
@@ -382,10 +383,12 @@ Task<Result<void>> Session::usable(const OpContext& op) {
     state_ = State::kRenewing;
     tasks_.spawn(recover());
   }
+  // Who is woken first by a failure may have begun the next attempt: that is not waited for, too.
+  const std::uint64_t before = failures_;
   for (;;) {
     if (stopped_ || state_ == State::kNone) co_return kStopped;
-    if (state_ == State::kFailed) co_return why_failed_;
     if (state_ == State::kUsable) co_return Result<void>();
+    if (state_ == State::kFailed || failures_ != before) co_return why_failed_;
     const bool woken = co_await changed_.wait(op.cancel);
     if (!woken) co_return kInterrupted;
   }

@@ -147,6 +147,9 @@ class Session final : public SessionSource, private CallbackHandler {
   void give_up(const Turn& turn);
   /// The session that `turn` was of is gone.
   void renew(const Turn& turn, Remedy remedy);
+  /// Does `way` lead to the server of this session (session trunking, RFC 8881, section 2.10.5.1)?
+  /// Asks by EXCHANGE_ID, over nothing else. An error: it cannot be said now.
+  Task<Result<bool>> leads_here(const OpContext& op, RpcConnection& way);
   /// BIND_CONN_TO_SESSION, for the connection that the next call takes.
   Task<Result<void>> bind(const OpContext& op);
   /// RENEW, after an error that may have been that of the client id. False: it is gone, or was
@@ -206,7 +209,9 @@ class Session final : public SessionSource, private CallbackHandler {
   xdr::verifier4 verifier_{};  // of this life of the client
   State state_ = State::kNone;
   Error why_failed_{};
+  std::uint64_t failures_ = 0;
   std::uint64_t client_id_ = 0;  // 0: none
+  std::shared_ptr<const KnownServer> server_;
   std::uint32_t create_sequence_ = 0;
   // The server takes a second CREATE_SESSION with the same number for the first one come again.
   bool creating_ = false;

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "client/nfs4/known_server.h"
 #include "client/op_context.h"
 #include "rpcrdma/base/error.h"
 #include "rpcrdma/base/task.h"
@@ -24,8 +26,9 @@ struct MadeSession {
   std::uint32_t request_bytes = 0;   // of a COMPOUND
   std::uint32_t response_bytes = 0;  // of its results
   bool back_channel = false;
-  std::uint32_t callbacks = 0;   // at once
-  std::uint32_t operations = 0;  // of a COMPOUND
+  std::uint32_t callbacks = 0;                // at once
+  std::uint32_t operations = 0;               // of a COMPOUND
+  std::shared_ptr<const KnownServer> server;  // null: minor version 0
 };
 
 class SessionSource {

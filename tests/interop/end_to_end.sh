@@ -50,6 +50,7 @@ cases=(
     "$tests/fuse_delegations.sh $bin iwarp shards=2,vers=4.2"
     "$tests/fuse_referral.sh $bin iwarp shards=2,vers=4.2"
     "$tests/fuse_referral.sh $bin tcp shards=1,vers=4.1"
+    "$tests/fuse_trunking.sh $bin iwarp shards=2"
     "env MOUNT_OPTIONS=$by_iwarp,shards=1,vers=3 $tests/workloads.sh --small --kills 4 --seed $seed"
     "env MOUNT_OPTIONS=$by_iwarp,shards=3,vers=4.2 $tests/workloads.sh --small --kills 4 --seed $seed --uid 1000"
     "$tests/power_loss.sh --rounds 2 --seed $seed"

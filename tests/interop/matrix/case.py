@@ -19,6 +19,7 @@ class Settings:
     mtu: int | None = None
     nconnect: int | None = None  # connections of the mount
     keys: tuple = ()  # more lines for the configuration of nfs-rdmad
+    options: tuple = ()  # more options of mount.nfs-rdma
 
 
 @dataclasses.dataclass(frozen=True)

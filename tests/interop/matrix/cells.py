@@ -158,6 +158,9 @@ EXCEPTIONS = [
     ("6-*-4.[12]", "trunking", None),
     ("*", "trunking", "Linux's client binds several connections to a session over TCP alone (over RDMA "
      "nconnect=4 gave one), and the case asks our server, version 4.1 or 4.2, for them"),
+    ("[457]-knfsd-*-4.[12]", "trunk-discovery", None),
+    ("*", "trunk-discovery", "the case is about our client of version 4.1 and later and Linux's server; "
+     "tests/interop/fuse_trunking.sh has ours"),
     ("*-kernel-4.*", "acl", None),
     ("[123]-*-kernel-4.0", "*delegations", "over RDMA Linux's client of version 4.0 names netid rdma "
      "for callbacks that it takes over TCP alone, so that no server calls it"),

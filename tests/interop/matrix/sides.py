@@ -458,6 +458,7 @@ class OurClient:
             options += [f"nconnect={bench.settings.nconnect}", "shards=1"]  # and no more
         if bench.settings.inline:
             options.append(f"inline={bench.settings.inline}")
+        options += bench.settings.options
         if bench.settings.crc and self.fabric == "iwarp":
             options.append("crc=require")  # verbs devices have no say; siw follows its peer's
         os.makedirs(where, exist_ok=True)

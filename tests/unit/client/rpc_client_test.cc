@@ -382,6 +382,127 @@ TEST_F(RpcClientTest, CallsSpreadOverConnections) {
   EXPECT_EQ(second->out().size(), 2u);
 }
 
+/// One call at a time needs one connection; the other comes back when there are more.
+TEST_F(RpcClientTest, ALostConnectionComesBackWhenTheOthersAreBusy) {
+  options_.connections = 2;
+  options_.candidates = {candidate(TransportKind::kTcp)};
+  make();
+  group_.spawn(connect(*rpc_, &detail_, &connected_));
+  FakeTransport* first = environment_->transport();
+  first->accept();
+  environment_->transport()->accept();
+  lose();  // the second
+  ASSERT_EQ(environment_->made(), 2u);
+  start_call();
+  start_call();
+  EXPECT_EQ(first->out().size(), 2u);
+  ASSERT_EQ(environment_->made(), 3u);
+  // One that cannot be made is not tried with each call.
+  transport().refuse(ECONNREFUSED);
+  environment_->settle();
+  start_call();
+  EXPECT_EQ(environment_->made(), 3u);
+  environment_->advance(seconds(5));
+  while (!first->out().empty())
+    first->answer({});
+  environment_->advance(seconds(10));
+  start_call();
+  start_call();
+  EXPECT_EQ(environment_->made(), 4u);
+  transport().accept();
+  start_call();
+  EXPECT_EQ(transport().out().size(), 1u);
+}
+
+/// A further connection, to another address.
+class FurtherConnectionTest : public RpcClientTest {
+ protected:
+  void SetUp() override {
+    make_connected();
+    first_ = environment_->transport();
+    further_ = &rpc_->add_connection(
+        {{TransportKind::kTcp, SocketAddress::parse("192.0.2.2", 2049).value(), nullptr}});
+  }
+  void accept() {
+    further_->wake();
+    second_ = environment_->transport();
+    second_->accept();
+  }
+  Task<void> call_by(RpcConnection& way, Outcome* outcome) {
+    RpcCallLease call = rpc_->prepare(100003, 3, 0, op_);
+    call->set_way(way);
+    Result<void> result = co_await call->run();
+    outcome->done = true;
+    outcome->ok = result.ok();
+    if (!result.ok()) outcome->error = result.error();
+  }
+
+  FakeTransport* first_ = nullptr;
+  FakeTransport* second_ = nullptr;
+  RpcConnection* further_ = nullptr;
+};
+
+TEST_F(FurtherConnectionTest, CarriesWhatIsSentByItAloneUntilItIsAdmitted) {
+  EXPECT_EQ(environment_->made(), 1u);
+  accept();
+  EXPECT_EQ(second_->candidate().address.host_text(), "192.0.2.2");
+  for (int i = 0; i < 3; ++i)
+    start_call();
+  EXPECT_EQ(first_->out().size(), 3u);
+  EXPECT_EQ(rpc_->connections().size(), 1u);
+  Outcome& by_it = outcomes_.emplace_back();
+  group_.spawn(call_by(*further_, &by_it));
+  ASSERT_EQ(second_->out().size(), 1u);
+  second_->answer({});
+  EXPECT_TRUE(by_it.ok);
+  further_->admit();
+  EXPECT_EQ(rpc_->connections().size(), 2u);
+  for (int i = 0; i < 3; ++i)
+    start_call();
+  EXPECT_EQ(second_->out().size(), 3u);
+}
+
+TEST_F(FurtherConnectionTest, LeavesWhatIsUnansweredToTheOthers) {
+  accept();
+  further_->admit();
+  Outcome& a = start_call();
+  Outcome& b = start_call();
+  ASSERT_EQ(second_->out().size(), 1u);
+  const std::uint32_t xid = second_->out().front()->xid;
+  second_->lose();
+  environment_->settle();
+  // It is not made anew on its own, and nobody waits for it.
+  EXPECT_EQ(environment_->made(), 2u);
+  ASSERT_EQ(first_->out().size(), 2u);
+  EXPECT_EQ(first_->out().back()->xid, xid);
+  first_->answer({});
+  first_->answer({});
+  EXPECT_TRUE(a.ok && b.ok);
+  EXPECT_TRUE(a.resent || b.resent);
+  // Once it is back it has to be admitted again.
+  accept();
+  start_call();
+  start_call();
+  EXPECT_TRUE(second_->out().empty());
+}
+
+TEST_F(FurtherConnectionTest, WhatGoesByItAloneFailsWithIt) {
+  accept();
+  Outcome& lost = outcomes_.emplace_back();
+  group_.spawn(call_by(*further_, &lost));
+  second_->lose();
+  environment_->settle();
+  ASSERT_TRUE(lost.done);
+  EXPECT_EQ(lost.error.code, Errc::kClosed);
+  Outcome& refused = outcomes_.emplace_back();
+  group_.spawn(call_by(*further_, &refused));
+  environment_->transport()->refuse(ECONNREFUSED);
+  environment_->settle();
+  ASSERT_TRUE(refused.done);
+  EXPECT_EQ(refused.error.code, Errc::kClosed);
+  EXPECT_TRUE(first_->out().empty());
+}
+
 TEST_F(RpcClientTest, UndecodableRepliesAreErrors) {
   make_connected();
   Outcome& outcome = start_call();

@@ -257,13 +257,33 @@ TEST(MountOptions, LocksAreTheServersInEveryVersionUnlessSomebodySaysOtherwise) 
   }
 }
 
-TEST(MountOptions, WhatHasNoEffectIsAcceptedWithANotice) {
-  for (const char* option : {"max_connect=4", "trunkdiscovery"}) {
+TEST(MountOptions, TrunksAreLookedForWhereThatIsAskedFor) {
+  struct Row {
+    const char* list;
+    bool discover;
+    unsigned most;
+    const char* notice;  // in it; "": there is none
+  };
+  for (const Row& row : {
+           Row{"trunkdiscovery", true, 0, ""},
+           Row{"trunkdiscovery,max_connect=4", true, 4, ""},
+           Row{"max_connect=4,trunkdiscovery,vers=4.1", true, 4, ""},
+           Row{"trunkdiscovery,vers=4", true, 0, ""},
+           Row{"trunkdiscovery,notrunkdiscovery", false, 0, ""},
+           Row{"max_connect=4", false, 4, "max_connect: without trunkdiscovery"},
+           Row{"trunkdiscovery,vers=3", true, 0, "version 3 has no sessions"},
+           Row{"trunkdiscovery,vers=4.0", true, 0, "version 4.0 has no sessions"},
+       }) {
     MountOptions options;
     std::string error;
-    ASSERT_TRUE(parse_mount_options(option, false, &options, &error)) << error;
-    ASSERT_EQ(options.notices.size(), 1u) << option;
-    EXPECT_NE(options.notices[0].find("; ignored"), std::string::npos);
+    ASSERT_TRUE(parse_mount_options(row.list, false, &options, &error)) << error;
+    ASSERT_TRUE(finish_mount_options(&options, &error)) << error;
+    EXPECT_EQ(options.discover_trunks, row.discover) << row.list;
+    EXPECT_EQ(options.max_connect, row.most) << row.list;
+    ASSERT_EQ(options.notices.size(), *row.notice != '\0' ? 1u : 0u) << row.list;
+    for (const std::string& notice : options.notices)
+      EXPECT_NE(notice.find(row.notice), std::string::npos) << notice;
+    EXPECT_EQ(options.text().find("trunkdiscovery") != std::string::npos, row.discover);
   }
 }
 

@@ -67,6 +67,8 @@ class FakeNfs4Server {
       {xdr::fattr4_number::FATTR4_FSID, xdr::fattr4_number::FATTR4_RDATTR_ERROR,
        xdr::fattr4_number::FATTR4_FS_LOCATIONS, xdr::fattr4_number::FATTR4_MOUNTED_ON_FILEID});
 
+  bool knows_client = false;  // EXCHANGE_ID of the client that it has is answered with the same id
+  std::string major_id = "this one";  // of the server
   bool makes_callbacks = true;  // CREATE_SESSION and BIND_CONN_TO_SESSION may give a back channel
   bool notifies_locks = false;  // OPEN says so
   bool file_there = true;
@@ -314,11 +316,14 @@ class FakeNfs4Server {
         exchange_flags = args<xdr::EXCHANGE_ID4args>(in).eia_flags;
         xdr::EXCHANGE_ID4res res;
         res.status = next(exchange_errors);
-        if (res.status == Stat::NFS4_OK) {
+        const bool known = knows_client && client_id_ != 0;
+        if (known) res.resok4.eir_flags = xdr::EXCHGID4_FLAG_CONFIRMED_R;
+        if (res.status == Stat::NFS4_OK && !known) {
           client_id_ = ++last_id_;
           lose_session();
           lose_state();
         }
+        res.resok4.eir_server_owner.so_major_id = as_bytes(major_id);
         res.resok4.eir_clientid = client_id_;
         res.resok4.eir_sequenceid = create_sequence_ = 1;
         return answer(number, res, out);
