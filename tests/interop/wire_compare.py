@@ -10,7 +10,8 @@ before to after (tshark.json). FILES is a tree on the mount, and what happened t
   some   it was written at least once: what programs write again or throw away is in no file
   read   every file was read once; by RDMA Write
 
-Exit status 1 and what differs, when something does.
+Exit status 1 and what differs, when something does; 3 when the kernel threw pages away (vmstat-before,
+vmstat-after), and more was read than there is: perhaps what had been read ahead.
 """
 import json
 import os
@@ -22,6 +23,13 @@ before, server, mount, after, tshark = (
     json.load(open(f"{work}/{name}.json")) for name in ("before", "server", "mount", "after", "tshark"))
 KEYS = ("rdma_write", "rdma_read", "inline")
 HEADERS = 512  # the most that stands beside the data in a call of WRITE
+
+
+def evicted():
+    """Did anything leave the page cache: for want of memory, or somebody wrote to drop_caches?"""
+    def counters(when):
+        return [line for line in open(f"{work}/vmstat-{when}") if line.startswith(("drop_pagecache", "pgsteal", "workingset_refault_file"))]
+    return counters("before") != counters("after")
 
 
 def since_start(status):
@@ -66,6 +74,9 @@ for what in ("rdma_write", "rdma_read"):
         bad.append(f"{what}: the mount counts {mine[what]}, the server {middle[what]}")
 if rule == "read":
     # Asked for by whole pages, which would not fit inline.
+    if end["rdma_write"] > total and not bad and evicted():
+        print(f"   RDMA Writes had {end['rdma_write'] - total} bytes more than the files; the kernel threw pages away")
+        sys.exit(3)
     if end["rdma_write"] != total:
         bad.append(f"RDMA Writes had {end['rdma_write']} bytes, the files have {total}")
 else:

@@ -17,7 +17,7 @@
 #                 limit has to be in Read Responses, no more and no less; of what the others write these and inline
 #                 messages have at least the files. All that is read has to be in RDMA Writes, once. Not with --kills.
 #                 The captures need disk space in TMPDIR (5 GiB for fio at full size; tshark half a GiB of memory)
-#                 and are removed. Three tries when one is incomplete.
+#                 and are removed. Three tries when one is incomplete, or when the kernel threw cached pages away.
 # After each workload: unmount, mount again, compare through the mount and in the export.
 set -euo pipefail
 # shellcheck source=tests/interop/mount_lib.sh
@@ -192,14 +192,16 @@ measured() { # once|some|read COMMAND...: mounts and unmounts by itself
     for ((i = 0; i < 3; i++)); do
         wire_begin "$buffer"
         server_status >"$work/before.json"
+        cp /proc/vmstat "$work/vmstat-before"
         "$@"
+        cp /proc/vmstat "$work/vmstat-after"
         server_status >"$work/after.json"
         rc=0
         wire_end && wire_count "$work/tshark.json" || rc=$?
         echo "   $name, $rule:"
         ((rc)) || python3 "$here/tests/interop/wire_compare.py" "$rule" "$export_dir/work" "$work" || rc=$?
         ((rc == 3)) || break
-        echo "   the capture is incomplete: once more"
+        echo "   nothing can be said: once more"
     done
     ((rc == 0)) || fail "the counts of $name ($rule) differ, or could not be made"
 }
