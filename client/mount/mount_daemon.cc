@@ -571,7 +571,12 @@ std::string MountDaemon::description() {
   }
   if (server_->version().starts_with('4'))
     out += fmt::format(" delegations={}", server_->delegations_held());
-  for (const ShardReport& shard : shards_->report()) {
+  const std::vector<ShardReport> shards = shards_->report();
+  std::size_t connections = 0;
+  for (const ShardReport& shard : shards)
+    connections += shard.connections.size();
+  out += fmt::format(" connections={}", connections);
+  for (const ShardReport& shard : shards) {
     for (const ConnectionInfo& info : shard.connections) {
       out +=
           fmt::format("\nconnected to {} by {}", info.peer.text(), transport_name(info.transport));

@@ -4,6 +4,8 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <set>
+#include <string>
 
 #include "client/counted.h"
 #include "client/default_fabrics.h"
@@ -75,10 +77,24 @@ void print_referrals(const JsonValue& document) {
   }
 }
 
+/// "2 connections", and to how many addresses where that is not one.
+std::string trunk_text(const JsonValue& document) {
+  std::set<std::string> addresses;
+  std::uint64_t connections = 0;
+  for (const JsonValue& connection : document["connections"].items()) {
+    const std::string& peer = connection["peer"].text();
+    addresses.insert(peer.substr(0, peer.rfind(':')));
+    ++connections;
+  }
+  std::string text = counted(connections, "connection");
+  if (addresses.size() > 1) text += fmt::format(" to {} addresses", addresses.size());
+  return text;
+}
+
 void print_document(const JsonValue& document, int verdict) {
   // Of a mount.
   if (const std::string& version = document["nfs_version"].text(); !version.empty()) {
-    say("NFS version {}", version);
+    say("NFS version {}, {}", version, trunk_text(document));
     const auto slots = document["session_slots"].count();
     if (slots != 0) say(", session with {}", counted(slots, "slot"));
     if (version.starts_with('4')) {

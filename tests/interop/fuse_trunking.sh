@@ -103,6 +103,9 @@ mount_it trunkdiscovery
 result $? "mount with trunkdiscovery"
 by "$second" 'len(c) == 2 and all(one["fabric"] == a[0]["fabric"] for one in c)'
 result $? "the second address is in use, by the same transport"
+"$bin/nfs-rdma" status --mount "$mnt" | grep -q '^NFS version 4.2, 4 connections to 2 addresses, ' &&
+  grep -q ' connections=4$' "$work/daemon.log"
+result $? "status and -v count its connections"
 by "$other" 'not c' && logged "$other: another server"
 result $? "another server at the third one is not, and that is said"
 logged "no.such.host.invalid: "
