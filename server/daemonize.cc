@@ -8,23 +8,12 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "rpcrdma/base/standard_streams.h"
+
 namespace nfsrdma {
 
-namespace {
-
-/// Who starts us with one of the streams closed would have files and sockets get its number, and
-/// what is written to the stream go there.
-void hold_standard_streams() {
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (::fcntl(fd, F_GETFD) >= 0) continue;
-    [[maybe_unused]] const int lowest = ::open("/dev/null", O_RDWR);
-  }
-}
-
-}  // namespace
-
 Daemonizer::Daemonizer(bool background) : background_(background) {
-  hold_standard_streams();
+  hold_standard_streams(ClosedStream::kIsNull);
   if (!background_) return;
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {

@@ -18,6 +18,7 @@
 #include "client/mount/remount.h"
 #include "client/mount/syslog_pipe.h"
 #include "rpcrdma/base/log.h"
+#include "rpcrdma/base/standard_streams.h"
 
 namespace nfsrdma {
 namespace {
@@ -170,5 +171,6 @@ int run(int argc, char** argv) {
 }  // namespace nfsrdma
 
 int main(int argc, char** argv) {
+  nfsrdma::hold_standard_streams(nfsrdma::ClosedStream::kIsNull);
   return nfsrdma::run(argc, argv);
 }

@@ -11,6 +11,7 @@
 #include "client/tool/arguments.h"
 #include "client/tool/commands.h"
 #include "rpcrdma/base/log.h"
+#include "rpcrdma/base/standard_streams.h"
 
 namespace nfsrdma::tool {
 namespace {
@@ -89,6 +90,7 @@ int run(int argc, char** argv) {
 }  // namespace nfsrdma::tool
 
 int main(int argc, char** argv) {
+  nfsrdma::hold_standard_streams(nfsrdma::ClosedStream::kFails);
   std::signal(SIGPIPE, SIG_IGN);
   nfsrdma::set_log_level(nfsrdma::LogLevel::kWarning);
   const int code = nfsrdma::tool::run(argc, argv);
