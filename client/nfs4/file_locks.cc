@@ -55,6 +55,7 @@ void FileLocks::stop() {
   if (stopped_) return;
   stopped_ = true;
   stopping_.cancel();
+  stop_waiting();
   pauses_.nudge();
   emptied_.wake_all();
 }
@@ -249,6 +250,10 @@ Task<void> FileLocks::close_all(const OpContext& op) {
 Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open& open,
                                           std::uint32_t access, OpenCompanion* with,
                                           const stateid4* by) {
+  if (open.unsettled) {
+    NFSRDMA_CO_TRY(const nfsstat4 said, co_await settle(file, op, open));
+    if (open.unsettled) co_return status_error(said, "OPEN_CONFIRM");
+  }
   const bool stands = open.stateid && (open.access & access) == access;
   if (stands && with == nullptr) co_return Result<void>();
   NFSRDMA_CO_CHECK_OK(co_await session_.allow_opens(op));
@@ -326,10 +331,15 @@ bool FileLocks::next_lock(CompoundReader& in, Locker& locker, bool first, xdr::L
   OwnerSequence& sequence = first ? locker.open->sequence : locker.sequence;
   const bool good = next_in_sequence(in, nfs_opnum4::OP_LOCK, got, sequence);
   if (first) {
-    locker.sequence.answered(got.status);
-  } else {
-    grow_up(got.status, locker.stateid);
+    // An error uses up the number of the open-owner. Servers differ about that of the lock-owner.
+    const bool unclear = !good && counts_in_sequence(got.status);
+    if (unclear) {
+      locker.sequence.over(false);
+    } else {
+      locker.sequence.answered(got.status);
+    }
   }
+  grow_up(got.status, first ? locker.open->stateid : locker.stateid);
   return good;
 }
 
@@ -354,7 +364,9 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
     NFSRDMA_CO_CHECK_OK(co_await ensure_open(file, as_opener, open, access));
     std::optional<stateid4> granted;
     bool first = false;
+    bool sent = false;
     auto build = [&](CompoundWriter& out) {
+      sent = true;
       first = !locker.stateid;
       xdr::LOCK4args args = lock_args(locker, wanted, &owner);
       args.locktype = lock_type(wanted.kind, wait);
@@ -369,7 +381,8 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
     Result<Ending> end = co_await call_in_sequence(session_, as_opener, {.once = true},
                                                    open.sequence, build, parse, &locker.sequence);
     if (!end.ok()) {
-      locker.doubt = wanted;
+      // Without a session nothing went out, and there may be no name yet to ask again by.
+      if (sent) locker.doubt = wanted;
       co_return end.error();
     }
     status = end->status;
@@ -382,14 +395,15 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
       co_return Result<void>();
     }
     if (!stateid_is_gone(status)) break;
-    if (locker.stateid) {
-      locker.stateid.reset();
-      locker.doubt.reset();
-      if (!file.held.holds_any(wanted.owner)) continue;  // nothing that could be lost
-      lose(file, locker);
-      co_return kLost;
+    if (first) {
+      lose(file, open);
+      continue;
     }
-    lose(file, open);
+    // A READ may have heard of it meanwhile: what was asked with is what is gone.
+    locker.stateid.reset();
+    locker.doubt.reset();
+    lose(file, locker);
+    if (file.lost.holds_any(wanted.owner)) co_return kLost;
   }
   if (status == nfsstat4::NFS4ERR_DENIED) co_return kInTheWay;
   co_return status_error(status, "LOCK");
@@ -506,6 +520,11 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
 }
 
 Task<bool> FileLocks::close_one(File& file, const OpContext& op, Open& open) {
+  Result<nfsstat4> said = nfsstat4::NFS4_OK;
+  if (open.unsettled) {
+    said = co_await settle(file, op, open);
+    if (!open.stateid) co_return true;
+  }
   auto build = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
     out.op(nfs_opnum4::OP_CLOSE,
@@ -518,20 +537,25 @@ Task<bool> FileLocks::close_one(File& file, const OpContext& op, Open& open) {
       grow_up(got.status, open.stateid);
     }
   };
-  Result<Ending> done =
-      co_await call_in_sequence(session_, op, {.once = true}, open.sequence, build, parse);
+  const bool settled = !open.unsettled;
+  if (settled) {
+    Result<Ending> end =
+        co_await call_in_sequence(session_, op, {.once = true}, open.sequence, build, parse);
+    said = end.ok() ? Result<nfsstat4>(end->status) : end.error();
+  }
   // NFS4ERR_LOCKS_HELD, a number that the server does not want: it stands.
-  const bool gone = done.ok() && (done->status == nfsstat4::NFS4_OK ||
-                                  state_is_gone(done->status) || errno_of(done->status) == ESTALE);
-  const bool hopeless = done.ok() && file.closings >= kClosings;
+  const bool gone = said.ok() && ((settled && *said == nfsstat4::NFS4_OK) || state_is_gone(*said) ||
+                                  errno_of(*said) == ESTALE);
+  const bool hopeless = said.ok() && file.closings >= kClosings;
   if (!gone && hopeless) {
     log_warning(
         "NFSv4.{}: CLOSE: {}: the server may keep the file open, and locks on it, until "
         "this is unmounted",
-        session_.minor(), xdr::enum_name(done->status));
+        session_.minor(), xdr::enum_name(*said));
   }
   if (gone || hopeless) {
     open.stateid.reset();
+    open.unsettled.reset();
     open.access = 0;
   }
   co_return gone || hopeless;

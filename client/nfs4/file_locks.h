@@ -135,9 +135,10 @@ class FileLocks final : public HeldState {
     std::uint32_t asked = 0;   // 1 << access of each OPEN that stands in it
     std::optional<xdr::stateid4> stateid;
     std::uint32_t doubtful = 0;  // access of an OPEN that was given up: it may stand all the same
-    bool unfinished = false;     // its creator does not know of it yet
-    bool closing = false;        // alone of the file's
-    unsigned refused = 0;        // READs and WRITEs by a stateid that was good a moment ago
+    std::optional<Opened> unsettled;  // settle_open() is not through with it: good for nothing yet
+    bool unfinished = false;          // its creator does not know of it yet
+    bool closing = false;             // alone of the file's
+    unsigned refused = 0;             // READs and WRITEs by a stateid that was good a moment ago
     OwnerSequence sequence;
 
     /// Do some of these OPENs make just `access` together?
@@ -259,7 +260,13 @@ class FileLocks final : public HeldState {
   /// The same in minor version 0 (open_by_name.cc): ENOLCK when nobody knows a name of the file.
   Task<Result<void>> open_by_name(File& file, const OpContext& op, Open& open,
                                   std::uint32_t wanted);
-  /// Another file that open_by_name() has met.
+  /// Once. False: the server does not go on with it, and it may be tried again.
+  Task<Result<bool>> try_by_name(File& file, const OpContext& op, Open& open, std::uint32_t wanted);
+  /// Goes on with Open::unsettled. What it stood for may be gone behind that.
+  Task<Result<xdr::nfsstat4>> settle(File& file, const OpContext& op, Open& open);
+  /// Another file is there, which is to be closed again: why there is no lock.
+  Task<Error> met_another(File& file, const OpContext& op, Open& open, FileHandle found,
+                          Opened opened);
   Task<void> close_stray(AuthSys identity, FileHandle file, Opened opened, OwnerSequence sequence);
   void note_released(File& file);
   /// LOCK of `what`, by the locker's stateid or the first by that of its OPEN; *owner, which

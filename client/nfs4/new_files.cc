@@ -243,7 +243,7 @@ Task<void> NewFiles::carry_out(RequestRef request) {
   if (settled && request->opened->delegation) {
     // That nobody has asked for.
     request->opened->unconfirmed = false;
-    [[maybe_unused]] Result<void> given =
+    [[maybe_unused]] Result<nfsstat4> given =
         co_await settle_open(session_, op, file, owner->sequence, *request->opened);
   }
   if (settled) request->opened.reset();

@@ -12,7 +12,7 @@ namespace {
 /// Between attempts to close what is not to stay open.
 constexpr Duration kRetryFirst = std::chrono::seconds(1);
 constexpr Duration kRetryLongest = std::chrono::seconds(15);
-/// From minor version 1 on: a server in trouble may mean something else than this CLOSE.
+/// A server in trouble may mean something else than this CLOSE.
 constexpr int kMostRefusals = 8;
 
 }  // namespace
@@ -30,8 +30,8 @@ Opened::Opened(const xdr::OPEN4resok& result)
   }
 }
 
-Task<Result<void>> settle_open(Session& session, const OpContext& op, const FileHandle& file,
-                               OwnerSequence& owner, Opened& opened) {
+Task<Result<nfsstat4>> settle_open(Session& session, const OpContext& op, const FileHandle& file,
+                                   OwnerSequence& owner, Opened& opened) {
   if (opened.unconfirmed) {
     auto build = [&](CompoundWriter& out) {
       out.op(nfs_opnum4::OP_PUTFH, put(file));
@@ -52,7 +52,7 @@ Task<Result<void>> settle_open(Session& session, const OpContext& op, const File
       }
     };
     NFSRDMA_CO_TRY(Ending end, co_await call_in_sequence(session, op, {}, owner, build, parse));
-    if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "OPEN_CONFIRM");
+    if (end.status != nfsstat4::NFS4_OK) co_return end.status;
   }
   if (opened.delegation) {
     auto build = [&](CompoundWriter& out) {
@@ -66,11 +66,11 @@ Task<Result<void>> settle_open(Session& session, const OpContext& op, const File
     NFSRDMA_CO_TRY([[maybe_unused]] Ending end, co_await call(session, op, {}, build, parse));
     opened.delegation.reset();
   }
-  co_return Result<void>();
+  co_return nfsstat4::NFS4_OK;
 }
 
-Task<Result<void>> close_open(Session& session, const OpContext& op, const FileHandle& file,
-                              OwnerSequence& owner, xdr::stateid4 stateid) {
+Task<Result<nfsstat4>> close_open(Session& session, const OpContext& op, const FileHandle& file,
+                                  OwnerSequence& owner, xdr::stateid4 stateid) {
   auto build = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_PUTFH, put(file));
     out.op(nfs_opnum4::OP_CLOSE, xdr::CLOSE4args{owner.send(session), stateid});
@@ -80,23 +80,24 @@ Task<Result<void>> close_open(Session& session, const OpContext& op, const FileH
     if (in.next(nfs_opnum4::OP_PUTFH)) next_in_sequence(in, nfs_opnum4::OP_CLOSE, got, owner);
   };
   NFSRDMA_CO_TRY(Ending end, co_await call_in_sequence(session, op, {}, owner, build, parse));
-  // What is gone with the client id, or was taken away, is not open any more.
-  if (session.minor() > 0 && state_is_gone(end.status)) co_return Result<void>();
-  if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "CLOSE");
-  co_return Result<void>();
+  co_return end.status;
 }
 
 Task<bool> close_for_good(Session& session, const OpContext& op, const FileHandle& file,
                           OwnerSequence& owner, Opened& opened) {
   int refusals = 0;
   for (Duration wait = kRetryFirst;; wait = std::min(2 * wait, kRetryLongest)) {
-    Result<void> closed = co_await settle_open(session, op, file, owner, opened);
-    if (closed.ok()) closed = co_await close_open(session, op, file, owner, opened.stateid);
-    if (closed.ok()) co_return true;
+    Result<nfsstat4> said = co_await settle_open(session, op, file, owner, opened);
+    if (said.ok() && *said == nfsstat4::NFS4_OK)
+      said = co_await close_open(session, op, file, owner, opened.stateid);
+    if (said.ok() && *said == nfsstat4::NFS4_OK) co_return true;
+    // What is gone with the client id, or was taken away, is not open any more. In minor version 0
+    // it may as well be that we have lost count: that owner is not used again.
+    const bool slots = session.minor() > 0;
+    if (said.ok() && (slots ? state_is_gone(*said) : stateid_is_gone(*said))) co_return slots;
     const bool cancelled = op.cancel != nullptr && op.cancel->cancelled();
-    // Slots keep no count of what an owner has asked for: it may be asked for again.
-    const bool refused = closed.error().code != Errc::kTimedOut &&
-                         (session.minor() == 0 || ++refusals == kMostRefusals);
+    const bool refused =
+        (said.ok() || said.error().code != Errc::kTimedOut) && ++refusals == kMostRefusals;
     if (refused || cancelled) co_return false;
     co_await session.pause(wait, op.cancel);
   }

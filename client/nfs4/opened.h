@@ -19,16 +19,19 @@ struct Opened {
   std::optional<xdr::stateid4> delegation;  // that nobody has asked for
 };
 
-/// OPEN_CONFIRM and DELEGRETURN, where the OPEN wants them. An error: the open does not stand, as
-/// far as anybody knows.
-Task<Result<void>> settle_open(Session& session, const OpContext& op, const FileHandle& file,
-                               OwnerSequence& owner, Opened& opened);
-/// CLOSE. An error other than the server's own is that of call().
-Task<Result<void>> close_open(Session& session, const OpContext& op, const FileHandle& file,
-                              OwnerSequence& owner, xdr::stateid4 stateid);
+/// OPEN_CONFIRM and DELEGRETURN, where the OPEN wants them: what the server says to the former, and
+/// only behind NFS4_OK can the open be used. An error: nobody knows. To be asked again then.
+Task<Result<xdr::nfsstat4>> settle_open(Session& session, const OpContext& op,
+                                        const FileHandle& file, OwnerSequence& owner,
+                                        Opened& opened);
+/// CLOSE: what the server says. An error is that of call().
+Task<Result<xdr::nfsstat4>> close_open(Session& session, const OpContext& op,
+                                       const FileHandle& file, OwnerSequence& owner,
+                                       xdr::stateid4 stateid);
 
 /// Both, again and again until they are answered or `op` is cancelled: soft mounts give calls up.
-/// False: the server has refused (from minor version 1 on: several times), or it was cancelled.
+/// False: the server has refused several times, or it was cancelled; in minor version 0 also when
+/// it knows nothing of the open, or not as we do.
 Task<bool> close_for_good(Session& session, const OpContext& op, const FileHandle& file,
                           OwnerSequence& owner, Opened& opened);
 

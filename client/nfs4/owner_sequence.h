@@ -54,10 +54,10 @@ class OwnerSequence {
       lowest_ = ++next_;
     }
   }
-  /// Behind the last answer. Without one, nobody knows what has become of the request.
-  void over(bool any_answer) {
-    // What was answered, but not for this operation, ended in front of it.
-    if (sent_ && !any_answer) ++next_;
+  /// Behind the last answer. Without one, nobody knows what has become of the request; or when it
+  /// is that of a second run, which ended in front of this operation.
+  void over(bool any_answer, bool resent = false) {
+    if (sent_ && (!any_answer || resent)) ++next_;
     sent_ = false;
   }
   /// After NFS4ERR_BAD_SEQID: there is another number to be tried.
@@ -88,10 +88,11 @@ Task<Result<Ending>> call_in_sequence(Session& session, const OpContext& op, Cal
                                       OwnerSequence* other = nullptr) {
   for (;;) {
     Result<Ending> end = co_await call(session, op, shape, build, parse);
-    owner.over(end.ok());
+    const bool resent = end.ok() && end->resent;
+    owner.over(end.ok(), resent);
     bool stepped_back = owner.stepped_back();
     if (other != nullptr) {
-      other->over(end.ok());
+      other->over(end.ok(), resent);
       stepped_back |= other->stepped_back();
     }
     if (!end.ok()) co_return end;

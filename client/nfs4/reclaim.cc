@@ -50,6 +50,7 @@ void FileLocks::lose(File& file, Open& open) {
   open.access = 0;
   open.asked = 0;
   open.doubtful = 0;
+  open.unsettled.reset();
   if (session_.minor() == 0) rename(open);
   for (const auto& locker : file.lockers) {
     if (locker->open.get() != &open) continue;
@@ -105,6 +106,7 @@ Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, Open
     co_return Result<void>();
   }
   open->stateid = opened->stateid;
+  open->unsettled.reset();  // what is reclaimed is confirmed
   open->asked = 1u << open->access;
   if (opened->delegation) {
     const Session::Builder give = [&](CompoundWriter& out) {

@@ -231,6 +231,39 @@ TEST_F(Minor0Locks, ALostReplyLeavesOneLock) {
   EXPECT_EQ(held(), 0u);
 }
 
+// The first run has used its numbers up, whatever the second one says.
+TEST_F(Minor0Locks, ASecondRunThatDoesNotComeToTheLockLeavesItsNumberOpen) {
+  EXPECT_EQ(lock(1, {100, 109}), 0);
+  for (const bool runs : {false, true}) {
+    Outcome done;
+    start_lock(&done, {1, LockKind::kWrite, {0, 9}});
+    if (runs) server_->run_unanswered();
+    environment_->transport()->lose();
+    server_->putfh_errors = {Stat::NFS4ERR_ACCESS};
+    server_->serve_for(seconds(5));
+    EXPECT_EQ(number(done), EACCES);
+    EXPECT_EQ(lock(1, {20, 29}), 0) << runs;
+    EXPECT_EQ(lock(2, {40, 49}), 0) << runs;
+    EXPECT_EQ(unlock(2), 0);
+  }
+  EXPECT_EQ(server_->open_owners(), 1u);
+  close();
+  EXPECT_EQ(server_->opens(), 0u);
+  EXPECT_EQ(held(), 0u);
+}
+
+TEST_F(Minor0Locks, WhoWaitsForALockIsToldOfTheEndAtOnce) {
+  EXPECT_EQ(lock(1, {0, 9}), 0);
+  Outcome done;
+  group_.spawn(keep(
+      nfs_->lock(locker_, file_, {2, LockKind::kWrite, {0, 9}}, LockWait::kYes, access_bits::kRead),
+      &done));
+  server_->serve_for(seconds(5));
+  EXPECT_EQ(number(done), -1);
+  nfs_->abort();
+  EXPECT_EQ(number(done), EIO);
+}
+
 TEST_F(Minor0Locks, AnOpenOwnerWhoseCountIsLostBeginsAnew) {
   EXPECT_EQ(lock(1, {0, 9}), 0);
   EXPECT_EQ(unlock(1), 0);

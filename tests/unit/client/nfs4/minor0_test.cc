@@ -297,6 +297,33 @@ TEST_F(SoftMinor0, WhatWasNotConfirmedOrClosedIsSoLater) {
   }
 }
 
+// Whoever asks again at once, and so begins the next attempt, does not take the others along.
+TEST_F(SoftMinor0, WhoWaitsForAClientIdIsToldThatThereIsNone) {
+  struct Ask {
+    static Task<void> on_and_on(Nfs4Operations& nfs, OpContext op, FileHandle file,
+                                const bool* enough) {
+      while (!*enough) {
+        [[maybe_unused]] Result<Attributes> got = co_await nfs.getattr(op, file);
+      }
+    }
+  };
+  server_->restart();
+  Made made;
+  start_create(&made, "a");
+  EXPECT_TRUE(server_->serve_one());  // NFS4ERR_STALE_CLIENTID
+  environment_->settle();
+  server_->silent_until = environment_->now() + seconds(120);
+  bool enough = false;
+  group_.spawn(Ask::on_and_on(*nfs_, op_, file_, &enough));
+  std::optional<Result<Attributes>> got;
+  group_.spawn(keep(nfs_->getattr(op_, file_), &got));
+  server_->serve_for(seconds(30));
+  EXPECT_TRUE(got.has_value() && !got->ok());
+  enough = true;
+  server_->serve_for(seconds(120));
+  EXPECT_EQ(getattr(), 0);
+}
+
 TEST_F(SoftMinor0, AServerThatPutsOffForEverIsGivenUp) {
   server_->open_errors.assign(1000, Stat::NFS4ERR_GRACE);
   Made made;
