@@ -53,5 +53,7 @@ class ControlLines {
 /// with *why when nothing of ours is mounted there. Never asks the mount itself: it may wait for a
 /// server that is gone.
 std::vector<std::string> mount_status_sockets(const std::string& directory, std::string* why);
+/// The status of that mount; on an error *why in one line.
+Result<std::string> fetch_mount_status(const std::string& directory, std::string* why);
 
 }  // namespace nfsrdma

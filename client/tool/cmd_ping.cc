@@ -14,6 +14,7 @@
 #include "client/tool/commands.h"
 #include "client/tool/format.h"
 #include "client/tool/histogram.h"
+#include "client/tool/mounted_server.h"
 #include "rpcrdma/base/json_writer.h"
 
 namespace nfsrdma::tool {
@@ -86,8 +87,9 @@ void print_json(const PingResult& r) {
 
 int run_ping(const Words& words) {
   namespace po = boost::program_options;
-  Arguments arguments("ping", "[-c COUNT] [-i MILLISECONDS] [--json] URL",
-                      "Measures the latency of empty calls; needs no export.");
+  Arguments arguments(
+      "ping", "[-c COUNT] [-i MILLISECONDS] [--json] URL|DIRECTORY",
+      "Measures the latency of empty calls to a server, or to that of a mount; needs no export.");
   arguments.add()("count,c", po::value<std::uint32_t>()->default_value(100)->value_name("N"),
                   "calls to make")("interval,i",
                                    po::value<std::uint32_t>()->default_value(0)->value_name("MS"),
@@ -97,9 +99,15 @@ int run_ping(const Words& words) {
   MountSettings settings;
   settings.soft = true;
   settings.timeo = std::chrono::seconds(5);
-  if (!parse_mount_url(arguments.operands()[0], &settings, &detail)) {
-    return arguments.usage_error(detail);
+  std::string url = arguments.operands()[0];
+  if (!looks_like_url(url)) {
+    url = server_url_of_mount(url, &detail);
+    if (url.empty()) {
+      complain("ping", detail + "; ping takes a URL, or a directory of such a mount");
+      return kExitFailure;
+    }
   }
+  if (!parse_mount_url(url, &settings, &detail)) return arguments.usage_error(detail);
   if (!resolve_host(settings, &detail).ok()) {
     complain("ping", detail);
     return kExitFailure;
@@ -122,7 +130,7 @@ int run_ping(const Words& words) {
     complain("ping", detail.empty() ? done.error().message() : detail);
     return kExitFailure;
   }
-  arguments.has("json") ? print_json(result) : print_result(arguments.operands()[0], result);
+  arguments.has("json") ? print_json(result) : print_result(url, result);
   return result.lost == 0 ? kExitOk : kExitFailure;
 }
 

@@ -137,18 +137,8 @@ void print_document(const JsonValue& document, int verdict) {
 }
 
 Result<std::string> fetch(const Arguments& arguments, std::string* why) {
-  if (!arguments.has("mount")) {
-    return fetch_status(server_socket(arguments), why);
-  }
-  std::vector<std::string> paths = mount_status_sockets(arguments.get<std::string>("mount"), why);
-  if (paths.empty()) return Error{Errc::kNotFound, ENOENT, "mount"};
-  Result<std::string> document = Error{Errc::kNotFound, ENOENT, "mount"};
-  for (const std::string& path : paths) {
-    document = fetch_status(path, why);
-    // Who is there but hangs is not somewhere else.
-    if (document.ok() || document.error().sys == ETIMEDOUT) break;
-  }
-  return document;
+  if (!arguments.has("mount")) return fetch_status(server_socket(arguments), why);
+  return fetch_mount_status(arguments.get<std::string>("mount"), why);
 }
 
 int show_devices(bool as_json) {

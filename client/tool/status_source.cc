@@ -198,4 +198,14 @@ std::vector<std::string> mount_status_sockets(const std::string& directory, std:
   return paths;
 }
 
+Result<std::string> fetch_mount_status(const std::string& directory, std::string* why) {
+  Result<std::string> document = Error{Errc::kNotFound, ENOENT, "mount"};
+  for (const std::string& path : mount_status_sockets(directory, why)) {
+    document = fetch_status(path, why);
+    // Who is there but hangs is not somewhere else.
+    if (document.ok() || document.error().sys == ETIMEDOUT) break;
+  }
+  return document;
+}
+
 }  // namespace nfsrdma

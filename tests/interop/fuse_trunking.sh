@@ -106,6 +106,8 @@ result $? "the second address is in use, by the same transport"
 "$bin/nfs-rdma" status --mount "$mnt" | grep -q '^NFS version 4.2, 4 connections to 2 addresses, ' &&
   grep -q ' connections=4$' "$work/daemon.log"
 result $? "status and -v count its connections"
+"$bin/nfs-rdma" ping -c 5 "$mnt" | grep -q ' 5 answers, 0 lost'
+result $? "ping finds the server of the mount"
 by "$other" 'not c' && logged "$other: another server"
 result $? "another server at the third one is not, and that is said"
 logged "no.such.host.invalid: "

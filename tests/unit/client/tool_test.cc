@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The small parts of the tool.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -11,10 +12,12 @@
 #include <thread>
 
 #include "client/counted.h"
+#include "client/mount_url.h"
 #include "client/status_source.h"
 #include "client/tool/arguments.h"
 #include "client/tool/format.h"
 #include "client/tool/histogram.h"
+#include "client/tool/mounted_server.h"
 #include "client/tool/progress.h"
 #include "client/tool/side.h"
 #include "client/tool/status_verdict.h"
@@ -194,6 +197,32 @@ TEST_F(StatusSourceTest, AMountPointIsOneOfOurs) {
   EXPECT_EQ(why_, directory_ + "/loop: Too many levels of symbolic links");
   EXPECT_TRUE(mount_status_sockets(directory_ + "/absent", &why_).empty());
   EXPECT_EQ(why_, directory_ + "/absent: No such file or directory");
+}
+
+TEST(MountedServer, IsNamedByTheMountsSourceAndOptions) {
+  struct Row {
+    const char* source;
+    const char* options;
+    const char* url;
+  };
+  for (const Row& row : {
+           Row{"srv:/data", "rw,proto=auto,fabric=auto,port=20049,tcpport=2049,hard",
+               "nfs://srv:20049/?proto=auto&fabric=auto&tcpport=2049"},
+           Row{"[2001:db8::1]:/a:/b", "ro,vers=4.2,proto=rdma,fabric=iwarp,port=2050",
+               "nfs://[2001:db8::1]:2050/?proto=rdma&fabric=iwarp"},
+           Row{"192.0.2.1:/", "rw,proto=tcp,tcpport=2049,mountport=20048",
+               "nfs://192.0.2.1/?proto=tcp&tcpport=2049"},
+           Row{"no source", "rw", ""},
+           Row{":/", "rw", ""},
+       }) {
+    const auto status = JsonValue::parse(
+        fmt::format(R"({{"source":"{}","options":"{}"}})", row.source, row.options));
+    ASSERT_TRUE(status.has_value());
+    EXPECT_EQ(server_url(*status), row.url);
+    MountSettings settings;
+    std::string why;
+    EXPECT_EQ(parse_mount_url(row.url, &settings, &why), *row.url != '\0') << why;
+  }
 }
 
 }  // namespace
