@@ -30,6 +30,7 @@ PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, 1)
 ETHERNET = 14  # loopback pretends to be one
 FIN, SYN, RST = 1, 2, 4
 LARGE = 256 << 20  # bytes of a capture
+HELD = "does another mount namespace still have the mount?"
 MOST_PAYLOAD = 65535 - 20 - 20  # of an IP packet, without options
 # Heuristics first: the ports are ephemeral, and some belong to other protocols. The NFS dissector gives up
 # on a READ reply whose data is in a chunk.
@@ -137,7 +138,7 @@ class Cutter:
                 if direction.early or direction.end not in (None, direction.sequence):
                     raise Unusable("the capture lacks segments")
                 if direction.rest or (direction.end is None and not direction.cut):
-                    raise Unusable("the capture ends before a connection does")
+                    raise Unusable(f"the capture ends before a connection does ({HELD})")
         except (Unusable, BrokenPipeError) as trouble:
             self.trouble = str(trouble)
         try:
@@ -165,7 +166,7 @@ class Cutter:
         if direction is None or reverse is None:
             if flags & RST:
                 return  # nobody listened
-            raise Unusable("a connection is older than the capture")
+            raise Unusable(f"a connection is older than the capture ({HELD})")
         if flags & FIN:
             direction.end = (sequence + len(data)) % 2**32
         if flags & RST:
