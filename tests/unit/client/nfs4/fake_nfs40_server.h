@@ -443,8 +443,8 @@ class FakeNfs40Server {
         if (planned == Stat::NFS4ERR_BAD_SEQID) res.status = planned;
         if (res.status != Stat::NFS4_OK) return answer(number, res, out);
         const Open open = opens_[id_of(want.open_stateid)];
+        if (!owners_[open.owner].confirmed) return refuse(number, Stat::NFS4ERR_BAD_STATEID, out);
         return in_turn(number, open.owner, want.seqid, out, [&] {
-          EXPECT_TRUE(quiet || owners_[open.owner].confirmed);
           EXPECT_TRUE(quiet || open.handle == handle_);
           res.status = age(want.open_stateid, open.seqid);
           if (res.status == Stat::NFS4_OK) res.status = planned;
@@ -581,6 +581,8 @@ class FakeNfs40Server {
     if (res.status != Stat::NFS4_OK) return answer(Op::OP_LOCK, res, out);
     const std::string key =
         fresh ? opens_[id_of(first.open_stateid)].owner : locked_[id_of(more.lock_stateid)].owner;
+    if (fresh && !owners_[key].confirmed)
+      return refuse(Op::OP_LOCK, Stat::NFS4ERR_BAD_STATEID, out);
     const std::string name = fresh ? key_of('l', first.lock_owner.owner) : std::string();
     const auto run_it = [&] {
       res.status = next(lock_errors);
