@@ -257,6 +257,16 @@ TEST(MountOptions, LocksAreTheServersInEveryVersionUnlessSomebodySaysOtherwise) 
   }
 }
 
+TEST(MountOptions, WhatHasNoEffectIsAcceptedWithANotice) {
+  for (const char* option : {"fsc", "migration"}) {
+    MountOptions options;
+    std::string error;
+    ASSERT_TRUE(parse_mount_options(option, false, &options, &error)) << error;
+    ASSERT_EQ(options.notices.size(), 1u) << option;
+    EXPECT_NE(options.notices[0].find("; ignored"), std::string::npos);
+  }
+}
+
 TEST(MountOptions, TrunksAreLookedForWhereThatIsAskedFor) {
   struct Row {
     const char* list;
