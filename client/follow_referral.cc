@@ -12,7 +12,6 @@
 namespace nfsrdma {
 namespace {
 
-constexpr std::chrono::seconds kNamePatience{10};
 // Bytes of what is said about servers that could not be used.
 constexpr std::size_t kLongestDetail = 1000;
 
@@ -107,7 +106,8 @@ MountSettings settings_at(const MountSettings& from, const ReferralTarget& targe
   return settings;
 }
 
-Task<Result<void>> find_addresses(EventLoop& loop, MountSettings* settings, std::string* detail) {
+Task<Result<void>> find_addresses(EventLoop& loop, MountSettings* settings, std::string* detail,
+                                  std::chrono::milliseconds patience) {
   struct Question {
     MountSettings settings;
     std::string detail;
@@ -132,13 +132,13 @@ Task<Result<void>> find_addresses(EventLoop& loop, MountSettings* settings, std:
               wake();
             });
   Timer limit(wake);
-  limit.arm_after(loop, kNamePatience);
+  limit.arm_after(loop, patience);
   while (!question->over) {
     [[maybe_unused]] const bool told = co_await question->gate.wait(nullptr);
   }
   if (!answered) {
-    *detail = fmt::format("no answer for {} s about the host '{}'", kNamePatience.count(),
-                          settings->host);
+    *detail = fmt::format("no answer for {:.3g} s about the host '{}'",
+                          std::chrono::duration<double>(patience).count(), settings->host);
     co_return Error{Errc::kTimedOut, ETIMEDOUT, "host name"};
   }
   *detail = question->detail;

@@ -51,8 +51,10 @@ class TreeOpener {
 MountSettings settings_at(const MountSettings& from, const ReferralTarget& target,
                           std::string path);
 
-/// Looks settings->host up on another thread, for ten seconds at most.
-Task<Result<void>> find_addresses(EventLoop& loop, MountSettings* settings, std::string* detail);
+/// Looks settings->host up on another thread, for so long at most.
+inline constexpr std::chrono::milliseconds kNamePatience{10'000};
+Task<Result<void>> find_addresses(EventLoop& loop, MountSettings* settings, std::string* detail,
+                                  std::chrono::milliseconds patience = kNamePatience);
 
 /// From `met`, which `from` led to, to the first tree that `opener` can open. *trail, which begins
 /// with all places up to `from`, ends with that one's. An error says in *detail what was tried:

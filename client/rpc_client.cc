@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <random>
 
@@ -187,6 +188,22 @@ RpcConnection& RpcClient::add_connection(std::vector<TransportCandidate> candida
   return *connections_.back();
 }
 
+void RpcClient::disown_further() {
+  for (std::size_t i = 0; i < connections_.size(); ++i)
+    connections_[i]->disown();
+}
+
+bool RpcClient::another_is_ready(const RpcConnection& one) const {
+  return std::any_of(connections_.begin(), connections_.end(), [&one](const auto& other) {
+    return other.get() != &one && other->ready() && other->takes_calls();
+  });
+}
+
+void RpcClient::take_from_those_that_wait() {
+  for (std::size_t i = 0; i < connections_.size(); ++i)
+    if (!connections_[i]->ready()) connections_[i]->leave_to_others();
+}
+
 RpcConnection& RpcClient::choose() {
   RpcConnection* best = nullptr;
   for (std::size_t i = 0; i < connections_.size(); ++i) {
@@ -236,8 +253,9 @@ void RpcClient::arm_tick() {
 
 void RpcClient::tick() {
   const TimePoint now = environment_->now();
-  for (auto& connection : connections_)
-    connection->tick(now);
+  // A call that expires may have its caller add a connection.
+  for (std::size_t i = 0; i < connections_.size(); ++i)
+    connections_[i]->tick(now);
   if (outstanding() > 0) quiet_ticks_ = 0;
   if (quiet_ticks_++ < kQuietTicks) {
     arm_tick();

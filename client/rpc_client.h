@@ -66,6 +66,8 @@ class RpcClient {
   void set_observer(RpcClientObserver observer) { observer_ = std::move(observer); }
   /// A further connection, to another address of the server (rpc_connection.h). It stays.
   RpcConnection& add_connection(std::vector<TransportCandidate> candidates);
+  /// No further connection is certain to lead to the server any more: its identity is to change.
+  void disown_further();
   /// There are calls, or there were some until just now.
   bool active() const { return outstanding() > 0 || quiet_ticks_ < kQuietTicks; }
   /// Connections that are made from now on go there. As many candidates as before.
@@ -94,6 +96,9 @@ class RpcClient {
   bool start(RpcCall& call);
   void release(RpcCall& call);
   RpcConnection& choose();
+  bool another_is_ready(const RpcConnection& one) const;
+  /// A connection is ready: no call waits for one that is not.
+  void take_from_those_that_wait();
   void call_answered();
   void note_activity();
   void tick();

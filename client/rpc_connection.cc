@@ -96,7 +96,7 @@ void RpcConnection::wake() {
 
 void RpcConnection::wake_to_help() {
   if (further_ || state_ != State::kIdle) return;
-  if (rounds_failed_ == 0 || client_.environment().now() - failed_at_ >= kHelpAgain) start_round();
+  if (client_.environment().now() >= help_after_) start_round();
 }
 
 void RpcConnection::start_round() {
@@ -129,9 +129,9 @@ void RpcConnection::try_candidate() {
 
 void RpcConnection::round_failed() {
   ++rounds_failed_;
-  failed_at_ = client_.environment().now();
+  help_after_ = client_.environment().now() + kHelpAgain;
   state_ = State::kIdle;
-  if (further_) {
+  if (further_ || client_.another_is_ready(*this)) {
     leave_to_others();
   } else if (!waiting_.empty()) {
     retry_after(backoff_.next());
@@ -161,6 +161,7 @@ void RpcConnection::became_ready() {
   if (!further_ && client_.observer_.connected) client_.observer_.connected(describe());
   client_.note_activity();
   send_waiting();
+  if (takes_calls()) client_.take_from_those_that_wait();
   settled_.wake_all();
 }
 
@@ -168,6 +169,11 @@ void RpcConnection::admit() {
   NFSRDMA_CHECK(further_ && ready());
   admitted_ = true;
   if (client_.observer_.connected) client_.observer_.connected(describe());
+  client_.take_from_those_that_wait();
+}
+
+void RpcConnection::disown() {
+  if (std::exchange(admitted_, false)) gone_.wake_all();
 }
 
 void RpcConnection::closed(Error why, const std::string& detail) {
@@ -192,14 +198,18 @@ void RpcConnection::closed(Error why, const std::string& detail) {
 }
 
 void RpcConnection::lost(const std::string& detail) {
-  if (link_->answered) backoff_.reset();
+  if (link_->answered) {
+    backoff_.reset();
+  } else {
+    help_after_ = client_.environment().now() + kHelpAgain;
+  }
   past_ += link_->transport->describe().stats;
   retire_link();
   state_ = State::kIdle;
   const bool was_in_use = !further_ || std::exchange(admitted_, false);
   if (was_in_use && client_.observer_.disconnected) client_.observer_.disconnected(detail);
   if (was_in_use && client_.on_lost_) client_.on_lost_();
-  if (further_) {
+  if (further_ || client_.another_is_ready(*this)) {
     leave_to_others();
   } else if (state_ == State::kIdle && !waiting_.empty()) {
     retry_after(backoff_.next());
@@ -221,7 +231,7 @@ void RpcConnection::leave_to_others() {
 }
 
 std::size_t RpcConnection::called(ByteSpan call, MutableByteSpan room) {
-  return client_.on_backward_call_ ? client_.on_backward_call_(call, room) : 0;
+  return client_.on_backward_call_ && takes_calls() ? client_.on_backward_call_(call, room) : 0;
 }
 
 void RpcConnection::hang_up(const std::string& why) {
@@ -259,7 +269,10 @@ bool RpcConnection::expire_one(TimePoint now) {
 bool RpcConnection::overdue(TimePoint now) {
   const Duration limit = client_.options().timeo * (client_.options().retrans + 1);
   bool found = false;
-  auto look = [&](RpcCall& call) { found |= now - call.started_ >= limit; };
+  // One that asks who is there says nothing of the server.
+  auto look = [&](RpcCall& call) {
+    found |= call.only_by_ == nullptr && now - call.started_ >= limit;
+  };
   submitted_.for_each(look);
   waiting_.for_each(look);
   return found;

@@ -9,8 +9,10 @@
 //     +------------------------------------------------------ kIdle
 //
 // A further one leads to another address of the server (trunk.h). It connects when it is told to,
-// carries calls from when it was shown that the same server is there (admit()) until it is lost,
-// and then leaves what is unanswered to the others.
+// carries calls from when it was shown that the same server is there (admit()) until it is lost.
+//
+// What a lost connection leaves unanswered goes by another one that is ready, and waits for this
+// one only where there is none.
 #pragma once
 
 #include <memory>
@@ -37,17 +39,22 @@ class RpcConnection final : private Deferred {
   void withdraw(RpcCall& call);
   /// Connects when it is not connected.
   void wake();
-  /// The same where others have enough to do, unless it has just failed; not for a further one.
+  /// The same where others have enough to do, unless it has just failed, or was dropped without an
+  /// answer; not for a further one.
   void wake_to_help();
   /// Housekeeping: time-outs and idleness.
   void tick(TimePoint now);
   void fail_all(Error why);
+  /// What waits goes by other connections.
+  void leave_to_others();
 
   bool ready() const { return state_ == State::kReady; }
   /// Calls may be given to it, though it may have to connect first.
   bool takes_calls() const { return !further_ || (ready() && admitted_); }
   /// A further one that is ready leads to the same server.
   void admit();
+  /// That is not certain any more. What is under way stays.
+  void disown();
   /// Closes it, if it is ready. Not from within one of its calls.
   void hang_up(const std::string& why);
   bool idle() const { return state_ == State::kIdle; }
@@ -97,8 +104,6 @@ class RpcConnection final : private Deferred {
   /// By the server.
   std::size_t called(ByteSpan call, MutableByteSpan room);
   const std::vector<TransportCandidate>& candidates() const;
-  /// What waits goes by other connections.
-  void leave_to_others();
   void retire_link();
   void retry_after(Duration wait);
   void send_now(RpcCall& call);
@@ -124,7 +129,7 @@ class RpcConnection final : private Deferred {
   TransportKind kind_ = TransportKind::kTcp;
   bool had_rdma_ = false;
   unsigned rounds_failed_ = 0;  // since the last connection
-  TimePoint failed_at_{};       // the last round
+  TimePoint help_after_{};      // not to be woken before only to help
   Error last_error_{};
   TimePoint last_used_{};
   Backoff backoff_;

@@ -87,6 +87,7 @@ Task<Result<void>> Trunk::show(Way& way, std::string* detail) {
 
 Task<Result<void>> Trunk::join(std::vector<TransportCandidate> candidates, std::string* detail) {
   NFSRDMA_CHECK(!candidates.empty());
+  if (stopped_) co_return kStopped;
   ways_.push_back(std::make_unique<Way>(rpc_, std::move(candidates)));
   Way& way = *ways_.back();
   Result<void> done = co_await show(way, detail);
@@ -100,9 +101,14 @@ Task<Result<void>> Trunk::join(std::vector<TransportCandidate> candidates, std::
 }
 
 Task<void> Trunk::let_go(Way& way) {
+  RpcConnection& connection = way.connection;
+  if (!connection.ready() && !connection.idle()) {
+    const bool settled = co_await connection.settled().wait(&stopping_);
+    if (!settled) co_return;
+  }
   // Its own answer may be on the stack.
   co_await pauses_.pause(std::chrono::milliseconds(1), &stopping_, &stopped_);
-  if (!stopped_) way.connection.hang_up("not used");
+  if (!stopped_) connection.hang_up("not used");
 }
 
 Task<void> Trunk::keep(Way& way) {

@@ -31,11 +31,12 @@ bool contains(const std::vector<SocketAddress>& addresses, const SocketAddress& 
 /// Port 0 where the server names none.
 Task<Result<std::vector<SocketAddress>>> addresses_of(AsyncMount& mount,
                                                       const ReferralTarget& target,
+                                                      std::chrono::milliseconds patience,
                                                       std::string* detail) {
   MountSettings there = mount.settings();
   there.host = target.host;
   there.addresses.clear();
-  Result<void> found = co_await find_addresses(mount.loop(), &there, detail);
+  Result<void> found = co_await find_addresses(mount.loop(), &there, detail, patience);
   if (!found.ok()) co_return found.error();
   for (SocketAddress& address : there.addresses)
     address.set_port(target.port);
@@ -56,10 +57,19 @@ Task<DiscoveredTrunks> discover_trunks(AsyncMount& mount, int family, unsigned m
   std::vector<SocketAddress> seen;
   for (const ConnectionInfo& info : mount.connections())
     seen.push_back(info.peer);
+  const std::string late = "out of time, further addresses were not tried";
   for (const ReferralTarget& target : found->targets) {
     if (target.host.empty()) continue;
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(until - mount.loop().refresh_now());
+    if (left.count() <= 0) {
+      out.notes.push_back(late);
+      co_return out;
+    }
+    const std::chrono::milliseconds patience = std::min(left, kNamePatience);
     std::string why;
-    Result<std::vector<SocketAddress>> addresses = co_await addresses_of(mount, target, &why);
+    Result<std::vector<SocketAddress>> addresses =
+        co_await addresses_of(mount, target, patience, &why);
     if (!addresses.ok()) {
       // Hosts come from servers, and this is for people.
       out.notes.push_back(terminal_text(target.host + ": " + why));
@@ -72,7 +82,7 @@ Task<DiscoveredTrunks> discover_trunks(AsyncMount& mount, int family, unsigned m
         co_return out;
       }
       if (mount.loop().refresh_now() >= until) {
-        out.notes.push_back("out of time, further addresses were not tried");
+        out.notes.push_back(late);
         co_return out;
       }
       seen.push_back(address);

@@ -3,7 +3,8 @@
 // other addresses it can be reached, and has a mount use those as well.
 //
 // What fs_locations names may be other servers with a copy: each is asked who it is (trunk.h), and
-// used only when it is the same. Nothing here waits without an end: kDiscoveryPatience in all.
+// used only when it is the same. Nothing here waits without an end: nothing is begun
+// any more after kDiscoveryPatience.
 #pragma once
 
 #include <string>

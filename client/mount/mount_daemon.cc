@@ -280,6 +280,12 @@ std::string MountDaemon::connect(bool* again) {
 }
 
 void MountDaemon::discover() {
+  const NfsVersion& version = server_->settings().version;
+  if (version.major == 3 || version.minor == 0) {
+    log_notice("trunkdiscovery: version {} has no sessions, and one address is used",
+               server_->version());
+    return;
+  }
   const MountFamily family = line_.options.family;
   const unsigned most = line_.options.max_connect;
   const DiscoveredTrunks found =

@@ -201,12 +201,6 @@ bool finish_mount_options(MountOptions* options, std::string* error) {
   if (o.max_connect > 1 && !o.discover_trunks && !o.remount) {
     o.notices.emplace_back("max_connect: without trunkdiscovery one address is used");
   }
-  const bool before_sessions =
-      o.version.major == 3 || (!o.version.any_minor && o.version.minor == 0);
-  if (o.discover_trunks && !o.version.any && before_sessions) {
-    o.notices.push_back(fmt::format(
-        "trunkdiscovery: version {} has no sessions, and one address is used", o.version.text()));
-  }
   if (o.retry < std::chrono::minutes(0)) o.retry = std::chrono::minutes(o.background ? 10'000 : 2);
   return true;
 }

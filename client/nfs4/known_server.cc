@@ -41,14 +41,20 @@ Task<Result<bool>> Session::leads_here(const OpContext& op, RpcConnection& way) 
   OpContext as_owner = op;
   as_owner.identity = options_.identity;
   bool same = false;
+  bool knows_us = true;
   auto build = [&](CompoundWriter& out) { out.op(nfs_opnum4::OP_EXCHANGE_ID, args); };
   auto parse = [&](CompoundReader& in) {
     xdr::EXCHANGE_ID4res result;
     if (!in.next(nfs_opnum4::OP_EXCHANGE_ID, result)) return;
-    same = KnownServer::of(here->owner, here->verifier, result.resok4) == *here;
+    const KnownServer there = KnownServer::of(here->owner, here->verifier, result.resok4);
+    same = there == *here;
+    knows_us = same || !there.same_but_for_the_client(*here);
   };
   NFSRDMA_CO_TRY(nfsstat4 status, co_await ask(rpc_, as_owner, options_.minor, build, parse, &way));
   if (status != nfsstat4::NFS4_OK) co_return status_error(status, "EXCHANGE_ID");
+  if (!knows_us) {
+    co_return Error{Errc::kRefused, EAGAIN, "the server there does not know this client"};
+  }
   // Else it may have been of a client id that is no more.
   if (here != server_) co_return kStopped;
   co_return same;

@@ -25,6 +25,10 @@ struct KnownServer {
   static KnownServer of(const std::string& owner, const xdr::verifier4& verifier,
                         const xdr::EXCHANGE_ID4resok& answer);
   bool operator==(const KnownServer&) const = default;
+  /// The same server, which knows another client id of ours: it has restarted in between.
+  bool same_but_for_the_client(const KnownServer& other) const {
+    return minor_id == other.minor_id && major_id == other.major_id && scope == other.scope;
+  }
 };
 
 /// `owner` outlives what is returned.

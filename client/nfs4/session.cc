@@ -75,6 +75,8 @@ void Session::fail(Error why) {
 }
 
 Task<Result<xdr::nfsstat4>> Session::exchange_id(const OpContext& op) {
+  // Another server may have taken over one of the addresses: both requests go to one.
+  rpc_.disown_further();
   const xdr::EXCHANGE_ID4args args = exchange_id_args(options_.owner, verifier_);
   auto build = [&](CompoundWriter& out) { out.op(nfs_opnum4::OP_EXCHANGE_ID, args); };
   auto parse = [&](CompoundReader& in) {
@@ -147,6 +149,8 @@ void Session::use(const MadeSession& made) {
   session_id_ = made.id;
   client_id_ = made.client_id;
   options_.minor = made.minor;
+  const bool another = server_ != nullptr && made.server != nullptr && *server_ != *made.server;
+  if (another) rpc_.disown_further();
   server_ = made.server;
   slots_.reset(made.requests);
   ++epoch_;

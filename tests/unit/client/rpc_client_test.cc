@@ -391,6 +391,10 @@ TEST_F(RpcClientTest, ALostConnectionComesBackWhenTheOthersAreBusy) {
   FakeTransport* first = environment_->transport();
   first->accept();
   environment_->transport()->accept();
+  start_call();
+  start_call();
+  first->answer({});
+  transport().answer({});
   lose();  // the second
   ASSERT_EQ(environment_->made(), 2u);
   start_call();
@@ -412,6 +416,51 @@ TEST_F(RpcClientTest, ALostConnectionComesBackWhenTheOthersAreBusy) {
   transport().accept();
   start_call();
   EXPECT_EQ(transport().out().size(), 1u);
+}
+
+/// As servers do that have enough connections: what was sent there must not wait for that one.
+TEST_F(RpcClientTest, OneThatIsDroppedAtOnceHoldsNothingUp) {
+  options_.connections = 2;
+  options_.candidates = {candidate(TransportKind::kTcp)};
+  make();
+  group_.spawn(connect(*rpc_, &detail_, &connected_));
+  FakeTransport* first = environment_->transport();
+  first->accept();
+  environment_->transport()->accept();
+  for (int i = 0; i < 4; ++i)
+    start_call();
+  ASSERT_EQ(transport().out().size(), 2u);
+  lose();
+  EXPECT_EQ(first->out().size(), 4u);
+  EXPECT_EQ(rpc_->outstanding(), 4u);
+  // Nor is it tried with each call.
+  for (int i = 0; i < 4; ++i)
+    start_call();
+  EXPECT_EQ(environment_->made(), 2u);
+  EXPECT_EQ(first->out().size(), 8u);
+  while (!first->out().empty())
+    first->answer({});
+  for (const Outcome& outcome : outcomes_)
+    EXPECT_TRUE(outcome.ok);
+}
+
+TEST_F(RpcClientTest, WhatWaitsForOneConnectionGoesByTheFirstThatIsReady) {
+  options_.connections = 2;
+  options_.candidates = {candidate(TransportKind::kTcp)};
+  make();
+  group_.spawn(connect(*rpc_, &detail_, &connected_));
+  FakeTransport* first = environment_->transport();
+  first->accept();
+  FakeTransport* second = environment_->transport();
+  second->accept();
+  first->lose();
+  second->lose();
+  environment_->settle();
+  for (int i = 0; i < 4; ++i)
+    start_call();  // two for each
+  ASSERT_EQ(environment_->made(), 4u);
+  transport().accept();
+  EXPECT_EQ(transport().out().size(), 4u);
 }
 
 /// A further connection, to another address.
@@ -484,6 +533,42 @@ TEST_F(FurtherConnectionTest, LeavesWhatIsUnansweredToTheOthers) {
   start_call();
   start_call();
   EXPECT_TRUE(second_->out().empty());
+}
+
+/// Also those of the first address.
+TEST_F(FurtherConnectionTest, CarriesWhatTheFirstOneLeavesUnanswered) {
+  accept();
+  further_->admit();
+  Outcome& a = start_call();
+  Outcome& b = start_call();
+  first_->lose();
+  environment_->settle();
+  ASSERT_EQ(second_->out().size(), 2u);
+  second_->answer({});
+  second_->answer({});
+  EXPECT_TRUE(a.ok && b.ok);
+}
+
+TEST_F(FurtherConnectionTest, CarriesWhatWaitedWhenItIsAdmitted) {
+  accept();
+  Outcome& a = start_call();
+  first_->lose();
+  environment_->settle();
+  EXPECT_TRUE(second_->out().empty());
+  further_->admit();
+  ASSERT_EQ(second_->out().size(), 1u);
+  second_->answer({});
+  EXPECT_TRUE(a.ok);
+}
+
+TEST_F(FurtherConnectionTest, IsNotUsedOnceItIsDisowned) {
+  accept();
+  further_->admit();
+  rpc_->disown_further();
+  for (int i = 0; i < 3; ++i)
+    start_call();
+  EXPECT_TRUE(second_->out().empty());
+  EXPECT_EQ(first_->out().size(), 3u);
 }
 
 TEST_F(FurtherConnectionTest, WhatGoesByItAloneFailsWithIt) {

@@ -42,14 +42,32 @@ TEST_F(KnownServerTest, AnotherOwnerIsAnotherServer) {
   EXPECT_FALSE(*here);
 }
 
-/// One that calls itself the same and does not know the client: the same software with a copied
-/// configuration, or restarted meanwhile.
-TEST_F(KnownServerTest, AnotherClientIdIsAnotherServer) {
+/// One that calls itself the same and does not know the client: restarted meanwhile, or the same
+/// software with a copied configuration.
+TEST_F(KnownServerTest, OneThatDoesNotKnowTheClientIsNotUsedNow) {
   ASSERT_TRUE(begin().ok());
   server_->knows_client = false;
   Result<bool> here = leads_here();
-  ASSERT_TRUE(here.ok());
-  EXPECT_FALSE(*here);
+  ASSERT_FALSE(here.ok());
+  EXPECT_NE(here.error().message().find("does not know this client"), std::string::npos);
+}
+
+/// Another server may have taken an address over: EXCHANGE_ID must not go to one and CREATE_SESSION
+/// to the other.
+TEST_F(KnownServerTest, ANewClientIdIsMadeByTheFirstAddressAlone) {
+  ASSERT_TRUE(begin().ok());
+  RpcConnection& way = rpc_->add_connection(
+      {{TransportKind::kTcp, SocketAddress::parse("192.0.2.2", 2049).value(), nullptr}});
+  way.wake();
+  environment_->transport()->accept();
+  way.admit();
+  EXPECT_EQ(rpc_->connections().size(), 2u);
+  server_->restart();
+  session().renew({0, session().epoch()}, nfs4::Remedy::kNewClientId);
+  environment_->settle();
+  EXPECT_FALSE(way.takes_calls());
+  // The fixture's server answers on the newest connection, which has nothing to answer.
+  EXPECT_TRUE(environment_->transport()->out().empty());
 }
 
 TEST_F(KnownServerTest, AnErrorOfTheServerSaysNothing) {
