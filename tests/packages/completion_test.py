@@ -144,10 +144,9 @@ class Completion(unittest.TestCase):
         self.assertIn(f"{name},{name}", complete(f"nfs-rdma doctor --only {name},")[0])
 
     def test_operands(self):
-        for command in ("ls", "cat", "cp", "stat"):
+        for command in ("ls", "cat", "cp", "stat", "ping"):
             self.assertEqual(complete(f"nfs-rdma {command} ")[1], {"compopt -o default"})
             self.assertEqual(complete(f"nfs-rdma {command} nfs://ho"), (set(), set()))
-        self.assertEqual(complete("nfs-rdma ping "), (set(), set()))
         self.assertEqual(complete("mount.nfs-rdma "), (set(), set()))
         self.assertEqual(complete("mount.nfs-rdma server:/dir ")[1], {"compopt -o dirnames"})
         self.assertEqual(complete("nfs-rdma nothing "), (set(), set()))

@@ -39,7 +39,7 @@ TEST(StandardStreams, AllOfThemAtOnce) {
     hold_standard_streams(ClosedStream::kIsNull);
     char byte = 0;
     return ::write(STDOUT_FILENO, "x", 1) == 1 && ::write(STDERR_FILENO, "x", 1) == 1 &&
-           ::read(STDIN_FILENO, &byte, 1) == 0 && ::open("/dev/zero", O_RDONLY) == 3;
+           ::read(STDIN_FILENO, &byte, 1) == 0 && ::open("/dev/zero", O_RDONLY) > STDERR_FILENO;
   }));
 }
 
