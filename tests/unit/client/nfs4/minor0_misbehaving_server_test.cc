@@ -91,6 +91,10 @@ class Minor0Storm : public Minor0Test {
     bool waits = false;      // for a lock, which another owner may have here
     bool done = false;
     std::array<std::byte, 64> room;
+    // Operations keep references to theirs:
+    std::string name;
+    FileLock lock;
+    SetAttributes set;
   };
 
   std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(dice_() % limit); }
@@ -119,6 +123,8 @@ class Minor0Storm : public Minor0Test {
     asked.op.place = &places_[which];
     if (one_in(10)) asked.op.identity.uid = 7;
     asked.what = below(10);
+    asked.name = "new" + std::to_string(below(4));
+    asked.lock = some_lock();
     switch (asked.what) {
       case 0:
         return group_.spawn(note(nfs_->getattr(asked.op, file), &asked));
@@ -129,27 +135,25 @@ class Minor0Storm : public Minor0Test {
             note(nfs_->write_once(asked.op, file, 0, asked.room, Stability::kFileSync), &asked));
       case 3:
         if (one_in(2)) nfs_->close(file);
-        return group_.spawn(note(nfs_->test_lock(asked.op, file, some_lock()), &asked));
+        return group_.spawn(note(nfs_->test_lock(asked.op, file, asked.lock), &asked));
       case 4:
         return group_.spawn(
-            note(nfs_->create(asked.op, directory_, "new" + std::to_string(below(4)),
-                              one_in(2) ? CreateMode::kGuarded : CreateMode::kExclusive, {}),
+            note(nfs_->create(asked.op, directory_, asked.name,
+                              one_in(2) ? CreateMode::kGuarded : CreateMode::kExclusive, asked.set),
                  &asked));
       case 5:
-        return group_.spawn(note(
-            nfs_->remove(asked.op, directory_, "new" + std::to_string(below(4)), nullptr), &asked));
+        return group_.spawn(note(nfs_->remove(asked.op, directory_, asked.name, nullptr), &asked));
       case 6:
       case 7:
       case 8:
         asked.waits = one_in(4);
         return group_.spawn(
-            note(nfs_->lock(asked.op, file, some_lock(),
+            note(nfs_->lock(asked.op, file, asked.lock,
                             asked.waits ? LockWait::kYes : LockWait::kNo, access_bits::kRead),
                  &asked));
       default:
-        FileLock what = some_lock();
-        if (one_in(2)) what.range = {0, UINT64_MAX};
-        return group_.spawn(note(nfs_->unlock(asked.op, file, what), &asked));
+        if (one_in(2)) asked.lock.range = {0, UINT64_MAX};
+        return group_.spawn(note(nfs_->unlock(asked.op, file, asked.lock), &asked));
     }
   }
   /// Before anything was done: so that what the client believes is so.
