@@ -19,19 +19,15 @@ constexpr std::chrono::seconds kHelpAgain{15};
 
 }  // namespace
 
-RpcConnection::RpcConnection(RpcClient& client)
-    : client_(client), backoff_alarm_(client.environment().make_alarm([this] { start_round(); })) {}
-
 RpcConnection::RpcConnection(RpcClient& client, std::vector<TransportCandidate> candidates)
     : client_(client),
       backoff_alarm_(client.environment().make_alarm([this] { start_round(); })),
-      further_(true),
       own_candidates_(std::move(candidates)) {}
 
 RpcConnection::~RpcConnection() = default;
 
 const std::vector<TransportCandidate>& RpcConnection::candidates() const {
-  return further_ ? own_candidates_ : client_.options().candidates;
+  return further() ? own_candidates_ : client_.options().candidates;
 }
 
 void RpcConnection::submit(RpcCall& call) {
@@ -95,7 +91,7 @@ void RpcConnection::wake() {
 }
 
 void RpcConnection::wake_to_help() {
-  if (further_ || state_ != State::kIdle) return;
+  if (further() || state_ != State::kIdle) return;
   if (client_.environment().now() >= help_after_) start_round();
 }
 
@@ -131,7 +127,7 @@ void RpcConnection::round_failed() {
   ++rounds_failed_;
   help_after_ = client_.environment().now() + kHelpAgain;
   state_ = State::kIdle;
-  if (further_ || client_.another_is_ready(*this)) {
+  if (further() || client_.another_is_ready(*this)) {
     leave_to_others();
   } else if (!waiting_.empty()) {
     retry_after(backoff_.next());
@@ -158,7 +154,7 @@ void RpcConnection::became_ready() {
   fallback_reason_ = client_.options().left_out;
   if (!fallback_reason_.empty() && !failures_.empty()) fallback_reason_ += "; ";
   fallback_reason_ += failures_;
-  if (!further_ && client_.observer_.connected) client_.observer_.connected(describe());
+  if (!further() && client_.observer_.connected) client_.observer_.connected(describe());
   client_.note_activity();
   send_waiting();
   if (takes_calls()) client_.take_from_those_that_wait();
@@ -166,7 +162,7 @@ void RpcConnection::became_ready() {
 }
 
 void RpcConnection::admit() {
-  NFSRDMA_CHECK(further_ && ready());
+  NFSRDMA_CHECK(further() && ready());
   admitted_ = true;
   if (client_.observer_.connected) client_.observer_.connected(describe());
   client_.take_from_those_that_wait();
@@ -206,10 +202,10 @@ void RpcConnection::lost(const std::string& detail) {
   past_ += link_->transport->describe().stats;
   retire_link();
   state_ = State::kIdle;
-  const bool was_in_use = !further_ || std::exchange(admitted_, false);
+  const bool was_in_use = !further() || std::exchange(admitted_, false);
   if (was_in_use && client_.observer_.disconnected) client_.observer_.disconnected(detail);
   if (was_in_use && client_.on_lost_) client_.on_lost_();
-  if (further_ || client_.another_is_ready(*this)) {
+  if (further() || client_.another_is_ready(*this)) {
     leave_to_others();
   } else if (state_ == State::kIdle && !waiting_.empty()) {
     retry_after(backoff_.next());

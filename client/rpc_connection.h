@@ -29,9 +29,8 @@ namespace nfsrdma {
 
 class RpcConnection final : private Deferred {
  public:
-  explicit RpcConnection(RpcClient& client);
-  /// A further one.
-  RpcConnection(RpcClient& client, std::vector<TransportCandidate> candidates);
+  /// With `candidates` a further one.
+  explicit RpcConnection(RpcClient& client, std::vector<TransportCandidate> candidates = {});
   ~RpcConnection() override;
 
   /// Sends `call` as soon as there is a connection.
@@ -50,7 +49,7 @@ class RpcConnection final : private Deferred {
 
   bool ready() const { return state_ == State::kReady; }
   /// Calls may be given to it, though it may have to connect first.
-  bool takes_calls() const { return !further_ || (ready() && admitted_); }
+  bool takes_calls() const { return !further() || (ready() && admitted_); }
   /// A further one that is ready leads to the same server.
   void admit();
   /// That is not certain any more. What is under way stays.
@@ -103,6 +102,7 @@ class RpcConnection final : private Deferred {
   void lost(const std::string& detail);
   /// By the server.
   std::size_t called(ByteSpan call, MutableByteSpan room);
+  bool further() const { return !own_candidates_.empty(); }
   const std::vector<TransportCandidate>& candidates() const;
   void retire_link();
   void retry_after(Duration wait);
@@ -137,9 +137,8 @@ class RpcConnection final : private Deferred {
   TransferStats past_;
   Gate settled_;
   Gate gone_;
-  const bool further_ = false;
   bool admitted_ = false;
-  std::vector<TransportCandidate> own_candidates_;  // of a further one
+  const std::vector<TransportCandidate> own_candidates_;  // of a further one
 };
 
 }  // namespace nfsrdma

@@ -57,7 +57,7 @@ Task<DiscoveredTrunks> discover_trunks(AsyncMount& mount, int family, unsigned m
   std::vector<SocketAddress> seen;
   for (const ConnectionInfo& info : mount.connections())
     seen.push_back(info.peer);
-  const std::string late = "out of time, further addresses were not tried";
+  const std::string late = "too many of them, or too slow: further addresses were not tried";
   for (const ReferralTarget& target : found->targets) {
     if (target.host.empty()) continue;
     const auto left =
@@ -81,7 +81,7 @@ Task<DiscoveredTrunks> discover_trunks(AsyncMount& mount, int family, unsigned m
         out.notes.push_back(fmt::format("{} of its addresses in use, no more are wanted", most));
         co_return out;
       }
-      if (mount.loop().refresh_now() >= until) {
+      if (mount.loop().refresh_now() >= until || seen.size() >= kMostReferralTargets) {
         out.notes.push_back(late);
         co_return out;
       }

@@ -4,7 +4,7 @@
 //
 // What fs_locations names may be other servers with a copy: each is asked who it is (trunk.h), and
 // used only when it is the same. Nothing here waits without an end: nothing is begun
-// any more after kDiscoveryPatience.
+// any more after kDiscoveryPatience, or when kMostReferralTargets addresses were tried.
 #pragma once
 
 #include <string>

@@ -12,6 +12,7 @@
 
 #include "client/fuse/device_io.h"
 #include "client/fuse/session_errand.h"
+#include "client/mount/settings_of.h"
 #include "client/trunk_discovery.h"
 #include "rpcrdma/base/json_writer.h"
 #include "rpcrdma/base/log.h"
@@ -172,39 +173,6 @@ class MountDaemon::Signals final : public FdWatcher {
   UniqueFd fd_;
 };
 
-MountSettings settings_of(const MountCommandLine& line) {
-  const MountOptions& o = line.options;
-  MountSettings settings;
-  settings.host = line.source.host;
-  settings.path = line.source.path;
-  settings.version = o.version;
-  settings.proto = o.proto == MountProto::kRdma  ? ProtoChoice::kRdma
-                   : o.proto == MountProto::kTcp ? ProtoChoice::kTcp
-                                                 : ProtoChoice::kAuto;
-  settings.fabric = o.fabric == MountFabric::kVerbs   ? FabricChoice::kVerbs
-                    : o.fabric == MountFabric::kIwarp ? FabricChoice::kIwarp
-                                                      : FabricChoice::kAuto;
-  settings.require_crc = o.require_crc;
-  settings.rdma_port = o.rdma_port();
-  settings.tcp_port = o.effective_tcp_port();
-  settings.mount_port = o.mount_port;
-  settings.mount_by_tcp = o.mount_proto_tcp;
-  settings.rsize = o.rsize;
-  settings.wsize = o.wsize;
-  settings.soft = o.recovery != MountRecovery::kHard;
-  settings.timeo = o.timeout;
-  settings.retrans = o.retransmissions;
-  settings.connections = o.connections;
-  if (o.credits != 0) settings.credits = o.credits;
-  if (o.inline_bytes != 0) settings.inline_bytes = o.inline_bytes;
-  settings.locks = !o.local_posix_locks || !o.local_flock;
-  settings.lock_records = default_lock_records();
-  settings.posix_acls = o.posix_acls;
-  // Exports are `secure` by default, and over TCP that means a privileged port.
-  settings.reserved_port = o.reserved_port && ::geteuid() == 0;
-  return settings;
-}
-
 MountDaemon::MountDaemon(EventLoop& loop, Fabrics fabrics, const MountCommandLine& line,
                          std::string mount_point)
     : loop_(loop),
@@ -241,7 +209,7 @@ void MountDaemon::pause(Duration duration) {
 }
 
 std::string MountDaemon::connect(bool* again) {
-  MountSettings settings = settings_of(line_);
+  MountSettings settings = settings_of(line_.source, line_.options);
   settings.connections = connections_of_thread(line_.options.connections, threads_of(line_), 0);
   std::string detail;
   *again = false;

@@ -22,9 +22,6 @@
 
 namespace nfsrdma {
 
-/// nfs(5) options as the client library wants them.
-MountSettings settings_of(const MountCommandLine& line);
-
 class MountDaemon {
  public:
   /// `fabrics` outlive the daemon. `mount_point` is absolute.

@@ -48,9 +48,9 @@ Task<Result<void>> ping(RpcClient& rpc, const OpContext& op, std::uint32_t count
   co_return Result<void>();
 }
 
-void print_result(const std::string& url, const PingResult& r) {
+void print_result(const std::string& place, const PingResult& r) {
   auto us = [](double ns) { return ns / 1000; };
-  say("{}: {} answers, {} lost, over {} ({})\n", url, r.latency.count(), r.lost,
+  say("{}: {} answers, {} lost, over {} ({})\n", place, r.latency.count(), r.lost,
       transport_name(r.connection.transport), r.connection.peer.text());
   say("latency min/avg/p50/p99/max = {:.1f}/{:.1f}/{:.1f}/{:.1f}/{:.1f} us\n",
       us(static_cast<double>(r.latency.least())), us(r.latency.mean()),
@@ -97,17 +97,16 @@ int run_ping(const Words& words) {
   if (auto code = arguments.parse(words, 1, 1)) return *code;
   std::string detail;
   MountSettings settings;
+  std::string place = arguments.operands()[0];
+  if (looks_like_url(place)) {
+    if (!parse_mount_url(place, &settings, &detail)) return arguments.usage_error(detail);
+  } else if (!settings_of_mount(place, &settings, &place, &detail)) {
+    complain("ping", detail + "; ping takes a URL, or a directory of such a mount");
+    return kExitFailure;
+  }
   settings.soft = true;
   settings.timeo = std::chrono::seconds(5);
-  std::string url = arguments.operands()[0];
-  if (!looks_like_url(url)) {
-    url = server_url_of_mount(url, &detail);
-    if (url.empty()) {
-      complain("ping", detail + "; ping takes a URL, or a directory of such a mount");
-      return kExitFailure;
-    }
-  }
-  if (!parse_mount_url(url, &settings, &detail)) return arguments.usage_error(detail);
+  settings.connections = 1;
   if (!resolve_host(settings, &detail).ok()) {
     complain("ping", detail);
     return kExitFailure;
@@ -130,7 +129,7 @@ int run_ping(const Words& words) {
     complain("ping", detail.empty() ? done.error().message() : detail);
     return kExitFailure;
   }
-  arguments.has("json") ? print_json(result) : print_result(url, result);
+  arguments.has("json") ? print_json(result) : print_result(place, result);
   return result.lost == 0 ? kExitOk : kExitFailure;
 }
 

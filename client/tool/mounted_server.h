@@ -4,15 +4,17 @@
 
 #include <string>
 
+#include "client/mount_settings.h"
 #include "rpcrdma/base/json_value.h"
 
 namespace nfsrdma::tool {
 
-/// A URL of the server with the mount's transport, without a path; empty: `status` is not a
-/// mount's.
-std::string server_url(const JsonValue& status);
+/// The settings that the mount which says `status` runs with. False: it is not a mount's.
+bool settings_of_status(const JsonValue& status, MountSettings* settings);
 
-/// The same for the mount at or above `directory`; empty with *why in one line.
-std::string server_url_of_mount(const std::string& directory, std::string* why);
+/// The same for the mount at or above `directory`; *source: its "server:/path". False with *why in
+/// one line.
+bool settings_of_mount(const std::string& directory, MountSettings* settings, std::string* source,
+                       std::string* why);
 
 }  // namespace nfsrdma::tool

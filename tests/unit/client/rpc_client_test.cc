@@ -64,6 +64,18 @@ class RpcClientTest : public testing::Test {
     environment_->settle();
     ASSERT_TRUE(connected_.ok);
   }
+  /// By TCP: first_ and second_.
+  void make_two_connected() {
+    options_.connections = 2;
+    options_.candidates = {candidate(TransportKind::kTcp)};
+    make();
+    group_.spawn(connect(*rpc_, &detail_, &connected_));
+    first_ = environment_->transport();
+    first_->accept();
+    second_ = environment_->transport();
+    ASSERT_NE(first_, second_);
+    second_->accept();
+  }
   /// Its outcome lives as long as the client does.
   Outcome& start_call() {
     Outcome& outcome = outcomes_.emplace_back();
@@ -78,6 +90,8 @@ class RpcClientTest : public testing::Test {
 
   RpcClientOptions options_;
   FakeEnvironment* environment_ = nullptr;
+  FakeTransport* first_ = nullptr;
+  FakeTransport* second_ = nullptr;
   TaskGroup group_;
   OpContext op_;
   std::string detail_;
@@ -367,39 +381,25 @@ TEST_F(RpcClientTest, IdleConnectionsAreClosed) {
 }
 
 TEST_F(RpcClientTest, CallsSpreadOverConnections) {
-  options_.connections = 2;
-  options_.candidates = {candidate(TransportKind::kTcp)};
-  make();
-  group_.spawn(connect(*rpc_, &detail_, &connected_));
-  FakeTransport* first = environment_->transport();
-  first->accept();
-  FakeTransport* second = environment_->transport();
-  ASSERT_NE(first, second);
-  second->accept();
+  make_two_connected();
   for (int i = 0; i < 4; ++i)
     start_call();
-  EXPECT_EQ(first->out().size(), 2u);
-  EXPECT_EQ(second->out().size(), 2u);
+  EXPECT_EQ(first_->out().size(), 2u);
+  EXPECT_EQ(second_->out().size(), 2u);
 }
 
 /// One call at a time needs one connection; the other comes back when there are more.
 TEST_F(RpcClientTest, ALostConnectionComesBackWhenTheOthersAreBusy) {
-  options_.connections = 2;
-  options_.candidates = {candidate(TransportKind::kTcp)};
-  make();
-  group_.spawn(connect(*rpc_, &detail_, &connected_));
-  FakeTransport* first = environment_->transport();
-  first->accept();
-  environment_->transport()->accept();
+  make_two_connected();
   start_call();
   start_call();
-  first->answer({});
+  first_->answer({});
   transport().answer({});
   lose();  // the second
   ASSERT_EQ(environment_->made(), 2u);
   start_call();
   start_call();
-  EXPECT_EQ(first->out().size(), 2u);
+  EXPECT_EQ(first_->out().size(), 2u);
   ASSERT_EQ(environment_->made(), 3u);
   // One that cannot be made is not tried with each call.
   transport().refuse(ECONNREFUSED);
@@ -407,8 +407,8 @@ TEST_F(RpcClientTest, ALostConnectionComesBackWhenTheOthersAreBusy) {
   start_call();
   EXPECT_EQ(environment_->made(), 3u);
   environment_->advance(seconds(5));
-  while (!first->out().empty())
-    first->answer({});
+  while (!first_->out().empty())
+    first_->answer({});
   environment_->advance(seconds(10));
   start_call();
   start_call();
@@ -420,41 +420,28 @@ TEST_F(RpcClientTest, ALostConnectionComesBackWhenTheOthersAreBusy) {
 
 /// As servers do that have enough connections: what was sent there must not wait for that one.
 TEST_F(RpcClientTest, OneThatIsDroppedAtOnceHoldsNothingUp) {
-  options_.connections = 2;
-  options_.candidates = {candidate(TransportKind::kTcp)};
-  make();
-  group_.spawn(connect(*rpc_, &detail_, &connected_));
-  FakeTransport* first = environment_->transport();
-  first->accept();
-  environment_->transport()->accept();
+  make_two_connected();
   for (int i = 0; i < 4; ++i)
     start_call();
   ASSERT_EQ(transport().out().size(), 2u);
   lose();
-  EXPECT_EQ(first->out().size(), 4u);
+  EXPECT_EQ(first_->out().size(), 4u);
   EXPECT_EQ(rpc_->outstanding(), 4u);
   // Nor is it tried with each call.
   for (int i = 0; i < 4; ++i)
     start_call();
   EXPECT_EQ(environment_->made(), 2u);
-  EXPECT_EQ(first->out().size(), 8u);
-  while (!first->out().empty())
-    first->answer({});
+  EXPECT_EQ(first_->out().size(), 8u);
+  while (!first_->out().empty())
+    first_->answer({});
   for (const Outcome& outcome : outcomes_)
     EXPECT_TRUE(outcome.ok);
 }
 
 TEST_F(RpcClientTest, WhatWaitsForOneConnectionGoesByTheFirstThatIsReady) {
-  options_.connections = 2;
-  options_.candidates = {candidate(TransportKind::kTcp)};
-  make();
-  group_.spawn(connect(*rpc_, &detail_, &connected_));
-  FakeTransport* first = environment_->transport();
-  first->accept();
-  FakeTransport* second = environment_->transport();
-  second->accept();
-  first->lose();
-  second->lose();
+  make_two_connected();
+  first_->lose();
+  second_->lose();
   environment_->settle();
   for (int i = 0; i < 4; ++i)
     start_call();  // two for each
@@ -486,8 +473,6 @@ class FurtherConnectionTest : public RpcClientTest {
     if (!result.ok()) outcome->error = result.error();
   }
 
-  FakeTransport* first_ = nullptr;
-  FakeTransport* second_ = nullptr;
   RpcConnection* further_ = nullptr;
 };
 

@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "client/counted.h"
-#include "client/mount_url.h"
 #include "client/status_source.h"
 #include "client/tool/arguments.h"
 #include "client/tool/format.h"
@@ -199,30 +198,31 @@ TEST_F(StatusSourceTest, AMountPointIsOneOfOurs) {
   EXPECT_EQ(why_, directory_ + "/absent: No such file or directory");
 }
 
-TEST(MountedServer, IsNamedByTheMountsSourceAndOptions) {
-  struct Row {
-    const char* source;
-    const char* options;
-    const char* url;
+TEST(MountedServer, IsWhereTheMountsSourceAndOptionsSay) {
+  const auto settings_of = [](const std::string& source, const std::string& options) {
+    const auto status =
+        JsonValue::parse(fmt::format(R"({{"source":"{}","options":"{}"}})", source, options));
+    std::optional<MountSettings> settings(std::in_place);
+    if (!status || !settings_of_status(*status, &*settings)) settings.reset();
+    return settings;
   };
-  for (const Row& row : {
-           Row{"srv:/data", "rw,proto=auto,fabric=auto,port=20049,tcpport=2049,hard",
-               "nfs://srv:20049/?proto=auto&fabric=auto&tcpport=2049"},
-           Row{"[2001:db8::1]:/a:/b", "ro,vers=4.2,proto=rdma,fabric=iwarp,port=2050",
-               "nfs://[2001:db8::1]:2050/?proto=rdma&fabric=iwarp"},
-           Row{"192.0.2.1:/", "rw,proto=tcp,tcpport=2049,mountport=20048",
-               "nfs://192.0.2.1/?proto=tcp&tcpport=2049"},
-           Row{"no source", "rw", ""},
-           Row{":/", "rw", ""},
-       }) {
-    const auto status = JsonValue::parse(
-        fmt::format(R"({{"source":"{}","options":"{}"}})", row.source, row.options));
-    ASSERT_TRUE(status.has_value());
-    EXPECT_EQ(server_url(*status), row.url);
-    MountSettings settings;
-    std::string why;
-    EXPECT_EQ(parse_mount_url(row.url, &settings, &why), *row.url != '\0') << why;
-  }
+  auto found = settings_of("srv:/data", "rw,proto=auto,fabric=auto,port=20050,tcpport=2051,hard");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->host, "srv");
+  EXPECT_EQ(found->proto, ProtoChoice::kAuto);
+  EXPECT_EQ(found->rdma_port, 20050);
+  EXPECT_EQ(found->tcp_port, 2051);
+  found = settings_of("[2001:db8::1]:/a:/b", "ro,proto=rdma,fabric=iwarp,port=2050,crc=require");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->host, "2001:db8::1");
+  EXPECT_EQ(found->fabric, FabricChoice::kIwarp);
+  EXPECT_TRUE(found->require_crc);
+  found = settings_of("192.0.2.1:/", "rw,proto=tcp,tcpport=2049,of_a_later_release=1");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->proto, ProtoChoice::kTcp);
+  EXPECT_FALSE(settings_of("no source", "rw"));
+  EXPECT_FALSE(settings_of("srv:/data", "proto=pigeon"));
+  EXPECT_FALSE(settings_of("", ""));
 }
 
 }  // namespace

@@ -6,14 +6,15 @@
 #include "rpcrdma/tcp_client.h"
 #include "rpcrdma/tcp_server.h"
 #include "tests/support/backward_probe.h"
+#include "tests/support/loop_owner.h"
 #include "tests/support/toy_rpc.h"
 
 namespace nfsrdma::test {
 namespace {
 
-class BackwardTcp : public ::testing::Test {
+class BackwardTcp : public ::testing::Test, protected LoopOwner {
  protected:
-  BackwardTcp() {
+  BackwardTcp() : LoopOwner(20'000) {
     server_ = std::make_unique<TcpServer>(*loop_, pool_, handler_);
     listener_ = std::move(TcpListener::listen(
                               *loop_, std::move(SocketAddress::parse("127.0.0.1", 0)).value(),
@@ -27,14 +28,6 @@ class BackwardTcp : public ::testing::Test {
       loop_->turn(Duration::zero());
     handler_.answer_held();
     server_.reset();
-  }
-  template <typename Condition>
-  bool turn_until(Condition condition) {
-    for (int i = 0; i < 20000; ++i) {
-      if (condition()) return true;
-      loop_->turn(std::chrono::milliseconds(1));
-    }
-    return condition();
   }
   void connect_raw() {
     socket_.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -74,7 +67,6 @@ class BackwardTcp : public ::testing::Test {
   }
   std::uint64_t errors() { return server().describe().stats.errors; }
 
-  std::unique_ptr<EventLoop> loop_ = std::move(EventLoop::create()).value();
   BufferPool pool_{*loop_, 64u << 20};
   ToyHandler handler_;
   std::unique_ptr<TcpServer> server_;

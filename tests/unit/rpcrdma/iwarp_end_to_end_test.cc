@@ -6,6 +6,7 @@
 #include "rpcrdma/iwarp/iwarp_fabric.h"
 #include "rpcrdma/rdma_server.h"
 #include "rpcrdma/requester.h"
+#include "tests/support/loop_owner.h"
 #include "tests/support/toy_rpc.h"
 
 namespace nfsrdma::test {
@@ -15,6 +16,7 @@ constexpr std::uint32_t kSizes[] = {0,    1,    3,    4,     5,      1000,    39
                                     4095, 4096, 4097, 65535, 100001, 1 << 20, (1 << 20) + 1};
 
 class IwarpEndToEnd : public ::testing::TestWithParam<iwarp::IwarpOptions>,
+                      protected LoopOwner,
                       private IncomingHandler {
  protected:
   IwarpEndToEnd() {
@@ -33,14 +35,6 @@ class IwarpEndToEnd : public ::testing::TestWithParam<iwarp::IwarpOptions>,
     turn_until([this] { return server_.connection_count() == 0; });
     EXPECT_EQ(server_.connection_count(), 0u);
   }
-  template <typename Condition>
-  bool turn_until(Condition condition) {
-    for (int i = 0; i < 5000; ++i) {
-      if (condition()) return true;
-      loop_->turn(std::chrono::milliseconds(1));
-    }
-    return condition();
-  }
   ToyCall& call(std::uint32_t procedure, std::uint32_t size) {
     calls_.push_back(std::make_unique<ToyCall>(++last_xid_, procedure, size, size));
     client_->submit(*calls_.back());
@@ -52,7 +46,6 @@ class IwarpEndToEnd : public ::testing::TestWithParam<iwarp::IwarpOptions>,
   }
 
   std::vector<std::unique_ptr<ToyCall>> calls_;
-  std::unique_ptr<EventLoop> loop_ = std::move(EventLoop::create()).value();
   // Keeps a device per loop, so it goes before the loop.
   std::unique_ptr<Fabric> fabric_ = iwarp::make_fabric(GetParam());
   BufferPool pool_{*loop_, 64u << 20};

@@ -8,6 +8,7 @@
 
 #include "rpcrdma/record_mark.h"
 #include "rpcrdma/tcp_client.h"
+#include "tests/support/loop_owner.h"
 #include "tests/support/loopback_listener.h"
 #include "tests/support/toy_rpc.h"
 
@@ -39,7 +40,7 @@ Bytes null_reply(std::uint32_t xid) {
   return words({xid, 1, 0, 0, 0, 0});
 }
 
-class TcpReplies : public ::testing::Test {
+class TcpReplies : public ::testing::Test, protected LoopOwner {
  protected:
   TcpReplies() { connect({}); }
   void connect(const TcpClientOptions& options) {
@@ -47,14 +48,6 @@ class TcpReplies : public ::testing::Test {
     const int before = log_.ready;
     EXPECT_TRUE(turn_until([&] { return log_.ready > before; }));
     peer_.reset(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  }
-  template <typename Condition>
-  bool turn_until(Condition condition) {
-    for (int i = 0; i < 5000; ++i) {
-      if (condition()) return true;
-      loop_->turn(std::chrono::milliseconds(1));
-    }
-    return condition();
   }
   /// Out, and at the server.
   std::unique_ptr<ToyCall> ask(std::uint32_t procedure, std::uint32_t size, std::uint32_t seed) {
@@ -111,7 +104,6 @@ class TcpReplies : public ::testing::Test {
 
   SocketAddress address_;
   UniqueFd listener_ = listen_on_loopback(&address_);
-  std::unique_ptr<EventLoop> loop_ = std::move(EventLoop::create()).value();
   TransportLog log_;
   std::unique_ptr<ClientTransport> client_;
   UniqueFd peer_;

@@ -6,6 +6,7 @@
 #include "rpcrdma/record_mark.h"
 #include "rpcrdma/tcp_client.h"
 #include "rpcrdma/tcp_server.h"
+#include "tests/support/loop_owner.h"
 #include "tests/support/toy_rpc.h"
 
 namespace nfsrdma::test {
@@ -14,8 +15,9 @@ namespace {
 constexpr std::uint32_t kSizes[] = {0,    1,    2,    3,     4,      5,       1000,
                                     4000, 4095, 4096, 65535, 100001, 1 << 20, (1 << 20) + 1};
 
-class TcpTransport : public ::testing::Test {
+class TcpTransport : public ::testing::Test, protected LoopOwner {
  protected:
+  TcpTransport() : LoopOwner(20'000) {}
   void start(const TcpServerLimits& limits = {}) {
     server_ = std::make_unique<TcpServer>(*loop_, pool_, handler_, limits);
     listener_ = std::move(TcpListener::listen(
@@ -26,14 +28,6 @@ class TcpTransport : public ::testing::Test {
   void connect(const TcpClientOptions& options = {}) {
     client_ = make_tcp_transport(*loop_, listener_->address(), options, log_);
     turn_until([this] { return log_.ready + log_.closed > 0; });
-  }
-  template <typename Condition>
-  bool turn_until(Condition condition) {
-    for (int i = 0; i < 20000; ++i) {
-      if (condition()) return true;
-      loop_->turn(std::chrono::milliseconds(1));
-    }
-    return condition();
   }
   ToyCall& call(std::uint32_t procedure, std::uint32_t size, std::uint32_t seed = 5) {
     calls_.push_back(std::make_unique<ToyCall>(++last_xid_, procedure, size, seed));
@@ -56,7 +50,6 @@ class TcpTransport : public ::testing::Test {
     server_.reset();
   }
 
-  std::unique_ptr<EventLoop> loop_ = std::move(EventLoop::create()).value();
   BufferPool pool_{*loop_, 64u << 20};
   ToyHandler handler_;
   std::unique_ptr<TcpServer> server_;

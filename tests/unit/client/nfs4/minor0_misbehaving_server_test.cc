@@ -4,14 +4,8 @@
 // restarts, leases that are over, locks that are revoked, owners that it has lost count of, calls
 // that it runs twice or not at all, answers that are cut, too long or nonsense. Operations may fail
 // meanwhile; they must end, and once the server behaves nothing is left over.
-//
-// Seeds: NFSRDMA_SEEDS (how many, from NFSRDMA_SEED on); a failure names its seed.
-#include <algorithm>
-#include <cstdlib>
-#include <random>
-
-#include "rpcrdma/base/log.h"
 #include "tests/unit/client/nfs4/minor0_fixture.h"
+#include "tests/unit/client/nfs4/storm.h"
 
 namespace nfsrdma {
 namespace {
@@ -22,10 +16,14 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr LockOwnerId kOwners = 3;
 constexpr std::size_t kFiles = 3;
 
-class Minor0Storm : public Minor0Test {
+struct Asked : StormCall {
+  std::uint32_t what = 0;  // of start_something()
+  bool waits = false;      // for a lock, which another owner may have here
+};
+
+class Minor0Storm : public Minor0Test, private Storm<Asked> {
  public:
   explicit Minor0Storm(bool soft) : Minor0Test(soft) {
     session().set_lease(seconds(20));
@@ -83,41 +81,12 @@ class Minor0Storm : public Minor0Test {
   }
 
  private:
-  /// One that is under way, or was.
-  struct Asked {
-    CancelToken cancel;
-    OpContext op;
-    std::uint32_t what = 0;  // of start_something()
-    bool waits = false;      // for a lock, which another owner may have here
-    bool done = false;
-    std::array<std::byte, 64> room;
-    // Operations keep references to theirs:
-    std::string name;
-    FileLock lock;
-    SetAttributes set;
-  };
-
-  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(dice_() % limit); }
-  bool one_in(std::uint32_t n) { return below(n) == 0; }
-
-  template <typename T>
-  static Task<void> note(Task<Result<T>> task, Asked* asked) {
-    [[maybe_unused]] Result<T> result = co_await std::move(task);
-    asked->done = true;
-  }
   static Task<void> end(Nfs4Operations& nfs, OpContext op, bool* ended) {
     co_await nfs.end(op);
     *ended = true;
   }
-  FileLock some_lock() {
-    const std::uint64_t first = below(40);
-    return {1 + below(kOwners),
-            one_in(2) ? LockKind::kRead : LockKind::kWrite,
-            {first, first + below(20)}};
-  }
   void start_something() {
-    Asked& asked = *asked_.emplace_back(std::make_unique<Asked>());
-    asked.op.cancel = &asked.cancel;
+    Asked& asked = new_call();
     const std::uint32_t which = below(kFiles);
     const FileHandle& file = files_[which];
     asked.op.place = &places_[which];
@@ -185,13 +154,8 @@ class Minor0Storm : public Minor0Test {
     std::vector<std::byte> reply = server_->reply_to(*transport->out().front());
     if (!harmless(server_->seen.back())) {
       // As it should be.
-    } else if (one_in(3)) {
-      reply.resize(below(static_cast<std::uint32_t>(reply.size())));
-    } else if (one_in(2)) {
-      for (std::byte& byte : reply)
-        byte = static_cast<std::byte>(dice_());
     } else {
-      reply.resize(60'000);
+      spoil(reply);
     }
     transport->answer([&](xdr::Encoder& out) { out.fixed_opaque(reply); });
   }
@@ -234,8 +198,7 @@ class Minor0Storm : public Minor0Test {
         }
         return;
       case 12:
-        if (!asked_.empty())
-          asked_[below(static_cast<std::uint32_t>(asked_.size()))]->cancel.cancel();
+        cancel_one();
         server_->delegates = one_in(4);
         return;
       default:
@@ -271,10 +234,6 @@ class Minor0Storm : public Minor0Test {
       text += one->done ? "" : std::to_string(one->what) + (one->waits ? "w " : " ");
     return text;
   }
-  std::size_t unfinished() const {
-    return static_cast<std::size_t>(
-        std::count_if(asked_.begin(), asked_.end(), [](const auto& one) { return !one->done; }));
-  }
   void expect_nothing_there() {
     EXPECT_EQ(server_->opens(), 0u);
     EXPECT_EQ(server_->lock_stateids(), 0u);
@@ -295,30 +254,9 @@ class Minor0Storm : public Minor0Test {
   }
 
   bool ended_ = false;
-  std::mt19937_64 dice_;
   std::vector<FileHandle> files_;
   std::deque<FilePlace> places_;
-  std::vector<std::unique_ptr<Asked>> asked_;
 };
-
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-template <typename Run>
-void for_each_seed(Run one) {
-  const LogLevel before = log_level();
-  set_log_level(LogLevel::kError);  // of locks that are lost
-  const std::uint64_t first = number_from("NFSRDMA_SEED", 1);
-  const std::uint64_t count = number_from("NFSRDMA_SEEDS", 150);
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    one(seed);
-    if (testing::Test::HasFailure()) break;
-  }
-  set_log_level(before);
-}
 
 TEST(Minor0MisbehavingServer, LeavesNothingBehindOnAHardMount) {
   for_each_seed([](std::uint64_t seed) { Minor0Storm(false).run(seed); });

@@ -3,14 +3,8 @@
 // places, lost connections, sessions and state, restarts, slots that it has forgotten, answers that
 // are cut, too long or nonsense, calls that make no sense. Operations may fail meanwhile; they must
 // end, and once the server behaves there must be nothing left over: no slot, no lock, no stateid.
-//
-// Seeds: NFSRDMA_SEEDS (how many, from NFSRDMA_SEED on); a failure names its seed.
-#include <algorithm>
-#include <cstdlib>
-#include <random>
-
-#include "rpcrdma/base/log.h"
 #include "tests/unit/client/nfs4/session_fixture.h"
+#include "tests/unit/client/nfs4/storm.h"
 
 namespace nfsrdma {
 namespace {
@@ -21,7 +15,6 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr LockOwnerId kOwners = 3;
 /// Where a COMPOUND's first result has a SEQUENCE's session, sequence and slot.
 constexpr std::size_t kIds = 20, kBehindIds = 44;
 
@@ -31,7 +24,7 @@ struct Holder final : DelegationHolder {
   std::vector<FileHandle> told;
 };
 
-class MisbehavingServer : public SessionTest {
+class MisbehavingServer : public SessionTest, protected Storm<StormCall> {
  protected:
   explicit MisbehavingServer(bool soft) : SessionTest(soft), soft_(soft) {}
   ~MisbehavingServer() override {
@@ -40,34 +33,9 @@ class MisbehavingServer : public SessionTest {
     rpc_->abort_all();
   }
 
-  /// One that is under way, or was.
-  struct Asked {
-    CancelToken cancel;
-    OpContext op;
-    TimePoint since{};
-    bool done = false;
-    std::array<std::byte, 64> room;
-    std::size_t written = 0;
-  };
-
-  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(dice_() % limit); }
-  bool one_in(std::uint32_t n) { return below(n) == 0; }
-
-  template <typename T>
-  static Task<void> note(Task<Result<T>> task, Asked* asked) {
-    [[maybe_unused]] Result<T> result = co_await std::move(task);
-    asked->done = true;
-  }
-  FileLock some_lock() {
-    const std::uint64_t first = below(40);
-    return {1 + below(kOwners),
-            one_in(2) ? LockKind::kRead : LockKind::kWrite,
-            {first, first + below(20)}};
-  }
   void start_something() {
-    Asked& asked = *asked_.emplace_back(std::make_unique<Asked>());
-    asked.op.cancel = &asked.cancel;
-    asked.since = environment_->now();
+    StormCall& asked = new_call();
+    asked.lock = some_lock();
     using namespace access_bits;
     switch (below(9)) {
       case 0:
@@ -88,17 +56,16 @@ class MisbehavingServer : public SessionTest {
       case 5:
       case 6:
         return group_.spawn(
-            note(nfs_->lock(asked.op, file_, some_lock(), LockWait::kNo, kRead | kModify), &asked));
+            note(nfs_->lock(asked.op, file_, asked.lock, LockWait::kNo, kRead | kModify), &asked));
       case 7:
         return group_.spawn(
             note(nfs_->create_with_data(asked.op, file_, "new",
                                         one_in(2) ? CreateMode::kGuarded : CreateMode::kExclusive,
-                                        nothing_set_, asked.room, &asked.written),
+                                        asked.set, asked.room, &asked.written),
                  &asked));
       default:
-        FileLock what = some_lock();
-        if (one_in(2)) what.range = kAllBytes;
-        return group_.spawn(note(nfs_->unlock(asked.op, file_, what), &asked));
+        if (one_in(2)) asked.lock.range = kAllBytes;
+        return group_.spawn(note(nfs_->unlock(asked.op, file_, asked.lock), &asked));
     }
   }
   Stat some_error() {
@@ -146,13 +113,8 @@ class MisbehavingServer : public SessionTest {
     } else if (one_in(4) && reply.size() > kBehindIds) {
       // As if it were another request's: session, sequence and slot of SEQUENCE's result.
       reply[kIds + below(kBehindIds - kIds)] ^= std::byte{1};
-    } else if (one_in(3)) {
-      reply.resize(below(static_cast<std::uint32_t>(reply.size())));
-    } else if (one_in(2)) {
-      for (std::byte& byte : reply)
-        byte = static_cast<std::byte>(dice_());
     } else {
-      reply.resize(60'000);
+      spoil(reply);
     }
     transport->answer([&](xdr::Encoder& out) { out.fixed_opaque(reply); });
   }
@@ -216,8 +178,7 @@ class MisbehavingServer : public SessionTest {
             one_in(2) ? dice_() & 0xfff & ~xdr::SEQ4_STATUS_RESTART_RECLAIM_NEEDED : 0;
         return;
       case 13:
-        if (!asked_.empty())
-          asked_[below(static_cast<std::uint32_t>(asked_.size()))]->cancel.cancel();
+        cancel_one();
         return;
       default:
         return answer_badly();
@@ -255,10 +216,6 @@ class MisbehavingServer : public SessionTest {
     server_->status_flags = 0;
     server_->target_highest = 1000;
     server_->delegations.give.reset();
-  }
-  std::size_t unfinished() const {
-    return static_cast<std::size_t>(
-        std::count_if(asked_.begin(), asked_.end(), [](const auto& one) { return !one->done; }));
   }
   void begin_storm(std::uint64_t seed) {
     dice_.seed(seed);
@@ -304,10 +261,7 @@ class MisbehavingServer : public SessionTest {
   }
 
   const bool soft_;
-  const SetAttributes nothing_set_;
-  std::mt19937_64 dice_;
   Holder holder_;
-  std::vector<std::unique_ptr<Asked>> asked_;
 };
 
 struct HardMount : MisbehavingServer {
@@ -331,25 +285,6 @@ struct SoftMount : MisbehavingServer {
     EXPECT_EQ(unfinished(), 0u) << "not over by itself";
   }
 };
-
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-template <typename Run>
-void for_each_seed(Run one) {
-  const LogLevel before = log_level();
-  set_log_level(LogLevel::kError);  // of locks that are lost
-  const std::uint64_t first = number_from("NFSRDMA_SEED", 1);
-  const std::uint64_t count = number_from("NFSRDMA_SEEDS", 150);
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    one(seed);
-    if (testing::Test::HasFailure()) break;
-  }
-  set_log_level(before);
-}
 
 TEST(MisbehavingServerTest, LeavesNothingBehindOnAHardMount) {
   for_each_seed([](std::uint64_t seed) { HardMount().with(seed); });
