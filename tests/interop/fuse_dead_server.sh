@@ -16,29 +16,9 @@ work=$(mktemp -d /tmp/nfs-rdma-dead.XXXXXX)
 mnt=$work/mnt
 export_dir=$work/export
 mkdir -p "$export_dir" "$mnt" "$work/state"
-daemon=''
-failures=0
 
-mount_it() {  # [OPTIONS]: in the foreground, so that the daemon is a child of ours and its words are here
-  : >"$work/daemon.log"
-  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -f -v -o "$mount_by,retry=0${1:+,$1}" \
-    >"$work/daemon.log" 2>&1 &
-  daemon=$!
-  for _ in $(seq 100); do
-    grep -q " on $mnt " "$work/daemon.log" && return
-    sleep 0.1
-  done
-  echo "mount failed:"; cat "$work/daemon.log"; exit 1
-}
+mount_it() { mount_here "$@" || { echo "mount failed:"; cat "$work/daemon.log"; exit 1; }; }
 mounted() { grep -q " $mnt fuse" /proc/mounts; }
-ends_within() {  # ends_within SECONDS PID: is it gone (or a zombie) by then?
-  local i
-  for ((i = 0; i < $1 * 10; i++)); do
-    case $(cut -d ' ' -f 3 "/proc/$2/stat" 2>/dev/null) in '' | Z) return 0 ;; esac
-    sleep 0.1
-  done
-  return 1
-}
 ok() { echo "ok   $1"; }
 bad() {
   echo "FAIL $1"
@@ -47,15 +27,12 @@ bad() {
 }
 verdict() { if [ "$2" = 0 ]; then ok "$1"; else bad "$1"; fi; }
 tidy() {  # whatever is left of a case
-  [ -n "$daemon" ] && kill -9 "$daemon" 2>/dev/null && wait "$daemon" 2>/dev/null
-  daemon=
-  mounted && umount -l "$mnt"
+  end_mount_here
   [ -n "$server_pid" ] && kill_server
   start_server
 }
 clean_up() {
-  [ -n "$daemon" ] && kill -9 "$daemon" 2>/dev/null
-  mounted && umount -l "$mnt"
+  end_mount_here
   [ -n "$server_pid" ] && kill_server
   rm -rf "$work"
 }

@@ -16,7 +16,6 @@ export_dir=$work/export
 a=$work/a
 b=$work/b
 mkdir -p "$export_dir" "$a" "$b" "$work/state"
-failures=0
 out=$work/out
 
 mount_it() {  # mount_it DIR
@@ -33,15 +32,6 @@ clean_up() {
   rm -rf "$work"
 }
 trap clean_up EXIT
-result() {  # result STATUS NAME
-  if [ "$1" = 0 ]; then
-    echo "ok   $2"
-  else
-    echo "FAIL $2"
-    sed 's/^/     /' "$out" | tail -n 15
-    failures=$((failures + 1))
-  fi
-}
 # status WORD: of mount A: calls, delegations_held or callbacks_done.
 status() {
   "$bin/nfs-rdma" status --mount "$a" --json | python3 -c '
@@ -51,22 +41,9 @@ d["calls"] = sum(c["calls"] for c in d["connections"])
 print(d[sys.argv[1]])' "$1"
 }
 held() { [ "$(status delegations_held)" = "$1" ] || { echo "delegations: $(status delegations_held), not $1"; false; }; }
-says() {  # says FILE TEXT
-  local now
-  now=$(cat "$1")
-  [ "$now" = "$2" ] || { echo "$1: '$now', not '$2'"; false; }
-}
 # The second open for reading, or writing, asks for a delegation.
 read_twice() { cat "$1" "$1" >/dev/null; }
 write_twice() { : >>"$1" && : >>"$1"; }
-within() {  # within SECONDS COMMAND...
-  local end=$((SECONDS + $1))
-  shift
-  until "$@" >/dev/null; do
-    [ $SECONDS -lt $end ] || { "$@"; return 1; }
-    sleep 0.2
-  done
-}
 
 start_server
 mount_it "$a"

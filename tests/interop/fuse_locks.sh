@@ -19,7 +19,6 @@ a=$work/a
 b=$work/b
 c=$work/c
 mkdir -p "$export_dir" "$a" "$b" "$c" "$work/state"
-failures=0
 holder_pid=
 silent_pid=
 has_leases=yes
@@ -44,15 +43,6 @@ clean_up() {
   rm -rf "$work"
 }
 trap clean_up EXIT
-result() {  # result STATUS NAME
-  if [ "$1" = 0 ]; then
-    echo "ok   $2"
-  else
-    echo "FAIL $2"
-    sed 's/^/     /' "$work/out" | tail -n 15
-    failures=$((failures + 1))
-  fi
-}
 locks() { timeout -k 5 300 python3 "$here/fuse_locks.py" "$1" "$a" "$b" "$export_dir" "${2:-$1}"; }
 check() {  # check NAME COMMAND...
   local name=$1

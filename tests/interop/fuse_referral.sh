@@ -24,16 +24,12 @@ echo near >"$export_dir/near"
 echo staying >"$export_dir/moves/file"
 echo far >"$second_dir/far"
 echo deep >"$second_dir/sub/deep"
-daemon=''
 second_pid=''
-failures=0
 
 second_address=127.0.0.2
 second_rdma=$(free_port $((tcp_port + 1)))
 second_tcp=$(free_port $((second_rdma + 1)))
 silent_port=$(free_port $((second_tcp + 1)))
-# A universal address: RFC 8881 11.16 has the port behind the address.
-with_port() { echo "$1.$(($2 / 256)).$(($2 % 256))"; }
 if [ "$fabric" = tcp ]; then
   second=$(with_port $second_address "$second_tcp")
   first=$(with_port 127.0.0.1 "$tcp_port")
@@ -59,70 +55,20 @@ kill_second() {
   kill_hard "$second_pid"
   second_pid=
 }
-mount_it() {  # mount_it [OPTIONS [PATH]]: a daemon in the foreground, whose words are in daemon.log
-  : >"$work/daemon.log"
-  "$bin/mount.nfs-rdma" "127.0.0.1:${2:-$export_dir}" "$mnt" -f -v \
-    -o "$mount_by,retry=0${1:+,$1}" >"$work/daemon.log" 2>&1 &
-  daemon=$!
-  for _ in $(seq 300); do
-    grep -q " on $mnt " "$work/daemon.log" && return 0
-    kill -0 "$daemon" 2>/dev/null || return 1
-    sleep 0.1
-  done
-  return 1
-}
-ends_within() {  # ends_within SECONDS PID: is it gone (or a zombie) by then?
-  local i
-  for ((i = 0; i < $1 * 10; i++)); do
-    case $(cut -d ' ' -f 3 "/proc/$2/stat" 2>/dev/null) in '' | Z) return 0 ;; esac
-    sleep 0.1
-  done
-  return 1
-}
-unmount_it() {  # umount(8), and the daemon ends
-  umount "$mnt" && ends_within 20 "$daemon" && wait "$daemon"
-  daemon=
-}
-anew() { unmount_it && mount_it "$@"; }
+anew() { unmount_here && mount_here "$@"; }
 clean_up() {
-  [ -n "$daemon" ] && kill -9 "$daemon" 2>/dev/null
-  grep -q " $mnt fuse" /proc/mounts && umount -l "$mnt"
+  end_mount_here
   [ -n "$server_pid" ] && kill_server
   [ -n "$second_pid" ] && kill_second
   rm -rf "$work"
 }
 trap clean_up EXIT
-result() {  # result STATUS NAME
-  if [ "$1" = 0 ]; then
-    echo "ok   $2"
-  else
-    echo "FAIL $2"
-    tail -n 15 "$out" | sed 's/^/     /'
-    tail -n 8 "$work/daemon.log" | sed 's/^/     daemon: /'
-    failures=$((failures + 1))
-  fi
-}
-says() {  # says FILE TEXT
-  local now
-  now=$(cat "$1") || return
-  [ "$now" = "$2" ] || { echo "$1: '$now', not '$2'"; false; }
-}
-is() { [ "$1" = "$2" ] || { echo "'$1', not '$2'"; false; }; }
 fails_with() {  # fails_with TEXT COMMAND...: within 60 s, with that message
   local text=$1 message
   shift
   if message=$(LC_ALL=C timeout 60 "$@" 2>&1); then echo "$* worked"; return 1; fi
   [[ $message == *"$text"* ]] || { echo "$*: '$message', not '$text'"; false; }
 }
-within() {  # within SECONDS COMMAND...
-  local end=$((SECONDS + $1))
-  shift
-  until "$@" >/dev/null 2>&1; do
-    [ $SECONDS -lt $end ] || { "$@"; return 1; }
-    sleep 0.2
-  done
-}
-logged() { grep -q "$1" "$work/daemon.log" || { echo "no '$1' in the log"; false; }; }
 # trees EXPRESSION: of the status document, with the referrals as r.
 trees() {
   "$bin/nfs-rdma" status --mount "$mnt" --json | python3 -c '
@@ -133,7 +79,7 @@ print(eval(sys.argv[1]))' "$1"
 
 start_server
 start_second
-mount_it || { echo "mount failed"; cat "$work/daemon.log"; exit 1; }
+mount_here || { echo "mount failed"; cat "$work/daemon.log"; exit 1; }
 
 {
   is "$(stat -c '%A' "$mnt/away")" dr-xr-xr-x &&
@@ -238,7 +184,7 @@ exec 7<&-
   asking=$!
   sleep 1
   kill -9 $asking && ends_within 10 $asking && says "$mnt/near" near && start=$SECONDS &&
-    unmount_it && [ $((SECONDS - start)) -lt 20 ]
+    unmount_here && [ $((SECONDS - start)) -lt 20 ]
 } >"$out" 2>&1
 result $? "a server that says nothing: whoever waits can be killed, and umount does not wait"
 kill -CONT "$second_pid"
@@ -246,9 +192,9 @@ kill -CONT "$second_pid"
 grep -q " $mnt fuse" /proc/mounts && umount -l "$mnt"
 
 {
-  mount_it "" "$export_dir/away/sub" && says "$mnt/deep" deep && unmount_it &&
-    ! mount_it noreferrals "$export_dir/away/sub" && grep -q noreferrals "$work/daemon.log" &&
-    ! mount_it "" "$export_dir/nobody/x" && grep -q "$silent_port:/srv/x" "$work/daemon.log"
+  mount_here "" "$export_dir/away/sub" && says "$mnt/deep" deep && unmount_here &&
+    ! mount_here noreferrals "$export_dir/away/sub" && grep -q noreferrals "$work/daemon.log" &&
+    ! mount_here "" "$export_dir/nobody/x" && grep -q "$silent_port:/srv/x" "$work/daemon.log"
 } >"$out" 2>&1
 result $? "a mount of a path that crosses one"
 daemon=

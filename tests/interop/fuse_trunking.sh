@@ -17,24 +17,19 @@ mnt=$work/mnt
 export_dir=$work/export
 mkdir -p "$export_dir" "$mnt" "$work/state" "$work/state2"
 second=127.0.0.2 other=127.0.0.3
-daemon='' other_pid='' failures=0
+other_pid=''
 
-# A universal address (RFC 8881 11.16) has the port behind it.
 port_here=$rdma_port
 if [ "$fabric" = tcp ]; then port_here=$tcp_port; fi
-with_port() { echo "$1.$((port_here / 256)).$((port_here % 256))"; }
-places=$export_dir@$(with_port 127.0.0.1):$export_dir@$(with_port $second)
-places+=:$export_dir@$(with_port $other):$export_dir@no.such.host.invalid
+places=$export_dir@no.such.host.invalid
+for address in 127.0.0.1 $second $other; do
+  places+=:$export_dir@$(with_port "$address" "$port_here")
+done
+export_options+=,replicas=$places
 
-start_on() {  # start_on ADDRESS...
-  local address listen=()
-  for address; do listen+=(--listen "$address"); done
-  : >"$work/server.log"
-  "$bin/nfs-rdmad" --foreground -e "$export_dir:rw,no_root_squash,insecure,replicas=$places" "${listen[@]}" \
-    --port "$rdma_port" --tcp-port "$tcp_port" --state-dir "$work/state" --control "$work/control.sock" \
-    >>"$work/server.log" 2>&1 &
-  server_pid=$!
-  wait_until_ready "$work/server.log"
+start_on() {  # start_on [ADDRESS]: on 127.0.0.1, and there
+  server_options=(${1:+--listen "$1"})
+  start_server
 }
 start_other() {  # the same path, handles of its own
   : >"$work/other.log"
@@ -43,45 +38,13 @@ start_other() {  # the same path, handles of its own
   other_pid=$!
   wait_until_ready "$work/other.log"
 }
-mount_it() {  # mount_it OPTIONS: in the foreground, its words are in daemon.log
-  : >"$work/daemon.log"
-  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -f -v -o "$mount_by,retry=0,$1" >"$work/daemon.log" 2>&1 &
-  daemon=$!
-  for _ in $(seq 300); do
-    grep -q " on $mnt " "$work/daemon.log" && return 0
-    kill -0 "$daemon" 2>/dev/null || return 1
-    sleep 0.1
-  done
-  return 1
-}
-unmount_it() { umount "$mnt" && wait "$daemon"; daemon=; }
 clean_up() {
-  [ -n "$daemon" ] && kill -9 "$daemon" 2>/dev/null
-  grep -q " $mnt fuse" /proc/mounts && umount -l "$mnt"
+  end_mount_here
   [ -n "$server_pid" ] && kill_server
   [ -n "$other_pid" ] && kill_hard "$other_pid"
   rm -rf "$work"
 }
 trap clean_up EXIT
-result() {  # result STATUS NAME
-  if [ "$1" = 0 ]; then
-    echo "ok   $2"
-  else
-    echo "FAIL $2"
-    sed 's/^/     daemon: /' "$work/daemon.log" | tail -n 12
-    tail -n 5 "$work/server.log" | sed 's/^/     server: /'
-    failures=$((failures + 1))
-  fi
-}
-logged() { grep -q "$1" "$work/daemon.log" || { echo "no '$1' in the log"; false; }; }
-within() {  # within SECONDS COMMAND...
-  local end=$((SECONDS + $1))
-  shift
-  until "$@" >/dev/null 2>&1; do
-    [ $SECONDS -lt $end ] || { "$@"; return 1; }
-    sleep 0.2
-  done
-}
 # by ADDRESS EXPRESSION: is it true of the mount's connections to ADDRESS (c), those of all (a)?
 by() {
   "$bin/nfs-rdma" status --mount "$mnt" --json | python3 -c '
@@ -93,13 +56,13 @@ sys.exit(0 if eval(sys.argv[2]) else f"{sys.argv[2]} is not so of {a}")' "$1" "$
 }
 copy_and_compare() {  # NAME
   cp "$work/big" "$mnt/$1" && sync -f "$mnt/$1" && cmp "$work/big" "$export_dir/$1" &&
-    echo 3 >/proc/sys/vm/drop_caches && cmp "$mnt/$1" "$work/big"
+    dd if="$mnt/$1" bs=1M iflag=direct status=none | cmp - "$work/big"
 }
 head -c 33554432 /dev/urandom >"$work/big"
 
-start_on 127.0.0.1 "$second"
+start_on "$second"
 start_other
-mount_it trunkdiscovery
+mount_here trunkdiscovery
 result $? "mount with trunkdiscovery"
 by "$second" 'len(c) == 2 and all(one["fabric"] == a[0]["fabric"] for one in c)'
 result $? "the second address is in use, by the same transport"
@@ -121,26 +84,26 @@ result $? "over both addresses"
 cp "$work/big" "$mnt/two" &
 copy=$!
 kill_server
-start_on 127.0.0.1
+start_on
 wait $copy && cmp "$mnt/two" "$work/big" && copy_and_compare three
 result $? "files over a restart of the server, which then has one address"
 by "$second" 'not c and len(a) >= 1'
 result $? "which alone is in use"
 kill_server
-start_on 127.0.0.1 "$second"
+start_on "$second"
 used_again() { dd if="$work/big" of="$mnt/four" bs=1M count=8 conv=notrunc,fsync status=none && by "$second" 'c'; }
 within 90 used_again
 result $? "the second one is used again once it is back"
 copy_and_compare five
 result $? "and carries files"
-unmount_it
+unmount_here
 result $? "umount"
 
 # The neighbour takes the second address over: what had gone by that must not go there.
-mount_it trunkdiscovery && by "$second" 'c'
+mount_here trunkdiscovery && by "$second" 'c'
 result $? "mount once more"
 kill_server
-start_on 127.0.0.1
+start_on
 kill_hard "$other_pid"
 other=$second
 start_other
@@ -149,18 +112,18 @@ result $? "files while another server is at the second address"
 seen_through() { copy_and_compare nine && logged "trunking: $second.*another server"; }
 within 90 seen_through && by "$second" 'not c'
 result $? "which is not used"
-unmount_it
+unmount_here
 kill_hard "$other_pid"
 other_pid=
 kill_server
-start_on 127.0.0.1 "$second"
+start_on "$second"
 
-mount_it trunkdiscovery,max_connect=1 && by "$second" 'not c' && logged "no more are wanted"
+mount_here trunkdiscovery,max_connect=1 && by "$second" 'not c' && logged "no more are wanted"
 result $? "max_connect bounds it"
-unmount_it
-mount_it max_connect=4 && by "$second" 'not c' && logged 'max_connect: without trunkdiscovery'
+unmount_here
+mount_here max_connect=4 && by "$second" 'not c' && logged 'max_connect: without trunkdiscovery'
 result $? "max_connect alone is noticed"
-unmount_it
+unmount_here
 
 if [ $failures = 0 ]; then echo "trunks are what they say"; fi
 [ $failures = 0 ]
