@@ -586,17 +586,5 @@ TEST_F(RpcClientTest, UndecodableRepliesAreErrors) {
   EXPECT_EQ(outcome.error.code, Errc::kProtocol);
 }
 
-TEST(Backoff, FirstRetryIsImmediateThenDoublesUpToALimit) {
-  Backoff backoff;
-  EXPECT_EQ(backoff.next(), Duration::zero());
-  EXPECT_EQ(backoff.next(), milliseconds(50));
-  EXPECT_EQ(backoff.next(), milliseconds(100));
-  for (int i = 0; i < 20; ++i)
-    static_cast<void>(backoff.next());
-  EXPECT_EQ(backoff.next(), Backoff::kLongest);
-  backoff.reset();
-  EXPECT_EQ(backoff.next(), Duration::zero());
-}
-
 }  // namespace
 }  // namespace nfsrdma
