@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/files/set_attributes.h"
-#include "server/vfs/proc_path.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,6 +7,9 @@
 
 #include <cerrno>
 #include <limits>
+
+#include "server/credentials.h"
+#include "server/vfs/proc_path.h"
 
 namespace nfsrdma {
 
@@ -45,9 +47,28 @@ int set_mode(const Resolved& object, std::uint32_t mode) {
   return change_mode(object.file->path_fd(), mode);
 }
 
-int set_times(const Resolved& object, const NewAttributes& values) {
-  const timespec times[2] = {values.atime.value, values.mtime.value};
+int set_times_of(const Resolved& object, const timespec (&times)[2]) {
   return ::utimensat(object.file->path_fd(), "", times, AT_EMPTY_PATH) == 0 ? 0 : errno;
+}
+
+/// Whoever may write may set times to now, one of them alone as well: clients say so of mtime with
+/// every truncation by open(2). The kernel lets others than the owner set both or none.
+int set_times(FileCall& call, Resolved& object, const NewAttributes& values) {
+  const timespec times[2] = {values.atime.value, values.mtime.value};
+  const int error = set_times_of(object, times);
+  const auto explicitly = [](const NewTime& time) {
+    return time.is_set() && time.value.tv_nsec != UTIME_NOW;
+  };
+  if (error != EPERM || explicitly(values.atime) || explicitly(values.mtime)) return error;
+  if (call.server().files.rights(*object.file, call.caller(), object.attributes, kRightWrite) == 0)
+    return EACCES;
+  {
+    AsServer raised;
+    if (set_times_of(object, times) == 0) return 0;
+  }
+  // Without root the owner is somebody else to the server, too: the other time comes along.
+  constexpr timespec kNow{0, UTIME_NOW};
+  return set_times_of(object, {kNow, kNow});
 }
 
 int set_acls(const Resolved& object, const NewAcls& acls) {
@@ -92,7 +113,7 @@ int change_attributes(FileCall& call, Resolved& object, const NewAttributes& val
   if (values.acls) {
     if (const int error = set_acls(object, *values.acls)) return error;
   }
-  return values.sets_times() ? set_times(object, values) : 0;
+  return values.sets_times() ? set_times(call, object, values) : 0;
 }
 
 }  // namespace
@@ -133,7 +154,7 @@ int set_initial_attributes(FileCall& call, Resolved& object, const NewAttributes
     changed = true;
   }
   if (values.sets_times()) {
-    if (const int error = set_times(object, values)) return error;
+    if (const int error = set_times(call, object, values)) return error;
     changed = true;
   }
   if (!changed) return 0;

@@ -95,6 +95,11 @@ def rights(t):
     expect_equal(stat.S_IMODE(os.stat(t.server_path("set-id")).st_mode), 0o777,
                  "mode after another's write")
 
+    # Who may write a file may empty it: version 3 sends a time along, of which one alone is set.
+    make(t, "everybodys", ALICE, 0o666)
+    as_user(BOB, [BOB], lambda: put(t.path("everybodys"), b"anew"))
+    expect_equal(get(t.server_path("everybodys")), b"anew", "a file that another has emptied")
+
     # In a set-gid directory the group is inherited.
     os.mkdir(t.server_path("team"))
     os.chown(t.server_path("team"), 0, STAFF)

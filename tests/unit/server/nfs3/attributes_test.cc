@@ -146,6 +146,28 @@ TEST_F(Attributes, OnlyTheOwnerChangesTheMode) {
   EXPECT_EQ(nfs.setattr(file, values), NFS3_OK);
 }
 
+/// Linux's client says so of mtime alone when a file is opened with O_TRUNC.
+TEST_F(Attributes, WhoMayWriteSetsOneTimeToTheServers) {
+  NFSRDMA_NEEDS_ROOT();
+  nfs.set_caller(user(1000, 1000));
+  const FileHandle file = nfs.create(nfs.root(), "f", 0666);
+  ASSERT_EQ(nfs.setattr(file, times(1000, 2000)), NFS3_OK);
+  xdr::sattr3 values;
+  values.mtime.set_it = xdr::time_how::SET_TO_SERVER_TIME;
+  nfs.set_caller(user(2000, 2000));
+  EXPECT_EQ(nfs.setattr(file, values), NFS3_OK);
+  EXPECT_GT(stat_of(nfs.path("f")).st_mtim.tv_sec, 1'000'000'000);
+  EXPECT_EQ(stat_of(nfs.path("f")).st_atim.tv_sec, 1000);
+  values.size = {true, 0};
+  EXPECT_EQ(nfs.setattr(file, values), NFS3_OK);
+  EXPECT_EQ(stat_of(nfs.path("f")).st_atim.tv_sec, 1000);
+  EXPECT_EQ(nfs.setattr(file, times(1000, 2000)), NFS3ERR_PERM) << "a time of the client's";
+  ASSERT_EQ(::chmod(nfs.path("f").c_str(), 0644), 0);
+  xdr::sattr3 time;
+  time.mtime.set_it = xdr::time_how::SET_TO_SERVER_TIME;
+  EXPECT_EQ(nfs.setattr(file, time), NFS3ERR_ACCES);
+}
+
 TEST_F(Attributes, OnlyRootGivesFilesAway) {
   NFSRDMA_NEEDS_ROOT();
   nfs.set_caller(user(1000, 1000));
