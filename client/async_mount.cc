@@ -123,6 +123,7 @@ std::unique_ptr<NfsOperations> make_operations(EventLoop& loop, RpcClient& rpc,
   options.identity = settings.identity;
   options.owner = client_owner();
   options.source = settings.session_source;
+  options.called_at = settings.called_at;
   return std::make_unique<Nfs4Operations>(rpc, std::move(options));
 }
 

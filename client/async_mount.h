@@ -329,6 +329,7 @@ class AsyncMount {
     return operations_->kept_back_limit(file);
   }
   Task<void> give_back(const FileHandle& file) { return operations_->give_back(file); }
+  Task<void> give_way(const FileHandle& file) { return operations_->give_way(file); }
   std::size_t delegations_held() const { return operations_->delegations_held(); }
 
   // --- ACLs: NFSv4; before it kUnsupported, ENOSYS ---
@@ -400,6 +401,7 @@ class AsyncMount {
   std::uint32_t session_slots() const { return operations_->session_slots(); }
   bool has_back_channel() const { return operations_->has_back_channel(); }
   std::uint64_t callbacks_done() const { return operations_->callbacks_done(); }
+  std::string called_at() const { return operations_->called_at(); }
 
   /// Where NFSv4 begins; NFSv3 asks MOUNT.
   Task<Result<FileHandle>> server_root(const OpContext& op) { return operations_->server_root(op); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/client_environment.h"
 
+#include "client/call_endpoint.h"
+
 namespace nfsrdma {
 namespace {
 
@@ -33,6 +35,11 @@ std::unique_ptr<ClientTransport> LoopEnvironment::make_transport(
   RdmaClientOptions options = rdma_;
   options.connect_timeout = connect_timeout;
   return make_rdma_transport(loop_, *candidate.fabric, candidate.address, options, handler);
+}
+
+Result<std::unique_ptr<CallEndpoint>> LoopEnvironment::make_call_endpoint(
+    const SocketAddress& address, CallAnswer answer) {
+  return make_tcp_call_endpoint(loop_, address, std::move(answer));
 }
 
 }  // namespace nfsrdma

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ClientEnvironment: what the RPC client needs from the world: time, alarms, transports. The real
-// one stands on an EventLoop; tests have one with virtual time and transports that do what they
-// say.
+// ClientEnvironment: what the RPC client needs from the world: time, alarms, transports, a place to
+// be called at. The real one stands on an EventLoop; tests have one with virtual time and
+// transports that do what they say.
 #pragma once
 
 #include <functional>
@@ -25,6 +25,18 @@ class Alarm {
   virtual bool armed() const = 0;
 };
 
+/// Where servers call this client over TCP, on connections of theirs. Closes when it is destroyed.
+class CallEndpoint {
+ public:
+  virtual ~CallEndpoint() = default;
+  /// With its port.
+  virtual const SocketAddress& address() const = 0;
+};
+
+/// Encodes the reply to `call`, an RPC message that anybody may have sent, into `room`; its bytes,
+/// 0: there is none. Must not destroy the endpoint.
+using CallAnswer = std::function<std::size_t(ByteSpan call, MutableByteSpan room)>;
+
 class ClientEnvironment {
  public:
   virtual ~ClientEnvironment() = default;
@@ -34,6 +46,9 @@ class ClientEnvironment {
   virtual std::unique_ptr<ClientTransport> make_transport(const TransportCandidate& candidate,
                                                           Duration connect_timeout,
                                                           ClientTransportHandler& handler) = 0;
+  /// Listens at `address`; port 0: any. The calls come with nothing of ours on the stack.
+  virtual Result<std::unique_ptr<CallEndpoint>> make_call_endpoint(const SocketAddress& address,
+                                                                   CallAnswer answer) = 0;
   /// Runs `item` once, soon, with nothing of ours on the stack.
   virtual void run_soon(Deferred& item) = 0;
   /// Runs `work`, which may block, on another thread, and then `done` here, with nothing of ours on
@@ -50,6 +65,8 @@ class LoopEnvironment final : public ClientEnvironment {
   std::unique_ptr<ClientTransport> make_transport(const TransportCandidate& candidate,
                                                   Duration connect_timeout,
                                                   ClientTransportHandler& handler) override;
+  Result<std::unique_ptr<CallEndpoint>> make_call_endpoint(const SocketAddress& address,
+                                                           CallAnswer answer) override;
   void run_soon(Deferred& item) override { loop_.defer(item); }
   void run_apart(std::function<void()> work, std::function<void()> done) override {
     apart_.run(std::move(work), std::move(done));

@@ -5,9 +5,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "client/called_at.h"
 #include "client/nfs_types.h"
 #include "client/nfs_version.h"
 #include "client/op_context.h"
@@ -89,6 +91,8 @@ struct MountSettings {
   /// NFSv4: another AsyncMount's, which outlives this one: both are one client to the server. Null:
   /// a client by itself.
   nfs4::SessionSource* session_source = nullptr;
+  /// NFSv4.0: none: nowhere, and so there are no delegations.
+  std::optional<CalledAt> called_at;
   /// Ends an attempt to connect with EINTR; outlives it. Null: nobody wants to.
   CancelToken* stop = nullptr;
 };

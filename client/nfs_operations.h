@@ -196,6 +196,10 @@ class NfsOperations {
   virtual std::uint64_t kept_back_limit(const FileHandle&) const { return 0; }
   /// Gives a delegation back, if there is one.
   virtual Task<void> give_back(const FileHandle&) { co_return; }
+  /// Before the file is changed where opens_by_name(): the server cannot tell who does that, and
+  /// would recall a read delegation of our own. Gives it back, recalled or not, without a word to
+  /// the holder.
+  virtual Task<void> give_way(const FileHandle&) { co_return; }
 
   // --- ACLs: NFSv4. Values are the XDR of its attribute acl (RFC 8881, 6.2.1) ---
   virtual bool has_acls() const { return false; }
@@ -275,6 +279,8 @@ class NfsOperations {
   /// The server can call us, and how often it has.
   virtual bool has_back_channel() const { return false; }
   virtual std::uint64_t callbacks_done() const { return 0; }
+  /// Where the server may call over connections of its own (minor version 0); "": nowhere.
+  virtual std::string called_at() const { return {}; }
 
  protected:
   static Error not_in_this_version(const char* what) { return {Errc::kUnsupported, ENOSYS, what}; }

@@ -187,6 +187,7 @@ void FileSystem::apply_change(Node& node, const Wcc& change, std::uint64_t start
 }
 
 Task<int> FileSystem::make_change(NodeRef node, Task<Result<Wcc>> change) {
+  co_await give_way_to_change(node);
   const std::uint64_t started = begin_request();
   ++node->changes_running;
   auto answer = co_await std::move(change);
@@ -371,6 +372,9 @@ Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t
   if (!answer.ok()) co_return failed(*node, answer.error());
   // Rights from before what is known now are not to be remembered for as long as a promise lasts.
   const bool overtaken = started < node->applied_at && node->timer.held();
+  const bool came_too_late =
+      how.delegation && (how.access & kModify) == 0 && changes_unnamed(*node);
+  if (came_too_late) co_await remote.give_way(node->handle);
   if (answer->attributes) note_delegation(*node, how, before);
   apply(*node, answer->attributes, started);
   if (node->removed) {

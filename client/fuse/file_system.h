@@ -238,6 +238,13 @@ class FileSystem : private DelegationHolder {
   Task<void> end_recalled(NodeRef node);
   /// Writes what was kept back, and gives the delegation back.
   Task<void> end_promise(NodeRef node);
+  void stop_believing(Node& node);
+  /// Does somebody here write the file, where the server cannot tell that it is us?
+  bool changes_unnamed(const Node& node) const;
+  /// Before an open to write, which goes on to have pages locked that a recall would wait for.
+  Task<void> give_way_to_writer(NodeRef node);
+  /// Before any other change of the file; null: it is not known.
+  Task<void> give_way_to_change(NodeRef node);
 
   /// Says once in a while that the server has sent `node` away (NFS4ERR_MOVED), and where to.
   void tell_moved(Node& node);

@@ -3,6 +3,9 @@
 // until the server says otherwise, so that open, stat and close ask nobody; with a write delegation
 // close does not wait for data either, as far as the server allows.
 //
+// In NFSv4.0 a change that carries no stateid is anybody's: whoever is about to make one gives a
+// delegation back before that, or the server recalls it, and the change waits for that.
+//
 // It is asked for at the second open of a kind: files that are used once, as most of a tree that is
 // copied, cost no DELEGRETURN. After a recall others want the file, too; then it is not
 // asked for again for a while.
@@ -21,12 +24,19 @@ bool FileSystem::promised(const Node& node) {
   return node.timer.held() && remote.delegation(node.handle) != DelegationKind::kNone;
 }
 
+bool FileSystem::changes_unnamed(const Node& node) const {
+  if (!remote.opens_by_name()) return false;
+  const bool dirty = node.writer != nullptr && !node.writer->data().clean();
+  return dirty || (node.openers.access() & access_bits::kModify) != 0;
+}
+
 bool FileSystem::wants_delegation(Node& node, std::uint32_t access) {
   if (!options.attributes.enabled || !remote.may_be_delegated()) return false;
   const bool first = (node.opened_for & access) != access;
   node.opened_for |= access;
   if (first || loop.now() < node.ask_again_at) return false;
   const bool writes = (access & access_bits::kModify) != 0;
+  if (!writes && changes_unnamed(node)) return false;
   const auto wanted = writes ? DelegationKind::kWrite : DelegationKind::kRead;
   return remote.delegation(node.handle) < wanted;
 }
@@ -70,15 +80,28 @@ Task<void> FileSystem::end_recalled(NodeRef node) {
   co_await end_promise(node);
 }
 
+void FileSystem::stop_believing(Node& node) {
+  const bool believed = node.timer.held();
+  node.timer.let_go();
+  node.access.clear();
+  if (believed && node.lookups > 0) kernel_.drop_attributes(node.id);
+}
+
+Task<void> FileSystem::give_way_to_writer(NodeRef node) {
+  if (!remote.opens_by_name()) co_return;
+  // A write delegation is what it writes by, also when it was recalled.
+  co_await remote.give_way(node->handle);
+  if (remote.delegation(node->handle) == DelegationKind::kNone) stop_believing(*node);
+}
+
+Task<void> FileSystem::give_way_to_change(NodeRef node) {
+  if (node == nullptr || !remote.opens_by_name()) co_return;
+  if (remote.delegation(node->handle) != DelegationKind::kNone) co_await end_promise(node);
+}
+
 /// Also where it is of our own will: then a request has the file in use.
 Task<void> FileSystem::end_promise(NodeRef node) {
-  const auto stop_believing = [this, &node] {
-    const bool believed = node->timer.held();
-    node->timer.let_go();
-    node->access.clear();
-    if (believed && node->lookups > 0) kernel_.drop_attributes(node->id);
-  };
-  stop_believing();
+  stop_believing(*node);
   if (node->writer != nullptr && !node->writer->data().stable()) {
     // Errors stay for who wrote it.
     const RequestContext nobody{std::make_shared<const Caller>(), nullptr};
@@ -86,7 +109,7 @@ Task<void> FileSystem::end_promise(NodeRef node) {
   }
   co_await remote.give_back(node->handle);
   // An answer that came meanwhile may have been believed for longer than that.
-  if (remote.delegation(node->handle) == DelegationKind::kNone) stop_believing();
+  if (remote.delegation(node->handle) == DelegationKind::kNone) stop_believing(*node);
 }
 
 std::optional<HeldAttributes> FileSystem::held_attributes(const FileHandle& file) {

@@ -36,6 +36,7 @@ Task<int> FileSystem::open_there(RequestContext context, NodeRef node, std::uint
   OpenFor how;
   if (node->is_regular()) {
     how.access = rights & (kRead | kModify);
+    if ((how.access & kModify) != 0) co_await give_way_to_writer(node);
     how.execute = (rights & kExecute) != 0;
     if (how.execute) how.access |= kRead;  // programs are read
     how.delegation = wants_delegation(*node, how.access);
@@ -47,8 +48,12 @@ Task<int> FileSystem::open_there(RequestContext context, NodeRef node, std::uint
   }
   const bool believed = promised(*node) || !options.close_to_open;
   const bool ask = how.delegation || !believed || !node->timer.fresh(loop.now());
+  std::optional<FilePlace> place;
+  if (how.delegation && remote.opens_by_name()) place = place_of(*node);
+  RequestContext opener = context;
+  if (place) opener.place = &*place;
   const std::uint64_t before = node->applied_at;
-  if (int error = co_await permit(context, node, rights, ask, how)) co_return error;
+  if (int error = co_await permit(opener, node, rights, ask, how)) co_return error;
   // ACCESS came back without attributes.
   if (ask && node->applied_at == before) co_return co_await getattr(context, node);
   co_return 0;
@@ -93,6 +98,7 @@ Task<int> FileSystem::setattr(RequestContext context, NodeRef node, SetAttribute
     const bool times = set.mtime.has_value() || set.atime.has_value() || set.size.has_value();
     if (int error = co_await node->writer->flush(context, node, times)) co_return error;
   }
+  co_await give_way_to_change(node);
   const std::uint64_t started = begin_request();
   ++node->changes_running;
   auto answer = co_await remote.setattr(context, node->handle, set);

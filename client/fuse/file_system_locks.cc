@@ -15,14 +15,6 @@ CancelToken* cancel_of(const RequestContext& context) {
   return context.interrupt == nullptr ? nullptr : context.interrupt->token.get();
 }
 
-/// Where the server finds the file, as far as anybody here knows.
-std::optional<FilePlace> place_of(const Node& node) {
-  if (node.silly != nullptr) return FilePlace{node.silly->directory->handle, node.silly->name};
-  const NodeRef directory = node.parent.lock();
-  if (directory == nullptr || node.name.empty()) return std::nullopt;
-  return FilePlace{directory->handle, node.name};
-}
-
 const LockingProcess* find_locker(const Node& node, LockOwnerId kernel_owner) {
   for (const LockingProcess& one : node.lockers) {
     if (one.kernel_owner == kernel_owner) return &one;

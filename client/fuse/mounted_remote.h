@@ -92,6 +92,7 @@ class MountedRemote final : public Remote {
     return mount_.kept_back_limit(file);
   }
   Task<void> give_back(const FileHandle& file) override { return mount_.give_back(file); }
+  Task<void> give_way(const FileHandle& file) override { return mount_.give_way(file); }
   bool has_acls() const override { return mount_.has_acls(); }
   Task<Result<bool>> acls_in(RequestContext context, const FileHandle& file,
                              std::uint64_t fsid) override;

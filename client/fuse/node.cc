@@ -15,6 +15,13 @@ Node::~Node() {
   if (it != table.by_handle_.end() && it->second.expired()) table.by_handle_.erase(it);
 }
 
+std::optional<FilePlace> place_of(const Node& node) {
+  if (node.silly != nullptr) return FilePlace{node.silly->directory->handle, node.silly->name};
+  const NodeRef directory = node.parent.lock();
+  if (directory == nullptr || node.name.empty()) return std::nullopt;
+  return FilePlace{directory->handle, node.name};
+}
+
 NodeRef NodeTable::find(std::uint64_t id) const {
   auto it = by_id_.find(id);
   return it == by_id_.end() ? nullptr : it->second;

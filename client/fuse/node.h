@@ -91,6 +91,9 @@ struct Node : public ListNode<Node> {  // linked while open
   std::string name;  // there; of a directory, or when the server opens files by their names
 };
 
+/// Where the server finds the file, as far as anybody here knows.
+std::optional<FilePlace> place_of(const Node& node);
+
 class NodeTable {
  public:
   /// The kernel's number of the mount's root.

@@ -25,6 +25,13 @@ class Openers {
     row->opens.remove(access);
     std::erase_if(rows_, [](const Row& one) { return one.opens.access() == 0; });
   }
+  /// Of all of them.
+  std::uint32_t access() const {
+    std::uint32_t access = 0;
+    for (const Row& row : rows_)
+      access |= row.opens.access();
+    return access;
+  }
   /// What the server may know this caller to have it open for. The server is shown the first 16
   /// groups alone, so that whoever differs in groups only counts as the same.
   std::uint32_t access_of(const Caller& caller) const {

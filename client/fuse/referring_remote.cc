@@ -637,13 +637,21 @@ Task<Result<Wcc>> ReferringRemote::set_acl(RequestContext context, const FileHan
                   });
 }
 
+Task<Result<void>> ReferringRemote::place_there(RequestContext& context, FilePlace& there) {
+  if (context.place == nullptr) co_return Result<void>();
+  NFSRDMA_CO_TRY(const There directory, co_await reach(context, context.place->directory));
+  there = {directory.file, context.place->name};
+  context.place = &there;
+  co_return Result<void>();
+}
+
 Task<Result<AccessResult>> ReferringRemote::open(RequestContext context, const FileHandle& file,
                                                  std::uint32_t wanted, OpenFor how) {
-  return run<AccessResult>(
-      std::move(context), file,
-      [wanted, how](Remote& remote, RequestContext its, const FileHandle& there) {
-        return remote.open(std::move(its), there, wanted, how);
-      });
+  NFSRDMA_CO_TRY(const There there, co_await reach(context, file));
+  FilePlace place;
+  NFSRDMA_CO_CHECK_OK(co_await place_there(context, place));
+  Result<AccessResult> answer = co_await there.remote->open(context, there.file, wanted, how);
+  co_return seen(file, std::move(answer));
 }
 
 bool ReferringRemote::open_already(RequestContext context, const FileHandle& file,
@@ -692,6 +700,11 @@ Task<void> ReferringRemote::give_back(const FileHandle& file) {
   if (there.remote != nullptr) co_await there.remote->give_back(there.file);
 }
 
+Task<void> ReferringRemote::give_way(const FileHandle& file) {
+  const There there = known(file);
+  if (there.remote != nullptr) co_await there.remote->give_way(there.file);
+}
+
 Task<Result<FoundPosixAcls>> ReferringRemote::get_posix_acls(RequestContext context,
                                                              const FileHandle& file, bool access,
                                                              bool initial) {
@@ -715,11 +728,7 @@ Task<Result<void>> ReferringRemote::lock(RequestContext context, const FileHandl
                                          std::uint32_t open_for) {
   NFSRDMA_CO_TRY(const There there, co_await reach(context, file));
   FilePlace place;
-  if (context.place != nullptr) {
-    NFSRDMA_CO_TRY(const There directory, co_await reach(context, context.place->directory));
-    place = {directory.file, context.place->name};
-    context.place = &place;
-  }
+  NFSRDMA_CO_CHECK_OK(co_await place_there(context, place));
   Result<void> answer = co_await there.remote->lock(context, there.file, wanted, wait, open_for);
   co_return seen(file, std::move(answer));
 }

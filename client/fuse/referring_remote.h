@@ -166,6 +166,7 @@ class ReferringRemote final : public Remote {
   DelegationKind delegation(const FileHandle& file) override;
   std::uint64_t kept_back_limit(const FileHandle& file) const override;
   Task<void> give_back(const FileHandle& file) override;
+  Task<void> give_way(const FileHandle& file) override;
   bool has_posix_acls() const override { return own_.has_posix_acls(); }
   Task<Result<FoundPosixAcls>> get_posix_acls(RequestContext context, const FileHandle& file,
                                               bool access, bool initial) override;
@@ -197,6 +198,8 @@ class ReferringRemote final : public Remote {
   There known(const FileHandle& file) const;
   /// known(), once the tree is open.
   Task<Result<There>> reach(RequestContext context, FileHandle file);
+  /// context->place as its server knows it, which *there keeps.
+  Task<Result<void>> place_there(RequestContext& context, FilePlace& there);
   Task<Result<void>> wait_for(RequestContext context, Tree& tree);
   Task<void> open_tree(Tree& tree);
   /// What LOOKUP says of a referral. `answer` is of `directory` in the tree that it is in.

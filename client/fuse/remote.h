@@ -40,7 +40,8 @@ struct RequestContext {
   CallerRef caller;
   Interrupt* interrupt = nullptr;
   ReadAnswer* answer = nullptr;      // of a read
-  const FilePlace* place = nullptr;  // of a lock, where Remote::opens_by_name()
+  const FilePlace* place = nullptr;  // of a lock, or an open that asks for a delegation, where
+                                     // Remote::opens_by_name()
 };
 
 class Remote {
@@ -149,6 +150,10 @@ class Remote {
   virtual DelegationKind delegation(const FileHandle&) { return DelegationKind::kNone; }
   virtual std::uint64_t kept_back_limit(const FileHandle&) const { return 0; }
   virtual Task<void> give_back(const FileHandle&) { co_return; }
+  /// Before the file is changed where opens_by_name(): the server cannot tell who does that, and
+  /// would recall a read delegation of our own. Gives it back, recalled or not, without a word to
+  /// the holder.
+  virtual Task<void> give_way(const FileHandle&) { co_return; }
 
   /// POSIX ACLs, as there.
   virtual bool has_posix_acls() const { return false; }

@@ -543,6 +543,8 @@ std::string MountDaemon::description() {
     out +=
         fmt::format(" slots={} back_channel={}", slots, server_->has_back_channel() ? "yes" : "no");
   }
+  if (const std::string place = server_->called_at(); !place.empty())
+    out += fmt::format(" called_at={}", place);
   if (server_->version().starts_with('4'))
     out += fmt::format(" delegations={}", server_->delegations_held());
   const std::vector<ShardReport> shards = shards_->report();
@@ -574,6 +576,11 @@ std::string MountDaemon::status_document() {
   json.field("nfs_version", server_->version());
   if (const std::uint32_t slots = server_->session_slots(); slots != 0) {
     json.field("session_slots", slots);
+    json.field("back_channel", server_->has_back_channel());
+    json.field("callbacks_done", server_->callbacks_done());
+  }
+  if (const std::string place = server_->called_at(); !place.empty()) {
+    json.field("called_at", place);
     json.field("back_channel", server_->has_back_channel());
     json.field("callbacks_done", server_->callbacks_done());
   }

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <optional>
 
+#include "rpcrdma/base/socket_address.h"
 #include "rpcrdma/private_data.h"
 
 namespace nfsrdma {
@@ -61,6 +62,21 @@ string take_inline(MountOptions& o, string_view v) {
   string problem = take_number(v, 1024, 65'536, &o.inline_bytes);
   o.inline_bytes = valid_inline_size(o.inline_bytes);
   return problem;
+}
+
+/// nfs(5): an address of ours; the one that is nobody's says that we want no callbacks.
+string take_client_address(MountOptions& o, string_view v) {
+  Result<SocketAddress> address = SocketAddress::parse(v, 0);
+  if (!address.ok()) return fmt::format("'{}' is not an IPv4 or IPv6 address", v);
+  const string text = address->host_text();
+  if (text.find('%') != string::npos) {
+    return fmt::format("'{}' means nothing to the server: it is an address of one link", v);
+  }
+  const SocketAddress nobody =
+      address->is_v6() ? SocketAddress::any_v6(0) : SocketAddress::any_v4(0);
+  o.callbacks = !address->same_host(nobody);
+  o.client_address = text;
+  return {};
 }
 
 string take_version(MountOptions& o, string_view v) {
@@ -294,6 +310,9 @@ constexpr OptionRow kTable[] = {
     {"noresvport", Value::kNone, set<&MountOptions::reserved_port, false>},
     {"max_connect", Value::kRequired,
      [](MountOptions& o, string_view v) { return take_number(v, 1, 16, &o.max_connect); }},
+    {"clientaddr", Value::kRequired, take_client_address},
+    {"callbackport", Value::kRequired,
+     [](MountOptions& o, string_view v) { return take_number(v, 1, 65'535, &o.callback_port); }},
     {"trunkdiscovery", Value::kNone, set<&MountOptions::discover_trunks, true>},
     {"notrunkdiscovery", Value::kNone, set<&MountOptions::discover_trunks, false>},
     {"softreval", Value::kNone, set<&MountOptions::soft_revalidation, true>},
@@ -373,7 +392,6 @@ constexpr OptionRow kTable[] = {
     {"_netdev", Value::kNone, ignore},
     {"comment", Value::kRequired, ignore},
     {"addr", Value::kRequired, ignore},
-    {"clientaddr", Value::kRequired, ignore},
     {"sloppy", Value::kNone, ignore},  // seen to by parse_mount_options
 };
 #undef VFS_FLAG

@@ -138,6 +138,8 @@ std::string MountOptions::text() const {
                   timeout.count() / 100, retransmissions, connections));
   if (discover_trunks) add("trunkdiscovery");
   if (discover_trunks && max_connect != 0) add(fmt::format("max_connect={}", max_connect));
+  if (!client_address.empty()) add(fmt::format("clientaddr={}", client_address));
+  if (callback_port != 0) add(fmt::format("callbackport={}", callback_port));
   if (credits != 0) add(fmt::format("credits={}", credits));
   if (shards != 0) add(fmt::format("shards={}", shards));
   add(cache_text(*this));

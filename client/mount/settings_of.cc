@@ -34,6 +34,14 @@ MountSettings settings_of(const MountSource& source, const MountOptions& o) {
   settings.posix_acls = o.posix_acls;
   // Exports are `secure` by default, and over TCP that means a privileged port.
   settings.reserved_port = o.reserved_port && ::geteuid() == 0;
+  if (o.callbacks) {
+    settings.called_at.emplace();
+    settings.called_at->port = o.callback_port;
+    // Checked when the option was read.
+    if (auto at = SocketAddress::parse(o.client_address, 0); at.ok()) {
+      settings.called_at->address = *at;
+    }
+  }
   return settings;
 }
 

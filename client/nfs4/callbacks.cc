@@ -47,8 +47,16 @@ nfsstat4 refusal_of(nfs_cb_opnum4 number) {
 void Callbacks::begin_session(std::uint32_t minor, const xdr::sessionid4& session,
                               std::uint32_t slots) {
   minor_ = minor;
+  program_ = kProgram;
   session_ = session;
   slots_.assign(std::clamp(slots, 1u, kSlots), {});
+}
+
+void Callbacks::begin_client_id(std::uint32_t program, std::uint32_t ident) {
+  minor_ = 0;
+  program_ = program;
+  ident_ = ident;
+  slots_.clear();
 }
 
 std::size_t Callbacks::answer(ByteSpan message, MutableByteSpan room) {
@@ -62,32 +70,35 @@ std::size_t Callbacks::answer(ByteSpan message, MutableByteSpan room) {
     xdr::encode(out, xdr::accepted(call.xid, GARBAGE_ARGS));
   } else if (call.cbody.rpcvers != xdr::kRpcVersion) {
     xdr::encode(out, xdr::denied_version(call.xid));
-  } else if (call.cbody.prog != kProgram) {
+  } else if (call.cbody.prog != program_) {
     xdr::encode(out, xdr::accepted(call.xid, PROG_UNAVAIL));
   } else if (call.cbody.vers != xdr::kNfs4CallbackVersion) {
     xdr::encode(out, xdr::accepted(call.xid, PROG_MISMATCH,
                                    {xdr::kNfs4CallbackVersion, xdr::kNfs4CallbackVersion}));
   } else if (call.cbody.proc == xdr::CB_NULL) {
+    ++called_;
     xdr::encode(out, xdr::accepted(call.xid, SUCCESS));
   } else if (call.cbody.proc != xdr::CB_COMPOUND) {
     xdr::encode(out, xdr::accepted(call.xid, PROC_UNAVAIL));
-  } else {
+  } else if (xdr::CB_COMPOUND4args head; !xdr::decode(in, head)) {
     xdr::encode(out, xdr::accepted(call.xid, SUCCESS));
-    compound(in, out);
+    xdr::encode(out, xdr::CB_COMPOUND4res{nfsstat4::NFS4ERR_BADXDR, {}, 0});
+  } else if (minor_ == 0 && head.minorversion == 0 && head.callback_ident != ident_) {
+    // Not who was told.
+    xdr::encode(out, xdr::denied_auth(call.xid, xdr::auth_stat::AUTH_BADCRED));
+  } else {
+    ++called_;
+    xdr::encode(out, xdr::accepted(call.xid, SUCCESS));
+    compound(head, in, out);
   }
   return out.overflowed() ? 0 : out.size();
 }
 
-void Callbacks::compound(xdr::Decoder& in, xdr::Encoder& out) {
+void Callbacks::compound(const xdr::CB_COMPOUND4args& head, xdr::Decoder& in, xdr::Encoder& out) {
   const std::size_t begin = out.mark();
-  xdr::CB_COMPOUND4args head;
-  if (!xdr::decode(in, head)) {
-    xdr::encode(out, xdr::CB_COMPOUND4res{nfsstat4::NFS4ERR_BADXDR, {}, 0});
-    return;
-  }
-  if (head.tag.size() > kLongestTag) head.tag = {};
+  const auto tag = head.tag.size() > kLongestTag ? decltype(head.tag){} : head.tag;
   const std::size_t status_mark = out.mark();
-  xdr::encode(out, xdr::CB_COMPOUND4res{nfsstat4::NFS4_OK, head.tag, 0});
+  xdr::encode(out, xdr::CB_COMPOUND4res{nfsstat4::NFS4_OK, tag, 0});
   const std::size_t count_mark = out.mark() - 4;  // the last word of it
   Compound now{in, out, begin};
   std::uint32_t count = 0;
@@ -109,27 +120,32 @@ void Callbacks::compound(xdr::Decoder& in, xdr::Encoder& out) {
   }
 }
 
+bool Callbacks::belongs_to_minor_0(nfs_cb_opnum4 number) {
+  return number == nfs_cb_opnum4::OP_CB_GETATTR || number == nfs_cb_opnum4::OP_CB_RECALL;
+}
+
 void Callbacks::operation(Compound& now) {
   const auto number = static_cast<nfs_cb_opnum4>(now.in.u32());
-  if (number == nfs_cb_opnum4::OP_CB_SEQUENCE) {
+  if (minor_ > 0 && number == nfs_cb_opnum4::OP_CB_SEQUENCE) {
     sequence(now);
     return;
   }
-  if (now.slot == nullptr) {
+  if (minor_ > 0 && now.slot == nullptr) {
     now.status = nfsstat4::NFS4ERR_OP_NOT_IN_SESSION;
     put_status(now.out, number, now.status);
     return;
   }
-  const bool known = xdr::with_operation(number, [&](auto row) {
-    using Args = typename decltype(row)::Args;
-    Args args;
-    const bool readable = xdr::decode(now.in, args);
-    if constexpr (std::is_same_v<Args, xdr::CB_GETATTR4args>) {
-      if (readable) return getattr(now, args);
-    }
-    now.status = readable ? carry_out(number, args) : nfsstat4::NFS4ERR_BADXDR;
-    put_status(now.out, number, now.status);
-  });
+  const bool exists = minor_ > 0 || belongs_to_minor_0(number);
+  const bool known = exists && xdr::with_operation(number, [&](auto row) {
+                       using Args = typename decltype(row)::Args;
+                       Args args;
+                       const bool readable = xdr::decode(now.in, args);
+                       if constexpr (std::is_same_v<Args, xdr::CB_GETATTR4args>) {
+                         if (readable) return getattr(now, args);
+                       }
+                       now.status = readable ? carry_out(number, args) : nfsstat4::NFS4ERR_BADXDR;
+                       put_status(now.out, number, now.status);
+                     });
   if (known) return;
   now.status = nfsstat4::NFS4ERR_OP_ILLEGAL;
   put_status(now.out, nfs_cb_opnum4::OP_CB_ILLEGAL, now.status);

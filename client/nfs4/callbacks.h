@@ -6,6 +6,11 @@
 // Each slot of the back channel keeps its last reply; a call that comes again is answered from
 // there, and done once.
 //
+// Minor version 0 has no back channel: the server calls over a connection of its own, which anybody
+// can make (RFC 7530, 10.2.1 and 15.1). So the program's number and callback_ident are chosen at
+// random, and told to the server alone; there are two operations, and running them twice does no
+// harm.
+//
 // On the session's thread.
 #pragma once
 
@@ -41,6 +46,8 @@ class Callbacks {
  public:
   /// Of the program that CREATE_SESSION names: any number of our own will do.
   static constexpr std::uint32_t kProgram = 0x40000000;
+  /// Programs from kProgram on that are anybody's own (RFC 5531, section 8.1).
+  static constexpr std::uint32_t kPrograms = 0x20000000;
   /// Calls at once.
   static constexpr std::uint32_t kSlots = 2;
   /// Operations of one call, CB_SEQUENCE included.
@@ -50,10 +57,14 @@ class Callbacks {
 
   /// `slots`: what the server makes of kSlots.
   void begin_session(std::uint32_t minor, const xdr::sessionid4& session, std::uint32_t slots);
+  /// Minor version 0: what SETCLIENTID names.
+  void begin_client_id(std::uint32_t program, std::uint32_t ident);
   /// Encodes the reply to `call`, an RPC message, into `room`; its bytes. 0: that was no call.
   std::size_t answer(ByteSpan call, MutableByteSpan room);
   /// Operations that were done, but for CB_SEQUENCE; for people.
   std::uint64_t done() const { return done_; }
+  /// Calls of our program, CB_NULL included.
+  std::uint64_t called() const { return called_; }
 
  private:
   struct Slot {
@@ -70,7 +81,9 @@ class Callbacks {
     bool replayed = false;
   };
 
-  void compound(xdr::Decoder& in, xdr::Encoder& out);
+  /// `head` is what the COMPOUND begins with.
+  void compound(const xdr::CB_COMPOUND4args& head, xdr::Decoder& in, xdr::Encoder& out);
+  static bool belongs_to_minor_0(xdr::nfs_cb_opnum4 number);
   void operation(Compound& compound);
   void sequence(Compound& compound);
   /// Done, or refused: the status.
@@ -80,8 +93,11 @@ class Callbacks {
 
   CallbackHandler& handler_;
   std::uint32_t minor_ = 0;
+  std::uint32_t program_ = kProgram;
+  std::uint32_t ident_ = 0;  // minor version 0
   xdr::sessionid4 session_{};
   std::vector<Slot> slots_;
+  std::uint64_t called_ = 0;
   std::uint64_t done_ = 0;
 };
 

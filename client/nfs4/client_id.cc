@@ -26,11 +26,12 @@ constexpr std::uint32_t kAnyBytes = 1u << 30;
 }  // namespace
 
 Task<Result<nfsstat4>> set_client_id(RpcClient& rpc, const OpContext& op, xdr::verifier4 verifier,
-                                     std::string_view owner, std::uint64_t* id) {
+                                     std::string_view owner, const CallbackPlace& place,
+                                     std::uint64_t* id) {
   xdr::SETCLIENTID4args args;
   args.client = {verifier, as_bytes(owner)};
-  // Nowhere to be called.
-  args.callback.cb_location.na_r_netid = "tcp";
+  args.callback = place.location();
+  args.callback_ident = place.ident();
   xdr::SETCLIENTID4resok given;
   auto set = [&](CompoundWriter& out) { out.op(nfs_opnum4::OP_SETCLIENTID, args); };
   auto take = [&](CompoundReader& in) {
@@ -58,7 +59,31 @@ Task<Result<nfsstat4>> renew_client_id(RpcClient& rpc, const OpContext& op, std:
 // --- Session, in minor version 0 ---
 
 MadeSession Session::without_session() const {
-  return {{}, client_id_, 0, options_.slots, kAnyBytes, kAnyBytes, false, 0, 0, nullptr};
+  return {{}, client_id_, 0, options_.slots, kAnyBytes, kAnyBytes, called_, 0, 0, nullptr};
+}
+
+Task<Result<nfsstat4>> Session::name_client(const OpContext& op, std::uint64_t* id) {
+  // What the server makes of an address it shows by calling there, perhaps before it answers.
+  if (place_.listen()) called_ = false;
+  callbacks_.begin_client_id(place_.program(), place_.ident());
+  return set_client_id(rpc_, op, verifier_, options_.owner, place_, id);
+}
+
+void Session::was_called() {
+  called_ = true;
+  back_channel_ = state_ == State::kUsable;
+}
+
+Task<void> Session::restore_callbacks(const OpContext& op, Turn of) {
+  // RFC 7530, 10.2.1: what was granted may be revoked without our hearing of it.
+  if (delegations_ != nullptr) delegations_->keep_most(0);
+  back_channel_ = called_ = false;
+  if (!place_.is_open()) co_return;
+  std::uint64_t id = 0;
+  Result<nfsstat4> said = co_await name_client(op, &id);
+  // A server that has made another client of us has forgotten the first one.
+  const bool another = said.ok() && *said == nfsstat4::NFS4_OK && id != client_id_;
+  if (another && of.epoch == epoch_) renew(of, Remedy::kNewClientId);
 }
 
 Task<Result<void>> Session::establish_client_id(const OpContext& op, std::string* detail) {
@@ -75,7 +100,7 @@ Task<Result<void>> Session::establish_client_id(const OpContext& op, std::string
       co_return Error{Errc::kSystem, EINTR, "interrupted"};
     }
     std::uint64_t id = 0;
-    NFSRDMA_CO_TRY(status, co_await set_client_id(rpc_, op, verifier_, options_.owner, &id));
+    NFSRDMA_CO_TRY(status, co_await name_client(op, &id));
     // It has restarted in between, or wants to be asked later.
     if (status == nfsstat4::NFS4ERR_STALE_CLIENTID) continue;
     if (remedy_of_minor_0(status) == Remedy::kLater) continue;
@@ -83,6 +108,7 @@ Task<Result<void>> Session::establish_client_id(const OpContext& op, std::string
     client_id_ = id;
     use(without_session());
     heard_at_ = rpc_.environment().now();
+    if (delegations_ != nullptr) delegations_->all_lost();
     if (!reclaims) co_return Result<void>();
     Result<void> reclaimed = co_await state_held_->reclaim(op);
     if (reclaimed.ok()) co_return Result<void>();
@@ -132,8 +158,10 @@ Task<Result<bool>> Session::client_id_stands(const OpContext& op, Turn of) {
     default:
       break;
   }
-  // NFS4ERR_CB_PATH_DOWN is about delegations, of which there are none.
   heard_at_ = rpc_.environment().now();
+  // The lease is renewed all the same.
+  if (status == nfsstat4::NFS4ERR_CB_PATH_DOWN) co_await restore_callbacks(as_owner, of);
+  if (of.epoch != epoch_ || state_ != State::kUsable) co_return false;
   co_return true;
 }
 

@@ -7,16 +7,17 @@
 
 #include <string_view>
 
+#include "client/nfs4/callback_place.h"
 #include "client/rpc_client.h"
 #include "xdr/nfs4.h"
 
 namespace nfsrdma::nfs4 {
 
-/// SETCLIENTID and SETCLIENTID_CONFIRM. NFS4_OK: *id is the client id. The server is given no
-/// address to call: it grants no delegations then.
+/// SETCLIENTID and SETCLIENTID_CONFIRM. NFS4_OK: *id is the client id. A server that is told of no
+/// place to call at grants no delegations.
 Task<Result<xdr::nfsstat4>> set_client_id(RpcClient& rpc, const OpContext& op,
                                           xdr::verifier4 verifier, std::string_view owner,
-                                          std::uint64_t* id);
+                                          const CallbackPlace& place, std::uint64_t* id);
 /// RENEW.
 Task<Result<xdr::nfsstat4>> renew_client_id(RpcClient& rpc, const OpContext& op, std::uint64_t id);
 

@@ -198,6 +198,12 @@ Task<void> Delegations::give_back(const FileHandle& file) {
   if (now != rows_.end() && now->second.stateid.other == stateid.other) erase(now);
 }
 
+Task<void> Delegations::give_way(const FileHandle& file) {
+  const auto row = rows_.find(file);
+  const bool in_the_way = row != rows_.end() && row->second.kind == DelegationKind::kRead;
+  if (in_the_way) co_await give_back(file);
+}
+
 Task<bool> Delegations::send_back(const OpContext& op, FileHandle file, stateid4 stateid) {
   auto build = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_PUTFH, put(file));

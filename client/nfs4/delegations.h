@@ -2,8 +2,8 @@
 // Delegations: what the server has promised this client of files (RFC 8881, sections 10.2 to 10.5
 // and 20.2). While there is one, nobody needs to ask whether the file has changed.
 //
-// A delegation is asked for by an OPEN that is closed in the same COMPOUND (op_open.cc): nothing of
-// the file stays open for it, so that nothing has to be claimed when it ends. The life of one:
+// A delegation is asked for by an OPEN (op_open.cc; in minor version 0 delegation_opens.h), which
+// it outlives. The life of one:
 //
 //   held       READ and WRITE carry its stateid, if no lock has a better one
 //   leaving    recalled, not used for long, one too many, or revoked: the holder was told
@@ -44,11 +44,8 @@ class Delegations final : public DelegationState {
   /// outlives this, or is taken out first.
   void set_holder(DelegationHolder* holder) { holder_ = holder; }
 
-  /// Runs an OPEN whose answer may bring one. Whoever asked may be killed meanwhile: it is not cut
-  /// short but by stop(), which cancels stopping().
-  void ask(Task<void> task) { tasks_.spawn(std::move(task)); }
-  CancelToken& stopping() { return stopping_; }
-  /// For as long as such an OPEN is out: what it brings may be recalled before the answer.
+  /// For as long as an OPEN is out whose answer may bring one: that may be recalled before it is
+  /// here.
   class Asking {
    public:
     Asking(Delegations& delegations, const FileHandle& file)
@@ -82,6 +79,9 @@ class Delegations final : public DelegationState {
   bool gone(const FileHandle& file, const xdr::stateid4& used);
   /// Over when the server has said something to it.
   Task<void> give_back(const FileHandle& file);
+  /// A read delegation, recalled or not: what is about to be changed goes without its stateid, and
+  /// the server of minor version 0 would take that for somebody else's.
+  Task<void> give_way(const FileHandle& file);
   /// All of them, until `op` is cancelled. The holder has nothing to do with it any more.
   Task<void> give_back_all(const OpContext& op);
   std::size_t size() const { return rows_.size(); }

@@ -15,9 +15,6 @@ namespace {
 using xdr::nfs_opnum4;
 using xdr::nfsstat4;
 
-/// Those of FileLocks count from 1.
-constexpr std::uint64_t kFirstOwner = 3ull << 62;
-constexpr std::size_t kMostIdle = 64;
 /// Open-owners that are tried for one file, before something must be wrong.
 constexpr int kOwners = 3;
 /// Between attempts to open what may be open (soft mounts), to close it.
@@ -74,21 +71,6 @@ void NewFiles::stop() {
   stopped_ = true;
   stopping_.cancel();
   closed_.wake_all();
-}
-
-NewFiles::OwnerPtr NewFiles::take_owner(const AuthSys& identity) {
-  const auto found = std::find_if(idle_.rbegin(), idle_.rend(), [&](const OwnerPtr& owner) {
-    return owner->identity == identity;
-  });
-  if (found == idle_.rend()) {
-    auto made = std::make_unique<Owner>();
-    made->identity = identity;
-    made->number = kFirstOwner + ++last_owner_;
-    return made;
-  }
-  OwnerPtr owner = std::move(*found);
-  idle_.erase(std::next(found).base());
-  return owner;
 }
 
 Task<Result<CreateResult>> NewFiles::make(const OpContext& op, const FileHandle& directory,
@@ -217,12 +199,12 @@ Task<void> NewFiles::carry_out(RequestRef request) {
   op.identity = request->identity;
   op.cancel = &stopping_;
   ++running_;
-  OwnerPtr owner = take_owner(request->identity);
+  OpenOwners::OwnerPtr owner = owners_.take(request->identity);
   bool again = true;
   for (int tried = 0; again && tried < kOwners; ++tried) {
     if (tried > 0) {
-      idle_.clear();  // of the same age
-      owner = take_owner(request->identity);
+      owners_.forget_idle();
+      owner = owners_.take(request->identity);
     }
     again = co_await open(*request, op, *owner);
   }
@@ -262,8 +244,7 @@ Task<void> NewFiles::carry_out(RequestRef request) {
   if (in_step && request->opened) {
     in_step = co_await close_for_good(session_, op, file, owner->sequence, *request->opened);
   }
-  const bool again_good = in_step && session_.minor() == 0 && !stopped_;
-  if (again_good && idle_.size() < kMostIdle) idle_.push_back(std::move(owner));
+  if (in_step && session_.minor() == 0 && !stopped_) owners_.give_back(std::move(owner));
   --running_;
   closed_.wake_all();
 }

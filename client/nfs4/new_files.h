@@ -13,10 +13,6 @@
 // What a soft mount does not wait for any more may be open all the same, and so may what an answer
 // said that went with its session: it is opened once more, not made, so that it can be closed.
 //
-// Open-owners of minor version 0 are used again, each for one file at a time (their requests go one
-// by one), and with one identity: the server wants only the first OPEN of each confirmed. One that
-// may be out of step is used no more.
-//
 // On the session's thread. stop() before destroying; nothing may be awaited then.
 #pragma once
 
@@ -26,7 +22,7 @@
 
 #include "client/nfs4/file_locks.h"
 #include "client/nfs4/id_names.h"
-#include "client/nfs4/owner_sequence.h"
+#include "client/nfs4/open_owners.h"
 #include "client/nfs4/session.h"
 #include "client/nfs_types.h"
 
@@ -35,8 +31,8 @@ namespace nfsrdma::nfs4 {
 class NewFiles {
  public:
   /// All outlive this.
-  NewFiles(Session& session, IdNames& names, FileLocks& locks)
-      : session_(session), names_(names), locks_(locks) {}
+  NewFiles(Session& session, IdNames& names, FileLocks& locks, OpenOwners& owners)
+      : session_(session), names_(names), locks_(locks), owners_(owners) {}
   ~NewFiles() { stop(); }
   NewFiles(const NewFiles&) = delete;
   NewFiles& operator=(const NewFiles&) = delete;
@@ -61,16 +57,10 @@ class NewFiles {
   void stop();
 
  private:
-  struct Owner {
-    AuthSys identity;
-    std::uint64_t number = 0;
-    OwnerSequence sequence;
-  };
-  using OwnerPtr = std::unique_ptr<Owner>;
+  using Owner = OpenOwners::Owner;
   struct Request;
   using RequestRef = std::shared_ptr<Request>;
 
-  OwnerPtr take_owner(const AuthSys& identity);
   Task<void> carry_out(RequestRef request);
   /// None: *file is what was made.
   static std::optional<Errc> failure_of(Request& request, FileHandle* file);
@@ -84,8 +74,7 @@ class NewFiles {
   Session& session_;
   IdNames& names_;
   FileLocks& locks_;
-  std::vector<OwnerPtr> idle_;
-  std::uint64_t last_owner_ = 0;
+  OpenOwners& owners_;
   unsigned running_ = 0;  // requests
   Gate closed_;           // one of them
   CancelToken stopping_;

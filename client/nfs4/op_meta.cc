@@ -24,6 +24,7 @@ Task<Result<void>> Nfs4Operations::begin(const OpContext& op, std::string* detai
 
 Task<void> Nfs4Operations::end(const OpContext& op) {
   co_await new_files_.wait(op);
+  co_await delegation_opens_.wait(op);
   co_await locks_.close_all(op);
   co_await delegations_.give_back_all(op);
   co_await session_.end(op);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nfs4Operations: OPEN of files that are there, with ACCESS and GETATTR in one COMPOUND; and which
-// stateid data travels with.
+// Nfs4Operations: OPEN of files that are there, with ACCESS and GETATTR in one COMPOUND; in minor
+// version 0 only where that may bring a delegation. And which stateid data travels with.
 #include "client/nfs4/attributes_result.h"
 #include "client/nfs4/call.h"
 #include "client/nfs4/operations.h"
@@ -83,8 +83,19 @@ bool may_do_without(const Error& error, bool execute) {
 Task<Result<AccessResult>> Nfs4Operations::open(const OpContext& op, const FileHandle& file,
                                                 std::uint32_t wanted, OpenFor how) {
   const std::uint32_t share = nfs4::share_access(how.access);
-  if (share == 0 || session_.minor() == 0) co_return co_await access(op, file, wanted);
+  if (share == 0) co_return co_await access(op, file, wanted);
   const bool ask = how.delegation && may_be_delegated() && delegations_.may_ask(file);
+  if (session_.minor() == 0) {
+    if (!ask || op.place == nullptr) co_return co_await access(op, file, wanted);
+    // A write delegation has to be good for READ, too: another stateid would be somebody else's.
+    const bool writes = (share & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0;
+    const std::uint32_t asked = writes ? xdr::OPEN4_SHARE_ACCESS_BOTH : share;
+    auto opening = std::make_shared<Opening>(*this, op, file, wanted, asked);
+    opening->ask_for_a_delegation();
+    co_await delegation_opens_.open(op, file, *op.place, asked, opening);
+    if (opening->result()) co_return std::move(*opening->result());
+    co_return co_await access(op, file, wanted);
+  }
   if (!ask && locks_.open_already(op.identity, file, share))
     co_return co_await access(op, file, wanted);
   auto opening = std::make_shared<Opening>(*this, op, file, wanted, share);

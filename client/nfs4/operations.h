@@ -5,13 +5,14 @@
 // A file is open on the server from open(), or the create() that asks for it, to close(), and while
 // it has locks (file_locks.h). Data is read and written with the stateid of a lock, a delegation
 // (delegations.h), an open, or with the anonymous one. What is created by others is closed in the
-// COMPOUND that makes it. In 4.0 only files with locks stay open, and what is created is closed in
-// the next COMPOUND (new_files.h).
+// COMPOUND that makes it. In 4.0 only files with locks stay open, and what is created, or opened
+// for a delegation, is closed in the next COMPOUND (new_files.h, delegation_opens.h).
 #pragma once
 
 #include <map>
 #include <memory>
 
+#include "client/nfs4/delegation_opens.h"
 #include "client/nfs4/delegations.h"
 #include "client/nfs4/exclusive_attributes.h"
 #include "client/nfs4/file_locks.h"
@@ -31,7 +32,8 @@ class Nfs4Operations final : public NfsOperations {
         delegations_(session_),
         names_(rpc.environment()),
         locks_(session_),
-        new_files_(session_, names_, locks_) {
+        new_files_(session_, names_, locks_, owners_),
+        delegation_opens_(session_, owners_) {
     session_.set_names(&names_);
   }
 
@@ -42,6 +44,7 @@ class Nfs4Operations final : public NfsOperations {
     locks_.stop();
     delegations_.stop();
     new_files_.stop();
+    delegation_opens_.stop();
     names_.stop();
     session_.stop();
   }
@@ -143,6 +146,9 @@ class Nfs4Operations final : public NfsOperations {
     return delegations_.kept_back_limit(file);
   }
   Task<void> give_back(const FileHandle& file) override;
+  Task<void> give_way(const FileHandle& file) override {
+    if (session_.minor() == 0) co_await delegations_.give_way(file);
+  }
   std::size_t delegations_held() const override { return delegations_.size(); }
   bool has_acls() const override { return true; }
   Task<Result<bool>> acls_in(const OpContext& op, const FileHandle& file,
@@ -178,6 +184,7 @@ class Nfs4Operations final : public NfsOperations {
   }
   bool has_back_channel() const override { return session_.has_back_channel(); }
   std::uint64_t callbacks_done() const override { return session_.callbacks_done(); }
+  std::string called_at() const override { return session_.called_at(); }
   /// Bytes that one COPY asks for: it is answered in a second or so by a server with slow disks.
   static constexpr std::uint64_t kMostOfACopy = 64u << 20;
   /// What is larger gains nothing from one round trip less, and is copied on its way.
@@ -237,7 +244,9 @@ class Nfs4Operations final : public NfsOperations {
   nfs4::Delegations delegations_;
   nfs4::IdNames names_;
   nfs4::FileLocks locks_;  // goes in front of what its OPENs bring
+  nfs4::OpenOwners owners_;
   nfs4::NewFiles new_files_;
+  nfs4::DelegationOpens delegation_opens_;
   TimePoint no_clones_until_{};  // a file system here has none
   /// What the mount's file system takes with a verifier; fsinfo() asks.
   xdr::bitmap4 exclusive_attributes_ = nfs4::ExclusiveAttributes::kUsual;

@@ -38,7 +38,17 @@ std::uint32_t room_for_data(std::uint32_t message) {
 }  // namespace
 
 Session::Session(RpcClient& rpc, SessionOptions options)
-    : rpc_(rpc), options_(std::move(options)), pauses_(rpc.environment()), callbacks_(*this) {
+    : rpc_(rpc),
+      options_(std::move(options)),
+      pauses_(rpc.environment()),
+      callbacks_(*this),
+      place_(rpc, options_.called_at, [this](ByteSpan call, MutableByteSpan room) -> std::size_t {
+        if (stopped_ || options_.minor != 0) return 0;
+        const std::uint64_t before = callbacks_.called();
+        const std::size_t bytes = callbacks_.answer(call, room);
+        if (callbacks_.called() != before) was_called();
+        return bytes;
+      }) {
   std::random_device random;
   store_be64(verifier_.data(), (std::uint64_t{random()} << 32) | random());
   lost_alarm_ = rpc_.environment().make_alarm([this] {
@@ -48,7 +58,7 @@ Session::Session(RpcClient& rpc, SessionOptions options)
   slot_alarm_ = rpc_.environment().make_alarm([this] { slot_freed_.wake_all(); });
   rpc_.set_on_lost([this] { lost_alarm_->set(rpc_.environment().now()); });
   rpc_.set_on_backward_call([this](ByteSpan call, MutableByteSpan room) -> std::size_t {
-    return stopped_ ? 0 : callbacks_.answer(call, room);
+    return stopped_ || options_.minor == 0 ? 0 : callbacks_.answer(call, room);
   });
 }
 
@@ -64,6 +74,7 @@ void Session::stop() {
   fail(kStopped);
   stopping_.cancel();
   pauses_.nudge();
+  place_.close();
 }
 
 void Session::fail(Error why) {
@@ -156,7 +167,7 @@ void Session::use(const MadeSession& made) {
   ++epoch_;
   max_operations_ = made.operations;
   back_channel_ = made.back_channel;
-  callbacks_.begin_session(made.minor, made.id, made.callbacks);
+  if (made.minor > 0) callbacks_.begin_session(made.minor, made.id, made.callbacks);
   max_read_ = std::min(room_for_data(made.response_bytes), options_.max_transfer);
   max_write_ = std::min(room_for_data(made.request_bytes), options_.max_transfer);
 }

@@ -23,7 +23,9 @@
 //
 // Minor version 0 (RFC 7530) has the client id alone (client_id.cc): begin() is SETCLIENTID and
 // SETCLIENTID_CONFIRM, keep_lease() is RENEW, the slots bound what is under way and are told to
-// nobody, and whoever has a Session as its `source` is given the client id.
+// nobody, and whoever has a Session as its `source` is given the client id. The server calls at a
+// place that is named with it (callback_place.h), and can do so when it has done so once; when
+// RENEW says that it cannot any more, the place is named again.
 //
 // A connection that breaks costs nothing here: RpcClient sends the same request again, and the
 // server knows it by slot and sequence id. What was executed already is answered from its slot.
@@ -39,6 +41,7 @@
 #include <functional>
 #include <string>
 
+#include "client/nfs4/callback_place.h"
 #include "client/nfs4/callbacks.h"
 #include "client/nfs4/compound.h"
 #include "client/nfs4/recovery.h"
@@ -63,6 +66,8 @@ struct SessionOptions {
   /// Where the session comes from, which outlives it; null: it makes a client id of its own, by
   /// what stands above.
   SessionSource* source = nullptr;
+  /// Minor version 0: where the server may call. None: nowhere.
+  std::optional<CalledAt> called_at;
 };
 
 /// What the client holds on the server besides the session: a new client id begins without it.
@@ -169,6 +174,8 @@ class Session final : public SessionSource, private CallbackHandler {
   /// The server can call us.
   bool has_back_channel() const { return back_channel_; }
   std::uint64_t callbacks_done() const { return callbacks_.done(); }
+  /// In minor version 0; for people.
+  std::string called_at() const { return options_.minor == 0 ? place_.text() : std::string(); }
   /// Bytes of a READ's or WRITE's data that fit through the fore channel.
   std::uint32_t max_read() const { return max_read_; }
   std::uint32_t max_write() const { return max_write_; }
@@ -188,6 +195,9 @@ class Session final : public SessionSource, private CallbackHandler {
                                                 const Parser& parse);
   /// For minor version 0: nothing but the client id.
   MadeSession without_session() const;
+  Task<Result<xdr::nfsstat4>> name_client(const OpContext& op, std::uint64_t* id);
+  void was_called();
+  Task<void> restore_callbacks(const OpContext& op, Turn of);
   Task<Result<void>> destroy(const OpContext& op, xdr::sessionid4 session);
   /// Until there is a session. kStopped, kInterrupted, or why there is none.
   Task<Result<void>> usable(const OpContext& op);
@@ -235,6 +245,8 @@ class Session final : public SessionSource, private CallbackHandler {
   DelegationState* delegations_ = nullptr;
   IdNames* names_ = nullptr;
   Callbacks callbacks_;
+  CallbackPlace place_;
+  bool called_ = false;  // at place_, since it was named last
   bool back_channel_ = false;
   bool binding_ = false;
   TimePoint bound_at_{};

@@ -102,8 +102,12 @@ void print_document(const JsonValue& document, int verdict) {
           counted(document["locks_held"].count(), "lock"),
           counted(document["delegations_held"].count(), "delegation"));
     }
-    if (slots != 0 && document["back_channel"].truth()) {
+    const std::string& called_at = document["called_at"].text();
+    if (document["back_channel"].truth()) {
       say(", called back {}", counted(document["callbacks_done"].count(), "time"));
+      if (!called_at.empty()) say(" at {}", called_at);
+    } else if (!called_at.empty()) {
+      say(", not called at {} so far", called_at);
     } else if (slots != 0) {
       say(", no back channel");
     }

@@ -14,6 +14,7 @@ bool settings_of_status(const JsonValue& status, MountSettings* settings) {
   // Of another release it may have some that are not known here.
   if (!parse_mount_options(status["options"].text(), true, &options, &error)) return false;
   *settings = settings_of(source, options);
+  settings->called_at.reset();  // nobody here holds a delegation
   return true;
 }
 

@@ -69,6 +69,7 @@ ConnectionInfo FakeTransport::describe() const {
   ConnectionInfo info;
   info.transport = candidate_.kind;
   info.peer = candidate_.address;
+  info.local = environment_.local;
   info.stats.calls = 1;
   return info;
 }
@@ -110,6 +111,29 @@ std::unique_ptr<ClientTransport> FakeEnvironment::make_transport(
   auto transport = std::make_unique<FakeTransport>(*this, candidate, handler);
   transport->connect_timeout = connect_timeout;
   return transport;
+}
+
+class FakeEnvironment::FakeEndpoint final : public CallEndpoint {
+ public:
+  FakeEndpoint(FakeEnvironment& environment, Endpoint endpoint) : environment_(environment) {
+    environment_.endpoint_ = std::move(endpoint);
+  }
+  ~FakeEndpoint() override { environment_.endpoint_.reset(); }
+  const SocketAddress& address() const override { return environment_.endpoint_->address; }
+
+ private:
+  FakeEnvironment& environment_;
+};
+
+Result<std::unique_ptr<CallEndpoint>> FakeEnvironment::make_call_endpoint(
+    const SocketAddress& address, CallAnswer answer) {
+  const auto refused = no_listening.find(address.host_text());
+  if (refused != no_listening.end()) return Error{Errc::kSystem, refused->second, "bind"};
+  SocketAddress bound = address;
+  ++endpoints_made_;
+  if (bound.port() == 0) bound.set_port(static_cast<std::uint16_t>(40'000 + endpoints_made_));
+  return std::unique_ptr<CallEndpoint>(
+      std::make_unique<FakeEndpoint>(*this, Endpoint{bound, std::move(answer)}));
 }
 
 void FakeEnvironment::settle() {

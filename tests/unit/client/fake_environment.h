@@ -7,6 +7,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "client/client_environment.h"
@@ -67,6 +69,8 @@ class FakeEnvironment final : public ClientEnvironment {
   std::unique_ptr<ClientTransport> make_transport(const TransportCandidate& candidate,
                                                   Duration connect_timeout,
                                                   ClientTransportHandler& handler) override;
+  Result<std::unique_ptr<CallEndpoint>> make_call_endpoint(const SocketAddress& address,
+                                                           CallAnswer answer) override;
   void run_soon(Deferred& item) override { deferred_.push_back(item); }
   void run_apart(std::function<void()> work, std::function<void()> done) override {
     apart_.push_back({std::move(work), std::move(done)});
@@ -81,9 +85,23 @@ class FakeEnvironment final : public ClientEnvironment {
   /// The newest transport that is alive; null: none.
   FakeTransport* transport() const { return alive_.empty() ? nullptr : alive_.back(); }
   std::size_t made() const { return made_; }
+  /// Where this client begins its connections.
+  SocketAddress local = SocketAddress::parse("192.0.2.77", 999).value();
+  /// Addresses that cannot be listened at, and why.
+  std::map<std::string, int> no_listening;
+  /// Where it can be called now; null: nowhere.
+  struct Endpoint {
+    SocketAddress address;
+    CallAnswer answer;
+  };
+  const Endpoint* endpoint() const { return endpoint_ ? &*endpoint_ : nullptr; }
+  std::size_t endpoints_made() const { return endpoints_made_; }
 
  private:
   friend class FakeTransport;
+  class FakeEndpoint;
+  std::optional<Endpoint> endpoint_;
+  std::size_t endpoints_made_ = 0;
   class FakeAlarm;
   TimePoint now_{std::chrono::hours(1)};
   std::multimap<TimePoint, FakeAlarm*> alarms_;

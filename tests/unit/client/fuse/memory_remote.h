@@ -124,6 +124,7 @@ class MemoryRemote final : public Remote {
     co_await count("setattr");
     ObjectRef object = find(file);
     if (object == nullptr) co_return failure(ESTALE);
+    expect_no_recall_of_our_own(*object);
     Wcc wcc;
     begin(wcc, *object);
     if (set.mode) object->attributes.mode = *set.mode;
@@ -179,6 +180,10 @@ class MemoryRemote final : public Remote {
   Task<Result<AccessResult>> open(RequestContext context, const FileHandle& file,
                                   std::uint32_t wanted, OpenFor how) override {
     if (how.delegation) ++calls["ask"];
+    if (how.delegation && by_name) {
+      EXPECT_NE(context.place, nullptr);
+      if (context.place != nullptr) place_of_open = context.place->name;
+    }
     auto answer = co_await access(context, file, wanted);
     if (answer.ok() && keeps_open) keep_open(file, "open");
     const bool writes = (how.access & access_bits::kModify) != 0;
@@ -210,6 +215,11 @@ class MemoryRemote final : public Remote {
     const ObjectRef object = find(file);
     log.push_back("give back " + (object == nullptr ? "" : object->stable_data));
     co_await count("give back");
+    delegated.erase(file);
+  }
+  Task<void> give_way(const FileHandle& file) override {
+    if (!by_name || delegation(file) != DelegationKind::kRead) co_return;
+    co_await count("give way");
     delegated.erase(file);
   }
   /// As the client's table does.
@@ -247,6 +257,7 @@ class MemoryRemote final : public Remote {
     if (fail_writes_with != 0) co_return failure(fail_writes_with);
     ObjectRef object = find(file);
     if (object == nullptr) co_return failure(ESTALE);
+    if (delegation(file) == DelegationKind::kRead) expect_no_recall_of_our_own(*object);
     WriteResult result;
     begin(result.wcc, *object);
     if (object->data.size() < offset + data.size()) object->data.resize(offset + data.size());
@@ -311,6 +322,7 @@ class MemoryRemote final : public Remote {
   Task<Result<RemoveResult>> remove(RequestContext, const FileHandle& directory,
                                     const std::string& name, const FileHandle*) override {
     log.push_back("remove " + name);
+    expect_no_recall_of_our_own(directory, name);
     co_await count("remove");
     co_return take_away(directory, name);
   }
@@ -327,6 +339,8 @@ class MemoryRemote final : public Remote {
                                     const std::string& from, const FileHandle& to_directory,
                                     const std::string& to, const FileHandle*) override {
     log.push_back("rename " + from + " " + to);
+    expect_no_recall_of_our_own(from_directory, from);
+    expect_no_recall_of_our_own(to_directory, to);
     co_await count("rename");
     ObjectRef source = find(from_directory), target = find(to_directory);
     if (source == nullptr || target == nullptr) co_return failure(ESTALE);
@@ -352,6 +366,7 @@ class MemoryRemote final : public Remote {
     if (no_links) co_return failure(ENOTSUP);
     ObjectRef object = find(file), parent = find(directory);
     if (object == nullptr || parent == nullptr) co_return failure(ESTALE);
+    expect_no_recall_of_our_own(*object);
     LinkResult result;
     begin(result.directory, *parent);
     parent->names[name] = object;
@@ -608,6 +623,7 @@ class MemoryRemote final : public Remote {
   bool clock_stands = false;  // times do not tell changes apart
   bool by_name = false;       // as version 4.0
   std::string place_of_lock;  // of the last one
+  std::string place_of_open;  // the same, that asks for a delegation
   /// Objects have change attributes; there is no weak cache consistency data but for directories.
   void speak_version_4() {
     is_version_4 = true;
@@ -639,6 +655,17 @@ class MemoryRemote final : public Remote {
     while (holding_ && !(token != nullptr && token->cancelled()))
       co_await held_.wait();
     co_return holding_;
+  }
+  /// The server of version 4.0 knows of a change that carries no stateid of ours only that somebody
+  /// makes it.
+  void expect_no_recall_of_our_own(const Object& object) {
+    const bool recalled = by_name && delegation(object.handle) != DelegationKind::kNone;
+    EXPECT_FALSE(recalled);
+  }
+  void expect_no_recall_of_our_own(const FileHandle& directory, const std::string& name) {
+    const ObjectRef parent = find(directory);
+    if (parent == nullptr || !parent->names.contains(name)) return;
+    expect_no_recall_of_our_own(*parent->names[name]);
   }
   void keep_open(const FileHandle& file, const char* how) {
     log.emplace_back(how);

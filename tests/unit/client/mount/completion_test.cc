@@ -70,7 +70,6 @@ const std::set<std::string_view> kNotOffered = {
     "blksize",
     "comment",
     "addr",
-    "clientaddr",
 };
 
 TEST(Completion, OffersEveryMountOption) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "client/mount/settings_of.h"
+
 namespace nfsrdma {
 namespace {
 
@@ -201,6 +203,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "parse: mount option 'inline=1023': '1023' is not a number from 1024 to 65536"},
         BadCase{"inline=4k",
                 "parse: mount option 'inline=4k': '4k' is not a number from 1024 to 65536"},
+        BadCase{"clientaddr=host.example",
+                "parse: mount option 'clientaddr=host.example': 'host.example' is not an IPv4 or "
+                "IPv6 address"},
+        BadCase{"clientaddr=fe80::1%lo",
+                "parse: mount option 'clientaddr=fe80::1%lo': 'fe80::1%lo' means nothing to the "
+                "server: it is an address of one link"},
+        BadCase{"callbackport=0",
+                "parse: mount option 'callbackport=0': '0' is not a number from 1 to 65535"},
         BadCase{"max_connect=17",
                 "parse: mount option 'max_connect=17': '17' is not a number from 1 to 16"},
         BadCase{"nconnect=17",
@@ -293,6 +303,32 @@ TEST(MountOptions, TrunksAreLookedForWhereThatIsAskedFor) {
     for (const std::string& notice : options.notices)
       EXPECT_NE(notice.find(row.notice), std::string::npos) << notice;
     EXPECT_EQ(options.text().find("trunkdiscovery") != std::string::npos, row.discover);
+  }
+}
+
+TEST(MountOptions, WhereTheServerMayCallIsForVersion40) {
+  struct Row {
+    const char* list;
+    const char* address;  // "": the connection's; null: nowhere
+    std::uint16_t port;
+  };
+  for (const Row& row : {
+           Row{"vers=4.0", "", 0},
+           Row{"clientaddr=192.0.2.7", "192.0.2.7", 0},
+           Row{"clientaddr=2001:db8::7,callbackport=4096", "2001:db8::7", 4096},
+           Row{"clientaddr=0.0.0.0", nullptr, 0},
+           Row{"clientaddr=::", nullptr, 0},
+           Row{"clientaddr=0.0.0.0,clientaddr=192.0.2.7", "192.0.2.7", 0},
+       }) {
+    MountOptions options;
+    std::string error;
+    ASSERT_TRUE(parse_mount_options(row.list, false, &options, &error)) << error;
+    const std::optional<CalledAt> at = settings_of({"server", "/"}, options).called_at;
+    ASSERT_EQ(at.has_value(), row.address != nullptr) << row.list;
+    if (!at) continue;
+    const bool chosen = at->address.family() != AF_UNSPEC;
+    EXPECT_EQ(chosen ? at->address.host_text() : "", row.address) << row.list;
+    EXPECT_EQ(at->port, row.port) << row.list;
   }
 }
 

@@ -30,7 +30,9 @@ class FakeNfs40Server {
 
   // --- what the test sets ---
   bool in_grace = false;
-  bool delegates = false;    // OPENs give what nobody asked for
+  bool delegates = false;  // OPENs give what nobody asked for
+  /// What it gives with the OPENs of owners that are confirmed.
+  std::optional<xdr::open_delegation_type4> grants;
   bool loses_count = false;  // of the owner that comes next: NFS4ERR_BAD_SEQID
   bool quiet = false;        // what it answered may have been spoilt: it wonders at nothing
   std::deque<Stat> set_errors, confirm_errors, renew_errors, open_errors, lock_errors, putfh_errors;
@@ -49,6 +51,7 @@ class FakeNfs40Server {
   std::vector<std::uint32_t> modes_set;
   std::size_t made = 0;
   unsigned delegations = 0;
+  std::vector<std::uint64_t> granted, returned;  // delegations
   unsigned lock_reclaims = 0;
   std::map<std::string, ByteRangeLocks> locks;  // by handle
   std::map<std::string, std::string> contents;  // the same
@@ -97,6 +100,54 @@ class FakeNfs40Server {
     for (const auto& compound : seen)
       count += static_cast<std::size_t>(std::count(compound.begin(), compound.end(), operation));
     return count;
+  }
+
+  // --- its own calls, over a connection that it makes ---
+  using Writer = std::function<void(xdr::Encoder&)>;
+  struct Said {
+    xdr::rpc_msg header;
+    Stat status = Stat::NFS4_OK;  // of a CB_COMPOUND that was accepted
+  };
+  std::uint32_t callback_program = 0;
+  std::uint32_t callback_ident = 0;
+  std::string callback_address;  // netid and universal address
+  bool can_call() const { return environment_.endpoint() != nullptr; }
+  Said call_back(std::uint32_t procedure, std::uint32_t operations, const Writer& body) {
+    std::vector<std::byte> call(1024), room(4096);
+    xdr::Encoder out(call);
+    xdr::rpc_msg header;
+    header.xid = 4711;
+    header.cbody.rpcvers = xdr::kRpcVersion;
+    header.cbody.prog = callback_program;
+    header.cbody.vers = xdr::kNfs4CallbackVersion;
+    header.cbody.proc = procedure;
+    xdr::encode(out, header);
+    if (procedure == xdr::CB_COMPOUND) {
+      xdr::encode(out, xdr::CB_COMPOUND4args{"", 0, callback_ident, operations});
+      body(out);
+    }
+    Said said;
+    const std::size_t bytes = environment_.endpoint()->answer(out.bytes(), room);
+    xdr::Decoder in(ByteSpan(room).first(bytes));
+    EXPECT_TRUE(xdr::decode(in, said.header));
+    if (procedure != xdr::CB_COMPOUND) return said;
+    if (said.header.rbody.stat != xdr::reply_stat::MSG_ACCEPTED) return said;
+    xdr::CB_COMPOUND4res res;
+    EXPECT_TRUE(xdr::decode(in, res));
+    said.status = res.status;
+    return said;
+  }
+  /// As servers do before they grant anything. False: the client will not hear of it.
+  bool probe() {
+    const xdr::rpc_msg said = call_back(xdr::CB_NULL, 0, {}).header;
+    return said.rbody.stat == xdr::reply_stat::MSG_ACCEPTED &&
+           said.rbody.areply.stat == xdr::accept_stat::SUCCESS;
+  }
+  Said recall(std::string_view handle, std::uint64_t id) {
+    return call_back(xdr::CB_COMPOUND, 1, [&](xdr::Encoder& out) {
+      out.u32(static_cast<std::uint32_t>(xdr::nfs_cb_opnum4::OP_CB_RECALL));
+      xdr::encode(out, xdr::CB_RECALL4args{stateid_of(id, 1), false, {as_bytes(handle)}});
+    });
   }
 
   /// Asked with a call at the front. True: it has dealt with it.
@@ -188,6 +239,8 @@ class FakeNfs40Server {
     opens_.clear();
     locked_.clear();
     miscounted_.clear();
+    delegated_.clear();
+    delegations = 0;
     for (auto& [handle, held] : locks) {
       const auto all = held.held();
       for (const auto& one : all) {
@@ -344,7 +397,11 @@ class FakeNfs40Server {
     switch (number) {
       case Op::OP_SETCLIENTID: {
         const auto want = args<xdr::SETCLIENTID4args>(in);
-        EXPECT_TRUE(quiet || want.callback.cb_location.na_r_addr.empty());
+        EXPECT_NE(want.callback.cb_location.na_r_addr.empty(), can_call());
+        callback_program = want.callback.cb_program;
+        callback_ident = want.callback_ident;
+        callback_address = std::string(want.callback.cb_location.na_r_netid) + ' ' +
+                           std::string(want.callback.cb_location.na_r_addr);
         xdr::SETCLIENTID4res res;
         res.status = next(set_errors);
         offered_ = client_id_ != 0 ? client_id_ : ++last_id_;
@@ -404,10 +461,17 @@ class FakeNfs40Server {
         if (values.attrmask.has(xdr::fattr4_number::FATTR4_MODE)) modes_set.push_back(values.mode);
         return answer(number, xdr::SETATTR4res{}, out);
       }
-      case Op::OP_DELEGRETURN:
-        (void)args<xdr::DELEGRETURN4args>(in);
+      case Op::OP_DELEGRETURN: {
+        const auto want = args<xdr::DELEGRETURN4args>(in);
         --delegations;
+        returned.push_back(id_of(want.deleg_stateid));
+        delegated_.erase(returned.back());
         return plain(number, Stat::NFS4_OK, out);
+      }
+      case Op::OP_ACCESS: {
+        const auto want = args<xdr::ACCESS4args>(in);
+        return answer(number, xdr::ACCESS4res{Stat::NFS4_OK, {want.access, want.access}}, out);
+      }
       case Op::OP_OPEN: {
         const auto want = args<xdr::OPEN4args>(in);
         opens_seen.push_back(want);
@@ -522,6 +586,7 @@ class FakeNfs40Server {
   /// What a READ or WRITE by that stateid ends with.
   Stat of_data(const xdr::stateid4& stateid) {
     if (stateid.other == xdr::stateid4{}.other) return Stat::NFS4_OK;
+    if (delegated_.contains(id_of(stateid))) return Stat::NFS4_OK;
     const Stat status = check(locked_, stateid);
     return status == Stat::NFS4_OK ? age(stateid, locked_[id_of(stateid)].seqid) : status;
   }
@@ -556,6 +621,7 @@ class FakeNfs40Server {
     Owner& owner = owners_[key];
     if (reclaim) owner.confirmed = true;
     if (!owner.confirmed) res.resok4.rflags = xdr::OPEN4_RESULT_CONFIRM;
+    if (grants && owner.confirmed && !reclaim) grant(*grants, res);
     for (auto& [id, known] : opens_) {
       if (known.owner != key || known.handle != handle_) continue;
       res.resok4.stateid = stateid_of(id, ++known.seqid);
@@ -569,6 +635,16 @@ class FakeNfs40Server {
       res.resok4.delegation.read.stateid = stateid_of(++last_id_, 1);
     }
     return res;
+  }
+
+  void grant(xdr::open_delegation_type4 kind, xdr::OPEN4res& res) {
+    const bool writes = kind == xdr::open_delegation_type4::OPEN_DELEGATE_WRITE;
+    granted.push_back(++last_id_);
+    delegated_.insert(last_id_);
+    ++delegations;
+    res.resok4.delegation.delegation_type = kind;
+    (writes ? res.resok4.delegation.write.stateid : res.resok4.delegation.read.stateid) =
+        stateid_of(last_id_, 1);
   }
 
   void lock(const xdr::LOCK4args& want, xdr::Encoder& out) {
@@ -662,6 +738,7 @@ class FakeNfs40Server {
   std::map<std::uint64_t, Open> opens_;
   std::map<std::uint64_t, Locked> locked_;
   std::set<std::string> miscounted_;  // owners
+  std::set<std::uint64_t> delegated_;
   // Of the COMPOUND that is being run:
   std::vector<std::byte> results_;
   Stat status_ = Stat::NFS4_OK;
