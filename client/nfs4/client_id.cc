@@ -9,6 +9,7 @@
 
 #include "client/nfs4/ask.h"
 #include "client/nfs4/session.h"
+#include "client/request_ends.h"
 #include "rpcrdma/base/log.h"
 
 namespace nfsrdma::nfs4 {
@@ -63,10 +64,19 @@ MadeSession Session::without_session() const {
 }
 
 Task<Result<nfsstat4>> Session::name_client(const OpContext& op, std::uint64_t* id) {
+  // The server forgets the first of two that are not confirmed.
+  while (naming_) {
+    const bool woken = co_await named_.wait(op.cancel);
+    if (!woken) co_return kInterrupted;
+  }
   // What the server makes of an address it shows by calling there, perhaps before it answers.
   if (place_.listen()) called_ = false;
   callbacks_.begin_client_id(place_.program(), place_.ident());
-  return set_client_id(rpc_, op, verifier_, options_.owner, place_, id);
+  naming_ = true;
+  Result<nfsstat4> said = co_await set_client_id(rpc_, op, verifier_, options_.owner, place_, id);
+  naming_ = false;
+  named_.wake_one();
+  co_return said;
 }
 
 void Session::was_called() {
@@ -97,7 +107,7 @@ Task<Result<void>> Session::establish_client_id(const OpContext& op, std::string
       wait = std::min(2 * wait, kRetryLongest);
     }
     if (op.cancel != nullptr && op.cancel->cancelled()) {
-      co_return Error{Errc::kSystem, EINTR, "interrupted"};
+      co_return kInterrupted;
     }
     std::uint64_t id = 0;
     NFSRDMA_CO_TRY(status, co_await name_client(op, &id));

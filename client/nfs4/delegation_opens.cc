@@ -14,8 +14,8 @@ namespace {
 using xdr::nfs_opnum4;
 using xdr::nfsstat4;
 
-/// OPENs for one delegation, before something must be wrong.
-constexpr int kTries = 4;
+/// OPENs and OPEN_CONFIRMs for one delegation, before something must be wrong.
+constexpr int kTries = 5;
 /// Between attempts to open what may be open (soft mounts), to close it.
 constexpr Duration kRetryFirst = std::chrono::seconds(1);
 constexpr Duration kRetryLongest = std::chrono::seconds(15);
@@ -72,7 +72,14 @@ DelegationOpens::Step DelegationOpens::unanswered(const Error& error) {
 Task<DelegationOpens::Step> DelegationOpens::open_once(Request& request, const OpContext& op,
                                                        Owner& owner) {
   const OwnerBytes bytes(owner.number);
+  bool opened = false;
   auto build = [&](CompoundWriter& out) {
+    if (opened) {
+      // But "later" came behind that, and by now the name may lead elsewhere.
+      out.op(nfs_opnum4::OP_PUTFH, put(request.found));
+      request.with->build(out);
+      return;
+    }
     xdr::OPEN4args args;
     args.seqid = owner.sequence.send(session_);
     args.share_access = request.access;
@@ -85,28 +92,48 @@ Task<DelegationOpens::Step> DelegationOpens::open_once(Request& request, const O
     out.op(nfs_opnum4::OP_GETFH);
     request.with->build(out);
   };
+  bool reached = false;
   auto parse = [&](CompoundReader& in) {
     xdr::OPEN4res got;
     xdr::GETFH4res object;
-    if (!in.next(nfs_opnum4::OP_PUTFH)) return;
+    reached |= in.next(nfs_opnum4::OP_PUTFH);
+    if (!reached) return;
+    if (opened) return parse_companion(request, in);
     if (!next_in_sequence(in, nfs_opnum4::OP_OPEN, got, owner.sequence)) return;
     request.opened.emplace(got.resok4);
     request.found = {};
     if (!in.next(nfs_opnum4::OP_GETFH, object)) return;
     request.found = FileHandle(object.resok4.object.data);
-    // One for another file goes back, and so does one that an OPEN brings which is not confirmed.
-    if (request.found != request.file || request.opened->unconfirmed) return;
+    opened = true;
+    if (!is_good(request)) return;
     request.opened->delegation.reset();
     request.with->opened(got.resok4.delegation);
-    request.with->parse(in);
+    parse_companion(request, in);
   };
   Result<Ending> end =
       co_await call_in_sequence(session_, op, {.max_results = 2048}, owner.sequence, build, parse);
   if (!end.ok()) co_return unanswered(end.error());
+  if (end->resent && !reached) co_return Step::kUnreadable;
   if (end->status == nfsstat4::NFS4ERR_BAD_SEQID) co_return Step::kOutOfStep;
-  const bool to_be_confirmed =
-      request.opened && request.opened->unconfirmed && request.found == request.file;
-  if (!to_be_confirmed) co_return Step::kDone;
+  co_return is_to_be_confirmed(request) ? Step::kOnceMore : Step::kDone;
+}
+
+/// A delegation of another file goes back, and so does one that an OPEN brings which is not
+/// confirmed.
+bool DelegationOpens::is_good(const Request& request) {
+  return request.opened && !request.opened->unconfirmed && request.found == request.file;
+}
+
+void DelegationOpens::parse_companion(Request& request, CompoundReader& in) {
+  if (is_good(request)) request.with->parse(in);
+}
+
+bool DelegationOpens::is_to_be_confirmed(const Request& request) {
+  return request.opened && request.opened->unconfirmed && request.found == request.file;
+}
+
+Task<DelegationOpens::Step> DelegationOpens::confirm(Request& request, const OpContext& op,
+                                                     Owner& owner) {
   Result<nfsstat4> said =
       co_await settle_open(session_, op, request.found, owner.sequence, *request.opened);
   if (!said.ok()) co_return unanswered(said.error());
@@ -123,13 +150,19 @@ Task<void> DelegationOpens::carry_out(RequestRef request) {
   Step step = Step::kDone;
   Duration wait = kRetryFirst;
   for (int tried = 0; allowed.ok() && !stopped_;) {
-    step = co_await open_once(*request, op, *owner);
+    const bool confirms = is_to_be_confirmed(*request);
+    if (confirms) {
+      step = co_await confirm(*request, op, *owner);
+    } else {
+      step = co_await open_once(*request, op, *owner);
+    }
     if (step == Step::kDone) break;
     if (step != Step::kTimedOut && ++tried == kTries) break;
     if (step == Step::kTimedOut || step == Step::kUnreadable) {
       request->done.come();
       co_await session_.pause(wait, &stopping_);
       wait = std::min(2 * wait, kRetryLongest);
+      if (!confirms) owner->sequence.ask_once_more();
     }
     if (step == Step::kOutOfStep) {
       owners_.forget_idle();

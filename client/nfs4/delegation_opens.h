@@ -45,15 +45,19 @@ class DelegationOpens {
   using RequestRef = std::shared_ptr<Request>;
   enum class Step : std::uint8_t {
     kDone,        // opened, or refused
-    kOnceMore,    // opened, and confirmed behind that
+    kOnceMore,    // opened, and to be confirmed, or confirmed
     kOutOfStep,   // another owner is to try
     kTimedOut,    // nobody knows
-    kUnreadable,  // the same
+    kUnreadable,  // the same; or of two runs the second ended in front of OPEN
   };
 
   Task<void> carry_out(RequestRef request);
   static Step unanswered(const Error& error);
+  static bool is_to_be_confirmed(const Request& request);
+  static bool is_good(const Request& request);
+  static void parse_companion(Request& request, CompoundReader& in);
   Task<Step> open_once(Request& request, const OpContext& op, Owner& owner);
+  Task<Step> confirm(Request& request, const OpContext& op, Owner& owner);
 
   Session& session_;
   OpenOwners& owners_;

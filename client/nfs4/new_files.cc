@@ -62,6 +62,7 @@ struct NewFiles::Request {
   bool closed = false;  // where it was opened
   std::size_t written = 0;
   bool resent = false;
+  bool doubtful = false;  // of two runs the second ended in front of OPEN
   Result<CreateResult> result = kStopped;
   Occasion done;
 };
@@ -100,8 +101,9 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
   request.closed = false;
   const bool fill = !request.data.empty() && !request.given_up;
   const bool close = request.access == 0 && session_.minor() > 0 && !request.given_up;
+  const bool once = close || session_.minor() == 0;
   auto build = [&](CompoundWriter& out) {
-    if (close && !result.handle.empty()) {
+    if (once && !result.handle.empty()) {
       // It is made, but "later" came behind that: who asked writes, and it is closed by itself.
       out.op(nfs_opnum4::OP_PUTFH, put(result.handle));
       out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
@@ -130,6 +132,7 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
     out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
   };
   bool reached = false;
+  bool at_open = false;
   auto parse = [&](CompoundReader& in) {
     xdr::OPEN4res got;
     xdr::GETFH4res object;
@@ -137,10 +140,11 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
     xdr::CLOSE4res closed;
     reached = true;
     if (!in.next(nfs_opnum4::OP_PUTFH)) return;
-    if (close && !result.handle.empty()) return next_attributes(in, names_, &result.attributes);
+    if (once && !result.handle.empty()) return next_attributes(in, names_, &result.attributes);
     // Made before, without a handle: EEXIST does not mean somebody else.
     request.resent |= request.opened.has_value();
     if (!in.next(nfs_opnum4::OP_SAVEFH)) return;
+    at_open = true;
     if (!next_in_sequence(in, nfs_opnum4::OP_OPEN, got, owner.sequence)) return;
     request.opened.emplace(got.resok4);
     result.directory.change = from_wire(got.resok4.cinfo);
@@ -167,6 +171,7 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
   }
   // A SEQUENCE that fails says nothing of the run before, whose answer was lost.
   request.resent |= end->resent || !reached;
+  request.doubtful = end->resent && !at_open;
   // What is asked about the file when it is there may fail without harm, but for the handle.
   if (!result.handle.empty()) {
     request.result = std::move(result);
@@ -185,13 +190,14 @@ std::optional<Errc> NewFiles::failure_of(Request& request, FileHandle* file) {
 }
 
 bool NewFiles::perhaps_open(const Request& request, const Session& session) {
-  if (request.result.ok() || session.minor() == 0) return false;
-  return request.opened || request.resent;
+  if (request.result.ok()) return false;
+  // In minor version 0 what OPEN has answered is all that there is.
+  return session.minor() == 0 ? request.doubtful : request.opened || request.resent;
 }
 
 bool NewFiles::says_nothing(const Request& request, const Session& session) {
-  if (request.result.ok() || session.minor() == 0) return false;
-  return request.result.error().sys == EIO;
+  if (request.result.ok()) return false;
+  return session.minor() == 0 ? request.doubtful : request.result.error().sys == EIO;
 }
 
 Task<void> NewFiles::carry_out(RequestRef request) {
@@ -234,6 +240,7 @@ Task<void> NewFiles::carry_out(RequestRef request) {
        wait = std::min(2 * wait, kRetryLongest)) {
     request->given_up = true;
     co_await session_.pause(wait, &stopping_);
+    owner->sequence.ask_once_more();
     again = co_await open(*request, op, *owner);
     failed = failure_of(*request, &file);
     unknown = ++tried < kMostTried && says_nothing(*request, session_);

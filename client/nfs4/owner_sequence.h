@@ -60,6 +60,10 @@ class OwnerSequence {
     if (sent_ && (!any_answer || resent)) ++next_;
     sent_ = false;
   }
+  /// What was not answered, or another request in its place, is to go by the lowest number that
+  /// could be right: if the server has run it, it answers that once more, and runs this one
+  /// otherwise.
+  void ask_once_more() { next_ = lowest_; }
   /// After NFS4ERR_BAD_SEQID: there is another number to be tried.
   bool stepped_back() { return std::exchange(stepped_back_, false); }
 

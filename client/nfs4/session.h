@@ -247,6 +247,8 @@ class Session final : public SessionSource, private CallbackHandler {
   Callbacks callbacks_;
   CallbackPlace place_;
   bool called_ = false;  // at place_, since it was named last
+  bool naming_ = false;  // name_client() runs
+  Gate named_;
   bool back_channel_ = false;
   bool binding_ = false;
   TimePoint bound_at_{};

@@ -150,6 +150,14 @@ class FakeNfs40Server {
     });
   }
 
+  std::size_t standing() const { return delegated_.size(); }
+  /// All that it has granted, where the client can be called.
+  void recall_all() {
+    const auto all = delegated_;
+    for (const auto& [id, handle] : all)
+      if (can_call()) (void)recall(handle, id);
+  }
+
   /// Asked with a call at the front. True: it has dealt with it.
   std::function<bool()> instead_of_answering;
   bool serve_one() {
@@ -161,8 +169,12 @@ class FakeNfs40Server {
     transport->answer([&](xdr::Encoder& out) { out.fixed_opaque(reply); });
     return true;
   }
-  /// Runs the oldest call without answering it.
-  void run_unanswered() { (void)reply_to(*connected()->out().front()); }
+  /// Runs the oldest call without answering it. If it does that again on the same connection, then
+  /// as a whole: a client could not tell that the first run got further.
+  void run_unanswered() {
+    ran_ = {connected(), connected()->out().front()};
+    (void)reply_to(*ran_.second);
+  }
   void serve_all() {
     for (int i = 0; i < 1000; ++i) {
       environment_.settle();
@@ -195,6 +207,9 @@ class FakeNfs40Server {
     xdr::COMPOUND4args head;
     EXPECT_TRUE(xdr::decode(in, header));
     EXPECT_TRUE(xdr::decode(in, head));
+    std::deque<Stat> put_off;
+    const bool again = ran_ == std::pair{environment_.transport(), &call};
+    if (again) put_off.swap(errors[Op::OP_PUTFH]);
     results_.assign(8192, std::byte{});
     xdr::Encoder out(results_);
     status_ = head.minorversion == 0 ? Stat::NFS4_OK : Stat::NFS4ERR_MINOR_VERS_MISMATCH;
@@ -205,6 +220,7 @@ class FakeNfs40Server {
       seen.back().push_back(number);
       run(number, in, out);
     }
+    if (again) put_off.swap(errors[Op::OP_PUTFH]);
     std::vector<std::byte> whole(8192 + 64);
     xdr::Encoder reply(whole);
     xdr::encode(reply, xdr::COMPOUND4res{status_, {}, count_});
@@ -240,7 +256,6 @@ class FakeNfs40Server {
     locked_.clear();
     miscounted_.clear();
     delegated_.clear();
-    delegations = 0;
     for (auto& [handle, held] : locks) {
       const auto all = held.held();
       for (const auto& one : all) {
@@ -463,9 +478,8 @@ class FakeNfs40Server {
       }
       case Op::OP_DELEGRETURN: {
         const auto want = args<xdr::DELEGRETURN4args>(in);
-        --delegations;
         returned.push_back(id_of(want.deleg_stateid));
-        delegated_.erase(returned.back());
+        if (delegated_.erase(returned.back()) == 0) --delegations;
         return plain(number, Stat::NFS4_OK, out);
       }
       case Op::OP_ACCESS: {
@@ -640,8 +654,7 @@ class FakeNfs40Server {
   void grant(xdr::open_delegation_type4 kind, xdr::OPEN4res& res) {
     const bool writes = kind == xdr::open_delegation_type4::OPEN_DELEGATE_WRITE;
     granted.push_back(++last_id_);
-    delegated_.insert(last_id_);
-    ++delegations;
+    delegated_[last_id_] = handle_;
     res.resok4.delegation.delegation_type = kind;
     (writes ? res.resok4.delegation.write.stateid : res.resok4.delegation.read.stateid) =
         stateid_of(last_id_, 1);
@@ -729,6 +742,7 @@ class FakeNfs40Server {
   }
 
   FakeEnvironment& environment_;
+  std::pair<FakeTransport*, const ClientCall*> ran_;  // by run_unanswered()
   std::uint32_t boot_ = 1;
   std::uint64_t last_id_ = 100;
   std::uint64_t client_id_ = 0;
@@ -737,8 +751,8 @@ class FakeNfs40Server {
   std::map<std::string, Owner> owners_;  // 'o' or 'l', and the name
   std::map<std::uint64_t, Open> opens_;
   std::map<std::uint64_t, Locked> locked_;
-  std::set<std::string> miscounted_;  // owners
-  std::set<std::uint64_t> delegated_;
+  std::set<std::string> miscounted_;                // owners
+  std::map<std::uint64_t, std::string> delegated_;  // to handles
   // Of the COMPOUND that is being run:
   std::vector<std::byte> results_;
   Stat status_ = Stat::NFS4_OK;

@@ -29,19 +29,11 @@ class Minor0Delegations : public Minor0Test {
   ~Minor0Delegations() override { nfs_->set_delegation_holder(nullptr); }
 
   void remake() {
-    nfs4::SessionOptions options;
-    options.minor = 0;
-    options.any_minor = false;
-    options.called_at = called_at_;
-    make(std::move(options));
+    make_callable(called_at_);
     nfs_->set_delegation_holder(&holder_);
   }
-  /// Over a connection that is made already, as a mount's is.
   int begin() {
-    Outcome connected;
-    group_.spawn(keep(rpc_->connect(&detail_), &connected));
-    environment_->settle();
-    server_->connected();
+    connect();
     return Minor0Test::begin();
   }
   /// And called by the server.

@@ -35,6 +35,22 @@ class Minor0Test : public testing::Test {
     options.owner = "test";
     nfs_ = std::make_unique<Nfs4Operations>(*rpc_, std::move(options));
   }
+  /// The server may call where the connection begins; for connect() and begin() to come.
+  void make_callable(std::optional<CalledAt> at = CalledAt()) {
+    nfs4::SessionOptions options;
+    options.minor = 0;
+    options.any_minor = false;
+    options.called_at = std::move(at);
+    make(std::move(options));
+  }
+  /// As a mount is, before it begins.
+  void connect() {
+    Outcome connected;
+    group_.spawn(keep(rpc_->connect(&detail_), &connected));
+    environment_->settle();
+    server_->connected();
+    environment_->settle();
+  }
   template <typename T>
   static Task<void> keep(Task<Result<T>> task, std::optional<Result<T>>* out) {
     out->emplace(co_await std::move(task));

@@ -11,6 +11,9 @@ namespace nfsrdma {
 class Minor0Life : public Minor0Test {
  protected:
   explicit Minor0Life(bool soft = false) : Minor0Test(soft) {
+    make_callable();
+    connect();
+    server_->grants = xdr::open_delegation_type4::OPEN_DELEGATE_READ;
     session().set_lease(std::chrono::seconds(20));
     server_->contents["f0"];
   }
@@ -23,6 +26,13 @@ class Minor0Life : public Minor0Test {
       begun_ = step("begin", nfs_->begin(op_, &detail_));
     step("GETATTR", nfs_->getattr(op_, file_));
     locker_.place = &place_;
+    if (server_->can_call()) (void)server_->probe();
+    step("OPEN for a delegation",
+         nfs_->open(locker_, file_, 0x3f, {access_bits::kRead, /*delegation=*/true}));
+    step("READ by it", nfs_->read_once(op_, file_, 10, MutableByteSpan(room_).first(4)));
+    server_->serve_for(seconds(1));  // CLOSE
+    server_->recall_all();
+    server_->serve_for(seconds(1));  // DELEGRETURN
     lock_step({1, LockKind::kWrite, {10, 19}});
     read_what_is_written();
     lock_step({1, LockKind::kRead, {30, 39}});
@@ -46,6 +56,10 @@ class Minor0Life : public Minor0Test {
     server_->serve_for(std::chrono::seconds(180));
     EXPECT_EQ(nfs_->files_open(), 0u);
     EXPECT_EQ(nfs_->locks_held(), 0u);
+    // One whose answer could not be read is heard of when it is recalled.
+    EXPECT_LE(nfs_->delegations_held(), server_->standing());
+    server_->recall_all();
+    server_->serve_for(std::chrono::seconds(60));
     EXPECT_FALSE(nfs_->holds(file_));
     EXPECT_EQ(session().slots().taken(), 0u);
     EXPECT_EQ(rpc_->outstanding(), 0u);
@@ -53,6 +67,7 @@ class Minor0Life : public Minor0Test {
   void expect_nothing_left_there() {
     EXPECT_EQ(server_->opens(), 0u);
     EXPECT_EQ(server_->lock_stateids(), 0u);
+    EXPECT_EQ(server_->standing(), 0u);
     EXPECT_TRUE(server_->locks["f0"].held().empty());
   }
   /// Of a life in which a step may have failed.

@@ -26,6 +26,7 @@ struct Asked : StormCall {
 class Minor0Storm : public Minor0Test, private Storm<Asked> {
  public:
   explicit Minor0Storm(bool soft) : Minor0Test(soft) {
+    make_callable();
     session().set_lease(seconds(20));
     for (std::size_t i = 0; i < kFiles; ++i) {
       const std::string name = "n" + std::to_string(i), handle = "h" + std::to_string(i);
@@ -41,8 +42,7 @@ class Minor0Storm : public Minor0Test, private Storm<Asked> {
   void TestBody() override {}
 
   void run(std::uint64_t seed) {
-    dice_.seed(seed);
-    ASSERT_EQ(begin(), 0);
+    begin(seed);
     storm();
     behave();
     server_->serve_for(seconds(300));
@@ -60,15 +60,18 @@ class Minor0Storm : public Minor0Test, private Storm<Asked> {
       expect_locks_work(file);
     EXPECT_EQ(create("last"), 0);
     expect_nothing_there();
+    // Of what it refused to take back it says so, sooner or later.
+    server_->recall_all();
+    server_->serve_for(seconds(20));
     ended_ = false;
     group_.spawn(end(*nfs_, op_, &ended_));
     server_->serve_for(seconds(5));
     EXPECT_TRUE(ended_);
+    EXPECT_EQ(server_->standing(), 0u);
   }
   /// The server says nothing from the storm on.
   void silence(std::uint64_t seed) {
-    dice_.seed(seed);
-    ASSERT_EQ(begin(), 0);
+    begin(seed);
     storm();
     for (const auto& one : asked_) {
       if (one->waits) one->cancel.cancel();
@@ -81,6 +84,12 @@ class Minor0Storm : public Minor0Test, private Storm<Asked> {
   }
 
  private:
+  void begin(std::uint64_t seed) {
+    dice_.seed(seed);
+    connect();
+    ASSERT_EQ(Minor0Test::begin(), 0);
+    ASSERT_TRUE(server_->probe());
+  }
   static Task<void> end(Nfs4Operations& nfs, OpContext op, bool* ended) {
     co_await nfs.end(op);
     *ended = true;
@@ -91,7 +100,7 @@ class Minor0Storm : public Minor0Test, private Storm<Asked> {
     const FileHandle& file = files_[which];
     asked.op.place = &places_[which];
     if (one_in(10)) asked.op.identity.uid = 7;
-    asked.what = below(10);
+    asked.what = below(11);
     asked.name = "new" + std::to_string(below(4));
     asked.lock = some_lock();
     switch (asked.what) {
@@ -112,6 +121,11 @@ class Minor0Storm : public Minor0Test, private Storm<Asked> {
                  &asked));
       case 5:
         return group_.spawn(note(nfs_->remove(asked.op, directory_, asked.name, nullptr), &asked));
+      case 9:
+        return group_.spawn(
+            note(nfs_->open(asked.op, file, 0x3f,
+                            {one_in(2) ? access_bits::kRead : access_bits::kModify, true}),
+                 &asked));
       case 6:
       case 7:
       case 8:
@@ -127,11 +141,15 @@ class Minor0Storm : public Minor0Test, private Storm<Asked> {
   }
   /// Before anything was done: so that what the client believes is so.
   void plan_errors() {
-    static constexpr Op kOps[] = {
-        Op::OP_SETCLIENTID, Op::OP_SETCLIENTID_CONFIRM, Op::OP_RENEW, Op::OP_PUTFH, Op::OP_GETATTR,
-        Op::OP_OPEN,        Op::OP_OPEN_CONFIRM,        Op::OP_CLOSE, Op::OP_LOCK,  Op::OP_LOCKU,
-        Op::OP_LOCKT,       Op::OP_RELEASE_LOCKOWNER,   Op::OP_READ,  Op::OP_WRITE, Op::OP_SETATTR,
-        Op::OP_REMOVE};
+    static constexpr Op kOps[] = {Op::OP_SETCLIENTID,  Op::OP_SETCLIENTID_CONFIRM,
+                                  Op::OP_RENEW,        Op::OP_PUTFH,
+                                  Op::OP_GETATTR,      Op::OP_OPEN,
+                                  Op::OP_OPEN_CONFIRM, Op::OP_CLOSE,
+                                  Op::OP_LOCK,         Op::OP_LOCKU,
+                                  Op::OP_LOCKT,        Op::OP_RELEASE_LOCKOWNER,
+                                  Op::OP_READ,         Op::OP_WRITE,
+                                  Op::OP_SETATTR,      Op::OP_REMOVE,
+                                  Op::OP_ACCESS,       Op::OP_DELEGRETURN};
     static constexpr Stat kErrors[] = {
         Stat::NFS4ERR_DELAY,       Stat::NFS4ERR_GRACE,        Stat::NFS4ERR_RESOURCE,
         Stat::NFS4ERR_SERVERFAULT, Stat::NFS4ERR_MOVED,        Stat::NFS4ERR_ACCESS,
@@ -162,7 +180,7 @@ class Minor0Storm : public Minor0Test, private Storm<Asked> {
   void misbehave() {
     FakeTransport* transport = environment_->transport();
     const bool asked = transport != nullptr && transport->accepted() && !transport->out().empty();
-    switch (below(14)) {
+    switch (below(16)) {
       case 0:
       case 1:
       case 2:
@@ -197,6 +215,17 @@ class Minor0Storm : public Minor0Test, private Storm<Asked> {
                       transport->out().end());
         }
         return;
+      case 13:
+        if (one_in(2)) return server_->recall_all();
+        // It says so from now on, until it is told another place, or the same.
+        server_->renew_errors.push_back(Stat::NFS4ERR_CB_PATH_DOWN);
+        return;
+      case 14:
+        server_->grants = one_in(2) ? xdr::open_delegation_type4::OPEN_DELEGATE_READ
+                                    : xdr::open_delegation_type4::OPEN_DELEGATE_WRITE;
+        if (one_in(3)) server_->grants.reset();
+        if (server_->can_call()) (void)server_->probe();
+        return;
       case 12:
         cancel_one();
         server_->delegates = one_in(4);
@@ -222,6 +251,8 @@ class Minor0Storm : public Minor0Test, private Storm<Asked> {
   }
   void behave() {
     server_->errors.clear();
+    server_->renew_errors.clear();
+    server_->grants.reset();
     server_->in_grace = server_->loses_count = server_->delegates = false;
     server_->names["f"] = "f0";
     // Who waits for a lock waits for those who will not unlock it.
