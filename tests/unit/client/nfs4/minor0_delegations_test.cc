@@ -303,6 +303,30 @@ TEST_F(SoftMinor0Delegations, WhatWasNotAnsweredIsClosedWhenTheServerIsBack) {
   EXPECT_EQ(server_->opens(), 0u);
 }
 
+TEST_F(Minor0Delegations, WhatItsFirstRunLeftIsClosedWhenTheSecondWasRefused) {
+  begin_called();
+  OpContext op;
+  op.place = &place_;
+  Got got;
+  start_open(&got, op);
+  server_->run_unanswered();
+  environment_->transport()->lose();
+  server_->errors[OP_PUTFH] = {Stat::NFS4ERR_ACCESS};
+  server_->serve_for(seconds(60));
+  EXPECT_TRUE(got.has_value());
+  EXPECT_EQ(server_->opens(), 0u);
+}
+
+TEST_F(Minor0Delegations, AnOpenIsNotRepeatedForWhatComesBehindIt) {
+  begin_called();
+  EXPECT_EQ(open(), 0);  // confirms the owner
+  server_->seen.clear();
+  server_->errors[OP_ACCESS] = {Stat::NFS4ERR_DELAY};
+  EXPECT_EQ(open(), 0);
+  EXPECT_EQ(server_->times(OP_OPEN), 1u);
+  EXPECT_EQ(server_->opens(), 0u);
+}
+
 /// RFC 7530, 10.2.1: what the server cannot recall is no good.
 TEST_F(Minor0Delegations, AServerThatCannotCallAnyMoreIsToldThePlaceAgain) {
   begin_called();

@@ -43,6 +43,25 @@ TEST_F(Minor0, DataIsWrittenBehindTheCreation) {
     EXPECT_EQ(std::count(compound.begin(), compound.end(), Op::OP_WRITE), 0);
 }
 
+TEST_F(Minor0, WhatACreationLeftIsClosedWhenItsRepetitionWasRefused) {
+  Made made;
+  start_create(&made, "new");
+  server_->run_unanswered();
+  environment_->transport()->lose();
+  server_->errors[Op::OP_PUTFH] = {Stat::NFS4ERR_ACCESS};
+  server_->names.erase("new");  // by somebody else: only the first request can be answered again
+  server_->serve_for(seconds(60));
+  EXPECT_EQ(number(made), EACCES);
+  EXPECT_EQ(server_->opens(), 0u);
+}
+
+TEST_F(Minor0, ACreationIsNotRepeatedForWhatComesBehindIt) {
+  server_->errors[Op::OP_GETATTR] = {Stat::NFS4ERR_DELAY};
+  EXPECT_EQ(create("new"), 0);
+  EXPECT_EQ(server_->times(Op::OP_OPEN), 1u);
+  EXPECT_EQ(server_->opens(), 0u);
+}
+
 TEST_F(Minor0Begin, BeginsWithAClientId) {
   EXPECT_EQ(begin(), 0);
   EXPECT_EQ(server_->seen, (std::vector<Ops>{{Op::OP_SETCLIENTID}, {Op::OP_SETCLIENTID_CONFIRM}}));
