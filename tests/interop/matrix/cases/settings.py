@@ -47,7 +47,8 @@ def work(t):
 
 
 def connection(t):
-    """The server's view of the one connection."""
+    """The server's view of the one connection. The client may be making it anew just now: rxe loses some."""
+    sides.wait_for(t.server.connections, 15, "a connection")
     return t.server.connections()[0]
 
 
