@@ -69,6 +69,10 @@ FileSystem::~FileSystem() {
   nodes.for_each([](const NodeRef& node) { node->writer.reset(); });
 }
 
+CancelToken* cancel_of(const RequestContext& context) {
+  return context.interrupt == nullptr ? nullptr : context.interrupt->token.get();
+}
+
 Task<int> FileSystem::start(RequestContext context) {
   remote.set_delegation_holder(this);
   root = nodes.obtain(remote.root());
@@ -186,8 +190,8 @@ void FileSystem::apply_change(Node& node, const Wcc& change, std::uint64_t start
   node.timer.changed(options.attributes, node.is_directory(), loop.now());
 }
 
-Task<int> FileSystem::make_change(NodeRef node, Task<Result<Wcc>> change) {
-  co_await give_way_to_change(node);
+Task<int> FileSystem::make_change(RequestContext context, NodeRef node, Task<Result<Wcc>> change) {
+  co_await give_way_to_change(context, node);
   const std::uint64_t started = begin_request();
   ++node->changes_running;
   auto answer = co_await std::move(change);

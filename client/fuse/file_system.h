@@ -70,6 +70,9 @@ std::uint32_t rights_for(int flags);
 /// For which the server is to have the file open then: access_bits::kRead, kModify.
 std::uint32_t open_access(int flags);
 
+/// What ends when the request is interrupted; null: nobody can.
+CancelToken* cancel_of(const RequestContext& context);
+
 class FileSystem : private DelegationHolder {
  public:
   FileSystem(EventLoop& loop, Remote& remote, FileSystemOptions options, KernelCache kernel);
@@ -242,9 +245,11 @@ class FileSystem : private DelegationHolder {
   /// Does somebody here write the file, where the server cannot tell that it is us?
   bool changes_unnamed(const Node& node) const;
   /// Before an open to write, which goes on to have pages locked that a recall would wait for.
-  Task<void> give_way_to_writer(NodeRef node);
+  Task<void> give_way_to_writer(RequestContext context, NodeRef node);
   /// Before any other change of the file; null: it is not known.
-  Task<void> give_way_to_change(NodeRef node);
+  Task<void> give_way_to_change(RequestContext context, NodeRef node);
+  /// Until `giving` is over, or who asks is killed: it goes on then.
+  Task<void> wait_for_way(RequestContext context, Task<void> giving);
 
   /// Says once in a while that the server has sent `node` away (NFS4ERR_MOVED), and where to.
   void tell_moved(Node& node);
@@ -252,7 +257,7 @@ class FileSystem : private DelegationHolder {
   static constexpr std::chrono::minutes kTellMovedEvery{1};
   void foreign_change(Node& node);
   /// Runs a call that changes an object and takes over what it says of it.
-  Task<int> make_change(NodeRef node, Task<Result<Wcc>> change);
+  Task<int> make_change(RequestContext context, NodeRef node, Task<Result<Wcc>> change);
   /// The same for one that changes who may do what.
   Task<int> change_acl(RequestContext context, NodeRef node, Task<Result<Wcc>> change);
   /// COPY of what lies in front of the end of `from`.

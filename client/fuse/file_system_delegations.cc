@@ -87,16 +87,32 @@ void FileSystem::stop_believing(Node& node) {
   if (believed && node.lookups > 0) kernel_.drop_attributes(node.id);
 }
 
-Task<void> FileSystem::give_way_to_writer(NodeRef node) {
+Task<void> FileSystem::wait_for_way(RequestContext context, Task<void> giving) {
+  struct Giving {
+    static Task<void> run(Task<void> task, std::shared_ptr<Occasion> over) {
+      co_await std::move(task);
+      over->come();
+    }
+  };
+  auto over = std::make_shared<Occasion>();
+  tasks.spawn(Giving::run(std::move(giving), over));
+  [[maybe_unused]] const bool waited = co_await over->wait(cancel_of(context));
+}
+
+Task<void> FileSystem::give_way_to_writer(RequestContext context, NodeRef node) {
   if (!remote.opens_by_name()) co_return;
+  struct Way {
+    static Task<void> give(Remote& remote, NodeRef node) { co_await remote.give_way(node->handle); }
+  };
   // A write delegation is what it writes by, also when it was recalled.
-  co_await remote.give_way(node->handle);
+  co_await wait_for_way(std::move(context), Way::give(remote, node));
   if (remote.delegation(node->handle) == DelegationKind::kNone) stop_believing(*node);
 }
 
-Task<void> FileSystem::give_way_to_change(NodeRef node) {
+Task<void> FileSystem::give_way_to_change(RequestContext context, NodeRef node) {
   if (node == nullptr || !remote.opens_by_name()) co_return;
-  if (remote.delegation(node->handle) != DelegationKind::kNone) co_await end_promise(node);
+  if (remote.delegation(node->handle) == DelegationKind::kNone) co_return;
+  co_await wait_for_way(std::move(context), end_promise(node));
 }
 
 /// Also where it is of our own will: then a request has the file in use.

@@ -36,7 +36,7 @@ Task<int> FileSystem::open_there(RequestContext context, NodeRef node, std::uint
   OpenFor how;
   if (node->is_regular()) {
     how.access = rights & (kRead | kModify);
-    if ((how.access & kModify) != 0) co_await give_way_to_writer(node);
+    if ((how.access & kModify) != 0) co_await give_way_to_writer(context, node);
     how.execute = (rights & kExecute) != 0;
     if (how.execute) how.access |= kRead;  // programs are read
     how.delegation = wants_delegation(*node, how.access);
@@ -98,7 +98,7 @@ Task<int> FileSystem::setattr(RequestContext context, NodeRef node, SetAttribute
     const bool times = set.mtime.has_value() || set.atime.has_value() || set.size.has_value();
     if (int error = co_await node->writer->flush(context, node, times)) co_return error;
   }
-  co_await give_way_to_change(node);
+  co_await give_way_to_change(context, node);
   const std::uint64_t started = begin_request();
   ++node->changes_running;
   auto answer = co_await remote.setattr(context, node->handle, set);

@@ -11,10 +11,6 @@
 namespace nfsrdma {
 namespace {
 
-CancelToken* cancel_of(const RequestContext& context) {
-  return context.interrupt == nullptr ? nullptr : context.interrupt->token.get();
-}
-
 const LockingProcess* find_locker(const Node& node, LockOwnerId kernel_owner) {
   for (const LockingProcess& one : node.lockers) {
     if (one.kernel_owner == kernel_owner) return &one;

@@ -152,7 +152,7 @@ std::string FileSystem::silly_name(const Node& node) {
 
 Task<int> FileSystem::hide_open_file(RequestContext context, NodeRef node, NodeRef directory,
                                      std::string name, bool keep_name) {
-  co_await give_way_to_change(node);
+  co_await give_way_to_change(context, node);
   const std::string hidden = silly_name(*node);
   const std::uint64_t started = begin_request();
   ++directory->changes_running;
@@ -186,7 +186,7 @@ Task<int> FileSystem::hide_open_file(RequestContext context, NodeRef node, NodeR
 Task<void> FileSystem::remove_silly(NodeRef node) {
   std::unique_ptr<SillyName> silly = std::move(node->silly);
   if (silly == nullptr) co_return;
-  co_await give_way_to_change(node);
+  co_await give_way_to_change({silly->caller, nullptr}, node);
   Node& directory = *silly->directory;
   ++directory.silly_removals;
   ++directory.changes_running;
@@ -208,7 +208,7 @@ Task<int> FileSystem::remove(RequestContext context, NodeRef directory, std::str
     }
     if (target->silly->name == name && target->silly->directory == directory) co_return EBUSY;
   }
-  co_await give_way_to_change(target);
+  co_await give_way_to_change(context, target);
   const std::uint64_t started = begin_request();
   ++directory->changes_running;
   auto removed = co_await remote.remove(context, directory->handle, name,
@@ -266,8 +266,8 @@ Task<int> FileSystem::rename(RequestContext context, NodeRef from_directory, std
     if (error != 0) error = co_await hide_open_file(context, replaced, to_directory, to, false);
     if (error != 0) co_return error;
   }
-  co_await give_way_to_change(moved);
-  co_await give_way_to_change(replaced);
+  co_await give_way_to_change(context, moved);
+  co_await give_way_to_change(context, replaced);
   const std::uint64_t started = begin_request();
   // Once for each directory: a second change under way would pass for the reason of any difference.
   const bool moves = from_directory != to_directory;
@@ -304,7 +304,7 @@ Task<int> FileSystem::rename(RequestContext context, NodeRef from_directory, std
 
 Task<int> FileSystem::link(RequestContext context, NodeRef node, NodeRef directory,
                            std::string name) {
-  co_await give_way_to_change(node);
+  co_await give_way_to_change(context, node);
   const std::uint64_t started = begin_request();
   ++directory->changes_running;
   auto linked = co_await remote.link(context, node->handle, directory->handle, name);

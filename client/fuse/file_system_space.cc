@@ -27,7 +27,7 @@ Task<int> FileSystem::change_space(RequestContext context, NodeRef node, Space s
   Task<Result<Wcc>> change = space == Space::kTaken
                                  ? remote.allocate(context, node->handle, offset, length)
                                  : remote.deallocate(context, node->handle, offset, length);
-  co_return co_await make_change(node, std::move(change));
+  co_return co_await make_change(context, node, std::move(change));
 }
 
 Task<int> FileSystem::copy(RequestContext context, NodeRef from, std::uint64_t from_offset,

@@ -23,7 +23,7 @@ Task<int> FileSystem::get_xattr(RequestContext context, NodeRef node, std::strin
 Task<int> FileSystem::set_xattr(RequestContext context, NodeRef node, std::string name,
                                 std::string value, XattrThere there) {
   Task<Result<Wcc>> change = remote.set_xattr(context, node->handle, name, as_bytes(value), there);
-  co_return co_await make_change(node, std::move(change));
+  co_return co_await make_change(context, node, std::move(change));
 }
 
 Task<int> FileSystem::list_xattrs(RequestContext context, NodeRef node,
@@ -36,7 +36,7 @@ Task<int> FileSystem::list_xattrs(RequestContext context, NodeRef node,
 
 Task<int> FileSystem::remove_xattr(RequestContext context, NodeRef node, std::string name) {
   Task<Result<Wcc>> change = remote.remove_xattr(context, node->handle, name);
-  co_return co_await make_change(node, std::move(change));
+  co_return co_await make_change(context, node, std::move(change));
 }
 
 Task<int> FileSystem::acls_there(RequestContext context, NodeRef node, bool* there) {
@@ -63,7 +63,7 @@ Task<int> FileSystem::change_acl(RequestContext context, NodeRef node, Task<Resu
     // As before a chmod: what is on its way was written by somebody who might.
     if (int error = co_await node->writer->flush(context, node, false)) co_return error;
   }
-  const int error = co_await make_change(node, std::move(change));
+  const int error = co_await make_change(context, node, std::move(change));
   // Also when it failed: who knows whether it did. Of the attributes the kernel takes the ctime for
   // changed, not the mode; and it does not ask again for names in a directory that somebody may
   // search no more.

@@ -81,13 +81,12 @@ Task<Result<nfsstat4>> Session::name_client(const OpContext& op, std::uint64_t* 
 
 void Session::was_called() {
   called_ = true;
-  back_channel_ = state_ == State::kUsable;
+  if (state_ == State::kUsable) back_channel_ = true;
 }
 
 Task<void> Session::restore_callbacks(const OpContext& op, Turn of) {
   // RFC 7530, 10.2.1: what was granted may be revoked without our hearing of it.
   if (delegations_ != nullptr) delegations_->keep_most(0);
-  back_channel_ = called_ = false;
   if (!place_.is_open()) co_return;
   std::uint64_t id = 0;
   Result<nfsstat4> said = co_await name_client(op, &id);

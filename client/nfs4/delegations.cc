@@ -186,16 +186,31 @@ Task<void> Delegations::give_back(const FileHandle& file) {
   if (row == rows_.end() || row->second.phase == Phase::kReturning || stopped_) co_return;
   row->second.phase = Phase::kReturning;
   const stateid4 stateid = row->second.stateid;
+  const AuthSys identity = row->second.identity;
   OpContext op;
-  op.identity = row->second.identity;
+  op.identity = identity;
   op.cancel = &stopping_;
-  for (Duration wait = kRetryFirst; !stopped_; wait = std::min(2 * wait, kRetryLongest)) {
-    const bool answered = co_await send_back(op, handle, stateid);
-    if (answered) break;
-    co_await pauses_.pause(wait, &stopping_);
-  }
-  const auto now = rows_.find(handle);
+  const bool answered = co_await send_back(op, handle, stateid);
+  if (answered || stopped_) co_return was_given_back(handle, stateid);
+  tasks_.spawn(give_back_again(handle, stateid, identity));
+}
+
+void Delegations::was_given_back(const FileHandle& file, const stateid4& stateid) {
+  const auto now = rows_.find(file);
   if (now != rows_.end() && now->second.stateid.other == stateid.other) erase(now);
+}
+
+Task<void> Delegations::give_back_again(FileHandle file, stateid4 stateid, AuthSys identity) {
+  OpContext op;
+  op.identity = identity;
+  op.cancel = &stopping_;
+  bool answered = false;
+  for (Duration wait = kRetryFirst; !answered && !stopped_;
+       wait = std::min(2 * wait, kRetryLongest)) {
+    co_await pauses_.pause(wait, &stopping_);
+    answered = co_await send_back(op, file, stateid);
+  }
+  was_given_back(file, stateid);
 }
 
 Task<void> Delegations::give_way(const FileHandle& file) {

@@ -77,7 +77,8 @@ class Delegations final : public DelegationState {
   std::uint64_t kept_back_limit(const FileHandle& file) const;
   /// The server does not know `used`. True: it was a delegation's, which is over.
   bool gone(const FileHandle& file, const xdr::stateid4& used);
-  /// Over when the server has said something to it.
+  /// Over when the server has said something to it, or a soft mount has given that up once: then it
+  /// goes on by itself.
   Task<void> give_back(const FileHandle& file);
   /// A read delegation, recalled or not: what is about to be changed goes without its stateid, and
   /// the server of minor version 0 would take that for somebody else's.
@@ -116,6 +117,8 @@ class Delegations final : public DelegationState {
   template <typename Enough>
   void leave_oldest(Enough enough);
   Task<void> give_back_later(FileHandle file);
+  Task<void> give_back_again(FileHandle file, xdr::stateid4 stateid, AuthSys identity);
+  void was_given_back(const FileHandle& file, const xdr::stateid4& stateid);
   /// One that is not in the table: its answer was lost with a call that was given up.
   Task<void> give_back_stray(FileHandle file, xdr::stateid4 stateid);
   /// True: answered.

@@ -614,6 +614,7 @@ Task<void> Session::recover() {
     if (stopped_) co_return;
   }
   state_ = State::kUsable;
+  if (options_.minor == 0) back_channel_ = called_;  // perhaps while it was being made
   changed_.wake_all();
   slot_freed_.wake_all();
 }

@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::size_t kMostClients = 1024;  // each costs a descriptor, and a sixteenth is theirs
 constexpr Duration kProbePause = std::chrono::seconds(5);
+/// The same for clients that hold nothing for which they would have to be called.
+constexpr Duration kLookAgain = std::chrono::seconds(60);
 constexpr std::size_t kMostUnderWay = 64;  // of one client
 constexpr std::size_t kLongest = 2048;
 
@@ -111,6 +113,12 @@ void CallbackLines::end_client(ClientId client) {
 CallbackLines::State CallbackLines::state(ClientId client) const {
   const auto entry = entries_.find(client);
   return entry == entries_.end() ? State::kNone : entry->second.state;
+}
+
+void CallbackLines::look_again(ClientId client) {
+  const auto found = entries_.find(client);
+  const bool is_down = found != entries_.end() && found->second.state == State::kDown;
+  if (is_down && state_.now() >= found->second.probed + kLookAgain) probe(client, found->second);
 }
 
 bool CallbackLines::call(ClientId client, std::unique_ptr<Callback> callback) {

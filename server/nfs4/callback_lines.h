@@ -58,6 +58,8 @@ class CallbackLines {
   /// It is gone, or can be called nowhere.
   void end_client(ClientId client);
   State state(ClientId client) const;
+  /// One that could not be called when that was tried last may be by now: finds out, now and then.
+  void look_again(ClientId client);
   /// As Caller::call(). Looks now and then whether a client that did not answer does again.
   bool call(ClientId client, std::unique_ptr<Callback> callback);
 

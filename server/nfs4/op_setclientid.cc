@@ -59,6 +59,7 @@ nfsstat4 setclientid_confirm(Compound& compound, const xdr::SETCLIENTID_CONFIRM4
   if (answer.status == ClientTable::Status::kOk) {
     state.came_from(*answer.client, compound.peer_text());
     compound.act_as(*answer.client);
+    answer.client->untold_revocation = false;
     use_callback(compound, *answer.client);
   }
   return status_of(answer.status);
@@ -83,8 +84,9 @@ nfsstat4 renew(Compound& compound, const xdr::RENEW4args& args, xdr::RENEW4res&)
   const CallbackLines::State line = state.caller.lines().state(client->id);
   const bool unreachable =
       line == CallbackLines::State::kNone || line == CallbackLines::State::kDown;
-  return unreachable && state.delegations.table().holds(client->id) != 0 ? NFS4ERR_CB_PATH_DOWN
-                                                                         : NFS4_OK;
+  const bool loses = unreachable && state.delegations.table().holds(client->id) != 0;
+  // Nothing else tells it that one was revoked, in whose stead it may believe what it has cached.
+  return loses || client->untold_revocation ? NFS4ERR_CB_PATH_DOWN : NFS4_OK;
 }
 
 nfsstat4 open_confirm(Compound& compound, const xdr::OPEN_CONFIRM4args& args,

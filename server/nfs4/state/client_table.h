@@ -62,6 +62,8 @@ struct Client {
   // Of minor version 0:
   Verifier confirm{};
   std::string callback;  // where the client wants to be called, as the caller writes it
+  /// The caller's: a delegation was revoked, of which it has not been told.
+  bool untold_revocation = false;
   /// The table's: where it stands among those of its kind, by `renewed`.
   std::list<Client*>::iterator place;
 };

@@ -164,9 +164,12 @@ TEST_F(CallbackLinesTest, ASilentClientIsToldAndThenLosesIt) {
     harness_.state().delegations.tick();
     EXPECT_EQ(harness_.state().delegations.table().holds(client_.id()), 0u) << "it cannot free it";
   }
-  EXPECT_EQ(renew(), NFS4_OK);
+  EXPECT_EQ(renew(), NFS4ERR_CB_PATH_DOWN) << "nothing else tells it that one is gone";
   EXPECT_EQ(give_back(), NFS4ERR_BAD_STATEID);
   EXPECT_EQ(open_for_writing(), NFS4_OK);
+  service_.answers = true;
+  EXPECT_EQ(introduce("127.0.0.1", service_.port()), CallbackLines::State::kUp);
+  EXPECT_EQ(renew(), NFS4_OK);
 }
 
 TEST_F(CallbackLinesTest, ADelegationComesBackAfterARestart) {
