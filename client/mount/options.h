@@ -27,25 +27,25 @@ struct MountOptions {
   MountProto proto = MountProto::kAuto;
   MountFamily family = MountFamily::kAny;
   MountFabric fabric = MountFabric::kAuto;
-  bool require_crc = false;  // iWARP
+  bool require_crc = false;      // iWARP
+  bool for_version_3 = false;    // an option was given that only version 3 has a use for
+  bool reserved_port = true;     // TCP from a port below 1024, for those who may
+  bool callbacks = true;         // of version 4.0: false where clientaddr= is 0.0.0.0 or ::
+  bool mount_proto_tcp = false;  // mountproto=tcp; else MOUNT goes the way of NFS
+  bool discover_trunks = false;  // trunkdiscovery: ask the server for its other addresses
+  std::uint16_t port = 0;        // as given; 0: not given
+  std::uint16_t tcp_port = 0;    // as given; 0: not given
+  std::uint16_t mount_port = 0;
+  std::uint16_t callback_port = 0;  // of version 4.0; 0: any
   NfsVersion version = kBestVersion;
   /// minorversion=; finish_mount_options() puts it into `version`, in whatever order they came.
   std::optional<std::uint32_t> minor_version;
-  bool for_version_3 = false;  // an option was given that only version 3 has a use for
-  std::uint16_t port = 0;      // as given; 0: not given
-  std::uint16_t tcp_port = 0;  // as given; 0: not given
-  std::uint16_t mount_port = 0;
-  bool reserved_port = true;     // TCP from a port below 1024, for those who may
-  bool mount_proto_tcp = false;  // mountproto=tcp; else MOUNT goes the way of NFS
   unsigned connections = 1;
-  std::uint32_t credits = 0;        // of each connection; 0: the usual number
-  std::uint32_t inline_bytes = 0;   // RDMA; 0: the usual size
-  unsigned shards = 0;              // threads; 0: by the number of processors
-  bool discover_trunks = false;     // trunkdiscovery: ask the server for its other addresses
-  unsigned max_connect = 0;         // addresses in use, the first one included; 0: the usual number
-  bool callbacks = true;            // of version 4.0: false where clientaddr= is 0.0.0.0 or ::
-  std::string client_address;       // clientaddr=; "": where the connection begins
-  std::uint16_t callback_port = 0;  // of version 4.0; 0: any
+  std::uint32_t credits = 0;       // of each connection; 0: the usual number
+  std::uint32_t inline_bytes = 0;  // RDMA; 0: the usual size
+  unsigned shards = 0;             // threads; 0: by the number of processors
+  unsigned max_connect = 0;        // addresses in use, the first one included; 0: the usual number
+  std::string client_address;      // clientaddr=; "": where the connection begins
 
   // --- calls ---
   std::uint32_t rsize = 0;  // 0: as large as both sides can
