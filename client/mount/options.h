@@ -50,11 +50,11 @@ struct MountOptions {
   // --- calls ---
   std::uint32_t rsize = 0;  // 0: as large as both sides can
   std::uint32_t wsize = 0;
-  MountRecovery recovery = MountRecovery::kHard;
-  std::chrono::milliseconds timeout{60'000};  // timeo=
   unsigned retransmissions = 2;
-  std::chrono::minutes retry{-1};  // how long the mount command tries; negative: by fg/bg
+  MountRecovery recovery = MountRecovery::kHard;
   bool background = false;
+  std::chrono::milliseconds timeout{60'000};  // timeo=
+  std::chrono::minutes retry{-1};  // how long the mount command tries; negative: by fg/bg
 
   // --- caching ---
   std::chrono::seconds acregmin{3}, acregmax{60}, acdirmin{30}, acdirmax{60};
