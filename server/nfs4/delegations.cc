@@ -185,7 +185,10 @@ void Delegations::note_revoked(DelegationNumber number) {
   Client* client = state_.clients.find(revoked.client);
   const bool has_sessions = client != nullptr && client->has_sessions;
   // By an administrator, whoever uses it is told.
-  if (!has_sessions && client != nullptr) client->untold_revocation = true;
+  if (!has_sessions && client != nullptr) {
+    client->lost_delegation = true;
+    client->told_until = {};
+  }
   if (!has_sessions && !revoked.by_administrator) {
     table_.forget(number);
   } else if (!has_sessions) {

@@ -336,7 +336,7 @@ nfsstat4 enter_state(Opening& opening) {
   state.count_holds(*client);
   opening.res.stateid = to_wire(answer.stateid);
   opening.answer = answer;
-  state.caller.lines().look_again(client->id);
+  if (compound.minor_version() == 0) state.caller.lines().look_again(client->id);
   opening.reaches_client = state.caller.reaches(client->id);
   opening.unconfirmed = needs_confirmation(opening);
   compound.current_stateid = answer.stateid;

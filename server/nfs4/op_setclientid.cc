@@ -31,6 +31,14 @@ void use_callback(Compound& compound, const Client& client) {
   }
 }
 
+/// The first RENEW behind a revocation, and those of a lease from then on: an answer may be lost.
+bool tells_of_loss(Client& client, TimePoint now, Duration lease) {
+  if (!client.lost_delegation) return false;
+  if (client.told_until == TimePoint{}) client.told_until = now + lease;
+  client.lost_delegation = now < client.told_until;
+  return client.lost_delegation;
+}
+
 }  // namespace
 
 nfsstat4 setclientid(Compound& compound, const xdr::SETCLIENTID4args& args,
@@ -59,7 +67,7 @@ nfsstat4 setclientid_confirm(Compound& compound, const xdr::SETCLIENTID_CONFIRM4
   if (answer.status == ClientTable::Status::kOk) {
     state.came_from(*answer.client, compound.peer_text());
     compound.act_as(*answer.client);
-    answer.client->untold_revocation = false;
+    answer.client->lost_delegation = false;
     use_callback(compound, *answer.client);
   }
   return status_of(answer.status);
@@ -86,7 +94,8 @@ nfsstat4 renew(Compound& compound, const xdr::RENEW4args& args, xdr::RENEW4res&)
       line == CallbackLines::State::kNone || line == CallbackLines::State::kDown;
   const bool loses = unreachable && state.delegations.table().holds(client->id) != 0;
   // Nothing else tells it that one was revoked, in whose stead it may believe what it has cached.
-  return loses || client->untold_revocation ? NFS4ERR_CB_PATH_DOWN : NFS4_OK;
+  return loses || tells_of_loss(*client, state.now(), state.lease()) ? NFS4ERR_CB_PATH_DOWN
+                                                                     : NFS4_OK;
 }
 
 nfsstat4 open_confirm(Compound& compound, const xdr::OPEN_CONFIRM4args& args,

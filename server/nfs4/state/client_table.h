@@ -62,8 +62,10 @@ struct Client {
   // Of minor version 0:
   Verifier confirm{};
   std::string callback;  // where the client wants to be called, as the caller writes it
-  /// The caller's: a delegation was revoked, of which it has not been told.
-  bool untold_revocation = false;
+  /// The caller's: a delegation was revoked. RENEW says so for a while, and until a place to be
+  /// called at is named: not every client names one again (Linux's does not).
+  bool lost_delegation = false;
+  TimePoint told_until{};
   /// The table's: where it stands among those of its kind, by `renewed`.
   std::list<Client*>::iterator place;
 };

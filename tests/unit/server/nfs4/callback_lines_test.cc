@@ -172,6 +172,39 @@ TEST_F(CallbackLinesTest, ASilentClientIsToldAndThenLosesIt) {
   EXPECT_EQ(renew(), NFS4_OK);
 }
 
+/// Linux's client names no place again for that, and hears it for a lease.
+TEST_F(CallbackLinesTest, ThatOneWasRevokedIsNotSaidForEver) {
+  ASSERT_NO_FATAL_FAILURE(lose_a_holder());
+  harness_.clock.move(std::chrono::seconds(50));
+  EXPECT_EQ(renew(), NFS4ERR_CB_PATH_DOWN);
+  harness_.clock.move(std::chrono::seconds(15));
+  {
+    std::lock_guard lock(harness_.state().mutex);
+    harness_.state().delegations.tick();
+  }
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(renew(), NFS4ERR_CB_PATH_DOWN) << i;
+    harness_.clock.move(std::chrono::seconds(60));
+  }
+  EXPECT_EQ(renew(), NFS4_OK);
+}
+
+/// The way may be free by then.
+TEST_F(CallbackLinesTest, AnOpenHasAClientThatWasNotReachedTriedAgain) {
+  ASSERT_NO_FATAL_FAILURE(lose_a_holder());
+  service_.answers = true;
+  EXPECT_EQ(give_back(), NFS4_OK);
+  const auto open = [this] {
+    (void)client_.open("file", xdr::OPEN4_SHARE_ACCESS_READ);
+    return client_.line();
+  };
+  EXPECT_EQ(open(), CallbackLines::State::kDown) << "not so soon";
+  harness_.clock.move(std::chrono::seconds(61));
+  (void)open();
+  leave(CallbackLines::State::kDown);
+  EXPECT_EQ(client_.line(), CallbackLines::State::kUp);
+}
+
 TEST_F(CallbackLinesTest, ADelegationComesBackAfterARestart) {
   ASSERT_EQ(introduce("127.0.0.1", service_.port()), CallbackLines::State::kUp);
   take_delegation();
