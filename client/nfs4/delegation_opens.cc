@@ -42,26 +42,13 @@ struct DelegationOpens::Request {
   Occasion done;
 };
 
-void DelegationOpens::stop() {
-  if (stopped_) return;
-  stopped_ = true;
-  stopping_.cancel();
-  closed_.wake_all();
-}
-
 Task<void> DelegationOpens::open(const OpContext& op, const FileHandle& file,
                                  const FilePlace& place, std::uint32_t access,
                                  std::shared_ptr<OpenCompanion> with) {
-  if (stopped_) co_return;
+  if (tasks_.stopped()) co_return;
   auto request = std::make_shared<Request>(op.identity, file, place, access, std::move(with));
   tasks_.spawn(carry_out(request));
   [[maybe_unused]] const bool waited = co_await request->done.wait(op.cancel);
-}
-
-Task<void> DelegationOpens::wait(const OpContext& op) {
-  bool patient = true;
-  while (patient && running_ > 0 && !stopped_)
-    patient = co_await closed_.wait(op.cancel);
 }
 
 /// What is no answer, and not for want of time, is not waited for without end.
@@ -143,13 +130,12 @@ Task<DelegationOpens::Step> DelegationOpens::confirm(Request& request, const OpC
 Task<void> DelegationOpens::carry_out(RequestRef request) {
   OpContext op;
   op.identity = request->identity;
-  op.cancel = &stopping_;
-  ++running_;
+  op.cancel = &tasks_.stopping();
   Result<void> allowed = co_await session_.allow_opens(op);
   OpenOwners::OwnerPtr owner = owners_.take(request->identity);
   Step step = Step::kDone;
   Duration wait = kRetryFirst;
-  for (int tried = 0; allowed.ok() && !stopped_;) {
+  for (int tried = 0; allowed.ok() && !tasks_.stopped();) {
     const bool confirms = is_to_be_confirmed(*request);
     if (confirms) {
       step = co_await confirm(*request, op, *owner);
@@ -160,7 +146,7 @@ Task<void> DelegationOpens::carry_out(RequestRef request) {
     if (step != Step::kTimedOut && ++tried == kTries) break;
     if (step == Step::kTimedOut || step == Step::kUnreadable) {
       request->done.come();
-      co_await session_.pause(wait, &stopping_);
+      co_await session_.pause(wait, &tasks_.stopping());
       wait = std::min(2 * wait, kRetryLongest);
       if (!confirms) owner->sequence.ask_once_more();
     }
@@ -174,16 +160,14 @@ Task<void> DelegationOpens::carry_out(RequestRef request) {
   // What is open and has no handle cannot be closed.
   const bool lost = request->opened && request->found.empty();
   bool in_step = step == Step::kDone || step == Step::kOnceMore;
-  in_step = in_step && !lost && !stopped_;
+  in_step = in_step && !lost && !tasks_.stopped();
   if (in_step && request->opened) {
     in_step =
         co_await close_for_good(session_, op, request->found, owner->sequence, *request->opened);
   }
-  if (in_step && !stopped_) owners_.give_back(std::move(owner));
+  if (in_step && !tasks_.stopped()) owners_.give_back(std::move(owner));
   // Nobody is to be told of a delegation any more.
   request->with.reset();
-  --running_;
-  closed_.wake_all();
 }
 
 }  // namespace nfsrdma::nfs4

@@ -17,6 +17,7 @@
 #include <optional>
 
 #include "client/nfs4/file_locks.h"
+#include "client/nfs4/lasting_tasks.h"
 #include "client/nfs4/open_owners.h"
 #include "client/nfs4/session.h"
 #include "client/nfs_types.h"
@@ -27,17 +28,14 @@ class DelegationOpens {
  public:
   /// Both outlive this.
   DelegationOpens(Session& session, OpenOwners& owners) : session_(session), owners_(owners) {}
-  ~DelegationOpens() { stop(); }
-  DelegationOpens(const DelegationOpens&) = delete;
-  DelegationOpens& operator=(const DelegationOpens&) = delete;
 
   /// Opens what is at `place` for `access` (OPEN4_SHARE_ACCESS_ bits). `with` goes along; it is
   /// told nothing unless that is `file`, and the server opens it. Over within op.cancel->cancel().
   Task<void> open(const OpContext& op, const FileHandle& file, const FilePlace& place,
                   std::uint32_t access, std::shared_ptr<OpenCompanion> with);
   /// Until everything that was opened is closed, or `op` cancelled.
-  Task<void> wait(const OpContext& op);
-  void stop();
+  Task<void> wait(const OpContext& op) { return tasks_.wait(op); }
+  void stop() { tasks_.stop(); }
 
  private:
   using Owner = OpenOwners::Owner;
@@ -61,11 +59,7 @@ class DelegationOpens {
 
   Session& session_;
   OpenOwners& owners_;
-  unsigned running_ = 0;  // requests
-  Gate closed_;           // one of them
-  CancelToken stopping_;
-  bool stopped_ = false;
-  TaskGroup tasks_;
+  LastingTasks tasks_;
 };
 
 }  // namespace nfsrdma::nfs4

@@ -67,17 +67,10 @@ struct NewFiles::Request {
   Occasion done;
 };
 
-void NewFiles::stop() {
-  if (stopped_) return;
-  stopped_ = true;
-  stopping_.cancel();
-  closed_.wake_all();
-}
-
 Task<Result<CreateResult>> NewFiles::make(const OpContext& op, const FileHandle& directory,
                                           std::string_view name, const xdr::createhow4& how,
                                           FirstUse use, bool* resent) {
-  if (stopped_) co_return kStopped;
+  if (tasks_.stopped()) co_return kStopped;
   auto request = std::make_shared<Request>(op.identity, directory, name, how, use);
   tasks_.spawn(carry_out(request));
   const bool waited = co_await request->done.wait(op.cancel);
@@ -88,12 +81,6 @@ Task<Result<CreateResult>> NewFiles::make(const OpContext& op, const FileHandle&
   co_return std::move(request->result);
 }
 
-Task<void> NewFiles::wait(const OpContext& op) {
-  bool patient = true;
-  while (patient && running_ > 0 && !stopped_)
-    patient = co_await closed_.wait(op.cancel);
-}
-
 Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
   const OwnerBytes bytes(owner.number);
   CreateResult result;
@@ -101,9 +88,9 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
   request.closed = false;
   const bool fill = !request.data.empty() && !request.given_up;
   const bool close = request.access == 0 && session_.minor() > 0 && !request.given_up;
-  const bool once = close || session_.minor() == 0;
+  const bool in_pieces = close || session_.minor() == 0;
   auto build = [&](CompoundWriter& out) {
-    if (once && !result.handle.empty()) {
+    if (in_pieces && !result.handle.empty()) {
       // It is made, but "later" came behind that: who asked writes, and it is closed by itself.
       out.op(nfs_opnum4::OP_PUTFH, put(result.handle));
       out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
@@ -140,7 +127,7 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
     xdr::CLOSE4res closed;
     reached = true;
     if (!in.next(nfs_opnum4::OP_PUTFH)) return;
-    if (once && !result.handle.empty()) return next_attributes(in, names_, &result.attributes);
+    if (in_pieces && !result.handle.empty()) return next_attributes(in, names_, &result.attributes);
     // Made before, without a handle: EEXIST does not mean somebody else.
     request.resent |= request.opened.has_value();
     if (!in.next(nfs_opnum4::OP_SAVEFH)) return;
@@ -203,8 +190,7 @@ bool NewFiles::says_nothing(const Request& request, const Session& session) {
 Task<void> NewFiles::carry_out(RequestRef request) {
   OpContext op;
   op.identity = request->identity;
-  op.cancel = &stopping_;
-  ++running_;
+  op.cancel = &tasks_.stopping();
   OpenOwners::OwnerPtr owner = owners_.take(request->identity);
   bool again = true;
   for (int tried = 0; again && tried < kOwners; ++tried) {
@@ -236,10 +222,10 @@ Task<void> NewFiles::carry_out(RequestRef request) {
   }
   if (settled) request->opened.reset();
   int tried = 0;
-  for (Duration wait = kRetryFirst; (failed == Errc::kTimedOut || unknown) && !stopped_;
+  for (Duration wait = kRetryFirst; (failed == Errc::kTimedOut || unknown) && !tasks_.stopped();
        wait = std::min(2 * wait, kRetryLongest)) {
     request->given_up = true;
-    co_await session_.pause(wait, &stopping_);
+    co_await session_.pause(wait, &tasks_.stopping());
     owner->sequence.ask_once_more();
     again = co_await open(*request, op, *owner);
     failed = failure_of(*request, &file);
@@ -247,13 +233,11 @@ Task<void> NewFiles::carry_out(RequestRef request) {
   }
   const bool answered = !failed || failed == Errc::kSystem;
   const bool lost = request->opened && file.empty();
-  bool in_step = answered && !again && !lost && !stopped_;
+  bool in_step = answered && !again && !lost && !tasks_.stopped();
   if (in_step && request->opened) {
     in_step = co_await close_for_good(session_, op, file, owner->sequence, *request->opened);
   }
-  if (in_step && session_.minor() == 0 && !stopped_) owners_.give_back(std::move(owner));
-  --running_;
-  closed_.wake_all();
+  if (in_step && session_.minor() == 0 && !tasks_.stopped()) owners_.give_back(std::move(owner));
 }
 
 }  // namespace nfsrdma::nfs4

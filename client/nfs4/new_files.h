@@ -22,6 +22,7 @@
 
 #include "client/nfs4/file_locks.h"
 #include "client/nfs4/id_names.h"
+#include "client/nfs4/lasting_tasks.h"
 #include "client/nfs4/open_owners.h"
 #include "client/nfs4/session.h"
 #include "client/nfs_types.h"
@@ -33,9 +34,6 @@ class NewFiles {
   /// All outlive this.
   NewFiles(Session& session, IdNames& names, FileLocks& locks, OpenOwners& owners)
       : session_(session), names_(names), locks_(locks), owners_(owners) {}
-  ~NewFiles() { stop(); }
-  NewFiles(const NewFiles&) = delete;
-  NewFiles& operator=(const NewFiles&) = delete;
 
   /// What a new file is used for at once. Not in minor version 0.
   struct FirstUse {
@@ -52,9 +50,9 @@ class NewFiles {
                                   std::string_view name, const xdr::createhow4& how, FirstUse use,
                                   bool* resent);
   /// Until everything that was made is closed, or `op` cancelled.
-  Task<void> wait(const OpContext& op);
+  Task<void> wait(const OpContext& op) { return tasks_.wait(op); }
   /// Everything fails with EIO from now on.
-  void stop();
+  void stop() { tasks_.stop(); }
 
  private:
   using Owner = OpenOwners::Owner;
@@ -75,11 +73,7 @@ class NewFiles {
   IdNames& names_;
   FileLocks& locks_;
   OpenOwners& owners_;
-  unsigned running_ = 0;  // requests
-  Gate closed_;           // one of them
-  CancelToken stopping_;
-  bool stopped_ = false;
-  TaskGroup tasks_;
+  LastingTasks tasks_;
 };
 
 }  // namespace nfsrdma::nfs4
