@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "rpcrdma/tcp_server.h"
+#include "xdr/rpc.h"
 
 namespace nfsrdma {
 namespace {
 
 /// A server needs one. Anybody can connect: who comes last gets in, in place of whoever has never
-/// been answered, or else of the oldest.
+/// called well, or else of the oldest.
 constexpr std::size_t kMostConnections = 16;
 /// More than any callback has.
 constexpr std::size_t kLongestCall = 16 << 10;
@@ -61,12 +62,22 @@ class TcpCallEndpoint final : public CallEndpoint, private CallHandler {
     std::array<std::byte, Call::kInlineReply> answer;
     const std::size_t bytes = answer_(call.message(), answer);
     if (bytes == 0) return call.drop();
-    for (Caller& caller : callers_) {
-      if (caller.connection == &call.connection()) caller.answered = true;
-    }
+    if (is_success(ByteSpan(answer).first(bytes))) note_answered(call.connection());
     xdr::Encoder reply(call.reply_room());
     reply.fixed_opaque(ByteSpan(answer).first(bytes));
     call.reply(reply, {});
+  }
+
+  static bool is_success(ByteSpan reply) {
+    xdr::Decoder in(reply);
+    xdr::rpc_msg message;
+    if (!xdr::decode(in, message) || message.rbody.stat != xdr::reply_stat::MSG_ACCEPTED)
+      return false;
+    return message.rbody.areply.stat == xdr::accept_stat::SUCCESS;
+  }
+  void note_answered(const ServerConnection& connection) {
+    for (Caller& caller : callers_)
+      caller.answered |= caller.connection == &connection;
   }
 
   CallAnswer answer_;

@@ -378,7 +378,7 @@ Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t
   const bool overtaken = started < node->applied_at && node->timer.held();
   const bool came_too_late =
       how.delegation && (how.access & kModify) == 0 && changes_unnamed(*node);
-  if (came_too_late) co_await remote.give_way(node->handle);
+  if (came_too_late) co_await give_way_to_writer(context, node);
   if (answer->attributes) note_delegation(*node, how, before);
   apply(*node, answer->attributes, started);
   if (node->removed) {

@@ -50,10 +50,9 @@ Task<int> FileSystem::open_there(RequestContext context, NodeRef node, std::uint
   const bool ask = how.delegation || !believed || !node->timer.fresh(loop.now());
   std::optional<FilePlace> place;
   if (how.delegation && remote.opens_by_name()) place = place_of(*node);
-  RequestContext opener = context;
-  if (place) opener.place = &*place;
+  if (place) context.place = &*place;
   const std::uint64_t before = node->applied_at;
-  if (int error = co_await permit(opener, node, rights, ask, how)) co_return error;
+  if (int error = co_await permit(context, node, rights, ask, how)) co_return error;
   // ACCESS came back without attributes.
   if (ask && node->applied_at == before) co_return co_await getattr(context, node);
   co_return 0;

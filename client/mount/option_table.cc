@@ -64,6 +64,18 @@ string take_inline(MountOptions& o, string_view v) {
   return problem;
 }
 
+/// Addresses at which no host can be called, in words; null: it may be one.
+const char* not_a_host(const SocketAddress& address) {
+  if (address.is_v6()) {
+    const in6_addr& v6 = reinterpret_cast<const sockaddr_in6*>(address.data())->sin6_addr;
+    if (IN6_IS_ADDR_MULTICAST(&v6)) return "an address of many hosts";
+    return IN6_IS_ADDR_V4MAPPED(&v6) ? "an IPv4 address: write it as one" : nullptr;
+  }
+  const in_addr& v4 = reinterpret_cast<const sockaddr_in*>(address.data())->sin_addr;
+  const std::uint32_t bits = ntohl(v4.s_addr);
+  return IN_MULTICAST(bits) || bits == INADDR_BROADCAST ? "an address of many hosts" : nullptr;
+}
+
 /// nfs(5): an address of ours; the one that is nobody's says that we want no callbacks.
 string take_client_address(MountOptions& o, string_view v) {
   Result<SocketAddress> address = SocketAddress::parse(v, 0);
@@ -72,6 +84,7 @@ string take_client_address(MountOptions& o, string_view v) {
   if (text.find('%') != string::npos) {
     return fmt::format("'{}' means nothing to the server: it is an address of one link", v);
   }
+  if (const char* why = not_a_host(*address)) return fmt::format("'{}' is {}", v, why);
   const SocketAddress nobody =
       address->is_v6() ? SocketAddress::any_v6(0) : SocketAddress::any_v4(0);
   o.callbacks = !address->same_host(nobody);

@@ -83,7 +83,7 @@ std::size_t Callbacks::answer(ByteSpan message, MutableByteSpan room) {
   } else if (xdr::CB_COMPOUND4args head; !xdr::decode(in, head)) {
     xdr::encode(out, xdr::accepted(call.xid, SUCCESS));
     xdr::encode(out, xdr::CB_COMPOUND4res{nfsstat4::NFS4ERR_BADXDR, {}, 0});
-  } else if (minor_ == 0 && head.minorversion == 0 && head.callback_ident != ident_) {
+  } else if (minor_ == 0 && head.callback_ident != ident_) {
     // Not who was told.
     xdr::encode(out, xdr::denied_auth(call.xid, xdr::auth_stat::AUTH_BADCRED));
   } else {

@@ -21,6 +21,8 @@ using xdr::nfsstat4;
 constexpr Duration kRetryFirst = std::chrono::milliseconds(500);
 constexpr Duration kRetryLongest = std::chrono::seconds(15);
 constexpr int kAttempts = 8;
+/// Between offers of a place to a server that does not call there.
+constexpr Duration kOfferAgain = std::chrono::minutes(5);
 /// More than any READ or WRITE has around its data: nothing but the client bounds a COMPOUND here.
 constexpr std::uint32_t kAnyBytes = 1u << 30;
 
@@ -60,7 +62,7 @@ Task<Result<nfsstat4>> renew_client_id(RpcClient& rpc, const OpContext& op, std:
 // --- Session, in minor version 0 ---
 
 MadeSession Session::without_session() const {
-  return {{}, client_id_, 0, options_.slots, kAnyBytes, kAnyBytes, called_, 0, 0, nullptr};
+  return {{}, client_id_, 0, options_.slots, kAnyBytes, kAnyBytes, false, 0, 0, nullptr};
 }
 
 Task<Result<nfsstat4>> Session::name_client(const OpContext& op, std::uint64_t* id) {
@@ -73,21 +75,23 @@ Task<Result<nfsstat4>> Session::name_client(const OpContext& op, std::uint64_t* 
   if (place_.listen()) called_ = false;
   callbacks_.begin_client_id(place_.program(), place_.ident());
   naming_ = true;
+  named_at_ = rpc_.environment().now();
   Result<nfsstat4> said = co_await set_client_id(rpc_, op, verifier_, options_.owner, place_, id);
   naming_ = false;
   named_.wake_one();
   co_return said;
 }
 
-void Session::was_called() {
-  called_ = true;
-  if (state_ == State::kUsable) back_channel_ = true;
+void Session::offer_callbacks_again() {
+  const bool just_done = rpc_.environment().now() - named_at_ < kOfferAgain;
+  if (called_ || just_done || naming_ || !options_.called_at || state_ != State::kUsable) return;
+  tasks_.spawn(restore_callbacks({0, epoch_}));
 }
 
-Task<void> Session::restore_callbacks(const OpContext& op, Turn of) {
-  // RFC 7530, 10.2.1: what was granted may be revoked without our hearing of it.
-  if (delegations_ != nullptr) delegations_->keep_most(0);
-  if (!place_.is_open()) co_return;
+Task<void> Session::restore_callbacks(Turn of) {
+  OpContext op;
+  op.identity = options_.identity;
+  op.cancel = &stopping_;
   std::uint64_t id = 0;
   Result<nfsstat4> said = co_await name_client(op, &id);
   // A server that has made another client of us has forgotten the first one.
@@ -169,8 +173,11 @@ Task<Result<bool>> Session::client_id_stands(const OpContext& op, Turn of) {
   }
   heard_at_ = rpc_.environment().now();
   // The lease is renewed all the same.
-  if (status == nfsstat4::NFS4ERR_CB_PATH_DOWN) co_await restore_callbacks(as_owner, of);
-  if (of.epoch != epoch_ || state_ != State::kUsable) co_return false;
+  if (status == nfsstat4::NFS4ERR_CB_PATH_DOWN) {
+    // RFC 7530, 10.2.1: what was granted may be revoked without our hearing of it.
+    if (delegations_ != nullptr) delegations_->keep_most(0);
+    if (place_.is_open()) tasks_.spawn(restore_callbacks(of));
+  }
   co_return true;
 }
 

@@ -86,6 +86,7 @@ Task<Result<AccessResult>> Nfs4Operations::open(const OpContext& op, const FileH
   if (share == 0) co_return co_await access(op, file, wanted);
   const bool ask = how.delegation && may_be_delegated() && delegations_.may_ask(file);
   if (session_.minor() == 0) {
+    session_.offer_callbacks_again();
     if (!ask || op.place == nullptr) co_return co_await access(op, file, wanted);
     // A write delegation has to be good for READ, too: another stateid would be somebody else's.
     const bool writes = (share & xdr::OPEN4_SHARE_ACCESS_WRITE) != 0;

@@ -46,7 +46,7 @@ Session::Session(RpcClient& rpc, SessionOptions options)
         if (stopped_ || options_.minor != 0) return 0;
         const std::uint64_t before = callbacks_.called();
         const std::size_t bytes = callbacks_.answer(call, room);
-        if (callbacks_.called() != before) was_called();
+        called_ |= callbacks_.called() != before;
         return bytes;
       }) {
   std::random_device random;
@@ -614,7 +614,6 @@ Task<void> Session::recover() {
     if (stopped_) co_return;
   }
   state_ = State::kUsable;
-  if (options_.minor == 0) back_channel_ = called_;  // perhaps while it was being made
   changed_.wake_all();
   slot_freed_.wake_all();
 }

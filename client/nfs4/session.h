@@ -172,7 +172,10 @@ class Session final : public SessionSource, private CallbackHandler {
   }
   const SlotTable& slots() const { return slots_; }
   /// The server can call us.
-  bool has_back_channel() const { return back_channel_; }
+  bool has_back_channel() const { return options_.minor == 0 ? called_ : back_channel_; }
+  /// Minor version 0: tells a server that has not called so far where it may, if that was some time
+  /// ago. The way to that place may have been closed then.
+  void offer_callbacks_again();
   std::uint64_t callbacks_done() const { return callbacks_.done(); }
   /// In minor version 0; for people.
   std::string called_at() const { return options_.minor == 0 ? place_.text() : std::string(); }
@@ -196,8 +199,7 @@ class Session final : public SessionSource, private CallbackHandler {
   /// For minor version 0: nothing but the client id.
   MadeSession without_session() const;
   Task<Result<xdr::nfsstat4>> name_client(const OpContext& op, std::uint64_t* id);
-  void was_called();
-  Task<void> restore_callbacks(const OpContext& op, Turn of);
+  Task<void> restore_callbacks(Turn of);
   Task<Result<void>> destroy(const OpContext& op, xdr::sessionid4 session);
   /// Until there is a session. kStopped, kInterrupted, or why there is none.
   Task<Result<void>> usable(const OpContext& op);
@@ -248,6 +250,7 @@ class Session final : public SessionSource, private CallbackHandler {
   CallbackPlace place_;
   bool called_ = false;  // at place_, since it was named last
   bool naming_ = false;  // name_client() runs
+  TimePoint named_at_{};
   Gate named_;
   bool back_channel_ = false;
   bool binding_ = false;

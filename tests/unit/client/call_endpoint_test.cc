@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/loop_owner.h"
+#include "xdr/rpc.h"
 
 namespace nfsrdma {
 namespace {
@@ -21,9 +22,14 @@ class CallEndpointTest : public testing::Test, protected test::LoopOwner {
     const SocketAddress here = SocketAddress::parse("127.0.0.1", 0).value();
     auto made = make_tcp_call_endpoint(*loop_, here, [this](ByteSpan call, MutableByteSpan room) {
       heard_.emplace_back(as_text(call.subspan(8)));
-      const ByteSpan reply = as_bytes(answer_);
-      std::copy(reply.begin(), reply.end(), room.begin());
-      return reply.size();
+      if (answer_.empty()) return std::size_t{0};
+      xdr::Encoder out(room);
+      const bool known = heard_.back() != kStranger;
+      xdr::encode(out, xdr::accepted(
+                           1, known ? xdr::accept_stat::SUCCESS : xdr::accept_stat::PROG_UNAVAIL));
+      head_bytes_ = out.size();
+      out.fixed_opaque(as_bytes(answer_));
+      return out.size();
     });
     EXPECT_TRUE(made.ok());
     endpoint_ = std::move(*made);
@@ -52,7 +58,7 @@ class CallEndpointTest : public testing::Test, protected test::LoopOwner {
     const std::string message = "xid-" + std::string(4, '\0') + text;
     send(fd, message, kLast | static_cast<std::uint32_t>(message.size()));
   }
-  /// A whole record, or "": it ended.
+  /// What a whole record has behind the head of a reply, or "": it ended.
   std::string reply(const UniqueFd& fd) {
     std::array<char, 256> got{};
     ssize_t bytes = -1;
@@ -60,8 +66,9 @@ class CallEndpointTest : public testing::Test, protected test::LoopOwner {
       bytes = ::recv(fd.get(), got.data(), got.size(), MSG_DONTWAIT);
       return bytes >= 0;
     });
-    return bytes <= 4 ? std::string()
-                      : std::string(got.data() + 4, static_cast<std::size_t>(bytes) - 4);
+    const std::size_t head = 4 + head_bytes_;
+    const std::size_t whole = bytes < 0 ? 0 : static_cast<std::size_t>(bytes);
+    return whole <= head ? std::string() : std::string(got.data() + head, whole - head);
   }
   bool ended(const UniqueFd& fd) {
     char byte;
@@ -73,7 +80,10 @@ class CallEndpointTest : public testing::Test, protected test::LoopOwner {
     return ::recv(fd.get(), &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
   }
 
+  static constexpr const char* kStranger = "stranger";
+
   std::string answer_ = "reply---";
+  std::size_t head_bytes_ = 0;  // of a reply
   std::vector<std::string> heard_;
   std::unique_ptr<CallEndpoint> endpoint_;
 };
@@ -119,6 +129,21 @@ TEST_F(CallEndpointTest, ThereIsAlwaysRoomForOneMore) {
   EXPECT_TRUE(ended(idle.front()));
   call(idle.back(), "late");
   EXPECT_EQ(reply(idle.back()), "reply---");
+}
+
+/// Nor do those who are answered that they are wrong here.
+TEST_F(CallEndpointTest, StrangersDoNotPushOutTheServer) {
+  const UniqueFd server = connect();
+  call(server, "call");
+  EXPECT_EQ(reply(server), "reply---");
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 40; ++i) {
+    strangers.push_back(connect());
+    call(strangers.back(), kStranger);
+    EXPECT_EQ(reply(strangers.back()), "reply---");
+  }
+  EXPECT_TRUE(is_open(server));
+  EXPECT_TRUE(ended(strangers.front()));
 }
 
 TEST_F(CallEndpointTest, NobodyIsHeardWhenItIsGone) {

@@ -209,6 +209,17 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"clientaddr=fe80::1%lo",
                 "parse: mount option 'clientaddr=fe80::1%lo': 'fe80::1%lo' means nothing to the "
                 "server: it is an address of one link"},
+        BadCase{"clientaddr=224.0.0.1",
+                "parse: mount option 'clientaddr=224.0.0.1': '224.0.0.1' is an address of many "
+                "hosts"},
+        BadCase{"clientaddr=ff02::1",
+                "parse: mount option 'clientaddr=ff02::1': 'ff02::1' is an address of many hosts"},
+        BadCase{"clientaddr=255.255.255.255",
+                "parse: mount option 'clientaddr=255.255.255.255': '255.255.255.255' is an address "
+                "of many hosts"},
+        BadCase{"clientaddr=::ffff:192.0.2.7",
+                "parse: mount option 'clientaddr=::ffff:192.0.2.7': '::ffff:192.0.2.7' is an IPv4 "
+                "address: write it as one"},
         BadCase{"callbackport=0",
                 "parse: mount option 'callbackport=0': '0' is not a number from 1 to 65535"},
         BadCase{"max_connect=17",

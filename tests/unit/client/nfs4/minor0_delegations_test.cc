@@ -43,6 +43,11 @@ class Minor0Delegations : public Minor0Test {
     ASSERT_TRUE(server_->probe());
     server_->seen.clear();
   }
+  void turn_to_another_file() {
+    server_->names["g"] = "f7";
+    file_ = handle_of("f7");
+    place_.name = "g";
+  }
   using Got = std::optional<Result<AccessResult>>;
   void start_open(Got* out, const OpContext& op, std::uint32_t access = access_bits::kRead) {
     group_.spawn(keep(nfs_->open(op, file_, 0x3f, {access, true}), out));
@@ -136,6 +141,25 @@ TEST_F(Minor0Delegations, NoneIsAskedForBeforeTheServerHasCalled) {
   EXPECT_NE(server_->times(OP_OPEN), 0u);
 }
 
+/// Whatever was in the way may be gone.
+TEST_F(Minor0Delegations, AServerThatHasNotCalledIsToldThePlaceAgainNowAndThen) {
+  environment_->no_listening["192.0.2.77"] = EADDRINUSE;
+  ASSERT_EQ(begin(), 0);
+  environment_->no_listening.clear();
+  server_->seen.clear();
+  EXPECT_EQ(open(), 0);
+  EXPECT_EQ(server_->times(OP_SETCLIENTID), 0u) << "not so soon";
+  server_->serve_for(std::chrono::minutes(5));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(open(), 0);
+  EXPECT_EQ(server_->times(OP_SETCLIENTID), 1u);
+  EXPECT_EQ(server_->callback_address, "tcp 192.0.2.77.156.65");
+  EXPECT_TRUE(server_->probe());
+  server_->serve_for(std::chrono::minutes(6));
+  EXPECT_EQ(open(), 0);
+  EXPECT_EQ(server_->times(OP_SETCLIENTID), 1u) << "it has called";
+}
+
 TEST_F(Minor0Delegations, NoneIsAskedForWithoutAPlaceWhereTheFileIs) {
   begin_called();
   has_place_ = false;
@@ -156,9 +180,7 @@ TEST_F(Minor0Delegations, IsAskedForByAnOpenThatIsClosed) {
   EXPECT_EQ(server_->granted.size(), 1u);
   EXPECT_TRUE(server_->returned.empty());
   // The owner is known now.
-  server_->names["g"] = "f7";
-  file_ = handle_of("f7");
-  place_.name = "g";
+  turn_to_another_file();
   server_->seen.clear();
   EXPECT_EQ(open(), 0);
   EXPECT_EQ(server_->seen, (std::vector<Ops>{ask, {OP_PUTFH, OP_CLOSE}}));
@@ -220,9 +242,7 @@ TEST_F(Minor0Delegations, WhoDoesNotKnowItsNumbersIsNotHeard) {
 TEST_F(Minor0Delegations, OneThatIsUnderWayIsRecalledLater) {
   begin_called();
   (void)have();
-  server_->names["g"] = "f7";
-  file_ = handle_of("f7");
-  place_.name = "g";
+  turn_to_another_file();
   OpContext op;
   op.place = &place_;
   Got got;
@@ -286,9 +306,7 @@ TEST_F(SoftMinor0Delegations, WhatWasNotAnsweredIsClosedWhenTheServerIsBack) {
   begin_called();
   server_->grants = Given::OPEN_DELEGATE_READ;
   EXPECT_EQ(open(), 0);
-  server_->names["g"] = "f7";
-  file_ = handle_of("f7");
-  place_.name = "g";
+  turn_to_another_file();
   OpContext op;
   op.place = &place_;
   Got got;
