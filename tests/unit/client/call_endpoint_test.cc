@@ -121,6 +121,7 @@ TEST_F(CallEndpointTest, ThereIsAlwaysRoomForOneMore) {
   call(server, "call");
   EXPECT_EQ(reply(server), "reply---");
   std::vector<UniqueFd> idle;
+  idle.reserve(40);
   for (int i = 0; i < 40; ++i)
     idle.push_back(connect());
   EXPECT_TRUE(is_open(server));
