@@ -196,9 +196,8 @@ class NfsOperations {
   virtual std::uint64_t kept_back_limit(const FileHandle&) const { return 0; }
   /// Gives a delegation back, if there is one.
   virtual Task<void> give_back(const FileHandle&) { co_return; }
-  /// Before the file is changed where opens_by_name(): the server cannot tell who does that, and
-  /// would recall a read delegation of our own. Gives it back, recalled or not, without a word to
-  /// the holder.
+  /// Before the data is changed: a server may recall a read delegation for that, though it is our
+  /// own (RFC 8881 10.4). Gives it back, recalled or not, without a word to the holder.
   virtual Task<void> give_way(const FileHandle&) { co_return; }
 
   // --- ACLs: NFSv4. Values are the XDR of its attribute acl (RFC 8881, 6.2.1) ---

@@ -103,21 +103,33 @@ Task<void> FileSystem::finish() {
   co_await tasks.wait();
 }
 
-void FileSystem::foreign_change(Node& node) {
+void FileSystem::foreign_change(Node& node, const Attributes& now) {
   if (node.is_directory()) {
     node.names.clear();
     node.new_modes.reset();
     return;
   }
-  node.cache_valid = false;
-  node.kernel_outdated = true;
+  ++node.pages_outdated;
   node.kernel_size_old = true;
-  if (node.opens > 0) kernel_.drop_data(node.id);
+  if (now.size < visible(node).size) node.kernel_size_high = true;
+  if (node.opens > 0) drop_pages(node);
 }
 
-/// For replies to the kernel that carry no attributes: it must not go on with the old size.
-void FileSystem::tell_kernel(Node& node) {
-  if (std::exchange(node.kernel_outdated, false)) kernel_.drop_attributes(node.id);
+void FileSystem::drop_pages(Node& node) {
+  if (node.pages_told == node.pages_outdated) return;
+  node.pages_told = node.pages_outdated;
+  const std::weak_ptr<Node> dropping = nodes.obtain(node.handle);
+  kernel_.drop_data(node.id, [dropping, told = node.pages_told] {
+    const NodeRef there = dropping.lock();
+    if (there != nullptr) there->pages_dropped = std::max(there->pages_dropped, told);
+  });
+}
+
+void FileSystem::told(Node& node) {
+  // Of an answer that is overtaken by the dropping of attributes, the kernel takes nothing.
+  if (node.pages_dropped != node.pages_told) return;
+  node.kernel_size_old = node.kernel_size_high = false;
+  node.sent_back.clear();
 }
 
 void FileSystem::take_over(Node& node, const Attributes& attributes) {
@@ -161,7 +173,7 @@ void FileSystem::apply(Node& node, const Attributes& attributes, std::uint64_t s
   const bool content = written || (changed && node.renamed_at == 0);
   if (started > node.renamed_at) node.renamed_at = 0;
   if (changed && node.changes_running == 0) {
-    if (content) foreign_change(node);
+    if (content) foreign_change(node, attributes);
     node.access.clear();  // an ACL may have changed without a trace in the mode
   }
   take_over(node, attributes);
@@ -185,7 +197,7 @@ void FileSystem::apply_change(Node& node, const Wcc& change, std::uint64_t start
                          std::tuple(age_of(after), after.size) <=
                              std::tuple(age_of(node.attributes), node.attributes.size);
   if (overtaken) return;
-  if (!ours) foreign_change(node);
+  if (!ours) foreign_change(node, after);
   take_over(node, after);
   node.timer.changed(options.attributes, node.is_directory(), loop.now());
 }

@@ -55,12 +55,13 @@ struct ListedName {
 /// How to tell the kernel, by the number of a node, that what it has cached is not good any more.
 struct KernelCache {
   /// Data and attributes, soon; returns before it is done (the kernel may wait for requests of
-  /// ours).
-  std::function<void(std::uint64_t)> drop_data;
-  /// The same; `done` is called on the loop's thread when the kernel has let go of it.
-  std::function<void(std::uint64_t, std::function<void()> done)> drop_data_and_tell;
-  /// Attributes only, now.
+  /// ours). `done` is called on the loop's thread when the kernel has let go of it.
+  std::function<void(std::uint64_t, std::function<void()> done)> drop_data;
+  /// Attributes only, now. While the kernel has the object in use for a request of its own: what it
+  /// is about to forget it waits for here, and that may be for requests of ours.
   std::function<void(std::uint64_t)> drop_attributes;
+  /// The same for any object, soon.
+  std::function<void(std::uint64_t)> drop_attributes_soon;
   /// A name in a directory is to be looked up again; soon, like drop_data.
   std::function<void(std::uint64_t, const std::string&)> expire_name;
 };
@@ -144,7 +145,12 @@ class FileSystem : private DelegationHolder {
   // --- open files ---
   /// Counts an open; *keep_cache says whether the kernel's pages are still good.
   Task<int> open(RequestContext context, NodeRef node, int flags, bool* keep_cache);
+  /// Before an open is answered: 0, or ESTALE, after which the kernel asks for the file's
+  /// attributes and comes again.
+  Task<int> settle_pages(RequestContext context, NodeRef node, bool writes);
   Task<int> open_there(RequestContext context, NodeRef node, std::uint32_t rights);
+  /// The kernel is being given its attributes.
+  void told(Node& node);
   /// Counts an open that needs no permission: of a file just made.
   void adopt_open(Node& node, const CallerRef& caller, int flags) {
     node.openers.add(caller, open_access(flags));
@@ -238,13 +244,13 @@ class FileSystem : private DelegationHolder {
   bool wants_delegation(Node& node, std::uint32_t access);
   /// An answer with attributes came. Was a delegation asked for with it, and was there one before?
   void note_delegation(Node& node, OpenFor how, bool before);
-  Task<void> end_recalled(NodeRef node);
   /// Writes what was kept back, and gives the delegation back.
   Task<void> end_promise(NodeRef node);
   void stop_believing(Node& node);
   /// Does somebody here write the file, where the server cannot tell that it is us?
   bool changes_unnamed(const Node& node) const;
-  /// Before an open to write, which goes on to have pages locked that a recall would wait for.
+  /// Before an open to write: a read delegation goes back, whose lease stands in the way of our own
+  /// data on servers, too.
   Task<void> give_way_to_writer(RequestContext context, NodeRef node);
   /// Before any other change of the file; null: it is not known.
   Task<void> give_way_to_change(RequestContext context, NodeRef node);
@@ -255,7 +261,8 @@ class FileSystem : private DelegationHolder {
   void tell_moved(Node& node);
   Task<void> find_where_to(NodeRef node);
   static constexpr std::chrono::minutes kTellMovedEvery{1};
-  void foreign_change(Node& node);
+  /// Others have made it what it is `now`.
+  void foreign_change(Node& node, const Attributes& now);
   /// Runs a call that changes an object and takes over what it says of it.
   Task<int> make_change(RequestContext context, NodeRef node, Task<Result<Wcc>> change);
   /// The same for one that changes who may do what.
@@ -285,8 +292,8 @@ class FileSystem : private DelegationHolder {
   void note_miss(const CallerRef& caller, const NodeRef& directory);
   Task<void> read_names_ahead(CallerRef caller, NodeRef directory);
   void forget_names_ahead(TimePoint now);
-  /// Nothing that the kernel or we remember of the file counts any more, once this is over.
-  Task<bool> forget_data(RequestContext context, NodeRef node);
+  /// drop_pages(), also what is good, and until it is done. False: whoever waits is gone.
+  Task<bool> drop_pages_now(RequestContext context, NodeRef node);
   void count_open(Node& node) {
     if (node.opens++ == 0) open_nodes_.push_back(node);
     ++open_files_;
@@ -322,7 +329,8 @@ class FileSystem : private DelegationHolder {
   void believe_again(Node& node);
   static constexpr std::chrono::seconds kSilentPatience{2};
 
-  void tell_kernel(Node& node);
+  /// The kernel is to drop what it has of the data; Node::pages_dropped says when it has.
+  void drop_pages(Node& node);
 
   KernelCache kernel_;
   IntrusiveList<Node> open_nodes_;
@@ -330,7 +338,7 @@ class FileSystem : private DelegationHolder {
   TimePoint tell_moved_at_{};         // not again before that
   bool server_silent_ = false;  // it let somebody's patience run out, and has not answered since
   LockOwnerId last_lock_owner_ = 0;
-  std::vector<std::shared_ptr<Occasion>> dropping_;  // forget_data() under way
+  std::vector<std::shared_ptr<Occasion>> dropping_;  // drop_pages_now() under way
   std::vector<NodeRef> with_names_ahead_;            // directories
   std::uint64_t clock_ = 0;
   std::uint32_t silly_counter_;

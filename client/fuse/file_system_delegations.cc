@@ -66,25 +66,16 @@ void FileSystem::give_up(const FileHandle& file) {
     return;
   }
   node->ask_again_at = loop.now() + kAskAgain;
-  tasks.spawn(end_recalled(node));
-}
-
-Task<void> FileSystem::end_recalled(NodeRef node) {
-  node->timer.let_go();
-  node->access.clear();
-  // Nobody uses the file just now, perhaps: what the kernel knows goes by the thread that may wait.
-  if (node->lookups > 0) {
-    const RequestContext nobody{std::make_shared<const Caller>(), nullptr};
-    [[maybe_unused]] const bool forgotten = co_await forget_data(nobody, node);
-  }
-  co_await end_promise(node);
+  tasks.spawn(end_promise(node));
 }
 
 void FileSystem::stop_believing(Node& node) {
   const bool believed = node.timer.held();
   node.timer.let_go();
   node.access.clear();
-  if (believed && node.lookups > 0) kernel_.drop_attributes(node.id);
+  if (!believed) return;
+  node.kernel_size_old = true;
+  if (node.lookups > 0) kernel_.drop_attributes_soon(node.id);
 }
 
 Task<void> FileSystem::wait_for_way(RequestContext context, Task<void> giving) {
@@ -100,7 +91,7 @@ Task<void> FileSystem::wait_for_way(RequestContext context, Task<void> giving) {
 }
 
 Task<void> FileSystem::give_way_to_writer(RequestContext context, NodeRef node) {
-  if (!remote.opens_by_name()) co_return;
+  if (!remote.may_be_delegated()) co_return;
   struct Way {
     static Task<void> give(Remote& remote, NodeRef node) { co_await remote.give_way(node->handle); }
   };
@@ -115,9 +106,12 @@ Task<void> FileSystem::give_way_to_change(RequestContext context, NodeRef node) 
   co_await wait_for_way(std::move(context), end_promise(node));
 }
 
-/// Also where it is of our own will: then a request has the file in use.
+/// Nothing here waits for the kernel, which may wait, with pages locked, for a WRITE that the
+/// server keeps waiting for the delegation. For the same reason a read delegation does not wait for
+/// data.
 Task<void> FileSystem::end_promise(NodeRef node) {
   stop_believing(*node);
+  co_await remote.give_way(node->handle);
   if (node->writer != nullptr && !node->writer->data().stable()) {
     // Errors stay for who wrote it.
     const RequestContext nobody{std::make_shared<const Caller>(), nullptr};

@@ -3,6 +3,7 @@
 // of attributes in the right order with writes.
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -41,11 +42,6 @@ Task<int> FileSystem::open_there(RequestContext context, NodeRef node, std::uint
     if (how.execute) how.access |= kRead;  // programs are read
     how.delegation = wants_delegation(*node, how.access);
   }
-  if (how.delegation && remote.delegation(node->handle) != DelegationKind::kNone) {
-    // It is given back for a better one, which the next open asks for: this one waits for nothing.
-    tasks.spawn(end_promise(node));
-    how.delegation = false;
-  }
   const bool believed = promised(*node) || !options.close_to_open;
   const bool ask = how.delegation || !believed || !node->timer.fresh(loop.now());
   std::optional<FilePlace> place;
@@ -58,10 +54,38 @@ Task<int> FileSystem::open_there(RequestContext context, NodeRef node, std::uint
   co_return 0;
 }
 
+/// What the kernel has of the data and does not count any more is dropped before the open is
+/// answered, and nothing is dropped while somebody reads or writes:
+///
+///   With the data, the kernel drops attributes and takes none from answers that are on their way.
+///   A read(2) then goes by the size from before: it ends too early, or in zeros.
+///   Pages of a write(2) are unlocked on their way here where they are whole. When they are
+///   dropped, somebody may read what the server had before, and that stays in the cache. When the
+///   kernel hears meanwhile, in the answer to a stat, that the file is shorter than it believes, it
+///   fills the last page with zeros from there on, and those are what is written.
+///
+/// So who is to write has it hear the size first, which no reply to an open tells. But ESTALE makes
+/// open(2) go the way again, asking for each name, and these replies do.
+Task<int> FileSystem::settle_pages(RequestContext context, NodeRef node, bool writes) {
+  const pid_t pid = context.interrupt == nullptr ? 0 : context.interrupt->pid;
+  const bool clean = node->pages_dropped == node->pages_outdated;
+  if (!clean && !co_await drop_pages_now(std::move(context), node)) co_return EINTR;
+  if (!writes || !node->kernel_size_high) co_return 0;
+  // Twice in a row: it was not opened by a name.
+  std::vector<pid_t>& before = node->sent_back;
+  if (std::find(before.begin(), before.end(), pid) != before.end()) co_return 0;
+  constexpr std::size_t kMostSentBack = 64;
+  if (before.size() >= kMostSentBack) before.clear();
+  before.push_back(pid);
+  co_return ESTALE;
+}
+
 Task<int> FileSystem::open(RequestContext context, NodeRef node, int flags, bool* keep_cache) {
   ++node->opening;
   node->openers.add(context.caller, open_access(flags));
-  const int error = co_await open_there(context, node, rights_for(flags));
+  int error = co_await open_there(context, node, rights_for(flags));
+  const bool writes = (open_access(flags) & access_bits::kModify) != 0;
+  if (error == 0) error = co_await settle_pages(context, node, writes);
   --node->opening;
   if (error != 0) {
     remove_opener(node, context.caller, open_access(flags));
@@ -69,10 +93,8 @@ Task<int> FileSystem::open(RequestContext context, NodeRef node, int flags, bool
     co_return error;
   }
   count_open(*node);
-  // Without keep_cache the kernel drops its pages now, and what it reads from here on is current.
-  tell_kernel(*node);
-  *keep_cache = node->cache_valid;
-  node->cache_valid = true;
+  // False: there is news again. The kernel drops its pages by itself then.
+  *keep_cache = node->pages_dropped == node->pages_outdated;
   co_return 0;
 }
 
@@ -97,6 +119,7 @@ Task<int> FileSystem::setattr(RequestContext context, NodeRef node, SetAttribute
     const bool times = set.mtime.has_value() || set.atime.has_value() || set.size.has_value();
     if (int error = co_await node->writer->flush(context, node, times)) co_return error;
   }
+  if (set.size) co_await give_way_to_writer(context, node);
   co_await give_way_to_change(context, node);
   const std::uint64_t started = begin_request();
   ++node->changes_running;
@@ -106,7 +129,7 @@ Task<int> FileSystem::setattr(RequestContext context, NodeRef node, SetAttribute
       node->has_attributes && node->changes_running == 1 &&
       (answer->after->size != node->attributes.size ||
        !same_time(answer->after->mtime, node->attributes.mtime))) {
-    foreign_change(*node);
+    foreign_change(*node, *answer->after);
   }
   apply_change(*node, answer.ok() ? *answer : Wcc{}, started);
   --node->changes_running;
@@ -129,7 +152,6 @@ Task<int> FileSystem::read(RequestContext context, NodeRef node, std::uint64_t o
   auto answer = co_await remote.read(context, node->handle, offset, sink);
   if (!answer.ok()) co_return failed(*node, answer.error());
   apply(*node, answer->attributes, started);
-  tell_kernel(*node);
   *count = std::min(answer->count, sink.size());
   // A short answer tells the kernel where the file ends. When data further on is still with us, it
   // does not end there: what lies between is a hole.
@@ -153,7 +175,8 @@ Task<int> FileSystem::append_offset(RequestContext context, NodeRef node, std::u
   const std::uint64_t end = visible(*node).size;
   if (end == *offset) co_return 0;
   *offset = end;
-  kernel_.drop_data(node->id);  // it keeps the data as if it lay where it wanted it
+  ++node->pages_outdated;  // it keeps the data as if it lay where it wanted it
+  drop_pages(*node);
   co_return 0;
 }
 

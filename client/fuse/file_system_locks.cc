@@ -38,12 +38,15 @@ bool FileSystem::is_known_as(Node& node, LockOwnerId kernel_owner, LockOwnerId o
   return known == nullptr || known->owner == owner;
 }
 
-Task<bool> FileSystem::forget_data(RequestContext context, NodeRef node) {
-  node->timer.expire();
-  node->kernel_size_old = true;
+Task<bool> FileSystem::drop_pages_now(RequestContext context, NodeRef node) {
   auto dropped = std::make_shared<Occasion>();
   dropping_.push_back(dropped);
-  kernel_.drop_data_and_tell(node->id, [dropped] { dropped->come(); });
+  node->pages_told = node->pages_outdated;
+  kernel_.drop_data(node->id, [dropped, dropping = std::weak_ptr(node), told = node->pages_told] {
+    const NodeRef there = dropping.lock();
+    if (there != nullptr) there->pages_dropped = std::max(there->pages_dropped, told);
+    dropped->come();
+  });
   const bool over = co_await dropped->wait(cancel_of(context));
   std::erase(dropping_, dropped);
   co_return over;
@@ -72,8 +75,13 @@ Task<int> FileSystem::lock(RequestContext context, NodeRef node, FileLock wanted
   // From here on only the end of the process counts: the lock is its.
   if (context.interrupt != nullptr) context.interrupt->by_any_signal = false;
   if (current && promised(*node)) co_return 0;
-  const bool forgotten = co_await forget_data(context, node);
-  if (forgotten) co_return 0;
+  // First what has changed, so that nothing is dropped once more when somebody asks for it
+  // (settle_pages()).
+  node->timer.expire();
+  if (co_await getattr(context, node) != 0) node->timer.expire();
+  node->kernel_size_old = true;
+  const bool dropped = co_await drop_pages_now(context, node);
+  if (dropped) co_return 0;
   tasks.spawn(unlock_behind(node, context.caller, wanted));
   co_return EINTR;
 }

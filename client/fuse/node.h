@@ -61,18 +61,21 @@ struct Node : public ListNode<Node> {  // linked while open
   std::uint64_t applied_at = 0;  // the request clock when they were taken over
   std::uint64_t renamed_at = 0;  // the same, when we changed a name of it; 0: seen since
   AccessCache access;
-  bool kernel_outdated = false;  // the kernel believes attributes that others have changed
-  bool kernel_size_old = false;  // it has not been told the size since; it appends at its own
-  bool removed = false;          // its last name went away, though the server still knows it
+  bool kernel_size_old = false;   // others changed it unknown to the kernel: it appends at its own
+  bool kernel_size_high = false;  // and its own is too large
+  std::vector<pid_t> sent_back;   // opens that were to look it up again for that
+  bool removed = false;           // its last name went away, though the server still knows it
 
   // --- regular files ---
   unsigned opens = 0;
-  unsigned opening = 0;          // that wait for the server
-  Openers openers;               // of both kinds
-  std::uint32_t opened_for = 0;  // access_bits::kRead and kModify, since it is known
-  TimePoint ask_again_at{};      // for a delegation, not before that
-  unsigned changes_running = 0;  // own WRITEs and SETATTRs under way
-  bool cache_valid = true;       // what the kernel has cached is what the server has
+  unsigned opening = 0;              // that wait for the server
+  Openers openers;                   // of both kinds
+  std::uint32_t opened_for = 0;      // access_bits::kRead and kModify, since it is known
+  TimePoint ask_again_at{};          // for a delegation, not before that
+  unsigned changes_running = 0;      // own WRITEs and SETATTRs under way
+  std::uint64_t pages_outdated = 0;  // how often what the kernel has of the data became wrong
+  std::uint64_t pages_told = 0;      // for how much of that it was told to drop it
+  std::uint64_t pages_dropped = 0;   // and has
   std::unique_ptr<FileWriter> writer;
   std::unique_ptr<SillyName> silly;
   std::vector<LockingProcess> lockers;  // who may hold locks here

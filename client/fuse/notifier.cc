@@ -5,17 +5,11 @@
 
 namespace nfsrdma {
 
-Notifier::Notifier(fuse_session* session) : session_(session), thread_([this] { run(); }) {}
+Notifier::Notifier(fuse_session* session)
+    : session_(session), attributes_thread_([this] { drop_attributes(); }) {}
 
 Notifier::~Notifier() {
   stop();
-}
-
-void Notifier::invalidate(std::uint64_t node) {
-  std::lock_guard lock(mutex_);
-  if (stopping_) return;
-  pending_[node];
-  changed_.notify_one();
 }
 
 void Notifier::invalidate(std::uint64_t node, std::function<void()> done) {
@@ -25,14 +19,24 @@ void Notifier::invalidate(std::uint64_t node, std::function<void()> done) {
     done();
     return;
   }
-  pending_[node].push_back(std::move(done));
-  changed_.notify_one();
+  data_[node].push_back(std::move(done));
+  call_data_thread();
+}
+
+void Notifier::call_data_thread() {
+  const std::size_t due = data_.size() + names_.size();
+  if (due > data_threads_.size() - busy_ && data_threads_.size() < kMostThreads && !stopping_) {
+    ++busy_;
+    data_threads_.emplace_back([this] { drop_data(); });
+  } else {
+    data_due_.notify_one();
+  }
 }
 
 void Notifier::expire_name(std::uint64_t directory, const std::string& name) {
   std::lock_guard lock(mutex_);
   names_.emplace(directory, name);
-  changed_.notify_one();
+  call_data_thread();
 }
 
 void Notifier::invalidate_attributes(std::uint64_t node) {
@@ -40,15 +44,25 @@ void Notifier::invalidate_attributes(std::uint64_t node) {
   ::fuse_lowlevel_notify_inval_inode(session_, node, -1, 0);
 }
 
+void Notifier::invalidate_attributes_soon(std::uint64_t node) {
+  std::lock_guard lock(mutex_);
+  attributes_.insert(node);
+  attributes_due_.notify_one();
+}
+
 void Notifier::stop() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
-    changed_.notify_one();
+    data_due_.notify_all();
+    attributes_due_.notify_one();
   }
-  if (thread_.joinable()) thread_.join();
+  for (std::thread& thread : data_threads_) {
+    if (thread.joinable()) thread.join();
+  }
+  if (attributes_thread_.joinable()) attributes_thread_.join();
   std::unique_lock lock(mutex_);
-  const auto left = std::exchange(pending_, {});
+  const auto left = std::exchange(data_, {});
   lock.unlock();
   for (const auto& [node, waiting] : left) {
     for (const auto& done : waiting)
@@ -56,7 +70,21 @@ void Notifier::stop() {
   }
 }
 
-void Notifier::run() {
+void Notifier::drop_attributes() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (attributes_.empty()) {
+      attributes_due_.wait(lock);
+      continue;
+    }
+    const std::uint64_t node = attributes_.extract(attributes_.begin()).value();
+    lock.unlock();
+    invalidate_attributes(node);
+    lock.lock();
+  }
+}
+
+void Notifier::drop_data() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (!names_.empty()) {
@@ -71,11 +99,13 @@ void Notifier::run() {
       lock.lock();
       continue;
     }
-    if (pending_.empty()) {
-      changed_.wait(lock);
+    if (data_.empty()) {
+      --busy_;
+      data_due_.wait(lock);
+      ++busy_;
       continue;
     }
-    const auto row = pending_.extract(pending_.begin());
+    const auto row = data_.extract(data_.begin());
     lock.unlock();
     // ENOENT: the kernel has forgotten the file meanwhile, which is as good.
     ::fuse_lowlevel_notify_inval_inode(session_, row.key(), 0, 0);

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notifier: tells the kernel to drop what it has cached of a file. A thread of its own, because the
-// kernel waits inside of that call for pages that are being read or written, and those requests
-// are answered by the event loop.
+// Notifier: tells the kernel to drop what it has cached of a file. By threads of its own, since the
+// kernel waits inside of these calls, and what it waits for may be answers of the event loop:
+//
+//   data, names   for pages that are being read or written, and for the lock of the directory
+//   attributes    only where it is about to forget the file: until what is being read of it is here
+//
+// Attributes have a thread for themselves, and data has up to kMostThreads, so that a file whose
+// server keeps it waiting does not hold up others.
 #pragma once
 
 #include <condition_variable>
@@ -21,32 +26,42 @@ namespace nfsrdma {
 
 class Notifier {
  public:
+  static constexpr std::size_t kMostThreads = 8;
+
   explicit Notifier(fuse_session* session);
   ~Notifier();
 
-  /// Any thread; returns at once.
-  void invalidate(std::uint64_t node);
-  /// The same; `done` is called on the notifier's thread when the kernel has let go of it, or by
-  /// stop().
+  /// Any thread; returns at once. `done` is called on the notifier's thread when the kernel has let
+  /// go of data and attributes, or by stop().
   void invalidate(std::uint64_t node, std::function<void()> done);
   /// Any thread; returns at once. The kernel looks `name` up again before it believes it.
   void expire_name(std::uint64_t directory, const std::string& name);
-  /// Any thread, at once: only what the kernel believes of size and times. It waits for nothing.
+  /// Any thread, at once: only what the kernel believes of size and times, of what it has in use
+  /// for a request: then it waits for nothing.
   void invalidate_attributes(std::uint64_t node);
+  /// The same for any file; returns at once.
+  void invalidate_attributes_soon(std::uint64_t node);
   /// No more calls into the session.
   void stop();
 
  private:
-  void run();
+  /// With the lock, when there is something for one to do.
+  void call_data_thread();
+  void drop_data();
+  void drop_attributes();
 
   fuse_session* session_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable data_due_;
+  std::condition_variable attributes_due_;
   /// With who waits for each.
-  std::map<std::uint64_t, std::vector<std::function<void()>>> pending_;  // guarded by mutex_
-  std::set<std::pair<std::uint64_t, std::string>> names_;                // guarded by mutex_
-  bool stopping_ = false;                                                // guarded by mutex_
-  std::thread thread_;
+  std::map<std::uint64_t, std::vector<std::function<void()>>> data_;  // guarded by mutex_
+  std::set<std::pair<std::uint64_t, std::string>> names_;             // guarded by mutex_
+  std::set<std::uint64_t> attributes_;                                // guarded by mutex_
+  bool stopping_ = false;                                             // guarded by mutex_
+  std::size_t busy_ = 0;                   // of data_threads_; guarded by mutex_
+  std::vector<std::thread> data_threads_;  // made when needed; guarded by mutex_ until stopping_
+  std::thread attributes_thread_;
 };
 
 }  // namespace nfsrdma

@@ -349,15 +349,15 @@ std::string MountDaemon::mount() {
     remote = referring_.get();
   }
   KernelCache kernel;
-  kernel.drop_data = [this](std::uint64_t node) {
-    if (notifier_ != nullptr) notifier_->invalidate(node);
-  };
-  kernel.drop_data_and_tell = [this](std::uint64_t node, std::function<void()> done) {
+  kernel.drop_data = [this](std::uint64_t node, std::function<void()> done) {
     if (notifier_ == nullptr) return loop_.post(std::move(done));
     notifier_->invalidate(node, [this, done] { loop_.post(done); });
   };
   kernel.drop_attributes = [this](std::uint64_t node) {
     if (notifier_ != nullptr) notifier_->invalidate_attributes(node);
+  };
+  kernel.drop_attributes_soon = [this](std::uint64_t node) {
+    if (notifier_ != nullptr) notifier_->invalidate_attributes_soon(node);
   };
   kernel.expire_name = [this](std::uint64_t directory, const std::string& name) {
     if (notifier_ != nullptr) notifier_->expire_name(directory, name);

@@ -80,8 +80,9 @@ class Delegations final : public DelegationState {
   /// Over when the server has said something to it, or a soft mount has given that up once: then it
   /// goes on by itself.
   Task<void> give_back(const FileHandle& file);
-  /// A read delegation, recalled or not: what is about to be changed goes without its stateid, and
-  /// the server of minor version 0 would take that for somebody else's.
+  /// A read delegation, recalled or not. What is about to be changed goes without its stateid,
+  /// which a server of minor version 0 takes for somebody else's; and what keeps the promise on the
+  /// server (a lease of its kernel) may stand in the way of this client, too.
   Task<void> give_way(const FileHandle& file);
   /// All of them, until `op` is cancelled. The holder has nothing to do with it any more.
   Task<void> give_back_all(const OpContext& op);

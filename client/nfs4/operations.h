@@ -146,9 +146,7 @@ class Nfs4Operations final : public NfsOperations {
     return delegations_.kept_back_limit(file);
   }
   Task<void> give_back(const FileHandle& file) override;
-  Task<void> give_way(const FileHandle& file) override {
-    if (session_.minor() == 0) co_await delegations_.give_way(file);
-  }
+  Task<void> give_way(const FileHandle& file) override { return delegations_.give_way(file); }
   std::size_t delegations_held() const override { return delegations_.size(); }
   bool has_acls() const override { return true; }
   Task<Result<bool>> acls_in(const OpContext& op, const FileHandle& file,

@@ -11,7 +11,7 @@
 #   WORD...      only the cases with one of these words in their line
 #
 # NFSRDMA_BIN: where the programs are (build/release/bin; the quickstart always takes those). Needs root, /dev/fuse
-# and the packages of scripts/install-deps; what cannot run says why and counts as failed. Takes twelve minutes on
+# and the packages of scripts/install-deps; what cannot run says why and counts as failed. Takes thirteen minutes on
 # two cores. The last line is "N passed, N failed"; exit status 0 when none failed.
 # shellcheck source=../../scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
@@ -48,6 +48,7 @@ cases=(
     "$tests/fuse_locks.sh $bin iwarp shards=2,vers=4.2"
     "$tests/fuse_locks.sh $bin iwarp shards=2,vers=3"
     "$tests/fuse_delegations.sh $bin iwarp shards=2,vers=4.2"
+    "$tests/fuse_close_to_open.sh $bin iwarp shards=2"
     "$tests/fuse_referral.sh $bin iwarp shards=2,vers=4.2"
     "$tests/fuse_referral.sh $bin tcp shards=1,vers=4.1"
     "$tests/fuse_trunking.sh $bin iwarp shards=2"

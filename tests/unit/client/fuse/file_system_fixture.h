@@ -33,8 +33,7 @@ class FileSystemTest : public testing::Test {
   void build(FileSystemOptions options) {
     if (fs_ != nullptr) run(fs_->finish());
     KernelCache kernel;
-    kernel.drop_data = [this](std::uint64_t id) { invalidated_.push_back(id); };
-    kernel.drop_data_and_tell = [this](std::uint64_t id, std::function<void()> done) {
+    kernel.drop_data = [this](std::uint64_t id, std::function<void()> done) {
       invalidated_.push_back(id);
       if (hold_kernel_) {
         kernel_waits_.push_back(std::move(done));
@@ -43,6 +42,7 @@ class FileSystemTest : public testing::Test {
       }
     };
     kernel.drop_attributes = [this](std::uint64_t id) { outdated_.push_back(id); };
+    kernel.drop_attributes_soon = kernel.drop_attributes;
     kernel.expire_name = [this](std::uint64_t, const std::string& name) {
       expired_.push_back(name);
     };

@@ -63,8 +63,10 @@ TEST_F(FileSystemLocksTest, ALockMakesUsAskForAttributes) {
   ASSERT_TRUE(node_->timer.fresh(loop_->now()));
   remote_.write_elsewhere(*object_, "longer than before");
   EXPECT_EQ(lock(write_lock(1, {0, 9})), 0);
+  const std::size_t drops = invalidated_.size();
   ASSERT_EQ(run(fs_->refresh(me_, node_)), 0);
   EXPECT_EQ(fs_->visible(*node_).size, 18u);
+  EXPECT_EQ(invalidated_.size(), drops) << "whoever reads just then would do so by the old size";
 }
 
 TEST_F(FileSystemLocksTest, AnAppendBehindALockGoesWhereTheFileEndsNow) {

@@ -185,10 +185,100 @@ TEST_F(FileSystemTest, OpenDropsPagesOfAFileChangedElsewhere) {
   remote_.write_elsewhere(*file, "three");
   bool keep = true;
   ASSERT_EQ(run(fs_->open(me_, node, O_RDONLY, &keep)), 0);
-  EXPECT_FALSE(keep);
+  EXPECT_TRUE(keep);
   EXPECT_EQ(fs_->visible(*node).size, 5u);
-  EXPECT_EQ(outdated_, std::vector<std::uint64_t>{node->id});
-  close(node);
+  EXPECT_EQ(invalidated_, std::vector<std::uint64_t>{node->id});
+  close(node, O_RDONLY);
+}
+
+/// Else somebody reads by the size from before, or finds pages that are about to go.
+TEST_F(FileSystemTest, NobodyReadsOrWritesWhileTheKernelDropsPages) {
+  auto file = remote_.add_file("a", "one");
+  age(fs_->root);
+  NodeRef node = look("a");
+  remote_.write_elsewhere(*file, "three");
+  hold_kernel_ = true;
+  int reader = -1, writer = -1;
+  bool reader_keeps = false, writer_keeps = false;
+  start(fs_->open(me_, node, O_RDONLY, &reader_keeps), &reader);
+  start(fs_->open(me_, node, O_WRONLY, &writer_keeps), &writer);
+  ASSERT_EQ(kernel_waits_.size(), 2u);
+  kernel_waits_[0]();
+  EXPECT_EQ(reader, 0);
+  EXPECT_TRUE(reader_keeps);
+  EXPECT_EQ(writer, -1);
+  kernel_waits_[1]();
+  EXPECT_EQ(writer, 0);
+  EXPECT_TRUE(writer_keeps);
+  close(node, O_WRONLY);
+  close(node, O_RDONLY);
+}
+
+/// What came while it was waited for is dropped by the kernel itself.
+TEST_F(FileSystemTest, AnOpenDoesNotWaitForOneChangeAfterAnother) {
+  auto file = remote_.add_file("a", "one");
+  age(fs_->root);
+  NodeRef node = look("a");
+  remote_.write_elsewhere(*file, "three");
+  hold_kernel_ = true;
+  int opened = -1;
+  bool keep = true;
+  start(fs_->open(me_, node, O_RDONLY, &keep), &opened);
+  ASSERT_EQ(kernel_waits_.size(), 1u);
+  remote_.write_elsewhere(*file, "seven");
+  ASSERT_EQ(run(fs_->getattr(me_, node)), 0);
+  kernel_waits_[0]();
+  EXPECT_EQ(opened, 0);
+  EXPECT_FALSE(keep);
+  close(node, O_RDONLY);
+}
+
+/// The kernel must hear of it before it has pages of a write(2) under way.
+TEST_F(FileSystemTest, WhoIsToWriteAFileThatGotShorterLooksItUpAgainFirst) {
+  auto file = remote_.add_file("a", "five5");
+  age(fs_->root);
+  NodeRef node = look("a");
+  remote_.write_elsewhere(*file, "one");
+  bool keep = true;
+  EXPECT_EQ(run(fs_->open(me_, node, O_RDONLY, &keep)), 0) << "readers need not";
+  EXPECT_EQ(run(fs_->open(me_, node, O_WRONLY, &keep)), ESTALE);
+  EXPECT_EQ(node->opens, 1u);
+  fs_->told(*node);
+  EXPECT_EQ(run(fs_->open(me_, node, O_WRONLY, &keep)), 0);
+  close(node, O_WRONLY);
+  remote_.write_elsewhere(*file, "longer");
+  EXPECT_EQ(run(fs_->open(me_, node, O_WRONLY, &keep)), 0) << "that does no harm";
+  close(node, O_WRONLY);
+  close(node, O_RDONLY);
+}
+
+TEST_F(FileSystemTest, WhoCannotLookItUpAgainIsLetInAllTheSame) {
+  auto file = remote_.add_file("a", "five5");
+  age(fs_->root);
+  NodeRef node = look("a");
+  remote_.write_elsewhere(*file, "one");
+  bool keep = true;
+  EXPECT_EQ(run(fs_->open(me_, node, O_WRONLY, &keep)), ESTALE);
+  EXPECT_EQ(run(fs_->open(me_, node, O_WRONLY, &keep)), 0);
+  close(node, O_WRONLY);
+}
+
+TEST_F(FileSystemTest, AnAnswerThatTheKernelOvertakesHasToldItNothing) {
+  auto file = remote_.add_file("a", "five5");
+  age(fs_->root);
+  NodeRef node = look("a");
+  bool keep = true;
+  ASSERT_EQ(run(fs_->open(me_, node, O_RDONLY, &keep)), 0);
+  hold_kernel_ = true;
+  remote_.write_elsewhere(*file, "one");
+  ASSERT_EQ(run(fs_->getattr(me_, node)), 0);
+  ASSERT_EQ(kernel_waits_.size(), 1u) << "its attributes go along with the data";
+  fs_->told(*node);
+  EXPECT_TRUE(node->kernel_size_high);
+  kernel_waits_[0]();
+  fs_->told(*node);
+  EXPECT_FALSE(node->kernel_size_high);
+  close(node, O_RDONLY);
 }
 
 TEST_F(FileSystemTest, OpenOfAnUnchangedFileLeavesTheKernelsAttributes) {
@@ -229,7 +319,7 @@ TEST_F(FileSystemTest, AWriteElsewhereBetweenOwnWritesIsNoticed) {
   remote_.write_elsewhere(*file, "three");
   ASSERT_EQ(write(node, 0, "X"), 0);
   ASSERT_EQ(fsync(node), 0);
-  EXPECT_FALSE(node->cache_valid);
+  EXPECT_EQ(invalidated_, std::vector<std::uint64_t>{node->id});
   close(node);
 }
 

@@ -103,6 +103,7 @@ class MemoryRemote final : public Remote {
   bool delegates = false;           // to whoever asks
   std::uint64_t may_keep_back = 0;  // with a write delegation
   std::unordered_map<FileHandle, DelegationKind, FileHandleHash> delegated;
+  std::unordered_map<FileHandle, DelegationKind, FileHandleHash> recalled;  // and not back yet
   DelegationHolder* holder = nullptr;
   std::map<std::string, int> calls;
   std::vector<std::string> log;  // names and writers of changes, in order
@@ -216,14 +217,18 @@ class MemoryRemote final : public Remote {
     log.push_back("give back " + (object == nullptr ? "" : object->stable_data));
     co_await count("give back");
     delegated.erase(file);
+    recalled.erase(file);
   }
   Task<void> give_way(const FileHandle& file) override {
-    if (!by_name || delegation(file) != DelegationKind::kRead) co_return;
-    co_await count("give way");
+    if (!has_read_delegation(file)) co_return;
+    log.emplace_back("give way");
+    ++calls["give way"];
     delegated.erase(file);
+    recalled.erase(file);
   }
   /// As the client's table does.
   void recall(const Object& file) {
+    recalled[file.handle] = delegation(file.handle);
     delegated.erase(file.handle);
     holder->give_up(file.handle);
   }
@@ -257,7 +262,7 @@ class MemoryRemote final : public Remote {
     if (fail_writes_with != 0) co_return failure(fail_writes_with);
     ObjectRef object = find(file);
     if (object == nullptr) co_return failure(ESTALE);
-    if (delegation(file) == DelegationKind::kRead) expect_no_recall_of_our_own(*object);
+    EXPECT_FALSE(has_read_delegation(file)) << "it would keep the data waiting";
     WriteResult result;
     begin(result.wcc, *object);
     if (object->data.size() < offset + data.size()) object->data.resize(offset + data.size());
@@ -659,8 +664,13 @@ class MemoryRemote final : public Remote {
   /// The server of version 4.0 knows of a change that carries no stateid of ours only that somebody
   /// makes it.
   void expect_no_recall_of_our_own(const Object& object) {
-    const bool recalled = by_name && delegation(object.handle) != DelegationKind::kNone;
-    EXPECT_FALSE(recalled);
+    const bool in_the_way = by_name && delegation(object.handle) != DelegationKind::kNone;
+    EXPECT_FALSE(in_the_way);
+  }
+  bool has_read_delegation(const FileHandle& file) {
+    const auto leaving = recalled.find(file);
+    return delegation(file) == DelegationKind::kRead ||
+           (leaving != recalled.end() && leaving->second == DelegationKind::kRead);
   }
   void expect_no_recall_of_our_own(const FileHandle& directory, const std::string& name) {
     const ObjectRef parent = find(directory);

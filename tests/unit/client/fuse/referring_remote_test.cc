@@ -109,9 +109,9 @@ class ReferringRemoteTest : public testing::Test {
   FileSystem& fs() {
     if (fs_ == nullptr) {
       KernelCache kernel;
-      kernel.drop_data = [](std::uint64_t) {};
-      kernel.drop_data_and_tell = [](std::uint64_t, std::function<void()> done) { done(); };
+      kernel.drop_data = [](std::uint64_t, std::function<void()> done) { done(); };
       kernel.drop_attributes = [](std::uint64_t) {};
+      kernel.drop_attributes_soon = [](std::uint64_t) {};
       kernel.expire_name = [](std::uint64_t, const std::string&) {};
       fs_ = std::make_unique<FileSystem>(*loop_, *remote_, FileSystemOptions{}, std::move(kernel));
       EXPECT_EQ(run(fs_->start(me_)), 0);

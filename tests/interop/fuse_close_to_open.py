@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Where caches meet, between two mounts with several processes on each: open and close, or locks.
+
+    fuse_close_to_open.py A B opens|locks SECONDS SEED
+
+A and B are mounts of one directory.
+
+opens  Who writes a file has it for himself (a lock of this program, which no file system hears of) and says, once it
+       is closed, which version that was; a reader notes that before he opens it. Readers do not wait for writers, but
+       half of them keep writers away: they have to read exactly the last version, whole.
+locks  Each process keeps the files open. Who has a lock of a file (fcntl) has to read exactly what was written under
+       the one before. Others ask for the file's size meanwhile.
+
+The last line counts versions and reads; exit status 1 and a line for each when something else was read.
+"""
+import fcntl
+import mmap
+import multiprocessing
+import os
+import random
+import struct
+import sys
+import time
+
+FILES = 3
+PROCESSES = 3  # on each mount
+MOST = 300000
+LENGTHS = (17, 3000, 5000, 70000, MOST)
+LINE = 17
+
+
+class Board:
+    """What all processes know: the version of each file that was closed last, and the last one begun."""
+
+    def __init__(self):
+        self.room = mmap.mmap(-1, 4096)
+        self.locks = [multiprocessing.Lock() for _ in range(FILES)]
+
+    def get(self, kind, file):
+        return struct.unpack_from("Q", self.room, 8 * (2 * file + kind))[0]
+
+    def put(self, kind, file, version):
+        struct.pack_into("Q", self.room, 8 * (2 * file + kind), version)
+
+
+CLOSED, BEGUN = 0, 1
+
+
+def content(version, length):
+    lines = b"%016d\n" % version
+    return lines * -(-length // LINE)
+
+
+def rewrite(path, data):
+    with open(path, "wb", 0) as handle:
+        handle.write(data)
+
+
+def overwrite(path, data):
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    os.pwrite(fd, data, 0)
+    os.close(fd)
+
+
+def cut_and_write(path, data):
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    os.ftruncate(fd, len(data))
+    os.pwrite(fd, data, 0)
+    os.close(fd)
+
+
+def write_mapped(path, data):
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    os.ftruncate(fd, len(data))
+    with mmap.mmap(fd, len(data)) as memory:
+        memory[:] = data
+        memory.flush()
+    os.close(fd)
+
+
+# An overwrite leaves nothing of what was there only when it is as long as any.
+WAYS = ((rewrite, LENGTHS), (overwrite, (MOST,)), (cut_and_write, LENGTHS), (write_mapped, LENGTHS))
+
+
+def read_file(path):
+    fd = os.open(path, os.O_RDONLY)
+    size = os.fstat(fd).st_size
+    data = os.pread(fd, 2 * MOST, 0)
+    os.close(fd)
+    return size, data
+
+
+def read_mapped(path):
+    fd = os.open(path, os.O_RDONLY)
+    size = os.fstat(fd).st_size
+    with mmap.mmap(fd, size, prot=mmap.PROT_READ) as memory:
+        data = memory[:]
+    os.close(fd)
+    return size, data
+
+
+def wrong(version, seen, alone):
+    """What is wrong about what was read, where `version` was closed before; None: nothing."""
+    size, data = seen
+    if len(data) < LINE:
+        return f"{len(data)} bytes" if alone else None
+    found = int(data[:LINE]) if data[:LINE].strip(b"\0") else 0
+    if found < version and (alone or found > 0):
+        return f"version {found}"
+    if alone and (len(data) != size or data != content(found, len(data))[:len(data)] or found != version):
+        bad = [at for at in range(0, len(data), LINE) if data[at:at + LINE] != data[:LINE]]
+        return f"version {found}, size {size}, {len(data)} bytes, others from {bad[:1]}"
+    return None
+
+
+def work(board, directory, end, dice):
+    writes = reads = 0
+    complaints = []
+    while time.monotonic() < end and len(complaints) < 5:
+        file = dice.randrange(FILES)
+        path = f"{directory}/file{file}"
+        if dice.random() < 0.35:
+            way, lengths = dice.choice(WAYS)
+            with board.locks[file]:
+                version = board.get(CLOSED, file) + 1
+                board.put(BEGUN, file, version)
+                way(path, content(version, dice.choice(lengths)))
+                board.put(CLOSED, file, version)
+            writes += 1
+            continue
+        alone = dice.random() < 0.5
+        if alone:
+            board.locks[file].acquire()
+        version = board.get(CLOSED, file)
+        if version > 0:
+            # A mapping of what is cut meanwhile ends in a signal, as on any file system.
+            seen = (read_mapped if alone and dice.random() < 0.5 else read_file)(path)
+            quiet = alone or board.get(BEGUN, file) == version
+            what = wrong(version, seen, quiet)
+            if what is not None:
+                complaints.append(f"{path}: {what} where {version} was closed before")
+            reads += 1
+        if alone:
+            board.locks[file].release()
+    for complaint in complaints:
+        print(complaint, flush=True)
+    return writes, reads, len(complaints)
+
+
+def work_with_locks(board, directory, end, dice):
+    writes = reads = 0
+    complaints = []
+    paths = [f"{directory}/locked{file}" for file in range(FILES)]
+    fds = [os.open(path, os.O_RDWR | os.O_CREAT, 0o644) for path in paths]
+    while time.monotonic() < end and len(complaints) < 5:
+        file = dice.randrange(FILES)
+        fd = fds[file]
+        if dice.random() < 0.3:
+            os.stat(paths[file])
+            continue
+        fcntl.lockf(fd, fcntl.LOCK_EX)
+        version = board.get(CLOSED, file)
+        if version > 0 and dice.random() < 0.5:
+            data = os.pread(fd, 2 * MOST, 0)  # first: nobody has asked for the size since
+            what = wrong(version, (os.fstat(fd).st_size, data), True)
+            if what is not None:
+                complaints.append(f"{paths[file]}: {what} where {version} was unlocked before")
+            reads += 1
+        if dice.random() < 0.6:
+            length = dice.choice(LENGTHS)
+            data = content(version + 1, length)
+            if length != MOST:
+                os.ftruncate(fd, len(data))
+            os.pwrite(fd, data, 0)
+            board.put(CLOSED, file, version + 1)
+            writes += 1
+        fcntl.lockf(fd, fcntl.LOCK_UN)
+    for complaint in complaints:
+        print(complaint, flush=True)
+    return writes, reads, len(complaints)
+
+
+def main():
+    a, b, by, seconds, seed = *sys.argv[1:4], float(sys.argv[4]), int(sys.argv[5])
+    task = {"opens": work, "locks": work_with_locks}[by]
+    board = Board()
+    results = multiprocessing.Queue()
+    end = time.monotonic() + seconds
+
+    def run(directory, number):
+        results.put(task(board, directory, end, random.Random(seed * 1000 + number)))
+
+    workers = []
+    for number in range(2 * PROCESSES):
+        workers.append(multiprocessing.Process(target=run, args=((a, b)[number % 2], number)))
+        workers[-1].start()
+    for worker in workers:
+        worker.join()
+    ended = [worker.exitcode for worker in workers if worker.exitcode != 0]
+    counts = [results.get() for worker in workers if worker.exitcode == 0]
+    writes, reads, bad = (sum(count[i] for count in counts) for i in range(3))
+    print(f"{writes} versions, {reads} reads, {bad} of them wrong, {len(ended)} processes failed {ended}")
+    sys.exit(1 if bad or ended or not writes or not reads else 0)
+
+
+main()

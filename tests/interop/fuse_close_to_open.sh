@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Where the caches of two FUSE mounts meet, with several processes on each, by every version: fuse_close_to_open.py
+# says what is checked. And a file that was read here is appended to, which its own delegation must not hold up.
+#
+#   fuse_close_to_open.sh BIN_DIR [iwarp|tcp] [MOUNT_OPTIONS]     needs root and /dev/fuse
+#
+# SECONDS_EACH (6) and SEED (1) as environment.
+set -u
+
+# shellcheck source=tests/interop/fuse_server.sh
+. "$(dirname "$0")/fuse_server.sh"
+
+work=$(mktemp -d /tmp/nfs-rdma-close-to-open.XXXXXX)
+here=$(cd "$(dirname "$0")" && pwd)
+export_dir=$work/export
+mkdir -p "$export_dir" "$work/a" "$work/b" "$work/state"
+out=$work/out
+
+mount_both() {  # VERSION
+  local dir
+  for dir in a b; do
+    # shellcheck disable=SC2154  # fuse_server.sh sets it
+    "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$work/$dir" -o "$mount_by,vers=$1,retry=0" || {
+      echo "mount failed"; cat "$work/server.log"; exit 1
+    }
+  done
+}
+clean_up() {
+  umount -l "$work/a" "$work/b" 2>/dev/null
+  [ -n "$server_pid" ] && kill "$server_pid" 2>/dev/null && wait "$server_pid" 2>/dev/null
+  rm -rf "$work"
+}
+trap clean_up EXIT
+called_back() {
+  "$bin/nfs-rdma" status --mount "$work/a" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["callbacks_done"])'
+}
+
+meet() {  # meet opens|locks
+  timeout 300 "$here/fuse_close_to_open.py" "$work/a" "$work/b" "$1" "${SECONDS_EACH:-6}" "${SEED:-1}" >"$out" 2>&1
+}
+
+start_server
+for version in 3 4.0 4.1 4.2; do
+  mount_both "$version"
+  meet opens
+  result $? "who opens a file reads what was closed before, vers=$version: $(tail -n 1 "$out")"
+  if [ "$version" != 3 ]; then
+    meet locks
+    result $? "who locks a file reads what was unlocked before, vers=$version: $(tail -n 1 "$out")"
+    name=read-$version
+    {
+      echo one >"$export_dir/$name" && cat "$work/a/$name"{,,} >/dev/null && before=$(called_back) &&
+        echo two >>"$work/a/$name" && says "$work/b/$name" $'one\ntwo' && is "$(called_back)" "$before"
+    } >"$out" 2>&1
+    result $? "who has read a file appends to it, and is not called back for that, vers=$version"
+  fi
+  umount "$work/a" "$work/b"
+done
+echo "$failures failures"
+[ "$failures" = 0 ]
