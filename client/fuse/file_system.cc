@@ -91,8 +91,10 @@ Task<void> FileSystem::finish() {
   write_back_timer_.cancel();
   revalidate_timer_.cancel();
   // The kernel may never say so any more: nobody hears its requests.
-  for (const std::shared_ptr<Occasion>& dropped : std::exchange(dropping_, {}))
-    dropped->come();
+  finishing_ = true;
+  const std::vector<std::shared_ptr<Occasion>> dropping(dropping_.begin(), dropping_.end());
+  for (const std::shared_ptr<Occasion>& drop : dropping)
+    drop->come();
   std::vector<NodeRef> all;
   nodes.for_each([&all](const NodeRef& node) { all.push_back(node); });
   for (NodeRef& node : all) {
@@ -118,18 +120,33 @@ void FileSystem::foreign_change(Node& node, const Attributes& now) {
 void FileSystem::drop_pages(Node& node) {
   if (node.pages_told == node.pages_outdated) return;
   node.pages_told = node.pages_outdated;
-  const std::weak_ptr<Node> dropping = nodes.obtain(node.handle);
-  kernel_.drop_data(node.id, [dropping, told = node.pages_told] {
+  ++node.drops;
+  node.drop = std::make_shared<Occasion>();
+  kernel_.drop_data(node.id, [dropping = std::weak_ptr(nodes.obtain(node.handle)), drop = node.drop,
+                              told = node.pages_told] {
     const NodeRef there = dropping.lock();
     if (there != nullptr) there->pages_dropped = std::max(there->pages_dropped, told);
+    drop->come();
   });
 }
 
-void FileSystem::told(Node& node) {
+Task<bool> FileSystem::drop_pages_now(RequestContext context, NodeRef node) {
+  drop_pages(*node);
+  if (node->pages_dropped == node->pages_told || finishing_) co_return true;
+  const std::shared_ptr<Occasion> drop = node->drop;
+  const auto waiting = dropping_.insert(dropping_.end(), drop);
+  const bool over = co_await drop->wait(cancel_of(context));
+  dropping_.erase(waiting);
+  co_return over;
+}
+
+void FileSystem::told(Node& node, pid_t pid) {
   // Of an answer that is overtaken by the dropping of attributes, the kernel takes nothing.
   if (node.pages_dropped != node.pages_told) return;
-  node.kernel_size_old = node.kernel_size_high = false;
-  node.sent_back.clear();
+  node.kernel_size_old = false;
+  for (const SentBack& one : node.sent_back) {
+    if (one.pid == pid && one.drops == node.drops) node.kernel_size_high = false;
+  }
 }
 
 void FileSystem::take_over(Node& node, const Attributes& attributes) {

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -149,8 +150,8 @@ class FileSystem : private DelegationHolder {
   /// attributes and comes again.
   Task<int> settle_pages(RequestContext context, NodeRef node, bool writes);
   Task<int> open_there(RequestContext context, NodeRef node, std::uint32_t rights);
-  /// The kernel is being given its attributes.
-  void told(Node& node);
+  /// The kernel is being given its attributes, for a request of that process.
+  void told(Node& node, pid_t pid);
   /// Counts an open that needs no permission: of a file just made.
   void adopt_open(Node& node, const CallerRef& caller, int flags) {
     node.openers.add(caller, open_access(flags));
@@ -292,7 +293,7 @@ class FileSystem : private DelegationHolder {
   void note_miss(const CallerRef& caller, const NodeRef& directory);
   Task<void> read_names_ahead(CallerRef caller, NodeRef directory);
   void forget_names_ahead(TimePoint now);
-  /// drop_pages(), also what is good, and until it is done. False: whoever waits is gone.
+  /// The same, and until it is done. False: whoever waits is gone.
   Task<bool> drop_pages_now(RequestContext context, NodeRef node);
   void count_open(Node& node) {
     if (node.opens++ == 0) open_nodes_.push_back(node);
@@ -338,8 +339,9 @@ class FileSystem : private DelegationHolder {
   TimePoint tell_moved_at_{};         // not again before that
   bool server_silent_ = false;  // it let somebody's patience run out, and has not answered since
   LockOwnerId last_lock_owner_ = 0;
-  std::vector<std::shared_ptr<Occasion>> dropping_;  // drop_pages_now() under way
-  std::vector<NodeRef> with_names_ahead_;            // directories
+  std::list<std::shared_ptr<Occasion>> dropping_;  // that drop_pages_now() waits for
+  bool finishing_ = false;
+  std::vector<NodeRef> with_names_ahead_;  // directories
   std::uint64_t clock_ = 0;
   std::uint32_t silly_counter_;
   std::size_t open_files_ = 0;

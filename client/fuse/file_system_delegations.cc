@@ -75,6 +75,7 @@ void FileSystem::stop_believing(Node& node) {
   node.access.clear();
   if (!believed) return;
   node.kernel_size_old = true;
+  ++node.drops;
   if (node.lookups > 0) kernel_.drop_attributes_soon(node.id);
 }
 
@@ -97,7 +98,8 @@ Task<void> FileSystem::give_way_to_writer(RequestContext context, NodeRef node) 
   };
   // A write delegation is what it writes by, also when it was recalled.
   co_await wait_for_way(std::move(context), Way::give(remote, node));
-  if (remote.delegation(node->handle) == DelegationKind::kNone) stop_believing(*node);
+  const bool believed = node->timer.held();
+  if (believed && remote.delegation(node->handle) == DelegationKind::kNone) stop_believing(*node);
 }
 
 Task<void> FileSystem::give_way_to_change(RequestContext context, NodeRef node) {

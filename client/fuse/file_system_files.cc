@@ -70,13 +70,14 @@ Task<int> FileSystem::settle_pages(RequestContext context, NodeRef node, bool wr
   const pid_t pid = context.interrupt == nullptr ? 0 : context.interrupt->pid;
   const bool clean = node->pages_dropped == node->pages_outdated;
   if (!clean && !co_await drop_pages_now(std::move(context), node)) co_return EINTR;
-  if (!writes || !node->kernel_size_high) co_return 0;
-  // Twice in a row: it was not opened by a name.
-  std::vector<pid_t>& before = node->sent_back;
-  if (std::find(before.begin(), before.end(), pid) != before.end()) co_return 0;
+  if (!writes) co_return 0;
+  // The kernel goes only once: the file was not opened by a name, or has got shorter again.
+  const bool again =
+      std::erase_if(node->sent_back, [pid](auto& one) { return one.pid == pid; }) > 0;
+  if (again || !node->kernel_size_high) co_return 0;
   constexpr std::size_t kMostSentBack = 64;
-  if (before.size() >= kMostSentBack) before.clear();
-  before.push_back(pid);
+  if (node->sent_back.size() >= kMostSentBack) node->sent_back.clear();
+  node->sent_back.push_back({pid, node->drops});
   co_return ESTALE;
 }
 
@@ -166,14 +167,14 @@ Task<int> FileSystem::read(RequestContext context, NodeRef node, std::uint64_t o
 }
 
 Task<int> FileSystem::append_offset(RequestContext context, NodeRef node, std::uint64_t* offset) {
-  // The kernel asks nobody for the size before it appends: after a change elsewhere, seen at open,
-  // it goes on with the old one.
-  if (!node->kernel_size_old) co_return 0;
-  if (!node->timer.fresh(loop.now())) {
+  // The kernel asks nobody for the size before it appends: after a change elsewhere, seen at open
+  // or behind a lock, it goes on with the old one. That the file is longer is to be believed also
+  // when the kernel has been told: it may have let the answer go.
+  if (node->kernel_size_old && !node->timer.fresh(loop.now())) {
     if (int error = co_await getattr(context, node)) co_return error;
   }
   const std::uint64_t end = visible(*node).size;
-  if (end == *offset) co_return 0;
+  if (end == *offset || (end < *offset && !node->kernel_size_old)) co_return 0;
   *offset = end;
   ++node->pages_outdated;  // it keeps the data as if it lay where it wanted it
   drop_pages(*node);

@@ -38,20 +38,6 @@ bool FileSystem::is_known_as(Node& node, LockOwnerId kernel_owner, LockOwnerId o
   return known == nullptr || known->owner == owner;
 }
 
-Task<bool> FileSystem::drop_pages_now(RequestContext context, NodeRef node) {
-  auto dropped = std::make_shared<Occasion>();
-  dropping_.push_back(dropped);
-  node->pages_told = node->pages_outdated;
-  kernel_.drop_data(node->id, [dropped, dropping = std::weak_ptr(node), told = node->pages_told] {
-    const NodeRef there = dropping.lock();
-    if (there != nullptr) there->pages_dropped = std::max(there->pages_dropped, told);
-    dropped->come();
-  });
-  const bool over = co_await dropped->wait(cancel_of(context));
-  std::erase(dropping_, dropped);
-  co_return over;
-}
-
 Task<int> FileSystem::lock(RequestContext context, NodeRef node, FileLock wanted, LockWait wait,
                            int flags, pid_t pid) {
   const std::uint32_t rights = rights_for(flags);
@@ -80,6 +66,7 @@ Task<int> FileSystem::lock(RequestContext context, NodeRef node, FileLock wanted
   node->timer.expire();
   if (co_await getattr(context, node) != 0) node->timer.expire();
   node->kernel_size_old = true;
+  ++node->pages_outdated;
   const bool dropped = co_await drop_pages_now(context, node);
   if (dropped) co_return 0;
   tasks.spawn(unlock_behind(node, context.caller, wanted));

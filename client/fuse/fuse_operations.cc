@@ -96,12 +96,12 @@ fuse_entry_param FuseOperations::entry_of(const Node& node, const Node& director
 void FuseOperations::reply_entry(Request& request, const NodeRef& node, const Node& directory) {
   const fuse_entry_param entry = entry_of(*node, directory);
   fs.nodes.reference(node);
-  fs.told(*node);
+  fs.told(*node, request.interrupt().pid);
   if (!request.entry(entry)) fs.nodes.forget(node->id, 1);
 }
 
 void FuseOperations::reply_attributes(Request& request, Node& node) {
-  fs.told(node);
+  fs.told(node, request.interrupt().pid);
   request.attributes(stat_of(node), fs.attribute_seconds(node));
 }
 

@@ -18,6 +18,7 @@
 #include "client/fuse/name_cache.h"
 #include "client/fuse/openers.h"
 #include "client/fuse/remote.h"
+#include "client/occasion.h"
 
 namespace nfsrdma {
 
@@ -42,6 +43,13 @@ struct LockingProcess {
   pid_t pid = 0;
 };
 
+/// An open that was to look the file up again: what the kernel takes of an answer to that process
+/// is known, as long as the kernel is told to drop nothing more meanwhile.
+struct SentBack {
+  pid_t pid = 0;
+  std::uint64_t drops = 0;
+};
+
 struct Node : public ListNode<Node> {  // linked while open
   Node(NodeTable& its_table, std::uint64_t number, const FileHandle& its_handle);
   ~Node();
@@ -63,8 +71,8 @@ struct Node : public ListNode<Node> {  // linked while open
   AccessCache access;
   bool kernel_size_old = false;   // others changed it unknown to the kernel: it appends at its own
   bool kernel_size_high = false;  // and its own is too large
-  std::vector<pid_t> sent_back;   // opens that were to look it up again for that
-  bool removed = false;           // its last name went away, though the server still knows it
+  std::vector<SentBack> sent_back;
+  bool removed = false;  // its last name went away, though the server still knows it
 
   // --- regular files ---
   unsigned opens = 0;
@@ -76,6 +84,8 @@ struct Node : public ListNode<Node> {  // linked while open
   std::uint64_t pages_outdated = 0;  // how often what the kernel has of the data became wrong
   std::uint64_t pages_told = 0;      // for how much of that it was told to drop it
   std::uint64_t pages_dropped = 0;   // and has
+  std::shared_ptr<Occasion> drop;    // the last one it was told: when it is done
+  std::uint64_t drops = 0;           // of pages or attributes, that the kernel was told
   std::unique_ptr<FileWriter> writer;
   std::unique_ptr<SillyName> silly;
   std::vector<LockingProcess> lockers;  // who may hold locks here

@@ -6,7 +6,9 @@
 namespace nfsrdma {
 
 Notifier::Notifier(fuse_session* session)
-    : session_(session), attributes_thread_([this] { drop_attributes(); }) {}
+    : session_(session),
+      names_thread_([this] { drop_names(); }),
+      attributes_thread_([this] { drop_attributes(); }) {}
 
 Notifier::~Notifier() {
   stop();
@@ -24,8 +26,8 @@ void Notifier::invalidate(std::uint64_t node, std::function<void()> done) {
 }
 
 void Notifier::call_data_thread() {
-  const std::size_t due = data_.size() + names_.size();
-  if (due > data_threads_.size() - busy_ && data_threads_.size() < kMostThreads && !stopping_) {
+  if (data_.size() > data_threads_.size() - busy_ && data_threads_.size() < kMostThreads &&
+      !stopping_) {
     ++busy_;
     data_threads_.emplace_back([this] { drop_data(); });
   } else {
@@ -36,7 +38,7 @@ void Notifier::call_data_thread() {
 void Notifier::expire_name(std::uint64_t directory, const std::string& name) {
   std::lock_guard lock(mutex_);
   names_.emplace(directory, name);
-  call_data_thread();
+  names_due_.notify_one();
 }
 
 void Notifier::invalidate_attributes(std::uint64_t node) {
@@ -55,11 +57,13 @@ void Notifier::stop() {
     std::lock_guard lock(mutex_);
     stopping_ = true;
     data_due_.notify_all();
+    names_due_.notify_one();
     attributes_due_.notify_one();
   }
   for (std::thread& thread : data_threads_) {
     if (thread.joinable()) thread.join();
   }
+  if (names_thread_.joinable()) names_thread_.join();
   if (attributes_thread_.joinable()) attributes_thread_.join();
   std::unique_lock lock(mutex_);
   const auto left = std::exchange(data_, {});
@@ -84,21 +88,28 @@ void Notifier::drop_attributes() {
   }
 }
 
+void Notifier::drop_names() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (names_.empty()) {
+      names_due_.wait(lock);
+      continue;
+    }
+    const auto row = names_.extract(names_.begin());
+    const auto& [directory, name] = row.value();
+    lock.unlock();
+    // Older kernels can only drop it altogether.
+    if (::fuse_lowlevel_notify_expire_entry(session_, directory, name.c_str(), name.size(),
+                                            FUSE_LL_EXPIRE_ONLY) == -ENOSYS) {
+      ::fuse_lowlevel_notify_inval_entry(session_, directory, name.c_str(), name.size());
+    }
+    lock.lock();
+  }
+}
+
 void Notifier::drop_data() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (!names_.empty()) {
-      const auto row = names_.extract(names_.begin());
-      const auto& [directory, name] = row.value();
-      lock.unlock();
-      // Older kernels can only drop it altogether.
-      if (::fuse_lowlevel_notify_expire_entry(session_, directory, name.c_str(), name.size(),
-                                              FUSE_LL_EXPIRE_ONLY) == -ENOSYS) {
-        ::fuse_lowlevel_notify_inval_entry(session_, directory, name.c_str(), name.size());
-      }
-      lock.lock();
-      continue;
-    }
     if (data_.empty()) {
       --busy_;
       data_due_.wait(lock);

@@ -2,10 +2,11 @@
 // Notifier: tells the kernel to drop what it has cached of a file. By threads of its own, since the
 // kernel waits inside of these calls, and what it waits for may be answers of the event loop:
 //
-//   data, names   for pages that are being read or written, and for the lock of the directory
-//   attributes    only where it is about to forget the file: until what is being read of it is here
+//   data         for pages that are being read or written
+//   names        for the lock of the directory, which a request may hold that waits for data to go
+//   attributes   only where it is about to forget the file: until what is being read of it is here
 //
-// Attributes have a thread for themselves, and data has up to kMostThreads, so that a file whose
+// So none of them waits behind another kind, and data has up to kMostThreads, so that a file whose
 // server keeps it waiting does not hold up others.
 #pragma once
 
@@ -48,11 +49,13 @@ class Notifier {
   /// With the lock, when there is something for one to do.
   void call_data_thread();
   void drop_data();
+  void drop_names();
   void drop_attributes();
 
   fuse_session* session_;
   std::mutex mutex_;
   std::condition_variable data_due_;
+  std::condition_variable names_due_;
   std::condition_variable attributes_due_;
   /// With who waits for each.
   std::map<std::uint64_t, std::vector<std::function<void()>>> data_;  // guarded by mutex_
@@ -61,6 +64,7 @@ class Notifier {
   bool stopping_ = false;                                             // guarded by mutex_
   std::size_t busy_ = 0;                   // of data_threads_; guarded by mutex_
   std::vector<std::thread> data_threads_;  // made when needed; guarded by mutex_ until stopping_
+  std::thread names_thread_;
   std::thread attributes_thread_;
 };
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where caches meet, between two mounts with several processes on each: open and close, or locks.
 
-    fuse_close_to_open.py A B opens|locks SECONDS SEED
+    fuse_close_to_open.py A B opens|locks|appends SECONDS SEED
 
 A and B are mounts of one directory.
 
@@ -11,6 +11,7 @@ opens  Who writes a file has it for himself (a lock of this program, which no fi
        half of them keep writers away: they have to read exactly the last version, whole.
 locks  Each process keeps the files open. Who has a lock of a file (fcntl) has to read exactly what was written under
        the one before. Others ask for the file's size meanwhile.
+appends  Each process keeps one file open with O_APPEND, and appends to it under a lock. Nothing of it may be lost.
 
 The last line counts versions and reads; exit status 1 and a line for each when something else was read.
 """
@@ -168,10 +169,9 @@ def work_with_locks(board, directory, end, dice):
                 complaints.append(f"{paths[file]}: {what} where {version} was unlocked before")
             reads += 1
         if dice.random() < 0.6:
-            length = dice.choice(LENGTHS)
-            data = content(version + 1, length)
-            if length != MOST:
-                os.ftruncate(fd, len(data))
+            # Cut, also where it is long enough: client/fuse/README.md, "Where caches meet", says what is left.
+            data = content(version + 1, dice.choice(LENGTHS))
+            os.ftruncate(fd, len(data))
             os.pwrite(fd, data, 0)
             board.put(CLOSED, file, version + 1)
             writes += 1
@@ -181,9 +181,36 @@ def work_with_locks(board, directory, end, dice):
     return writes, reads, len(complaints)
 
 
+def work_appending(board, directory, end, dice):
+    """Counts what was appended, by all, in BEGUN of file 0."""
+    path = f"{directory}/appended"
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    writes = reads = 0
+    complaints = []
+    while time.monotonic() < end and len(complaints) < 5:
+        if dice.random() < 0.5:
+            os.stat(path)
+            continue
+        fcntl.lockf(fd, fcntl.LOCK_EX)
+        count = board.get(BEGUN, 0)
+        os.write(fd, b"%016d\n" % (count + 1))
+        board.put(BEGUN, 0, count + 1)
+        writes += 1
+        if dice.random() < 0.1:
+            with open(path, "rb") as handle:
+                found = handle.read()
+            if found != b"".join(b"%016d\n" % number for number in range(1, count + 2)):
+                complaints.append(f"{path}: {len(found)} bytes, not {count + 1} lines of {LINE} one after another")
+            reads += 1
+        fcntl.lockf(fd, fcntl.LOCK_UN)
+    for complaint in complaints:
+        print(complaint, flush=True)
+    return writes, reads, len(complaints)
+
+
 def main():
     a, b, by, seconds, seed = *sys.argv[1:4], float(sys.argv[4]), int(sys.argv[5])
-    task = {"opens": work, "locks": work_with_locks}[by]
+    task = {"opens": work, "locks": work_with_locks, "appends": work_appending}[by]
     board = Board()
     results = multiprocessing.Queue()
     end = time.monotonic() + seconds

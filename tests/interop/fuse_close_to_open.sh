@@ -5,7 +5,7 @@
 #
 #   fuse_close_to_open.sh BIN_DIR [iwarp|tcp] [MOUNT_OPTIONS]     needs root and /dev/fuse
 #
-# SECONDS_EACH (6) and SEED (1) as environment.
+# SECONDS_EACH (5) and SEED (1) as environment.
 set -u
 
 # shellcheck source=tests/interop/fuse_server.sh
@@ -36,8 +36,8 @@ called_back() {
   "$bin/nfs-rdma" status --mount "$work/a" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["callbacks_done"])'
 }
 
-meet() {  # meet opens|locks
-  timeout 300 "$here/fuse_close_to_open.py" "$work/a" "$work/b" "$1" "${SECONDS_EACH:-6}" "${SEED:-1}" >"$out" 2>&1
+meet() {  # meet opens|locks|appends
+  timeout 300 "$here/fuse_close_to_open.py" "$work/a" "$work/b" "$1" "${SECONDS_EACH:-5}" "${SEED:-1}" >"$out" 2>&1
 }
 
 start_server
@@ -45,9 +45,12 @@ for version in 3 4.0 4.1 4.2; do
   mount_both "$version"
   meet opens
   result $? "who opens a file reads what was closed before, vers=$version: $(tail -n 1 "$out")"
+  meet locks
+  result $? "who locks a file reads what was unlocked before, vers=$version: $(tail -n 1 "$out")"
+  rm -f "$export_dir/appended"
+  meet appends
+  result $? "what is appended under a lock is all there, vers=$version: $(tail -n 1 "$out")"
   if [ "$version" != 3 ]; then
-    meet locks
-    result $? "who locks a file reads what was unlocked before, vers=$version: $(tail -n 1 "$out")"
     name=read-$version
     {
       echo one >"$export_dir/$name" && cat "$work/a/$name"{,,} >/dev/null && before=$(called_back) &&

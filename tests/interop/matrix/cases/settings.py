@@ -105,7 +105,8 @@ def with_credits(t):
     worker = reading_at_once(t.path("page"), many + 8)
     worker.wait_until(1)
     if t.server.ours:
-        time.sleep(1)  # the grant grows with use
+        # The grant grows with use.
+        sides.wait_for(lambda: connection(t)["credits"] >= many, 30, f"{many} credits granted")
         with t.server.stopped():
             out = most_calls_out(t, many)
             time.sleep(0.5)

@@ -46,8 +46,10 @@ def trunking(t):
     for number in range(CONNECTIONS):
         expect_digest(t.server_path(f"out-{number}"), content, f"what was written ({number})")
 
+    # They come back when there is more to do than one can.
     def used_again():
-        put(t.path("small"), b"something")
+        for worker in under_way(t, content):
+            worker.finish(60)
         return trunk(t) == wanted
     wait_for(used_again, 60, "all connections bound to the new session")
 

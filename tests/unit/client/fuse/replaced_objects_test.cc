@@ -159,6 +159,19 @@ TEST_F(FileSystemTest, AppendingGoesToTheEndThatTheServerKnows) {
   close(node);
 }
 
+/// The kernel may have let the answer go that told it.
+TEST_F(FileSystemTest, AppendingNeverGoesBeforeTheEndThatIsKnown) {
+  remote_.add_file("a", "12345678");
+  NodeRef node = look("a");
+  ASSERT_FALSE(node->kernel_size_old);
+  std::uint64_t offset = 4;
+  EXPECT_EQ(run(fs_->append_offset(me_, node, &offset)), 0);
+  EXPECT_EQ(offset, 8u);
+  offset = 10;  // what it has written itself meanwhile
+  EXPECT_EQ(run(fs_->append_offset(me_, node, &offset)), 0);
+  EXPECT_EQ(offset, 10u);
+}
+
 // --- rights that are taken away ---
 
 TEST_F(FileSystemTest, ClosingADirectoryMakesTheKernelAskForItsNames) {
