@@ -84,16 +84,19 @@ Task<int> FileSystem::settle_pages(RequestContext context, NodeRef node, bool wr
 Task<int> FileSystem::open(RequestContext context, NodeRef node, int flags, bool* keep_cache) {
   ++node->opening;
   node->openers.add(context.caller, open_access(flags));
-  int error = co_await open_there(context, node, rights_for(flags));
-  const bool writes = (open_access(flags) & access_bits::kModify) != 0;
-  if (error == 0) error = co_await settle_pages(context, node, writes);
+  const int error = co_await open_there(context, node, rights_for(flags));
   --node->opening;
   if (error != 0) {
     remove_opener(node, context.caller, open_access(flags));
     close_there_unless_open(node);
     co_return error;
   }
-  count_open(*node);
+  count_open(*node);  // from here on the file has to stay, whoever removes its name
+  const bool writes = (open_access(flags) & access_bits::kModify) != 0;
+  if (const int unsettled = co_await settle_pages(context, node, writes)) {
+    close(node, context.caller, flags);
+    co_return unsettled;
+  }
   // False: there is news again. The kernel drops its pages by itself then.
   *keep_cache = node->pages_dropped == node->pages_outdated;
   co_return 0;

@@ -214,6 +214,24 @@ TEST_F(FileSystemTest, NobodyReadsOrWritesWhileTheKernelDropsPages) {
   close(node, O_RDONLY);
 }
 
+TEST_F(FileSystemTest, AFileThatIsBeingOpenedSurvivesTheRemovalOfItsName) {
+  auto file = remote_.add_file("a", "one");
+  age(fs_->root);
+  NodeRef node = look("a");
+  remote_.write_elsewhere(*file, "three");
+  hold_kernel_ = true;
+  int opened = -1;
+  bool keep = false;
+  start(fs_->open(me_, node, O_RDONLY, &keep), &opened);
+  ASSERT_EQ(kernel_waits_.size(), 1u);
+  EXPECT_EQ(run(fs_->remove(me_, fs_->root, "a")), 0);
+  EXPECT_EQ(names().size(), 1u) << "by another name";
+  kernel_waits_[0]();
+  EXPECT_EQ(opened, 0);
+  EXPECT_EQ(read(node, 0, 9), "three");
+  close(node, O_RDONLY);
+}
+
 /// What came while it was waited for is dropped by the kernel itself.
 TEST_F(FileSystemTest, AnOpenDoesNotWaitForOneChangeAfterAnother) {
   auto file = remote_.add_file("a", "one");
