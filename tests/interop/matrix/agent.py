@@ -9,9 +9,11 @@ a case failed. Results are lines of JSON in /host/results.jsonl, written as they
 """
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -77,7 +79,7 @@ def child(cell, case, log_path, reason_pipe):
 
 
 def where_all_stand(log_path):
-    """The stacks of everything that waits, and the kernel's last words, for the log."""
+    """For the log: the stacks of everything that waits, what our mounts and TCP say, the kernel's last words."""
     with open(log_path, "a", encoding="utf-8") as log:
         log.write("--- where the processes stand\n")
         for pid in sorted(map(int, filter(str.isdigit, os.listdir("/proc")))):
@@ -92,7 +94,23 @@ def where_all_stand(log_path):
                     log.write(f"{pid}/{thread} {words[:100]}\n    {' < '.join(frames[:8])}\n")
             except OSError:
                 continue
+        for line in pathlib.Path("/proc/mounts").read_text(encoding="ascii").splitlines():
+            if " fuse.nfs-rdma " in line:
+                log.write(f"--- {line.split()[1]}\n{said('nfs-rdma', 'status', '--mount', line.split()[1])}\n")
+        log.write("--- connections\n" + said("ss", "-tnio") + "\n")
         log.write("--- dmesg\n" + dmesg()[-6000:])
+
+
+def said(program, *arguments):
+    """What a program printed within ten seconds, or why nothing."""
+    path = f"{sides.PROGRAMS}/{program}"
+    try:
+        done = subprocess.run([path if os.path.exists(path) else program, *arguments], env=sides.our_environment(),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=10,
+                              check=False)
+        return done.stdout.decode(errors="replace")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
 
 
 def dmesg():
