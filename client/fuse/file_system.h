@@ -293,6 +293,8 @@ class FileSystem : private DelegationHolder {
   void note_miss(const CallerRef& caller, const NodeRef& directory);
   Task<void> read_names_ahead(CallerRef caller, NodeRef directory);
   void forget_names_ahead(TimePoint now);
+  /// The kernel is to drop what it has of the data; Node::pages_dropped says when it has.
+  void drop_pages(Node& node);
   /// The same, and until it is done. False: whoever waits is gone.
   Task<bool> drop_pages_now(RequestContext context, NodeRef node);
   void count_open(Node& node) {
@@ -330,9 +332,6 @@ class FileSystem : private DelegationHolder {
   void believe_again(Node& node);
   static constexpr std::chrono::seconds kSilentPatience{2};
 
-  /// The kernel is to drop what it has of the data; Node::pages_dropped says when it has.
-  void drop_pages(Node& node);
-
   KernelCache kernel_;
   IntrusiveList<Node> open_nodes_;
   std::optional<FsStat> last_space_;  // of the root's file system
@@ -340,8 +339,8 @@ class FileSystem : private DelegationHolder {
   bool server_silent_ = false;  // it let somebody's patience run out, and has not answered since
   LockOwnerId last_lock_owner_ = 0;
   std::list<std::shared_ptr<Occasion>> dropping_;  // that drop_pages_now() waits for
-  bool finishing_ = false;
-  std::vector<NodeRef> with_names_ahead_;  // directories
+  bool finishing_ = false;                         // nothing waits for the kernel any more
+  std::vector<NodeRef> with_names_ahead_;          // directories
   std::uint64_t clock_ = 0;
   std::uint32_t silly_counter_;
   std::size_t open_files_ = 0;

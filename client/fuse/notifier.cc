@@ -2,13 +2,17 @@
 #include "client/fuse/notifier.h"
 
 #include <cerrno>
+#include <system_error>
 
 namespace nfsrdma {
 
 Notifier::Notifier(fuse_session* session)
     : session_(session),
+      data_threads_(1),
       names_thread_([this] { drop_names(); }),
-      attributes_thread_([this] { drop_attributes(); }) {}
+      attributes_thread_([this] { drop_attributes(); }) {
+  data_threads_.front() = std::thread([this] { drop_data(); });
+}
 
 Notifier::~Notifier() {
   stop();
@@ -26,12 +30,13 @@ void Notifier::invalidate(std::uint64_t node, std::function<void()> done) {
 }
 
 void Notifier::call_data_thread() {
-  if (data_.size() > data_threads_.size() - busy_ && data_threads_.size() < kMostThreads &&
-      !stopping_) {
-    ++busy_;
+  data_due_.notify_one();
+  if (data_.size() <= data_threads_.size() - busy_ || data_threads_.size() == kMostThreads) return;
+  try {
     data_threads_.emplace_back([this] { drop_data(); });
-  } else {
-    data_due_.notify_one();
+    ++busy_;
+  } catch (const std::system_error&) {
+    // No more threads for us here: those that there are have to do.
   }
 }
 

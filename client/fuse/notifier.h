@@ -62,7 +62,7 @@ class Notifier {
   std::set<std::pair<std::uint64_t, std::string>> names_;             // guarded by mutex_
   std::set<std::uint64_t> attributes_;                                // guarded by mutex_
   bool stopping_ = false;                                             // guarded by mutex_
-  std::size_t busy_ = 0;                   // of data_threads_; guarded by mutex_
+  std::size_t busy_ = 1;                   // of data_threads_; guarded by mutex_
   std::vector<std::thread> data_threads_;  // made when needed; guarded by mutex_ until stopping_
   std::thread names_thread_;
   std::thread attributes_thread_;

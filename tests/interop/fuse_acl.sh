@@ -23,10 +23,7 @@ for tool in nfs4_getfacl nfs4_setfacl getfacl setfacl getfattr; do
 done
 
 mount_it() {  # mount_it OPTIONS
-  # shellcheck disable=SC2154  # fuse_server.sh sets it
-  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -o "$mount_by,retry=0,$1" || {
-    echo "mount failed"; cat "$work/server.log"; exit 1
-  }
+  mount_on "$mnt" "$1"
 }
 clean_up() {
   umount -l "$mnt" 2>/dev/null

@@ -23,9 +23,7 @@ install -m 755 "$here/fuse_posix.py" "$work/"
 failures=0
 
 mount_it() {  # mount_it [OPTIONS [DIR]]
-  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "${2:-$mnt}" -o "$mount_by,retry=0${1:+,$1}" || {
-    echo "mount failed"; cat "$work/server.log"; exit 1
-  }
+  mount_on "${2:-$mnt}" "${1:-}"
 }
 unmount_it() {
   for _ in $(seq 50); do

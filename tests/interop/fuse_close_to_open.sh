@@ -17,15 +17,6 @@ export_dir=$work/export
 mkdir -p "$export_dir" "$work/a" "$work/b" "$work/state"
 out=$work/out
 
-mount_both() {  # VERSION
-  local dir
-  for dir in a b; do
-    # shellcheck disable=SC2154  # fuse_server.sh sets it
-    "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$work/$dir" -o "$mount_by,vers=$1,retry=0" || {
-      echo "mount failed"; cat "$work/server.log"; exit 1
-    }
-  done
-}
 clean_up() {
   umount -l "$work/a" "$work/b" 2>/dev/null
   [ -n "$server_pid" ] && kill "$server_pid" 2>/dev/null && wait "$server_pid" 2>/dev/null
@@ -42,7 +33,7 @@ meet() {  # meet opens|locks|appends
 
 start_server
 for version in 3 4.0 4.1 4.2; do
-  mount_both "$version"
+  for dir in a b; do mount_on "$work/$dir" "vers=$version"; done
   meet opens
   result $? "who opens a file reads what was closed before, vers=$version: $(tail -n 1 "$out")"
   meet locks

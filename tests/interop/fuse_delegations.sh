@@ -18,12 +18,6 @@ b=$work/b
 mkdir -p "$export_dir" "$a" "$b" "$work/state"
 out=$work/out
 
-mount_it() {  # mount_it DIR
-  # shellcheck disable=SC2154  # fuse_server.sh sets it
-  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$1" -o "$mount_by,retry=0" || {
-    echo "mount failed"; cat "$work/server.log"; exit 1
-  }
-}
 daemon_of() { pgrep -f "mount.nfs-rdma 127.0.0.1:$export_dir $1 "; }
 clean_up() {
   pkill -CONT -f "mount.nfs-rdma 127.0.0.1:$export_dir"
@@ -46,8 +40,8 @@ read_twice() { cat "$1" "$1" >/dev/null; }
 write_twice() { : >>"$1" && : >>"$1"; }
 
 start_server
-mount_it "$a"
-mount_it "$b"
+mount_on "$a"
+mount_on "$b"
 
 {
   echo one >"$export_dir/read" && read_twice "$a/read" && held 1 && before=$(status calls) &&

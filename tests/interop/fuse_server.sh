@@ -6,6 +6,7 @@
 #   start_server               of $export_dir, with state and server.log in $work; sets server_pid
 #   kill_server                kill -9, also of a stopped one
 #   wait_until_ready LOG, kill_hard PID    the same for another one
+#   mount_on DIR [OPTIONS]     $export_dir, in the background; the script ends when it does not mount
 #   mount_here                 $export_dir on $mnt, in the foreground: daemon, whose words are in daemon.log
 #   result, within, says, is, logged, ends_within    what tests say and wait for; failures counts
 # The caller sets $work and $export_dir before it starts one, and $mnt.
@@ -59,6 +60,11 @@ kill_hard() {  # kill_hard PID: of a child that may be stopped
   wait "$1" 2>/dev/null
 }
 
+mount_on() {  # mount_on DIR [OPTIONS]
+  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$1" -o "$mount_by,retry=0${2:+,$2}" || {
+    echo "mount failed"; cat "$work/server.log"; exit 1
+  }
+}
 mount_here() {  # mount_here [OPTIONS [PATH]]: with -v; false: it does not mount
   : >"$work/daemon.log"
   "$bin/mount.nfs-rdma" "127.0.0.1:${2:-$export_dir}" "$mnt" -f -v -o "$mount_by,retry=0${1:+,$1}" \

@@ -67,6 +67,18 @@ class FileSystemTest : public testing::Test {
     return node;
   }
   NodeRef look(const std::string& name) { return look(name, me_); }
+  struct Changed {
+    MemoryRemote::ObjectRef file;
+    NodeRef node;
+  };
+  /// A file that was looked at, and then changed by others.
+  Changed changed_elsewhere(const std::string& before, const std::string& now) {
+    const auto file = remote_.add_file("a", before);
+    age(fs_->root);
+    const NodeRef node = look("a");
+    remote_.write_elsewhere(*file, now);
+    return {file, node};
+  }
   NodeRef opened(const std::string& name) {
     NodeRef node = look(name);
     bool keep = false;

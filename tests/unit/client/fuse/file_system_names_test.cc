@@ -179,10 +179,7 @@ TEST_F(FileSystemTest, OpenKeepsPagesOfAnUnchangedFile) {
 }
 
 TEST_F(FileSystemTest, OpenDropsPagesOfAFileChangedElsewhere) {
-  auto file = remote_.add_file("a", "one");
-  age(fs_->root);
-  NodeRef node = look("a");
-  remote_.write_elsewhere(*file, "three");
+  auto [file, node] = changed_elsewhere("one", "three");
   bool keep = true;
   ASSERT_EQ(run(fs_->open(me_, node, O_RDONLY, &keep)), 0);
   EXPECT_TRUE(keep);
@@ -193,10 +190,7 @@ TEST_F(FileSystemTest, OpenDropsPagesOfAFileChangedElsewhere) {
 
 /// Else somebody reads by the size from before, or finds pages that are about to go.
 TEST_F(FileSystemTest, NobodyReadsOrWritesWhileTheKernelDropsPages) {
-  auto file = remote_.add_file("a", "one");
-  age(fs_->root);
-  NodeRef node = look("a");
-  remote_.write_elsewhere(*file, "three");
+  auto [file, node] = changed_elsewhere("one", "three");
   hold_kernel_ = true;
   int reader = -1, writer = -1;
   bool reader_keeps = false, writer_keeps = false;
@@ -215,10 +209,7 @@ TEST_F(FileSystemTest, NobodyReadsOrWritesWhileTheKernelDropsPages) {
 }
 
 TEST_F(FileSystemTest, AFileThatIsBeingOpenedSurvivesTheRemovalOfItsName) {
-  auto file = remote_.add_file("a", "one");
-  age(fs_->root);
-  NodeRef node = look("a");
-  remote_.write_elsewhere(*file, "three");
+  auto [file, node] = changed_elsewhere("one", "three");
   hold_kernel_ = true;
   int opened = -1;
   bool keep = false;
@@ -234,10 +225,7 @@ TEST_F(FileSystemTest, AFileThatIsBeingOpenedSurvivesTheRemovalOfItsName) {
 
 /// What came while it was waited for is dropped by the kernel itself.
 TEST_F(FileSystemTest, AnOpenDoesNotWaitForOneChangeAfterAnother) {
-  auto file = remote_.add_file("a", "one");
-  age(fs_->root);
-  NodeRef node = look("a");
-  remote_.write_elsewhere(*file, "three");
+  auto [file, node] = changed_elsewhere("one", "three");
   hold_kernel_ = true;
   int opened = -1;
   bool keep = true;
@@ -253,10 +241,7 @@ TEST_F(FileSystemTest, AnOpenDoesNotWaitForOneChangeAfterAnother) {
 
 /// The kernel must hear of it before it has pages of a write(2) under way.
 TEST_F(FileSystemTest, WhoIsToWriteAFileThatGotShorterLooksItUpAgainFirst) {
-  auto file = remote_.add_file("a", "five5");
-  age(fs_->root);
-  NodeRef node = look("a");
-  remote_.write_elsewhere(*file, "one");
+  auto [file, node] = changed_elsewhere("five5", "one");
   bool keep = true;
   EXPECT_EQ(run(fs_->open(me_, node, O_RDONLY, &keep)), 0) << "readers need not";
   EXPECT_EQ(run(fs_->open(me_, node, O_WRONLY, &keep)), ESTALE);
@@ -271,10 +256,7 @@ TEST_F(FileSystemTest, WhoIsToWriteAFileThatGotShorterLooksItUpAgainFirst) {
 }
 
 TEST_F(FileSystemTest, WhoCannotLookItUpAgainIsLetInAllTheSame) {
-  auto file = remote_.add_file("a", "five5");
-  age(fs_->root);
-  NodeRef node = look("a");
-  remote_.write_elsewhere(*file, "one");
+  auto [file, node] = changed_elsewhere("five5", "one");
   bool keep = true;
   EXPECT_EQ(run(fs_->open(me_, node, O_WRONLY, &keep)), ESTALE);
   EXPECT_EQ(run(fs_->open(me_, node, O_WRONLY, &keep)), 0);
@@ -282,10 +264,7 @@ TEST_F(FileSystemTest, WhoCannotLookItUpAgainIsLetInAllTheSame) {
 }
 
 TEST_F(FileSystemTest, AFileThatGetsShorterAgainAndAgainCanBeOpened) {
-  auto file = remote_.add_file("a", "12345");
-  age(fs_->root);
-  NodeRef node = look("a");
-  remote_.write_elsewhere(*file, "1234");
+  auto [file, node] = changed_elsewhere("12345", "1234");
   bool keep = true;
   EXPECT_EQ(run(fs_->open(me_, node, O_WRONLY, &keep)), ESTALE);
   fs_->told(*node, 0);
