@@ -103,8 +103,9 @@ class RdmaClient final : public ClientTransport,
   enum class Sent : std::uint8_t { kYes, kFailed, kNoRoom };
   Sent send(Exchange& exchange, ClientCall& call);
   Result<std::size_t> marshal(Exchange& exchange, ClientCall& call);
-  Result<void> offer_sink(Exchange& exchange, ClientCall& call, std::size_t reply_header);
-  Result<void> offer_long_reply(Exchange& exchange, ClientCall& call);
+  Result<void> offer_room(Exchange& exchange, ClientCall& call);
+  Result<void> offer_sink(Exchange& exchange, ClientCall& call);
+  Result<void> offer_long_reply(Exchange& exchange, ClientCall& call, std::size_t size);
   Result<void> offer_payload(Exchange& exchange, ClientCall& call);
   Result<void> offer_whole_call(Exchange& exchange, ClientCall& call);
   Result<MemoryRegion> expose(ByteSpan bytes, Access access);

@@ -158,13 +158,7 @@ Result<std::size_t> RdmaClient::marshal(Exchange& exchange, ClientCall& call) {
   chunks_.clear();
   exchange.long_reply_bytes_ = {};
   exchange.sink_offered_ = false;
-  NFSRDMA_CHECK_OK(offer_sink(exchange, call, kMinCallHeaderBytes));
-  const std::size_t reply_header =
-      kMinCallHeaderBytes + (chunks_.write_chunk_count > 0 ? kWriteChunkBytes + kSegmentBytes : 0);
-  const std::size_t inline_data = chunks_.write_chunk_count > 0 ? 0 : round_up4(call.sink.size());
-  if (reply_header + call.max_reply + inline_data > inline_.receive) {
-    NFSRDMA_CHECK_OK(offer_long_reply(exchange, call));
-  }
+  NFSRDMA_CHECK_OK(offer_room(exchange, call));
   std::size_t header = kMinCallHeaderBytes +
                        chunks_.write_chunk_count * (kWriteChunkBytes + kSegmentBytes) +
                        (chunks_.has_reply_chunk ? 4 + kSegmentBytes : 0);
@@ -195,11 +189,20 @@ Result<std::size_t> RdmaClient::marshal(Exchange& exchange, ClientCall& call) {
   return static_cast<std::size_t>(to - exchange.message_.data());
 }
 
-/// A Write chunk, unless the result surely fits inline: that is cheaper.
-Result<void> RdmaClient::offer_sink(Exchange& exchange, ClientCall& call,
-                                    std::size_t reply_header) {
-  if (call.sink.empty()) return {};
-  if (reply_header + call.max_reply + round_up4(call.sink.size()) <= inline_.receive) return {};
+/// Room for a reply that may not fit inline: for its data (a Write chunk) or else for all of it (a
+/// Reply chunk). Never both in one call: RFC 8166 has it, but knfsd ends the connection when it is
+/// to fill both (Linux 6.1), which its own client never asks for.
+Result<void> RdmaClient::offer_room(Exchange& exchange, ClientCall& call) {
+  const std::size_t data = round_up4(call.sink.size());
+  if (kMinCallHeaderBytes + call.max_reply + data <= inline_.receive) return {};  // cheapest
+  constexpr std::size_t kWithWriteChunk = kMinCallHeaderBytes + kWriteChunkBytes + kSegmentBytes;
+  if (data > 0 && kWithWriteChunk + call.max_reply <= inline_.receive) {
+    return offer_sink(exchange, call);
+  }
+  return offer_long_reply(exchange, call, call.max_reply + data);
+}
+
+Result<void> RdmaClient::offer_sink(Exchange& exchange, ClientCall& call) {
   NFSRDMA_TRY(exchange.sink_, expose(call.sink, Access::kRemoteWrite));
   exchange.sink_offered_ = true;
   chunks_.begin_write_chunk();
@@ -208,14 +211,12 @@ Result<void> RdmaClient::offer_sink(Exchange& exchange, ClientCall& call,
   return {};
 }
 
-Result<void> RdmaClient::offer_long_reply(Exchange& exchange, ClientCall& call) {
+Result<void> RdmaClient::offer_long_reply(Exchange& exchange, ClientCall& call, std::size_t size) {
   exchange.long_reply_bytes_ = call.long_reply;
-  if (call.long_reply.size() < call.max_reply || call.long_reply.empty()) {
-    if (exchange.own_long_reply_.size() < call.max_reply) {
-      exchange.own_long_reply_.resize(std::max<std::size_t>(call.max_reply, 1));
-    }
-    exchange.long_reply_bytes_ = {exchange.own_long_reply_.data(),
-                                  std::max<std::size_t>(call.max_reply, 1)};
+  if (call.long_reply.size() < size || call.long_reply.empty()) {
+    size = std::max<std::size_t>(size, 1);
+    if (exchange.own_long_reply_.size() < size) exchange.own_long_reply_.resize(size);
+    exchange.long_reply_bytes_ = {exchange.own_long_reply_.data(), size};
   }
   NFSRDMA_TRY(exchange.long_reply_, expose(exchange.long_reply_bytes_, Access::kRemoteWrite));
   chunks_.add_reply_segment(segment_of(exchange.long_reply_));

@@ -50,8 +50,12 @@ for version in 4.1 4.2; do
     # /export is where version 4 begins.
     export="nfs://192.0.2.2:20049/?fabric=iwarp&vers=$version"
     for n in 1 2; do timeout 60 ./nfs-rdma cp -r /tmp/small "$export"; done
+    # With the smallest messages, too: every reply of more than 1024 bytes needs a chunk.
+    timeout 60 ./nfs-rdma cp -r "nfs://192.0.2.2:20049/small?fabric=iwarp&vers=$version&inline=1024" /tmp/again
     contents /tmp/small >want
     (contents /export/small) | diff -u want -
+    contents /tmp/again | diff -u want -
+    rm -r /tmp/again
     [ "$(stat -c %a /export/small/n1)" = 644 ]
     open=$(ip netns exec srv cat /proc/fs/nfsd/clients/*/states 2>/dev/null | grep -c "type: open") || :
     [ "$open" = 0 ]

@@ -53,6 +53,18 @@ TEST_F(RdmaTransport, SmallReadsStayInline) {
   EXPECT_EQ(pair_.client->describe().stats.rdma_write_bytes, 0u);
 }
 
+TEST_F(RdmaTransport, ReadsWithALongRestArriveInTheReplyChunk) {
+  pair_.connect();
+  for (std::uint32_t size : kSizes) {
+    ToyCall call(++pair_.last_xid, kToyRead, size, size);
+    call.max_reply = 5000;
+    pair_.client->submit(call);
+    pair_.run();
+    EXPECT_TRUE(call.good) << size;
+    EXPECT_FALSE(call.placed) << size;
+  }
+}
+
 TEST_F(RdmaTransport, NothingStaysExposedAfterACall) {
   pair_.connect();
   for (auto procedure : {kToyRead, kToyWrite, kToyList}) {

@@ -214,6 +214,20 @@ TEST_F(Requester, ExposesExactlyTheBytesOfTheCall) {
   EXPECT_EQ(fabric_.exposed_regions(), 1u);
   client_.reset();
 }
+// knfsd of Linux 6.1 ends the connection of a call that has both, when it is to fill both.
+TEST_F(Requester, ACallHasAWriteChunkOrAReplyChunkNeverBoth) {
+  connect();
+  ToyCall fits(1, kToyRead, 9001, 0), long_rest(2, kToyRead, 9001, 0);
+  fits.max_reply = 4096 - 28 - 24;  // the header, a Write chunk of one segment
+  long_rest.max_reply = fits.max_reply + 1;
+  EXPECT_EQ(submit(fits).chunks.write_chunk_count, 1);
+  EXPECT_FALSE(header_.chunks.has_reply_chunk);
+  answer_null(1);
+  EXPECT_EQ(submit(long_rest).chunks.write_chunk_count, 0);
+  EXPECT_TRUE(header_.chunks.has_reply_chunk);
+  EXPECT_EQ(header_.chunks.reply_segments[0].length, long_rest.max_reply + 9004);
+  client_.reset();
+}
 TEST_F(Requester, ShortReplyMayLeaveTheReplyChunkOut) {
   connect();
   ToyCall call(1, kToyList, 9000, 0);
