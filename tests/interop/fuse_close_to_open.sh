@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Where the caches of two FUSE mounts meet, with several processes on each, by every version: fuse_close_to_open.py
+# Where the caches of two FUSE mounts meet, with several processes on each, by every version: matrix/close_to_open.py
 # says what is checked. And a file that was read here is appended to, which its own delegation must not hold up.
 #
 #   fuse_close_to_open.sh BIN_DIR [iwarp|tcp] [MOUNT_OPTIONS]     needs root and /dev/fuse
@@ -28,7 +28,7 @@ called_back() {
 }
 
 meet() {  # meet opens|locks|appends
-  timeout 300 "$here/fuse_close_to_open.py" "$work/a" "$work/b" "$1" "${SECONDS_EACH:-5}" "${SEED:-1}" >"$out" 2>&1
+  timeout 300 "$here/matrix/close_to_open.py" "$work/a" "$work/b" "$1" "${SECONDS_EACH:-5}" "${SEED:-1}" >"$out" 2>&1
 }
 
 start_server

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Where caches meet, between two mounts with several processes on each: open and close, or locks.
+"""Where the caches of two clients meet, two mounts with several processes on each: open and close, or locks.
 
-    fuse_close_to_open.py A B opens|locks|appends SECONDS SEED
+    close_to_open.py A B opens|locks|appends SECONDS SEED
 
 A and B are mounts of one directory.
 
