@@ -49,7 +49,7 @@ def processes():
 
 def kind_of(name, kernel):
     if not kernel:
-        return "nfs-rdmad" if name == "nfs-rdmad" else "programs, other"
+        return name if name in ("nfs-rdmad", "mount.nfs-rdma") else "programs, other"
     return next((kind for kind in KERNEL_KINDS if name.startswith(kind)), "kernel, other")
 
 
@@ -72,7 +72,7 @@ class Snapshot:
             self.sleeps[kind] = self.sleeps.get(kind, 0) + sleeps
 
     def since(self, before, server):
-        """What happened in between; `server` is the kind of the server's threads."""
+        """What happened in between; `server` is the kind of the threads of what is measured."""
         seconds = self.when - before.when
         kinds = {kind: max(0, total - before.kinds.get(kind, 0)) / 1e9
                  for kind, total in self.kinds.items()}

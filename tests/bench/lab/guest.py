@@ -3,7 +3,8 @@
 """guest.py: the part of scripts/bench-lab that runs in the guest, for one driver.
 
 nfs-rdmad and Linux's nfsd export the same directory at the same time on two ports of one address;
-Linux's client mounts one after the other. /host/plan.json says what to do; what happens goes to
+Linux's client mounts one after the other. Or two clients, Linux's and ours, mount one of the servers
+one after the other. /host/plan.json says what to do; what happens goes to
 /host/results.jsonl, a line of JSON each, before each step with its limit, so that the runner
 outside can end a guest in which a step hangs.
 """
@@ -28,6 +29,8 @@ HOST = "/host"
 MOUNT = "/mnt/a"
 TROUBLE = re.compile(r"BUG:|Oops|WARNING:|general protection|blocked for more than|refcount_t")
 OURS, KNFSD, OURS_V3 = "nfs-rdmad", "knfsd", "nfs-rdmad v3"
+OUR_MOUNT, LINUX = "mount.nfs-rdma", "Linux's client"
+MEASURED = {KNFSD: "nfsd", OURS: "nfs-rdmad", OURS_V3: "nfs-rdmad", OUR_MOUNT: OUR_MOUNT, LINUX: ""}  # its threads
 CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 CELLS = {"rxe": "2-rxe-kernel", "siw": "3-siw-kernel"}  # of the interop matrix: their networks
 
@@ -42,7 +45,7 @@ def step(what, limit):
 
 
 class Guest:
-    """Both servers, and a client that mounts either."""
+    """Both servers, and a client that mounts either; or one server, and two clients."""
 
     def __init__(self, plan):
         self.plan = plan
@@ -56,8 +59,12 @@ class Guest:
         self.servers = {KNFSD: knfsd, OURS: ours, OURS_V3: ours}
         self.clients = {KNFSD: sides.KernelClient(version=version),
                         OURS: sides.KernelClient(version=version), OURS_V3: sides.KernelClient()}
+        if plan["clients"]:
+            server = self.servers[plan["clients"]]
+            self.servers = {OUR_MOUNT: server, LINUX: server}
+            self.clients = {OUR_MOUNT: sides.OurClient("verbs", version), LINUX: sides.KernelClient(version=version)}
         self.names = plan["names"]
-        self.server = None  # the one that is mounted, for KernelClient.mount()
+        self.server = self.client = None  # what is mounted, and by whom; for mount()
 
     def set_up(self):
         step("set up", 180)
@@ -69,31 +76,32 @@ class Guest:
             sides.run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0", "/dev/vdb", limit=120)
             sides.run("mount", "-o", "noatime", "/dev/vdb", sides.EXPORT)
         os.chmod(sides.EXPORT, 0o1777)
-        if "git-clone" in self.plan["jobs"]:
-            loads.set_up_git(f"{HOST}/source.git")
+        if set(loads.TREES) & set(self.plan["jobs"]):
+            loads.set_up_trees(f"{HOST}/source")
         sides.run("dd", "if=/dev/urandom", f"of={sides.EXPORT}/{loads.DATA}", "bs=1M",
                   f"count={loads.DATA_MB}", limit=120)
         sides.run("sync", limit=60)
         self.network.up()
-        self.clients[OURS].prepare(self.settings)
-        for server in (self.servers[KNFSD], self.servers[OURS]):
+        for client in self.clients.values():
+            client.prepare(self.settings)
+        for server in dict.fromkeys(self.servers.values()):
             server.set_up_cell(self.network)
             server.start(self.settings)
 
     def mount(self, name):
         step(f"mount {name}", 90)
-        self.server = self.servers[name]
-        self.clients[name].mount(self, MOUNT)
+        self.server, self.client = self.servers[name], self.clients[name]
+        self.client.mount(self, MOUNT)
 
     def unmount(self):
         step("unmount", 60)
-        self.clients[OURS].unmount(MOUNT)
+        self.client.unmount(MOUNT)
         self.server.check_alive()
 
     def abandon(self):
         """With a load that was given up, and may still have files open."""
         step("give the mount up", 60)
-        self.clients[OURS].abandon(MOUNT)
+        self.client.abandon(MOUNT)
 
     # --- measuring ---
 
@@ -104,7 +112,7 @@ class Guest:
             return loads.fio(f"{MOUNT}/{loads.DATA}", job, self.plan["seconds"], number, patience)
         if job in loads.FILES:
             return loads.files(job, f"{MOUNT}/{folder}", number or self.plan["files"], patience)
-        return loads.git_clone(f"{MOUNT}/{folder}", patience)
+        return loads.TREES[job](f"{MOUNT}/{folder}", patience)
 
     def measure(self, name, job, round_number):
         tell("step", what=f"{job} on {name}, round {round_number + 1}", server=name, job=job,
@@ -112,7 +120,7 @@ class Guest:
         calls = wire_calls(MOUNT)
         before = Snapshot()
         done = self.load(name, job)
-        used = Snapshot().since(before, "nfsd" if name == KNFSD else "nfs-rdmad")
+        used = Snapshot().since(before, MEASURED[name])
         calls = calls_between(calls, wire_calls(MOUNT))
         if round_number >= 0:
             tell("measured", server=name, job=job, round=round_number, calls=calls, **done, **used)
@@ -175,7 +183,8 @@ class Guest:
             for job in self.plan["jobs"]:
                 for name in (OURS, KNFSD):
                     profile_guest.profile(self, name, job, step, tell)
-        self.servers[OURS].stop()
+        for server in dict.fromkeys(self.servers.values()):
+            server.stop()
         self.note_clock()
         trouble = TROUBLE.search(sides.run("dmesg"))
         if trouble:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loads that both servers get, through a mount of Linux's own client. Each has a limit.
+"""The loads that both sides get, through a mount. Each has a limit.
 
 A load is run(place) -> {"ops", "seconds"}; its time on a processor comes back as "load_cpu".
 """
@@ -16,6 +16,7 @@ from case import Failed, expect
 DATA = "data"  # the file that fio reads and overwrites
 DATA_MB = 192
 REPOSITORY = "/run/source.git"
+ARCHIVE = "/run/source.tar"
 
 FIO = {
     "seq-read-1m": ("read", "1m", 4),
@@ -26,7 +27,8 @@ FIO = {
     "rand-write-4k-qd32": ("randwrite", "4k", 32),
 }
 FILES = ("create", "stat", "open", "unlink")
-JOBS = (*FIO, *FILES, "git-clone")
+GIT = ("git-clone", "git-status")
+JOBS = (*FIO, *FILES, *GIT, "untar")
 
 
 def folder_of(name):
@@ -127,6 +129,24 @@ def git_clone(folder, patience=1):
     return {"ops": 1, "seconds": seconds, "load_cpu": used}
 
 
-def set_up_git(source):
-    shutil.copytree(source, REPOSITORY)
+def git_status(folder, patience=1):
+    """Of what git_clone() has left there."""
+    output, seconds, used = run_command([sides.GIT, "-C", f"{folder}/clone", "status", "--porcelain"], 150 * patience,
+                                        "git status", sides.git_environment())
+    expect(output == b"", f"git status: {output[:200]!r}")
+    return {"ops": 1, "seconds": seconds, "load_cpu": used}
+
+
+def untar(folder, patience=1):
+    os.mkdir(f"{folder}/untar")
+    _, seconds, used = run_command(["tar", "-xf", ARCHIVE, "-C", f"{folder}/untar"], 150 * patience, "untar")
+    return {"ops": 1, "seconds": seconds, "load_cpu": used}
+
+
+TREES = {"git-clone": git_clone, "git-status": git_status, "untar": untar}
+
+
+def set_up_trees(source):
+    shutil.copytree(f"{source}.git", REPOSITORY)
+    shutil.copy(f"{source}.tar", ARCHIVE)
     sides.set_up_git()

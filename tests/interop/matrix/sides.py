@@ -446,7 +446,7 @@ class OurClient:
             run("modprobe", "fuse", limit=MODULES)
 
     def mount(self, bench, where):
-        options = ["proto=rdma", f"fabric={self.fabric}", f"port={RDMA_PORT}"]
+        options = ["proto=rdma", f"fabric={self.fabric}", f"port={bench.server.rdma_port}"]
         if self.fabric == "tcp":
             options = ["proto=tcp", f"port={bench.server.tcp_port}"]
         options += ["retry=0", f"vers={self.version}"]
