@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/fuse/notifier.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -115,19 +116,25 @@ void Notifier::drop_names() {
 void Notifier::drop_data() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (data_.empty()) {
+    const auto next = std::find_if(data_.begin(), data_.end(), [this](const auto& row) {
+      return !being_dropped_.contains(row.first);
+    });
+    if (next == data_.end()) {
       --busy_;
       data_due_.wait(lock);
       ++busy_;
       continue;
     }
-    const auto row = data_.extract(data_.begin());
+    const auto row = data_.extract(next);
+    being_dropped_.insert(row.key());
     lock.unlock();
     // ENOENT: the kernel has forgotten the file meanwhile, which is as good.
     ::fuse_lowlevel_notify_inval_inode(session_, row.key(), 0, 0);
     for (auto& done : row.mapped())
       done();
     lock.lock();
+    being_dropped_.erase(row.key());
+    if (data_.contains(row.key())) data_due_.notify_one();
   }
 }
 

@@ -7,7 +7,8 @@
 //   attributes   only where it is about to forget the file: until what is being read of it is here
 //
 // So none of them waits behind another kind, and data has up to kMostThreads, so that a file whose
-// server keeps it waiting does not hold up others.
+// server keeps it waiting does not hold up others. One file is dropped by one of them at a time:
+// what was asked for last is done last, and behind it nothing is dropped any more.
 #pragma once
 
 #include <condition_variable>
@@ -59,6 +60,7 @@ class Notifier {
   std::condition_variable attributes_due_;
   /// With who waits for each.
   std::map<std::uint64_t, std::vector<std::function<void()>>> data_;  // guarded by mutex_
+  std::set<std::uint64_t> being_dropped_;                             // guarded by mutex_
   std::set<std::pair<std::uint64_t, std::string>> names_;             // guarded by mutex_
   std::set<std::uint64_t> attributes_;                                // guarded by mutex_
   bool stopping_ = false;                                             // guarded by mutex_

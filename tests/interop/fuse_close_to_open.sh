@@ -51,5 +51,12 @@ for version in 3 4.0 4.1 4.2; do
   fi
   umount "$work/a" "$work/b"
 done
+# With threads that do not get a processor at once when they are to tell the kernel what to forget.
+for dir in a b; do LD_PRELOAD=$bin/slow_notifications.so mount_on "$work/$dir" "vers=4.2"; done
+for way in opens locks; do
+  meet "$way"
+  result $? "the same where the kernel hears late, $way: $(tail -n 1 "$out")"
+done
+umount "$work/a" "$work/b"
 echo "$failures failures"
 [ "$failures" = 0 ]
