@@ -159,11 +159,12 @@ Task<void> DelegationOpens::carry_out(RequestRef request) {
   request->done.come();
   // What is open and has no handle cannot be closed.
   const bool lost = request->opened && request->found.empty();
-  bool in_step = step == Step::kDone || step == Step::kOnceMore;
-  in_step = in_step && !lost && !tasks_.stopped();
-  if (in_step && request->opened) {
-    in_step =
+  bool in_step = (step == Step::kDone || step == Step::kOnceMore) && !lost;
+  if (request->opened && !lost && !tasks_.stopped()) {
+    // Also behind an answer that never came: the file may be open from a run before that.
+    const bool closed =
         co_await close_for_good(session_, op, request->found, owner->sequence, *request->opened);
+    in_step = in_step && closed;
   }
   if (in_step && !tasks_.stopped()) owners_.give_back(std::move(owner));
   // Nobody is to be told of a delegation any more.

@@ -153,7 +153,12 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
   if (!end.ok()) {
     // What cannot be read may tell of something that was done.
     request.resent |= end.error().code == Errc::kProtocol;
-    request.result = end.error();
+    // Made before, and "later" behind that did not end in time: it is known, and is closed.
+    if (in_pieces && !result.handle.empty()) {
+      request.result = std::move(result);
+    } else {
+      request.result = end.error();
+    }
     co_return false;
   }
   // A SEQUENCE that fails says nothing of the run before, whose answer was lost.

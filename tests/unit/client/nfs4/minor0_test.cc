@@ -351,6 +351,19 @@ TEST_F(SoftMinor0, AServerThatPutsOffForEverIsGivenUp) {
   EXPECT_EQ(number(made), ETIMEDOUT);
 }
 
+// The file was made, and is open: that nothing is told of it does not undo that.
+TEST_F(SoftMinor0, AFileOfWhichTheServerTellsNothingInTimeIsMadeAndClosed) {
+  server_->errors[Op::OP_GETATTR].assign(1000, Stat::NFS4ERR_DELAY);
+  Made made;
+  start_create(&made, "a");
+  server_->serve_for(seconds(60));
+  EXPECT_EQ(number(made), 0);
+  EXPECT_EQ(server_->made, 1u);
+  server_->errors.clear();
+  server_->serve_for(seconds(60));
+  EXPECT_EQ(server_->opens(), 0u);
+}
+
 // Whatever a server says: nothing crashes, waits without end, or is left behind.
 class SpoiltMinor0 : public Minor0Test {
  protected:
