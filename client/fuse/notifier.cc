@@ -88,9 +88,12 @@ void Notifier::drop_attributes() {
       continue;
     }
     const std::uint64_t node = attributes_.extract(attributes_.begin()).value();
+    attributes_of_ = node;
     lock.unlock();
     invalidate_attributes(node);
     lock.lock();
+    attributes_of_ = 0;
+    if (data_.contains(node)) data_due_.notify_one();
   }
 }
 
@@ -117,7 +120,7 @@ void Notifier::drop_data() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const auto next = std::find_if(data_.begin(), data_.end(), [this](const auto& row) {
-      return !being_dropped_.contains(row.first);
+      return row.first != attributes_of_ && !being_dropped_.contains(row.first);
     });
     if (next == data_.end()) {
       --busy_;
@@ -127,6 +130,7 @@ void Notifier::drop_data() {
     }
     const auto row = data_.extract(next);
     being_dropped_.insert(row.key());
+    attributes_.erase(row.key());  // they go with the data
     lock.unlock();
     // ENOENT: the kernel has forgotten the file meanwhile, which is as good.
     ::fuse_lowlevel_notify_inval_inode(session_, row.key(), 0, 0);

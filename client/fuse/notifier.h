@@ -7,8 +7,8 @@
 //   attributes   only where it is about to forget the file: until what is being read of it is here
 //
 // So none of them waits behind another kind, and data has up to kMostThreads, so that a file whose
-// server keeps it waiting does not hold up others. One file is dropped by one of them at a time:
-// what was asked for last is done last, and behind it nothing is dropped any more.
+// server keeps it waiting does not hold up others. One file's data is dropped by one of them at a
+// time, and not beside its attributes: behind that, nothing is dropped that was asked for before.
 #pragma once
 
 #include <condition_variable>
@@ -63,7 +63,8 @@ class Notifier {
   std::set<std::uint64_t> being_dropped_;                             // guarded by mutex_
   std::set<std::pair<std::uint64_t, std::string>> names_;             // guarded by mutex_
   std::set<std::uint64_t> attributes_;                                // guarded by mutex_
-  bool stopping_ = false;                                             // guarded by mutex_
+  std::uint64_t attributes_of_ = 0;        // whose are being dropped; guarded by mutex_
+  bool stopping_ = false;                  // guarded by mutex_
   std::size_t busy_ = 1;                   // of data_threads_; guarded by mutex_
   std::vector<std::thread> data_threads_;  // made when needed; guarded by mutex_ until stopping_
   std::thread names_thread_;

@@ -77,6 +77,7 @@ class NotifierTest : public ::testing::Test {
     fuse_args arguments = FUSE_ARGS_INIT(1, words.data());
     const fuse_lowlevel_ops operations{};
     session_ = fuse_session_new(&arguments, &operations, sizeof(operations), &kernel_);
+    fuse_opt_free_args(&arguments);  // it made some of its own
     fuse_custom_io io{};
     io.writev = &Kernel::write;
     io.read = [](int, void*, std::size_t, void*) -> ssize_t { return 0; };
@@ -153,6 +154,34 @@ TEST_F(NotifierTest, OneFileIsDroppedOnceAtATime) {
   EXPECT_EQ(kernel_.begun(7), 1);
   kernel_.let_go(7);
   EXPECT_TRUE(kernel_.wait_until_begun(7, 2));
+}
+
+// The same of attributes alone, as at the end of a delegation.
+TEST_F(NotifierTest, DataIsDroppedBehindTheAttributesThatAreBeingDropped) {
+  kernel_.hold(7);
+  notifier_->invalidate_attributes_soon(7);
+  ASSERT_TRUE(kernel_.wait_until_begun(7, 1));
+  invalidate(7, 1);
+  for (int times = 1; times <= 20; ++times) {
+    invalidate(8, 1 + times);
+    ASSERT_TRUE(kernel_.wait_until_begun(8, times));
+  }
+  EXPECT_EQ(kernel_.begun(7), 1);
+  kernel_.let_go(7);
+  EXPECT_TRUE(kernel_.wait_until_begun(7, 2));
+}
+
+TEST_F(NotifierTest, AttributesThatWentWithTheDataAreNotDroppedOnceMore) {
+  kernel_.hold(6);
+  notifier_->invalidate_attributes_soon(6);  // its thread is busy from here on
+  ASSERT_TRUE(kernel_.wait_until_begun(6, 1));
+  notifier_->invalidate_attributes_soon(7);
+  invalidate(7, 1);
+  EXPECT_TRUE(wait_until_done({1}));
+  notifier_->invalidate_attributes_soon(9);
+  kernel_.let_go(6);
+  EXPECT_TRUE(kernel_.wait_until_begun(9, 1));
+  EXPECT_EQ(kernel_.begun(7), 1);
 }
 
 TEST_F(NotifierTest, WhatIsAskedForMeanwhileIsDroppedOnceMoreForAll) {
