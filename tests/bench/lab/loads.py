@@ -27,8 +27,7 @@ FIO = {
     "rand-write-4k-qd32": ("randwrite", "4k", 32),
 }
 FILES = ("create", "stat", "open", "unlink")
-GIT = ("git-clone", "git-status")
-JOBS = (*FIO, *FILES, *GIT, "untar")
+JOBS = (*FIO, *FILES, "git-clone", "git-status", "untar")
 
 
 def folder_of(name):
