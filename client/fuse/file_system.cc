@@ -421,6 +421,11 @@ Task<int> FileSystem::permit(RequestContext context, NodeRef node, std::uint32_t
   co_return (answer->allowed & rights) == rights ? 0 : EACCES;
 }
 
+Task<int> FileSystem::permit_cut(RequestContext context, NodeRef node, int flags) {
+  if ((open_access(flags) & access_bits::kModify) != 0) co_return 0;
+  co_return co_await permit(std::move(context), std::move(node), access_bits::kModify, false);
+}
+
 void FileSystem::write_back_all() {
   std::vector<NodeRef> busy;
   writers.for_each([&busy, this](FileWriter& writer) {

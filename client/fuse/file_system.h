@@ -125,6 +125,10 @@ class FileSystem : private DelegationHolder {
   /// the answer's attributes revalidate too). `how`: of an open(2); the server keeps the file open.
   Task<int> permit(RequestContext context, NodeRef node, std::uint32_t rights, bool ask,
                    OpenFor how = {});
+  /// Before a SETATTR of the size by who has opened the file with `flags`; O_RDONLY: has not opened
+  /// it (truncate(2)), or for reading (O_TRUNC). Servers let an owner write whatever the mode says
+  /// (RFC 1813 4.4), and the kernel leaves asking to us.
+  Task<int> permit_cut(RequestContext context, NodeRef node, int flags);
 
   // --- names ---
   /// On success *found is the node (null: the name is absent and may be cached so). In a directory
@@ -314,6 +318,9 @@ class FileSystem : private DelegationHolder {
   /// unlock_behind(), and until that is done. False: whoever waits is gone; it is done all the
   /// same.
   Task<bool> unlock_for(RequestContext context, NodeRef node, FileLock what);
+  /// Until the server knows what is let go of for who is gone: before it is asked about locks.
+  /// False: cancelled.
+  Task<bool> unlocks_told(RequestContext context, NodeRef node);
   /// UNLOCK behind the data; whoever stops waiting. `what` is the server's.
   Task<void> unlock_behind(NodeRef node, CallerRef caller, FileLock what);
   std::string silly_name(const Node& node);

@@ -45,7 +45,8 @@ Task<int> FuseOperations::make_file(Request& request, NodeRef parent, std::strin
   if (error != 0 || !(flags & O_TRUNC)) co_return error;
   SetAttributes empty;
   empty.size = 0;
-  error = co_await fs.setattr(context, *node, empty);
+  error = co_await fs.permit_cut(context, *node, flags);
+  if (error == 0) error = co_await fs.setattr(context, *node, empty);
   if (error != 0) fs.close(*node, context.caller, flags);
   co_return error;
 }

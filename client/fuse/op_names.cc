@@ -187,10 +187,14 @@ Task<void> FuseOperations::setattr(fuse_req_t raw, fuse_ino_t ino, struct stat w
   Request request(*this, raw);
   NodeRef node = fs.nodes.find(ino);
   if (node == nullptr) co_return request.error(ESTALE);
-  // ftruncate was allowed when the file was opened.
+  // ftruncate(2) was allowed when the file was opened, and goes by its opener.
   const bool as_opener = file != nullptr && (which & FUSE_SET_ATTR_SIZE) != 0;
   const RequestContext context = as_opener ? request.as(file->caller) : request.context();
-  const int error = co_await fs.setattr(context, node, to_set(wanted, which));
+  int error = 0;
+  if (which & FUSE_SET_ATTR_SIZE) {
+    error = co_await fs.permit_cut(context, node, as_opener ? file->flags : O_RDONLY);
+  }
+  if (error == 0) error = co_await fs.setattr(context, node, to_set(wanted, which));
   if (error != 0) co_return request.error(error);
   reply_attributes(request, *node);
 }

@@ -116,7 +116,7 @@ std::string MountOptions::text() const {
     out += word;
   };
   if (!suid) add("nosuid");
-  if (!dev) add("nodev");
+  if (dev) add("dev");
   if (!exec) add("noexec");
   for (const std::string& flag : vfs_flags)
     add(flag);

@@ -74,8 +74,9 @@ struct MountOptions {
 
   // --- mount(2) ---
   bool read_only = false;
-  bool suid = true, dev = true, exec = true;
-  bool allow_other = false;            // mounts of root are open to all in any case
+  bool suid = true, exec = true;
+  bool dev = false;          // the kernel asks nobody who opens a device file on a FUSE mount
+  bool allow_other = false;  // mounts of root are open to all in any case
   std::vector<std::string> vfs_flags;  // noatime, nodiratime ... as spelled
 
   bool remount = false;            // of a mount that is there

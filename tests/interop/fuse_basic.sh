@@ -277,6 +277,9 @@ check "user: a directory closed here is closed" '
   refused $user cat pub/f; refused $user stat pub/f; refused $user ls pub
   [ "$(cat pub/f)" = data ]); (cd pub; chmod 755 .; chmod 700 .; [ "$(/bin/pwd)" = "$mnt/pub" ])'
 
+check "user: a device file of the server is no device" '
+  mknod null c 1 3; chmod 600 null; refused $user sh -c ": <null"; refused sh -c ": <null"; rm null'
+
 # A second mount, as if of another machine.
 mount_it "" "$mnt2"
 check "POSIX behaviour" '

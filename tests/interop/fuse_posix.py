@@ -164,6 +164,27 @@ def truncating():
     assert read("t", export) == b"y" * 10 + b"\0z"
 
 
+def cutting_is_for_writers():
+    # A server lets the owner write whatever the mode says; the application is not to notice.
+    write("cut", b"data")
+    writer = os.open(path("cut"), os.O_WRONLY)
+    os.chmod(path("cut"), 0o444)
+    def empty_by_open():
+        os.close(os.open(path("cut"), os.O_RDONLY | os.O_TRUNC))
+    if os.getuid() != 0:
+        expect_error(errno.EACCES, os.truncate, path("cut"), 1)
+        expect_error(errno.EACCES, empty_by_open)
+        assert read("cut", export) == b"data"
+        os.ftruncate(writer, 2)  # was allowed when it was opened
+        assert read("cut", export) == b"da"
+        os.chmod(path("cut"), 0o644)
+    os.truncate(path("cut"), 1)
+    assert read("cut", export) == b"d"
+    empty_by_open()
+    assert read("cut", export) == b""
+    os.close(writer)
+
+
 def holes():
     fd = os.open(path("h"), os.O_RDWR | os.O_CREAT)
     os.pwrite(fd, b"end", 10 << 20)
@@ -279,7 +300,8 @@ def listing_while_it_changes():
 
 
 checks = [open_file_is_unlinked, open_file_is_replaced, shared_mapping, append_from_two_mounts,
-          append_in_threads, truncating, holes, hard_links, times, renaming, space,
+          append_in_threads, truncating,
+          cutting_is_for_writers, holes, hard_links, times, renaming, space,
           long_symbolic_links, long_names, listing_while_it_changes]
 failures = 0
 for check in checks:

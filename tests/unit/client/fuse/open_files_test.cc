@@ -47,6 +47,18 @@ TEST_F(OpenFilesTest, TheLastCloseClosesIt) {
   EXPECT_EQ(told(), Log{"close"});
 }
 
+TEST_F(OpenFilesTest, WhoOpenedAFileToReadIsAskedForTheRightToWriteBeforeItIsCut) {
+  EXPECT_EQ(run(fs_->permit_cut(me_, node_, O_RDONLY)), 0);
+  deny(access_bits::kModify);
+  EXPECT_EQ(open(), 0);  // asks for all rights once more
+  remote_.calls.clear();
+  EXPECT_EQ(run(fs_->permit_cut(me_, node_, O_RDONLY)), EACCES);
+  EXPECT_EQ(remote_.calls, (std::map<std::string, int>{})) << "the open's answer said it all";
+  EXPECT_EQ(run(fs_->permit_cut(me_, node_, O_WRONLY)), 0) << "was allowed at open(2)";
+  EXPECT_EQ(run(fs_->permit_cut(me_, node_, O_RDWR)), 0);
+  close();
+}
+
 TEST_F(OpenFilesTest, TheServerHearsWhatNobodyUsesAnyMore) {
   EXPECT_EQ(open(), 0);
   EXPECT_EQ(open(O_RDWR), 0);

@@ -81,9 +81,9 @@ INSTANTIATE_TEST_SUITE_P(
                      "acdirmin=7,acdirmax=7,lookupcache=all,local_lock=none,sec=sys"},
         GoodCase{"tcpport=12049,fabric=iwarp",
                  "rw,proto=auto,fabric=iwarp,port=20049,tcpport=12049," + kTail},
-        GoodCase{"ro,nosuid,nodev,noexec,noatime,nodiratime",
-                 "ro,nosuid,nodev,noexec,noatime,nodiratime," + kAuto + kTail},
-        GoodCase{"ro,rw", "rw," + kAuto + kTail},
+        GoodCase{"ro,nosuid,dev,noexec,noatime,nodiratime",
+                 "ro,nosuid,dev,noexec,noatime,nodiratime," + kAuto + kTail},
+        GoodCase{"dev,nodev", "rw," + kAuto + kTail}, GoodCase{"ro,rw", "rw," + kAuto + kTail},
         GoodCase{"nfsvers=3,mountport=2049,mountproto=tcp",
                  "rw,vers=3," + kAuto + "mountport=2049,mountproto=tcp," + kTail},
         // Where MOUNT is says nothing of the version, how to speak to it does.
