@@ -41,6 +41,8 @@ bool FileSystem::is_known_as(Node& node, LockOwnerId kernel_owner, LockOwnerId o
 Task<int> FileSystem::lock(RequestContext context, NodeRef node, FileLock wanted, LockWait wait,
                            int flags, pid_t pid) {
   const std::uint32_t rights = rights_for(flags);
+  // close(2) of open files and the end of processes wait for nobody: the next one does.
+  if (!co_await unlocks_told(context, node)) co_return EINTR;
   if (node->writer != nullptr) {
     // It may be less than what is held: then others read what was written under the lock.
     if (int error = co_await node->writer->flush(context, node, true)) co_return error;
@@ -87,6 +89,7 @@ Task<int> FileSystem::unlock(RequestContext context, NodeRef node, FileLock what
 
 Task<int> FileSystem::test_lock(RequestContext context, NodeRef node, FileLock wanted,
                                 std::optional<FileLock>* found, pid_t* pid) {
+  if (!co_await unlocks_told(context, node)) co_return EINTR;
   // No number of ours is 0.
   const LockingProcess* locker = find_locker(*node, wanted.owner);
   wanted.owner = locker == nullptr ? 0 : locker->owner;
@@ -132,7 +135,25 @@ void FileSystem::let_go_behind(const NodeRef& node, const CallerRef& caller, Loc
   tasks.spawn(Ignored::result(let_go({caller, nullptr}, node, owner)));
 }
 
+Task<bool> FileSystem::unlocks_told(RequestContext context, NodeRef node) {
+  bool waited = true;
+  while (waited && node->unlocking > 0)
+    waited = co_await node->unlocked.wait(cancel_of(context));
+  co_return waited;
+}
+
 Task<void> FileSystem::unlock_behind(NodeRef node, CallerRef caller, FileLock what) {
+  struct UnderWay {
+    explicit UnderWay(Node& its) : node(its) { ++node.unlocking; }
+    ~UnderWay() {
+      --node.unlocking;
+      node.unlocked.wake_all();
+    }
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+    Node& node;
+  };
+  const UnderWay under_way(*node);
   const RequestContext context{caller, nullptr};
   if (node->writer != nullptr) {
     [[maybe_unused]] const int error = co_await node->writer->flush(context, node, true);

@@ -18,6 +18,7 @@
 #include "client/fuse/name_cache.h"
 #include "client/fuse/openers.h"
 #include "client/fuse/remote.h"
+#include "client/gate.h"
 #include "client/occasion.h"
 
 namespace nfsrdma {
@@ -89,6 +90,8 @@ struct Node : public ListNode<Node> {  // linked while open
   std::unique_ptr<FileWriter> writer;
   std::unique_ptr<SillyName> silly;
   std::vector<LockingProcess> lockers;  // who may hold locks here
+  unsigned unlocking = 0;               // for who is gone, under way
+  Gate unlocked;                        // when one of these ends
 
   // --- directories ---
   NameCache names;

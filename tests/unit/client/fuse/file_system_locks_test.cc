@@ -46,6 +46,41 @@ class FileSystemLocksTest : public FileSystemTest {
   NodeRef node_;
 };
 
+TEST_F(FileSystemLocksTest, ALockIsAskedForBehindTheUnlockingOfWhoIsGone) {
+  ASSERT_EQ(lock(write_lock(1, {0, 9})), 0);
+  remote_.hold();
+  fs_->let_go_behind(node_, me_.caller, 1);
+  int locked = -1;
+  start(fs_->lock(me_, node_, write_lock(2, {0, 9}), LockWait::kNo, O_RDWR, 78), &locked);
+  std::optional<FileLock> found;
+  pid_t pid = 0;
+  int tested = -1;
+  start(fs_->test_lock(me_, node_, write_lock(3, {20, 29}), &found, &pid), &tested);
+  EXPECT_EQ(remote_.calls["lock"], 1) << "its answer would be that of before";
+  EXPECT_EQ(remote_.calls["test_lock"], 0);
+  remote_.release();
+  settle();
+  EXPECT_EQ(locked, 0);
+  EXPECT_EQ(tested, 0);
+  EXPECT_EQ(found, std::nullopt);
+}
+
+TEST_F(FileSystemLocksTest, WhoWaitsForTheUnlockingOfOthersCanBeKilled) {
+  ASSERT_EQ(lock(write_lock(1, {0, 9})), 0);
+  remote_.hold();
+  fs_->let_go_behind(node_, me_.caller, 1);
+  Interrupt interrupt;
+  const RequestContext killed{me_.caller, &interrupt};
+  int locked = -1;
+  start(fs_->lock(killed, node_, write_lock(2, {0, 9}), LockWait::kNo, O_RDWR, 78), &locked);
+  EXPECT_EQ(locked, -1);
+  interrupt.raise();
+  EXPECT_EQ(locked, EINTR);
+  remote_.release();
+  settle();
+  EXPECT_EQ(remote_.calls["lock"], 1);
+}
+
 TEST_F(FileSystemLocksTest, ALockMakesTheKernelForgetWhatItHas) {
   hold_kernel_ = true;
   int result = -1;
