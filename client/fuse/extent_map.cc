@@ -48,27 +48,47 @@ void ExtentMap::carve(std::uint64_t offset, std::uint64_t length) {
   const std::uint64_t end = offset + length;
   for (auto it = first_touching(map_, offset); it != map_.end() && it->second.offset < end;) {
     Extent old = std::move(it->second);
-    bytes_ -= old.length;
+    discount(old.length);
     it = map_.erase(it);
     if (old.offset < offset) insert(part_of(old, old.offset, offset - old.offset));
     if (old.end() > end) insert(part_of(old, end, old.end() - end));
   }
 }
 
+void ExtentMap::carve_all_of(const ExtentMap& newer) {
+  if (map_.empty()) return;
+  const std::uint64_t end = end_offset();
+  for (auto it = first_touching(newer.map_, map_.begin()->first);
+       it != newer.map_.end() && it->first < end; ++it) {
+    carve(it->first, it->second.length);
+  }
+}
+
+void ExtentMap::count(std::uint32_t length) {
+  bytes_ += length;
+  full_ += length >= full_length_;
+}
+
+void ExtentMap::discount(std::uint32_t length) {
+  bytes_ -= length;
+  full_ -= length >= full_length_;
+}
+
 void ExtentMap::insert(Extent extent) {
   if (extent.length == 0) return;
-  bytes_ += extent.length;
+  count(extent.length);
   map_.insert_or_assign(extent.offset, std::move(extent));
 }
 
 void ExtentMap::grown(Extent& extent, std::uint32_t length) {
+  discount(extent.length);
   extent.length += length;
-  bytes_ += length;
+  count(extent.length);
 }
 
 Extent ExtentMap::take(Map::iterator it) {
   Extent extent = std::move(it->second);
-  bytes_ -= extent.length;
+  discount(extent.length);
   map_.erase(it);
   return extent;
 }
@@ -76,6 +96,7 @@ Extent ExtentMap::take(Map::iterator it) {
 void ExtentMap::clear() {
   map_.clear();
   bytes_ = 0;
+  full_ = 0;
 }
 
 }  // namespace nfsrdma

@@ -29,8 +29,12 @@ class ExtentMap {
  public:
   using Map = std::map<std::uint64_t, Extent>;
 
+  /// Counts the extents of at least `full_length` bytes.
+  explicit ExtentMap(std::uint32_t full_length = UINT32_MAX) : full_length_(full_length) {}
+
   bool empty() const { return map_.empty(); }
   std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t full() const { return full_; }
   /// One behind the last byte; 0 when empty.
   std::uint64_t end_offset() const { return map_.empty() ? 0 : map_.rbegin()->second.end(); }
   bool overlaps(std::uint64_t offset, std::uint64_t length) const;
@@ -40,6 +44,8 @@ class ExtentMap {
   Extent* holding(std::uint64_t offset, std::uint64_t length);
   /// Removes the range, cutting extents that stick out.
   void carve(std::uint64_t offset, std::uint64_t length);
+  /// Removes whatever `newer` has.
+  void carve_all_of(const ExtentMap& newer);
   /// Must not overlap.
   void insert(Extent extent);
   /// `extent` (of this map) has grown in place by `length`.
@@ -50,8 +56,13 @@ class ExtentMap {
   const Map& extents() const { return map_; }
 
  private:
+  void count(std::uint32_t length);
+  void discount(std::uint32_t length);
+
   Map map_;
+  std::uint32_t full_length_;
   std::uint64_t bytes_ = 0;
+  std::uint64_t full_ = 0;
 };
 
 }  // namespace nfsrdma

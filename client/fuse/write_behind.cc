@@ -3,13 +3,19 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 namespace nfsrdma {
 namespace {
 
-// Small files are most files: a block starts small and grows to a whole WRITE.
-constexpr std::size_t kFirstBlock = std::size_t{16} << 10;
+// What is appended to grows to a whole WRITE. A block starts as small as its data: pieces that lie
+// scattered stay as they are, and there may be a great many.
+constexpr std::size_t kFirstGrowth = std::size_t{4} << 10;
+constexpr std::size_t kGrowth = 4;
+
+// Longer pieces are sent as they are: copying them would cost what a call of their own does.
+constexpr std::uint32_t kJoinUpTo = std::uint32_t{64} << 10;
 
 /// Moves `extent` into a block that has room for `capacity` bytes.
 void move_to_larger_block(Extent& extent, std::size_t capacity) {
@@ -29,14 +35,13 @@ bool WriteBehind::append_in_place(std::uint64_t offset, ByteSpan data, const Cal
   const std::size_t at = before->block_offset + before->length;
   if (before->block->used != at || at + data.size() > before->block->capacity()) {
     const std::size_t wanted = before->length + data.size();
-    move_to_larger_block(*before,
-                         std::min<std::size_t>(std::max(wanted, kFirstBlock) * 4, write_size_));
+    move_to_larger_block(
+        *before, std::min<std::size_t>(std::max(wanted * kGrowth, kFirstGrowth), write_size_));
   }
   std::memcpy(before->block->data() + before->block_offset + before->length, data.data(),
               data.size());
   before->block->used = before->block_offset + before->length + data.size();
   dirty_.grown(*before, static_cast<std::uint32_t>(data.size()));
-  if (before->length >= write_size_) ++full_;
   return true;
 }
 
@@ -47,7 +52,6 @@ void WriteBehind::write(std::uint64_t offset, ByteSpan data, const CallerRef& wr
     return;
   }
   dirty_.carve(offset, data.size());
-  recount();
   // Fills up the piece before to a whole WRITE; what is left starts a new one.
   if (Extent* before = dirty_.ending_at(offset);
       before != nullptr && before->writer == writer && before->length < write_size_) {
@@ -59,12 +63,10 @@ void WriteBehind::write(std::uint64_t offset, ByteSpan data, const CallerRef& wr
   }
   while (!data.empty()) {
     const std::size_t n = std::min<std::size_t>(data.size(), write_size_);
-    BlockRef block =
-        std::make_shared<DataBlock>(std::max(n, std::min<std::size_t>(kFirstBlock, write_size_)));
+    BlockRef block = std::make_shared<DataBlock>(n);
     std::memcpy(block->data(), data.data(), n);
     block->used = n;
     dirty_.insert({offset, static_cast<std::uint32_t>(n), std::move(block), 0, writer});
-    if (n >= write_size_) ++full_;
     offset += n;
     data = data.subspan(n);
   }
@@ -79,14 +81,6 @@ void WriteBehind::adopt(std::uint64_t offset, BlockRef block, std::uint32_t bloc
     dirty_.insert({offset + done, n, block, block_offset + done, writer});
     done += n;
   }
-  recount();
-}
-
-void WriteBehind::recount() {
-  full_ = 0;
-  if (dirty_.bytes() < write_size_) return;
-  for (const auto& [offset, extent] : dirty_.extents())
-    full_ += extent.length >= write_size_;
 }
 
 bool WriteBehind::flying(std::uint64_t offset, std::uint64_t length) const {
@@ -97,15 +91,46 @@ bool WriteBehind::flying(std::uint64_t offset, std::uint64_t length) const {
 
 std::optional<WriteBehind::FlightRef> WriteBehind::next(bool all) {
   // Many small scattered pieces do not wait for a flush either: memory is bounded by bytes.
-  all |= full_ == 0 && has_full();
+  all |= dirty_.full() == 0 && has_full();
+  if (!all && dirty_.full() == 0) return {};  // asked behind each write(2)
   for (auto it = dirty_.extents().begin(); it != dirty_.extents().end(); ++it) {
     const Extent& extent = it->second;
     if (!all && extent.length < write_size_) continue;
     if (flying(extent.offset, extent.length)) continue;
-    if (extent.length >= write_size_ && full_ > 0) --full_;
-    return flights_.insert(flights_.end(), Flight{dirty_.take(it)});
+    return flights_.insert(flights_.end(), Flight{take_joined(it)});
   }
   return {};
+}
+
+/// The extent at `first`, with those right behind it that fit into the same WRITE: what was written
+/// there in another order.
+Extent WriteBehind::take_joined(ExtentMap::Map::iterator first) {
+  const auto none = dirty_.extents().end();
+  std::size_t length = first->second.length;
+  if (length > kJoinUpTo) return dirty_.take(first);
+  auto behind = std::next(first);
+  for (; behind != none; ++behind) {
+    const Extent& next = behind->second;
+    const bool touches =
+        next.offset == first->second.offset + length && next.writer == first->second.writer;
+    const bool fits = next.length <= kJoinUpTo && length + next.length <= write_size_;
+    if (!touches || !fits || flying(next.offset, next.length)) break;
+    length += next.length;
+  }
+  if (std::next(first) == behind) return dirty_.take(first);
+  BlockRef block = std::make_shared<DataBlock>(length);
+  for (auto it = std::next(first); it != behind;) {
+    const Extent piece = dirty_.take(it++);
+    std::memcpy(block->data() + (piece.offset - first->second.offset), piece.bytes().data(),
+                piece.length);
+  }
+  Extent joined = dirty_.take(first);
+  std::memcpy(block->data(), joined.bytes().data(), joined.length);
+  block->used = length;
+  joined.length = static_cast<std::uint32_t>(length);
+  joined.block = std::move(block);
+  joined.block_offset = 0;
+  return joined;
 }
 
 void WriteBehind::written(FlightRef flight, std::uint32_t count, bool stable,
@@ -139,13 +164,11 @@ void WriteBehind::returned(FlightRef flight) {
 void WriteBehind::make_dirty_below(Extent extent) {
   ExtentMap pieces;
   pieces.insert(std::move(extent));
-  for (const auto& [offset, newer] : dirty_.extents())
-    pieces.carve(offset, newer.length);
+  pieces.carve_all_of(dirty_);
   for (const Flight& newer : flights_)
     pieces.carve(newer.extent.offset, newer.extent.length);
   for (auto& [offset, piece] : pieces.extents())
     dirty_.insert(piece);
-  recount();
 }
 
 bool WriteBehind::committed(std::uint64_t mark, std::uint64_t verifier) {
@@ -167,13 +190,11 @@ bool WriteBehind::committed(std::uint64_t mark, std::uint64_t verifier) {
 void WriteBehind::drop_all() {
   dirty_.clear();
   unstable_.clear();
-  full_ = 0;
 }
 
 void WriteBehind::truncated(std::uint64_t size) {
   unstable_.carve(size, UINT64_MAX - size);
   dirty_.carve(size, UINT64_MAX - size);
-  recount();
 }
 
 bool WriteBehind::pending(std::uint64_t offset, std::uint64_t length) const {

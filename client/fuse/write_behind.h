@@ -3,7 +3,8 @@
 // Pure bookkeeping: no calls, no time. client/fuse/file_writer.* sends what it says.
 //
 // Data is in one of three states, each newer than the next:
-//   dirty     only here; adjacent pieces are joined up to the size of a WRITE
+//   dirty     only here; what is appended to a piece joins it, and pieces that touch are sent
+//             together, up to the size of a WRITE
 //   in flight in a WRITE that is not answered. Never two at a time for the same byte: WRITEs may
 //             overtake each other, so newer data of the range waits until the older is answered
 //   unstable  answered UNSTABLE; kept until a COMMIT comes back with the verifier of its WRITE.
@@ -27,7 +28,7 @@ class WriteBehind {
   };
   using FlightRef = std::list<Flight>::iterator;
 
-  explicit WriteBehind(std::uint32_t write_size) : write_size_(write_size) {}
+  explicit WriteBehind(std::uint32_t write_size) : write_size_(write_size), dirty_(write_size) {}
 
   /// New data, copied.
   void write(std::uint64_t offset, ByteSpan data, const CallerRef& writer);
@@ -67,7 +68,7 @@ class WriteBehind {
   bool in_flight() const { return !flights_.empty(); }
   bool has_unstable() const { return !unstable_.empty(); }
   /// A piece of at least a whole WRITE waits.
-  bool has_full() const { return full_ > 0 || dirty_.bytes() >= 4ull * write_size_; }
+  bool has_full() const { return dirty_.full() > 0 || dirty_.bytes() >= 4ull * write_size_; }
   std::uint64_t dirty_bytes() const { return dirty_.bytes(); }
   std::uint64_t unstable_bytes() const { return unstable_.bytes(); }
   std::uint64_t bytes_held() const;
@@ -79,15 +80,14 @@ class WriteBehind {
  private:
   bool flying(std::uint64_t offset, std::uint64_t length) const;
   void make_dirty_below(Extent extent);
+  Extent take_joined(ExtentMap::Map::iterator first);
   bool append_in_place(std::uint64_t offset, ByteSpan data, const CallerRef& writer);
-  void recount();
 
   std::uint32_t write_size_;
-  ExtentMap dirty_;
+  ExtentMap dirty_;  // its full ones are those of at least write_size_
   std::list<Flight> flights_;
   ExtentMap unstable_;
   std::uint64_t serial_ = 0;
-  std::uint64_t full_ = 0;  // dirty extents of at least write_size_
 };
 
 }  // namespace nfsrdma
