@@ -7,8 +7,7 @@ namespace nfsrdma::nfs3 {
 namespace {
 
 timespec from_wire(const xdr::nfstime3& wire) {
-  // RFC 1813 has unsigned seconds; Linux servers put times before 1970 there as negative ones.
-  return {static_cast<std::int32_t>(wire.seconds),
+  return {static_cast<std::time_t>(wire.seconds),
           static_cast<long>(std::min<std::uint32_t>(wire.nseconds, 999'999'999))};
 }
 
@@ -151,8 +150,11 @@ PathConf from_wire(const xdr::PATHCONF3resok& wire) {
           wire.chown_restricted, wire.case_insensitive, wire.case_preserving};
 }
 
+/// Seconds are unsigned 32 bits on the wire (RFC 1813 2.5): from 1970 to 2106. What lies outside
+/// becomes the nearest of these, as with Linux's client.
 xdr::nfstime3 to_wire(const timespec& time) {
-  return {static_cast<std::uint32_t>(time.tv_sec), static_cast<std::uint32_t>(time.tv_nsec)};
+  const auto seconds = std::clamp<std::int64_t>(time.tv_sec, 0, UINT32_MAX);
+  return {static_cast<std::uint32_t>(seconds), static_cast<std::uint32_t>(time.tv_nsec)};
 }
 
 xdr::sattr3 to_wire(const SetAttributes& set) {
