@@ -66,8 +66,11 @@ bool says_something(const HostView& host, std::string_view file) {
 std::vector<std::string> exports_files(const HostView& host, const std::string& file) {
   std::vector<std::string> files;
   if (host.exists(file)) files.push_back(file);
-  for (const std::string& name : host.names(file + ".d")) {
-    if (name.ends_with(".exports") && !name.starts_with('.')) files.push_back(file + ".d/" + name);
+  const std::string folder = file + ".d";
+  for (const std::string& name : host.names(folder)) {
+    if (!name.ends_with(".exports") || name.starts_with('.')) continue;
+    files.push_back(folder);
+    files.back().append("/").append(name);
   }
   return files;
 }

@@ -140,6 +140,13 @@ Task<bool> FileSystem::drop_pages_now(RequestContext context, NodeRef node) {
   co_return over;
 }
 
+Task<void> FileSystem::drop_read_pages(RequestContext context, NodeRef node) {
+  if (!node->read_into_pages) co_return;
+  node->read_into_pages = false;
+  ++node->pages_outdated;
+  [[maybe_unused]] const bool dropped = co_await drop_pages_now(std::move(context), node);
+}
+
 void FileSystem::told(Node& node, pid_t pid) {
   // Of an answer that is overtaken by the dropping of attributes, the kernel takes nothing.
   if (node.pages_dropped != node.pages_told) return;

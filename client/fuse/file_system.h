@@ -14,6 +14,8 @@
 // there (entry_seconds), only here, where each lookup is checked.
 #pragma once
 
+#include <fcntl.h>
+
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -170,6 +172,15 @@ class FileSystem : private DelegationHolder {
   /// Reads up to the end of the file as applications see it; *count bytes are in `sink` then.
   Task<int> read(RequestContext context, NodeRef node, std::uint64_t offset, MutableByteSpan sink,
                  std::size_t* count);
+  /// The kernel reads for an open file with `flags`: into its pages, unless O_DIRECT says
+  /// otherwise.
+  static void note_read(Node& node, int flags) {
+    if ((flags & O_DIRECT) == 0) node.read_into_pages = true;
+  }
+  /// Behind a write with O_DIRECT, before it is answered: until the kernel has no pages from
+  /// before. It drops them in front of the write, and of one that nobody waits for (io_submit(2))
+  /// not behind it, as far as Linux 6.18 goes: what somebody reads meanwhile would stay.
+  Task<void> drop_read_pages(RequestContext context, NodeRef node);
   /// Where a write with O_APPEND goes that the kernel would put at *offset, the end as it knows it.
   Task<int> append_offset(RequestContext context, NodeRef node, std::uint64_t* offset);
   // Answered ENOSYS where the server does not speak NFSv4.2:

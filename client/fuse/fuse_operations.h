@@ -81,7 +81,8 @@ class FuseOperations {
   Task<void> create(fuse_req_t raw, fuse_ino_t parent, std::string name, mode_t mode,
                     fuse_file_info info);
   Task<void> open(fuse_req_t raw, fuse_ino_t ino, fuse_file_info info);
-  Task<void> read(fuse_req_t raw, OpenFile* file, std::size_t size, std::uint64_t offset);
+  Task<void> read(fuse_req_t raw, OpenFile* file, std::size_t size, std::uint64_t offset,
+                  int flags);
   Task<void> write(fuse_req_t raw, OpenFile* file, ByteSpan data, std::uint64_t offset,
                    fuse_file_info info, BlockRef block);
   Task<void> flush(fuse_req_t raw, OpenFile* file, LockOwnerId owner);

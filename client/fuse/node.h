@@ -87,6 +87,7 @@ struct Node : public ListNode<Node> {  // linked while open
   std::uint64_t pages_dropped = 0;   // and has
   std::shared_ptr<Occasion> drop;    // the last one it was told: when it is done
   std::uint64_t drops = 0;           // of pages or attributes, that the kernel was told
+  bool read_into_pages = false;      // since a write past them last had them dropped
   std::unique_ptr<FileWriter> writer;
   std::unique_ptr<SillyName> silly;
   std::vector<LockingProcess> lockers;  // who may hold locks here

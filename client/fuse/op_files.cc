@@ -88,9 +88,10 @@ Task<void> FuseOperations::open(fuse_req_t raw, fuse_ino_t ino, fuse_file_info i
 }
 
 Task<void> FuseOperations::read(fuse_req_t raw, OpenFile* file, std::size_t size,
-                                std::uint64_t offset) {
+                                std::uint64_t offset, int flags) {
   Request request(*this, raw);
   NodeRef node = file->node;
+  FileSystem::note_read(*node, flags);
   const bool large = size > kSmallRead && size <= BlockPool::block_bytes();
   BlockRef block = large ? blocks.take() : std::make_shared<DataBlock>(size);
   std::size_t count = 0;
@@ -118,6 +119,7 @@ Task<void> FuseOperations::write(fuse_req_t raw, OpenFile* file, ByteSpan data,
   }
   if (through) {
     error = co_await writer.write_through(context, node, offset, data, block);
+    if ((info.flags & O_DIRECT) != 0) co_await fs.drop_read_pages(context, node);
   } else {
     error = co_await writer.write(context, node, offset, data, block);
     // Written back from a mapping: the kernel forgets the page afterwards, and no close need

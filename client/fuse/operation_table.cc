@@ -75,7 +75,8 @@ void on_create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   self(req).spawn(self(req).create(req, parent, name, mode, *info));
 }
 void on_read(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info* info) {
-  self(req).spawn(self(req).read(req, file_of(info), size, static_cast<std::uint64_t>(offset)));
+  self(req).spawn(
+      self(req).read(req, file_of(info), size, static_cast<std::uint64_t>(offset), info->flags));
 }
 void on_write(fuse_req_t req, fuse_ino_t, const char* data, std::size_t size, off_t offset,
               fuse_file_info* info) {

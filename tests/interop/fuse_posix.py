@@ -7,10 +7,12 @@
 Each check is a function; a failed assertion is a failed check. Exit code: the number of them.
 Variable mount_by: the mount's options.
 """
+import ctypes
 import errno
 import mmap
 import os
 import stat
+import struct
 import sys
 import threading
 import time
@@ -164,6 +166,54 @@ def truncating():
     assert read("t", export) == b"y" * 10 + b"\0z"
 
 
+def direct_writes_beside_cached_reads():
+    # io_submit(2), which returns before the data is written, while another thread reads the same
+    # place by way of the kernel's pages: what it finds there once the write is done is the new data.
+    libc = ctypes.CDLL(None, use_errno=True)
+    setup, destroy, getevents, submit = 206, 207, 208, 209  # x86-64
+    if os.uname().machine != "x86_64":
+        raise AssertionError("the numbers of the system calls here are those of x86-64")
+    context = ctypes.c_ulong(0)
+    assert libc.syscall(setup, 1, ctypes.byref(context)) == 0, "io_setup"
+    size, rounds = 256 << 10, 60
+    buffer = mmap.mmap(-1, size)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+    write("aio", bytes(size))
+    direct = os.open(path("aio"), os.O_RDWR | os.O_DIRECT)
+    cached = os.open(path("aio"), os.O_RDONLY)
+    event = ctypes.create_string_buffer(32)
+    under_way = threading.Event()
+    over = threading.Event()
+
+    def read_all_the_time():
+        while not over.is_set():
+            under_way.wait()
+            os.pread(cached, size, 0)
+    reader = threading.Thread(target=read_all_the_time)
+    reader.start()
+    try:
+        for n in range(1, rounds + 1):
+            buffer[:] = bytes([n]) * size
+            # struct iocb: IOCB_CMD_PWRITE is 1
+            block = struct.pack("=QIIHhIQQqQII", 0, 0, 0, 1, 0, direct, address, size, 0, 0, 0, 0)
+            block = ctypes.create_string_buffer(block, len(block))
+            blocks = (ctypes.c_void_p * 1)(ctypes.addressof(block))
+            under_way.set()
+            assert libc.syscall(submit, context, 1, blocks) == 1, "io_submit"
+            assert libc.syscall(getevents, context, 1, 1, event, None) == 1, "io_getevents"
+            under_way.clear()
+            assert struct.unpack("=QQqq", event.raw)[2] == size, "the write's result"
+            found = os.pread(cached, size, 0)
+            assert found == bytes([n]) * size, f"old data behind write {n}"
+    finally:
+        over.set()
+        under_way.set()
+        reader.join()
+        libc.syscall(destroy, context)
+        os.close(direct)
+        os.close(cached)
+
+
 def cutting_is_for_writers():
     # A server lets the owner write whatever the mode says; the application is not to notice.
     write("cut", b"data")
@@ -306,7 +356,7 @@ def listing_while_it_changes():
 
 checks = [open_file_is_unlinked, open_file_is_replaced, shared_mapping, append_from_two_mounts,
           append_in_threads, truncating,
-          cutting_is_for_writers, holes, hard_links, times, renaming, space,
+          direct_writes_beside_cached_reads, cutting_is_for_writers, holes, hard_links, times, renaming, space,
           long_symbolic_links, long_names, listing_while_it_changes]
 failures = 0
 for check in checks:

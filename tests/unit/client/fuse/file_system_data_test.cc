@@ -125,6 +125,36 @@ TEST_F(FileSystemTest, SettingTimesComesAfterTheData) {
   EXPECT_EQ(file->attributes.mtime.tv_sec, 12345);
 }
 
+TEST_F(FileSystemTest, AWriteThatGoesPastTheKernelsPagesHasThemDropped) {
+  remote_.add_file("a", "data");
+  NodeRef node = opened("a");
+  invalidated_.clear();
+  run(fs_->drop_read_pages(me_, node));
+  FileSystem::note_read(*node, O_RDWR | O_DIRECT);
+  run(fs_->drop_read_pages(me_, node));
+  EXPECT_EQ(invalidated_, std::vector<std::uint64_t>{}) << "nobody has read into them";
+  FileSystem::note_read(*node, O_RDONLY);
+  run(fs_->drop_read_pages(me_, node));
+  EXPECT_EQ(invalidated_, std::vector<std::uint64_t>{node->id});
+  run(fs_->drop_read_pages(me_, node));
+  EXPECT_EQ(invalidated_.size(), 1u) << "nor since then";
+  hold_kernel_ = true;
+  FileSystem::note_read(*node, O_RDONLY);
+  bool answered = false;
+  struct Answer {
+    static Task<void> behind(Task<void> dropped, bool* is) {
+      co_await std::move(dropped);
+      *is = true;
+    }
+  };
+  fs_->tasks.spawn(Answer::behind(fs_->drop_read_pages(me_, node), &answered));
+  EXPECT_FALSE(answered) << "the kernel still has them";
+  kernel_waits_.front()();
+  kernel_waits_.clear();
+  EXPECT_TRUE(answered);
+  close(node);
+}
+
 TEST_F(FileSystemTest, ATruncatedFileDoesNotGrowBackAfterARestart) {
   remote_.set_write_size(4);
   auto file = remote_.add_file("a");
