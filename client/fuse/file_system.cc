@@ -141,10 +141,19 @@ Task<bool> FileSystem::drop_pages_now(RequestContext context, NodeRef node) {
 }
 
 Task<void> FileSystem::drop_read_pages(RequestContext context, NodeRef node) {
-  if (!node->read_into_pages) co_return;
-  node->read_into_pages = false;
-  ++node->pages_outdated;
+  if (node->read_into_pages) {
+    node->read_into_pages = false;
+    ++node->pages_outdated;
+    drop_pages(*node);
+  }
+  if (node->pages_dropped == node->pages_told) co_return;
+  // The kernel has only so many of such writes under way (max_background), and of the READs whose
+  // pages the dropping waits for. One that does not wait is as the kernel alone would have it.
+  constexpr unsigned kMostWaiting = 16;
+  if (waiting_writes_ >= kMostWaiting) co_return;
+  ++waiting_writes_;
   [[maybe_unused]] const bool dropped = co_await drop_pages_now(std::move(context), node);
+  --waiting_writes_;
 }
 
 void FileSystem::told(Node& node, pid_t pid) {

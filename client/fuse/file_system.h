@@ -14,8 +14,6 @@
 // there (entry_seconds), only here, where each lookup is checked.
 #pragma once
 
-#include <fcntl.h>
-
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -172,14 +170,10 @@ class FileSystem : private DelegationHolder {
   /// Reads up to the end of the file as applications see it; *count bytes are in `sink` then.
   Task<int> read(RequestContext context, NodeRef node, std::uint64_t offset, MutableByteSpan sink,
                  std::size_t* count);
-  /// The kernel reads for an open file with `flags`: into its pages, unless O_DIRECT says
-  /// otherwise.
-  static void note_read(Node& node, int flags) {
-    if ((flags & O_DIRECT) == 0) node.read_into_pages = true;
-  }
-  /// Behind a write with O_DIRECT, before it is answered: until the kernel has no pages from
-  /// before. It drops them in front of the write, and of one that nobody waits for (io_submit(2))
-  /// not behind it, as far as Linux 6.18 goes: what somebody reads meanwhile would stay.
+  /// Behind a write past the kernel's pages (O_DIRECT), before it is answered: until the kernel has
+  /// none from before. It drops them in front of the write, and of one that nobody waits for
+  /// (io_submit(2)) not behind it, as far as Linux 6.18 goes: what somebody reads meanwhile would
+  /// stay. Not for a write of pages: the kernel holds them.
   Task<void> drop_read_pages(RequestContext context, NodeRef node);
   /// Where a write with O_APPEND goes that the kernel would put at *offset, the end as it knows it.
   Task<int> append_offset(RequestContext context, NodeRef node, std::uint64_t* offset);
@@ -357,6 +351,7 @@ class FileSystem : private DelegationHolder {
   bool server_silent_ = false;  // it let somebody's patience run out, and has not answered since
   LockOwnerId last_lock_owner_ = 0;
   std::list<std::shared_ptr<Occasion>> dropping_;  // that drop_pages_now() waits for
+  unsigned waiting_writes_ = 0;                    // in drop_read_pages()
   bool finishing_ = false;                         // nothing waits for the kernel any more
   std::vector<NodeRef> with_names_ahead_;          // directories
   std::uint64_t clock_ = 0;

@@ -82,7 +82,7 @@ class FuseOperations {
                     fuse_file_info info);
   Task<void> open(fuse_req_t raw, fuse_ino_t ino, fuse_file_info info);
   Task<void> read(fuse_req_t raw, OpenFile* file, std::size_t size, std::uint64_t offset,
-                  int flags);
+                  fuse_file_info info);
   Task<void> write(fuse_req_t raw, OpenFile* file, ByteSpan data, std::uint64_t offset,
                    fuse_file_info info, BlockRef block);
   Task<void> flush(fuse_req_t raw, OpenFile* file, LockOwnerId owner);

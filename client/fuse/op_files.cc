@@ -16,6 +16,12 @@ std::uint64_t to_fh(OpenFile* file) {
   return reinterpret_cast<std::uintptr_t>(file);
 }
 
+/// A request for a program's own memory (O_DIRECT), where others are for pages of the kernel: it
+/// says for whom.
+bool past_pages(const fuse_file_info& info) {
+  return info.lock_owner != 0;
+}
+
 }  // namespace
 
 /// The file for an open with O_CREAT whose name was absent a moment ago.
@@ -88,10 +94,10 @@ Task<void> FuseOperations::open(fuse_req_t raw, fuse_ino_t ino, fuse_file_info i
 }
 
 Task<void> FuseOperations::read(fuse_req_t raw, OpenFile* file, std::size_t size,
-                                std::uint64_t offset, int flags) {
+                                std::uint64_t offset, fuse_file_info info) {
   Request request(*this, raw);
   NodeRef node = file->node;
-  FileSystem::note_read(*node, flags);
+  if (!past_pages(info)) node->read_into_pages = true;
   const bool large = size > kSmallRead && size <= BlockPool::block_bytes();
   BlockRef block = large ? blocks.take() : std::make_shared<DataBlock>(size);
   std::size_t count = 0;
@@ -119,7 +125,7 @@ Task<void> FuseOperations::write(fuse_req_t raw, OpenFile* file, ByteSpan data,
   }
   if (through) {
     error = co_await writer.write_through(context, node, offset, data, block);
-    if ((info.flags & O_DIRECT) != 0) co_await fs.drop_read_pages(context, node);
+    if (past_pages(info)) co_await fs.drop_read_pages(context, node);
   } else {
     error = co_await writer.write(context, node, offset, data, block);
     // Written back from a mapping: the kernel forgets the page afterwards, and no close need

@@ -76,7 +76,7 @@ void on_create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
 }
 void on_read(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info* info) {
   self(req).spawn(
-      self(req).read(req, file_of(info), size, static_cast<std::uint64_t>(offset), info->flags));
+      self(req).read(req, file_of(info), size, static_cast<std::uint64_t>(offset), *info));
 }
 void on_write(fuse_req_t req, fuse_ino_t, const char* data, std::size_t size, off_t offset,
               fuse_file_info* info) {

@@ -73,6 +73,8 @@ RemountPlan plan_remount(std::span<const std::string> given, std::string_view ru
   MountOptions now;
   std::string error;
   const bool known = parse_mount_options(running, true, &now, &error);
+  // mount(8) repeats what fstab says; that devices are kept off nobody has said.
+  if (!known || !now.dev) plan.flags |= MS_NODEV;
   for (const std::string& word : given) {
     if (apply_flag(word, &plan.flags)) continue;
     if (!known || changes(word, now)) plan.refused.push_back(word);

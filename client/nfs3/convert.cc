@@ -151,10 +151,11 @@ PathConf from_wire(const xdr::PATHCONF3resok& wire) {
 }
 
 /// Seconds are unsigned 32 bits on the wire (RFC 1813 2.5): from 1970 to 2106. What lies outside
-/// becomes the nearest of these, as with Linux's client.
+/// becomes the nearest of them, as with Linux's client.
 xdr::nfstime3 to_wire(const timespec& time) {
-  const auto seconds = std::clamp<std::int64_t>(time.tv_sec, 0, UINT32_MAX);
-  return {static_cast<std::uint32_t>(seconds), static_cast<std::uint32_t>(time.tv_nsec)};
+  if (time.tv_sec < 0) return {0, 0};
+  if (time.tv_sec > UINT32_MAX) return {UINT32_MAX, 0};
+  return {static_cast<std::uint32_t>(time.tv_sec), static_cast<std::uint32_t>(time.tv_nsec)};
 }
 
 xdr::sattr3 to_wire(const SetAttributes& set) {

@@ -130,16 +130,14 @@ TEST_F(FileSystemTest, AWriteThatGoesPastTheKernelsPagesHasThemDropped) {
   NodeRef node = opened("a");
   invalidated_.clear();
   run(fs_->drop_read_pages(me_, node));
-  FileSystem::note_read(*node, O_RDWR | O_DIRECT);
-  run(fs_->drop_read_pages(me_, node));
   EXPECT_EQ(invalidated_, std::vector<std::uint64_t>{}) << "nobody has read into them";
-  FileSystem::note_read(*node, O_RDONLY);
+  node->read_into_pages = true;
   run(fs_->drop_read_pages(me_, node));
   EXPECT_EQ(invalidated_, std::vector<std::uint64_t>{node->id});
   run(fs_->drop_read_pages(me_, node));
   EXPECT_EQ(invalidated_.size(), 1u) << "nor since then";
   hold_kernel_ = true;
-  FileSystem::note_read(*node, O_RDONLY);
+  node->read_into_pages = true;
   bool answered = false;
   struct Answer {
     static Task<void> behind(Task<void> dropped, bool* is) {
@@ -149,9 +147,36 @@ TEST_F(FileSystemTest, AWriteThatGoesPastTheKernelsPagesHasThemDropped) {
   };
   fs_->tasks.spawn(Answer::behind(fs_->drop_read_pages(me_, node), &answered));
   EXPECT_FALSE(answered) << "the kernel still has them";
+  bool second = false;
+  fs_->tasks.spawn(Answer::behind(fs_->drop_read_pages(me_, node), &second));
+  EXPECT_FALSE(second) << "nor is one answered meanwhile that is done as well";
+  EXPECT_EQ(kernel_waits_.size(), 1u);
   kernel_waits_.front()();
   kernel_waits_.clear();
   EXPECT_TRUE(answered);
+  EXPECT_TRUE(second);
+  close(node);
+}
+
+TEST_F(FileSystemTest, ManyDirectWritesDoNotAllWaitForTheKernel) {
+  remote_.add_file("a", "data");
+  NodeRef node = opened("a");
+  hold_kernel_ = true;
+  node->read_into_pages = true;
+  constexpr unsigned kWrites = 64;  // the kernel has 128 under way, READs among them
+  unsigned answered = 0;
+  struct Answer {
+    static Task<void> behind(Task<void> dropped, unsigned* count) {
+      co_await std::move(dropped);
+      ++*count;
+    }
+  };
+  for (unsigned n = 0; n < kWrites; ++n)
+    fs_->tasks.spawn(Answer::behind(fs_->drop_read_pages(me_, node), &answered));
+  EXPECT_EQ(answered, kWrites - 16);
+  kernel_waits_.front()();
+  kernel_waits_.clear();
+  EXPECT_EQ(answered, kWrites);
   close(node);
 }
 

@@ -31,15 +31,23 @@ RemountPlan plan(const std::string& list, const std::string& mounted_with = "") 
 }
 
 TEST(RemountPlan, FlagsAreTakenOnInTheirOrder) {
-  EXPECT_EQ(plan("remount,ro").flags, MS_REMOUNT | MS_RDONLY);
-  EXPECT_EQ(plan("ro,noexec,remount,rw,exec").flags, static_cast<unsigned long>(MS_REMOUNT));
+  EXPECT_EQ(plan("remount,ro").flags, MS_REMOUNT | MS_NODEV | MS_RDONLY);
+  EXPECT_EQ(plan("ro,noexec,remount,rw,exec").flags, MS_REMOUNT | MS_NODEV);
   EXPECT_EQ(plan("remount,nosuid,nodev,noexec,nodiratime").flags,
             MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NODIRATIME);
 }
 
+TEST(RemountPlan, DevicesStayAwayUnlessSomebodyHasAskedForThem) {
+  EXPECT_EQ(plan("remount,ro", "dev").flags, MS_REMOUNT | MS_RDONLY);
+  EXPECT_EQ(plan("remount,dev").flags, static_cast<unsigned long>(MS_REMOUNT));
+  EXPECT_EQ(plan("remount,dev,nodev", "dev").flags, MS_REMOUNT | MS_NODEV);
+  EXPECT_EQ(plan_remount(std::vector<std::string>{"ro"}, "not=to,be=read").flags,
+            MS_REMOUNT | MS_NODEV | MS_RDONLY);
+}
+
 TEST(RemountPlan, AccessTimesExcludeEachOther) {
-  EXPECT_EQ(plan("relatime,remount,noatime").flags, MS_REMOUNT | MS_NOATIME);
-  EXPECT_EQ(plan("noatime,remount,strictatime").flags, MS_REMOUNT | MS_STRICTATIME);
+  EXPECT_EQ(plan("relatime,remount,noatime").flags, MS_REMOUNT | MS_NODEV | MS_NOATIME);
+  EXPECT_EQ(plan("noatime,remount,strictatime").flags, MS_REMOUNT | MS_NODEV | MS_STRICTATIME);
 }
 
 TEST(RemountPlan, WhatMountRepeatsOfTheMountSaysNothingNew) {
