@@ -15,8 +15,8 @@ for driver in "$@"; do
     drivers+=("$driver")
 done
 ((${#drivers[@]})) || drivers=(rxe siw)
-for program in tshark jq; do
-    have "$program" || cannot_run "$program is missing (scripts/install-deps installs it)"
+for tool in tshark jq; do
+    have "$tool" || cannot_run "$tool is missing (scripts/install-deps installs it)"
 done
 stage "$bin/nfs-rdmad" "$bin/nfs-rdma"
 cp "$root/tests/interop/lab_tree.sh" "$stage/"
@@ -87,7 +87,7 @@ check_capture() {
     moved() {
         dissect "$1" -Y iwarp_mpa -T fields -e iwarp_rdma.opcode -e iwarp_mpa.ulpdulength |
             awk -v wanted="$2" '{ n = split($1, op, ","); split($2, len, ",")
-                for (i = 1; i <= n; i++) if (op[i] + 0 == wanted) sum += len[i] - 14 } END { print sum + 0 }'
+                for (i = 1; i <= n; i++) { sub(/^0x/, "", op[i]); if (op[i] + 0 == wanted) sum += len[i] - 14 } } END { print sum + 0 }'
     }
     written=$(moved "$1" 2)
     read=$(moved "$1" 0)
