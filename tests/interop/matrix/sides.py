@@ -169,12 +169,10 @@ class Wire:
             run("ip", "neigh", "replace", address, "lladdr", there.read().strip(), "dev", "vc", "nud", "permanent")
 
     def remove_server_address(self, address):
-        """The address alone, then the way there. While there is one, what is still sent to the address
-        is lost as with another host; without it the kernel would find the address at home."""
-        run("ip", "address", "del", f"{address}/24", "dev", "vs")
+        run("ip", "neigh", "del", address, "dev", "vc")
         run("ip", "rule", "del", "pref", "1", "to", address)
         run("ip", "route", "flush", "table", self.second_table)
-        run("ip", "neigh", "del", address, "dev", "vc")
+        run("ip", "address", "del", f"{address}/24", "dev", "vs")
 
     def set_mtu(self, mtu):
         for device in ("wc", "ws", "vc", "vs"):
