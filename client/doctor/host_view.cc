@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/doctor/host_view.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,9 +69,8 @@ std::vector<std::string> exports_files(const HostView& host, const std::string& 
   if (host.exists(file)) files.push_back(file);
   const std::string folder = file + ".d";
   for (const std::string& name : host.names(folder)) {
-    if (!name.ends_with(".exports") || name.starts_with('.')) continue;
-    files.push_back(folder);
-    files.back().append("/").append(name);
+    const bool counts = name.ends_with(".exports") && !name.starts_with('.');
+    if (counts) files.push_back(fmt::format("{}/{}", folder, name));
   }
   return files;
 }

@@ -170,9 +170,8 @@ def direct_writes_beside_cached_reads():
     # io_submit(2), which returns before the data is written, while another thread reads the same
     # place by way of the kernel's pages: what it finds there once the write is done is the new data.
     libc = ctypes.CDLL(None, use_errno=True)
-    setup, destroy, getevents, submit = 206, 207, 208, 209  # x86-64
-    if os.uname().machine != "x86_64":
-        raise AssertionError("the numbers of the system calls here are those of x86-64")
+    numbers = {"x86_64": (206, 207, 208, 209), "aarch64": (0, 1, 4, 2)}
+    setup, destroy, getevents, submit = numbers[os.uname().machine]
     context = ctypes.c_ulong(0)
     assert libc.syscall(setup, 1, ctypes.byref(context)) == 0, "io_setup"
     size, rounds = 256 << 10, 60

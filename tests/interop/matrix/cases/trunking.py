@@ -101,8 +101,8 @@ def trunk_discovery(t):
             put(t.path("small"), b"something")
             return sorted(moved_by_address()) == [FIRST, SECOND]
         wait_for(used_again, 90, "the address that is back is in use")
-    finally:
         # First the connections: when Linux's server says goodbye from an address that just went, its rxe
         # may find no route for that, and answers no connection request any more (sides.Wire.cut).
         t.client.unmount(MOUNT)
+    finally:
         t.network.remove_server_address(SECOND)
