@@ -182,11 +182,11 @@ class AsyncMount {
                                     const SetAttributes& set) {
     return operations_->create(op, directory, name, mode, set);
   }
-  /// create(), and open() for `open_for` (access_bits::kRead, kModify).
+  /// create(), and open() with how.access and how.deny.
   Task<Result<CreateResult>> create_open(const OpContext& op, const FileHandle& directory,
                                          std::string_view name, CreateMode mode,
-                                         const SetAttributes& set, std::uint32_t open_for) {
-    return operations_->create_open(op, directory, name, mode, set, open_for);
+                                         const SetAttributes& set, OpenFor how) {
+    return operations_->create_open(op, directory, name, mode, set, how);
   }
   /// A file with `data` and nothing else, on stable storage: create() and write() in one request
   /// where that is most_with_create() bytes or less (RFC 8881, 16.2.3.1.2: what OPEN leaves
@@ -315,6 +315,17 @@ class AsyncMount {
   /// others or itself go on. The server is told soon.
   void narrow_open(const OpContext& op, const FileHandle& file, std::uint32_t access) {
     operations_->narrow_open(op, file, access);
+  }
+  /// Share reservations: OpenFor::deny of open() and create_open(). NFSv4 alone.
+  bool can_deny() const { return operations_->can_deny(); }
+  /// The open by which `owner` denies something ends, and with it what `owner` has locked. Over
+  /// when the server has heard of it.
+  Task<void> end_denial(const OpContext& op, const FileHandle& file, LockOwnerId owner) {
+    return operations_->end_denial(op, file, owner);
+  }
+  /// The same, and nobody waits for it.
+  void drop_denial(const OpContext& op, const FileHandle& file, LockOwnerId owner) {
+    operations_->drop_denial(op, file, owner);
   }
   /// Files that are open on the server, or have locks.
   std::size_t files_open() const { return operations_->files_open(); }

@@ -76,12 +76,11 @@ class NfsOperations {
   virtual Task<Result<CreateResult>> create(const OpContext& op, const FileHandle& directory,
                                             std::string_view name, CreateMode mode,
                                             const SetAttributes& set) = 0;
-  /// create(), and the file is open as by open() then, for `open_for` (access_bits::kRead,
-  /// kModify).
+  /// create(), and the file is open as by open() then, with how.access and how.deny.
   virtual Task<Result<CreateResult>> create_open(const OpContext& op, const FileHandle& directory,
                                                  std::string_view name, CreateMode mode,
-                                                 const SetAttributes& set, std::uint32_t open_for) {
-    static_cast<void>(open_for);
+                                                 const SetAttributes& set, OpenFor how) {
+    static_cast<void>(how);
     return create(op, directory, name, mode, set);
   }
   /// Bytes of data that go along with the request that makes a file; 0: none.
@@ -184,6 +183,14 @@ class NfsOperations {
   virtual bool open_already(const OpContext&, const FileHandle&, std::uint32_t) { return true; }
   /// What the identity of `op` has opened it uses for `access` alone from now on, perhaps 0.
   virtual void narrow_open(const OpContext&, const FileHandle&, std::uint32_t) {}
+  /// Do OpenFor::deny and end_denial() mean anything? In minor version 0 open() wants
+  /// OpContext::place for it.
+  virtual bool can_deny() const { return false; }
+  /// The open by which `owner` denies something ends, if there is one, and with it what `owner` has
+  /// locked. Over when the server has heard of it, or `op` is cancelled.
+  virtual Task<void> end_denial(const OpContext&, const FileHandle&, LockOwnerId) { co_return; }
+  /// The same, and nobody waits for it.
+  virtual void drop_denial(const OpContext&, const FileHandle&, LockOwnerId) {}
 
   // --- delegations: NFSv4.1 and later ---
   /// `holder` (may be null) outlives the last call.

@@ -225,14 +225,21 @@ struct CopyResult {
   Wcc wcc;                  // of the file copied to
 };
 
-/// A byte-range lock. `owner` is a number of the caller's choice for who locks: a process, an open
-/// file.
+/// What an open file denies all others while it is open (share reservations, RFC 8881 9.7).
+struct ShareDenial {
+  std::uint32_t access = 0;  // access_bits::kRead, kModify; 0: it denies nothing
+  LockOwnerId owner = 0;     // whose open it is: never 0 where something is denied
+};
 /// What a file is opened for.
 struct OpenFor {
   std::uint32_t access = 0;  // access_bits::kRead, kModify. 0: it is no open
   bool delegation = false;   // a delegation of that kind is wanted
   bool execute = false;      // it is read only in order to be executed
+  ShareDenial deny{};        // the open is its owner's alone then, and ends with end_denial()
 };
+
+/// A byte-range lock. `owner` is a number of the caller's choice for who locks: a process, an open
+/// file.
 struct FileLock {
   LockOwnerId owner = 0;
   LockKind kind = LockKind::kRead;

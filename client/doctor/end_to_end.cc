@@ -158,8 +158,9 @@ Task<Result<void>> use_file(AsyncMount& mount, const std::string& rest, Exchange
   x.directory = directory->handle;
   SetAttributes set;
   set.mode = 0600;
-  auto made = co_await mount.create_open(x.op, x.directory, x.name, CreateMode::kExclusive, set,
-                                         access_bits::kRead | access_bits::kModify);
+  const OpenFor both{.access = access_bits::kRead | access_bits::kModify};
+  auto made =
+      co_await mount.create_open(x.op, x.directory, x.name, CreateMode::kExclusive, set, both);
   if (!made.ok()) co_return x.fail(Failed::kCreate, "making a file", made.error());
   x.file = made->handle;
   Result<void> done = co_await write_and_read(mount, x);

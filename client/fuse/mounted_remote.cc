@@ -122,7 +122,8 @@ Task<Result<CreateResult>> MountedRemote::create_open(RequestContext context,
                                                       const SetAttributes& set,
                                                       std::uint32_t open_for) {
   const OpContext op = op_of(context);
-  co_return seen(co_await mount_.create_open(op, directory, name, mode, set, open_for));
+  co_return seen(
+      co_await mount_.create_open(op, directory, name, mode, set, OpenFor{.access = open_for}));
 }
 
 Task<Result<CreateResult>> MountedRemote::mkdir(RequestContext context, const FileHandle& directory,

@@ -60,6 +60,20 @@ Task<nfsrdma::Result<void>> connect(Mount::Impl& impl, MountSettings settings, L
   co_return done;
 }
 
+std::uint32_t denied(ShareDeny deny) {
+  switch (deny) {
+    case ShareDeny::kNone:
+      return 0;
+    case ShareDeny::kRead:
+      return access_bits::kRead;
+    case ShareDeny::kWrite:
+      return access_bits::kModify;
+    case ShareDeny::kBoth:
+      break;
+  }
+  return access_bits::kRead | access_bits::kModify;
+}
+
 std::optional<SetAttributes::Time> to_set_time(const FileTime& time) {
   if (time.kind == FileTime::Kind::kOmit) return std::nullopt;
   return SetAttributes::Time{time.kind == FileTime::Kind::kNow, time.value};
@@ -138,7 +152,11 @@ Result<struct stat> Mount::lstat(std::string_view path) {
 }
 
 Result<File> Mount::open(std::string_view path, int flags, mode_t mode) {
-  auto opened = impl_->run(open_path(*impl_, std::string(path), flags, mode));
+  return open(path, flags, mode, ShareDeny::kNone);
+}
+
+Result<File> Mount::open(std::string_view path, int flags, mode_t mode, ShareDeny deny) {
+  auto opened = impl_->run(open_path(*impl_, std::string(path), flags, mode, denied(deny)));
   if (!opened) return opened.error();
   auto file = std::make_unique<File::Impl>();
   file->mount = impl_;
@@ -294,6 +312,7 @@ Task<nfsrdma::Result<void>> close_state(File::Impl& file) {
   if (OpenFile* opened = file.state->opened()) {
     const nfsrdma::Result<void> unlocked = co_await opened->unlock_all();
     if (result.ok() && !unlocked.ok()) result = unlocked.error();
+    co_await opened->end_denial();
   }
   file.state.reset();
   co_return std::move(result);

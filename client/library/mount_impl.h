@@ -60,8 +60,9 @@ nfsrdma::Result<std::shared_ptr<Mount::Impl>> open_impl(std::string_view url,
 
 // --- path operations; all run on the driven loop, arguments by value ---
 using Opened = std::shared_ptr<FileState>;
-Task<nfsrdma::Result<Opened>> open_path(Mount::Impl& impl, std::string path, int flags,
-                                        mode_t mode);
+/// `deny`: to others while it is open, access_bits::kRead and kModify.
+Task<nfsrdma::Result<Opened>> open_path(Mount::Impl& impl, std::string path, int flags, mode_t mode,
+                                        std::uint32_t deny = 0);
 /// open_path() with O_WRONLY | O_CREAT | O_TRUNC, all of `data`, and on stable storage; in fewer
 /// requests where that is a small file. The size of the file then.
 Task<nfsrdma::Result<std::uint64_t>> write_path(Mount::Impl& impl, std::string path, ByteSpan data,

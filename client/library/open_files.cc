@@ -4,32 +4,69 @@
 #include <cerrno>
 
 namespace nfsrdma {
-namespace {}  // namespace
+namespace {
 
-Task<Result<std::unique_ptr<OpenFile>>> OpenFiles::open(FileHandle file, std::uint32_t access,
+OpenFor open_for(OpenFiles::Share share, LockOwnerId owner) {
+  OpenFor how{.access = share.access};
+  if (share.deny != 0) how.deny = {share.deny, owner};
+  return how;
+}
+
+const Error kDenied{Errc::kSystem, EACCES, "open: does not go with what the file is open for"};
+
+}  // namespace
+
+bool OpenFiles::goes_together(const FileHandle& file, Share share) const {
+  const auto found = files_.find(file);
+  if (found == files_.end()) return true;
+  const Known& known = found->second;
+  return (known.deny.access() & share.access) == 0 && (known.access.access() & share.deny) == 0;
+}
+
+Task<Result<std::unique_ptr<OpenFile>>> OpenFiles::open(FileHandle file, Share share,
                                                         const std::optional<FilePlace>& place) {
-  // Counted first, so that nobody closes it meanwhile.
-  auto opened = std::make_unique<OpenFile>(*this, file, access, place);
-  const OpenFor how{access, false};
-  NFSRDMA_CO_TRY(const AccessResult found, co_await mount_.open(op_, file, access, how));
-  if ((found.allowed & access) != access) co_return Error{Errc::kSystem, EACCES, "open"};
+  if (!goes_together(file, share)) co_return kDenied;
+  // Counted first, so that nobody closes it meanwhile, or opens it in spite of it.
+  auto opened = std::make_unique<OpenFile>(*this, file, share, place, next_owner());
+  const OpContext op = opened->context();
+  const OpenFor how = open_for(share, opened->owner_);
+  NFSRDMA_CO_TRY(const AccessResult found, co_await mount_.open(op, file, share.access, how));
+  if ((found.allowed & share.access) != share.access)
+    co_return Error{Errc::kSystem, EACCES, "open"};
   co_return std::move(opened);
 }
 
-std::unique_ptr<OpenFile> OpenFiles::adopt(const FileHandle& file, std::uint32_t access,
-                                           std::optional<FilePlace> place) {
-  return std::make_unique<OpenFile>(*this, file, access, std::move(place));
+Task<Result<std::unique_ptr<OpenFile>>> OpenFiles::create(FilePlace where, CreateMode mode,
+                                                          SetAttributes attributes, Share share) {
+  const LockOwnerId owner = next_owner();
+  const OpenFor how = open_for(share, owner);
+  NFSRDMA_CO_TRY(
+      const CreateResult made,
+      co_await mount_.create_open(op_, where.directory, where.name, mode, attributes, how));
+  // It may have been there, and open here: what its opens say counts as for any other.
+  const bool fits = goes_together(made.handle, share);
+  auto opened = std::make_unique<OpenFile>(*this, made.handle, share, std::move(where), owner);
+  if (!fits) co_return kDenied;
+  co_return std::move(opened);
 }
 
-void OpenFiles::closed(const FileHandle& file, std::uint32_t access) {
-  const auto found = files_.find(file);
+void OpenFiles::closed(const OpenFile& file) {
+  const auto found = files_.find(file.file_);
   if (found == files_.end()) return;
-  found->second.remove(access);
-  const std::uint32_t left = found->second.access();
+  Known& known = found->second;
+  known.access.remove(file.share_.access);
+  if (file.share_.deny != 0) known.deny.remove(file.share_.deny);
+  const std::uint32_t left = known.access.access();
   if (left == 0) files_.erase(found);
-  if (!mount_.holds(file)) return;
-  if (left == 0) return mount_.close(file);
-  if ((access & ~left) != 0) mount_.narrow_open(op_, file, left);
+  if (!mount_.holds(file.file_)) return;
+  if (left == 0) return mount_.close(file.file_);
+  if (file.share_.deny != 0) return mount_.drop_denial(op_, file.file_, file.owner_);
+  if ((file.share_.access & ~left) != 0) mount_.narrow_open(op_, file.file_, left);
+}
+
+Task<void> OpenFile::end_denial() {
+  if (share_.deny == 0) co_return;
+  co_await files_.mount_.end_denial(files_.op_, file_, owner_);
 }
 
 Task<Result<void>> OpenFile::lock(LockKind kind, ByteRange range, Duration wait) {
@@ -48,7 +85,7 @@ Task<Result<void>> OpenFile::lock(LockKind kind, ByteRange range, Duration wait)
   if (patient && wait < Duration::max()) timer.arm_after(loop, wait);
   const FileLock wanted{owner_, kind, range};
   const LockWait how = patient ? LockWait::kYes : LockWait::kNo;
-  Result<void> done = co_await files_.mount_.lock(op, file_, wanted, how, access_);
+  Result<void> done = co_await files_.mount_.lock(op, file_, wanted, how, share_.access);
   if (!done.ok() && out_of_time) co_return Error{Errc::kSystem, EAGAIN, "lock"};
   co_return done;
 }

@@ -50,16 +50,17 @@ Opened make_state(Mount::Impl& impl, const FileHandle& handle, int flags,
                                      std::move(opened));
 }
 
-Task<Outcome<Opened>> create_at(Mount::Impl& impl, const FilePlace& where, int flags, mode_t mode) {
+Task<Outcome<Opened>> create_at(Mount::Impl& impl, const FilePlace& where, int flags, mode_t mode,
+                                std::uint32_t deny) {
   SetAttributes set;
   set.mode = mode & 07777;
   const bool exclusive = (flags & O_EXCL) != 0;
   const CreateMode how = exclusive ? CreateMode::kExclusive : CreateMode::kUnchecked;
-  const std::uint32_t access = access_of(flags);
-  NFSRDMA_CO_TRY(CreateResult made, co_await impl.mount->create_open(impl.op, where.directory,
-                                                                     where.name, how, set, access));
-  std::unique_ptr<OpenFile> opened = impl.opens->adopt(made.handle, access, where);
-  co_return make_state(impl, made.handle, flags, std::move(opened));
+  const OpenFiles::Share share{access_of(flags), deny};
+  NFSRDMA_CO_TRY(std::unique_ptr<OpenFile> opened,
+                 co_await impl.opens->create(where, how, set, share));
+  const FileHandle handle = opened->handle();
+  co_return make_state(impl, handle, flags, std::move(opened));
 }
 
 /// Something else than a new file may be in the way of create_with_data(): a link to be followed, a
@@ -134,11 +135,13 @@ Task<Outcome<bool>> list_once(Mount::Impl& impl, const FileHandle& directory, bo
 
 }  // namespace
 
-Task<Outcome<Opened>> open_path(Mount::Impl& impl, std::string path, int flags, mode_t mode) {
+Task<Outcome<Opened>> open_path(Mount::Impl& impl, std::string path, int flags, mode_t mode,
+                                std::uint32_t deny) {
+  if (deny != 0 && !impl.mount->can_deny()) co_return errno_error(EOPNOTSUPP, "open: ShareDeny");
   if ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0) {
     NFSRDMA_CO_TRY(PathParent where, co_await impl.tree->parent(impl.op, std::move(path)));
     const FilePlace place{where.directory, where.name};
-    co_return co_await create_at(impl, place, flags, mode);
+    co_return co_await create_at(impl, place, flags, mode, deny);
   }
   // Where a link leads may be missing: it is made there.
   std::optional<FilePlace> missing;
@@ -147,14 +150,16 @@ Task<Outcome<Opened>> open_path(Mount::Impl& impl, std::string path, int flags, 
   if (!found.ok()) {
     const bool create = missing && (flags & O_CREAT) != 0;
     if (!create) co_return found.error();
-    co_return co_await create_at(impl, *missing, flags, mode);
+    co_return co_await create_at(impl, *missing, flags, mode, deny);
   }
   const PathNode node = *found;
   if (const Error wrong = kind_error(node, flags); wrong.sys != 0) co_return wrong;
   std::unique_ptr<OpenFile> opened;
   if (node.attributes.type == FileType::kRegular) {
-    NFSRDMA_CO_TRY(opened, co_await impl.opens->open(node.handle, access_of(flags), node.place));
+    const OpenFiles::Share share{access_of(flags), deny};
+    NFSRDMA_CO_TRY(opened, co_await impl.opens->open(node.handle, share, node.place));
   } else {
+    if (deny != 0) co_return errno_error(EINVAL, "open: ShareDeny is for regular files");
     NFSRDMA_CO_CHECK_OK(co_await check_access(impl, node, flags));
   }
   Opened state = make_state(impl, node.handle, flags, std::move(opened));

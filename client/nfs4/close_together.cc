@@ -42,6 +42,7 @@ void FileLocks::close(const FileHandle& handle) {
     file->in_use = false;
     file->opens.clear();
     file->lost = {};
+    file->undone_denials.clear();
     note_released(*file);
     return drop_unless_used(file);
   }
@@ -144,6 +145,7 @@ void FileLocks::over_with(FileRef file) {
   if (closed) {
     drop_empty_opens(*file);
     file->lost = {};
+    file->undone_denials.clear();
   } else if (!stopped_) {
     tasks_.spawn(close_later(file));
   }

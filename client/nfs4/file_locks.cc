@@ -98,12 +98,13 @@ void FileLocks::drop_idle_locker(File& file, LockOwnerId owner) {
   });
 }
 
-FileLocks::OpenRef FileLocks::open_of(File& file, const AuthSys& identity) {
+FileLocks::OpenRef FileLocks::open_of(File& file, const AuthSys& identity, ShareDenial deny) {
   for (const auto& open : file.opens) {
-    if (open->identity == identity) return open;
+    if (open->identity == identity && open->deny.owner == deny.owner) return open;
   }
   file.opens.push_back(std::make_shared<Open>());
   file.opens.back()->identity = identity;
+  file.opens.back()->deny = deny;
   file.opens.back()->owner = ++next_owner_;
   return file.opens.back();
 }
@@ -111,6 +112,7 @@ FileLocks::OpenRef FileLocks::open_of(File& file, const AuthSys& identity) {
 void FileLocks::drop_unless_used(const FileRef& file) {
   const bool in_use = file->busy || !file->turn.empty() || !file->waiting.empty();
   if (in_use || !file->opens.empty() || !file->lost.empty()) return;
+  if (!file->undone_denials.empty()) return;
   const auto found = files_.find(file->handle);
   if (found != files_.end() && found->second == file) files_.erase(found);
   if (files_.empty()) emptied_.wake_all();
@@ -149,6 +151,9 @@ Task<void> FileLocks::carry_out(RequestRef request) {
     op.cancel = &stopping_;
     if (request->what == Request::What::kOpen) {
       request->result = co_await open_now(*file, op, *request);
+    } else if (request->what == Request::What::kEndDenial) {
+      co_await end_denial_now(*file, op, request->deny.owner);
+      request->result = Result<void>();
     } else if (request->what == Request::What::kClaim) {
       if (!request->by) file->claiming = false;
       co_await claim_now(*file, op, request->by ? &*request->by : nullptr);
@@ -268,7 +273,7 @@ Task<Result<void>> FileLocks::ensure_open(File& file, const OpContext& op, Open&
     // Without what the owner has already, and may not be allowed any more: the server adds it up.
     args.share_access =
         access | (with == nullptr ? xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG : with->wants());
-    args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
+    args.share_deny = share_deny(open.deny);
     args.owner = owner.of(session_);
     args.claim.claim = xdr::open_claim_type4::CLAIM_FH;
     if (by != nullptr) {
@@ -354,6 +359,7 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
   if (gone) NFSRDMA_CO_CHECK_OK(co_await let_go(file, op));
   OwnerBytes owner(wanted.owner);
   Locker& locker = locker_of(file, wanted.owner);
+  if (locker.open == nullptr) locker.open = denying_open(file, wanted.owner);
   if (locker.open == nullptr) locker.open = open_of(file, op.identity);
   ++file.locks_asked;
   Open& open = *locker.open;
@@ -361,6 +367,7 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
   as_opener.identity = open.identity;
   nfsstat4 status = nfsstat4::NFS4_OK;
   for (int attempt = 0; attempt < kReopens; ++attempt) {
+    if (denial_is_undone(file, wanted.owner)) co_return kLost;
     NFSRDMA_CO_CHECK_OK(co_await ensure_open(file, as_opener, open, access));
     std::optional<stateid4> granted;
     bool first = false;
@@ -514,6 +521,7 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
   drop_empty_opens(file);
   file.held = {};
   file.lost = {};
+  file.undone_denials.clear();
   file.loose.clear();
   note_released(file);
   co_return true;
@@ -606,7 +614,7 @@ stateid4 FileLocks::stateid_of_lock(const FileHandle& handle, std::uint32_t acce
 Result<void> FileLocks::usable(const FileHandle& handle) const {
   if (files_.empty()) return {};
   const FileRef file = find(handle);
-  if (file != nullptr && !file->lost.empty()) return kLost;
+  if (file != nullptr && !(file->lost.empty() && file->undone_denials.empty())) return kLost;
   return {};
 }
 

@@ -8,6 +8,9 @@
 // open's stateid where nothing better is there. The server may lose one (the end of a lease): the
 // data goes without it then, and it is opened again behind that (held_opens.cc).
 //
+// An open that denies something to others (share reservations) has an open-owner of its own, so
+// that the server sees to it among the opens of this client, too (share_denials.cc).
+//
 // A LOCK needs a file that is open. So the first lock of a file opens it if nobody has; in minor
 // version 0 by the name that OpContext::place has, and files without locks are not held open there.
 // While one owner alone has locks on a file, READ and WRITE carry its lock's stateid: what was
@@ -64,7 +67,11 @@ class FileLocks final : public HeldState {
   /// Opens the file for `access` (OPEN4_SHARE_ACCESS_ bits) until close(). `with` goes along, and
   /// is not told when the server refuses. Minor versions from 1 on.
   Task<Result<void>> open(const OpContext& op, const FileHandle& file, std::uint32_t access,
-                          std::shared_ptr<OpenCompanion> with);
+                          std::shared_ptr<OpenCompanion> with, ShareDenial deny = {});
+  /// The open by which `owner` denies something, and what `owner` has locked, end.
+  Task<void> end_denial(const OpContext& op, const FileHandle& file, LockOwnerId owner);
+  /// The same, and nobody waits for it.
+  void drop_denial(const FileHandle& file, LockOwnerId owner);
   /// True: `identity` has it open for that, and goes on to have it: a close() that has not begun
   /// does not happen.
   bool open_already(const AuthSys& identity, const FileHandle& file, std::uint32_t access);
@@ -79,7 +86,7 @@ class FileLocks final : public HeldState {
   /// As open(), of an OPEN that stands on the server already. `unfinished`: it is closed by nobody
   /// before finish_new(), when its creator has done what was left, or failed to.
   void adopt(const FileHandle& file, const AuthSys& identity, std::uint64_t owner,
-             std::uint32_t access, const xdr::stateid4& stateid, bool unfinished);
+             std::uint32_t access, ShareDenial deny, const xdr::stateid4& stateid, bool unfinished);
   void finish_new(const FileHandle& file, bool good);
   /// `identity` uses the file for `access` alone from now on, or not at all. The server is told on
   /// its own, soon (open_downgrade.cc).
@@ -111,7 +118,10 @@ class FileLocks final : public HeldState {
   /// That of an open, preferably of `identity`, or the anonymous one.
   xdr::stateid4 stateid_of_open(const FileHandle& file, std::uint32_t access,
                                 const AuthSys& identity) const;
-  /// EIO: a lock on this file is lost.
+  /// That of an open which denies something, or the anonymous one: what travels without a stateid
+  /// else is refused for the sake of the denial, ours or not.
+  xdr::stateid4 stateid_of_denial(const FileHandle& file, std::uint32_t access) const;
+  /// EIO: a lock on this file, or a denial, is lost.
   Result<void> usable(const FileHandle& file) const;
   /// A READ or WRITE with `used` ended with `status`. True: once more, with another stateid.
   bool again(const FileHandle& file, const xdr::stateid4& used, xdr::nfsstat4 status);
@@ -132,6 +142,7 @@ class FileLocks final : public HeldState {
     std::uint64_t owner = 0;   // open-owner, of this OPEN alone
     std::uint32_t access = 0;  // OPEN4_SHARE_ACCESS_ bits, by which it is open there
     std::uint32_t wanted = 0;  // here
+    ShareDenial deny{};        // its owner's open alone, where it denies something
     std::uint32_t asked = 0;   // 1 << access of each OPEN that stands in it
     std::optional<xdr::stateid4> stateid;
     std::uint32_t doubtful = 0;  // access of an OPEN that was given up: it may stand all the same
@@ -168,14 +179,15 @@ class FileLocks final : public HeldState {
     std::vector<OpenRef> opens;
     std::vector<LockerRef> lockers;
     ByteRangeLocks held;
-    ByteRangeLocks lost;             // what was held, until it is unlocked
-    bool busy = false;               // a request is under way
-    bool notifies = false;           // the server says when to ask again for a lock
-    unsigned closings = 0;           // in a row that left something on the server
-    bool in_use = false;             // by an application that will close it
-    bool closing = false;            // a CLOSE is under way
-    bool claiming = false;           // claim_later() runs
-    bool narrowing = false;          // narrow_later() runs
+    ByteRangeLocks lost;                      // what was held, until it is unlocked
+    std::vector<LockOwnerId> undone_denials;  // whose opens were lost, until end_denial()
+    bool busy = false;                        // a request is under way
+    bool notifies = false;                    // the server says when to ask again for a lock
+    unsigned closings = 0;                    // in a row that left something on the server
+    bool in_use = false;                      // by an application that will close it
+    bool closing = false;                     // a CLOSE is under way
+    bool claiming = false;                    // claim_later() runs
+    bool narrowing = false;                   // narrow_later() runs
     std::uint64_t opens_asked = 0;   // ever; locks as well, for which minor version 0 opens it
     std::uint64_t locks_asked = 0;   // ever
     std::optional<FilePlace> place;  // where it was found last
@@ -194,7 +206,9 @@ class FileLocks final : public HeldState {
   Locker& locker_of(File& file, LockOwnerId owner);
   /// Of one that was refused its first lock.
   static void drop_idle_locker(File& file, LockOwnerId owner);
-  OpenRef open_of(File& file, const AuthSys& identity);
+  OpenRef open_of(File& file, const AuthSys& identity, ShareDenial deny = {});
+  /// By which `owner` denies something; null: it does not.
+  static OpenRef denying_open(const File& file, LockOwnerId owner);
   /// Opens that stand nowhere, of nobody.
   static void drop_empty_opens(File& file);
   void drop_unless_used(const FileRef& file);
@@ -229,6 +243,10 @@ class FileLocks final : public HeldState {
   Task<Result<void>> ensure_open(File& file, const OpContext& op, Open& open, std::uint32_t access,
                                  OpenCompanion* with = nullptr, const xdr::stateid4* by = nullptr);
   Task<Result<void>> open_now(File& file, const OpContext& op, Request& request);
+  // share_denials.cc
+  Task<Result<void>> deny_now(File& file, const OpContext& op, Request& request);
+  Task<void> end_denial_now(File& file, const OpContext& op, LockOwnerId owner);
+  static bool denial_is_undone(const File& file, LockOwnerId owner);
   // open_downgrade.cc
   static bool is_wider_than_wanted(const File& file, const Open& open);
   /// If something is.

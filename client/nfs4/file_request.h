@@ -12,7 +12,16 @@
 namespace nfsrdma::nfs4 {
 
 struct FileLocks::Request {
-  enum class What : std::uint8_t { kOpen, kClaim, kLock, kUnlock, kLetGo, kNarrow, kClose };
+  enum class What : std::uint8_t {
+    kOpen,
+    kClaim,
+    kLock,
+    kUnlock,
+    kLetGo,
+    kNarrow,
+    kEndDenial,
+    kClose
+  };
 
   Request(What its_what, FileRef its_file, const AuthSys& its_identity)
       : what(its_what), file(std::move(its_file)), identity(its_identity) {}
@@ -24,6 +33,7 @@ struct FileLocks::Request {
   LockWait wait = LockWait::kNo;
   std::uint32_t access = 0;             // OPEN4_SHARE_ACCESS_ bits
   std::shared_ptr<OpenCompanion> with;  // of kOpen
+  ShareDenial deny{};                   // of kOpen, and of kEndDenial its owner
   /// Of kClose: File::opens_asked. None: unless some application uses the file, who asks being
   /// FileLocks itself.
   std::optional<std::uint64_t> as_of;

@@ -15,12 +15,15 @@ constexpr unsigned kRefusals = 3;
 }  // namespace
 
 Task<Result<void>> FileLocks::open(const OpContext& op, const FileHandle& handle,
-                                   std::uint32_t access, std::shared_ptr<OpenCompanion> with) {
+                                   std::uint32_t access, std::shared_ptr<OpenCompanion> with,
+                                   ShareDenial deny) {
   const FileRef file = file_of(handle);
   ++file->opens_asked;
+  if (op.place != nullptr) file->place = *op.place;
   auto request = std::make_shared<Request>(Request::What::kOpen, file, op.identity);
   request->access = access;
   request->with = std::move(with);
+  request->deny = deny;
   Result<void> done = co_await perform(request, op.cancel);
   drop_unless_used(file);
   co_return done;
@@ -28,6 +31,7 @@ Task<Result<void>> FileLocks::open(const OpContext& op, const FileHandle& handle
 
 Task<Result<void>> FileLocks::open_now(File& file, const OpContext& op, Request& request) {
   if (request.abandoned) co_return request.result;
+  if (request.deny.access != 0) co_return co_await deny_now(file, op, request);
   const OpenRef open = open_of(file, request.identity);
   Result<void> opened = co_await ensure_open(file, op, *open, request.access, request.with.get());
   if (opened.ok() && !request.abandoned) {
@@ -54,7 +58,7 @@ bool FileLocks::open_already(const AuthSys& identity, const FileHandle& handle,
   if (file == nullptr || file->closing) return false;
   for (const OpenRef& open : file->opens) {
     const bool enough = open->stateid && !open->closing && (open->access & access) == access;
-    if (!enough || !(open->identity == identity)) continue;
+    if (!enough || open->deny.access != 0 || !(open->identity == identity)) continue;
     ++file->opens_asked;
     open->wanted |= access;
     file->in_use = true;
@@ -73,7 +77,8 @@ void FileLocks::note_open(const AuthSys& identity, const FileHandle& handle, std
 }
 
 void FileLocks::adopt(const FileHandle& handle, const AuthSys& identity, std::uint64_t owner,
-                      std::uint32_t access, const xdr::stateid4& stateid, bool unfinished) {
+                      std::uint32_t access, ShareDenial deny, const xdr::stateid4& stateid,
+                      bool unfinished) {
   const FileRef file = file_of(handle);
   ++file->opens_asked;
   auto open = std::make_shared<Open>();
@@ -81,6 +86,7 @@ void FileLocks::adopt(const FileHandle& handle, const AuthSys& identity, std::ui
   open->owner = owner;
   open->access = access;
   open->wanted = access;
+  open->deny = deny;
   open->asked = 1u << access;
   open->stateid = stateid;
   open->unfinished = unfinished;
@@ -142,11 +148,13 @@ void FileLocks::claim_later(const FileHandle& handle) {
 xdr::stateid4 FileLocks::stateid_of_open(const FileHandle& handle, std::uint32_t access,
                                          const AuthSys& identity) const {
   const FileRef file = files_.empty() ? nullptr : find(handle);
-  if (file == nullptr || session_.minor() == 0) return {};
+  if (file == nullptr) return {};
   const Open* best = nullptr;
   for (const OpenRef& open : file->opens) {
     const bool good = open->stateid && (open->access & access) == access && !file->closing;
     if (!good || open->closing || open->refused >= kRefusals) continue;
+    // In minor version 0 others are there for locks alone.
+    if (session_.minor() == 0 && (open->deny.access == 0 || open->unsettled)) continue;
     if (best == nullptr || open->identity == identity) best = open.get();
     if (open->identity == identity) break;
   }

@@ -38,6 +38,7 @@ struct NewFiles::Request {
         directory(its_directory),
         name(its_name),
         access(share_access(use.open_for)),
+        deny(use.deny),
         data(use.data.begin(), use.data.end()),
         how(its_how) {
     const bool both = how.mode == xdr::createmode4::EXCLUSIVE4_1;
@@ -53,6 +54,7 @@ struct NewFiles::Request {
   const FileHandle directory;
   const std::string name;
   const std::uint32_t access;  // OPEN4_SHARE_ACCESS_ bits, to be kept; or 0
+  const ShareDenial deny;
   const std::vector<std::byte> data;
   xdr::createhow4 how;
   std::vector<std::byte> values;
@@ -100,7 +102,9 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
     args.seqid = owner.sequence.send(session_);
     args.share_access = request.access == 0 ? xdr::OPEN4_SHARE_ACCESS_WRITE : request.access;
     if (session_.minor() > 0) args.share_access |= xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
-    args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
+    // What is opened to be closed is in nobody's way.
+    const bool stays = request.access != 0 && session_.minor() > 0 && !request.given_up;
+    args.share_deny = stays ? share_deny(request.deny) : xdr::OPEN4_SHARE_DENY_NONE;
     args.owner = bytes.of(session_);
     if (!request.given_up) args.openhow = {xdr::opentype4::OPEN4_CREATE, request.how};
     args.claim.claim = xdr::open_claim_type4::CLAIM_NULL;
@@ -212,8 +216,8 @@ Task<void> NewFiles::carry_out(RequestRef request) {
   if (keep) {
     // What goes with a verifier may want a SETATTR behind it.
     const bool unfinished = request->how.mode == xdr::createmode4::EXCLUSIVE4_1;
-    locks_.adopt(file, request->identity, owner->number, request->access, request->opened->stateid,
-                 unfinished);
+    locks_.adopt(file, request->identity, owner->number, request->access, request->deny,
+                 request->opened->stateid, unfinished);
   }
   // Whatever made it, or not, has perhaps left it open.
   bool unknown = perhaps_open(*request, session_);

@@ -39,6 +39,7 @@ class NewFiles {
   struct FirstUse {
     /// access_bits::kRead, kModify: it stays open until FileLocks::close(). None: it is closed.
     std::uint32_t open_for = 0;
+    ShareDenial deny{};              // where it stays open
     ByteSpan data{};                 // that it begins with; a copy is made
     std::size_t* written = nullptr;  // set to how many bytes of `data` are in it, and stable
   };

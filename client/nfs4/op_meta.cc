@@ -83,7 +83,10 @@ Task<Result<Wcc>> Nfs4Operations::setattr(const OpContext& op, const FileHandle&
   auto build = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_PUTFH, put(file));
     if (!guard.empty()) out.op(nfs_opnum4::OP_VERIFY, xdr::VERIFY4args{guard.wire()});
-    out.op(nfs_opnum4::OP_SETATTR, xdr::SETATTR4args{{}, values.wire()});
+    // Only a change of size shows one (RFC 8881, 18.30.3).
+    xdr::stateid4 stateid;
+    if (set.size) stateid = locks_.stateid_of_denial(file, xdr::OPEN4_SHARE_ACCESS_WRITE);
+    out.op(nfs_opnum4::OP_SETATTR, xdr::SETATTR4args{stateid, values.wire()});
     out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
   };
   auto parse = [&](CompoundReader& in) {

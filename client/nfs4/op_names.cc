@@ -148,8 +148,26 @@ Task<Result<CreateResult>> Nfs4Operations::create_with_data(const OpContext& op,
                                                             std::size_t* written) {
   *written = 0;
   FirstUse use;
-  if (most_with_create() > 0) use = {0, data, written};
+  if (most_with_create() > 0) use = {0, {}, data, written};
   return create_new(op, directory, name, mode, set, use);
+}
+
+Task<Result<CreateResult>> Nfs4Operations::create_open(const OpContext& op,
+                                                       const FileHandle& directory,
+                                                       std::string_view name, CreateMode mode,
+                                                       const SetAttributes& set, OpenFor how) {
+  FirstUse use;
+  use.open_for = how.access;
+  use.deny = how.deny;
+  Result<CreateResult> made = co_await create_new(op, directory, name, mode, set, use);
+  if (!made.ok() || how.deny.access == 0 || session_.minor() > 0) co_return made;
+  const FilePlace place{directory, std::string(name)};
+  OpContext there = op;
+  there.place = &place;
+  const FileHandle file = made->handle;
+  auto opened = co_await open(there, file, 0, how);
+  if (!opened.ok()) co_return opened.error();
+  co_return made;
 }
 
 Task<Result<CreateResult>> Nfs4Operations::create_new(const OpContext& op,
@@ -190,7 +208,9 @@ Task<Result<CreateResult>> Nfs4Operations::create_new(const OpContext& op,
   if (use.open_for != 0) {
     // The OPEN that made it is lost with its session.
     const FileHandle handle = (*found)->handle;
-    [[maybe_unused]] auto opened = co_await open(op, handle, 0, {use.open_for});
+    const OpenFor kept{.access = use.open_for, .deny = use.deny};
+    auto opened = co_await open(op, handle, 0, kept);
+    if (!opened.ok() && use.deny.access != 0) co_return opened.error();
   }
   co_return as_created(**found);
 }

@@ -84,6 +84,12 @@ Task<Result<AccessResult>> Nfs4Operations::open(const OpContext& op, const FileH
                                                 std::uint32_t wanted, OpenFor how) {
   const std::uint32_t share = nfs4::share_access(how.access);
   if (share == 0) co_return co_await access(op, file, wanted);
+  if (how.deny.access != 0) {
+    NFSRDMA_CO_CHECK_OK(co_await locks_.open(op, file, share, nullptr, how.deny));
+    Result<AccessResult> found = co_await access(op, file, wanted);
+    if (!found.ok()) locks_.drop_denial(file, how.deny.owner);
+    co_return found;
+  }
   const bool ask = how.delegation && may_be_delegated() && delegations_.may_ask(file);
   if (session_.minor() == 0) {
     session_.offer_callbacks_again();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nfs4Operations: what NFSv4.2 knows of holes, space and copies (RFC 7862, section 15). As with
-// READ and WRITE, the stateid is the anonymous one.
+// Nfs4Operations: what NFSv4.2 knows of holes, space and copies (RFC 7862, section 15). The stateid
+// is the anonymous one, unless an open of ours denies others something.
 #include <algorithm>
 #include <cerrno>
 #include <limits>
@@ -78,6 +78,7 @@ Task<Result<std::uint64_t>> Nfs4Operations::seek(const OpContext& op, const File
                                                  std::uint64_t offset, SeekFor what) {
   if (session_.minor() < 2) co_return not_in_this_version("SEEK");
   xdr::SEEK4args args;
+  args.sa_stateid = locks_.stateid_of_denial(file, xdr::OPEN4_SHARE_ACCESS_READ);
   args.sa_offset = offset;
   args.sa_what = what == SeekFor::kData ? xdr::data_content4::NFS4_CONTENT_DATA
                                         : xdr::data_content4::NFS4_CONTENT_HOLE;
@@ -102,14 +103,16 @@ Task<Result<std::uint64_t>> Nfs4Operations::seek(const OpContext& op, const File
 Task<Result<Wcc>> Nfs4Operations::allocate(const OpContext& op, const FileHandle& file,
                                            std::uint64_t offset, std::uint64_t length) {
   if (session_.minor() < 2) co_return not_in_this_version("ALLOCATE");
-  const xdr::ALLOCATE4args args{{}, offset, length};
+  const xdr::ALLOCATE4args args{locks_.stateid_of_denial(file, xdr::OPEN4_SHARE_ACCESS_WRITE),
+                                offset, length};
   co_return co_await change_space(session_, names_, op, file, nfs_opnum4::OP_ALLOCATE, args);
 }
 
 Task<Result<Wcc>> Nfs4Operations::deallocate(const OpContext& op, const FileHandle& file,
                                              std::uint64_t offset, std::uint64_t length) {
   if (session_.minor() < 2) co_return not_in_this_version("DEALLOCATE");
-  const xdr::DEALLOCATE4args args{{}, offset, length};
+  const xdr::DEALLOCATE4args args{locks_.stateid_of_denial(file, xdr::OPEN4_SHARE_ACCESS_WRITE),
+                                  offset, length};
   co_return co_await change_space(session_, names_, op, file, nfs_opnum4::OP_DEALLOCATE, args);
 }
 
@@ -125,6 +128,8 @@ Task<Result<CopyResult>> Nfs4Operations::clone(const OpContext& op, const FileHa
                                                std::uint64_t to_offset, std::uint64_t count) {
   CopyResult result;
   xdr::CLONE4args args;
+  args.cl_src_stateid = locks_.stateid_of_denial(from, xdr::OPEN4_SHARE_ACCESS_READ);
+  args.cl_dst_stateid = locks_.stateid_of_denial(to, xdr::OPEN4_SHARE_ACCESS_WRITE);
   args.cl_src_offset = from_offset;
   args.cl_dst_offset = to_offset;
   args.cl_count = count;
@@ -155,6 +160,8 @@ Task<Result<CopyResult>> Nfs4Operations::copy_once(const OpContext& op, const Fi
   CopyResult result;
   bool behind_the_reply = false;
   xdr::COPY4args args;
+  args.ca_src_stateid = locks_.stateid_of_denial(from, xdr::OPEN4_SHARE_ACCESS_READ);
+  args.ca_dst_stateid = locks_.stateid_of_denial(to, xdr::OPEN4_SHARE_ACCESS_WRITE);
   args.ca_src_offset = from_offset;
   args.ca_dst_offset = to_offset;
   args.ca_count = count;

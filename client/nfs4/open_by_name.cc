@@ -57,7 +57,7 @@ Task<Result<bool>> FileLocks::try_by_name(File& file, const OpContext& op, Open&
     xdr::OPEN4args args;
     args.seqid = open.sequence.send(session_);
     args.share_access = wanted;
-    args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
+    args.share_deny = share_deny(open.deny);
     args.owner = owner.of(session_);
     args.claim.claim = xdr::open_claim_type4::CLAIM_NULL;
     args.claim.file = place.name;

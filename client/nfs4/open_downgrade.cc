@@ -24,7 +24,7 @@ void FileLocks::narrow(const AuthSys& identity, const FileHandle& handle, std::u
   const FileRef file = files_.empty() ? nullptr : find(handle);
   if (file == nullptr || stopped_ || session_.minor() == 0) return;
   for (const OpenRef& open : file->opens) {
-    const bool its = open->identity == identity && !open->unfinished;
+    const bool its = open->identity == identity && open->deny.access == 0 && !open->unfinished;
     if (its) open->wanted &= access;
   }
   // One that is being made has nothing yet, either.

@@ -75,14 +75,11 @@ class Nfs4Operations final : public NfsOperations {
   Task<Result<CreateResult>> create(const OpContext& op, const FileHandle& directory,
                                     std::string_view name, CreateMode mode,
                                     const SetAttributes& set) override {
-    return create_open(op, directory, name, mode, set, 0);
+    return create_new(op, directory, name, mode, set, {});
   }
   Task<Result<CreateResult>> create_open(const OpContext& op, const FileHandle& directory,
                                          std::string_view name, CreateMode mode,
-                                         const SetAttributes& set,
-                                         std::uint32_t open_for) override {
-    return create_new(op, directory, name, mode, set, {open_for});
-  }
+                                         const SetAttributes& set, OpenFor how) override;
   std::uint32_t most_with_create() const override;
   Task<Result<CreateResult>> create_with_data(const OpContext& op, const FileHandle& directory,
                                               std::string_view name, CreateMode mode,
@@ -140,6 +137,13 @@ class Nfs4Operations final : public NfsOperations {
                                   OpenFor how) override;
   bool open_already(const OpContext& op, const FileHandle& file, std::uint32_t access) override;
   void narrow_open(const OpContext& op, const FileHandle& file, std::uint32_t access) override;
+  bool can_deny() const override { return true; }
+  Task<void> end_denial(const OpContext& op, const FileHandle& file, LockOwnerId owner) override {
+    return locks_.end_denial(op, file, owner);
+  }
+  void drop_denial(const OpContext&, const FileHandle& file, LockOwnerId owner) override {
+    locks_.drop_denial(file, owner);
+  }
   bool may_be_delegated() const override;
   DelegationKind delegation(const FileHandle& file) override { return delegations_.held(file); }
   std::uint64_t kept_back_limit(const FileHandle& file) const override {

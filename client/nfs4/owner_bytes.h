@@ -37,6 +37,11 @@ inline std::uint32_t share_access(std::uint32_t open_for) {
   return access;
 }
 
+/// OPEN4_SHARE_DENY_ bits, which have the same values.
+inline std::uint32_t share_deny(const ShareDenial& deny) {
+  return share_access(deny.access);
+}
+
 /// What was given up has made it newer than we know, in minor version 0: by one for each request.
 inline void grow_up(xdr::nfsstat4 status, std::optional<xdr::stateid4>& stateid) {
   if (status == xdr::nfsstat4::NFS4ERR_OLD_STATEID && stateid) ++stateid->seqid;

@@ -46,6 +46,16 @@ void FileLocks::lose(File& file, Locker& locker) {
 }
 
 void FileLocks::lose(File& file, Open& open) {
+  if (open.stateid && open.deny.access != 0 && open.wanted != 0) {
+    // Others may have had it open since.
+    file.undone_denials.push_back(open.deny.owner);
+    open.wanted = 0;
+    log_warning(
+        "NFSv4.{}: a share reservation is lost: the server has given up waiting for this "
+        "client, or was told to let go; reading and writing the file fails until its owner "
+        "closes it",
+        session_.minor());
+  }
   open.stateid.reset();
   open.access = 0;
   open.asked = 0;
@@ -86,7 +96,7 @@ Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, Open
     args.seqid = open->sequence.send(session_);
     args.share_access = open->access;
     if (session_.minor() > 0) args.share_access |= xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
-    args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
+    args.share_deny = share_deny(open->deny);
     args.owner = owner.of(session_);
     args.claim.claim = xdr::open_claim_type4::CLAIM_PREVIOUS;
     args.claim.delegate_type = xdr::open_delegation_type4::OPEN_DELEGATE_NONE;

@@ -19,6 +19,7 @@ using nfsrdma::client::LockRange;
 using nfsrdma::client::LockType;
 using nfsrdma::client::Mount;
 using nfsrdma::client::SeekWhat;
+using nfsrdma::client::ShareDeny;
 
 int failures = 0;
 
@@ -190,6 +191,58 @@ void held_open(Mount& mount) {
   EXPECT(file->close().ok());
 }
 
+/// Among two clients and the Files of one. By 4.0 the server hears of opens that deny something,
+/// and of no others.
+void denials(Mount& mount, const char* url) {
+  if (version == "3") {
+    EXPECT(fails_with(mount.open("denied", O_RDWR | O_CREAT, 0644, ShareDeny::kWrite), EOPNOTSUPP));
+    EXPECT(fails_with(mount.stat("denied"), ENOENT));
+    return;
+  }
+  const bool all_heard = version != "4.0";
+  auto other = Mount::open(url);
+  EXPECT(other.ok());
+  if (!other) return;
+  auto one = mount.open("denied", O_RDWR | O_CREAT | O_EXCL, 0644, ShareDeny::kWrite);
+  EXPECT(one.ok());
+  if (!one) return;
+  EXPECT(one->pwrite(pattern(3000, 6), 0).ok());
+  EXPECT(one->lock({LockType::kExclusive}).ok());
+  auto reader = other->open("denied", O_RDONLY);
+  EXPECT(reader.ok());
+  if (all_heard) EXPECT(fails_with(other->open("denied", O_RDWR), EACCES));
+  EXPECT(fails_with(other->open("denied", O_RDWR, 0, ShareDeny::kRead), EACCES));
+  EXPECT(fails_with(other->open("denied", O_RDONLY, 0, ShareDeny::kRead), EACCES));
+  EXPECT(fails_with(mount.open("denied", O_WRONLY), EACCES));
+  EXPECT(fails_with(mount.open("denied", O_WRONLY | O_CREAT | O_EXCL), EEXIST));
+  EXPECT(fails_with(mount.open("", O_RDONLY | O_DIRECTORY, 0, ShareDeny::kRead), EINVAL));
+  EXPECT(one->unlock().ok() && one->fsync().ok());
+  std::vector<std::byte> seen(3000);
+  EXPECT(*reader->pread(seen, 0) == 3000 && seen == pattern(3000, 6));
+  // Its end is not to be waited for.
+  EXPECT(one->close().ok());
+  EXPECT(fails_with(other->open("denied", O_RDWR, 0, ShareDeny::kBoth), EACCES));
+  EXPECT(reader->close().ok());
+  {
+    auto alone = other->open("denied", O_RDWR | O_CREAT, 0644, ShareDeny::kBoth);
+    EXPECT(alone.ok());
+    EXPECT(alone->truncate(1000).ok() && alone->pwrite(pattern(10, 7), 1000).ok());
+    if (all_heard) EXPECT(fails_with(mount.open("denied", O_RDONLY), EACCES));
+    EXPECT(fails_with(mount.open("denied", O_RDONLY, 0, ShareDeny::kWrite), EACCES));
+    EXPECT(fails_with(other->open("denied", O_RDONLY), EACCES));
+    if (version == "4.2") {
+      EXPECT(*alone->seek(0, SeekWhat::kHole) >= 1010);
+      EXPECT(alone->allocate(0, 1010).ok() && alone->deallocate(500, 1).ok());
+      auto copy = other->open("denied-2", O_RDWR | O_CREAT, 0600, ShareDeny::kBoth);
+      EXPECT(copy.ok() && *alone->copy_range(0, *copy, 0, 1010) == 1010);
+    }
+  }
+  if (version == "4.2") EXPECT(mount.unlink("denied-2").ok());
+  auto again = mount.open("denied", O_RDWR, 0, ShareDeny::kRead);
+  EXPECT(again.ok() && again->stat()->st_size == 1010);
+  EXPECT(again->close().ok() && mount.unlink("denied").ok());
+}
+
 void space(Mount& mount) {
   auto from = mount.open("holes", O_RDWR | O_CREAT);
   auto to = mount.open("copy", O_RDWR | O_CREAT);
@@ -329,6 +382,7 @@ int main(int argc, char** argv) {
   whole_files(*mount);
   locks(*mount);
   held_open(*mount);
+  denials(*mount, argv[1]);
   space(*mount);
   names(*mount);
   attributes(*mount);

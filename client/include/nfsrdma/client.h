@@ -142,6 +142,10 @@ struct LockRange {
   std::uint64_t length = 0;
 };
 
+/// What a File denies others while it is open (share reservations, RFC 8881, section 9.7):
+/// opening the file to read it, to write it, or both. The server enforces it.
+enum class ShareDeny : std::uint8_t { kNone, kRead, kWrite, kBoth };
+
 /// What File::seek() looks for.
 enum class SeekWhat : std::uint8_t { kData, kHole };
 
@@ -227,6 +231,14 @@ class Mount {
   /// O_NOFOLLOW, O_DIRECTORY. Permission is asked of the server. `mode` is taken as it is (no
   /// umask).
   Result<File> open(std::string_view path, int flags, mode_t mode = 0666);
+  /// The same, and while the File is open nobody else may have the file open for what `deny` says:
+  /// no other client, no other File of this Mount, and no process on the server that asks its NFS
+  /// server (local ones do not). From NFSv4 on; EOPNOTSUPP before. EACCES: also where others have
+  /// it open for that, or deny what `flags` ask for. It ends with File::close(), lives through lost
+  /// connections and restarts of the server, and can be lost as locks can: calls on the file are
+  /// EIO then until the File is closed. A file that is made is denied from the first moment on,
+  /// but by NFSv4.0, where another may be in between. EINVAL: no regular file.
+  Result<File> open(std::string_view path, int flags, mode_t mode, ShareDeny deny);
   /// Makes `path` a file with `data` and nothing else, on stable storage: open() with O_WRONLY |
   /// O_CREAT | O_TRUNC, pwrite() and close() in one call. A small file (up to 64 KiB, and wsize)
   /// is one request to servers of NFSv4.1 and later: OPEN, WRITE and CLOSE in one COMPOUND

@@ -18,8 +18,8 @@ extern "C" {
 #endif
 
 /* Grows with the interface; functions are only ever added. 2: nfsrdma_write_file(), locks, holes,
- * space and copies. */
-#define NFSRDMA_C_API_VERSION 2
+ * space and copies. 3: nfsrdma_open_deny(). */
+#define NFSRDMA_C_API_VERSION 3
 
 typedef struct nfsrdma_mount nfsrdma_mount;
 typedef struct nfsrdma_file nfsrdma_file;
@@ -39,6 +39,12 @@ int nfsrdma_lstat(nfsrdma_mount* mount, const char* path, struct stat* out);
 /* *file goes back to nfsrdma_close(). */
 int nfsrdma_open(nfsrdma_mount* mount, const char* path, int flags, mode_t mode,
                  nfsrdma_file** file);
+/* The same with what others are denied while it is open, as Mount::open() of client.h: 0, or
+ * NFSRDMA_DENY_READ and NFSRDMA_DENY_WRITE. -EINVAL: other bits. */
+#define NFSRDMA_DENY_READ 1
+#define NFSRDMA_DENY_WRITE 2
+int nfsrdma_open_deny(nfsrdma_mount* mount, const char* path, int flags, mode_t mode, int deny,
+                      nfsrdma_file** file);
 /* Frees `file` also when it fails; then written data was lost. */
 int nfsrdma_close(nfsrdma_file* file);
 ssize_t nfsrdma_pread(nfsrdma_file* file, void* buffer, size_t size, uint64_t offset);

@@ -50,7 +50,8 @@ class Life : public SessionTest {
     expect(nfs_->read_once(op_, file_, 0, room_), "READ");
     const FileHandle directory = file_;
     for (const CreateMode how : {CreateMode::kGuarded, CreateMode::kExclusive}) {
-      expect(nfs_->create_open(op_, directory, "new", how, mode, kModify), "OPEN that creates");
+      expect(nfs_->create_open(op_, directory, "new", how, mode, OpenFor{.access = kModify}),
+             "OPEN that creates");
       expect(nfs_->setattr(op_, made_, mode, nullptr), "SETATTR");
       nfs_->close(made_);
       server_->serve_for(seconds(60));

@@ -601,6 +601,8 @@ class FakeNfs40Server {
   Stat of_data(const xdr::stateid4& stateid) {
     if (stateid.other == xdr::stateid4{}.other) return Stat::NFS4_OK;
     if (delegated_.contains(id_of(stateid))) return Stat::NFS4_OK;
+    const Stat of_open = check(opens_, stateid);
+    if (of_open == Stat::NFS4_OK) return age(stateid, opens_[id_of(stateid)].seqid);
     const Stat status = check(locked_, stateid);
     return status == Stat::NFS4_OK ? age(stateid, locked_[id_of(stateid)].seqid) : status;
   }

@@ -113,6 +113,7 @@ class FakeNfs4Server {
   /// For what each OPEN stands, by its stateid, and what has been asked for in it.
   struct Share {
     std::uint32_t access = 0;
+    std::uint32_t deny = 0;
     std::set<std::uint32_t> asked;
   };
   std::map<std::uint64_t, Share> shares;
@@ -648,9 +649,12 @@ class FakeNfs4Server {
     res.status = next(open_errors);
     const bool reclaim = want.claim.claim == xdr::open_claim_type4::CLAIM_PREVIOUS;
     if (res.status == Stat::NFS4_OK) res.status = grace(reclaim);
+    const LockOwnerId owner = load_be64(want.owner.owner.data());
+    auto known = opened_.find(owner);
+    if (res.status == Stat::NFS4_OK &&
+        denied(want, known == opened_.end() ? 0 : number_of(known->second)))
+      res.status = Stat::NFS4ERR_SHARE_DENIED;
     if (res.status == Stat::NFS4_OK) {
-      const LockOwnerId owner = load_be64(want.owner.owner.data());
-      auto known = opened_.find(owner);
       if (known != opened_.end() && check(known->second) == Stat::NFS4_OK) {
         res.resok4.stateid = known->second;
       } else {
@@ -660,6 +664,7 @@ class FakeNfs4Server {
       Share& share = shares[number_of(current_)];
       const std::uint32_t access = want.share_access & xdr::OPEN4_SHARE_ACCESS_BOTH;
       share.access |= access;
+      share.deny |= want.share_deny;
       share.asked.insert(access);
       if (delegations.wanted(want.share_access)) {
         const xdr::stateid4 promised = new_stateid();
@@ -669,6 +674,14 @@ class FakeNfs4Server {
       if (notifies_locks) res.resok4.rflags |= xdr::OPEN4_RESULT_MAY_NOTIFY_LOCK;
     }
     answer(Op::OP_OPEN, res, out);
+  }
+  /// By another of its OPENs than `own`, all of them of one file where one denies something.
+  bool denied(const xdr::OPEN4args& want, std::uint64_t own) const {
+    return std::any_of(shares.begin(), shares.end(), [&](const auto& one) {
+      const Share& share = one.second;
+      return one.first != own &&
+             ((share.access & want.share_deny) | (share.deny & want.share_access)) != 0;
+    });
   }
   void downgrade(const xdr::OPEN_DOWNGRADE4args& want, xdr::Encoder& out) {
     xdr::OPEN_DOWNGRADE4res res;

@@ -61,7 +61,8 @@ class HeldOpens : public SessionTest {
     SetAttributes set;
     set.mode = 0600;
     const FileHandle directory = file_;
-    group_.spawn(keep(nfs_->create_open(op, directory, "new", mode, set, open_for), &done));
+    group_.spawn(keep(
+        nfs_->create_open(op, directory, "new", mode, set, OpenFor{.access = open_for}), &done));
     environment_->settle();
     if (cancel != nullptr) cancel->cancel();
     server_->serve_for(seconds(2));
@@ -540,9 +541,9 @@ TEST_F(HeldOpens, WhatIsNotQuiteMadeIsClosedByNobodyElse) {
   for (const bool fails : {false, true}) {
     std::optional<Result<CreateResult>> done;
     const FileHandle directory = file_;
-    group_.spawn(keep(
-        nfs_->create_open(op_, directory, "new", CreateMode::kExclusive, SetAttributes{}, kModify),
-        &done));
+    group_.spawn(keep(nfs_->create_open(op_, directory, "new", CreateMode::kExclusive,
+                                        SetAttributes{}, OpenFor{.access = kModify}),
+                      &done));
     environment_->settle();
     EXPECT_TRUE(server_->serve_one());  // OPEN. SETATTR is to come
     environment_->settle();

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileLocks: opens that deny something to others (RFC 8881, 9.7 and 18.16). Each is of an
+// open-owner of its own, and so none of it is this client's business alone: the server refuses what
+// does not go together, whoever has it open. One that the server has lost is not made again: others
+// may have read and written meanwhile what they were to keep away from. The file cannot be used
+// then until the open's owner ends it.
+#include <algorithm>
+
+#include "client/nfs4/convert.h"
+#include "client/nfs4/file_request.h"
+#include "client/nfs4/owner_bytes.h"
+
+namespace nfsrdma::nfs4 {
+
+FileLocks::OpenRef FileLocks::denying_open(const File& file, LockOwnerId owner) {
+  const auto found = std::find_if(file.opens.begin(), file.opens.end(), [&](const OpenRef& open) {
+    return open->deny.access != 0 && open->deny.owner == owner;
+  });
+  return found == file.opens.end() ? nullptr : *found;
+}
+
+bool FileLocks::denial_is_undone(const File& file, LockOwnerId owner) {
+  return std::find(file.undone_denials.begin(), file.undone_denials.end(), owner) !=
+         file.undone_denials.end();
+}
+
+xdr::stateid4 FileLocks::stateid_of_denial(const FileHandle& handle, std::uint32_t access) const {
+  const FileRef file = files_.empty() ? nullptr : find(handle);
+  if (file == nullptr) return {};
+  for (const OpenRef& open : file->opens) {
+    const bool good = open->deny.access != 0 && open->stateid && !open->unsettled;
+    if (good && (open->access & access) == access) return newest(session_, open->stateid);
+  }
+  return {};
+}
+
+Task<Result<void>> FileLocks::deny_now(File& file, const OpContext& op, Request& request) {
+  // What this client has let go of, and the server has not heard of yet, would be in the way.
+  file.in_use = true;
+  co_await narrow_now(file, op);
+  const OpenRef open = open_of(file, request.identity, request.deny);
+  Result<void> opened = co_await ensure_open(file, op, *open, request.access);
+  const bool kept = opened.ok() && !request.abandoned;
+  if (kept) open->wanted = request.access;
+  // Also one that has had no answer, as on soft mounts: it may stand.
+  if (!kept) co_await end_denial_now(file, op, request.deny.owner);
+  co_return opened;
+}
+
+Task<void> FileLocks::end_denial_now(File& file, const OpContext& op, LockOwnerId owner) {
+  std::erase(file.undone_denials, owner);
+  if (const OpenRef open = denying_open(file, owner)) {
+    OpContext as_opener = op;
+    as_opener.identity = open->identity;
+    open->wanted = 0;
+    // A server may refuse to close what has locks (RFC 8881, 18.2.3).
+    const FileLock all{owner, LockKind::kWrite, kAllBytes};
+    [[maybe_unused]] Result<void> unlocked = co_await unlock_now(file, op, all);
+    if (in_doubt(file, owner)) let_go_later(find(file.handle), {all, true});
+    // Of the same owner it is the same open, whether it stands or not.
+    if (!open->stateid && open->doubtful != 0) {
+      [[maybe_unused]] Result<void> opened =
+          co_await ensure_open(file, as_opener, *open, open->doubtful);
+    }
+    [[maybe_unused]] bool closed = true;
+    if (open->stateid) closed = co_await close_one(file, as_opener, *open);
+    drop_empty_opens(file);
+  }
+  file.in_use = std::any_of(file.opens.begin(), file.opens.end(),
+                            [](const OpenRef& open) { return open->wanted != 0; });
+  // What stands all the same is closed with the file, at the latest.
+  const FileRef self = find(file.handle);
+  if (self == nullptr) co_return;
+  narrow_soon(self);
+  if (!file.in_use && file.lockers.empty() && !file.opens.empty()) close_unused(self);
+}
+
+Task<void> FileLocks::end_denial(const OpContext& op, const FileHandle& handle, LockOwnerId owner) {
+  const FileRef file = find(handle);
+  if (file == nullptr) co_return;
+  auto request = std::make_shared<Request>(Request::What::kEndDenial, file, op.identity);
+  request->deny.owner = owner;
+  [[maybe_unused]] Result<void> done = co_await perform(request, op.cancel);
+}
+
+void FileLocks::drop_denial(const FileHandle& handle, LockOwnerId owner) {
+  const FileRef file = find(handle);
+  if (file == nullptr || stopped_) return;
+  auto request = std::make_shared<Request>(Request::What::kEndDenial, file, AuthSys{});
+  request->deny.owner = owner;
+  tasks_.spawn(carry_out(std::move(request)));
+}
+
+}  // namespace nfsrdma::nfs4
