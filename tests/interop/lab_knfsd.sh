@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # lab_knfsd.sh: our client (nfs-rdma, user-space iWARP) against the kernel's NFS/RDMA server on siw,
 # in one guest: knfsd in namespace srv, our client in the first one, a veth pair between them. Copies
-# a tree in and out over v3, compares, captures the wire and looks at it with tshark on the host; and
-# small files over v4.1 and v4.2.
+# a tree in and out over v3, compares, captures the wire and looks at it with tshark on the host;
+# small files over v4.1 and v4.2; and every operation of the library over each version.
 #
 #   tests/interop/lab_knfsd.sh [--keep DIR]
 #
@@ -13,7 +13,7 @@
 
 lab_options '' "$@"
 have tshark || need_deps test
-stage "$bin/nfs-rdma"
+stage "$bin/nfs-rdma" "$bin/libnfsrdma_operations"
 cp "$root/tests/interop/lab_tree.sh" "$stage/"
 
 step "our client over iWARP against knfsd on siw"
@@ -62,14 +62,22 @@ for version in 4.1 4.2; do
     rm -r /export/small
 done
 echo "small: same, nothing open"
+for version in 3 4.0 4.1 4.2; do
+    mkdir "/export/ops-$version"
+    [ "$version" = 3 ] && where=export/ || where=
+    timeout 60 ./libnfsrdma_operations \
+        "nfs://192.0.2.2:20049/${where}ops-$version?fabric=iwarp&vers=$version" "$version"
+    rm -r "/export/ops-$version"
+done
+echo "library: every operation, by 3, 4.0, 4.1 and 4.2"
 # siw misses the first message of a connection now and then (wire.md 8.2): the nudge must save all.
 for i in $(seq "${CONNECTS:-40}"); do
     timeout 10 ./nfs-rdma stat "$url" >/dev/null || { echo "connection $i failed"; exit 1; }
 done
 echo "connects: all answered"
 '
-in_guest "${LAB_LIMIT:-150}" "$script" >"$stage/guest.log" 2>&1 || failed "the guest's part failed ($?)"
-grep -E '^(tree|in|out|cat|small|connects):' "$stage/guest.log" | while read -r line; do note "$line"; done
+in_guest "${LAB_LIMIT:-240}" "$script" >"$stage/guest.log" 2>&1 || failed "the guest's part failed ($?)"
+grep -E '^(tree|in|out|cat|small|library|connects):' "$stage/guest.log" | while read -r line; do note "$line"; done
 
 check_wire "$stage/capture.pcap"
 keep_logs

@@ -79,6 +79,23 @@ static void locks_and_space(nfsrdma_mount* mount) {
   EXPECT(nfsrdma_unlink(mount, "c-locks") == 0);
 }
 
+static void denials(nfsrdma_mount* mount) {
+  nfsrdma_file *one = NULL, *two = NULL;
+  const int both = NFSRDMA_DENY_READ | NFSRDMA_DENY_WRITE;
+  const int opened = nfsrdma_open_deny(mount, "c-denied", O_RDWR | O_CREAT, 0600, both, &one);
+  EXPECT(nfsrdma_open_deny(mount, "c-denied", O_RDWR, 0600, 4, &two) == -EINVAL);
+  if (strcmp(version, "3") == 0) {
+    EXPECT(opened == -EOPNOTSUPP);
+    return;
+  }
+  EXPECT(opened == 0);
+  EXPECT(nfsrdma_pwrite(one, "data", 4, 0) == 4);
+  EXPECT(nfsrdma_open(mount, "c-denied", O_RDONLY, 0, &two) == -EACCES);
+  EXPECT(nfsrdma_close(one) == 0);
+  EXPECT(nfsrdma_open_deny(mount, "c-denied", O_RDONLY, 0, NFSRDMA_DENY_WRITE, &two) == 0);
+  EXPECT(nfsrdma_close(two) == 0 && nfsrdma_unlink(mount, "c-denied") == 0);
+}
+
 static void names(nfsrdma_mount* mount) {
   char target[8];
   const char* name = NULL;
@@ -137,6 +154,7 @@ int main(int argc, char** argv) {
   }
   files(mount);
   locks_and_space(mount);
+  denials(mount);
   names(mount);
   attributes(mount);
   EXPECT(nfsrdma_unlink(mount, "c-dir/file") == 0);
