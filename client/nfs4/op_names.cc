@@ -165,6 +165,8 @@ Task<Result<CreateResult>> Nfs4Operations::create_open(const OpContext& op,
   OpContext there = op;
   there.place = &place;
   const FileHandle file = made->handle;
+  // What it was made by is closed behind the answer, and would be in the way.
+  co_await new_files_.wait(op);
   auto opened = co_await open(there, file, 0, how);
   if (!opened.ok()) co_return opened.error();
   co_return made;
