@@ -28,6 +28,7 @@ int set_size(FileCall& call, Resolved& object, std::uint64_t size) {
 int set_owner(const Resolved& object, const NewAttributes& values) {
   constexpr std::uint32_t kNobody = ~0u;  // would mean "leave it" to the kernel
   if (values.uid == kNobody || values.gid == kNobody) return EINVAL;
+  WithFsetid raised;  // a root caller's chown leaves a set-group-id bit that makes nobody anything
   return ::fchownat(object.file->path_fd(), "", values.uid.value_or(kNobody),
                     values.gid.value_or(kNobody), AT_EMPTY_PATH) == 0
              ? 0

@@ -195,6 +195,17 @@ TEST_F(Attributes, ChangeOfOwnerTakesSetIdBits) {
   EXPECT_EQ(stat_of(nfs.path("f")).st_mode & 07777, 0755u);
 }
 
+TEST_F(Attributes, ChangeOfOwnerByRootLeavesASetgidBitThatMakesNobodyAnything) {
+  NFSRDMA_NEEDS_ROOT();
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  ASSERT_EQ(::chown(nfs.path("f").c_str(), 1000, 4242), 0);
+  ASSERT_EQ(::chmod(nfs.path("f").c_str(), 06744), 0);
+  xdr::sattr3 values;
+  values.uid = {true, 2000};
+  ASSERT_EQ(nfs.setattr(file, values), NFS3_OK);
+  EXPECT_EQ(stat_of(nfs.path("f")).st_mode & 07777, 02744u);
+}
+
 TEST_F(Attributes, AccessFollowsTheModeForStrangers) {
   NFSRDMA_NEEDS_ROOT();
   nfs.set_caller(user(1000, 1000));
