@@ -111,7 +111,8 @@ int nfsrdma_open(nfsrdma_mount* mount, const char* path, int flags, mode_t mode,
 int nfsrdma_open_deny(nfsrdma_mount* mount, const char* path, int flags, mode_t mode, int deny,
                       nfsrdma_file** file) {
   if ((deny & ~(NFSRDMA_DENY_READ | NFSRDMA_DENY_WRITE)) != 0) return -EINVAL;
-  auto opened = mount->mount.open(text(path), flags, mode, static_cast<nfsrdma::client::ShareDeny>(deny));
+  auto opened =
+      mount->mount.open(text(path), flags, mode, static_cast<nfsrdma::client::ShareDeny>(deny));
   if (!opened) return status(opened);
   *file = new nfsrdma_file{std::move(*opened)};
   return 0;
