@@ -394,6 +394,11 @@ class AsyncMount {
                                                     const FileLock& wanted) {
     return operations_->test_lock(op, file, wanted);
   }
+  /// Of this mount, those that `wanted` would have to wait for. Nobody is asked.
+  std::vector<LockOwnerId> lock_owners_in_the_way(const FileHandle& file,
+                                                  const FileLock& wanted) const {
+    return operations_->lock_owners_in_the_way(file, wanted);
+  }
   /// Nobody uses the file any more: lets go of what is held of it, on its own.
   void close(const FileHandle& file) { operations_->close(file); }
   /// Something is held of it.

@@ -256,6 +256,11 @@ class NfsOperations {
                                                             const FileLock&) {
     co_return not_in_this_version("LOCKT");
   }
+  /// Of this mount, those that `wanted` would have to wait for. Nobody is asked.
+  virtual std::vector<LockOwnerId> lock_owners_in_the_way(const FileHandle&,
+                                                          const FileLock&) const {
+    return {};
+  }
   /// Nobody uses the file any more: what is held of it is let go of, soon.
   virtual void close(const FileHandle&) {}
   /// Something is held of it.

@@ -67,4 +67,14 @@ int errno_of(const Error& error) {
   }
 }
 
+std::vector<LockOwnerId> owners_in_the_way(const ByteRangeLocks& held, const FileLock& wanted) {
+  std::vector<LockOwnerId> owners;
+  for (const ByteRangeLocks::Held& one : held.held()) {
+    const bool excludes = one.kind == LockKind::kWrite || wanted.kind == LockKind::kWrite;
+    if (!excludes || one.owner == wanted.owner || !one.range.overlaps(wanted.range)) continue;
+    if (owners.empty() || owners.back() != one.owner) owners.push_back(one.owner);
+  }
+  return owners;
+}
+
 }  // namespace nfsrdma

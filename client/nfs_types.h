@@ -255,6 +255,9 @@ struct LockHolder {
   bool ours = false;  // by an owner of this client; else lock.owner says nothing
 };
 
+/// Owners of `held`, each once, that `wanted` has to wait for.
+std::vector<LockOwnerId> owners_in_the_way(const ByteRangeLocks& held, const FileLock& wanted);
+
 /// What the server has promised of a file until it takes that back (a delegation, RFC 8881 10.2):
 /// kRead: nobody changes it; kWrite: nobody else reads or changes it. In the order of their worth.
 enum class DelegationKind : std::uint8_t { kNone, kRead, kWrite };

@@ -215,6 +215,10 @@ class FileSystem : private DelegationHolder {
   /// `flags`: of the open file; `pid`: who locks. EAGAIN: somebody else's is in the way.
   Task<int> lock(RequestContext context, NodeRef node, FileLock wanted, LockWait wait, int flags,
                  pid_t pid);
+  /// lock() that waits, as fcntl(2) has it: EDEADLK where processes of this mount would wait for
+  /// each other for ever.
+  Task<int> lock_in_the_end(RequestContext context, NodeRef node, FileLock wanted, int flags,
+                            pid_t pid);
   Task<int> unlock(RequestContext context, NodeRef node, FileLock what);
   /// *found is what is in the way of `wanted`, if anything; *pid its process, 0: on another host.
   Task<int> test_lock(RequestContext context, NodeRef node, FileLock wanted,
@@ -320,6 +324,13 @@ class FileSystem : private DelegationHolder {
   LockOwnerId owner_for(Node& node, LockOwnerId kernel_owner, pid_t pid);
   /// Behind a lock by that number: is it still the owner's?
   static bool is_known_as(Node& node, LockOwnerId kernel_owner, LockOwnerId owner, pid_t pid);
+  /// Does one of those in the way of `wanted` wait, over some others, for its owner? As far as this
+  /// mount knows: not of other hosts.
+  bool waits_for_itself(const NodeRef& node, const FileLock& wanted) const;
+  struct LockWaiting {
+    NodeRef node;
+    FileLock wanted;  // by the kernel's number
+  };
   /// unlock_behind(), and until that is done. False: whoever waits is gone; it is done all the
   /// same.
   Task<bool> unlock_for(RequestContext context, NodeRef node, FileLock what);
@@ -352,6 +363,7 @@ class FileSystem : private DelegationHolder {
   LockOwnerId last_lock_owner_ = 0;
   std::list<std::shared_ptr<Occasion>> dropping_;  // that drop_pages_now() waits for
   unsigned waiting_writes_ = 0;                    // in drop_read_pages()
+  std::list<LockWaiting> lock_waits_;              // of lock_in_the_end()
   bool finishing_ = false;                         // nothing waits for the kernel any more
   std::vector<NodeRef> with_names_ahead_;          // directories
   std::uint64_t clock_ = 0;

@@ -4,7 +4,10 @@
 // emptied behind each lock, as by the kernel's NFS client, and everything is stable on the server
 // in front of each unlock: data that had to be written again after a restart of the server would
 // undo what the next owner writes.
+#include <algorithm>
 #include <cerrno>
+#include <set>
+#include <vector>
 
 #include "client/fuse/file_system.h"
 
@@ -73,6 +76,40 @@ Task<int> FileSystem::lock(RequestContext context, NodeRef node, FileLock wanted
   if (dropped) co_return 0;
   tasks.spawn(unlock_behind(node, context.caller, wanted));
   co_return EINTR;
+}
+
+Task<int> FileSystem::lock_in_the_end(RequestContext context, NodeRef node, FileLock wanted,
+                                      int flags, pid_t pid) {
+  const int now = co_await lock(context, node, wanted, LockWait::kNo, flags, pid);
+  if (now != EAGAIN) co_return now;
+  if (waits_for_itself(node, wanted)) co_return EDEADLK;
+  const auto waiting = lock_waits_.insert(lock_waits_.end(), {node, wanted});
+  const int error = co_await lock(context, node, wanted, LockWait::kYes, flags, pid);
+  lock_waits_.erase(waiting);
+  co_return error;
+}
+
+bool FileSystem::waits_for_itself(const NodeRef& node, const FileLock& wanted) const {
+  std::vector<LockWaiting> todo{{node, wanted}};
+  std::set<LockOwnerId> seen;
+  while (!todo.empty()) {
+    const LockWaiting wait = todo.back();
+    todo.pop_back();
+    FileLock there = wait.wanted;
+    const LockingProcess* locker = find_locker(*wait.node, there.owner);
+    there.owner = locker == nullptr ? 0 : locker->owner;
+    for (const LockOwnerId owner : remote.lock_owners_in_the_way(wait.node->handle, there)) {
+      const auto process =
+          std::find_if(wait.node->lockers.begin(), wait.node->lockers.end(),
+                       [&](const LockingProcess& one) { return one.owner == owner; });
+      if (process == wait.node->lockers.end()) continue;
+      if (process->kernel_owner == wanted.owner) return true;
+      if (!seen.insert(process->kernel_owner).second) continue;
+      for (const LockWaiting& other : lock_waits_)
+        if (other.wanted.owner == process->kernel_owner) todo.push_back(other);
+    }
+  }
+  return false;
 }
 
 Task<int> FileSystem::unlock(RequestContext context, NodeRef node, FileLock what) {

@@ -66,7 +66,12 @@ Task<void> FuseOperations::setlk(fuse_req_t raw, OpenFile* file, LockOwnerId own
     note_locker(*file, owner);
     const int flags = file->flags;
     request.interrupt().by_any_signal = wait == LockWait::kYes;
-    error = co_await fs.lock(context, node, wanted, wait, flags, asked.l_pid);
+    const pid_t pid = asked.l_pid;
+    if (wait == LockWait::kYes) {
+      error = co_await fs.lock_in_the_end(context, node, wanted, flags, pid);
+    } else {
+      error = co_await fs.lock(context, node, wanted, wait, flags, pid);
+    }
   }
   request.error(error);
 }

@@ -756,6 +756,13 @@ void ReferringRemote::close(const FileHandle& file) {
   if (there.remote != nullptr) there.remote->close(there.file);
 }
 
+std::vector<LockOwnerId> ReferringRemote::lock_owners_in_the_way(const FileHandle& file,
+                                                                 const FileLock& wanted) const {
+  const There there = known(file);
+  if (there.remote == nullptr) return {};
+  return there.remote->lock_owners_in_the_way(there.file, wanted);
+}
+
 bool ReferringRemote::holds(const FileHandle& file) const {
   const There there = known(file);
   return there.remote != nullptr && there.remote->holds(there.file);

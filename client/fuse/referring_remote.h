@@ -182,6 +182,8 @@ class ReferringRemote final : public Remote {
                                                     const FileLock& wanted) override;
   void close(const FileHandle& file) override;
   bool holds(const FileHandle& file) const override;
+  std::vector<LockOwnerId> lock_owners_in_the_way(const FileHandle& file,
+                                                  const FileLock& wanted) const override;
 
  private:
   struct Tree;

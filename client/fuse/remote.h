@@ -176,6 +176,11 @@ class Remote {
                                                             const FileLock& wanted) = 0;
   virtual void close(const FileHandle& file) = 0;
   virtual bool holds(const FileHandle& file) const = 0;
+  /// Of this mount, those that `wanted` would have to wait for. Nobody is asked.
+  virtual std::vector<LockOwnerId> lock_owners_in_the_way(const FileHandle&,
+                                                          const FileLock&) const {
+    return {};
+  }
 };
 
 }  // namespace nfsrdma

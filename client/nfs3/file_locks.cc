@@ -279,6 +279,13 @@ Task<Result<void>> FileLocks::unlock(const OpContext& op, const FileHandle& hand
   co_return co_await perform(request, op.cancel);
 }
 
+std::vector<LockOwnerId> FileLocks::owners_in_the_way(const FileHandle& handle,
+                                                      const FileLock& wanted) const {
+  const FileRef file = find(handle);
+  if (file == nullptr) return {};
+  return nfsrdma::owners_in_the_way(file->held, wanted);
+}
+
 Task<Result<std::optional<LockHolder>>> FileLocks::test(const OpContext& op,
                                                         const FileHandle& handle, FileLock wanted) {
   for (Duration pause = kPollFirst;; pause = std::min(2 * pause, kGraceLongest)) {

@@ -99,6 +99,11 @@ class Nfs3Operations final : public NfsOperations {
   bool holds(const FileHandle& file) const override {
     return locks_ != nullptr && locks_->holds(file);
   }
+  std::vector<LockOwnerId> lock_owners_in_the_way(const FileHandle& file,
+                                                  const FileLock& wanted) const override {
+    if (locks_ == nullptr) return {};
+    return locks_->owners_in_the_way(file, wanted);
+  }
   Result<DataRight> right_for(const OpContext& op, const FileHandle& file,
                               std::uint32_t access) const override;
   std::size_t locks_held() const override { return locks_ == nullptr ? 0 : locks_->locks_held(); }

@@ -102,6 +102,8 @@ class FileLocks final : public HeldState {
   /// A lock that is in the way of `wanted`; none: it would be granted.
   Task<Result<std::optional<LockHolder>>> test(const OpContext& op, const FileHandle& file,
                                                FileLock wanted);
+  /// Of this mount, those that `wanted` would have to wait for.
+  std::vector<LockOwnerId> owners_in_the_way(const FileHandle& file, const FileLock& wanted) const;
   /// Lets go of everything that is held of the file, unless it is opened again before that begins.
   /// Runs on its own.
   void close(const FileHandle& file);

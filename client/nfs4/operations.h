@@ -171,6 +171,10 @@ class Nfs4Operations final : public NfsOperations {
                                                     const FileLock& wanted) override {
     return locks_.test(op, file, wanted);
   }
+  std::vector<LockOwnerId> lock_owners_in_the_way(const FileHandle& file,
+                                                  const FileLock& wanted) const override {
+    return locks_.owners_in_the_way(file, wanted);
+  }
   void close(const FileHandle& file) override { locks_.close(file); }
   bool holds(const FileHandle& file) const override { return locks_.holds(file); }
   Result<DataRight> right_for(const OpContext& op, const FileHandle& file,

@@ -50,4 +50,11 @@ Task<Result<std::optional<LockHolder>>> FileLocks::test(const OpContext& op,
   co_return holder;
 }
 
+std::vector<LockOwnerId> FileLocks::owners_in_the_way(const FileHandle& handle,
+                                                      const FileLock& wanted) const {
+  const FileRef file = find(handle);
+  if (file == nullptr) return {};
+  return nfsrdma::owners_in_the_way(file->held, wanted);
+}
+
 }  // namespace nfsrdma::nfs4

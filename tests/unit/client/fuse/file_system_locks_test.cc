@@ -313,6 +313,58 @@ TEST_F(FileSystemLocksTest, TestNamesTheProcessOfThisHost) {
   EXPECT_FALSE(found.has_value());
 }
 
+TEST_F(FileSystemLocksTest, ProcessesThatWouldWaitForEachOtherForEverAreTold) {
+  remote_.add_file("second", "");
+  NodeRef second = opened("second");
+  const auto locked = [&](LockOwnerId owner, const NodeRef& node, ByteRange range) {
+    return run(
+        fs_->lock(me_, node, write_lock(owner, range), LockWait::kNo, O_RDWR, 70 + int(owner)));
+  };
+  const auto wait = [&](LockOwnerId owner, const NodeRef& node, ByteRange range, int* done) {
+    start(fs_->lock_in_the_end(me_, node, write_lock(owner, range), O_RDWR, 70 + int(owner)), done);
+  };
+  ASSERT_EQ(locked(1, node_, {0, 9}), 0);
+  ASSERT_EQ(locked(2, second, {0, 9}), 0);
+  ASSERT_EQ(locked(3, node_, {20, 29}), 0);
+  int first_waits = -1, third_waits = -1, second_waits = -1;
+  wait(1, second, {5, 5}, &first_waits);
+  // Waits for one that waits itself, but for nobody who waits for it.
+  wait(3, node_, {0, 0}, &third_waits);
+  EXPECT_EQ(first_waits, -1);
+  EXPECT_EQ(third_waits, -1);
+  wait(2, node_, {25, 25}, &second_waits);
+  EXPECT_EQ(second_waits, EDEADLK);
+  // So is who would wait for several, one of whom will not go on.
+  int fourth_waits = -1;
+  ASSERT_EQ(locked(4, second, {50, 59}), 0);
+  ASSERT_EQ(locked(2, second, {60, 69}), 0);
+  int for_the_fourth = -1;
+  wait(2, second, {55, 55}, &for_the_fourth);
+  EXPECT_EQ(for_the_fourth, -1);
+  ASSERT_EQ(locked(5, node_, {70, 79}), 0);
+  ASSERT_EQ(locked(2, node_, {80, 89}), 0);
+  wait(4, node_, {75, 85}, &fourth_waits);
+  EXPECT_EQ(fourth_waits, EDEADLK);
+  EXPECT_EQ(run(fs_->unlock(me_, second, write_lock(4, {50, 59}))), 0);
+  EXPECT_EQ(for_the_fourth, 0);
+  // Without that lock the others go on.
+  EXPECT_EQ(run(fs_->unlock(me_, second, write_lock(2, {0, 9}))), 0);
+  EXPECT_EQ(first_waits, 0);
+  EXPECT_EQ(run(fs_->unlock(me_, node_, write_lock(1, {0, 9}))), 0);
+  settle();
+  EXPECT_EQ(third_waits, 0);
+  // Another host's locks are waited for.
+  object_->locks.lock(MemoryRemote::first_foreign_owner, LockKind::kWrite, {50, 59});
+  int patient = -1;
+  wait(1, node_, {50, 50}, &patient);
+  EXPECT_EQ(patient, -1);
+  object_->locks.release(MemoryRemote::first_foreign_owner);
+  remote_.wake_lockers();
+  settle();
+  EXPECT_EQ(patient, 0);
+  close(second);
+}
+
 TEST_F(FileSystemLocksTest, ALockBehindACloseOfTheSameProcessCanBeUnlocked) {
   EXPECT_EQ(lock(write_lock(2, {0, 9})), 0);
   int waiting = -1;

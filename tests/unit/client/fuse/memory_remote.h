@@ -607,6 +607,14 @@ class MemoryRemote final : public Remote {
     const bool ours = held->owner < first_foreign_owner;
     co_return std::optional(LockHolder{{held->owner, held->kind, held->range}, ours});
   }
+  std::vector<LockOwnerId> lock_owners_in_the_way(const FileHandle& file,
+                                                  const FileLock& wanted) const override {
+    const ObjectRef object = find(file);
+    if (object == nullptr) return {};
+    std::vector<LockOwnerId> owners = owners_in_the_way(object->locks, wanted);
+    std::erase_if(owners, [](LockOwnerId owner) { return owner >= first_foreign_owner; });
+    return owners;
+  }
   void close(const FileHandle& file) override {
     log.emplace_back("close");
     if (ObjectRef object = find(file)) {
@@ -618,6 +626,8 @@ class MemoryRemote final : public Remote {
     const ObjectRef object = find(file);
     return object != nullptr && object->held;
   }
+  /// Those who wait for locks look again.
+  void wake_lockers() { unlocked_.wake_all(); }
   /// Owners from here on are another client's.
   static constexpr LockOwnerId first_foreign_owner = 1000;
 
