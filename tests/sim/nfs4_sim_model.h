@@ -82,6 +82,8 @@ struct SimDelegation {
   /// It was asked for: then at the earliest, and by then for certain.
   std::optional<TimePoint> maybe_since, certain_since;
   bool revoked = false;
+  /// Minor version 0: RENEW has said so from then on, for a lease.
+  std::optional<TimePoint> renew_told;
   /// What the holder has said of a write delegation's file (CB_GETATTR), the last of it.
   struct Told {
     std::uint64_t size = 0;

@@ -259,6 +259,7 @@ class SimOwnerClient final : public SimHolder {
         [this](const Reply4& reply) {
           const bool unheard = reply.status == NFS4ERR_CB_PATH_DOWN;
           if (unheard && rules_.promises.has_any(index_)) return;
+          if (unheard && rules_.promises.renew_tells_of_loss(index_)) return;
           rules_.expect(reply.status, NFS4_OK, "RENEW");
         },
         [this](const Reply4& reply) {

@@ -168,6 +168,18 @@ class SimPromises {
     if (found->second.revoked) model_.delegations.erase(found);
   }
 
+  /// RENEW says that the client cannot be called, or that a delegation of its was revoked: the
+  /// first RENEW behind that, and those of a lease from then on. False: it has lost none.
+  bool renew_tells_of_loss(std::size_t client) {
+    bool any = false;
+    for (auto& [other, one] : model_.delegations) {
+      const bool lost = one.client == client && (one.revoked || model_.must_be_gone(one));
+      if (!lost) continue;
+      if (!one.renew_told) one.renew_told = model_.now;
+      any |= !model_.is_past_lease(*one.renew_told);
+    }
+    return any;
+  }
   /// It has one that nobody has revoked for certain.
   bool has_any(std::size_t client) const {
     return std::ranges::any_of(model_.delegations, [&](const auto& one) {
