@@ -182,7 +182,7 @@ class AsyncMount {
                                     const SetAttributes& set) {
     return operations_->create(op, directory, name, mode, set);
   }
-  /// create(), and open() with how.access and how.deny.
+  /// create(), and open() with how.access and how.deny; only create() where opens_by_name().
   Task<Result<CreateResult>> create_open(const OpContext& op, const FileHandle& directory,
                                          std::string_view name, CreateMode mode,
                                          const SetAttributes& set, OpenFor how) {

@@ -76,7 +76,8 @@ class NfsOperations {
   virtual Task<Result<CreateResult>> create(const OpContext& op, const FileHandle& directory,
                                             std::string_view name, CreateMode mode,
                                             const SetAttributes& set) = 0;
-  /// create(), and the file is open as by open() then, with how.access and how.deny.
+  /// create(), and the file is open as by open() then, with how.access and how.deny. Where
+  /// opens_by_name() it is neither.
   virtual Task<Result<CreateResult>> create_open(const OpContext& op, const FileHandle& directory,
                                                  std::string_view name, CreateMode mode,
                                                  const SetAttributes& set, OpenFor how) {

@@ -40,6 +40,12 @@ Task<Result<std::unique_ptr<OpenFile>>> OpenFiles::create(FilePlace where, Creat
                                                           SetAttributes attributes, Share share) {
   const LockOwnerId owner = next_owner();
   const OpenFor how = open_for(share, owner);
+  if (share.deny != 0 && mount_.opens_by_name()) {
+    NFSRDMA_CO_TRY(const CreateResult there,
+                   co_await mount_.create(op_, where.directory, where.name, mode, attributes));
+    const std::optional<FilePlace> place = std::move(where);
+    co_return co_await open(there.handle, share, place);
+  }
   NFSRDMA_CO_TRY(
       const CreateResult made,
       co_await mount_.create_open(op_, where.directory, where.name, mode, attributes, how));

@@ -12,7 +12,8 @@
 // that the server sees to it among the opens of this client, too (share_denials.cc).
 //
 // A LOCK needs a file that is open. So the first lock of a file opens it if nobody has; in minor
-// version 0 by the name that OpContext::place has, and files without locks are not held open there.
+// version 0 by the name that OpContext::place has, and files without locks are not held open there,
+// but where they deny others something.
 // While one owner alone has locks on a file, READ and WRITE carry its lock's stateid: what was
 // written under a lock that is lost is refused then, and not mixed with what the next owner writes.
 //
@@ -65,7 +66,8 @@ class FileLocks final : public HeldState {
   ~FileLocks() override;
 
   /// Opens the file for `access` (OPEN4_SHARE_ACCESS_ bits) until close(). `with` goes along, and
-  /// is not told when the server refuses. Minor versions from 1 on.
+  /// is not told when the server refuses. In minor version 0 only where it denies something, which
+  /// wants OpContext::place.
   Task<Result<void>> open(const OpContext& op, const FileHandle& file, std::uint32_t access,
                           std::shared_ptr<OpenCompanion> with, ShareDenial deny = {});
   /// The open by which `owner` denies something, and what `owner` has locked, end.
@@ -123,6 +125,8 @@ class FileLocks final : public HeldState {
   /// That of an open which denies something, or the anonymous one: what travels without a stateid
   /// else is refused for the sake of the denial, ours or not.
   xdr::stateid4 stateid_of_denial(const FileHandle& file, std::uint32_t access) const;
+  /// EIO: what an open denied others is lost.
+  Result<void> denials_stand(const FileHandle& file) const;
   /// EIO: a lock on this file, or a denial, is lost.
   Result<void> usable(const FileHandle& file) const;
   /// A READ or WRITE with `used` ended with `status`. True: once more, with another stateid.
@@ -151,6 +155,7 @@ class FileLocks final : public HeldState {
     std::optional<Opened> unsettled;  // settle_open() is not through with it: good for nothing yet
     bool unfinished = false;          // its creator does not know of it yet
     bool closing = false;             // alone of the file's
+    unsigned endings = 0;             // tried in vain, of one that denies something
     unsigned refused = 0;             // READs and WRITEs by a stateid that was good a moment ago
     OwnerSequence sequence;
 
@@ -248,6 +253,9 @@ class FileLocks final : public HeldState {
   // share_denials.cc
   Task<Result<void>> deny_now(File& file, const OpContext& op, Request& request);
   Task<void> end_denial_now(File& file, const OpContext& op, LockOwnerId owner);
+  Task<void> end_denial_later(FileRef file, LockOwnerId owner);
+  /// Some application that will close it has it open.
+  static bool is_used(const File& file);
   static bool denial_is_undone(const File& file, LockOwnerId owner);
   // open_downgrade.cc
   static bool is_wider_than_wanted(const File& file, const Open& open);

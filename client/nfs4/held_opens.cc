@@ -104,8 +104,7 @@ void FileLocks::finish_new(const FileHandle& handle, bool good) {
   if (good) return;
   // Whoever else has the file open closes this one, too.
   (*open)->wanted = 0;
-  file->in_use = std::any_of(file->opens.begin(), file->opens.end(),
-                             [](const OpenRef& one) { return one->wanted != 0; });
+  file->in_use = is_used(*file);
   if (!file->in_use) close_unused(file);
 }
 

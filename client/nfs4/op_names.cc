@@ -158,18 +158,8 @@ Task<Result<CreateResult>> Nfs4Operations::create_open(const OpContext& op,
                                                        const SetAttributes& set, OpenFor how) {
   FirstUse use;
   use.open_for = how.access;
-  use.deny = how.deny;
-  Result<CreateResult> made = co_await create_new(op, directory, name, mode, set, use);
-  if (!made.ok() || how.deny.access == 0 || session_.minor() > 0) co_return made;
-  const FilePlace place{directory, std::string(name)};
-  OpContext there = op;
-  there.place = &place;
-  const FileHandle file = made->handle;
-  // What it was made by is closed behind the answer, and would be in the way.
-  co_await new_files_.wait(op);
-  auto opened = co_await open(there, file, 0, how);
-  if (!opened.ok()) co_return opened.error();
-  co_return made;
+  if (session_.minor() > 0) use.deny = how.deny;
+  return create_new(op, directory, name, mode, set, use);
 }
 
 Task<Result<CreateResult>> Nfs4Operations::create_new(const OpContext& op,

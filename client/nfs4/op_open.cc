@@ -85,6 +85,8 @@ Task<Result<AccessResult>> Nfs4Operations::open(const OpContext& op, const FileH
   const std::uint32_t share = nfs4::share_access(how.access);
   if (share == 0) co_return co_await access(op, file, wanted);
   if (how.deny.access != 0) {
+    // A new file is closed behind its answer there, and that would be in the way.
+    if (session_.minor() == 0) co_await new_files_.wait(op);
     NFSRDMA_CO_CHECK_OK(co_await locks_.open(op, file, share, nullptr, how.deny));
     Result<AccessResult> found = co_await access(op, file, wanted);
     if (!found.ok()) locks_.drop_denial(file, how.deny.owner);

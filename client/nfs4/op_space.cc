@@ -34,14 +34,15 @@ constexpr Duration kNoClones = std::chrono::seconds(60);
 /// Copies that a server which restarts again and again has lost, before that is an error.
 constexpr int kLostCopies = 4;
 
-/// ALLOCATE or DEALLOCATE, which lives in the frame that awaits.
-template <typename Args>
+/// ALLOCATE or DEALLOCATE. `args`, which is asked for them each time that they are sent, lives in
+/// the frame that awaits.
+template <typename MakeArgs>
 Task<Result<Wcc>> change_space(nfs4::Session& session, nfs4::IdNames& names, const OpContext& op,
-                               const FileHandle& file, nfs_opnum4 number, const Args& args) {
+                               const FileHandle& file, nfs_opnum4 number, const MakeArgs& args) {
   Wcc result;
   auto build = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_PUTFH, put(file));
-    out.op(number, args);
+    out.op(number, args());
     out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
   };
   auto parse = [&](CompoundReader& in) {
@@ -77,14 +78,15 @@ bool next_files(CompoundReader& in) {
 Task<Result<std::uint64_t>> Nfs4Operations::seek(const OpContext& op, const FileHandle& file,
                                                  std::uint64_t offset, SeekFor what) {
   if (session_.minor() < 2) co_return not_in_this_version("SEEK");
+  NFSRDMA_CO_CHECK_OK(locks_.denials_stand(file));
   xdr::SEEK4args args;
-  args.sa_stateid = locks_.stateid_of_denial(file, xdr::OPEN4_SHARE_ACCESS_READ);
   args.sa_offset = offset;
   args.sa_what = what == SeekFor::kData ? xdr::data_content4::NFS4_CONTENT_DATA
                                         : xdr::data_content4::NFS4_CONTENT_HOLE;
   xdr::SEEK4res got;
   auto build = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_PUTFH, put(file));
+    args.sa_stateid = locks_.stateid_of_denial(file, xdr::OPEN4_SHARE_ACCESS_READ);
     out.op(nfs_opnum4::OP_SEEK, args);
   };
   auto parse = [&](CompoundReader& in) {
@@ -103,16 +105,22 @@ Task<Result<std::uint64_t>> Nfs4Operations::seek(const OpContext& op, const File
 Task<Result<Wcc>> Nfs4Operations::allocate(const OpContext& op, const FileHandle& file,
                                            std::uint64_t offset, std::uint64_t length) {
   if (session_.minor() < 2) co_return not_in_this_version("ALLOCATE");
-  const xdr::ALLOCATE4args args{locks_.stateid_of_denial(file, xdr::OPEN4_SHARE_ACCESS_WRITE),
-                                offset, length};
+  NFSRDMA_CO_CHECK_OK(locks_.denials_stand(file));
+  const auto args = [&] {
+    return xdr::ALLOCATE4args{locks_.stateid_of_denial(file, xdr::OPEN4_SHARE_ACCESS_WRITE), offset,
+                              length};
+  };
   co_return co_await change_space(session_, names_, op, file, nfs_opnum4::OP_ALLOCATE, args);
 }
 
 Task<Result<Wcc>> Nfs4Operations::deallocate(const OpContext& op, const FileHandle& file,
                                              std::uint64_t offset, std::uint64_t length) {
   if (session_.minor() < 2) co_return not_in_this_version("DEALLOCATE");
-  const xdr::DEALLOCATE4args args{locks_.stateid_of_denial(file, xdr::OPEN4_SHARE_ACCESS_WRITE),
-                                  offset, length};
+  NFSRDMA_CO_CHECK_OK(locks_.denials_stand(file));
+  const auto args = [&] {
+    return xdr::DEALLOCATE4args{locks_.stateid_of_denial(file, xdr::OPEN4_SHARE_ACCESS_WRITE),
+                                offset, length};
+  };
   co_return co_await change_space(session_, names_, op, file, nfs_opnum4::OP_DEALLOCATE, args);
 }
 
@@ -127,14 +135,16 @@ Task<Result<CopyResult>> Nfs4Operations::clone(const OpContext& op, const FileHa
                                                std::uint64_t from_offset, const FileHandle& to,
                                                std::uint64_t to_offset, std::uint64_t count) {
   CopyResult result;
+  NFSRDMA_CO_CHECK_OK(locks_.denials_stand(from));
+  NFSRDMA_CO_CHECK_OK(locks_.denials_stand(to));
   xdr::CLONE4args args;
-  args.cl_src_stateid = locks_.stateid_of_denial(from, xdr::OPEN4_SHARE_ACCESS_READ);
-  args.cl_dst_stateid = locks_.stateid_of_denial(to, xdr::OPEN4_SHARE_ACCESS_WRITE);
   args.cl_src_offset = from_offset;
   args.cl_dst_offset = to_offset;
   args.cl_count = count;
   auto build = [&](CompoundWriter& out) {
     put_files(out, from, to);
+    args.cl_src_stateid = locks_.stateid_of_denial(from, xdr::OPEN4_SHARE_ACCESS_READ);
+    args.cl_dst_stateid = locks_.stateid_of_denial(to, xdr::OPEN4_SHARE_ACCESS_WRITE);
     out.op(nfs_opnum4::OP_CLONE, args);
     out.op(nfs_opnum4::OP_COMMIT, xdr::COMMIT4args{});
     out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
@@ -159,9 +169,9 @@ Task<Result<CopyResult>> Nfs4Operations::copy_once(const OpContext& op, const Fi
                                                    std::optional<std::uint64_t>* verifier) {
   CopyResult result;
   bool behind_the_reply = false;
+  NFSRDMA_CO_CHECK_OK(locks_.denials_stand(from));
+  NFSRDMA_CO_CHECK_OK(locks_.denials_stand(to));
   xdr::COPY4args args;
-  args.ca_src_stateid = locks_.stateid_of_denial(from, xdr::OPEN4_SHARE_ACCESS_READ);
-  args.ca_dst_stateid = locks_.stateid_of_denial(to, xdr::OPEN4_SHARE_ACCESS_WRITE);
   args.ca_src_offset = from_offset;
   args.ca_dst_offset = to_offset;
   args.ca_count = count;
@@ -169,6 +179,8 @@ Task<Result<CopyResult>> Nfs4Operations::copy_once(const OpContext& op, const Fi
   args.ca_synchronous = true;
   auto build = [&](CompoundWriter& out) {
     put_files(out, from, to);
+    args.ca_src_stateid = locks_.stateid_of_denial(from, xdr::OPEN4_SHARE_ACCESS_READ);
+    args.ca_dst_stateid = locks_.stateid_of_denial(to, xdr::OPEN4_SHARE_ACCESS_WRITE);
     out.op(nfs_opnum4::OP_COPY, args);
     out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAttributes});
   };

@@ -89,14 +89,14 @@ Task<void> FileLocks::downgrade(File& file, const OpContext& op, Open& open) {
     if (!asked) {
       xdr::OPEN4args args;
       args.share_access = access | xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
-      args.share_deny = xdr::OPEN4_SHARE_DENY_NONE;
+      args.share_deny = share_deny(open.deny);
       args.owner = owner.of(session_);
       args.claim.claim = xdr::open_claim_type4::CLAIM_FH;
       out.op(nfs_opnum4::OP_OPEN, args);
     }
     const xdr::stateid4 stateid = asked ? newest(session_, open.stateid) : kCurrentStateid;
     out.op(nfs_opnum4::OP_OPEN_DOWNGRADE,
-           xdr::OPEN_DOWNGRADE4args{stateid, 0, access, xdr::OPEN4_SHARE_DENY_NONE});
+           xdr::OPEN_DOWNGRADE4args{stateid, 0, access, share_deny(open.deny)});
   };
   auto parse = [&](CompoundReader& in) {
     if (!in.next(nfs_opnum4::OP_PUTFH)) return;

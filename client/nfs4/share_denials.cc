@@ -9,8 +9,17 @@
 #include "client/nfs4/convert.h"
 #include "client/nfs4/file_request.h"
 #include "client/nfs4/owner_bytes.h"
+#include "client/request_ends.h"
 
 namespace nfsrdma::nfs4 {
+namespace {
+
+/// Until the end of one that the server has not heard of is tried again, and how often: it keeps
+/// others from the file, while this one is in use.
+constexpr Duration kEndAgain = std::chrono::seconds(15);
+constexpr unsigned kEndings = 8;
+
+}  // namespace
 
 FileLocks::OpenRef FileLocks::denying_open(const File& file, LockOwnerId owner) {
   const auto found = std::find_if(file.opens.begin(), file.opens.end(), [&](const OpenRef& open) {
@@ -22,6 +31,18 @@ FileLocks::OpenRef FileLocks::denying_open(const File& file, LockOwnerId owner) 
 bool FileLocks::denial_is_undone(const File& file, LockOwnerId owner) {
   return std::find(file.undone_denials.begin(), file.undone_denials.end(), owner) !=
          file.undone_denials.end();
+}
+
+bool FileLocks::is_used(const File& file) {
+  return !file.undone_denials.empty() ||
+         std::any_of(file.opens.begin(), file.opens.end(),
+                     [](const OpenRef& open) { return open->wanted != 0; });
+}
+
+Result<void> FileLocks::denials_stand(const FileHandle& handle) const {
+  const FileRef file = files_.empty() ? nullptr : find(handle);
+  if (file != nullptr && !file->undone_denials.empty()) return kLost;
+  return {};
 }
 
 xdr::stateid4 FileLocks::stateid_of_denial(const FileHandle& handle, std::uint32_t access) const {
@@ -66,13 +87,24 @@ Task<void> FileLocks::end_denial_now(File& file, const OpContext& op, LockOwnerI
     if (open->stateid) closed = co_await close_one(file, as_opener, *open);
     drop_empty_opens(file);
   }
-  file.in_use = std::any_of(file.opens.begin(), file.opens.end(),
-                            [](const OpenRef& open) { return open->wanted != 0; });
-  // What stands all the same is closed with the file, at the latest.
+  file.in_use = is_used(file);
   const FileRef self = find(file.handle);
   if (self == nullptr) co_return;
+  if (const OpenRef open = denying_open(file, owner)) {
+    // What stands all the same is closed with the file, at the latest.
+    const bool again = !stopped_ && ++open->endings < kEndings;
+    if (again) tasks_.spawn(end_denial_later(self, owner));
+  }
   narrow_soon(self);
   if (!file.in_use && file.lockers.empty() && !file.opens.empty()) close_unused(self);
+}
+
+Task<void> FileLocks::end_denial_later(FileRef file, LockOwnerId owner) {
+  co_await pauses_.pause(kEndAgain, &stopping_);
+  if (stopped_) co_return;
+  auto request = std::make_shared<Request>(Request::What::kEndDenial, file, AuthSys{});
+  request->deny.owner = owner;
+  co_await carry_out(std::move(request));
 }
 
 Task<void> FileLocks::end_denial(const OpContext& op, const FileHandle& handle, LockOwnerId owner) {

@@ -232,12 +232,15 @@ class Mount {
   /// umask).
   Result<File> open(std::string_view path, int flags, mode_t mode = 0666);
   /// The same, and while the File is open nobody else may have the file open for what `deny` says:
-  /// no other client, no other File of this Mount, and no process on the server that asks its NFS
-  /// server (local ones do not). From NFSv4 on; EOPNOTSUPP before. EACCES: also where others have
+  /// no other client whose opens the server knows (NFSv4.1 and later; of NFSv4.0 those that tell
+  /// it, as opens with a ShareDeny do; others of NFSv4.0 are refused when they read or write,
+  /// NFSv3 and processes on the server are not), and no other File of this Mount. From NFSv4 on;
+  /// EOPNOTSUPP before. EACCES: also where others have
   /// it open for that, or deny what `flags` ask for. It ends with File::close(), lives through lost
-  /// connections and restarts of the server, and can be lost as locks can: calls on the file are
-  /// EIO then until the File is closed. A file that is made is denied from the first moment on,
-  /// but by NFSv4.0, where another may be in between. EINVAL: no regular file.
+  /// connections and restarts of the server, and can be lost as locks can: calls that read, write
+  /// or lock the file, or change its size or space, are EIO then until the File is closed. A file
+  /// that is made is denied from the first moment on, but by NFSv4.0, where another may be in
+  /// between. EINVAL: no regular file.
   Result<File> open(std::string_view path, int flags, mode_t mode, ShareDeny deny);
   /// Makes `path` a file with `data` and nothing else, on stable storage: open() with O_WRONLY |
   /// O_CREAT | O_TRUNC, pwrite() and close() in one call. A small file (up to 64 KiB, and wsize)

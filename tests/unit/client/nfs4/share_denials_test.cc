@@ -64,6 +64,14 @@ class ShareDenials : public SessionTest {
     server_->serve_for(seconds(2));
     return number(done);
   }
+  int truncate() {
+    SetAttributes set;
+    set.size = 0;
+    std::optional<Result<Wcc>> done;
+    group_.spawn(keep(nfs_->setattr(op_, file_, set, nullptr), &done));
+    server_->serve_for(seconds(2));
+    return number(done);
+  }
   FakeNfs4Server::Share newest_share() const {
     EXPECT_FALSE(server_->shares.empty());
     return server_->shares.empty() ? FakeNfs4Server::Share{} : server_->shares.rbegin()->second;
@@ -157,6 +165,7 @@ TEST_F(ShareDenials, OneThatIsLostIsNotBelievedAndNotMadeAnew) {
   server_->serve_for(seconds(20));
   EXPECT_EQ(read(), EIO);
   EXPECT_EQ(lock(1, LockKind::kRead), EIO);
+  EXPECT_EQ(truncate(), EIO);
   for (const auto& [stateid, share] : server_->shares)
     EXPECT_EQ(share.deny, 0u);
   end(1);
@@ -195,6 +204,17 @@ TEST_F(ShareDenials, WhoIsInterruptedDeniesNothing) {
   EXPECT_EQ(nfs_->files_open(), 0u);
 }
 
+TEST_F(ShareDenials, AnEndThatTheServerRefusesIsTriedAgain) {
+  EXPECT_EQ(open({.access = kRead}), 0);
+  ASSERT_EQ(deny(1, kRead, kModify), 0);
+  server_->close_errors = {Stat::NFS4ERR_SERVERFAULT, Stat::NFS4ERR_SERVERFAULT};
+  end(1);
+  EXPECT_EQ(server_->shares.size(), 2u);
+  server_->serve_for(seconds(60));
+  EXPECT_EQ(server_->shares.size(), 1u);
+  EXPECT_EQ(newest_share().deny, 0u);
+}
+
 class SoftShareDenials : public ShareDenials {
  protected:
   SoftShareDenials() : ShareDenials(true) {}
@@ -209,6 +229,19 @@ TEST_F(SoftShareDenials, OneWithoutAnAnswerDoesNotStay) {
   server_->serve_for(seconds(60));
   EXPECT_TRUE(server_->stateids.empty());
   EXPECT_EQ(nfs_->files_open(), 0u);
+}
+
+TEST_F(SoftShareDenials, NorDoesOneBesideAnOpenThatStays) {
+  EXPECT_EQ(open({.access = kRead}), 0);
+  Opened done;
+  start_open(&done, {.access = kRead, .deny = {kModify, 1}}, op_);
+  server_->run_unanswered();
+  environment_->advance(seconds(70));
+  EXPECT_EQ(number(done), ETIMEDOUT);
+  EXPECT_EQ(server_->shares.size(), 2u);
+  server_->serve_for(seconds(60));
+  ASSERT_EQ(server_->shares.size(), 1u);
+  EXPECT_EQ(newest_share().deny, 0u);
 }
 
 class Minor0ShareDenials : public Minor0Test {
@@ -249,17 +282,27 @@ TEST_F(Minor0ShareDenials, OpensByNameAndDataShowsTheOpen) {
   EXPECT_EQ(server_->reads.back().stateid.other, xdr::stateid4{}.other);
 }
 
-TEST_F(Minor0ShareDenials, WhatIsMadeIsOpenedBehindThat) {
-  std::optional<Result<CreateResult>> done;
-  const OpenFor how{.access = kModify, .deny = {kBoth, 5}};
-  group_.spawn(
-      keep(nfs_->create_open(op_, directory_, "new", CreateMode::kGuarded, SetAttributes{}, how),
-           &done));
-  server_->serve_for(seconds(2));
-  ASSERT_TRUE(done && done->ok());
+TEST_F(Minor0ShareDenials, ANewFileIsClosedBeforeItIsDenied) {
+  Made made;
+  start_create(&made, "new");
+  while (!made && server_->serve_one())
+    environment_->settle();
+  ASSERT_TRUE(made && made->ok());
+  file_ = (*made)->handle;
+  EXPECT_EQ(server_->opens(), 1u);  // CLOSE is to come
+  place_.name = "new";
+  EXPECT_EQ(deny(5, kModify, kBoth), 0);
   EXPECT_EQ(server_->opens_seen.back().share_deny, xdr::OPEN4_SHARE_DENY_BOTH);
+  const auto& seen = server_->seen;
+  const auto closed = std::find_if(seen.begin(), seen.end(), [](const auto& ops) {
+    return std::find(ops.begin(), ops.end(), Op::OP_CLOSE) != ops.end();
+  });
+  const auto opened = std::find_if(seen.rbegin(), seen.rend(), [](const auto& ops) {
+    return std::find(ops.begin(), ops.end(), Op::OP_OPEN) != ops.end();
+  });
+  ASSERT_NE(closed, seen.end());
+  EXPECT_LT(closed - seen.begin(), seen.rend() - opened - 1);
   EXPECT_EQ(server_->opens(), 1u);
-  file_ = (*done)->handle;
   end(5);
   EXPECT_EQ(server_->opens(), 0u);
 }
