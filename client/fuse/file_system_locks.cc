@@ -80,8 +80,7 @@ Task<int> FileSystem::lock(RequestContext context, NodeRef node, FileLock wanted
 
 Task<int> FileSystem::lock_in_the_end(RequestContext context, NodeRef node, FileLock wanted,
                                       int flags, pid_t pid) {
-  const int now = co_await lock(context, node, wanted, LockWait::kNo, flags, pid);
-  if (now != EAGAIN) co_return now;
+  // Known as waiting before it does: until it has this lock it goes on to hold what it holds.
   if (waits_for_itself(node, wanted)) co_return EDEADLK;
   const auto waiting = lock_waits_.insert(lock_waits_.end(), {node, wanted});
   const int error = co_await lock(context, node, wanted, LockWait::kYes, flags, pid);

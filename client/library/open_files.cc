@@ -38,14 +38,15 @@ Task<Result<std::unique_ptr<OpenFile>>> OpenFiles::open(FileHandle file, Share s
 
 Task<Result<std::unique_ptr<OpenFile>>> OpenFiles::create(FilePlace where, CreateMode mode,
                                                           SetAttributes attributes, Share share) {
-  const LockOwnerId owner = next_owner();
-  const OpenFor how = open_for(share, owner);
+  // It is open behind create_open() only where that is not by name.
   if (share.deny != 0 && mount_.opens_by_name()) {
     NFSRDMA_CO_TRY(const CreateResult there,
                    co_await mount_.create(op_, where.directory, where.name, mode, attributes));
     const std::optional<FilePlace> place = std::move(where);
     co_return co_await open(there.handle, share, place);
   }
+  const LockOwnerId owner = next_owner();
+  const OpenFor how = open_for(share, owner);
   NFSRDMA_CO_TRY(
       const CreateResult made,
       co_await mount_.create_open(op_, where.directory, where.name, mode, attributes, how));

@@ -90,7 +90,7 @@ class OpenFile {
 
   OpenFiles& files_;
   const FileHandle file_;
-  OpenFiles::Share share_;
+  const OpenFiles::Share share_;
   const std::optional<FilePlace> place_;
   const LockOwnerId owner_;
   bool locked_ = false;  // ever

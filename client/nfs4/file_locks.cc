@@ -499,22 +499,9 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
   }
   const std::vector<OpenRef> opens = file.opens;
   for (const OpenRef& open : opens) {
-    const bool again = !open->stateid && open->doubtful != 0;
-    if ((!open->stateid && !again) || open->unfinished) continue;
-    OpContext as_opener = op;
-    as_opener.identity = open->identity;
-    if (again) {
-      // Of the same owner it is the same open, whether it stands or not.
-      Result<void> opened = co_await ensure_open(file, as_opener, *open, open->doubtful);
-      const bool nameless = !opened.ok() && opened.error().sys == ENOLCK;
-      if (nameless) lose(file, *open);  // by another name, or none: minor version 0 cannot close it
-      // What stands and could not be confirmed is closed the next time.
-      closed &= open->doubtful == 0 && (opened.ok() || !open->stateid);
-      if (!opened.ok()) continue;
-    }
-    const bool gone = co_await close_one(file, as_opener, *open);
-    // An OPEN for more than that may have been run behind it.
-    closed &= gone && open->doubtful == 0;
+    if (open->unfinished) continue;
+    const bool gone = co_await close_what_may_stand(file, op, *open);
+    closed &= gone;
   }
   if (!closed) co_return false;
   file.lockers.clear();
@@ -525,6 +512,24 @@ Task<bool> FileLocks::close_now(File& file, const OpContext& op) {
   file.loose.clear();
   note_released(file);
   co_return true;
+}
+
+Task<bool> FileLocks::close_what_may_stand(File& file, const OpContext& op, Open& open) {
+  const bool again = !open.stateid && open.doubtful != 0;
+  if (!open.stateid && !again) co_return true;
+  OpContext as_opener = op;
+  as_opener.identity = open.identity;
+  if (again) {
+    // Of the same owner it is the same open, whether it stands or not.
+    Result<void> opened = co_await ensure_open(file, as_opener, open, open.doubtful);
+    const bool nameless = !opened.ok() && opened.error().sys == ENOLCK;
+    if (nameless) lose(file, open);  // by another name, or none: minor version 0 cannot close it
+    // What stands and could not be confirmed is closed the next time.
+    if (!opened.ok()) co_return open.doubtful == 0 && !open.stateid;
+  }
+  const bool gone = co_await close_one(file, as_opener, open);
+  // An OPEN for more than that may have been run behind it.
+  co_return gone&& open.doubtful == 0;
 }
 
 Task<bool> FileLocks::close_one(File& file, const OpContext& op, Open& open) {
@@ -600,6 +605,7 @@ stateid4 FileLocks::stateid_of_lock(const FileHandle& handle, std::uint32_t acce
   if (files_.empty()) return {};
   const FileRef file = find(handle);
   if (file == nullptr) return {};
+  if (!file->undone_denials.empty()) return file->undone_denials.front().stateid;
   const Locker* only = nullptr;
   for (const auto& locker : file->lockers) {
     if (locker->leaving || !file->held.holds_any(locker->owner)) continue;

@@ -117,13 +117,14 @@ class FileLocks final : public HeldState {
   void stop();
 
   bool holds(const FileHandle& file) const { return !files_.empty() && files_.contains(file); }
-  /// What a READ or WRITE (OPEN4_SHARE_ACCESS_ bits) carries: that of a lock, or the anonymous one.
+  /// What a READ or WRITE (OPEN4_SHARE_ACCESS_ bits) carries: that of a lock, or the anonymous one;
+  /// before all that of a denial which is lost.
   xdr::stateid4 stateid_of_lock(const FileHandle& file, std::uint32_t access) const;
   /// That of an open, preferably of `identity`, or the anonymous one.
   xdr::stateid4 stateid_of_open(const FileHandle& file, std::uint32_t access,
                                 const AuthSys& identity) const;
-  /// That of an open which denies something, or the anonymous one: what travels without a stateid
-  /// else is refused for the sake of the denial, ours or not.
+  /// That of an open which denies something, or has until it was lost, or the anonymous one: what
+  /// travels without a stateid else is refused for the sake of the denial, ours or not.
   xdr::stateid4 stateid_of_denial(const FileHandle& file, std::uint32_t access) const;
   /// EIO: what an open denied others is lost.
   Result<void> denials_stand(const FileHandle& file) const;
@@ -172,6 +173,12 @@ class FileLocks final : public HeldState {
     std::optional<FileLock> doubt;  // was given up: nobody knows whether it was done
     OwnerSequence sequence;
   };
+  /// An open that denied something and is lost. What it had goes on to be shown, and refused:
+  /// anything else might be taken, over what others have written since.
+  struct UndoneDenial {
+    LockOwnerId owner = 0;
+    xdr::stateid4 stateid;
+  };
   using OpenRef = std::shared_ptr<Open>;
   using LockerRef = std::shared_ptr<Locker>;
   /// What may stand on the server although nobody here wants it.
@@ -186,15 +193,15 @@ class FileLocks final : public HeldState {
     std::vector<OpenRef> opens;
     std::vector<LockerRef> lockers;
     ByteRangeLocks held;
-    ByteRangeLocks lost;                      // what was held, until it is unlocked
-    std::vector<LockOwnerId> undone_denials;  // whose opens were lost, until end_denial()
-    bool busy = false;                        // a request is under way
-    bool notifies = false;                    // the server says when to ask again for a lock
-    unsigned closings = 0;                    // in a row that left something on the server
-    bool in_use = false;                      // by an application that will close it
-    bool closing = false;                     // a CLOSE is under way
-    bool claiming = false;                    // claim_later() runs
-    bool narrowing = false;                   // narrow_later() runs
+    ByteRangeLocks lost;                       // what was held, until it is unlocked
+    std::vector<UndoneDenial> undone_denials;  // until end_denial()
+    bool busy = false;                         // a request is under way
+    bool notifies = false;                     // the server says when to ask again for a lock
+    unsigned closings = 0;                     // in a row that left something on the server
+    bool in_use = false;                       // by an application that will close it
+    bool closing = false;                      // a CLOSE is under way
+    bool claiming = false;                     // claim_later() runs
+    bool narrowing = false;                    // narrow_later() runs
     std::uint64_t opens_asked = 0;   // ever; locks as well, for which minor version 0 opens it
     std::uint64_t locks_asked = 0;   // ever
     std::optional<FilePlace> place;  // where it was found last
@@ -227,6 +234,8 @@ class FileLocks final : public HeldState {
   Task<Result<void>> unlock_now(File& file, const OpContext& op, FileLock what);
   /// False: something of it stands on the server all the same.
   Task<bool> close_now(File& file, const OpContext& op);
+  /// close_one() of what stands, or may: opened once more then. False: it stands, perhaps.
+  Task<bool> close_what_may_stand(File& file, const OpContext& op, Open& open);
   /// CLOSE of one OPEN. False: it stands.
   Task<bool> close_one(File& file, const OpContext& op, Open& open);
   /// A request for it was not answered, as it happens on soft mounts.

@@ -48,7 +48,7 @@ void FileLocks::lose(File& file, Locker& locker) {
 void FileLocks::lose(File& file, Open& open) {
   if (open.stateid && open.deny.access != 0 && open.wanted != 0) {
     // Others may have had it open since.
-    file.undone_denials.push_back(open.deny.owner);
+    file.undone_denials.push_back({open.deny.owner, *open.stateid});
     open.wanted = 0;
     log_warning(
         "NFSv4.{}: a share reservation is lost: the server has given up waiting for this "

@@ -29,8 +29,8 @@ FileLocks::OpenRef FileLocks::denying_open(const File& file, LockOwnerId owner) 
 }
 
 bool FileLocks::denial_is_undone(const File& file, LockOwnerId owner) {
-  return std::find(file.undone_denials.begin(), file.undone_denials.end(), owner) !=
-         file.undone_denials.end();
+  return std::any_of(file.undone_denials.begin(), file.undone_denials.end(),
+                     [&](const UndoneDenial& one) { return one.owner == owner; });
 }
 
 bool FileLocks::is_used(const File& file) {
@@ -48,6 +48,7 @@ Result<void> FileLocks::denials_stand(const FileHandle& handle) const {
 xdr::stateid4 FileLocks::stateid_of_denial(const FileHandle& handle, std::uint32_t access) const {
   const FileRef file = files_.empty() ? nullptr : find(handle);
   if (file == nullptr) return {};
+  if (!file->undone_denials.empty()) return file->undone_denials.front().stateid;
   for (const OpenRef& open : file->opens) {
     const bool good = open->deny.access != 0 && open->stateid && !open->unsettled;
     if (good && (open->access & access) == access) return newest(session_, open->stateid);
@@ -69,22 +70,14 @@ Task<Result<void>> FileLocks::deny_now(File& file, const OpContext& op, Request&
 }
 
 Task<void> FileLocks::end_denial_now(File& file, const OpContext& op, LockOwnerId owner) {
-  std::erase(file.undone_denials, owner);
+  std::erase_if(file.undone_denials, [&](const UndoneDenial& one) { return one.owner == owner; });
   if (const OpenRef open = denying_open(file, owner)) {
-    OpContext as_opener = op;
-    as_opener.identity = open->identity;
     open->wanted = 0;
     // A server may refuse to close what has locks (RFC 8881, 18.2.3).
     const FileLock all{owner, LockKind::kWrite, kAllBytes};
     [[maybe_unused]] Result<void> unlocked = co_await unlock_now(file, op, all);
     if (in_doubt(file, owner)) let_go_later(find(file.handle), {all, true});
-    // Of the same owner it is the same open, whether it stands or not.
-    if (!open->stateid && open->doubtful != 0) {
-      [[maybe_unused]] Result<void> opened =
-          co_await ensure_open(file, as_opener, *open, open->doubtful);
-    }
-    [[maybe_unused]] bool closed = true;
-    if (open->stateid) closed = co_await close_one(file, as_opener, *open);
+    [[maybe_unused]] const bool closed = co_await close_what_may_stand(file, op, *open);
     drop_empty_opens(file);
   }
   file.in_use = is_used(file);

@@ -17,37 +17,18 @@ using namespace access_bits;
 constexpr std::array<std::byte, 1> kMadeBytes{std::byte{7}};
 const FileHandle kMade(kMadeBytes);  // whatever the fake server makes
 
-class HeldOpens : public SessionTest {
+class HeldOpens : public OpensTest {
  protected:
-  explicit HeldOpens(bool soft = false) : SessionTest(soft) {
-    EXPECT_TRUE(begin().ok());
-    allow_opens();
-    server_->seen.clear();
-  }
+  explicit HeldOpens(bool soft = false) : OpensTest(soft) {}
   void start_open(Opened* out, std::uint32_t access, const OpContext& op, bool delegation = false) {
-    group_.spawn(keep(nfs_->open(op, file_, 0x3f, {access, delegation}), out));
-    environment_->settle();
-  }
-  template <typename T>
-  static int number(const std::optional<Result<T>>& done) {
-    if (!done) return -1;
-    return done->ok() ? 0 : done->error().sys;
+    OpensTest::start_open(out, {access, delegation}, op);
   }
   int open(std::uint32_t access, bool delegation = false) {
-    Opened done;
-    start_open(&done, access, op_, delegation);
-    server_->serve_for(seconds(2));
-    return number(done);
+    return OpensTest::open({access, delegation});
   }
   void close() {
     nfs_->close(file_);
     server_->serve_for(seconds(2));
-  }
-  int read(const OpContext& op) {
-    std::optional<Result<ReadResult>> done;
-    group_.spawn(keep(nfs_->read_once(op, file_, 0, room_), &done));
-    server_->serve_for(seconds(2));
-    return number(done);
   }
   std::uint64_t read_by() {
     EXPECT_EQ(read(op_), 0);
@@ -93,7 +74,6 @@ class HeldOpens : public SessionTest {
     return server_->shares.empty() ? 0 : server_->shares.begin()->second.access;
   }
 
-  std::array<std::byte, 16> room_{};
   FileHandle made_;
 };
 

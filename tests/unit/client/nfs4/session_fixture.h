@@ -103,4 +103,38 @@ class SessionTest : public testing::Test {
   std::string detail_;
 };
 
+/// Files that are open on the server.
+class OpensTest : public SessionTest {
+ protected:
+  explicit OpensTest(bool soft) : SessionTest(soft) {
+    EXPECT_TRUE(begin().ok());
+    allow_opens();
+    server_->seen.clear();
+  }
+  /// -1: not yet.
+  template <typename T>
+  static int number(const std::optional<Result<T>>& done) {
+    if (!done) return -1;
+    return done->ok() ? 0 : done->error().sys;
+  }
+  void start_open(std::optional<Result<AccessResult>>* out, OpenFor how, const OpContext& op) {
+    group_.spawn(keep(nfs_->open(op, file_, 0x3f, how), out));
+    environment_->settle();
+  }
+  int open(OpenFor how) {
+    std::optional<Result<AccessResult>> done;
+    start_open(&done, how, op_);
+    server_->serve_for(std::chrono::seconds(2));
+    return number(done);
+  }
+  int read(const OpContext& op) {
+    std::optional<Result<ReadResult>> done;
+    group_.spawn(keep(nfs_->read_once(op, file_, 0, room_), &done));
+    server_->serve_for(std::chrono::seconds(2));
+    return number(done);
+  }
+
+  std::array<std::byte, 16> room_{};
+};
+
 }  // namespace nfsrdma

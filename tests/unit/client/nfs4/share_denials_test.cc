@@ -15,28 +15,9 @@ using namespace access_bits;
 
 constexpr std::uint32_t kBoth = kRead | kModify;
 
-class ShareDenials : public SessionTest {
+class ShareDenials : public OpensTest {
  protected:
-  explicit ShareDenials(bool soft = false) : SessionTest(soft) {
-    EXPECT_TRUE(begin().ok());
-    allow_opens();
-    server_->seen.clear();
-  }
-  template <typename T>
-  static int number(const std::optional<Result<T>>& done) {
-    if (!done) return -1;
-    return done->ok() ? 0 : done->error().sys;
-  }
-  void start_open(Opened* out, OpenFor how, const OpContext& op) {
-    group_.spawn(keep(nfs_->open(op, file_, 0x3f, how), out));
-    environment_->settle();
-  }
-  int open(OpenFor how) {
-    Opened done;
-    start_open(&done, how, op_);
-    server_->serve_for(seconds(2));
-    return number(done);
-  }
+  explicit ShareDenials(bool soft = false) : OpensTest(soft) {}
   int deny(LockOwnerId owner, std::uint32_t access, std::uint32_t denied) {
     return open({.access = access, .deny = {denied, owner}});
   }
@@ -51,12 +32,7 @@ class ShareDenials : public SessionTest {
     server_->serve_all();
     EXPECT_TRUE(done);
   }
-  int read() {
-    std::optional<Result<ReadResult>> done;
-    group_.spawn(keep(nfs_->read_once(op_, file_, 0, room_), &done));
-    server_->serve_for(seconds(2));
-    return number(done);
-  }
+  int read() { return OpensTest::read(op_); }
   int lock(LockOwnerId owner, LockKind kind) {
     std::optional<Result<void>> done;
     const FileLock wanted{owner, kind, {0, 9}};
@@ -76,8 +52,6 @@ class ShareDenials : public SessionTest {
     EXPECT_FALSE(server_->shares.empty());
     return server_->shares.empty() ? FakeNfs4Server::Share{} : server_->shares.rbegin()->second;
   }
-
-  std::array<std::byte, 16> room_{};
 };
 
 TEST_F(ShareDenials, TheServerIsToldWithTheOpenAndAmongOurOwn) {
@@ -172,6 +146,22 @@ TEST_F(ShareDenials, OneThatIsLostIsNotBelievedAndNotMadeAnew) {
   EXPECT_EQ(read(), 0);
   ASSERT_EQ(deny(1, kRead, kModify), 0);
   EXPECT_EQ(newest_share().deny, xdr::OPEN4_SHARE_DENY_WRITE);
+}
+
+TEST_F(ShareDenials, WhatIsUnderWayWhenItIsLostIsRefused) {
+  ASSERT_EQ(deny(1, kBoth, kModify), 0);
+  std::optional<Result<ReadResult>> done;
+  group_.spawn(keep(nfs_->read_once(op_, file_, 0, room_), &done));
+  environment_->settle();
+  server_->data_stateids.clear();
+  server_->open_errors = {Stat::NFS4ERR_NO_GRACE};
+  restart();
+  EXPECT_EQ(number(done), EIO);
+  for (const std::uint64_t by : server_->data_stateids)
+    EXPECT_NE(by, 0u) << "it could have been a WRITE";
+  EXPECT_TRUE(server_->stateids.empty());
+  end(1);
+  EXPECT_EQ(read(), 0);
 }
 
 TEST_F(ShareDenials, WhatIsMadeIsDeniedFromTheFirstMomentOn) {
