@@ -181,6 +181,34 @@ def waits():
         os.waitpid(child, 0)
 
 
+def deadlock():
+    """Two processes of one mount that wait for each other: one of them is told."""
+    new_file()
+    ready_r, ready_w = os.pipe()
+
+    def told(fd, start):
+        try:
+            expect(write_lock(fd, start, 10, wait=True), True, "who waits")
+        except OSError as error:
+            expect(error.errno, errno.EDEADLK, "who waits")
+            return True
+        return False
+
+    def other():
+        fd = open_in(A)
+        expect(write_lock(fd, 10, 10), True, "the child locks")
+        os.write(ready_w, b"r")
+        return told(fd, 0)
+
+    a = open_in(A)
+    expect(write_lock(a, 0, 10), True, "the parent locks")
+    child = in_child(other)
+    os.read(ready_r, 1)
+    parent_is_told = told(a, 10)
+    unlock(a)
+    expect(wait_for(child), 0 if parent_is_told else 1, "exactly one is told")
+
+
 def ends():
     """Locks go with a descriptor, and with the process."""
     new_file()
@@ -345,7 +373,7 @@ def free():
     eventually(lambda: write_lock(b, 5, 1), "byte 5 is free", 240)
 
 
-CASES = (ranges, holders, shared, waits, ends, whole, open_file, count, append, database)
+CASES = (ranges, holders, shared, waits, deadlock, ends, whole, open_file, count, append, database)
 
 if __name__ == "__main__":
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # children end with us: PR_SET_PDEATHSIG
