@@ -196,6 +196,7 @@ std::vector<CallCounts> sum_counts(const std::vector<ShardReport>& shards) {
     }
   }
   std::vector<CallCounts> out;
+  out.reserve(sums.size());
   for (auto& [key, counts] : sums)
     out.push_back(std::move(counts));
   return out;
