@@ -403,6 +403,13 @@ class AsyncMount {
   void close(const FileHandle& file) { operations_->close(file); }
   /// Something is held of it.
   bool holds(const FileHandle& file) const { return operations_->holds(file); }
+  /// What is open and locked of the files of a file system that has moved to another server, on its
+  /// way to the AsyncMount that goes there; here it is forgotten. Opens are made there anew, locks
+  /// are lost (lock() has what that means).
+  std::unique_ptr<MovedState> hand_over(const WhichFiles& which) {
+    return operations_->hand_over(which);
+  }
+  void take_over(std::unique_ptr<MovedState> state) { operations_->take_over(std::move(state)); }
   /// For READs and WRITEs by another AsyncMount with a session from here (OpContext::right);
   /// `access`: access_bits::kRead or kModify. EIO: a lock on the file is lost.
   Result<DataRight> right_for(const OpContext& op, const FileHandle& file,

@@ -7,11 +7,13 @@
 #pragma once
 
 #include <cerrno>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "client/moved_state.h"
 #include "client/nfs_types.h"
 #include "client/nfs_version.h"
 #include "client/op_context.h"
@@ -266,6 +268,11 @@ class NfsOperations {
   virtual void close(const FileHandle&) {}
   /// Something is held of it.
   virtual bool holds(const FileHandle&) const { return false; }
+  /// What is open and locked of the files of a file system that has moved to another server: here
+  /// nothing is known of it any more, and the delegations of it have ended. Null: nothing is.
+  virtual std::unique_ptr<MovedState> hand_over(const WhichFiles&) { return nullptr; }
+  /// The same on that server, the same version having made it. Runs on on its own.
+  virtual void take_over(std::unique_ptr<MovedState>) {}
   /// What READs and WRITEs of the file show now, `access` being access_bits::kRead or kModify. EIO:
   /// they must not be made, since a lock on it is lost.
   virtual Result<DataRight> right_for(const OpContext&, const FileHandle&,

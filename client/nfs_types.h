@@ -275,6 +275,15 @@ class DelegationHolder {
   virtual void give_up(const FileHandle& file) = 0;
   /// None: nothing is known of the file here.
   virtual std::optional<HeldAttributes> held_attributes(const FileHandle& file) = 0;
+  /// As the server said last, whether that is fresh or not; null: nothing is known of the file.
+  virtual const Attributes* last_attributes(const FileHandle&) const { return nullptr; }
+  /// Was it found in `directory`, or below it, or is it that? True also where nobody knows.
+  virtual bool lies_below(const FileHandle&, const FileHandle&) const { return true; }
+  /// The directory that `name` was found to be in `directory`, if one is known. Looks at all that
+  /// is known.
+  virtual std::optional<FileHandle> known_directory(const FileHandle&, std::string_view) const {
+    return std::nullopt;
+  }
 };
 
 struct DirectoryEntry {

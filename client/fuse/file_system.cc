@@ -344,25 +344,7 @@ double FileSystem::entry_seconds(const Node& directory) const {
 int FileSystem::failed(Node& node, const Error& error) {
   const int number = errno_of(error);
   if (number == ESTALE) stale(node);
-  if (is_moved_away(error)) tell_moved(node);
   return number;
-}
-
-void FileSystem::tell_moved(Node& node) {
-  const TimePoint now = loop.now();
-  if (now < tell_moved_at_) return;
-  tell_moved_at_ = now + kTellMovedEvery;
-  tasks.spawn(find_where_to(nodes.obtain(node.handle)));
-}
-
-Task<void> FileSystem::find_where_to(NodeRef node) {
-  auto told =
-      co_await remote.referral({std::make_shared<const Caller>(), nullptr}, node->handle, "");
-  log_warning(
-      "{}: its file system has moved{}{} (NFS4ERR_MOVED); what is known of it here is "
-      "EREMOTE from now on, and what is looked up anew is followed",
-      terminal_text(path_of(*node)), told.ok() ? " to " : " to another server",
-      told.ok() ? terminal_text(told->text()) : "");
 }
 
 void FileSystem::stale(Node& node) {

@@ -252,6 +252,10 @@ class FileSystem : private DelegationHolder {
   // --- delegations: file_system_delegations.cc ---
   void give_up(const FileHandle& file) override;
   std::optional<HeldAttributes> held_attributes(const FileHandle& file) override;
+  const Attributes* last_attributes(const FileHandle& file) const override;
+  bool lies_below(const FileHandle& file, const FileHandle& directory) const override;
+  std::optional<FileHandle> known_directory(const FileHandle& directory,
+                                            std::string_view name) const override;
   /// The server tells when what is known of the file is not good any more.
   bool promised(const Node& node);
   /// Is a delegation to be asked for with an open for `access`?
@@ -271,10 +275,6 @@ class FileSystem : private DelegationHolder {
   /// Until `giving` is over, or who asks is killed: it goes on then.
   Task<void> wait_for_way(RequestContext context, Task<void> giving);
 
-  /// Says once in a while that the server has sent `node` away (NFS4ERR_MOVED), and where to.
-  void tell_moved(Node& node);
-  Task<void> find_where_to(NodeRef node);
-  static constexpr std::chrono::minutes kTellMovedEvery{1};
   /// Others have made it what it is `now`.
   void foreign_change(Node& node, const Attributes& now);
   /// Runs a call that changes an object and takes over what it says of it.
@@ -358,7 +358,6 @@ class FileSystem : private DelegationHolder {
   KernelCache kernel_;
   IntrusiveList<Node> open_nodes_;
   std::optional<FsStat> last_space_;  // of the root's file system
-  TimePoint tell_moved_at_{};         // not again before that
   bool server_silent_ = false;  // it let somebody's patience run out, and has not answered since
   LockOwnerId last_lock_owner_ = 0;
   std::list<std::shared_ptr<Occasion>> dropping_;  // that drop_pages_now() waits for

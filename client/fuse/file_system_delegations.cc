@@ -131,4 +131,32 @@ std::optional<HeldAttributes> FileSystem::held_attributes(const FileHandle& file
   return HeldAttributes{visible(*node).size, node->attributes.change.value_or(0) + (more ? 1 : 0)};
 }
 
+const Attributes* FileSystem::last_attributes(const FileHandle& file) const {
+  const NodeRef node = nodes.find(file);
+  return node == nullptr || !node->has_attributes ? nullptr : &node->attributes;
+}
+
+bool FileSystem::lies_below(const FileHandle& file, const FileHandle& directory) const {
+  // Bounded: two nodes could name each other as parents when directories were moved elsewhere.
+  constexpr int kDeepest = 256;
+  NodeRef at = nodes.find(file);
+  for (int depth = 0; at != nullptr && depth < kDeepest; ++depth) {
+    if (at->handle == directory) return true;
+    if (at == root) return false;
+    at = at->parent.lock();
+  }
+  return true;
+}
+
+std::optional<FileHandle> FileSystem::known_directory(const FileHandle& directory,
+                                                      std::string_view name) const {
+  std::optional<FileHandle> found;
+  nodes.for_each([&](const NodeRef& node) {
+    if (found || !node->has_attributes || !node->is_directory() || node->name != name) return;
+    const NodeRef parent = node->parent.lock();
+    if (parent != nullptr && parent->handle == directory) found = node->handle;
+  });
+  return found;
+}
+
 }  // namespace nfsrdma

@@ -114,6 +114,10 @@ class MountedRemote final : public Remote {
                                                     const FileLock& wanted) override;
   void close(const FileHandle& file) override { mount_.close(file); }
   bool holds(const FileHandle& file) const override { return mount_.holds(file); }
+  std::unique_ptr<MovedState> hand_over(const WhichFiles& which) override {
+    return mount_.hand_over(which);
+  }
+  void take_over(std::unique_ptr<MovedState> state) override { mount_.take_over(std::move(state)); }
   std::vector<LockOwnerId> lock_owners_in_the_way(const FileHandle& file,
                                                   const FileLock& wanted) const override {
     return mount_.lock_owners_in_the_way(file, wanted);

@@ -3,68 +3,44 @@
 
 #include <fmt/format.h>
 
+#include "client/fuse/referred_tree.h"
 #include "rpcrdma/base/log.h"
 #include "rpcrdma/base/terminal_text.h"
 
 namespace nfsrdma {
 
-namespace {
-
-/// Marks a number of FileHandle::tree(): it is the tree's root, whatever the bytes.
-constexpr std::uint16_t kRootOfTree = 0x8000;
-static_assert(ReferringRemote::kMostTrees < kRootOfTree);
-
-std::uint16_t number_of(const FileHandle& file) {
-  return file.tree() & static_cast<std::uint16_t>(~kRootOfTree);
+FileHandle ReferringRemote::as_in(std::uint16_t number, const FileHandle& theirs) const {
+  if (number == 0) return theirs;
+  const Tree& tree = *trees_[number - 1];
+  const bool is_root = tree.open != nullptr && theirs == tree.open->remote().root();
+  return is_root ? root_of(number) : theirs.in_tree(number);
 }
 
-FileHandle root_of(std::uint16_t number) {
-  const std::array<std::byte, 1> any{};
-  return FileHandle(any).in_tree(number | kRootOfTree);
+FileHandle ReferringRemote::Tree::outwards(const FileHandle& file, const Attributes* theirs) const {
+  const bool moved = origin && (theirs == nullptr || theirs->fsid == origin->fsid_there);
+  return owner.as_in(moved ? origin->number : number, file);
 }
 
-}  // namespace
+FileHandle ReferringRemote::Tree::as_known(const FileHandle& file) const {
+  const FileHandle moved = outwards(file, nullptr);
+  const bool is_it =
+      !origin || owner.holder_ == nullptr || owner.holder_->last_attributes(moved) != nullptr;
+  return is_it ? moved : owner.as_in(number, file);
+}
 
-struct ReferringRemote::Tree final : DelegationHolder {
-  Tree(ReferringRemote& its_owner, std::uint16_t its_number, std::string its_name,
-       Referral its_referral, std::uint16_t its_parent, ReferralTrail its_trail)
-      : owner(its_owner),
-        number(its_number),
-        name(std::move(its_name)),
-        referral(std::move(its_referral)),
-        parent(its_parent),
-        trail(std::move(its_trail)) {}
+FileHandle ReferringRemote::Tree::inwards(const FileHandle& file) const {
+  const std::uint16_t in = number_of(file);
+  if (file.tree() == in) return file.in_tree(0);
+  return owner.trees_[in - 1]->open->remote().root();
+}
 
-  void give_up(const FileHandle& file) override { owner.holder_->give_up(outwards(file)); }
-  std::optional<HeldAttributes> held_attributes(const FileHandle& file) override {
-    return owner.holder_->held_attributes(outwards(file));
-  }
-  /// As the mount knows the server's handle.
-  FileHandle outwards(const FileHandle& file) const {
-    if (open != nullptr && file == open->remote().root()) return root_of(number);
-    return file.in_tree(number);
-  }
-  FileHandle inwards(const FileHandle& file) const {
-    return file.tree() == number ? file.in_tree(0) : open->remote().root();
-  }
-  /// Numbers of one server are not those of another.
-  void tag(Attributes& attributes) const {
+void ReferringRemote::Tree::tag(Attributes& attributes) const {
+  if (origin && attributes.fsid == origin->fsid_there) {
+    attributes.fsid = origin->fsid;
+  } else {
     attributes.fsid ^= number * std::uint64_t{0x9e3779b97f4a7c15};
   }
-
-  ReferringRemote& owner;
-  const std::uint16_t number;
-  const std::string name;
-  const Referral referral;
-  const std::uint16_t parent;
-  ReferralTrail trail;  // up to what referred here; once it is open, up to here
-  std::unique_ptr<OpenTree> open;
-  bool opening = false;
-  std::optional<Error> failed;
-  TimePoint again_at{};  // not tried before that
-  Gate changed;
-  bool gone = false;  // its root is: the name will lead to another
-};
+}
 
 /// Makes answers of a tree's server those of the mount.
 class ReferringRemote::Tags {
@@ -75,12 +51,13 @@ class ReferringRemote::Tags {
   void mark(std::optional<Attributes>& attributes) const {
     if (attributes) tree_.tag(*attributes);
   }
-  void mark(FileHandle& file) const {
-    if (!file.empty()) file = tree_.outwards(file);
+  /// Before the attributes are marked, which say of which file system it is.
+  void mark(FileHandle& file, const std::optional<Attributes>& theirs) const {
+    if (!file.empty()) file = tree_.outwards(file, theirs ? &*theirs : nullptr);
   }
   void mark(Wcc& wcc) const { mark(wcc.after); }
   void mark(LookupResult& result) const {
-    mark(result.handle);
+    mark(result.handle, result.attributes);
     mark(result.attributes);
     mark(result.directory);
   }
@@ -89,7 +66,7 @@ class ReferringRemote::Tags {
   void mark(WriteResult& result) const { mark(result.wcc); }
   void mark(CommitResult& result) const { mark(result.wcc); }
   void mark(CreateResult& result) const {
-    mark(result.handle);
+    mark(result.handle, result.attributes);
     mark(result.attributes);
     mark(result.directory);
   }
@@ -131,7 +108,7 @@ class ReferringRemote::TaggingVisitor final : public DirectoryVisitor {
       tagged.attributes = &attributes;
     }
     if (entry.handle != nullptr) {
-      handle = tree_.outwards(*entry.handle);
+      handle = tree_.outwards(*entry.handle, entry.attributes);
       tagged.handle = &handle;
     }
     return to_.on_entry(tagged);
@@ -182,15 +159,18 @@ std::vector<ReferringRemote::Shown> ReferringRemote::open_trees() const {
 }
 
 ReferringRemote::Tree* ReferringRemote::tree_of(const FileHandle& file) const {
+  if (!moves_.empty()) {
+    if (Tree* const moved = moved_to(file)) return moved;
+  }
   const std::uint16_t number = number_of(file);
   return number == 0 ? nullptr : trees_[number - 1].get();
 }
 
 ReferringRemote::There ReferringRemote::known(const FileHandle& file) const {
   Tree* tree = tree_of(file);
-  if (tree == nullptr) return {&own_, file};
+  if (tree == nullptr) return {&own_, file, nullptr};
   if (tree->open == nullptr) return {};
-  return {&tree->open->remote(), tree->inwards(file)};
+  return {&tree->open->remote(), tree->inwards(file), tree};
 }
 
 Task<Result<ReferringRemote::There>> ReferringRemote::reach(RequestContext context,
@@ -248,12 +228,23 @@ Task<void> ReferringRemote::open_tree(Tree& tree) {
   tree.changed.wake_all();
 }
 
-ReferringRemote::Tree* ReferringRemote::tree_at(const FileHandle& directory,
-                                                const std::string& name, Referral referral) {
+std::string ReferringRemote::place_of(const FileHandle& directory, const std::string& name,
+                                      const Referral& referral) {
   std::string place = fmt::format("{} {}/{}", directory.tree(), as_text(directory.bytes()), name);
   place += '\0' + referral.root;
   for (const ReferralTarget& target : referral.targets)
     place += '\0' + target.text();
+  return place;
+}
+
+bool ReferringRemote::is_known(const FileHandle& directory, const std::string& name,
+                               const Referral& referral) const {
+  return trees_by_place_.contains(place_of(directory, name, referral));
+}
+
+ReferringRemote::Tree* ReferringRemote::tree_at(const FileHandle& directory,
+                                                const std::string& name, Referral referral) {
+  std::string place = place_of(directory, name, referral);
   if (auto at = trees_by_place_.find(place); at != trees_by_place_.end() && !at->second->gone) {
     return at->second;
   }
@@ -276,9 +267,25 @@ Task<Result<LookupResult>> ReferringRemote::refer(RequestContext context, FileHa
                                                   std::string name, There there,
                                                   MaybeAttributes of_directory) {
   NFSRDMA_CO_TRY(Referral referral, co_await there.remote->referral(context, there.file, name));
+  // What is known of it is from before it moved.
+  std::optional<FileHandle> before;
+  if (holder_ != nullptr && !is_known(directory, name, referral)) {
+    before = holder_->known_directory(directory, name);
+  }
+  if (before && known(*before).remote == there.remote) {
+    [[maybe_unused]] Result<bool> followed = co_await follow_move(context, *before, known(*before));
+  }
+  LookupResult result;
+  if (Tree* const moved = moved_from(directory, referral)) {
+    Remote& remote = moved->open->remote();
+    result.handle = as_in(moved->origin->number, remote.root());
+    NFSRDMA_CO_TRY(result.attributes, co_await remote.getattr(context, remote.root()));
+    moved->tag(*result.attributes);
+    result.directory = of_directory;
+    co_return result;
+  }
   Tree* const tree = tree_at(directory, name, std::move(referral));
   if (tree == nullptr) co_return kReferralMet;
-  LookupResult result;
   result.handle = root_of(tree->number);
   result.directory = of_directory;
   if (tree->open == nullptr) {
@@ -294,20 +301,26 @@ Task<Result<LookupResult>> ReferringRemote::lookup(RequestContext context,
                                                    const FileHandle& directory,
                                                    const std::string& name,
                                                    MaybeAttributes* directory_attributes) {
-  NFSRDMA_CO_TRY(const There there, co_await reach(context, directory));
-  MaybeAttributes of_directory;
-  Result<LookupResult> answer =
-      co_await there.remote->lookup(context, there.file, name, &of_directory);
-  if (const Tree* tree = tree_of(directory)) Tags(*tree).mark(of_directory);
-  if (directory_attributes != nullptr) *directory_attributes = of_directory;
-  const bool refers = !answer.ok() && is_referral_met(answer.error());
-  if (refers) co_return co_await refer(context, directory, name, there, of_directory);
-  co_return seen(directory, std::move(answer));
+  for (;;) {
+    NFSRDMA_CO_TRY(const There there, co_await reach(context, directory));
+    MaybeAttributes of_directory;
+    Result<LookupResult> answer =
+        co_await there.remote->lookup(context, there.file, name, &of_directory);
+    if (has_moved(answer)) {
+      NFSRDMA_CO_TRY(const bool followed, co_await follow_move(context, directory, there));
+      if (followed) continue;
+    }
+    if (there.tree != nullptr) Tags(*there.tree).mark(of_directory);
+    if (directory_attributes != nullptr) *directory_attributes = of_directory;
+    const bool refers = !answer.ok() && is_referral_met(answer.error());
+    if (refers) co_return co_await refer(context, directory, name, there, of_directory);
+    co_return seen(there, directory, std::move(answer));
+  }
 }
 
 template <typename T>
-Result<T> ReferringRemote::seen(const FileHandle& file, Result<T> answer) {
-  Tree* const tree = tree_of(file);
+Result<T> ReferringRemote::seen(const There& there, const FileHandle& file, Result<T> answer) {
+  Tree* const tree = there.tree;
   if (tree == nullptr) return answer;
   if constexpr (!std::is_void_v<T>) {
     if (answer.ok()) Tags(*tree).mark(*answer);
@@ -322,15 +335,37 @@ Result<T> ReferringRemote::seen(const FileHandle& file, Result<T> answer) {
 
 template <typename T, typename Call>
 Task<Result<T>> ReferringRemote::run(RequestContext context, const FileHandle& file, Call call) {
-  if (file.tree() == 0) return call(own_, std::move(context), file);
-  return run_there<T, Call>(std::move(context), file, std::move(call));
+  for (;;) {
+    There there = known(file);
+    if (there.remote == nullptr) {
+      NFSRDMA_CO_TRY(there, co_await reach(context, file));
+    }
+    Result<T> answer = co_await call(*there.remote, context, there.file);
+    if (has_moved(answer)) {
+      NFSRDMA_CO_TRY(const bool followed, co_await follow_move(context, file, there));
+      if (followed) continue;
+    }
+    co_return seen(there, file, std::move(answer));
+  }
 }
 
 template <typename T, typename Call>
-Task<Result<T>> ReferringRemote::run_there(RequestContext context, FileHandle file, Call call) {
-  NFSRDMA_CO_TRY(const There there, co_await reach(context, file));
-  Result<T> answer = co_await call(*there.remote, context, there.file);
-  co_return seen(file, std::move(answer));
+Task<Result<T>> ReferringRemote::run_both(RequestContext context, const FileHandle& first,
+                                          const FileHandle& second, const char* what, Call call) {
+  for (;;) {
+    NFSRDMA_CO_TRY(const There source, co_await reach(context, first));
+    NFSRDMA_CO_TRY(const There target, co_await reach(context, second));
+    if (source.tree != target.tree) co_return Error{Errc::kSystem, EXDEV, what};
+    Result<T> answer = co_await call(*source.remote, context, source.file, target.file);
+    if (has_moved(answer)) {
+      NFSRDMA_CO_TRY(bool followed, co_await follow_move(context, first, source));
+      if (!followed) {
+        NFSRDMA_CO_TRY(followed, co_await follow_move(context, second, target));
+      }
+      if (followed) continue;
+    }
+    co_return seen(source, first, std::move(answer));
+  }
 }
 
 Task<Result<Attributes>> ReferringRemote::getattr(RequestContext context, const FileHandle& file) {
@@ -341,9 +376,10 @@ Task<Result<Attributes>> ReferringRemote::getattr(RequestContext context, const 
     tree->tag(attributes);
     co_return attributes;
   }
-  const There there = known(file);
-  Result<Attributes> answer = co_await there.remote->getattr(context, there.file);
-  co_return seen(file, std::move(answer));
+  co_return co_await run<Attributes>(
+      context, file, [](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.getattr(std::move(its), there);
+      });
 }
 
 Task<Result<Wcc>> ReferringRemote::setattr(RequestContext context, const FileHandle& file,
@@ -465,7 +501,9 @@ namespace {
 
 /// What the caller believes a name to be, if `directory`'s server can know it.
 std::optional<FileHandle> known_there(const FileHandle& directory, const FileHandle* known) {
-  if (known == nullptr || known->tree() != number_of(directory)) return std::nullopt;
+  if (known == nullptr || known->tree() != ReferringRemote::number_of(directory)) {
+    return std::nullopt;
+  }
   return known->in_tree(0);
 }
 
@@ -489,10 +527,11 @@ Task<Result<RemoveResult>> ReferringRemote::take_away(Removal removal, RequestCo
                                                       FileHandle directory, std::string name,
                                                       const FileHandle* known) {
   const std::optional<FileHandle> object = known_there(directory, known);
-  NFSRDMA_CO_TRY(const There there, co_await reach(context, directory));
-  Result<RemoveResult> answer =
-      co_await (there.remote->*removal)(context, there.file, name, object ? &*object : nullptr);
-  co_return seen(directory, std::move(answer));
+  co_return co_await run<RemoveResult>(
+      context, directory,
+      [removal, &name, &object](Remote& remote, RequestContext its, const FileHandle& there) {
+        return (remote.*removal)(std::move(its), there, name, object ? &*object : nullptr);
+      });
 }
 
 Task<Result<RenameResult>> ReferringRemote::rename(RequestContext context,
@@ -500,41 +539,41 @@ Task<Result<RenameResult>> ReferringRemote::rename(RequestContext context,
                                                    const std::string& from,
                                                    const FileHandle& to_directory,
                                                    const std::string& to, const FileHandle* known) {
-  if (number_of(from_directory) != number_of(to_directory)) {
-    co_return Error{Errc::kSystem, EXDEV, "RENAME"};
-  }
-  NFSRDMA_CO_TRY(const There source, co_await reach(context, from_directory));
-  NFSRDMA_CO_TRY(const There target, co_await reach(context, to_directory));
   const std::optional<FileHandle> object = known_there(from_directory, known);
-  const FileHandle* const believed = object ? &*object : nullptr;
-  Result<RenameResult> answer =
-      co_await source.remote->rename(context, source.file, from, target.file, to, believed);
-  co_return seen(from_directory, std::move(answer));
+  co_return co_await run_both<RenameResult>(
+      context, from_directory, to_directory, "RENAME",
+      [&](Remote& remote, RequestContext its, const FileHandle& source, const FileHandle& target) {
+        return remote.rename(std::move(its), source, from, target, to, object ? &*object : nullptr);
+      });
 }
 
 Task<Result<LinkResult>> ReferringRemote::link(RequestContext context, const FileHandle& file,
                                                const FileHandle& directory,
                                                const std::string& name) {
-  if (number_of(file) != number_of(directory)) co_return Error{Errc::kSystem, EXDEV, "LINK"};
-  NFSRDMA_CO_TRY(const There source, co_await reach(context, file));
-  NFSRDMA_CO_TRY(const There target, co_await reach(context, directory));
-  Result<LinkResult> answer = co_await source.remote->link(context, source.file, target.file, name);
-  co_return seen(file, std::move(answer));
+  return run_both<LinkResult>(std::move(context), file, directory, "LINK",
+                              [&name](Remote& remote, RequestContext its, const FileHandle& source,
+                                      const FileHandle& target) {
+                                return remote.link(std::move(its), source, target, name);
+                              });
 }
 
 Task<Result<DirectoryPage>> ReferringRemote::readdir(RequestContext context,
                                                      const FileHandle& directory,
                                                      std::uint64_t cookie, std::uint64_t verifier,
                                                      bool plus, DirectoryVisitor& visitor) {
-  const Tree* const tree = tree_of(directory);
-  NFSRDMA_CO_TRY(const There there, co_await reach(context, directory));
-  if (tree == nullptr) {
-    co_return co_await there.remote->readdir(context, there.file, cookie, verifier, plus, visitor);
+  for (;;) {
+    NFSRDMA_CO_TRY(const There there, co_await reach(context, directory));
+    std::optional<TaggingVisitor> tagging;
+    if (there.tree != nullptr) tagging.emplace(*there.tree, visitor);
+    DirectoryVisitor& to = tagging ? static_cast<DirectoryVisitor&>(*tagging) : visitor;
+    Result<DirectoryPage> answer =
+        co_await there.remote->readdir(context, there.file, cookie, verifier, plus, to);
+    if (has_moved(answer)) {
+      NFSRDMA_CO_TRY(const bool followed, co_await follow_move(context, directory, there));
+      if (followed) continue;
+    }
+    co_return seen(there, directory, std::move(answer));
   }
-  TaggingVisitor tagging(*tree, visitor);
-  Result<DirectoryPage> answer =
-      co_await there.remote->readdir(context, there.file, cookie, verifier, plus, tagging);
-  co_return seen(directory, std::move(answer));
 }
 
 Task<Result<FsStat>> ReferringRemote::fsstat(RequestContext context, const FileHandle& file) {
@@ -572,12 +611,12 @@ Task<Result<Wcc>> ReferringRemote::deallocate(RequestContext context, const File
 Task<Result<CopyResult>> ReferringRemote::copy(RequestContext context, const FileHandle& from,
                                                std::uint64_t from_offset, const FileHandle& to,
                                                std::uint64_t to_offset, std::uint64_t count) {
-  if (number_of(from) != number_of(to)) co_return Error{Errc::kSystem, EXDEV, "COPY"};
-  NFSRDMA_CO_TRY(const There source, co_await reach(context, from));
-  NFSRDMA_CO_TRY(const There target, co_await reach(context, to));
-  Result<CopyResult> answer = co_await source.remote->copy(context, source.file, from_offset,
-                                                           target.file, to_offset, count);
-  co_return seen(to, std::move(answer));
+  return run_both<CopyResult>(
+      std::move(context), from, to, "COPY",
+      [from_offset, to_offset, count](Remote& remote, RequestContext its, const FileHandle& source,
+                                      const FileHandle& target) {
+        return remote.copy(std::move(its), source, from_offset, target, to_offset, count);
+      });
 }
 
 Task<Result<std::string>> ReferringRemote::get_xattr(RequestContext context, const FileHandle& file,
@@ -647,11 +686,12 @@ Task<Result<void>> ReferringRemote::place_there(RequestContext& context, FilePla
 
 Task<Result<AccessResult>> ReferringRemote::open(RequestContext context, const FileHandle& file,
                                                  std::uint32_t wanted, OpenFor how) {
-  NFSRDMA_CO_TRY(const There there, co_await reach(context, file));
   FilePlace place;
   NFSRDMA_CO_CHECK_OK(co_await place_there(context, place));
-  Result<AccessResult> answer = co_await there.remote->open(context, there.file, wanted, how);
-  co_return seen(file, std::move(answer));
+  co_return co_await run<AccessResult>(
+      context, file, [wanted, how](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.open(std::move(its), there, wanted, how);
+      });
 }
 
 bool ReferringRemote::open_already(RequestContext context, const FileHandle& file,
@@ -726,11 +766,13 @@ Task<Result<Wcc>> ReferringRemote::set_posix_acl(RequestContext context, const F
 Task<Result<void>> ReferringRemote::lock(RequestContext context, const FileHandle& file,
                                          const FileLock& wanted, LockWait wait,
                                          std::uint32_t open_for) {
-  NFSRDMA_CO_TRY(const There there, co_await reach(context, file));
   FilePlace place;
   NFSRDMA_CO_CHECK_OK(co_await place_there(context, place));
-  Result<void> answer = co_await there.remote->lock(context, there.file, wanted, wait, open_for);
-  co_return seen(file, std::move(answer));
+  co_return co_await run<void>(
+      context, file,
+      [wanted, wait, open_for](Remote& remote, RequestContext its, const FileHandle& there) {
+        return remote.lock(std::move(its), there, wanted, wait, open_for);
+      });
 }
 
 Task<Result<void>> ReferringRemote::unlock(RequestContext context, const FileHandle& file,

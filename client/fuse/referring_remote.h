@@ -10,6 +10,12 @@
 // (FuseOperations::inode_number). A tree's root has a handle of ours (kRootOfTree), since the node
 // of the directory is there before anybody knows the server's. Servers see none of this.
 //
+// Migration: a file system that was here and is on another server now (kMovedAway) becomes a tree,
+// too, but one that takes its place: its files keep the handles and the fsid that the mount knows
+// them by, so that neither the kernel nor an application sees a difference. Which file is in it is
+// told by the fsid that its last attributes have (DelegationHolder::last_attributes).
+// moved_trees.cc goes there.
+//
 // A tree stays until the mount ends, and its number is given to no other: connections of one that
 // nobody uses go after five minutes, like all. Names that refer anew to somewhere else get another.
 //
@@ -185,17 +191,49 @@ class ReferringRemote final : public Remote {
   std::vector<LockOwnerId> lock_owners_in_the_way(const FileHandle& file,
                                                   const FileLock& wanted) const override;
 
+  /// Of the tree that it is of, as the mount sees it.
+  static std::uint16_t number_of(const FileHandle& file) {
+    return file.tree() & static_cast<std::uint16_t>(~kRootOfTree);
+  }
+
  private:
+  /// Marks a number of FileHandle::tree(): it is the tree's root, whatever the bytes.
+  static constexpr std::uint16_t kRootOfTree = 0x8000;
+  static_assert(kMostTrees < kRootOfTree);
+  static FileHandle root_of(std::uint16_t number) {
+    const std::array<std::byte, 1> any{};
+    return FileHandle(any).in_tree(number | kRootOfTree);
+  }
   struct Tree;
+  struct Move;
   /// A file as its server knows it.
   struct There {
     Remote* remote = nullptr;
     FileHandle file;
+    Tree* tree = nullptr;  // null: the mount's own
   };
   class Tags;
   class TaggingVisitor;
 
   Tree* tree_of(const FileHandle& file) const;
+  /// Where its file system has moved to; null: nowhere.
+  Tree* moved_to(const FileHandle& file) const;
+  bool has_in_it(const Move& move, const FileHandle& file) const;
+  /// What `file`, which has moved now, is to be followed by.
+  Move& move_of(const FileHandle& file, std::uint64_t fsid);
+  /// A handle of a server's, as the mount knows it in the tree `number`.
+  FileHandle as_in(std::uint16_t number, const FileHandle& theirs) const;
+  Task<Result<std::unique_ptr<OpenTree>>> open_successor(const There& there, const FileHandle& file,
+                                                         Referral* referral, Attributes* seen_there,
+                                                         ReferralTrail* trail, std::string* detail);
+  Task<void> carry_over(Move& move, FileHandle file, There there);
+  void use_successor(Move& move, const There& there, std::unique_ptr<Tree> tree);
+  /// `there` has said kMovedAway of `file`. True: its file system is elsewhere now, and to be asked
+  /// again; false: nobody knows where, or cannot get there.
+  Task<Result<bool>> follow_move(RequestContext context, FileHandle file, There there);
+  /// To which the file system has moved that `referral`, met in `directory`, stands for; null: it
+  /// is an ordinary referral.
+  Tree* moved_from(const FileHandle& directory, const Referral& referral) const;
   /// Null remote: that tree is not open.
   There known(const FileHandle& file) const;
   /// known(), once the tree is open.
@@ -207,6 +245,11 @@ class ReferringRemote final : public Remote {
   /// What LOOKUP says of a referral. `answer` is of `directory` in the tree that it is in.
   Task<Result<LookupResult>> refer(RequestContext context, FileHandle directory, std::string name,
                                    There there, MaybeAttributes of_directory);
+  static std::string place_of(const FileHandle& directory, const std::string& name,
+                              const Referral& referral);
+  /// Was it met there before, just so?
+  bool is_known(const FileHandle& directory, const std::string& name,
+                const Referral& referral) const;
   /// The tree of that name, perhaps a new one; null: there are too many.
   Tree* tree_at(const FileHandle& directory, const std::string& name, Referral referral);
   using Removal = Task<Result<RemoveResult>> (Remote::*)(RequestContext, const FileHandle&,
@@ -217,9 +260,14 @@ class ReferringRemote final : public Remote {
   template <typename T, typename Call>
   Task<Result<T>> run(RequestContext context, const FileHandle& file, Call call);
   template <typename T, typename Call>
-  Task<Result<T>> run_there(RequestContext context, FileHandle file, Call call);
+  Task<Result<T>> run_both(RequestContext context, const FileHandle& first,
+                           const FileHandle& second, const char* what, Call call);
   template <typename T>
-  Result<T> seen(const FileHandle& file, Result<T> answer);
+  static bool has_moved(const Result<T>& answer) {
+    return !answer.ok() && is_moved_away(answer.error());
+  }
+  template <typename T>
+  Result<T> seen(const There& there, const FileHandle& file, Result<T> answer);
 
   EventLoop& loop_;
   Remote& own_;
@@ -228,6 +276,9 @@ class ReferringRemote final : public Remote {
   const bool follow_;
   std::vector<std::unique_ptr<Tree>> trees_;     // number 1 is the first
   std::map<std::string, Tree*> trees_by_place_;  // where it is, and where to
+  std::vector<std::unique_ptr<Move>> moves_;
+  // Opened in vain. Not destroyed before somebody else has come along: they are in use until then.
+  std::vector<std::unique_ptr<OpenTree>> rejected_;
   DelegationHolder* holder_ = nullptr;
   TaskGroup opening_;
   bool stopped_ = false;

@@ -13,6 +13,7 @@
 
 #include "client/fuse/caller.h"
 #include "client/fuse/interrupt.h"
+#include "client/moved_state.h"
 #include "client/nfs_types.h"
 #include "client/referral.h"
 #include "rpcrdma/base/task.h"
@@ -176,6 +177,9 @@ class Remote {
                                                             const FileLock& wanted) = 0;
   virtual void close(const FileHandle& file) = 0;
   virtual bool holds(const FileHandle& file) const = 0;
+  /// As there; without it there is nothing to hand over.
+  virtual std::unique_ptr<MovedState> hand_over(const WhichFiles&) { return nullptr; }
+  virtual void take_over(std::unique_ptr<MovedState>) {}
   /// Of this mount, those that `wanted` would have to wait for. Nobody is asked.
   virtual std::vector<LockOwnerId> lock_owners_in_the_way(const FileHandle&,
                                                           const FileLock&) const {

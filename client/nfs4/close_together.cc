@@ -50,6 +50,7 @@ void FileLocks::close(const FileHandle& handle) {
   for (const OpenRef& open : file->opens)
     if (!open->unfinished) open->wanted = 0;
   leaving_.push_back({file, file->opens_asked});
+  file->leaving_as_of = file->opens_asked;
   if (leaving_.size() >= kMostTogether) return close_what_leaves();
   if (!gathering_) tasks_.spawn(gather());
 }
@@ -125,7 +126,7 @@ Task<void> FileLocks::close_together(std::vector<FileRef> files) {
     asking = done.ok() && done->status != nfsstat4::NFS4_OK && failed != asked.end();
     if (!asking) continue;
     // The others go on without it.
-    const bool gone = state_is_gone(done->status) || errno_of(done->status) == ESTALE;
+    const bool gone = nothing_is_open(done->status);
     if (gone) {
       (*failed)->opens.front()->stateid.reset();
       (*failed)->opens.front()->access = 0;

@@ -281,6 +281,18 @@ void Delegations::all_lost() {
   }
 }
 
+void Delegations::lose(const WhichFiles& which) {
+  std::vector<FileHandle> told;
+  for (auto row = rows_.begin(); row != rows_.end();) {
+    const auto here = row++;
+    if (!which(here->first)) continue;
+    if (here->second.phase == Phase::kHeld) told.push_back(here->first);
+    erase(here);
+  }
+  for (const FileHandle& file : told)
+    if (holder_ != nullptr) holder_->give_up(file);
+}
+
 nfsstat4 Delegations::recall(const stateid4& stateid, const FileHandle& file) {
   const auto row = rows_.find(file);
   if (row == rows_.end() || row->second.stateid.other != stateid.other) {

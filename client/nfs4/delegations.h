@@ -24,6 +24,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "client/moved_state.h"
 #include "client/nfs4/session.h"
 #include "client/nfs_types.h"
 #include "client/pauses.h"
@@ -87,6 +88,9 @@ class Delegations final : public DelegationState {
   /// All of them, until `op` is cancelled. The holder has nothing to do with it any more.
   Task<void> give_back_all(const OpContext& op);
   std::size_t size() const { return rows_.size(); }
+
+  /// The server forgets those of these files, whose file system has moved to another one.
+  void lose(const WhichFiles& which);
 
   // DelegationState:
   void all_lost() override;

@@ -12,6 +12,7 @@
 #include "client/nfs4/file_request.h"
 #include "client/nfs4/owner_bytes.h"
 #include "client/nfs4/stateid_check.h"
+#include "client/referral.h"
 #include "client/request_ends.h"
 #include "rpcrdma/base/log.h"
 
@@ -144,7 +145,10 @@ Task<void> FileLocks::carry_out(RequestRef request) {
     if (!woken) break;
     mine = !file->busy;
   }
-  if (mine) {
+  if (mine && file->moved) {
+    request->result = kMovedAway;
+    file->turn.wake_one();
+  } else if (mine) {
     file->busy = true;
     OpContext op;
     op.identity = request->identity;
@@ -191,6 +195,8 @@ Task<void> FileLocks::carry_out(RequestRef request) {
     }
     file->busy = false;
     file->turn.wake_one();
+    // What came of it, the other server does not know.
+    if (file->moved) request->result = kMovedAway;
   }
   request->done.come();
   drop_unless_used(file);
@@ -557,8 +563,8 @@ Task<bool> FileLocks::close_one(File& file, const OpContext& op, Open& open) {
     said = end.ok() ? Result<nfsstat4>(end->status) : end.error();
   }
   // NFS4ERR_LOCKS_HELD, a number that the server does not want: it stands.
-  const bool gone = said.ok() && ((settled && *said == nfsstat4::NFS4_OK) || state_is_gone(*said) ||
-                                  errno_of(*said) == ESTALE);
+  const bool gone =
+      said.ok() && ((settled && *said == nfsstat4::NFS4_OK) || nothing_is_open(*said));
   const bool hopeless = said.ok() && file.closings >= kClosings;
   if (!gone && hopeless) {
     log_warning(

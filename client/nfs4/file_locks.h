@@ -39,6 +39,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "client/moved_state.h"
 #include "client/nfs4/opened.h"
 #include "client/nfs4/owner_bytes.h"
 #include "client/nfs4/owner_sequence.h"
@@ -137,6 +138,13 @@ class FileLocks final : public HeldState {
   std::size_t files_open() const { return files_.size(); }
   std::size_t locks_held() const;
 
+  // moved_files.cc
+  /// What applications have open and locked of these files, which are on another server now. This
+  /// one forgets it, without a word to its server.
+  std::unique_ptr<MovedState> hand_over(const WhichFiles& which);
+  /// The same on that other server: opens are claimed there on their own, locks are lost.
+  void take_over(std::unique_ptr<MovedState> state);
+
   // HeldState:
   Task<Result<void>> reclaim(const OpContext& op) override;
   void some_is_revoked() override;
@@ -202,15 +210,18 @@ class FileLocks final : public HeldState {
     bool closing = false;                      // a CLOSE is under way
     bool claiming = false;                     // claim_later() runs
     bool narrowing = false;                    // narrow_later() runs
-    std::uint64_t opens_asked = 0;   // ever; locks as well, for which minor version 0 opens it
-    std::uint64_t locks_asked = 0;   // ever
-    std::optional<FilePlace> place;  // where it was found last
+    bool moved = false;                        // to another server: nothing here counts any more
+    std::uint64_t opens_asked = 0;  // ever; locks as well, for which minor version 0 opens it
+    std::uint64_t locks_asked = 0;  // ever
+    std::optional<std::uint64_t> leaving_as_of;  // opens_asked at the last close()
+    std::optional<FilePlace> place;              // where it was found last
     std::vector<Loose> loose;
     bool letting_go = false;  // keep_letting_go() runs
     Gate turn;
     std::vector<bool*> waiting;  // set when a lock is let go of
   };
   using FileRef = std::shared_ptr<File>;
+  class Moved;
   struct Request;
   using RequestRef = std::shared_ptr<Request>;
 
@@ -325,10 +336,16 @@ class FileLocks final : public HeldState {
   Task<Result<void>> reclaim_open(const OpContext& op, File& file, OpenRef open);
   Task<Result<void>> reclaim_locks(const OpContext& op, File& file, LockerRef locker);
   Task<void> check_all();
-  /// Its locks are lost; its stateid is the caller's business.
-  void lose(File& file, Locker& locker);
+  static constexpr const char* kLostByServer =
+      "the server has given up waiting for this client, or was told to let go";
+  static constexpr const char* kLostByMoving =
+      "the file system has moved to another server, which does not know of it";
+  /// Its locks are lost; its stateid is the caller's business. `why`: for people.
+  void lose(File& file, Locker& locker, const char* why = kLostByServer);
   /// Who has it open in here is to have it open there again.
-  void lose(File& file, Open& open);
+  void lose(File& file, Open& open, const char* why = kLostByServer);
+  /// For another server.
+  static FileRef copy_of(const File& file);
   std::vector<FileRef> all_files() const;
 
   Session& session_;

@@ -33,6 +33,13 @@ bool absolute_path(const xdr::pathname4& name, std::string* path) {
 
 }  // namespace
 
+std::unique_ptr<MovedState> Nfs4Operations::hand_over(const WhichFiles& which) {
+  // First: what is noted under a delegation is claimed where it is now.
+  std::unique_ptr<MovedState> state = locks_.hand_over(which);
+  delegations_.lose(which);
+  return state;
+}
+
 Result<Referral> nfs4::referral_of(const xdr::FileAttributes4& values) {
   if (!values.attrmask.has(fattr4_number::FATTR4_FS_LOCATIONS)) {
     return Error{Errc::kNotFound, ENOENT, "the server does not say where the referral leads"};

@@ -176,6 +176,8 @@ class Nfs4Operations final : public NfsOperations {
     return locks_.owners_in_the_way(file, wanted);
   }
   void close(const FileHandle& file) override { locks_.close(file); }
+  std::unique_ptr<MovedState> hand_over(const WhichFiles& which) override;
+  void take_over(std::unique_ptr<MovedState> state) override { locks_.take_over(std::move(state)); }
   bool holds(const FileHandle& file) const override { return locks_.holds(file); }
   Result<DataRight> right_for(const OpContext& op, const FileHandle& file,
                               std::uint32_t access) const override;

@@ -30,7 +30,7 @@ std::vector<FileLocks::FileRef> FileLocks::all_files() const {
   return all;
 }
 
-void FileLocks::lose(File& file, Locker& locker) {
+void FileLocks::lose(File& file, Locker& locker, const char* why) {
   for (const ByteRangeLocks::Held& held : file.held.held()) {
     if (held.owner != locker.owner) continue;
     file.lost.lock(held.owner, held.kind, held.range);
@@ -38,23 +38,22 @@ void FileLocks::lose(File& file, Locker& locker) {
   }
   file.held.release(locker.owner);
   if (lost_ == 0) return;
-  log_warning("NFSv4.{}: {} lock{} lost: the server {}", session_.minor(), lost_,
-              lost_ == 1 ? " is" : "s are",
-              "has given up waiting for this client, or was told to let go; reading and writing "
-              "the file fails until its owner unlocks or closes it");
+  log_warning(
+      "NFSv4.{}: {} lock{} lost: {}; reading and writing the file fails until its owner unlocks or "
+      "closes it",
+      session_.minor(), lost_, lost_ == 1 ? " is" : "s are", why);
   lost_ = 0;
 }
 
-void FileLocks::lose(File& file, Open& open) {
+void FileLocks::lose(File& file, Open& open, const char* why) {
   if (open.stateid && open.deny.access != 0 && open.wanted != 0) {
     // Others may have had it open since.
     file.undone_denials.push_back({open.deny.owner, *open.stateid});
     open.wanted = 0;
     log_warning(
-        "NFSv4.{}: a share reservation is lost: the server has given up waiting for this "
-        "client, or was told to let go; reading and writing the file fails until its owner "
-        "closes it",
-        session_.minor());
+        "NFSv4.{}: a share reservation is lost: {}; reading and writing the file fails until its "
+        "owner closes it",
+        session_.minor(), why);
   }
   open.stateid.reset();
   open.access = 0;
@@ -66,7 +65,7 @@ void FileLocks::lose(File& file, Open& open) {
     if (locker->open.get() != &open) continue;
     locker->stateid.reset();
     locker->doubt.reset();
-    lose(file, *locker);
+    lose(file, *locker, why);
   }
   if (open.wanted != 0) claim_later(file.handle);
 }

@@ -222,7 +222,7 @@ result $? "threads of one mount of the library hear of their own paths alone"
 {
   is "$(grep -c " $mnt" /proc/mounts)" 0 && is "$(pgrep -f "mount.nfs-rdma 127.0.0.1:$export_dir")" ""
   is "$("$bin/nfs-rdma" clients --server "$work/control2.sock" --json |
-    python3 -c 'import json, sys; print(sum(c.get("opens", 0) for c in json.load(sys.stdin).get("clients", [])))')" 0
+    python3 -c 'import json, sys; print(sum(c["opens"] for c in json.load(sys.stdin)["nfs4_clients"]))')" 0
 } >"$out" 2>&1
 result $? "nothing is left behind"
 

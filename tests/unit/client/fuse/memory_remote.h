@@ -8,8 +8,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "client/fuse/remote.h"
@@ -91,6 +93,17 @@ class MemoryRemote final : public Remote {
     held_.wake_all();
   }
   std::map<std::string, Referral> referrals;  // what these names are, in whatever directory
+  /// Is on another server from now on: referrals[""] says where.
+  void move_away(std::uint64_t fsid) { moved_.insert(fsid); }
+  void move_away_alone(const std::vector<FileHandle>& files) {
+    moved_files_.insert(files.begin(), files.end());
+  }
+  void come_back(std::uint64_t fsid) { moved_.erase(fsid); }
+  /// All that there is, and root_object() or not.
+  void number_file_system(std::uint64_t fsid) {
+    for (auto& weak : all_)
+      if (ObjectRef object = weak.lock()) object->attributes.fsid = fsid;
+  }
   int fail_getattrs_with = 0;
   int fail_writes_with = 0;
   int fail_commits_with = 0;
@@ -225,6 +238,25 @@ class MemoryRemote final : public Remote {
     ++calls["give way"];
     delegated.erase(file);
     recalled.erase(file);
+  }
+  class Moved final : public MovedState {
+   public:
+    std::vector<FileHandle> open;
+  };
+  std::unique_ptr<MovedState> hand_over(const WhichFiles& which) override {
+    auto moved = std::make_unique<Moved>();
+    for (auto& weak : all_) {
+      const ObjectRef object = weak.lock();
+      if (object == nullptr || !which(object->handle)) continue;
+      if (std::exchange(object->held, false)) moved->open.push_back(object->handle);
+      if (delegated.erase(object->handle) > 0) holder->give_up(object->handle);
+    }
+    log.push_back("hand over " + std::to_string(moved->open.size()));
+    return moved;
+  }
+  void take_over(std::unique_ptr<MovedState> state) override {
+    for (const FileHandle& file : dynamic_cast<const Moved&>(*state).open)
+      keep_open(file, "take over");
   }
   /// As the client's table does.
   void recall(const Object& file) {
@@ -692,7 +724,10 @@ class MemoryRemote final : public Remote {
     if (ObjectRef object = find(file)) object->held = true;
   }
   WaitList unlocked_;
-  static Error failure(int number) { return Error{Errc::kRefused, number, "memory"}; }
+  Error failure(int number) const {
+    if (number == ESTALE && met_moved_) return kMovedAway;
+    return Error{Errc::kRefused, number, "memory"};
+  }
   static Error not_spoken() { return Error{Errc::kUnsupported, ENOSYS, "memory"}; }
   Result<Wcc> change_space(const FileHandle& file, std::uint64_t offset, std::uint64_t length,
                            bool taken) {
@@ -751,9 +786,12 @@ class MemoryRemote final : public Remote {
   }
   /// Like a file system without open-by-handle of removed files: no name, no object.
   ObjectRef find(const FileHandle& handle) const {
+    met_moved_ = false;
     for (auto& weak : all_) {
       ObjectRef object = weak.lock();
-      if (object != nullptr && object->handle == handle) return object;
+      if (object == nullptr || !(object->handle == handle)) continue;
+      met_moved_ = moved_.contains(object->attributes.fsid) || moved_files_.contains(handle);
+      return met_moved_ ? nullptr : object;
     }
     return nullptr;
   }
@@ -788,6 +826,9 @@ class MemoryRemote final : public Remote {
   bool holding_ = false;
   WaitList held_;
   std::vector<std::weak_ptr<Object>> all_;
+  std::set<std::uint64_t> moved_;  // file systems
+  std::unordered_set<FileHandle, FileHandleHash> moved_files_;
+  mutable bool met_moved_ = false;  // by the last find()
   std::vector<ObjectRef> lingering_;
   ObjectRef root_;
 };
