@@ -78,7 +78,7 @@ mount_here() {  # mount_here [OPTIONS [PATH]]: with -v; false: it does not mount
   return 1
 }
 unmount_here() {  # umount(8), and the daemon ends
-  umount "$mnt" && ends_within 20 "$daemon" && wait "$daemon"
+  umount "$mnt" && ends_within 20 "$daemon" && wait "$daemon" || return
   daemon=
 }
 end_mount_here() {  # however it is
