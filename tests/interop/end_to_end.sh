@@ -51,6 +51,8 @@ cases=(
     "$tests/fuse_close_to_open.sh $bin iwarp shards=2"
     "$tests/fuse_referral.sh $bin iwarp shards=2,vers=4.2"
     "$tests/fuse_referral.sh $bin tcp shards=1,vers=4.1"
+    "$tests/fuse_migration.sh $bin iwarp shards=2,vers=4.2"
+    "$tests/fuse_migration.sh $bin tcp shards=1,vers=4.0"
     "$tests/fuse_trunking.sh $bin iwarp shards=2"
     "env MOUNT_OPTIONS=$by_iwarp,shards=1,vers=3 $tests/workloads.sh --small --kills 4 --seed $seed"
     "env MOUNT_OPTIONS=$by_iwarp,shards=3,vers=4.2 $tests/workloads.sh --small --kills 4 --seed $seed --uid 1000"

@@ -32,8 +32,9 @@ at() {  # at N: that server as RFC 8881 11.16 has it
 exports() {  # exports N OPTIONS: of what moves, and of what stays
   printf '%s *(%s)\n%s *(%s)\n' "$export_dir" "$2" "$root/stays" "$here" >"$work/exports$1"
 }
-start() {  # start N
+start() {  # start N: it knows no clients, so that nobody waits for a time of grace
   : >"$work/server$1.log"
+  [ -d "$work/state$1" ] && find "$work/state$1" -type f ! -name handle-key -delete
   # Not in a directory of the mount, which would be busy then.
   cd / || exit 1
   "$bin/nfs-rdmad" --foreground --exports "$work/exports$1" --listen "${address[$1]}" \
