@@ -253,7 +253,8 @@ string take_fsc(MountOptions& o, string_view) {
 }
 
 string take_migration(MountOptions& o, string_view) {
-  o.notices.emplace_back("migration: a file system that moves is to be mounted anew; ignored");
+  o.notices.emplace_back(
+      "migration: what moves is followed in any case, and its locks do not move along; ignored");
   return {};
 }
 

@@ -126,7 +126,7 @@ Task<void> FileLocks::close_together(std::vector<FileRef> files) {
     asking = done.ok() && done->status != nfsstat4::NFS4_OK && failed != asked.end();
     if (!asking) continue;
     // The others go on without it.
-    const bool gone = nothing_is_open(done->status);
+    const bool gone = state_is_gone(done->status) || errno_of(done->status) == ESTALE;
     if (gone) {
       (*failed)->opens.front()->stateid.reset();
       (*failed)->opens.front()->access = 0;

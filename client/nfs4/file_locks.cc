@@ -563,8 +563,8 @@ Task<bool> FileLocks::close_one(File& file, const OpContext& op, Open& open) {
     said = end.ok() ? Result<nfsstat4>(end->status) : end.error();
   }
   // NFS4ERR_LOCKS_HELD, a number that the server does not want: it stands.
-  const bool gone =
-      said.ok() && ((settled && *said == nfsstat4::NFS4_OK) || nothing_is_open(*said));
+  const bool gone = said.ok() && ((settled && *said == nfsstat4::NFS4_OK) || state_is_gone(*said) ||
+                                  errno_of(*said) == ESTALE);
   const bool hopeless = said.ok() && file.closings >= kClosings;
   if (!gone && hopeless) {
     log_warning(

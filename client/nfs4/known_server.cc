@@ -27,7 +27,8 @@ xdr::EXCHANGE_ID4args exchange_id_args(const std::string& owner, const xdr::veri
   args.eia_clientowner = {verifier, as_bytes(owner)};
   // Referrals are followed, by whoever looks names up (client/referral.h); file systems that move
   // under open files are not.
-  args.eia_flags = xdr::EXCHGID4_FLAG_USE_NON_PNFS | xdr::EXCHGID4_FLAG_SUPP_MOVED_REFER;
+  args.eia_flags = xdr::EXCHGID4_FLAG_USE_NON_PNFS | xdr::EXCHGID4_FLAG_SUPP_MOVED_REFER |
+                   xdr::EXCHGID4_FLAG_SUPP_MOVED_MIGR;
   return args;
 }
 

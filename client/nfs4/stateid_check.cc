@@ -24,10 +24,6 @@ bool state_is_gone(nfsstat4 status) {
   }
 }
 
-bool nothing_is_open(nfsstat4 status) {
-  return state_is_gone(status) || errno_of(status) == ESTALE || status == nfsstat4::NFS4ERR_MOVED;
-}
-
 bool stateid_is_gone(nfsstat4 status) {
   return state_is_gone(status) || status == nfsstat4::NFS4ERR_OLD_STATEID ||
          status == nfsstat4::NFS4ERR_BAD_SEQID;

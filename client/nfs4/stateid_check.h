@@ -10,8 +10,6 @@ namespace nfsrdma::nfs4 {
 bool stateid_is_gone(xdr::nfsstat4 status);
 /// The former alone: what it stood for is gone from the server, too.
 bool state_is_gone(xdr::nfsstat4 status);
-/// Of a CLOSE: there is nothing to be closed any more, or not at this server.
-bool nothing_is_open(xdr::nfsstat4 status);
 
 /// TEST_STATEID, and FREE_STATEID of what is revoked: the server keeps that until it is told. True
 /// also when the server did not answer that.
