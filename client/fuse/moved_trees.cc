@@ -30,8 +30,20 @@ bool is_within(std::string path, const std::string& root) {
   return path.starts_with(root) && path[root.size()] == '/';
 }
 
-RequestContext nobody() {
-  return {std::make_shared<const Caller>(), nullptr};
+constexpr Error kNotMoved{Errc::kSystem, EAGAIN, "it has not moved"};
+
+/// Might it be another answer after a while, whatever anybody does here?
+bool may_pass(const Error& error) {
+  switch (error.sys) {
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ETIMEDOUT:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -43,9 +55,8 @@ bool ReferringRemote::has_in_it(const Move& move, const FileHandle& file) const 
 }
 
 ReferringRemote::Tree* ReferringRemote::moved_to(const FileHandle& file) const {
-  for (const std::unique_ptr<Move>& move : moves_)
-    if (move->to != nullptr && has_in_it(*move, file)) return move->to;
-  return nullptr;
+  Move* const move = move_with(file);
+  return move == nullptr ? nullptr : move->to;
 }
 
 ReferringRemote::Tree* ReferringRemote::moved_from(const FileHandle& directory,
@@ -67,52 +78,77 @@ ReferringRemote::Move& ReferringRemote::move_of(const FileHandle& file, std::uin
   return *moves_.emplace_back(std::make_unique<Move>(number_of(file), fsid));
 }
 
-Task<Result<std::unique_ptr<OpenTree>>> ReferringRemote::open_successor(
-    const There& there, const FileHandle& file, Referral* referral, Attributes* seen_there,
-    ReferralTrail* trail, std::string* detail) {
+ReferringRemote::Move* ReferringRemote::move_with(const FileHandle& file) const {
+  for (const std::unique_ptr<Move>& move : moves_)
+    if (move->to != nullptr && has_in_it(*move, file)) return move.get();
+  return nullptr;
+}
+
+RequestContext ReferringRemote::nobody() {
+  return {std::make_shared<const Caller>(), &leaving_};
+}
+
+Task<Result<void>> ReferringRemote::find_successor(const Move& move, There there, FileHandle file,
+                                                   Successor* found, std::string* detail) {
   if (!follow_) co_return Error{Errc::kSystem, EREMOTE, "the mount has noreferrals"};
   Result<Attributes> still = co_await there.remote->getattr(nobody(), there.file);
   if (still.ok() || !is_moved_away(still.error())) {
-    co_return still.ok() ? Error{Errc::kSystem, EAGAIN, "it has not moved"} : still.error();
+    co_return still.ok() ? kNotMoved : still.error();
   }
-  NFSRDMA_CO_TRY(*referral, co_await there.remote->referral(nobody(), there.file, ""));
+  NFSRDMA_CO_TRY(found->referral, co_await there.remote->referral(nobody(), there.file, ""));
   if (trees_.size() >= kMostTrees) {
     *detail = fmt::format("this mount has met {} other servers already", kMostTrees);
     co_return Error{Errc::kSystem, ENFILE, "migration"};
   }
-  const MountSettings& from = there.tree == nullptr ? settings_ : there.tree->open->settings();
-  *trail = ReferralTrail(from);
-  NFSRDMA_CO_TRY(std::unique_ptr<OpenTree> opened,
-                 co_await ways_.open(from, *referral, trail, detail));
-  // The directory that it is may have a name of its own there; what counts is the handle.
-  Result<Attributes> known = co_await opened->remote().getattr(nobody(), there.file);
+  if (move.lately >= kMostReferrals && loop_.refresh_now() - move.since < kTellAgain) {
+    *detail = "it moves again and again";
+    co_return Error{Errc::kSystem, ELOOP, "migration"};
+  }
+  const MountSettings& from = settings_of(there);
+  found->trail = ReferralTrail(from);
+  NFSRDMA_CO_TRY(found->open, co_await ways_.open(from, found->referral, &found->trail, detail));
+  // Of one that goes on to somewhere else on the way, that counts.
+  const std::string host = text_of(found->open->settings());
+  Result<Attributes> known = co_await found->open->remote().getattr(nobody(), there.file);
   const Attributes* const last = holder_ == nullptr ? nullptr : holder_->last_attributes(file);
   const bool same =
       known.ok() && last != nullptr && known->type == last->type && known->fileid == last->fileid;
-  if (same) {
-    *seen_there = *known;
-    co_return std::move(opened);
+  if (!same) {
+    *detail = fmt::format("{} does not know the files by the handles that they had{}{}", host,
+                          known.ok() ? "" : ": ", known.ok() ? "" : known.error().message());
+    co_return Error{Errc::kSystem, ESTALE, "migration"};
   }
-  *detail = fmt::format("{} does not know the files by the handles that they had{}{}",
-                        text_of(opened->settings()), known.ok() ? "" : ": ",
-                        known.ok() ? "" : known.error().message());
-  co_await opened->end();
-  rejected_.push_back(std::move(opened));
-  co_return Error{Errc::kSystem, ESTALE, "migration"};
+  if (!is_within(from.path, found->referral.root)) {
+    found->root = as_in(move.number, found->open->remote().root());
+    if (!holder_->lies_below(file, found->root)) {
+      *detail = fmt::format("{} is not the directory that has moved", host);
+      co_return Error{Errc::kSystem, ESTALE, "migration"};
+    }
+  }
+  found->attributes = *known;
+  co_return Result<void>();
 }
 
-void ReferringRemote::use_successor(Move& move, const There& there, std::unique_ptr<Tree> tree) {
-  Tree& to = *trees_.emplace_back(std::move(tree));
-  const MountSettings& from = there.tree == nullptr ? settings_ : there.tree->open->settings();
-  if (move.to == nullptr && !is_within(from.path, to.referral.root)) {
-    move.root = as_in(move.number, to.open->remote().root());
-  }
+void ReferringRemote::use_successor(Move& move, const There& there, Successor found) {
+  const auto number = static_cast<std::uint16_t>(trees_.size() + 1);
+  std::string name = found.referral.root + " (moved)";
+  Tree& to = *trees_.emplace_back(std::make_unique<Tree>(
+      *this, number, std::move(name), std::move(found.referral),
+      there.tree == nullptr ? 0 : there.tree->number, std::move(found.trail)));
+  if (move.to == nullptr) move.root = found.root;
+  to.origin = Tree::Origin{&move, found.attributes.fsid};
+  to.open = std::move(found.open);
+  if (holder_ != nullptr) to.open->remote().set_delegation_holder(&to);
   const auto which = [this, &move, from = there.tree](const FileHandle& theirs) {
     return has_in_it(move, from == nullptr ? theirs : from->as_known(theirs));
   };
-  if (holder_ != nullptr) to.open->remote().set_delegation_holder(&to);
-  std::unique_ptr<MovedState> state;
-  if (holder_ != nullptr) state = there.remote->hand_over(which);
+  std::unique_ptr<MovedState> state = there.remote->hand_over(which);
+  const TimePoint now = loop_.refresh_now();
+  if (now - move.since >= kTellAgain) {
+    move.since = now;
+    move.lately = 0;
+  }
+  ++move.lately;
   move.to = &to;
   move.ways.push_back(to.referral);
   move.failed = false;
@@ -121,38 +157,42 @@ void ReferringRemote::use_successor(Move& move, const There& there, std::unique_
              text_of(to.open->settings()));
 }
 
+void ReferringRemote::tell_not_followed(Move& move, const Referral& referral, const Error& error,
+                                        const std::string& detail) {
+  const TimePoint now = loop_.refresh_now();
+  if (now < move.tell_again_at) return;
+  move.tell_again_at = now + kTellAgain;
+  log_warning("{} has moved to {} (NFS4ERR_MOVED), and cannot be followed: {}",
+              referral.root.empty() ? "a file system" : terminal_text(referral.root),
+              referral.targets.empty() ? "another server" : terminal_text(referral.text()),
+              terminal_text(detail.empty() ? error.message() : detail));
+}
+
 Task<void> ReferringRemote::carry_over(Move& move, FileHandle file, There there) {
-  rejected_.clear();
-  Referral referral;
-  Attributes seen_there;
-  ReferralTrail trail(settings_);
-  std::string detail;
-  Result<std::unique_ptr<OpenTree>> opened =
-      co_await open_successor(there, file, &referral, &seen_there, &trail, &detail);
-  if (opened.ok() && !stopped_) {
-    // Now, since other trees may have come meanwhile.
-    const auto number = static_cast<std::uint16_t>(trees_.size() + 1);
-    auto tree =
-        std::make_unique<Tree>(*this, number, referral.root + " (moved)", std::move(referral),
-                               there.tree == nullptr ? 0 : there.tree->number, std::move(trail));
-    tree->origin = Tree::Origin{move.number, move.fsid, seen_there.fsid};
-    tree->open = std::move(*opened);
-    use_successor(move, there, std::move(tree));
-  } else if (opened.ok()) {
-    co_await (*opened)->end();
-    rejected_.push_back(std::move(*opened));
-  } else {
-    const TimePoint now = loop_.refresh_now();
-    const bool has_moved = opened.error().sys != EAGAIN;
-    move.failed = true;
-    move.again_at = has_moved ? now + kBelieveFailure : now;
-    if (has_moved && now >= move.tell_again_at) {
-      move.tell_again_at = now + kTellAgain;
-      log_warning("{} has moved to {} (NFS4ERR_MOVED), and cannot be followed: {}",
-                  referral.root.empty() ? "a file system" : terminal_text(referral.root),
-                  referral.targets.empty() ? "another server" : terminal_text(referral.text()),
-                  terminal_text(detail.empty() ? opened.error().message() : detail));
+  for (;;) {
+    Successor found{{}, ReferralTrail(settings_), nullptr, {}, {}};
+    std::string detail;
+    Result<void> done = co_await find_successor(move, there, file, &found, &detail);
+    // Other trees may have come meanwhile.
+    if (done.ok() && trees_.size() >= kMostTrees) done = Error{Errc::kSystem, ENFILE, "migration"};
+    if (done.ok() && !stopped_) {
+      use_successor(move, there, std::move(found));
+      break;
     }
+    if (found.open != nullptr) co_await found.open->end();
+    if (done.ok() || stopped_) break;
+    const bool has_moved = done.error().sys != kNotMoved.sys;
+    if (has_moved) tell_not_followed(move, found.referral, done.error(), detail);
+    if (settings_.soft || !may_pass(done.error())) {
+      move.failed = true;
+      move.again_at = loop_.refresh_now() + (has_moved ? kBelieveFailure : Duration::zero());
+      break;
+    }
+    // As with a server that does not answer, a hard mount has patience.
+    Gate later;
+    Timer timer([&later] { later.wake_all(); });
+    timer.arm_after(loop_, kBelieveFailure);
+    [[maybe_unused]] const bool woken = co_await later.wait(leaving_.token.get());
   }
   move.moving = false;
   move.changed.wake_all();

@@ -31,10 +31,9 @@ struct ReferringRemote::Tree final : DelegationHolder {
   /// Numbers of one server are not those of another.
   void tag(Attributes& attributes) const;
 
-  /// Of a tree that a file system has moved to: what it is to the mount, and there.
+  /// Of a tree that a file system has moved to: which one, and its fsid there.
   struct Origin {
-    std::uint16_t number = 0;
-    std::uint64_t fsid = 0;
+    const Move* move = nullptr;
     std::uint64_t fsid_there = 0;
   };
 
@@ -68,6 +67,8 @@ struct ReferringRemote::Move {
   bool failed = false;         // the last time
   TimePoint again_at{};
   TimePoint tell_again_at{};
+  TimePoint since{};    // of the count:
+  unsigned lately = 0;  // times that it has moved
   Gate changed;
 };
 

@@ -17,8 +17,13 @@ FileHandle ReferringRemote::as_in(std::uint16_t number, const FileHandle& theirs
 }
 
 FileHandle ReferringRemote::Tree::outwards(const FileHandle& file, const Attributes* theirs) const {
-  const bool moved = origin && (theirs == nullptr || theirs->fsid == origin->fsid_there);
-  return owner.as_in(moved ? origin->number : number, file);
+  if (origin && (theirs == nullptr || theirs->fsid == origin->fsid_there)) {
+    const FileHandle moved = owner.as_in(origin->move->number, file);
+    // A handle of this server's may be that of another file system which has stayed.
+    const bool known = owner.holder_ != nullptr && owner.holder_->last_attributes(moved) != nullptr;
+    if (!known || owner.has_in_it(*origin->move, moved)) return moved;
+  }
+  return owner.as_in(number, file);
 }
 
 FileHandle ReferringRemote::Tree::as_known(const FileHandle& file) const {
@@ -36,7 +41,7 @@ FileHandle ReferringRemote::Tree::inwards(const FileHandle& file) const {
 
 void ReferringRemote::Tree::tag(Attributes& attributes) const {
   if (origin && attributes.fsid == origin->fsid_there) {
-    attributes.fsid = origin->fsid;
+    attributes.fsid = origin->move->fsid;
   } else {
     attributes.fsid ^= number * std::uint64_t{0x9e3779b97f4a7c15};
   }
@@ -127,6 +132,9 @@ ReferringRemote::~ReferringRemote() = default;
 
 void ReferringRemote::stop() {
   stopped_ = true;
+  leaving_.raise();
+  for (const std::unique_ptr<Move>& move : moves_)
+    move->changed.wake_all();
   for (const std::unique_ptr<Tree>& tree : trees_)
     tree->changed.wake_all();
 }
@@ -242,20 +250,20 @@ bool ReferringRemote::is_known(const FileHandle& directory, const std::string& n
   return trees_by_place_.contains(place_of(directory, name, referral));
 }
 
-ReferringRemote::Tree* ReferringRemote::tree_at(const FileHandle& directory,
+ReferringRemote::Tree* ReferringRemote::tree_at(const There& there, const FileHandle& directory,
                                                 const std::string& name, Referral referral) {
   std::string place = place_of(directory, name, referral);
   if (auto at = trees_by_place_.find(place); at != trees_by_place_.end() && !at->second->gone) {
     return at->second;
   }
-  if (trees_.size() == kMostTrees) {
+  if (trees_.size() >= kMostTrees) {
     if (!std::exchange(told_full_, true)) {
       log_warning("referral {} to {}: this mount has met {} already, and follows no more",
                   terminal_text(name), terminal_text(referral.text()), kMostTrees);
     }
     return nullptr;
   }
-  const std::uint16_t parent = number_of(directory);
+  const std::uint16_t parent = there.tree == nullptr ? 0 : there.tree->number;
   const auto number = static_cast<std::uint16_t>(trees_.size() + 1);
   ReferralTrail trail = parent == 0 ? ReferralTrail(settings_) : trees_[parent - 1]->trail;
   trees_.push_back(
@@ -263,37 +271,72 @@ ReferringRemote::Tree* ReferringRemote::tree_at(const FileHandle& directory,
   return trees_by_place_[std::move(place)] = trees_.back().get();
 }
 
+const MountSettings& ReferringRemote::settings_of(const There& there) const {
+  return there.tree == nullptr ? settings_ : there.tree->open->settings();
+}
+
+Task<Result<LookupResult>> ReferringRemote::look_at_moved(RequestContext context,
+                                                          FileHandle directory,
+                                                          const Referral& referral) {
+  for (;;) {
+    Tree* const moved = moved_from(directory, referral);
+    if (moved == nullptr) co_return kReferralMet;
+    const FileHandle root = moved->open->remote().root();
+    Result<Attributes> got = co_await moved->open->remote().getattr(context, root);
+    LookupResult result;
+    if (got.ok()) {
+      result.handle = moved->outwards(root, &*got);
+      moved->tag(*got);
+      result.attributes = *got;
+      co_return result;
+    }
+    if (!has_moved(got)) co_return got.error();
+    // It has gone on from there.
+    result.handle = moved->outwards(root, nullptr);
+    NFSRDMA_CO_TRY(
+        const bool followed,
+        co_await follow_move(context, result.handle, {&moved->open->remote(), root, moved}));
+    if (!followed) co_return kReferralMet;
+  }
+}
+
 Task<Result<LookupResult>> ReferringRemote::refer(RequestContext context, FileHandle directory,
                                                   std::string name, There there,
                                                   MaybeAttributes of_directory) {
   NFSRDMA_CO_TRY(Referral referral, co_await there.remote->referral(context, there.file, name));
-  // What is known of it is from before it moved.
-  std::optional<FileHandle> before;
-  if (holder_ != nullptr && !is_known(directory, name, referral)) {
-    before = holder_->known_directory(directory, name);
+  if (moved_from(directory, referral) == nullptr && holder_ != nullptr &&
+      trees_.size() < kMostTrees && !is_known(directory, name, referral)) {
+    // What is known of it is from before it moved.
+    const std::optional<FileHandle> before = holder_->known_directory(directory, name);
+    if (before && known(*before).remote == there.remote) {
+      [[maybe_unused]] Result<bool> followed =
+          co_await follow_move(context, *before, known(*before));
+    }
+    // By other words than those that led there.
+    Move* const move = before ? move_with(*before) : nullptr;
+    if (move != nullptr && move->ways.size() < kMostTrees) move->ways.push_back(referral);
   }
-  if (before && known(*before).remote == there.remote) {
-    [[maybe_unused]] Result<bool> followed = co_await follow_move(context, *before, known(*before));
-  }
+  Result<LookupResult> moved = co_await look_at_moved(context, directory, referral);
+  if (moved.ok()) moved->directory = of_directory;
+  if (moved.ok() || !is_referral_met(moved.error())) co_return moved;
+  Tree* tree = tree_at(there, directory, name, referral);
   LookupResult result;
-  if (Tree* const moved = moved_from(directory, referral)) {
-    Remote& remote = moved->open->remote();
-    result.handle = as_in(moved->origin->number, remote.root());
-    NFSRDMA_CO_TRY(result.attributes, co_await remote.getattr(context, remote.root()));
-    moved->tag(*result.attributes);
-    result.directory = of_directory;
-    co_return result;
+  result.directory = of_directory;
+  if (tree != nullptr && tree->open != nullptr) {
+    result.handle = root_of(tree->number);
+    Result<Attributes> got = co_await getattr(context, result.handle);
+    if (!has_moved(got)) {
+      NFSRDMA_CO_TRY(result.attributes, std::move(got));
+      co_return result;
+    }
+    // It has moved on from there, and nothing of it is known here: begin anew.
+    tree->gone = true;
+    tree = tree_at(there, directory, name, std::move(referral));
   }
-  Tree* const tree = tree_at(directory, name, std::move(referral));
   if (tree == nullptr) co_return kReferralMet;
   result.handle = root_of(tree->number);
-  result.directory = of_directory;
-  if (tree->open == nullptr) {
-    result.attributes = tree->referral.attributes();
-    tree->tag(*result.attributes);
-    co_return result;
-  }
-  NFSRDMA_CO_TRY(result.attributes, co_await getattr(context, result.handle));
+  result.attributes = tree->referral.attributes();
+  tree->tag(*result.attributes);
   co_return result;
 }
 
@@ -327,7 +370,9 @@ Result<T> ReferringRemote::seen(const There& there, const FileHandle& file, Resu
   }
   if (answer.ok()) return answer;
   const Error& error = answer.error();
-  if (error.sys == ESTALE && (file.tree() & kRootOfTree) != 0) tree->gone = true;
+  if (error.sys == ESTALE && (file.tree() & kRootOfTree) != 0) {
+    trees_[number_of(file) - 1]->gone = true;
+  }
   // Of the whole mount the kernel would take ENOSYS for the answer.
   if (error.sys == ENOSYS) return Error{error.code, EOPNOTSUPP, error.where};
   return answer;

@@ -42,7 +42,7 @@ class OpenTree {
   virtual Remote& remote() = 0;
   /// Where referrals of its own begin.
   virtual const MountSettings& settings() const = 0;
-  /// The server is told goodbye. Nothing runs any more.
+  /// The server is told goodbye. Nothing runs any more, and this may be destroyed behind it.
   virtual Task<void> end() = 0;
   /// All that waits for the server ends, EIO.
   virtual void abort() = 0;
@@ -223,11 +223,24 @@ class ReferringRemote final : public Remote {
   Move& move_of(const FileHandle& file, std::uint64_t fsid);
   /// A handle of a server's, as the mount knows it in the tree `number`.
   FileHandle as_in(std::uint16_t number, const FileHandle& theirs) const;
-  Task<Result<std::unique_ptr<OpenTree>>> open_successor(const There& there, const FileHandle& file,
-                                                         Referral* referral, Attributes* seen_there,
-                                                         ReferralTrail* trail, std::string* detail);
+  Move* move_with(const FileHandle& file) const;
+  /// Who asks for what a move needs: root, until the mount ends.
+  RequestContext nobody();
+  const MountSettings& settings_of(const There& there) const;
+  struct Successor {
+    Referral referral;
+    ReferralTrail trail;
+    std::unique_ptr<OpenTree> open;
+    Attributes attributes;  // of the file that was asked for, there
+    FileHandle root;        // Move::root
+  };
+  /// On an error found->open is to be ended, where there is one.
+  Task<Result<void>> find_successor(const Move& move, There there, FileHandle file,
+                                    Successor* found, std::string* detail);
+  void use_successor(Move& move, const There& there, Successor found);
+  void tell_not_followed(Move& move, const Referral& referral, const Error& error,
+                         const std::string& detail);
   Task<void> carry_over(Move& move, FileHandle file, There there);
-  void use_successor(Move& move, const There& there, std::unique_ptr<Tree> tree);
   /// `there` has said kMovedAway of `file`. True: its file system is elsewhere now, and to be asked
   /// again; false: nobody knows where, or cannot get there.
   Task<Result<bool>> follow_move(RequestContext context, FileHandle file, There there);
@@ -251,7 +264,11 @@ class ReferringRemote final : public Remote {
   bool is_known(const FileHandle& directory, const std::string& name,
                 const Referral& referral) const;
   /// The tree of that name, perhaps a new one; null: there are too many.
-  Tree* tree_at(const FileHandle& directory, const std::string& name, Referral referral);
+  Tree* tree_at(const There& there, const FileHandle& directory, const std::string& name,
+                Referral referral);
+  /// What the mount sees of `root`, a tree's, where a file system that moved is met by its name.
+  Task<Result<LookupResult>> look_at_moved(RequestContext context, FileHandle directory,
+                                           const Referral& referral);
   using Removal = Task<Result<RemoveResult>> (Remote::*)(RequestContext, const FileHandle&,
                                                          const std::string&, const FileHandle*);
   Task<Result<RemoveResult>> take_away(Removal removal, RequestContext context,
@@ -277,8 +294,7 @@ class ReferringRemote final : public Remote {
   std::vector<std::unique_ptr<Tree>> trees_;     // number 1 is the first
   std::map<std::string, Tree*> trees_by_place_;  // where it is, and where to
   std::vector<std::unique_ptr<Move>> moves_;
-  // Opened in vain. Not destroyed before somebody else has come along: they are in use until then.
-  std::vector<std::unique_ptr<OpenTree>> rejected_;
+  Interrupt leaving_;  // raised by stop()
   DelegationHolder* holder_ = nullptr;
   TaskGroup opening_;
   bool stopped_ = false;

@@ -299,7 +299,15 @@ std::uint64_t MountDaemon::replies() const {
 
 void MountDaemon::abort_all() {
   shards_->abort_all();
+  stop_referrals();
   if (referring_ != nullptr) referring_->abort();
+}
+
+/// Whoever waits for a server that is not known yet waits in vain.
+void MountDaemon::stop_referrals() {
+  if (referring_ == nullptr) return;
+  referring_->stop();
+  stop_referrals_.cancel();
 }
 
 void MountDaemon::start_shards(const MountSettings& settings) {
@@ -500,12 +508,8 @@ bool MountDaemon::run(std::function<void()> usable) {
   status_.reset();
   detach_timer_.cancel();
   if (channel_ != nullptr) channel_->stop();
-  if (referring_ != nullptr) {
-    // Whoever waits for a server that is not known yet waits in vain.
-    referring_->stop();
-    stop_referrals_.cancel();
-  }
   if (files_->budget.held == 0) {
+    stop_referrals();
     // Nothing to save. Who waits for a lock ends, so that others' can be let go of; whoever still
     // waits for the server then waits in vain.
     server_->stop_waiting();
@@ -524,6 +528,9 @@ bool MountDaemon::run(std::function<void()> usable) {
       co_await operations.idle();
     }
   };
+  // What is to be saved may be on a server that nobody has asked yet (migration).
+  if (files_->budget.held != 0) run_to_completion(loop_, files_->finish());
+  stop_referrals();
   run_to_completion(loop_, End::run(*operations_, *files_));
   patience_timer_.cancel();
   if (referring_ != nullptr) run_to_completion(loop_, referring_->end(!gave_up_));

@@ -57,6 +57,7 @@ class MountDaemon {
   /// Calls that servers have answered.
   std::uint64_t replies() const;
   void abort_all();
+  void stop_referrals();
   /// Makes the data shards and waits until each is usable or known not to be.
   void start_shards(const MountSettings& settings);
   /// Ends everything that waits for the server; says which data that costs.

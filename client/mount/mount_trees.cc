@@ -20,7 +20,11 @@ class MountTree final : public OpenTree {
 
   Remote& remote() override { return remote_; }
   const MountSettings& settings() const override { return settings_; }
-  Task<void> end() override { return server_->unmount(); }
+  Task<void> end() override {
+    co_await server_->unmount();
+    // Out of its own last message.
+    co_await server_->rpc().yield();
+  }
   void abort() override { server_->abort_all(); }
   void stop_waiting() override { server_->stop_waiting(); }
   std::uint64_t replies() const override { return server_->totals().replies; }

@@ -25,8 +25,8 @@ KnownServer KnownServer::of(const std::string& owner, const xdr::verifier4& veri
 xdr::EXCHANGE_ID4args exchange_id_args(const std::string& owner, const xdr::verifier4& verifier) {
   xdr::EXCHANGE_ID4args args;
   args.eia_clientowner = {verifier, as_bytes(owner)};
-  // Referrals are followed, by whoever looks names up (client/referral.h); file systems that move
-  // under open files are not.
+  // Both are followed by the FUSE mount (client/fuse/referring_remote.h). The library and the tool
+  // follow referrals, and make NFS4ERR_MOVED of anything else an error of its own.
   args.eia_flags = xdr::EXCHGID4_FLAG_USE_NON_PNFS | xdr::EXCHGID4_FLAG_SUPP_MOVED_REFER |
                    xdr::EXCHGID4_FLAG_SUPP_MOVED_MIGR;
   return args;

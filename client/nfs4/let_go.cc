@@ -71,7 +71,7 @@ void FileLocks::let_go_later(const FileRef& file, Loose loose) {
 }
 
 Task<void> FileLocks::keep_letting_go(FileRef file) {
-  for (Duration wait = kRetryFirst; !stopped_ && !file->loose.empty();
+  for (Duration wait = kRetryFirst; !stopped_ && !file->moved && !file->loose.empty();
        wait = std::min(2 * wait, kRetryLongest)) {
     co_await pauses_.pause(wait, &stopping_);
     auto request = std::make_shared<Request>(Request::What::kLetGo, file, AuthSys{});

@@ -49,6 +49,13 @@ FileLocks::FileRef FileLocks::copy_of(const File& file) {
     }
     copy->opens.push_back(std::move(anew));
   }
+  // What nobody will give up there.
+  const std::vector<ByteRangeLocks::Held> held = copy->held.held();
+  for (const ByteRangeLocks::Held& one : held) {
+    if (find_locker(*copy, one.owner) != nullptr) continue;
+    copy->lost.lock(one.owner, one.kind, one.range);
+    copy->held.unlock(one.owner, one.range);
+  }
   return copy;
 }
 

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# lab_migration_guest.sh [serve N]: what lab_migration.sh does in the guest; with `serve`, in the
-# namespaces of one of its servers.
+# lab_migration_guest.sh knfsd|linux|serve N: what lab_migration.sh does in the guest: our FUSE mount
+# with two of Linux's servers, Linux's client with two of ours; with `serve`, in the namespaces of one
+# of Linux's servers.
 set -eu
 trap 'dmesg | tail -n 60 >dmesg.log' EXIT
 
-# server N: a knfsd in namespace sN at 192.0.N.2, with files of its own in /run and /var/lib/nfs;
-# it runs what is written to /tmp/to-N.
-server() {
+network() {  # network N: namespace sN at 192.0.N.2
     local n=$1
     ip netns add "s$n"
     ip link add "c$n" type veth peer name "v$n" netns "s$n"
@@ -16,6 +15,12 @@ server() {
     ip link set "c$n" up
     ip -n "s$n" link set lo up
     ip -n "s$n" link set "v$n" up
+}
+# server N: a knfsd in namespace sN, with files of its own in /run and /var/lib/nfs; it runs what is
+# written to /tmp/to-N.
+server() {
+    local n=$1
+    network "$n"
     if [ "$n" = 2 ]; then
         modprobe -a siw ib_uverbs rdma_ucm
         ip netns exec "s$n" rdma link add "siw_v$n" type siw netdev "v$n"
@@ -53,7 +58,7 @@ serve() {
     done
 }
 options=rw,no_root_squash,insecure,no_subtree_check
-if [ "${1:-}" = serve ]; then
+if [ "$1" = serve ]; then
     set -x
     serve "$2"
     exit
@@ -100,9 +105,6 @@ unmount_it() {
     wait $daemon
 }
 
-server 2
-server 3
-
 # lines FILE STOP: writes numbered lines until the file STOP is there, and compares in the end.
 cat >lines.py <<'EOF'
 import os, sys, time
@@ -121,6 +123,56 @@ os.close(f)
 sys.exit(0 if have == want and n > 0 else 1)
 EOF
 
+if [ "$1" = linux ]; then
+    # Linux's client goes to port 2049 of the other server, and so by TCP. By version 4.0 it shows the
+    # stateids that it had, is told NFS4ERR_STALE_STATEID, renews its lease, and asks the same again,
+    # without an end, of Linux's own server, too.
+    modprobe -a nfsv4
+    declare -A pid
+    for n in 2 3; do
+        network $n
+        mkdir /tmp/state$n
+        if [ $n = 3 ]; then cp /tmp/state2/handle-key /tmp/state3/; fi
+        echo "/export/moves *($options)" >exports$n
+        ip netns exec s$n ./nfs-rdmad --foreground --exports exports$n --listen 192.0.$n.2 \
+            --state-dir /tmp/state$n --control /tmp/control$n >server$n.log 2>&1 &
+        pid[$n]=$!
+        within 60 grep -q ^ready server$n.log
+    done
+    # shellcheck disable=SC2317  # called by within
+    known_to() {  # known_to N: to that server, with a file open
+        ./nfs-rdma clients --server /tmp/control"$1" --json |
+            python3 -c 'import json, sys; sys.exit(not any(c["opens"] for c in json.load(sys.stdin)["nfs4_clients"]))'
+    }
+    for version in 4.2 4.1; do
+        mount -t nfs -o vers=$version,proto=tcp 192.0.2.2:/export/moves /mnt/moving
+        exec 7</mnt/moving/sub/deep
+        rm -f stop
+        python3 lines.py /mnt/moving/lines stop &
+        writer=$!
+        sleep 1
+        echo "/export/moves *($options,refer=/export/moves@192.0.3.2)" >exports2
+        kill -HUP "${pid[2]}"
+        within 60 known_to 3
+        sleep 1
+        touch stop
+        wait $writer
+        cmp /mnt/moving/lines /export/moves/lines
+        [ "$(cat <&7)" = deep ]
+        exec 7<&-
+        [ "$(cat /mnt/moving/sub/deep)" = deep ]
+        umount /mnt/moving
+        echo "ok $version: Linux's client goes from one of our servers to the other"
+        echo "/export/moves *($options)" >exports2
+        kill -HUP "${pid[2]}"
+        within 30 grep -q -- "refer=.* -> -" server2.log
+        : >server2.log
+    done
+    exit
+fi
+
+server 2
+server 3
 from=2 to=3
 for version in 4.2 4.1 4.0; do
     rm -f stop
@@ -170,8 +222,12 @@ touch /tmp/stop
 wait $writer
 cmp /mnt/moving/lines /export/moves/lines
 echo "ok the first server has gone, and nobody misses it"
+# Open, or delegated.
+states() { tell 3 "cat /proc/fs/nfsd/clients/*/states >/tmp/states-3 2>&1 || :" && grep -c 'type:' /tmp/states-3; }
+exec 7</mnt/moving/sub/deep
+[ "$(states)" -gt 0 ]
+exec 7<&-
 unmount_it
 echo "ok that mount ends"
-tell 3 'cat /proc/fs/nfsd/clients/*/states >/tmp/states-3 2>/dev/null || :'
-[ "$(grep -c 'type: open' /tmp/states-3)" = 0 ]
+[ "$(states)" = 0 ]
 echo "ok nothing is left open there"

@@ -80,8 +80,9 @@ class MemoryTreesTest : public testing::Test {
     remote_->stop();
     run(remote_->end(true));
   }
-  void build(bool follow) {
+  void build(bool follow, bool soft = false) {
     MountSettings settings;
+    settings.soft = soft;
     settings.host = "a";
     remote_ = std::make_unique<ReferringRemote>(*loop_, a_, ways_, settings, follow);
   }

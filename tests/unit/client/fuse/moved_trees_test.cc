@@ -234,20 +234,104 @@ TEST_F(MovedTreesTest, AServerWithOtherHandlesIsNotBelieved) {
   EXPECT_EQ(opens_of(a_, "hand over 0"), 0u);
 }
 
-TEST_F(MovedTreesTest, OneThatCannotBeReachedIsTriedAgain) {
+TEST_F(MovedTreesTest, AHardMountWaitsForAServerThatCannotBeReached) {
+  const NodeRef file = node(fs().root, "file");
+  ways_.servers.erase("b");
+  a_.move_away(kHere);
+  Interrupt interrupt;
+  std::optional<Result<Attributes>> patient, killed;
+  group_.spawn(keep(remote_->getattr(me_, file->handle), &patient));
+  group_.spawn(keep(remote_->getattr({me_.caller, &interrupt}, file->handle), &killed));
+  interrupt.token->cancel();
+  ASSERT_TRUE(killed.has_value());
+  EXPECT_EQ(error_of(*killed), EINTR);
+  EXPECT_FALSE(patient.has_value());
+  ways_.servers["b"] = &b_;
+  while (!patient)
+    loop_->turn(std::chrono::nanoseconds(-1));
+  EXPECT_TRUE(patient->ok());
+  EXPECT_EQ(ways_.opened(), 2u);
+}
+
+TEST_F(MovedTreesTest, TheEndOfTheMountEndsThatPatience) {
+  const NodeRef file = node(fs().root, "file");
+  ways_.servers.erase("b");
+  a_.move_away(kHere);
+  std::optional<Result<Attributes>> patient;
+  group_.spawn(keep(remote_->getattr(me_, file->handle), &patient));
+  EXPECT_FALSE(patient.has_value());
+  remote_->stop();
+  ASSERT_TRUE(patient.has_value());
+  EXPECT_EQ(error_of(*patient), EIO);
+  a_.come_back(kHere);
+}
+
+TEST_F(MovedTreesTest, ASoftOneDoesNot) {
+  build(true, true);
   const NodeRef file = node(fs().root, "file");
   ways_.servers.erase("b");
   a_.move_away(kHere);
   EXPECT_EQ(text(file), "error " + std::to_string(EREMOTE));
   EXPECT_EQ(text(file), "error " + std::to_string(EREMOTE));
   EXPECT_EQ(ways_.opened(), 1u);
-  ways_.servers["b"] = &b_;
-  bool later = false;
-  Timer timer([&] { later = true; });
-  timer.arm_after(*loop_, ReferringRemote::kBelieveFailure);
-  while (!later)
-    loop_->turn(std::chrono::nanoseconds(-1));
-  EXPECT_EQ(text(file), "there");
+}
+
+/// Its root there is a directory which the file does not lie in.
+TEST_F(MovedTreesTest, AnotherDirectoryOfThatServerIsNotBelieved) {
+  const auto sub = a_.add_directory(*a_.root_object(), "sub");
+  a_.number_file_system(kHere);
+  const NodeRef file = node(fs().root, "file"), beside = node(fs().root, "sub");
+  b_.root_object()->handle = sub->handle;
+  a_.move_away(kHere);
+  EXPECT_EQ(text(file), "error " + std::to_string(EREMOTE));
+  EXPECT_EQ(text(file), "error " + std::to_string(EREMOTE));
+  EXPECT_EQ(ways_.opened(), 1u);
+}
+
+/// A server that sends everybody on for ever, and still answers when it is looked at.
+TEST_F(MovedTreesTest, MovingAgainAndAgainEnds) {
+  ways_.servers["a"] = &a_;
+  b_.referrals[""] = to("a");
+  const NodeRef file = node(fs().root, "file");
+  int refused = 0;
+  for (int i = 0; i < 20; ++i) {
+    a_.come_back(kHere);
+    b_.come_back(kThere);
+    (i % 2 == 0 ? a_ : b_).move_away(i % 2 == 0 ? kHere : kThere);
+    if (text(file).starts_with("error")) ++refused;
+  }
+  EXPECT_GE(refused, 1);
+  EXPECT_LE(ways_.opened(), kMostReferrals);
+  a_.come_back(kHere);
+  b_.come_back(kThere);
+}
+
+/// What B says of A's other file system, which has stayed, is about a file of B's.
+TEST_F(MovedTreesTest, HandlesOfWhatStaysAreNotTakenOver) {
+  const MemoryRemote::ObjectRef other = a_.add_file("other", "stays");
+  other->attributes.fsid = kHere + 1;
+  const NodeRef file = node(fs().root, "file"), stays = node(fs().root, "other");
+  a_.move_away(kHere);
+  EXPECT_EQ(stat(file), 0);
+  const MemoryRemote::ObjectRef theirs = b_.add_file("theirs", "B's");
+  theirs->handle = other->handle;
+  theirs->attributes.fsid = kThere;
+  const NodeRef found = node(fs().root, "theirs");
+  EXPECT_NE(found, stays);
+  EXPECT_EQ(text(found), "B's");
+  EXPECT_EQ(text(stays), "stays");
+}
+
+/// Referrals within it are the other server's, by its options and from where it stands.
+TEST_F(MovedTreesTest, ReferralsWithinItGoOnFromThere) {
+  b_.referrals["further"] = to("c", "/y");
+  const NodeRef file = node(fs().root, "file");
+  a_.move_away(kHere);
+  EXPECT_EQ(stat(file), 0);
+  NodeRef found;
+  const NodeRef further = node(fs().root, "further");
+  EXPECT_EQ(run(fs().lookup(me_, further, "file", &found)), 0);
+  EXPECT_EQ(ways_.log.back(), "open c:/y from b");
 }
 
 TEST_F(MovedTreesTest, WithoutTheOptionItIsNotFollowed) {
@@ -285,10 +369,10 @@ TEST_F(MovedTreesTest, TheEndOfTheMountEndsWaiting) {
   std::optional<Result<Attributes>> waiting;
   group_.spawn(keep(remote_->getattr(me_, file->handle), &waiting));
   remote_->stop();
-  ways_.holding = false;
-  ways_.gate.wake_all();
   ASSERT_TRUE(waiting.has_value());
   EXPECT_EQ(error_of(*waiting), EIO);
+  ways_.holding = false;
+  ways_.gate.wake_all();
   EXPECT_EQ(ways_.log.back(), "end b") << "nobody will";
   a_.come_back(kHere);
 }
