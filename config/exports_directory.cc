@@ -19,6 +19,10 @@ struct CloseListing {
   void operator()(DIR* listing) const { ::closedir(listing); }
 };
 
+std::string path_in(const std::string& directory, const std::string& name) {
+  return directory + "/" + name;
+}
+
 /// The files of the directory that count, in their order. A directory that is not there has none.
 std::vector<std::string> exports_in(const std::string& directory, ConfigProblems* problems) {
   std::vector<std::string> names;
@@ -34,7 +38,7 @@ std::vector<std::string> exports_in(const std::string& directory, ConfigProblems
     if (name.starts_with('.') || !name.ends_with(".exports")) continue;
     // Links count as what they lead to; one that leads nowhere is a problem when it is read.
     struct stat st;
-    if (::stat((directory + "/" + name).c_str(), &st) == 0 && !S_ISREG(st.st_mode)) continue;
+    if (::stat(path_in(directory, name).c_str(), &st) == 0 && !S_ISREG(st.st_mode)) continue;
     names.push_back(name);
   }
   std::ranges::sort(names, [](const std::string& a, const std::string& b) {
@@ -52,7 +56,7 @@ ParsedExports read_exports_files(const std::string& file) {
   if (names.empty() || ::access(file.c_str(), F_OK) == 0 || errno != ENOENT)
     merge_exports(all, read_exports_file(file));
   for (const std::string& name : names)
-    merge_exports(all, read_exports_file(directory + "/" + name));
+    merge_exports(all, read_exports_file(path_in(directory, name)));
   return all;
 }
 
