@@ -194,6 +194,16 @@ TEST_F(MovedFilesTest, WhatIsBeingClosedIsNotOpenedThere) {
   expect_nothing_is_left();
 }
 
+/// Nobody would unlock them any more.
+TEST_F(MovedFilesTest, LocksOfWhatIsBeingClosedAreNotLost) {
+  ASSERT_EQ(open({.access = kBoth}), 0);
+  ASSERT_EQ(lock(1, LockKind::kWrite), 0);
+  nfs_->close(file_);
+  move();
+  EXPECT_EQ(there_.nfs->files_open(), 0u);
+  EXPECT_EQ(read_there(), 0);
+}
+
 TEST_F(MovedFilesTest, WhatADelegationHidIsOpenedThere) {
   server_->delegations.give = xdr::open_delegation_type4::OPEN_DELEGATE_READ;
   ASSERT_EQ(open({.access = kRead, .delegation = true}), 0);
