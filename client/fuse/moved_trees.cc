@@ -3,7 +3,8 @@
 // RFC 7530 8.4). The first call that hears NFS4ERR_MOVED asks where to, opens a tree there, and
 // sees that the server knows the files by the handles that we have; calls that come meanwhile wait
 // for it. Then what is open is handed over at once, and all go on there. What cannot be followed is
-// EREMOTE, and tried again after a while.
+// EREMOTE, and tried again after a while; a server that cannot be reached is waited for on a hard
+// mount.
 //
 // Who asks whether something has moved asks for the object itself: of a RENAME or LINK the other
 // directory may have, and fs_locations tells places (replicas) of what is here, too.
@@ -17,6 +18,8 @@ namespace nfsrdma {
 namespace {
 
 constexpr std::chrono::minutes kTellAgain{1};
+/// Referrals that are known to lead to one file system, the newest ones.
+constexpr std::size_t kMostWays = 16;
 
 std::string text_of(const MountSettings& settings) {
   return terminal_text(settings.host + ":" + settings.path);
@@ -48,6 +51,11 @@ bool may_pass(const Error& error) {
 
 }  // namespace
 
+void ReferringRemote::Move::add_way(const Referral& referral) {
+  if (ways.size() == kMostWays) ways.erase(ways.begin());
+  ways.push_back(referral);
+}
+
 bool ReferringRemote::has_in_it(const Move& move, const FileHandle& file) const {
   const Attributes* const last = holder_ == nullptr ? nullptr : holder_->last_attributes(file);
   return last != nullptr && number_of(file) == move.number && last->fsid == move.fsid &&
@@ -61,7 +69,7 @@ ReferringRemote::Tree* ReferringRemote::moved_to(const FileHandle& file) const {
 
 ReferringRemote::Tree* ReferringRemote::moved_from(const FileHandle& directory,
                                                    const Referral& referral) const {
-  for (const std::unique_ptr<Move>& move : moves_) {
+  for (const std::shared_ptr<Move>& move : moves_) {
     if (move->to == nullptr || move->number != number_of(directory)) continue;
     for (const Referral& way : move->ways)
       if (way.root == referral.root && way.targets == referral.targets) return move->to;
@@ -69,17 +77,25 @@ ReferringRemote::Tree* ReferringRemote::moved_from(const FileHandle& directory,
   return nullptr;
 }
 
-ReferringRemote::Move& ReferringRemote::move_of(const FileHandle& file, std::uint64_t fsid) {
-  for (const std::unique_ptr<Move>& move : moves_) {
+std::shared_ptr<ReferringRemote::Move> ReferringRemote::move_of(const FileHandle& file,
+                                                                std::uint64_t fsid) {
+  for (const std::shared_ptr<Move>& move : moves_) {
     const bool other = move->number != number_of(file) || move->fsid != fsid;
     // Of one that is being looked for it is not known yet what is in it.
-    if (!other && (move->moving || has_in_it(*move, file))) return *move;
+    if (!other && (move->moving || has_in_it(*move, file))) return move;
   }
-  return *moves_.emplace_back(std::make_unique<Move>(number_of(file), fsid));
+  // A server may number file systems as it likes: those that led nowhere make room.
+  if (moves_.size() >= kMostMoves) {
+    std::erase_if(moves_, [](const std::shared_ptr<Move>& move) {
+      return move->to == nullptr && !move->moving;
+    });
+  }
+  if (moves_.size() >= kMostMoves) return nullptr;
+  return moves_.emplace_back(std::make_shared<Move>(number_of(file), fsid));
 }
 
 ReferringRemote::Move* ReferringRemote::move_with(const FileHandle& file) const {
-  for (const std::unique_ptr<Move>& move : moves_)
+  for (const std::shared_ptr<Move>& move : moves_)
     if (move->to != nullptr && has_in_it(*move, file)) return move.get();
   return nullptr;
 }
@@ -150,7 +166,7 @@ void ReferringRemote::use_successor(Move& move, const There& there, Successor fo
   }
   ++move.lately;
   move.to = &to;
-  move.ways.push_back(to.referral);
+  move.add_way(to.referral);
   move.failed = false;
   to.open->remote().take_over(std::move(state));
   log_notice("{} has moved to {}; what is open goes on there", terminal_text(to.referral.root),
@@ -168,7 +184,8 @@ void ReferringRemote::tell_not_followed(Move& move, const Referral& referral, co
               terminal_text(detail.empty() ? error.message() : detail));
 }
 
-Task<void> ReferringRemote::carry_over(Move& move, FileHandle file, There there) {
+Task<void> ReferringRemote::carry_over(std::shared_ptr<Move> of, FileHandle file, There there) {
+  Move& move = *of;
   for (;;) {
     Successor found{{}, ReferralTrail(settings_), nullptr, {}, {}};
     std::string detail;
@@ -209,14 +226,15 @@ Task<Result<bool>> ReferringRemote::follow_move(RequestContext context, FileHand
   for (;;) {
     if (known(file).remote != there.remote) co_return true;
     if (stopped_) co_return Error{Errc::kClosed, EIO, "the mount ends"};
-    Move& move = move_of(file, fsid);
-    const bool believed = move.failed && (waited || loop_.refresh_now() < move.again_at);
-    if (!move.moving && believed) co_return false;
-    if (!move.moving) {
-      move.moving = true;
+    const std::shared_ptr<Move> move = move_of(file, fsid);
+    if (move == nullptr) co_return false;
+    const bool believed = move->failed && (waited || loop_.refresh_now() < move->again_at);
+    if (!move->moving && believed) co_return false;
+    if (!move->moving) {
+      move->moving = true;
       opening_.spawn(carry_over(move, file, there));
     } else {
-      const bool told = co_await move.changed.wait(cancel);
+      const bool told = co_await move->changed.wait(cancel);
       if (!told) co_return Error{Errc::kSystem, EINTR, "migration"};
     }
     waited = true;

@@ -56,13 +56,15 @@ struct ReferringRemote::Tree final : DelegationHolder {
 struct ReferringRemote::Move {
   Move(std::uint16_t its_number, std::uint64_t its_fsid) : number(its_number), fsid(its_fsid) {}
 
+  void add_way(const Referral& referral);
+
   const std::uint16_t number;
   const std::uint64_t fsid;
   /// The directory that it begins with, as the mount knows it; empty: all of that tree is in it.
   /// Others may have the same fsid: a server exports two directories of one file system.
   FileHandle root;
   Tree* to = nullptr;          // where it is now; null: not known yet
-  std::vector<Referral> ways;  // that led there, one after the other
+  std::vector<Referral> ways;  // that led there, the newest last
   bool moving = false;         // carry_over() runs
   bool failed = false;         // the last time
   TimePoint again_at{};

@@ -133,7 +133,7 @@ ReferringRemote::~ReferringRemote() = default;
 void ReferringRemote::stop() {
   stopped_ = true;
   leaving_.raise();
-  for (const std::unique_ptr<Move>& move : moves_)
+  for (const std::shared_ptr<Move>& move : moves_)
     move->changed.wake_all();
   for (const std::unique_ptr<Tree>& tree : trees_)
     tree->changed.wake_all();
@@ -278,9 +278,9 @@ const MountSettings& ReferringRemote::settings_of(const There& there) const {
 Task<Result<LookupResult>> ReferringRemote::look_at_moved(RequestContext context,
                                                           FileHandle directory,
                                                           const Referral& referral) {
-  for (;;) {
+  for (unsigned follows = 0; follows <= kMostReferrals; ++follows) {
     Tree* const moved = moved_from(directory, referral);
-    if (moved == nullptr) co_return kReferralMet;
+    if (moved == nullptr) break;
     const FileHandle root = moved->open->remote().root();
     Result<Attributes> got = co_await moved->open->remote().getattr(context, root);
     LookupResult result;
@@ -296,8 +296,9 @@ Task<Result<LookupResult>> ReferringRemote::look_at_moved(RequestContext context
     NFSRDMA_CO_TRY(
         const bool followed,
         co_await follow_move(context, result.handle, {&moved->open->remote(), root, moved}));
-    if (!followed) co_return kReferralMet;
+    if (!followed) break;
   }
+  co_return kReferralMet;
 }
 
 Task<Result<LookupResult>> ReferringRemote::refer(RequestContext context, FileHandle directory,
@@ -314,7 +315,7 @@ Task<Result<LookupResult>> ReferringRemote::refer(RequestContext context, FileHa
     }
     // By other words than those that led there.
     Move* const move = before ? move_with(*before) : nullptr;
-    if (move != nullptr && move->ways.size() < kMostTrees) move->ways.push_back(referral);
+    if (move != nullptr) move->add_way(referral);
   }
   Result<LookupResult> moved = co_await look_at_moved(context, directory, referral);
   if (moved.ok()) moved->directory = of_directory;
@@ -344,12 +345,12 @@ Task<Result<LookupResult>> ReferringRemote::lookup(RequestContext context,
                                                    const FileHandle& directory,
                                                    const std::string& name,
                                                    MaybeAttributes* directory_attributes) {
-  for (;;) {
+  for (unsigned follows = 0;; ++follows) {
     NFSRDMA_CO_TRY(const There there, co_await reach(context, directory));
     MaybeAttributes of_directory;
     Result<LookupResult> answer =
         co_await there.remote->lookup(context, there.file, name, &of_directory);
-    if (has_moved(answer)) {
+    if (has_moved(answer) && follows < kMostReferrals) {
       NFSRDMA_CO_TRY(const bool followed, co_await follow_move(context, directory, there));
       if (followed) continue;
     }
@@ -380,13 +381,13 @@ Result<T> ReferringRemote::seen(const There& there, const FileHandle& file, Resu
 
 template <typename T, typename Call>
 Task<Result<T>> ReferringRemote::run(RequestContext context, const FileHandle& file, Call call) {
-  for (;;) {
+  for (unsigned follows = 0;; ++follows) {
     There there = known(file);
     if (there.remote == nullptr) {
       NFSRDMA_CO_TRY(there, co_await reach(context, file));
     }
     Result<T> answer = co_await call(*there.remote, context, there.file);
-    if (has_moved(answer)) {
+    if (has_moved(answer) && follows < kMostReferrals) {
       NFSRDMA_CO_TRY(const bool followed, co_await follow_move(context, file, there));
       if (followed) continue;
     }
@@ -397,12 +398,12 @@ Task<Result<T>> ReferringRemote::run(RequestContext context, const FileHandle& f
 template <typename T, typename Call>
 Task<Result<T>> ReferringRemote::run_both(RequestContext context, const FileHandle& first,
                                           const FileHandle& second, const char* what, Call call) {
-  for (;;) {
+  for (unsigned follows = 0;; ++follows) {
     NFSRDMA_CO_TRY(const There source, co_await reach(context, first));
     NFSRDMA_CO_TRY(const There target, co_await reach(context, second));
     if (source.tree != target.tree) co_return Error{Errc::kSystem, EXDEV, what};
     Result<T> answer = co_await call(*source.remote, context, source.file, target.file);
-    if (has_moved(answer)) {
+    if (has_moved(answer) && follows < kMostReferrals) {
       NFSRDMA_CO_TRY(bool followed, co_await follow_move(context, first, source));
       if (!followed) {
         NFSRDMA_CO_TRY(followed, co_await follow_move(context, second, target));
@@ -606,14 +607,14 @@ Task<Result<DirectoryPage>> ReferringRemote::readdir(RequestContext context,
                                                      const FileHandle& directory,
                                                      std::uint64_t cookie, std::uint64_t verifier,
                                                      bool plus, DirectoryVisitor& visitor) {
-  for (;;) {
+  for (unsigned follows = 0;; ++follows) {
     NFSRDMA_CO_TRY(const There there, co_await reach(context, directory));
     std::optional<TaggingVisitor> tagging;
     if (there.tree != nullptr) tagging.emplace(*there.tree, visitor);
     DirectoryVisitor& to = tagging ? static_cast<DirectoryVisitor&>(*tagging) : visitor;
     Result<DirectoryPage> answer =
         co_await there.remote->readdir(context, there.file, cookie, verifier, plus, to);
-    if (has_moved(answer)) {
+    if (has_moved(answer) && follows < kMostReferrals) {
       NFSRDMA_CO_TRY(const bool followed, co_await follow_move(context, directory, there));
       if (followed) continue;
     }

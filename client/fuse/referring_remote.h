@@ -69,6 +69,8 @@ class ReferringRemote final : public Remote {
  public:
   /// Of one mount, until it ends.
   static constexpr std::size_t kMostTrees = 1024;
+  /// File systems that have moved, or said so, whose traces are kept at once.
+  static constexpr std::size_t kMostMoves = kMostTrees;
   /// How long it is believed that a tree cannot be opened: not asked again for each name.
   static constexpr std::chrono::seconds kBelieveFailure{3};
 
@@ -92,6 +94,7 @@ class ReferringRemote final : public Remote {
     const OpenTree* tree;
   };
   std::vector<Shown> open_trees() const;
+  std::size_t moves_known() const { return moves_.size(); }
 
   const FileHandle& root() const override { return own_.root(); }
   std::uint32_t read_size() const override { return own_.read_size(); }
@@ -220,7 +223,8 @@ class ReferringRemote final : public Remote {
   Tree* moved_to(const FileHandle& file) const;
   bool has_in_it(const Move& move, const FileHandle& file) const;
   /// What `file`, which has moved now, is to be followed by.
-  Move& move_of(const FileHandle& file, std::uint64_t fsid);
+  /// Null: there are too many.
+  std::shared_ptr<Move> move_of(const FileHandle& file, std::uint64_t fsid);
   /// A handle of a server's, as the mount knows it in the tree `number`.
   FileHandle as_in(std::uint16_t number, const FileHandle& theirs) const;
   Move* move_with(const FileHandle& file) const;
@@ -240,7 +244,7 @@ class ReferringRemote final : public Remote {
   void use_successor(Move& move, const There& there, Successor found);
   void tell_not_followed(Move& move, const Referral& referral, const Error& error,
                          const std::string& detail);
-  Task<void> carry_over(Move& move, FileHandle file, There there);
+  Task<void> carry_over(std::shared_ptr<Move> of, FileHandle file, There there);
   /// `there` has said kMovedAway of `file`. True: its file system is elsewhere now, and to be asked
   /// again; false: nobody knows where, or cannot get there.
   Task<Result<bool>> follow_move(RequestContext context, FileHandle file, There there);
@@ -293,7 +297,7 @@ class ReferringRemote final : public Remote {
   const bool follow_;
   std::vector<std::unique_ptr<Tree>> trees_;     // number 1 is the first
   std::map<std::string, Tree*> trees_by_place_;  // where it is, and where to
-  std::vector<std::unique_ptr<Move>> moves_;
+  std::vector<std::shared_ptr<Move>> moves_;
   Interrupt leaving_;  // raised by stop()
   DelegationHolder* holder_ = nullptr;
   TaskGroup opening_;

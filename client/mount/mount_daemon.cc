@@ -529,7 +529,7 @@ bool MountDaemon::run(std::function<void()> usable) {
     }
   };
   // What is to be saved may be on a server that nobody has asked yet (migration).
-  if (files_->budget.held != 0) run_to_completion(loop_, files_->finish());
+  run_to_completion(loop_, files_->finish());
   stop_referrals();
   run_to_completion(loop_, End::run(*operations_, *files_));
   patience_timer_.cancel();

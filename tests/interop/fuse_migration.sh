@@ -12,6 +12,7 @@ set -u
 # shellcheck source=tests/interop/fuse_server.sh
 . "$(dirname "$0")/fuse_server.sh"
 
+tests=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d /tmp/nfs-rdma-migration.XXXXXX)
 mnt=$work/mnt
 root=$work/root
@@ -88,31 +89,10 @@ mount_here "" || { echo "mount failed"; cat "$work_log"; exit 1; }
 version_0=
 [[ ,$mount_by, == *,vers=4.0,* ]] && version_0=yes
 
-# Writes numbered lines until it is told to stop; exits 0 when no call has failed. What is read back
-# through the same descriptor is what was written.
-cat >"$work/writer.py" <<'EOF'
-import os, sys, time
-file, stop = sys.argv[1:]
-f = os.open(file, os.O_RDWR | os.O_CREAT)
-n = 0
-while not os.path.exists(stop):
-    line = b"%06d\n" % n
-    os.pwrite(f, line, 7 * n)
-    if n % 10 == 0:
-        os.fsync(f)
-    n += 1
-    time.sleep(0.002)
-os.fsync(f)
-want = b"".join(b"%06d\n" % i for i in range(n))
-have = os.pread(f, len(want) + 1, 0)
-os.close(f)
-sys.exit(0 if have == want and n > 0 else 1)
-EOF
-
 cd "$mnt/sub" || exit 1
 before=$(stat -c '%i %d' . deep "$mnt")
 exec 7<deep
-python3 "$work/writer.py" "$mnt/stream" "$work/enough" &
+python3 "$tests/numbered_lines.py" "$mnt/stream" "$work/enough" &
 writer=$!
 {
   sleep 0.5 && send_away 1 2 && within 30 moved_to 2 && logged "has moved to ${address[2]}:$export_dir" &&

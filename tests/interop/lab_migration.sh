@@ -14,7 +14,7 @@
 
 lab_options '' "$@"
 stage "$bin/nfs-rdma" "$bin/mount.nfs-rdma" "$bin/nfs-rdmad"
-cp "$root/tests/interop/lab_migration_guest.sh" "$stage/"
+cp "$root"/tests/interop/{lab_migration_guest.sh,numbered_lines.py} "$stage/"
 
 step "a file system moves from one knfsd to another under our FUSE mount"
 in_guest "${LAB_LIMIT:-240}" "bash ./lab_migration_guest.sh knfsd" >"$stage/guest.log" 2>&1 ||

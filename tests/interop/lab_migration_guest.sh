@@ -105,24 +105,6 @@ unmount_it() {
     wait $daemon
 }
 
-# lines FILE STOP: writes numbered lines until the file STOP is there, and compares in the end.
-cat >lines.py <<'EOF'
-import os, sys, time
-f = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
-n = 0
-while not os.path.exists(sys.argv[2]):
-    os.pwrite(f, b"%06d\n" % n, 7 * n)
-    if n % 10 == 0:
-        os.fsync(f)
-    n += 1
-    time.sleep(0.01)
-os.fsync(f)
-want = b"".join(b"%06d\n" % i for i in range(n))
-have = os.pread(f, len(want) + 1, 0)
-os.close(f)
-sys.exit(0 if have == want and n > 0 else 1)
-EOF
-
 if [ "$1" = linux ]; then
     # Linux's client goes to port 2049 of the other server, and so by TCP. By version 4.0 it shows the
     # stateids that it had, is told NFS4ERR_STALE_STATEID, renews its lease, and asks the same again,
@@ -148,7 +130,7 @@ if [ "$1" = linux ]; then
         mount -t nfs -o vers=$version,proto=tcp 192.0.2.2:/export/moves /mnt/moving
         exec 7</mnt/moving/sub/deep
         rm -f stop
-        python3 lines.py /mnt/moving/lines stop &
+        python3 numbered_lines.py /mnt/moving/lines stop &
         writer=$!
         sleep 1
         echo "/export/moves *($options,refer=/export/moves@192.0.3.2)" >exports2
@@ -180,7 +162,7 @@ for version in 4.2 4.1 4.0; do
     ./nfs-rdma status --mount /mnt/moving | grep '^iwarp'
     numbers=$(stat -c %i /mnt/moving/moves/sub /mnt/moving/moves/sub/deep)
     exec 7</mnt/moving/moves/sub/deep
-    python3 lines.py /mnt/moving/moves/lines stop &
+    python3 numbered_lines.py /mnt/moving/moves/lines stop &
     writer=$!
     sleep 1
     send_away $from $to
@@ -207,7 +189,7 @@ done
 mount_it /moves 4.2
 cd /mnt/moving/sub
 rm -f /tmp/stop
-python3 "$OLDPWD/lines.py" /mnt/moving/lines /tmp/stop &
+python3 "$OLDPWD/numbered_lines.py" /mnt/moving/lines /tmp/stop &
 writer=$!
 cd "$OLDPWD"
 sleep 1

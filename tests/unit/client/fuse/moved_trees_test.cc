@@ -306,6 +306,22 @@ TEST_F(MovedTreesTest, MovingAgainAndAgainEnds) {
   b_.come_back(kThere);
 }
 
+/// A server may number file systems as it likes, and send everybody away from all of them.
+TEST_F(MovedTreesTest, FileSystemsThatLeadNowhereAreForgotten) {
+  build(false);
+  const NodeRef file = node(fs().root, "file");
+  const MemoryRemote::ObjectRef object = a_.root_object()->names.at("file");
+  for (std::uint64_t fsid = 100; fsid < 100 + 2 * ReferringRemote::kMostMoves; ++fsid) {
+    a_.come_back(object->attributes.fsid);
+    object->attributes.fsid = fsid;
+    ASSERT_EQ(stat(file), 0);
+    a_.move_away(fsid);
+    ASSERT_EQ(text(file), "error " + std::to_string(EREMOTE));
+  }
+  EXPECT_LE(remote_->moves_known(), ReferringRemote::kMostMoves);
+  EXPECT_GT(remote_->moves_known(), 0u);
+}
+
 /// What B says of A's other file system, which has stayed, is about a file of B's.
 TEST_F(MovedTreesTest, HandlesOfWhatStaysAreNotTakenOver) {
   const MemoryRemote::ObjectRef other = a_.add_file("other", "stays");
