@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <random>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "rpcrdma/base/log.h"
@@ -19,6 +20,8 @@ namespace {
 
 // Like the kernel's flusher: data that nobody flushes leaves after some seconds.
 constexpr std::chrono::seconds kWriteBackEvery{5};
+/// What is remembered of one object, about: a node with its name, and its places in two tables.
+constexpr std::uint64_t kBytesOfANode = sizeof(Node) + 512;
 // Open files are revalidated when their attributes expire, since the kernel serves reads from its
 // pages without asking.
 constexpr std::chrono::seconds kRevalidateEvery{1};
@@ -462,6 +465,7 @@ std::string FileSystem::path_of(const Node& node) {
 
 void FileSystem::on_write_back_timer() {
   write_back_all();
+  spare_memory_.observe(std::exchange(budget.most, budget.held) + nodes.alive() * kBytesOfANode);
   write_back_timer_.arm_after(loop, kWriteBackEvery);
 }
 

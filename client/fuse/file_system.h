@@ -26,6 +26,7 @@
 #include "client/fuse/node.h"
 #include "client/fuse/patience.h"
 #include "client/fuse/remote.h"
+#include "client/fuse/spare_memory.h"
 #include "client/occasion.h"
 #include "rpcrdma/base/event_loop.h"
 
@@ -369,6 +370,7 @@ class FileSystem : private DelegationHolder {
   std::uint32_t silly_counter_;
   std::size_t open_files_ = 0;
   WaitList silly_done_;
+  SpareMemory spare_memory_;
   Timer write_back_timer_;
   Timer revalidate_timer_;
 };

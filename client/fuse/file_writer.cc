@@ -63,6 +63,7 @@ void FileWriter::account(const NodeRef& node) {
   keep_ = behind_.stable() ? nullptr : node;
   const std::uint64_t now = behind_.bytes_held();
   fs_.budget.held += now - accounted_;
+  fs_.budget.most = std::max(fs_.budget.most, fs_.budget.held);
   const bool shrunk = now < accounted_;
   accounted_ = now;
   if (shrunk && !fs_.budget.full()) fs_.budget.room.wake_all();

@@ -26,6 +26,7 @@ std::uint64_t default_write_budget();
 struct WriteBudget {
   std::uint64_t cap = 0;  // bytes; FileSystemOptions::write_budget
   std::uint64_t held = 0;
+  std::uint64_t most = 0;  // held, since somebody asked last
   WaitList room;
 
   bool tight() const { return held > cap / 2; }

@@ -104,6 +104,34 @@ result $? "nothing is believed any more when the server has restarted"
 result $? "who does not answer a recall loses it"
 
 {
+  # Written while nobody takes it, so that the mount has to hold it all, in pieces that do not touch: many small
+  # blocks. By one process, since each that closes the file would wait for the server.
+  writer=$(daemon_of "$a") && timeout 100 python3 - "$a/large" "$server_pid" "$writer" <<'EOF'
+import os, re, signal, sys, time
+name, server, mount = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+def megabytes():
+    return int(re.search(r"VmRSS:\s*(\d+)", open(f"/proc/{mount}/status").read())[1]) // 1024
+before = megabytes()
+large = os.open(name, os.O_CREAT | os.O_WRONLY)
+os.kill(server, signal.SIGSTOP)
+try:
+    for number in range(40000):
+        os.pwrite(large, bytes(4096), number * 7919 % 40000 * 8192)
+    much = megabytes()
+finally:
+    os.kill(server, signal.SIGCONT)
+os.close(large)
+end = time.monotonic() + 40
+while megabytes() >= before + 50 and time.monotonic() < end:
+    time.sleep(0.2)
+after = megabytes()
+print(f"{before} MB, {much} MB, {after} MB")
+sys.exit(not (much >= before + 150 and after < before + 50))
+EOF
+} >"$out" 2>&1
+result $? "what a burst of writing took of memory goes back ($(tail -n 1 "$out"))"
+
+{
   for i in 1 2 3; do read_twice "$a/down$i"; done
   umount "$a" && ! "$bin/nfs-rdma" status --server "$work/control.sock" | grep -E '[1-9][0-9]* delegation'
 } >"$out" 2>&1
