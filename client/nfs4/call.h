@@ -55,6 +55,8 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
   Duration wait = kLaterFirst;
   unsigned at_once = 0;
   unsigned newer = 0;
+  xdr::nfs_opnum4 operation = xdr::nfs_opnum4::OP_ILLEGAL;
+  std::optional<TimePoint> put_off_since;
   for (;;) {
     if (!turn) {
       NFSRDMA_CO_TRY(turn, co_await session.take_turn(op));
@@ -98,6 +100,7 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
         co_return Error{Errc::kProtocol, EIO, "undecodable COMPOUND result"};
       }
       ending.status = in.status();
+      operation = in.last();
       remedy = remedy_of_minor_0(ending.status);
       if (sequenced) remedy = remedy_of(ending.status, !in_session);
       if (!sequenced && rpc_call->resent()) ending.resent = true;
@@ -136,6 +139,11 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
       NFSRDMA_CO_TRY(const bool stands, co_await session.client_id_stands(op, was));
       if (stands) co_return ending;
       ending.resent = true;
+    }
+    if (remedy == Remedy::kLater) {
+      const TimePoint now = rpc.environment().now();
+      session.put_off(operation, ending.status, now - put_off_since.value_or(now));
+      if (!put_off_since) put_off_since = now;
     }
     const bool later = remedy == Remedy::kLater || remedy == Remedy::kNewer;
     if (go_on.ok() && (later || ++at_once > kAtOnce)) {

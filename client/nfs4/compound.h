@@ -69,6 +69,7 @@ class CompoundReader {
     }
     if (!sound_) return false;
     ++taken_;
+    last_ = number;
     failed_ = result.status != xdr::nfsstat4::NFS4_OK;
     if (failed_ && result.status != head_.status) sound_ = false;
     return sound_ && !failed_;
@@ -84,11 +85,14 @@ class CompoundReader {
   xdr::nfsstat4 status() const { return head_.status; }
   /// Results that were read, the one that failed included.
   std::uint32_t taken() const { return taken_; }
+  /// Whose result was read last: of the operation that failed, if one did.
+  xdr::nfs_opnum4 last() const { return last_; }
 
  private:
   xdr::Decoder& decoder_;
   xdr::COMPOUND4res head_{};
   std::uint32_t taken_ = 0;
+  xdr::nfs_opnum4 last_ = xdr::nfs_opnum4::OP_ILLEGAL;
   bool failed_ = false;
   bool sound_ = false;
 };

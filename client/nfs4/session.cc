@@ -283,6 +283,12 @@ Task<Result<nfsstat4>> Session::ask_in_recovery(const OpContext& op, const Build
   co_return Error{Errc::kSystem, EIO, "reclaim: the server keeps saying: later"};
 }
 
+void Session::put_off(nfs_opnum4 operation, nfsstat4 status, Duration so_far) {
+  const auto line =
+      put_off_.told(options_.minor, operation, status, so_far, rpc_.environment().now());
+  if (line) log_warning("{}", *line);
+}
+
 Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,
                                       std::string* detail) {
   if (options_.source != nullptr) {

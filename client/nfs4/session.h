@@ -44,6 +44,7 @@
 #include "client/nfs4/callback_place.h"
 #include "client/nfs4/callbacks.h"
 #include "client/nfs4/compound.h"
+#include "client/nfs4/put_off.h"
 #include "client/nfs4/recovery.h"
 #include "client/nfs4/session_source.h"
 #include "client/nfs4/slot_table.h"
@@ -170,6 +171,8 @@ class Session final : public SessionSource, private CallbackHandler {
   Task<void> pause(Duration duration, CancelToken* cancel) {
     return pauses_.pause(duration, cancel, &stopped_);
   }
+  /// The server has said "later" to a call's `operation` for `so_far`.
+  void put_off(xdr::nfs_opnum4 operation, xdr::nfsstat4 status, Duration so_far);
   const SlotTable& slots() const { return slots_; }
   /// The server can call us.
   bool has_back_channel() const { return options_.minor == 0 ? called_ : back_channel_; }
@@ -237,6 +240,7 @@ class Session final : public SessionSource, private CallbackHandler {
   std::uint32_t max_operations_ = 0;
   Gate changed_;  // state_
   Gate slot_freed_;
+  PutOff put_off_;
   Pauses pauses_;  // over within stop(), as all of tasks_ must be
   CancelToken stopping_;
   bool stopped_ = false;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // NFSv4.0 by the client: the client id, and files that are made. Locks are in minor0_locks_test.cc.
+#include <gmock/gmock.h>
+
 #include <random>
 
+#include "rpcrdma/base/log.h"
 #include "tests/unit/client/nfs4/minor0_fixture.h"
 
 namespace nfsrdma {
@@ -341,6 +344,34 @@ TEST_F(SoftMinor0, WhoWaitsForAClientIdIsToldThatThereIsNone) {
   enough = true;
   server_->serve_for(seconds(120));
   EXPECT_EQ(getattr(), 0);
+}
+
+std::vector<std::string> warnings;
+
+TEST_F(Minor0, PeopleAreToldOfAServerThatPutsOffForLong) {
+  warnings.clear();
+  set_log_sink(
+      [](int, std::string_view line, std::span<const LogField>) { warnings.emplace_back(line); });
+  server_->open_errors.assign(10000, Stat::NFS4ERR_DELAY);
+  Made made;
+  Made another;
+  start_create(&made, "a");
+  start_create(&another, "b");
+  server_->serve_for(seconds(50));
+  EXPECT_EQ(warnings.size(), 0u);
+  server_->serve_for(seconds(20));
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], testing::HasSubstr("putting off OPEN for 6"));
+  EXPECT_THAT(warnings[0], testing::HasSubstr("(NFS4ERR_DELAY)"));
+  server_->serve_for(seconds(280));
+  EXPECT_EQ(warnings.size(), 1u);
+  server_->serve_for(seconds(30));
+  EXPECT_EQ(warnings.size(), 2u);
+  set_log_sink(nullptr);
+  server_->open_errors.clear();
+  server_->serve_for(seconds(60));
+  EXPECT_EQ(number(made), 0);
+  EXPECT_EQ(number(another), 0);
 }
 
 TEST_F(SoftMinor0, AServerThatPutsOffForEverIsGivenUp) {
