@@ -93,13 +93,13 @@ failed_cases=()
 run_case() {
     local log status=0 started=$SECONDS
     mkdir -p "$root/build/ci"
-    log=$root/build/ci/case.$BASHPID.log
+    log=$root/build/ci/case.$$.log
     note "${*:2}"
     timeout ${same_group:+--foreground} -k 10 "$@" 2>&1 | tee "$log" || status=${PIPESTATUS[0]}
     note "it took $((SECONDS - started)) s"
     if ((status)); then
         failed_cases+=("${*:2}: failed ($status)")
-        mv "$log" "$root/build/ci/case.$BASHPID.failed.${#failed_cases[@]}"
+        mv "$log" "$root/build/ci/case.$$.failed.${#failed_cases[@]}"
     fi
     rm -f "$log"
 }
@@ -110,8 +110,8 @@ end_cases() {
     ((${#failed_cases[@]})) || return 0
     for ((number = 1; number <= ${#failed_cases[@]}; ++number)); do
         echo "--- ${failed_cases[number - 1]}; its last lines:"
-        tail -n $((50 / ${#failed_cases[@]})) "$root/build/ci/case.$BASHPID.failed.$number"
-        rm "$root/build/ci/case.$BASHPID.failed.$number"
+        tail -n $((50 / ${#failed_cases[@]})) "$root/build/ci/case.$$.failed.$number"
+        rm "$root/build/ci/case.$$.failed.$number"
     done
     printf '%s\n' "${failed_cases[@]}"
     return 1

@@ -3,27 +3,28 @@
 # end_to_end.sh: server, mount and tool on loopback, with real programs: workloads, kill -9, power loss, bytes on
 # the wire.
 #
-#   tests/interop/end_to_end.sh [--seed N] [--no-build] [--list] [WORD...]
+#   tests/interop/end_to_end.sh [--seed N] [--no-build] [--list] [--waiting] [WORD...]
 #
 #   --seed N     of what happens by chance (1)
 #   --no-build   use what is built already; else scripts/quickstart builds the programs
 #   --list       print the cases, run none
+#   --waiting    only the cases that mostly wait, which otherwise run beside the others
 #   WORD...      only the cases with one of these words in their line
 #
 # NFSRDMA_BIN: where the programs are (build/release/bin; the quickstart always takes those). Needs root, /dev/fuse
 # and the packages of scripts/install-deps; what cannot run says why and counts as failed. Takes fifteen minutes on
-# two cores; the cases that mostly wait run beside the others. The last line is "N passed, N failed"; exit status 0
-# when none failed.
+# two cores. The last line is "N passed, N failed"; exit status 0 when none failed.
 # shellcheck source=../../scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
 cd "$root"
 
-seed=1 build=1 list='' words=()
+seed=1 build=1 list='' only_waiting='' words=()
 while (($#)); do
     case $1 in
         --seed) need_value "$@"; seed=$2; shift ;;
         --no-build) build= ;;
         --list) list=1 ;;
+        --waiting) only_waiting=1 ;;
         -h | --help) show_help; exit 0 ;;
         -*) usage_error "unknown option '$1'" ;;
         *) words+=("$1") ;;
@@ -74,18 +75,18 @@ wanted() { # CASE
     return 1
 }
 
-trap 'exit 130' INT  # else the next case would begin
-number=0
-for case in "${cases[@]}" "${waiting[@]}"; do
-    wanted "$case" || continue
-    number=$((number + 1))
-    if [[ -n $list ]]; then echo "$case"; fi
-done
-((number)) || usage_error "no case has '${words[*]}' (--list names them)"
-[[ -z $list ]] || exit 0
-
-# run_wanted CASE...: and what failed of them.
-run_wanted() {
+if [[ -n $only_waiting ]]; then cases=("${waiting[@]}") waiting=(); fi
+# count_wanted CASE...: how many are; --list prints them.
+count_wanted() {
+    local case
+    wanted_cases=0
+    for case; do
+        wanted "$case" || continue
+        wanted_cases=$((wanted_cases + 1))
+        if [[ -n $list ]]; then echo "$case"; fi
+    done
+}
+run_wanted() { # CASE...
     local case
     for case; do
         wanted "$case" || continue
@@ -93,36 +94,31 @@ run_wanted() {
         run_case 360 $case
     done
 }
+count_wanted "${cases[@]}"
+number=$wanted_cases
+count_wanted "${waiting[@]}"
+beside=$wanted_cases
+((number + beside)) || usage_error "no case has '${words[*]}' (--list names them)"
+[[ -z $list ]] || exit 0
+
+trap 'exit 130' INT  # else the next case would begin
 run_wanted "${cases[0]}"  # which may build what the others need
-beside=$(mktemp -d /tmp/nfs-rdma-end-to-end.XXXXXX)
-trap 'rm -rf "$beside"' EXIT
-(
-    trap - EXIT
-    # shellcheck disable=SC2030  # its own, which the lines below hand over
-    failed_cases=()
-    run_wanted "${waiting[@]}"
-    for ((i = 1; i <= ${#failed_cases[@]}; ++i)); do
-        mv "$root/build/ci/case.$BASHPID.failed.$i" "$beside/failed.$i"
-        echo "${failed_cases[i - 1]}"
-    done >"$beside/failed"
-) >"$beside/log" 2>&1 &
-others=$!
-run_wanted "${cases[@]:1}"
-wait "$others" || :
-cat "$beside/log"
-if [[ ! -e $beside/failed ]]; then
-    # shellcheck disable=SC2031
-    failed_cases+=("what runs beside the others came to no end")
-    cp "$beside/log" "$root/build/ci/case.$BASHPID.failed.${#failed_cases[@]}"
-    : >"$beside/failed"
+if ((beside)); then
+    mkdir -p build/ci
+    log=build/ci/waiting.$$.log
+    "$tests/end_to_end.sh" --no-build --waiting --seed "$seed" "${words[@]}" >"$log" 2>&1 &
+    trap 'kill $! 2>/dev/null || :; rm -f "$log"' EXIT
 fi
-i=0
-while IFS= read -r line; do
-    failed_cases+=("$line")
-    i=$((i + 1))
-    mv "$beside/failed.$i" "$root/build/ci/case.$BASHPID.failed.${#failed_cases[@]}"
-done <"$beside/failed"
-if ((${#failed_cases[@]})); then echo "--- what failed ---"; fi
+run_wanted "${cases[@]:1}"
+failed=${#failed_cases[@]}
+if ((failed)); then echo "--- what failed ---"; fi
 end_cases || :
-echo "$((number - ${#failed_cases[@]})) passed, ${#failed_cases[@]} failed"
-exit $((${#failed_cases[@]} > 0))
+if ((beside)); then
+    wait $! || :
+    cat "$log"
+    # What came to no end has failed.
+    failed_beside=$(sed -n '$s/^[0-9]* passed, \([0-9]*\) failed$/\1/p' "$log")
+    failed=$((failed + ${failed_beside:-beside}))
+fi
+echo "$((number + beside - failed)) passed, $failed failed"
+exit $((failed > 0))
