@@ -20,7 +20,7 @@ namespace {
 
 // Like the kernel's flusher: data that nobody flushes leaves after some seconds.
 constexpr std::chrono::seconds kWriteBackEvery{5};
-/// What is remembered of one object, about: a node with its name, and its places in two tables.
+// What is remembered of one object, about: a node with its name, and its places in two tables.
 constexpr std::uint64_t kBytesOfANode = sizeof(Node) + 512;
 // Open files are revalidated when their attributes expire, since the kernel serves reads from its
 // pages without asking.

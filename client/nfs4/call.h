@@ -140,7 +140,7 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
       if (stands) co_return ending;
       ending.resent = true;
     }
-    if (remedy == Remedy::kLater) {
+    if (go_on.ok() && remedy == Remedy::kLater) {
       const TimePoint now = rpc.environment().now();
       session.put_off(operation, ending.status, now - put_off_since.value_or(now));
       if (!put_off_since) put_off_since = now;
