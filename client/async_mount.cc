@@ -14,6 +14,7 @@
 #include "client/nfs3/mount_service.h"
 #include "client/nfs3/operations.h"
 #include "client/nfs4/operations.h"
+#include "client/put_off.h"
 #include "client/trunk.h"
 #include "client/version_choice.h"
 #include "config/default_paths.h"
@@ -47,6 +48,7 @@ std::unique_ptr<RpcClient> make_rpc_client(EventLoop& loop, const Fabrics& fabri
   options.idle_timeout = settings.idle_timeout;
   options.connect_timeout = settings.connect_timeout;
   options.silence = settings.silence;
+  options.put_off = settings.put_off;
   RdmaClientOptions rdma;
   rdma.inline_bytes = settings.inline_bytes;
   rdma.max_credits = settings.credits;
@@ -140,7 +142,9 @@ class Relay final : public Cancellable {
 }  // namespace
 
 AsyncMount::AsyncMount(EventLoop& loop, MountSettings settings)
-    : loop_(loop), settings_(std::move(settings)) {}
+    : loop_(loop), settings_(std::move(settings)) {
+  if (settings_.put_off == nullptr) settings_.put_off = std::make_shared<PutOff>(settings_.host);
+}
 
 AsyncMount::~AsyncMount() = default;
 

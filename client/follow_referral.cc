@@ -100,6 +100,7 @@ MountSettings settings_at(const MountSettings& from, const ReferralTarget& targe
   if (target.host.empty()) return settings;
   const MountSettings usual;
   settings.host = target.host;
+  settings.put_off = nullptr;
   settings.addresses.clear();
   settings.rdma_port = target.port != 0 ? target.port : usual.rdma_port;
   settings.tcp_port = target.port != 0 ? target.port : usual.tcp_port;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,8 +21,9 @@
 namespace nfsrdma::nfs4 {
 class SessionSource;
 }
-
 namespace nfsrdma {
+
+class PutOff;
 
 /// The fabrics that this program has; a null one was not built in or does not work here, for the
 /// reason given. They outlive the mounts. client/default_fabrics.h makes the usual ones.
@@ -91,6 +93,8 @@ struct MountSettings {
   /// NFSv4: another AsyncMount's, which outlives this one: both are one client to the server. Null:
   /// a client by itself.
   nfs4::SessionSource* session_source = nullptr;
+  /// Of all AsyncMounts that one person sees as one; null: one of its own.
+  std::shared_ptr<PutOff> put_off;
   /// NFSv4.0: none: nowhere, and so there are no delegations.
   std::optional<CalledAt> called_at;
   /// Ends an attempt to connect with EINTR; outlives it. Null: nobody wants to.

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <random>
 
+#include "rpcrdma/base/log.h"
 #include "xdr/rpc.h"
 
 namespace nfsrdma {
@@ -110,6 +111,11 @@ Task<Result<void>> RpcClient::connect(std::string* detail, CancelToken* cancel) 
     connection->wake();
   note_activity();
   co_return Result<void>();
+}
+
+void RpcClient::put_off(const PutOff::Call& call) const {
+  if (options_.put_off == nullptr) return;
+  if (const auto line = options_.put_off->told(call, environment_->now())) log_warning("{}", *line);
 }
 
 RpcCallLease RpcClient::prepare(std::uint32_t program, std::uint32_t version,

@@ -16,6 +16,7 @@
 
 #include "client/backoff.h"
 #include "client/client_environment.h"
+#include "client/put_off.h"
 #include "client/rpc_call.h"
 #include "client/rpc_connection.h"
 #include "rpcrdma/base/task.h"
@@ -32,7 +33,8 @@ struct RpcClientOptions {
   Duration idle_timeout = std::chrono::seconds(300);  // zero: never
   Duration connect_timeout = std::chrono::seconds(15);
   Duration silence =
-      std::chrono::seconds(5);  // that, for a candidate behind which there is another
+      std::chrono::seconds(5);      // that, for a candidate behind which there is another
+  std::shared_ptr<PutOff> put_off;  // null: nobody is told
 };
 
 struct RpcClientObserver {
@@ -60,6 +62,8 @@ class RpcClient {
   RpcCallLease prepare(std::uint32_t program, std::uint32_t version, std::uint32_t procedure,
                        const OpContext& op, std::size_t arguments = 0);
   Task<void> sleep(Duration duration, CancelToken* cancel);
+  /// The server has said "later" to this call once more; the log tells of it when that is due.
+  void put_off(const PutOff::Call& call) const;
   /// Goes on from the event loop, with nothing of the client on the stack: before destroying it.
   Task<void> yield();
 

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
 
 #include "client/nfs3/convert.h"
 #include "client/rpc_client.h"
@@ -60,11 +62,22 @@ inline Error call_error(const Error& error, std::size_t name) {
   return {Errc::kInvalid, ENAMETOOLONG, error.where};
 }
 
+/// The server has said "later" to that procedure for `so_far`.
+inline void note_put_off(RpcClient& rpc, ProcedureNumber number, Duration so_far) {
+  std::string_view name = "a call of NFSACL";
+  if (number.program == xdr::kNfsProgram) {
+    name = xdr::enum_name(static_cast<xdr::nfsproc3>(number.procedure));
+    if (name.starts_with("NFSPROC3_")) name.remove_prefix(9);
+  }
+  rpc.put_off({NfsVersion{}, name, xdr::enum_name(xdr::nfsstat3::NFS3ERR_JUKEBOX), so_far});
+}
+
 /// `args` and `op` stay in place until the Task is done.
 template <typename Res, typename Args>
 Task<Result<Answer<Res>>> call(RpcClient& rpc, const OpContext& op, ProcedureNumber number,
                                const Args& args, CallShape shape = {}) {
   const TimePoint started = rpc.environment().now();
+  std::optional<TimePoint> put_off_since;
   for (Duration wait = kJukeboxFirst;; wait = std::min(2 * wait, kJukeboxLongest)) {
     {
       RpcCallLease call =
@@ -89,6 +102,9 @@ Task<Result<Answer<Res>>> call(RpcClient& rpc, const OpContext& op, ProcedureNum
     if (rpc.options().soft && rpc.environment().now() - started >= limit) {
       co_return Error{Errc::kTimedOut, ETIMEDOUT, "the server keeps saying: later"};
     }
+    const TimePoint now = rpc.environment().now();
+    if (!put_off_since) put_off_since = now;
+    note_put_off(rpc, number, now - *put_off_since);
     co_await rpc.sleep(wait, op.cancel);
   }
 }

@@ -284,9 +284,9 @@ Task<Result<nfsstat4>> Session::ask_in_recovery(const OpContext& op, const Build
 }
 
 void Session::put_off(nfs_opnum4 operation, nfsstat4 status, Duration so_far) {
-  const auto line =
-      put_off_.told(options_.minor, operation, status, so_far, rpc_.environment().now());
-  if (line) log_warning("{}", *line);
+  std::string_view name = xdr::enum_name(operation);
+  if (name.starts_with("OP_")) name.remove_prefix(3);
+  rpc_.put_off({{4, options_.minor}, name, xdr::enum_name(status), so_far});
 }
 
 Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,

@@ -44,7 +44,6 @@
 #include "client/nfs4/callback_place.h"
 #include "client/nfs4/callbacks.h"
 #include "client/nfs4/compound.h"
-#include "client/nfs4/put_off.h"
 #include "client/nfs4/recovery.h"
 #include "client/nfs4/session_source.h"
 #include "client/nfs4/slot_table.h"
@@ -240,7 +239,6 @@ class Session final : public SessionSource, private CallbackHandler {
   std::uint32_t max_operations_ = 0;
   Gate changed_;  // state_
   Gate slot_freed_;
-  PutOff put_off_;
   Pauses pauses_;  // over within stop(), as all of tasks_ must be
   CancelToken stopping_;
   bool stopped_ = false;

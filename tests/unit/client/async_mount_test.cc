@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/async_mount.h"
 
+#include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "rpcrdma/base/log.h"
 #include "rpcrdma/base/unique_fd.h"
 #include "tests/unit/client/mounted_fixture.h"
 #include "xdr/mount3.h"
@@ -184,6 +186,34 @@ TEST_F(AsyncMountTest, JukeboxIsAskedAgainLater) {
   EXPECT_TRUE(transport().out().empty());
   environment_->advance(std::chrono::milliseconds(100));
   ASSERT_EQ(transport().out().size(), 1u);
+  answer(xdr::GETATTR3res{});
+  EXPECT_TRUE(result && result->ok());
+}
+
+std::vector<std::string> warnings;
+
+TEST_F(AsyncMountTest, PeopleAreToldOfJukeboxForLong) {
+  warnings.clear();
+  set_log_sink(
+      [](int, std::string_view line, std::span<const LogField>) { warnings.emplace_back(line); });
+  std::optional<Result<Attributes>> result;
+  group_.spawn(keep(mount_->getattr(op_, file_), &result));
+  const TimePoint began = environment_->now();
+  const auto refuse_for = [&](std::chrono::seconds long_) {
+    while (environment_->now() - began < long_) {
+      answer(failure<xdr::GETATTR3res>(nfsstat3::NFS3ERR_JUKEBOX));
+      while (transport().out().empty())
+        environment_->advance(std::chrono::milliseconds(100));
+    }
+  };
+  refuse_for(std::chrono::seconds(60));
+  EXPECT_EQ(warnings.size(), 0u);
+  refuse_for(std::chrono::seconds(70));
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0],
+              testing::HasSubstr("NFSv3: server fake has been putting off GETATTR for"));
+  EXPECT_THAT(warnings[0], testing::HasSubstr("(NFS3ERR_JUKEBOX)"));
+  set_log_sink(nullptr);
   answer(xdr::GETATTR3res{});
   EXPECT_TRUE(result && result->ok());
 }

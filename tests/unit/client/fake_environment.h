@@ -125,6 +125,7 @@ inline RpcClientOptions impatient_options(bool soft) {
   options.timeo = std::chrono::seconds(2);
   options.retrans = 1;
   options.idle_timeout = Duration::zero();
+  options.put_off = std::make_shared<PutOff>("fake");
   return options;
 }
 

@@ -21,6 +21,7 @@ inline FakeMount make_fake_mount(EventLoop& loop, const FileHandle& root,
   RpcClientOptions options;
   options.candidates = {
       {TransportKind::kTcp, SocketAddress::parse("192.0.2.1", 2049).value(), nullptr}};
+  options.put_off = std::make_shared<PutOff>("fake");
   FsInfo info;
   info.rtmax = info.wtmax = transfer_bytes;
   auto rpc = std::make_unique<RpcClient>(std::move(environment), options);

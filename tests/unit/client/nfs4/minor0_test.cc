@@ -361,7 +361,8 @@ TEST_F(Minor0, PeopleAreToldOfAServerThatPutsOffForLong) {
   EXPECT_EQ(warnings.size(), 0u);
   server_->serve_for(seconds(20));
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_THAT(warnings[0], testing::HasSubstr("putting off OPEN for 6"));
+  EXPECT_THAT(warnings[0],
+              testing::HasSubstr("NFSv4.0: server fake has been putting off OPEN for 6"));
   EXPECT_THAT(warnings[0], testing::HasSubstr("(NFS4ERR_DELAY)"));
   server_->serve_for(seconds(280));
   EXPECT_EQ(warnings.size(), 1u);
