@@ -3,28 +3,28 @@
 # end_to_end.sh: server, mount and tool on loopback, with real programs: workloads, kill -9, power loss, bytes on
 # the wire.
 #
-#   tests/interop/end_to_end.sh [--seed N] [--no-build] [--list] [--waiting] [WORD...]
+#   tests/interop/end_to_end.sh [--seed N] [--no-build] [--list] [--beside] [WORD...]
 #
 #   --seed N     of what happens by chance (1)
 #   --no-build   use what is built already; else scripts/quickstart builds the programs
 #   --list       print the cases, run none
-#   --waiting    only the cases that mostly wait, which otherwise run beside the others
+#   --beside     only the cases that otherwise run beside others
 #   WORD...      only the cases with one of these words in their line
 #
 # NFSRDMA_BIN: where the programs are (build/release/bin; the quickstart always takes those). Needs root, /dev/fuse
-# and the packages of scripts/install-deps; what cannot run says why and counts as failed. Takes fifteen minutes on
+# and the packages of scripts/install-deps; what cannot run says why and counts as failed. Takes eleven minutes on
 # two cores. The last line is "N passed, N failed"; exit status 0 when none failed.
 # shellcheck source=../../scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
 cd "$root"
 
-seed=1 build=1 list='' only_waiting='' words=()
+seed=1 build=1 list='' only_beside='' words=()
 while (($#)); do
     case $1 in
         --seed) need_value "$@"; seed=$2; shift ;;
         --no-build) build= ;;
         --list) list=1 ;;
-        --waiting) only_waiting=1 ;;
+        --beside) only_beside=1 ;;
         -h | --help) show_help; exit 0 ;;
         -*) usage_error "unknown option '$1'" ;;
         *) words+=("$1") ;;
@@ -43,30 +43,33 @@ cases=(
     "$tests/wire_bytes.sh 24"
     "$tests/workloads.sh --small --wire copy"
     "$tests/fuse_basic.sh $bin iwarp shards=3,vers=3"
-    "$tests/fuse_basic.sh $bin tcp shards=1,vers=3"
     "$tests/fuse_basic.sh $bin iwarp shards=3,vers=4.2"
     "$tests/fuse_acl.sh $bin iwarp"
-    "$tests/versions.sh $bin"
     "$tests/fuse_delegations.sh $bin iwarp shards=2,vers=4.2"
+    "$tests/fuse_trunking.sh $bin iwarp shards=2"
+    "env MOUNT_OPTIONS=$by_iwarp,shards=1,vers=3 $tests/workloads.sh --small --kills 4 --seed $seed"
+    "env MOUNT_OPTIONS=$by_iwarp,shards=3,vers=4.2 $tests/workloads.sh --small --kills 4 --seed $seed --uid 1000"
+    "$tests/power_loss.sh --rounds 2 --seed $seed"
+)
+# These run beside those, in a run of their own; the first two mostly wait, for leases and times of grace to be over.
+beside=(
+    "$tests/fuse_locks.sh $bin iwarp shards=2,vers=3"
+    "$tests/fuse_locks.sh $bin iwarp shards=2,vers=4.2"
+    "$tests/fuse_basic.sh $bin tcp shards=1,vers=3"
     "$tests/fuse_close_to_open.sh $bin iwarp shards=2"
     "$tests/fuse_referral.sh $bin iwarp shards=2,vers=4.2"
     "$tests/fuse_referral.sh $bin tcp shards=1,vers=4.1"
     "$tests/fuse_migration.sh $bin iwarp shards=2,vers=4.2"
     "$tests/fuse_migration.sh $bin tcp shards=1,vers=4.0"
-    "$tests/fuse_trunking.sh $bin iwarp shards=2"
-    "env MOUNT_OPTIONS=$by_iwarp,shards=1,vers=3 $tests/workloads.sh --small --kills 4 --seed $seed"
-    "env MOUNT_OPTIONS=$by_iwarp,shards=3,vers=4.2 $tests/workloads.sh --small --kills 4 --seed $seed --uid 1000"
-    "$tests/power_loss.sh --rounds 2 --seed $seed"
+    "$tests/versions.sh $bin"
+)
+# And these behind both: they look at what runs on this machine, or at what it has left.
+alone=(
     "$tests/observe.sh $bin"
     "$tests/capture.sh"
     "$tests/doctor.sh"
     "$tests/service_user.sh $bin"
     "$tests/idle_connections.sh $bin"
-)
-# These wait for most of their time, for leases and times of grace to be over: they run beside the others.
-waiting=(
-    "$tests/fuse_locks.sh $bin iwarp shards=2,vers=3"
-    "$tests/fuse_locks.sh $bin iwarp shards=2,vers=4.2"
 )
 wanted() { # CASE
     local word
@@ -75,7 +78,7 @@ wanted() { # CASE
     return 1
 }
 
-if [[ -n $only_waiting ]]; then cases=("${waiting[@]}") waiting=(); fi
+if [[ -n $only_beside ]]; then cases=("${beside[@]}") beside=() alone=(); fi
 # count_wanted CASE...: how many are; --list prints them.
 count_wanted() {
     local case
@@ -94,31 +97,34 @@ run_wanted() { # CASE...
         run_case 360 $case
     done
 }
-count_wanted "${cases[@]}"
+count_wanted "${cases[@]}" "${alone[@]}"
 number=$wanted_cases
-count_wanted "${waiting[@]}"
-beside=$wanted_cases
-((number + beside)) || usage_error "no case has '${words[*]}' (--list names them)"
+count_wanted "${beside[@]}"
+number_beside=$wanted_cases
+((number + number_beside)) || usage_error "no case has '${words[*]}' (--list names them)"
 [[ -z $list ]] || exit 0
 
 trap 'exit 130' INT  # else the next case would begin
 run_wanted "${cases[0]}"  # which may build what the others need
-if ((beside)); then
+log=build/ci/beside.$$.log
+other=
+if ((number_beside)); then
     mkdir -p build/ci
-    log=build/ci/waiting.$$.log
-    "$tests/end_to_end.sh" --no-build --waiting --seed "$seed" "${words[@]}" >"$log" 2>&1 &
-    trap 'kill $! 2>/dev/null || :; rm -f "$log"' EXIT
+    "$tests/end_to_end.sh" --no-build --beside --seed "$seed" "${words[@]}" >"$log" 2>&1 &
+    other=$!
+    trap 'kill "$other" 2>/dev/null || :; rm -f "$log"' EXIT
 fi
 run_wanted "${cases[@]:1}"
+if [[ -n $other ]]; then wait "$other" || :; fi
+run_wanted "${alone[@]}"
 failed=${#failed_cases[@]}
 if ((failed)); then echo "--- what failed ---"; fi
 end_cases || :
-if ((beside)); then
-    wait $! || :
+if [[ -n $other ]]; then
     cat "$log"
     # What came to no end has failed.
     failed_beside=$(sed -n '$s/^[0-9]* passed, \([0-9]*\) failed$/\1/p' "$log")
-    failed=$((failed + ${failed_beside:-beside}))
+    failed=$((failed + ${failed_beside:-number_beside}))
 fi
-echo "$((number + beside - failed)) passed, $failed failed"
+echo "$((number + number_beside - failed)) passed, $failed failed"
 exit $((failed > 0))
