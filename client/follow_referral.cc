@@ -99,8 +99,8 @@ MountSettings settings_at(const MountSettings& from, const ReferralTarget& targe
   settings.path = std::move(path);
   if (target.host.empty()) return settings;
   const MountSettings usual;
+  if (settings.host != target.host) settings.put_off = nullptr;
   settings.host = target.host;
-  settings.put_off = nullptr;
   settings.addresses.clear();
   settings.rdma_port = target.port != 0 ? target.port : usual.rdma_port;
   settings.tcp_port = target.port != 0 ? target.port : usual.tcp_port;

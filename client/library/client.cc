@@ -6,9 +6,20 @@
 #include "client/library/mount_impl.h"
 #include "client/mount_url.h"
 #include "client/rpc_client.h"
+#include "rpcrdma/base/log.h"
+#include "rpcrdma/base/terminal_text.h"
 
 namespace nfsrdma::client {
 namespace {
+
+/// Calls of a mount that is not soft wait for ever; so that it can be seen for what.
+MountObserver telling_of_silence(std::string_view server) {
+  const std::string name = terminal_text(server);
+  MountObserver observer;
+  observer.not_responding = [name] { log_warning("server {} not responding, still trying", name); };
+  observer.responding = [name] { log_warning("server {} OK", name); };
+  return observer;
+}
 
 /// Opens what a URL stands for, and looks for referrals on the way.
 class UrlOpener final : public TreeOpener {
@@ -37,6 +48,7 @@ class UrlOpener final : public TreeOpener {
       co_await mount->rpc().yield();
       co_return kReferralMet;
     }
+    mount->set_observer(telling_of_silence(mount->settings().host));
     impl_.mount = std::move(mount);
     impl_.tree = std::move(tree);
     impl_.opens = std::make_unique<OpenFiles>(*impl_.mount, impl_.op);

@@ -274,6 +274,7 @@ Task<Result<void>> run_load(EventLoop& loop, Fabrics fabrics, MountSettings sett
   Result<void> ready = co_await prepare(run, *mounts[0], rest, detail);
   while (ready.ok() && mounts.size() < options.connections) {
     settings.version = mounts[0]->settings().version;
+    settings.put_off = mounts[0]->settings().put_off;
     auto next = co_await AsyncMount::attach(loop, fabrics, settings, mounts[0]->root(), detail);
     if (!next.ok()) {
       ready = next.error();

@@ -115,16 +115,20 @@ if ((number_beside)); then
     trap 'kill "$other" 2>/dev/null || :; rm -f "$log"' EXIT
 fi
 run_wanted "${cases[@]:1}"
-if [[ -n $other ]]; then wait "$other" || :; fi
+if [[ -n $other ]]; then
+    wait "$other" || :
+    trap 'rm -f "$log"' EXIT
+fi
 run_wanted "${alone[@]}"
 failed=${#failed_cases[@]}
-if ((failed)); then echo "--- what failed ---"; fi
-end_cases || :
 if [[ -n $other ]]; then
-    cat "$log"
     # What came to no end has failed.
     failed_beside=$(sed -n '$s/^[0-9]* passed, \([0-9]*\) failed$/\1/p' "$log")
     failed=$((failed + ${failed_beside:-number_beside}))
+    # In front, where all of it is well: the last lines are for what failed.
+    cat "$log"
 fi
+if ((${#failed_cases[@]})); then echo "--- what failed ---"; fi
+end_cases || :
 echo "$((number + number_beside - failed)) passed, $failed failed"
 exit $((failed > 0))

@@ -30,7 +30,7 @@ clean_up() {
     if mountpoint -q "$work/fs" 2>/dev/null; then umount -l "$work/fs"; fi
     pkill -f "nfs-rdma bench .*$work" || :
     if [[ -n $tracer ]]; then kill "$tracer" 2>/dev/null; fi
-    if [[ -n $server ]]; then kill "$server" 2>/dev/null; wait "$server" 2>/dev/null; fi
+    if [[ -n $server ]]; then kill -CONT "$server" 2>/dev/null; kill "$server" 2>/dev/null; wait "$server" 2>/dev/null; fi
     rm -rf "$work"
 }
 trap clean_up EXIT
@@ -98,6 +98,25 @@ cmp "$work/data" "$work/back" || broken "what the tool read is not what libnfs w
 sums=$(document | jq '[.operations[] | . as $o | ([.latency_us[][1]] | add // 0) == $o.calls] | all')
 [[ $sums == true ]] || broken "histograms do not add up to the calls"
 good "counted"
+
+step "a server that says nothing while the tool waits for it"
+cat "$work/data" "$work/data" "$work/data" "$work/data" >"$work/export/large"
+mkfifo "$work/pipe"
+"$tool" cat "$rdma_url/large?fabric=iwarp&timeo=5&retrans=1" >"$work/pipe" 2>"$work/said" &
+reader=$!
+exec 5<"$work/pipe"
+head -c 1000 <&5 >"$work/begin"
+kill -STOP "$server"
+cat <&5 >"$work/rest" &
+within 20 grep -q "server 127.0.0.1 not responding, still trying" "$work/said" ||
+    broken "it waits, and does not say so: $(cat "$work/said")"
+kill -CONT "$server"
+wait "$reader" || broken "it ended with $?: $(cat "$work/said")"
+exec 5<&-
+wait $!
+cat "$work/begin" "$work/rest" | cmp - "$work/export/large" || broken "what it read is not what is there"
+grep -q "server 127.0.0.1 OK" "$work/said" || broken "it does not say that the server is back"
+good "said"
 
 step "Prometheus"
 curl -sf "http://127.0.0.1:$metrics_port/metrics" >"$work/metrics" || broken "no metrics on the port"

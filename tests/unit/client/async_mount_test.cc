@@ -218,6 +218,15 @@ TEST_F(AsyncMountTest, PeopleAreToldOfJukeboxForLong) {
   EXPECT_TRUE(result && result->ok());
 }
 
+TEST_F(AsyncMountTest, AllThreadsOfAMountTellOfItAsOne) {
+  MountSettings settings = mount_->settings();
+  ASSERT_NE(settings.put_off, nullptr);
+  settings.addresses = {SocketAddress::parse("192.0.2.1", 2049).value()};
+  settings.proto = ProtoChoice::kTcp;
+  const auto loop = EventLoop::create().value();
+  EXPECT_EQ(make_rpc_client(*loop, {}, settings)->options().put_off, settings.put_off);
+}
+
 TEST_F(AsyncMountTest, MkdirThatWasSentTwiceAndExistsIsDone) {
   std::optional<Result<CreateResult>> result;
   group_.spawn(keep(mount_->mkdir(op_, test_handle(0), "d", {}), &result));

@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
+
+#include "client/put_off.h"
 
 namespace nfsrdma {
 namespace {
@@ -104,6 +107,18 @@ TEST_F(FollowReferral, NoHostIsTheSameServerWhereItIs) {
   ASSERT_TRUE(follow(to("/start", {{"", 0, "/x"}})).ok());
   EXPECT_EQ(world_.last.rdma_port, 20300);
   EXPECT_EQ(world_.last.tcp_port, 20301);
+}
+
+TEST_F(FollowReferral, PeopleAreToldOfAnotherServerByItsOwnName) {
+  start_.put_off = std::make_shared<PutOff>(start_.host);
+  world_.places["127.0.0.1:/x"] = {};
+  world_.places["127.0.0.2:/x"] = {};
+  ASSERT_TRUE(follow(to("/start", {{"127.0.0.2", 0, "/x"}})).ok());
+  EXPECT_EQ(world_.last.put_off, nullptr) << "it gets one of its own";
+  for (const char* same : {"", "127.0.0.1"}) {
+    ASSERT_TRUE(follow(to("/start", {{same, 0, "/x"}})).ok());
+    EXPECT_EQ(world_.last.put_off, start_.put_off);
+  }
 }
 
 TEST_F(FollowReferral, OneReferralMayLeadToAnother) {
