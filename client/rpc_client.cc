@@ -221,6 +221,7 @@ RpcConnection& RpcClient::choose() {
     }
   }
   next_connection_ = (next_connection_ + 1) % connections_.size();
+  if (best == nullptr) best = connections_.front().get();  // always takes them; for the analyzer
   if (best->load() > 0) {
     // One that was lost or idle is missed by nobody until there is something for it to do.
     for (auto& connection : connections_)

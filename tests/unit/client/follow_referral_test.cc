@@ -160,6 +160,7 @@ TEST_F(FollowReferral, ThereAreNoMoreThanEight) {
 /// However wide the tree of referrals is that servers make up.
 TEST_F(FollowReferral, TriesAreBounded) {
   std::vector<ReferralTarget> many;
+  many.reserve(64);
   for (int i = 0; i < 64; ++i)
     many.push_back({"127.0.0.2", 0, "/" + std::to_string(i)});
   const Result<void> done = follow(to("/start", many));

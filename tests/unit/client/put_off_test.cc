@@ -37,6 +37,7 @@ TEST(PutOff, IsToldOnceByAllThreads) {
     PutOff put_off("filer");
     std::atomic<int> lines{0};
     std::vector<std::thread> threads;
+    threads.reserve(4);
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
         if (put_off.told(call_of(seconds(60)), TimePoint{})) ++lines;
