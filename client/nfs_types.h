@@ -275,6 +275,9 @@ class DelegationHolder {
   virtual void give_up(const FileHandle& file) = 0;
   /// None: nothing is known of the file here.
   virtual std::optional<HeldAttributes> held_attributes(const FileHandle& file) = 0;
+  /// Its file system is on another server now, as the one before has said when it was asked for
+  /// that: not for somebody's sake who would go there.
+  virtual void has_moved(const FileHandle&) {}
   /// As the server said last, whether that is fresh or not; null: nothing is known of the file.
   virtual const Attributes* last_attributes(const FileHandle&) const { return nullptr; }
   /// Was it found in `directory`, or below it, or is it that? True also where nobody knows.

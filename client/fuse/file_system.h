@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "client/fuse/file_writer.h"
@@ -253,6 +254,7 @@ class FileSystem : private DelegationHolder {
   // --- delegations: file_system_delegations.cc ---
   void give_up(const FileHandle& file) override;
   std::optional<HeldAttributes> held_attributes(const FileHandle& file) override;
+  void has_moved(const FileHandle& file) override;
   const Attributes* last_attributes(const FileHandle& file) const override;
   bool lies_below(const FileHandle& file, const FileHandle& directory) const override;
   std::optional<FileHandle> known_directory(const FileHandle& directory,
@@ -364,6 +366,7 @@ class FileSystem : private DelegationHolder {
   std::list<std::shared_ptr<Occasion>> dropping_;  // that drop_pages_now() waits for
   unsigned waiting_writes_ = 0;                    // in drop_read_pages()
   std::list<LockWaiting> lock_waits_;              // of lock_in_the_end()
+  std::unordered_set<std::uint64_t> following_;    // fsids, of has_moved()
   bool finishing_ = false;                         // nothing waits for the kernel any more
   std::vector<NodeRef> with_names_ahead_;          // directories
   std::uint64_t clock_ = 0;

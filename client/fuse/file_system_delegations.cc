@@ -131,6 +131,20 @@ std::optional<HeldAttributes> FileSystem::held_attributes(const FileHandle& file
   return HeldAttributes{visible(*node).size, node->attributes.change.value_or(0) + (more ? 1 : 0)};
 }
 
+/// Asks for what it knows already: that makes the mount follow it, in one place for all who ask.
+void FileSystem::has_moved(const FileHandle& file) {
+  const Attributes* const last = last_attributes(file);
+  if (last == nullptr || !following_.insert(last->fsid).second) return;
+  struct Following {
+    static Task<void> follow(FileSystem& fs, FileHandle file, std::uint64_t fsid) {
+      const RequestContext nobody{std::make_shared<const Caller>(), nullptr};
+      [[maybe_unused]] Result<Attributes> found = co_await fs.remote.getattr(nobody, file);
+      fs.following_.erase(fsid);
+    }
+  };
+  tasks.spawn(Following::follow(*this, file, last->fsid));
+}
+
 const Attributes* FileSystem::last_attributes(const FileHandle& file) const {
   const NodeRef node = nodes.find(file);
   return node == nullptr || !node->has_attributes ? nullptr : &node->attributes;

@@ -21,6 +21,7 @@ struct ReferringRemote::Tree final : DelegationHolder {
   std::optional<HeldAttributes> held_attributes(const FileHandle& file) override {
     return owner.holder_->held_attributes(as_known(file));
   }
+  void has_moved(const FileHandle& file) override { owner.holder_->has_moved(as_known(file)); }
   /// As the mount knows the server's handle. `theirs`: what the server says of it; null: nothing,
   /// and it is not in another file system than the one that moved here.
   FileHandle outwards(const FileHandle& file, const Attributes* theirs) const;

@@ -63,4 +63,11 @@ Task<Result<nfs4::MadeSession>> SessionErrands::make_session(const OpContext& op
   co_return std::move(errand->made);
 }
 
+void SessionErrands::lease_moved() {
+  main_.post([desk = std::weak_ptr(desk_)] {
+    const std::shared_ptr<Desk> there = desk.lock();
+    if (there != nullptr && !there->closed) there->source.lease_moved();
+  });
+}
+
 }  // namespace nfsrdma

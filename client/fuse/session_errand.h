@@ -5,7 +5,7 @@
 // Threads: made and destroyed on the main thread, when the other one asks no more. make_session()
 // is called on the other one. An Errand is the asker's until it is posted to the main thread, and
 // the asker's again when it is posted back; a cancellation is posted as well, and the asker does
-// not wait for what becomes of it.
+// not wait for what becomes of it. lease_moved() is passed on and not answered.
 #pragma once
 
 #include <memory>
@@ -27,6 +27,7 @@ class SessionErrands final : public nfs4::SessionSource {
   void set_asker(EventLoop& loop) { asker_ = &loop; }
   Task<Result<nfs4::MadeSession>> make_session(const OpContext& op, xdr::sessionid4 before,
                                                std::string* detail) override;
+  void lease_moved() override;
 
  private:
   struct Errand;

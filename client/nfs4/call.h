@@ -104,6 +104,10 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
       remedy = remedy_of_minor_0(ending.status);
       if (sequenced) remedy = remedy_of(ending.status, !in_session);
       if (!sequenced && rpc_call->resent()) ending.resent = true;
+      if (remedy == Remedy::kFindMoved) {
+        session.lease_moved();
+        remedy = Remedy::kLater;
+      }
       // A request that SEQUENCE has put off goes out on the same slot again: it may be running.
       const bool put_off = !in_session && (remedy == Remedy::kLater || remedy == Remedy::kBind);
       if (!put_off) {

@@ -178,6 +178,7 @@ Task<Result<bool>> Session::client_id_stands(const OpContext& op, Turn of) {
     if (delegations_ != nullptr) delegations_->keep_most(0);
     if (place_.is_open()) tasks_.spawn(restore_callbacks(of));
   }
+  if (status == nfsstat4::NFS4ERR_LEASE_MOVED) lease_moved();
   co_return true;
 }
 

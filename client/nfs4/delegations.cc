@@ -312,6 +312,10 @@ std::optional<HeldAttributes> Delegations::held_attributes(const FileHandle& fil
   return holder_ == nullptr ? std::nullopt : holder_->held_attributes(file);
 }
 
+void Delegations::has_moved(const FileHandle& file) {
+  if (holder_ != nullptr) holder_->has_moved(file);
+}
+
 void Delegations::keep_most(std::uint32_t most) {
   std::size_t held = 0;
   for (const auto& [file, row] : rows_)

@@ -98,6 +98,9 @@ class Delegations final : public DelegationState {
   xdr::nfsstat4 recall(const xdr::stateid4& stateid, const FileHandle& file) override;
   std::optional<HeldAttributes> held_attributes(const FileHandle& file) override;
   void keep_most(std::uint32_t most) override;
+  void has_moved(const FileHandle& file) override;
+  std::vector<FileHandle> files() const override { return {oldest_.begin(), oldest_.end()}; }
+  bool holds(const FileHandle& file) const override { return rows_.contains(file); }
 
  private:
   enum class Phase : std::uint8_t { kHeld, kLeaving, kReturning };

@@ -117,7 +117,9 @@ class FileLocks final : public HeldState {
   /// Everything fails with EIO from now on.
   void stop();
 
-  bool holds(const FileHandle& file) const { return !files_.empty() && files_.contains(file); }
+  bool holds(const FileHandle& file) const override {
+    return !files_.empty() && files_.contains(file);
+  }
   /// What a READ or WRITE (OPEN4_SHARE_ACCESS_ bits) carries: that of a lock, or the anonymous one;
   /// before all that of a denial which is lost.
   xdr::stateid4 stateid_of_lock(const FileHandle& file, std::uint32_t access) const;
@@ -149,6 +151,7 @@ class FileLocks final : public HeldState {
   Task<Result<void>> reclaim(const OpContext& op) override;
   void some_is_revoked() override;
   void lock_may_be_free(const FileHandle& file) override;
+  std::vector<FileHandle> files() const override;
 
  private:
   /// An OPEN that stands on the server while it has a stateid.

@@ -14,13 +14,11 @@ using nfs4::call;
 using nfs4::CompoundReader;
 using nfs4::CompoundWriter;
 using nfs4::Ending;
+using nfs4::kMostLocations;
 using nfs4::put;
 using xdr::fattr4_number;
 using xdr::nfs_opnum4;
 using xdr::nfsstat4;
-
-/// Room for its answer: 64 hosts with paths of 1023 bytes each fit, and no server needs more.
-constexpr std::size_t kMostLocations = 96u << 10;
 
 bool absolute_path(const xdr::pathname4& name, std::string* path) {
   path->clear();
@@ -91,6 +89,9 @@ Task<Result<Referral>> Nfs4Operations::referral(const OpContext& op, const FileH
   NFSRDMA_CO_TRY(Ending end,
                  co_await call(session_, op, {.max_results = kMostLocations}, build, parse));
   if (end.status != nfsstat4::NFS4_OK) co_return nfs4::status_error(end.status, "GETATTR");
+  // Later versions have named the client with it.
+  const bool names_client = session_.minor() > 0;
+  if (name.empty() && !names_client) co_await session_.acknowledge_move(op, directory);
   co_return std::move(found);
 }
 

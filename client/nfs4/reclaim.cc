@@ -23,6 +23,14 @@ constexpr Duration kCheckLongest = std::chrono::minutes(10);
 
 }  // namespace
 
+std::vector<FileHandle> FileLocks::files() const {
+  std::vector<FileHandle> all;
+  all.reserve(files_.size());
+  for (const auto& [file, row] : files_)
+    all.push_back(file);
+  return all;
+}
+
 std::vector<FileLocks::FileRef> FileLocks::all_files() const {
   std::vector<FileRef> all;
   for (const auto& [handle, file] : files_)

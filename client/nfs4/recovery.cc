@@ -52,6 +52,9 @@ Remedy remedy_of_minor_0(nfsstat4 status) {
     // No stateid stands for "the newest" here: a LOCK has overtaken a READ.
     case nfsstat4::NFS4ERR_OLD_STATEID:
       return Remedy::kNewer;
+    // Of any that has moved, and until its client knows: not the answer to this operation.
+    case nfsstat4::NFS4ERR_LEASE_MOVED:
+      return Remedy::kFindMoved;
     default:
       return Remedy::kNone;
   }

@@ -20,6 +20,7 @@ enum class Remedy : std::uint8_t {
   // Minor version 0, whose errors do not say how much is gone:
   kCheckClientId,  // ask whether the client id stands. If so, it is the operation's answer
   kNewer,          // a few times more, with the newest stateid: its answer is on its way
+  kFindMoved,      // find out which file system has moved, and the same once more after a while
 };
 
 /// Of a COMPOUND that ended with `status`; `in_sequence`: it was SEQUENCE that did.

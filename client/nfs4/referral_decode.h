@@ -11,6 +11,9 @@ inline constexpr xdr::bitmap4 kAbsentAttributes = xdr::bitmap4::of(
     {xdr::fattr4_number::FATTR4_FSID, xdr::fattr4_number::FATTR4_RDATTR_ERROR,
      xdr::fattr4_number::FATTR4_FS_LOCATIONS, xdr::fattr4_number::FATTR4_MOUNTED_ON_FILEID});
 
+/// Room for the answer: 64 hosts with paths of 1023 bytes each fit, and no server needs more.
+inline constexpr std::size_t kMostLocations = 96u << 10;
+
 /// Those attributes as a referral. Hosts and paths that cannot be used are left out; ENOENT: none
 /// is left, as with Linux's client. EIO: it does not say where it would be in the server's own
 /// tree.

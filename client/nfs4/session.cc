@@ -474,6 +474,7 @@ void Session::look_at(std::uint32_t status_flags, const Turn& turn) {
   if ((status_flags & kMayBeDelegation) != 0 && delegations_ != nullptr) {
     delegations_->some_is_revoked();
   }
+  if ((status_flags & xdr::SEQ4_STATUS_LEASE_MOVED) != 0) lease_moved();
   // A server that goes on saying so does not get a new session with each call.
   const bool just_done = rpc_.environment().now() - reclaimed_at_ < kRetryLongest;
   if ((status_flags & xdr::SEQ4_STATUS_RESTART_RECLAIM_NEEDED) != 0 && opens_ && !just_done) {

@@ -19,6 +19,8 @@
 //   callbacks: the server calls on the connection that made the session (callbacks.h). When that is
 //              lost, it says so in SEQUENCE's reply, and is given another one by
 //              BIND_CONN_TO_SESSION
+//   lease_moved(): what the server holds for this client is another server's business in part. All
+//              of it is asked about, so that it is found out which file systems have moved
 //   end():     DESTROY_SESSION of all of them, DESTROY_CLIENTID
 //
 // Minor version 0 (RFC 7530) has the client id alone (client_id.cc): begin() is SETCLIENTID and
@@ -40,6 +42,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "client/nfs4/callback_place.h"
 #include "client/nfs4/callbacks.h"
@@ -70,10 +73,17 @@ struct SessionOptions {
   std::optional<CalledAt> called_at;
 };
 
-/// What the client holds on the server besides the session: a new client id begins without it.
-class HeldState {
+/// Of which files something is held.
+class HeldFiles {
  public:
-  virtual ~HeldState() = default;
+  virtual ~HeldFiles() = default;
+  virtual std::vector<FileHandle> files() const = 0;
+  virtual bool holds(const FileHandle& file) const = 0;
+};
+
+/// What the client holds on the server besides the session: a new client id begins without it.
+class HeldState : public HeldFiles {
+ public:
   /// Asks for all of it again, by Session::ask_in_recovery(). What the server refuses is lost, and
   /// no error; an error is the session's.
   virtual Task<Result<void>> reclaim(const OpContext& op) = 0;
@@ -84,9 +94,8 @@ class HeldState {
 };
 
 /// The delegations that the client has. Their calls come from within messages of the server.
-class DelegationState {
+class DelegationState : public HeldFiles {
  public:
-  virtual ~DelegationState() = default;
   /// The server has forgotten all of them.
   virtual void all_lost() = 0;
   /// It says, perhaps not for the first time, that it has revoked one.
@@ -94,6 +103,8 @@ class DelegationState {
   virtual xdr::nfsstat4 recall(const xdr::stateid4& stateid, const FileHandle& file) = 0;
   virtual std::optional<HeldAttributes> held_attributes(const FileHandle& file) = 0;
   virtual void keep_most(std::uint32_t most) = 0;
+  /// The server has told that this file's file system is on another one now.
+  virtual void has_moved(const FileHandle& file) = 0;
 };
 
 class Session final : public SessionSource, private CallbackHandler {
@@ -137,6 +148,11 @@ class Session final : public SessionSource, private CallbackHandler {
 
   Task<Result<MadeSession>> make_session(const OpContext& op, xdr::sessionid4 before,
                                          std::string* detail) override;
+  // moved_lease.cc
+  void lease_moved() override;
+  /// Lets the server know that this client has heard where the file's file system is: it waits for
+  /// that with SEQ4_STATUS_LEASE_MOVED, and NFS4ERR_LEASE_MOVED. A try.
+  Task<void> acknowledge_move(const OpContext& op, FileHandle file);
 
   /// Waits for a session and a free slot. EINTR: cancelled. A soft mount waits as long as for an
   /// answer.
@@ -211,6 +227,8 @@ class Session final : public SessionSource, private CallbackHandler {
   Task<void> keep_lease();
   Task<void> restore_back_channel();
   void look_at(std::uint32_t status_flags, const Turn& turn);
+  Task<void> find_what_moved();
+  Task<bool> has_moved(const OpContext& op, FileHandle file);
   void fail(Error why);
   void lock_may_be_free(const xdr::nfs_fh4& file) override;
   xdr::nfsstat4 recall(const xdr::stateid4& stateid, const xdr::nfs_fh4& file) override;
@@ -260,6 +278,9 @@ class Session final : public SessionSource, private CallbackHandler {
   Duration lease_ = std::chrono::seconds(90);
   TimePoint heard_at_{};  // when SEQUENCE was answered last
   TimePoint reclaimed_at_{};
+  bool finding_ = false;  // find_what_moved() runs
+  TimePoint find_again_at_{};
+  Duration find_every_{};
   bool connection_lost_ = false;
   std::unique_ptr<Alarm> lost_alarm_;
   std::unique_ptr<Alarm> slot_alarm_;  // soft mounts: somebody has waited long enough for a slot

@@ -103,6 +103,11 @@ nfsstat4 absent_facts(Compound& compound, FileCall& call, const CurrentHandle& h
   if (mask.has(FATTR4_FS_LOCATIONS)) {
     const nfsstat4 status = find_locations(compound, call, handle, out);
     if (status != NFS4_OK) return status;
+    ServerState& state = compound.state();
+    if (state.moved_exports.any()) {
+      std::lock_guard lock(state.mutex);
+      state.moved_exports.heard(compound.client_id(), id);
+    }
   }
   if (!is_root || !mask.has(FATTR4_MOUNTED_ON_FILEID)) return NFS4_OK;
   return find_mounted_on(compound, id, *top, out);

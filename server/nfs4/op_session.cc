@@ -107,6 +107,9 @@ void accept(ServerState& state, const Session& session, const xdr::SEQUENCE4args
       state.delegations.table().has_revoked_by_administrator(session.client->id, state.now())) {
     res.sr_status_flags |= xdr::SEQ4_STATUS_ADMIN_STATE_REVOKED;
   }
+  if (state.moved_exports.to_be_told(session.client->id, state.now())) {
+    res.sr_status_flags |= xdr::SEQ4_STATUS_LEASE_MOVED;
+  }
 }
 
 /// Of a connection in a session.
@@ -209,6 +212,7 @@ nfsstat4 destroy_session(Compound& compound, const xdr::DESTROY_SESSION4args& ar
 
 nfsstat4 sequence(Compound& compound, const xdr::SEQUENCE4args& args, xdr::SEQUENCE4res& res) {
   ServerState& state = compound.state();
+  state.moved_exports.look(compound.server().exports.current());
   std::lock_guard lock(state.mutex);
   Session* session = state.sessions.find(args.sa_sessionid);
   if (session == nullptr) return NFS4ERR_BADSESSION;

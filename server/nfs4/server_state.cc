@@ -119,6 +119,7 @@ ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> 
       delegations(*this, records->boot(), options.limits.delegations),
       offloads(*this, records->boot()),
       refusals(options.limits),
+      moved_exports(*this),
       clock_(options.clock != nullptr ? *options.clock : kSteadyClock),
       lease_(options.lease),
       limits_(options.limits),
@@ -164,6 +165,7 @@ void ServerState::end_clients(std::vector<std::unique_ptr<Client>> ended) {
     delegations.end_client(client->id);
     offloads.end_client(client->id);
     owner_sequences.end_client(client->id);
+    moved_exports.end_client(client->id);
     grace.forget(client->owner.id);
     must_not_reclaim(*client);
   }

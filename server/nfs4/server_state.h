@@ -26,6 +26,7 @@
 #include "server/nfs4/limits.h"
 #include "server/nfs4/lock_mirror.h"
 #include "server/nfs4/lock_notifier.h"
+#include "server/nfs4/moved_exports.h"
 #include "server/nfs4/offloads.h"
 #include "server/nfs4/owner_names.h"
 #include "server/nfs4/owner_sequences.h"
@@ -88,6 +89,7 @@ class ServerState {
   Delegations delegations;
   Offloads offloads;
   Refusals refusals;
+  MovedExports moved_exports;
 
   // --- with `mutex` held ---
 

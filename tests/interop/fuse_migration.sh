@@ -70,6 +70,7 @@ opens_on() {  # opens_on N: files that clients have open there
   "$bin/nfs-rdma" clients --server "$work/control$1.sock" --json |
     python3 -c 'import json, sys; print(sum(c["opens"] for c in json.load(sys.stdin)["nfs4_clients"]))'
 }
+refers() { "$bin/nfs-rdma" exports --server "$work/control$1.sock" | grep -q refer=; }
 is_remote() { LC_ALL=C stat -f "$mnt" 2>&1 | grep -q 'Object is remote'; }
 none_open_on() { is "$(opens_on "$1")" 0; }
 moved_to() {  # moved_to N: the mount has gone there
@@ -177,6 +178,18 @@ cd /
 start 2
 unmount_here >"$out" 2>&1
 result $? "and that mount ends, too"
+
+# Minor version 0 has no word for it that would not be an error of something else.
+if [ ! "$version_0" ]; then
+  {
+    exports 1 "$here" && kill -HUP "${pid[1]}" && within 20 exported 1 && mount_here "" "$root" &&
+      exec 7<"$mnt/moves/sub/deep" && send_away 1 2 && within 20 refers 1 && touch "$mnt/stays/another" &&
+      within 30 moved_to 2 && logged 'has moved to another server; looking what' &&
+      [ "$(opens_on 2)" -gt 0 ] && is "$(cat <&7)" deep && exec 7<&- && unmount_here
+  } >"$out" 2>&1
+  result $? "what is open and not used goes along as well"
+  exec 7<&-
+fi
 
 {
   exports 1 "$here" && kill -HUP "${pid[1]}" && within 20 exported 1 && mount_here noreferrals &&

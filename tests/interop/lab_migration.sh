@@ -25,6 +25,6 @@ step "a file system moves from one of our servers to another under Linux's clien
 in_guest "${LAB_LIMIT:-240}" "bash ./lab_migration_guest.sh linux" >"$stage/guest.log" 2>&1 ||
     failed "the guest's part failed ($?)"
 grep '^ok ' "$stage/guest.log" | while read -r line; do note "$line"; done
-[[ $(grep -c '^ok ' "$stage/guest.log") == 2 ]] || failed "not all steps were run"
+[[ $(grep -c '^ok ' "$stage/guest.log") == 4 ]] || failed "not all steps were run"
 keep_logs
 good "migration between two of Linux's servers, and between two of ours: ok"

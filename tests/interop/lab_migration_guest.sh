@@ -65,7 +65,7 @@ if [ "$1" = serve ]; then
 fi
 
 # The same file system for both servers, which see these mounts; fsid= makes handles the same.
-mkdir -p /export /mnt/moving
+mkdir -p /export /mnt/moving /mnt/stays
 mount -t tmpfs -o size=256m,mode=1777 export /export
 mkdir /export/moves /export/stays
 mount -t tmpfs -o size=256m,mode=1777 moves /export/moves
@@ -111,11 +111,24 @@ if [ "$1" = linux ]; then
     # without an end, of Linux's own server, too.
     modprobe -a nfsv4
     declare -A pid
+    exports() {  # exports N MORE_OPTIONS: of what moves
+        printf '%s\n' "/export/moves *($options${2-})" "/export/stays *($options)" >"exports$1"
+    }
+    send_to_3() {
+        exports 2 ,refer=/export/moves@192.0.3.2
+        kill -HUP "${pid[2]}"
+    }
+    back_to_2() {
+        exports 2
+        kill -HUP "${pid[2]}"
+        within 30 grep -q -- "refer=.* -> -" server2.log
+        : >server2.log
+    }
     for n in 2 3; do
         network $n
         mkdir /tmp/state$n
         if [ $n = 3 ]; then cp /tmp/state2/handle-key /tmp/state3/; fi
-        echo "/export/moves *($options)" >exports$n
+        exports $n
         ip netns exec s$n ./nfs-rdmad --foreground --exports exports$n --listen 192.0.$n.2 \
             --state-dir /tmp/state$n --control /tmp/control$n >server$n.log 2>&1 &
         pid[$n]=$!
@@ -133,8 +146,7 @@ if [ "$1" = linux ]; then
         python3 numbered_lines.py /mnt/moving/lines stop &
         writer=$!
         sleep 1
-        echo "/export/moves *($options,refer=/export/moves@192.0.3.2)" >exports2
-        kill -HUP "${pid[2]}"
+        send_to_3
         within 60 known_to 3
         sleep 1
         touch stop
@@ -145,10 +157,23 @@ if [ "$1" = linux ]; then
         [ "$(cat /mnt/moving/sub/deep)" = deep ]
         umount /mnt/moving
         echo "ok $version: Linux's client goes from one of our servers to the other"
-        echo "/export/moves *($options)" >exports2
-        kill -HUP "${pid[2]}"
-        within 30 grep -q -- "refer=.* -> -" server2.log
-        : >server2.log
+        back_to_2
+
+        # SEQ4_STATUS_LEASE_MOVED: the next call about anything else tells of it.
+        mount -t nfs -o vers=$version,proto=tcp 192.0.2.2:/export/stays /mnt/stays
+        mount -t nfs -o vers=$version,proto=tcp 192.0.2.2:/export/moves /mnt/moving
+        exec 7</mnt/moving/sub/deep
+        within 60 known_to 2
+        send_to_3
+        within 30 grep -q -- "- -> refer=" server2.log
+        touch /mnt/stays/another
+        within 60 known_to 3
+        [ "$(cat <&7)" = deep ]
+        exec 7<&-
+        umount /mnt/moving
+        umount /mnt/stays
+        echo "ok $version: and so it does with what is open and not used"
+        back_to_2
     done
     exit
 fi

@@ -78,6 +78,36 @@ TEST_F(MovedTreesTest, WhatIsOpenIsHandedOver) {
   EXPECT_FALSE(remote_->holds(file->handle)) << "closed where it is open";
 }
 
+/// The server has said that something has moved, and that it is this when it was asked: nobody here
+/// has used it since.
+TEST_F(MovedTreesTest, IsFollowedBeforeAnybodyUsesIt) {
+  const NodeRef file = node(fs().root, "file");
+  bool keep = false;
+  ASSERT_EQ(run(fs().open(me_, file, O_RDWR, &keep)), 0);
+  a_.move_away(kHere);
+  const int before = a_.calls["getattr"];
+  ways_.holding = true;
+  a_.holder->has_moved(file->handle);
+  a_.holder->has_moved(fs().root->handle);  // in it as well, while it is being followed
+  EXPECT_EQ(a_.calls["getattr"], before + 2) << "asked for, and whether it has moved indeed";
+  ways_.holding = false;
+  ways_.gate.wake_all();
+  EXPECT_EQ(opens_of(b_, "take over"), 1u);
+  EXPECT_EQ(opens_of(a_, "hand over 1"), 1u);
+  EXPECT_EQ(a_.calls["getattr"], before + 2);
+  b_.move_away(kThere);
+  b_.holder->has_moved(file->handle.in_tree(0));
+  EXPECT_EQ(opens_of(b_, "hand over 1"), 1u) << "and so on, from where it is";
+  EXPECT_EQ(opens_of(c_, "take over"), 1u);
+  fs().close(file, me_.caller, O_RDWR);
+}
+
+TEST_F(MovedTreesTest, WhatNobodyKnowsIsNotFollowed) {
+  fs();
+  a_.holder->has_moved(FileHandle(as_bytes("unknown")));
+  EXPECT_EQ(ways_.opened(), 0u);
+}
+
 TEST_F(MovedTreesTest, DelegationsEndAndWhatTheyKeptBackIsWrittenThere) {
   a_.delegates = true;
   a_.may_keep_back = 1 << 20;

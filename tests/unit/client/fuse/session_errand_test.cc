@@ -32,7 +32,11 @@ class Source final : public nfs4::SessionSource {
     made.client_id = 4711;
     co_return made;
   }
-  int asked = 0, cancelled = 0;
+  void lease_moved() override {
+    ++moved;
+    thread = std::this_thread::get_id();
+  }
+  int asked = 0, cancelled = 0, moved = 0;
   bool open = true;
   Gate gate;
   std::thread::id thread;
@@ -92,6 +96,21 @@ TEST_F(SessionErrandTest, TheAnswerComesToWhoAsked) {
   EXPECT_EQ(thread_of_answer_, thread_.get_id());
   EXPECT_EQ(source_.thread, std::this_thread::get_id());
   EXPECT_EQ(source_.last_before[0], std::byte{3});
+}
+
+TEST_F(SessionErrandTest, WordOfMovedLeasesGoesToTheMainThread) {
+  other_->post([this] { errands_->lease_moved(); });
+  turn_until([this] { return source_.moved == 1; });
+  EXPECT_EQ(source_.thread, std::this_thread::get_id());
+  other_->post([this] {
+    errands_->lease_moved();
+    answers_ = 1;
+  });
+  while (answers_ == 0)
+    std::this_thread::yield();
+  errands_.reset();  // with that under way
+  main_->turn(Duration::zero());
+  EXPECT_EQ(source_.moved, 1) << "nobody is there any more who could be told";
 }
 
 TEST_F(SessionErrandTest, WhoAsksMayStopWaiting) {

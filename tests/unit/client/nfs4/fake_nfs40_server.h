@@ -40,6 +40,10 @@ class FakeNfs40Server {
   /// Of operations of any kind, instead of running them; those in an owner's sequence use its
   /// number up as RFC 7530 says. What tells of the end of the client id is so.
   std::map<Op, std::deque<Stat>> errors;
+  /// Handles of what is on another server now. While lease_moved, clients have not heard of it:
+  /// what has to do with their state is not done.
+  std::set<std::string> moved;
+  bool lease_moved = false;
   TimePoint silent_until{};                               // it neither runs nor answers anything
   std::map<std::string, std::string> names{{"f", "f0"}};  // to handles
   static constexpr LockOwnerId kForeign = 1000;
@@ -212,6 +216,7 @@ class FakeNfs40Server {
     if (again) put_off.swap(errors[Op::OP_PUTFH]);
     results_.assign(8192, std::byte{});
     xdr::Encoder out(results_);
+    asked_where_to_ = false;
     status_ = head.minorversion == 0 ? Stat::NFS4_OK : Stat::NFS4ERR_MINOR_VERS_MISMATCH;
     count_ = 0;
     if (status_ == Stat::NFS4_OK) seen.emplace_back();
@@ -287,7 +292,17 @@ class FakeNfs40Server {
     errors.pop_front();
     return status;
   }
+  static bool needs_state(Op number) {
+    return in_sequence(number) || number == Op::OP_READ || number == Op::OP_WRITE ||
+           number == Op::OP_RENEW;
+  }
   Stat planned(Op number) {
+    // RFC 7931: known to have heard of it is who asks where to, and says who he is.
+    if (number == Op::OP_RENEW && asked_where_to_) lease_moved = false;
+    if (lease_moved && needs_state(number)) return Stat::NFS4ERR_LEASE_MOVED;
+    if (moved.contains(handle_) && needs_state(number) && number != Op::OP_RENEW) {
+      return Stat::NFS4ERR_MOVED;
+    }
     const Stat status = next(errors[number]);
     if (status == Stat::NFS4ERR_STALE_STATEID) ++boot_;
     const bool gone = status == Stat::NFS4ERR_STALE_STATEID || status == Stat::NFS4ERR_EXPIRED ||
@@ -390,6 +405,13 @@ class FakeNfs40Server {
     return number == Op::OP_OPEN || number == Op::OP_OPEN_CONFIRM || number == Op::OP_CLOSE ||
            number == Op::OP_LOCK || number == Op::OP_LOCKU;
   }
+  /// None that anybody could use.
+  void tell_locations(xdr::Decoder& in, xdr::Encoder& out) {
+    const auto want = args<xdr::GETATTR4args>(in);
+    asked_where_to_ = want.attr_request.has(xdr::fattr4_number::FATTR4_FS_LOCATIONS);
+    if (!asked_where_to_) return plain(Op::OP_GETATTR, Stat::NFS4ERR_MOVED, out);
+    answer(Op::OP_GETATTR, xdr::GETATTR4res{}, out);
+  }
   template <typename Res>
   void refuse(Op number, Stat status, xdr::Encoder& out) {
     Res res;
@@ -409,6 +431,7 @@ class FakeNfs40Server {
       const Stat status = planned(number);
       if (status != Stat::NFS4_OK) return refuse(number, status, out);
     }
+    if (number == Op::OP_GETATTR && moved.contains(handle_)) return tell_locations(in, out);
     switch (number) {
       case Op::OP_SETCLIENTID: {
         const auto want = args<xdr::SETCLIENTID4args>(in);
@@ -760,6 +783,7 @@ class FakeNfs40Server {
   Stat status_ = Stat::NFS4_OK;
   std::uint32_t count_ = 0;
   std::string handle_, saved_;
+  bool asked_where_to_ = false;
 };
 
 }  // namespace nfsrdma

@@ -588,6 +588,7 @@ class FakeNfs4Server {
       return plain(Op::OP_GETATTR, Stat::NFS4ERR_MOVED, out);
     }
     EXPECT_EQ(want.attr_request, kAbsent);
+    status_flags &= ~xdr::SEQ4_STATUS_LEASE_MOVED;
     xdr::GETATTR4res res;
     if (locations) res.resok4.obj_attributes = {kAbsent, as_bytes(*locations)};
     answer(Op::OP_GETATTR, res, out);

@@ -154,7 +154,8 @@ class Minor0Storm : public Minor0Test, private Storm<Asked> {
         Stat::NFS4ERR_DELAY,       Stat::NFS4ERR_GRACE,        Stat::NFS4ERR_RESOURCE,
         Stat::NFS4ERR_SERVERFAULT, Stat::NFS4ERR_MOVED,        Stat::NFS4ERR_ACCESS,
         Stat::NFS4ERR_BADXDR,      Stat::NFS4ERR_NOFILEHANDLE, Stat::NFS4ERR_INVAL,
-        Stat::NFS4ERR_LOCKED,      Stat::NFS4ERR_IO,           static_cast<Stat>(99999)};
+        Stat::NFS4ERR_LOCKED,      Stat::NFS4ERR_IO,           Stat::NFS4ERR_LEASE_MOVED,
+        static_cast<Stat>(99999)};
     std::deque<Stat>& queue = server_->errors[kOps[below(std::size(kOps))]];
     for (std::uint32_t i = below(3) + 1; i > 0; --i)
       queue.push_back(kErrors[below(std::size(kErrors))]);

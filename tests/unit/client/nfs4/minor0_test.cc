@@ -99,6 +99,7 @@ TEST_F(Minor0Begin, WhoHasItsSessionFromOthersAsksTheServerForNothing) {
                                                  std::string* detail) override {
       return host->make_session(op, before, detail);
     }
+    void lease_moved() override { host->lease_moved(); }
     nfs4::Session* host = nullptr;
   } given;
   given.host = &session();

@@ -624,9 +624,31 @@ class GivenSession : public SessionTest, protected nfs4::SessionSource {
     store_be64(made.id.data(), server_->give_session());
     co_return made;
   }
+  void lease_moved() override { ++told_; }
   std::vector<std::uint64_t> asked_;
   bool refuse_ = false;
+  unsigned told_ = 0;
 };
+
+/// Whoever holds something of the client id's asks for it; the mount's other threads hold nothing.
+TEST_F(GivenSession, PassesOnThatALeaseHasMoved) {
+  ASSERT_TRUE(begin().ok());
+  server_->status_flags = xdr::SEQ4_STATUS_LEASE_MOVED;
+  const auto ask_twice = [&] {
+    for (int i = 0; i < 2; ++i) {
+      std::optional<Result<Attributes>> got;
+      ask(&got, op_);
+      server_->serve_all();
+      ASSERT_TRUE(got && got->ok());
+    }
+  };
+  ask_twice();
+  EXPECT_EQ(told_, 1u) << "not with each answer";
+  environment_->advance(seconds(2));
+  ask_twice();
+  EXPECT_EQ(told_, 2u);
+  EXPECT_EQ(times(Op::OP_GETATTR), 4u);
+}
 
 TEST_F(GivenSession, IsUsedAndGivenBackByNobodyHere) {
   ASSERT_TRUE(begin().ok());

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Session, when the server has given a part of what it holds for this client to another server
+// together with a file system, and says so without saying which: SEQ4_STATUS_LEASE_MOVED with any
+// answer (RFC 8881 11.11.9.2), or, in minor version 0, NFS4ERR_LEASE_MOVED instead of an answer to
+// what has to do with any file system (RFC 7530 9.14). It goes on until the client has asked for
+// each file system that has moved.
+//
+// So each file of which something is held is asked for, one after the other. Where one has moved,
+// its fs_locations are asked for as well, which is what servers wait for; whoever can go there
+// (DelegationState::has_moved) is told.
+//
+// Minor version 0 has nothing in a COMPOUND that tells whose it is, as SEQUENCE does: RENEW is put
+// behind that question, as Linux's client has it.
+#include <algorithm>
+
+#include "client/nfs4/call.h"
+#include "client/nfs4/convert.h"
+#include "client/nfs4/referral_decode.h"
+#include "rpcrdma/base/log.h"
+
+namespace nfsrdma::nfs4 {
+namespace {
+
+using xdr::nfs_opnum4;
+using xdr::nfsstat4;
+
+constexpr Duration kFindEvery = std::chrono::seconds(1);
+constexpr Duration kFindLongest = std::chrono::minutes(5);
+/// What nobody has where it is not (RFC 8881 11.4.1), unlike kAbsentAttributes.
+constexpr xdr::bitmap4 kPresent = xdr::bitmap4::of({xdr::fattr4_number::FATTR4_TYPE});
+
+}  // namespace
+
+void Session::lease_moved() {
+  const TimePoint now = rpc_.environment().now();
+  if (finding_ || stopped_ || ended_ || now < find_again_at_) return;
+  if (options_.source != nullptr) {
+    find_again_at_ = now + kFindEvery;
+    options_.source->lease_moved();
+    return;
+  }
+  finding_ = true;
+  tasks_.spawn(find_what_moved());
+}
+
+Task<bool> Session::has_moved(const OpContext& op, FileHandle file) {
+  auto present = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(file));
+    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kPresent});
+  };
+  auto read = [](CompoundReader& in) {
+    xdr::GETATTR4res got;
+    if (in.next(nfs_opnum4::OP_PUTFH)) in.next(nfs_opnum4::OP_GETATTR, got);
+  };
+  Result<Ending> end = co_await call(*this, op, {}, present, read);
+  if (!end.ok() || end->status != nfsstat4::NFS4ERR_MOVED) co_return false;
+  co_await acknowledge_move(op, file);
+  co_return true;
+}
+
+Task<void> Session::acknowledge_move(const OpContext& op, FileHandle file) {
+  OpContext as_owner;
+  as_owner.identity = options_.identity;
+  as_owner.cancel = op.cancel;
+  auto build = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(file));
+    out.op(nfs_opnum4::OP_GETATTR, xdr::GETATTR4args{kAbsentAttributes});
+    if (options_.minor == 0) out.op(nfs_opnum4::OP_RENEW, xdr::RENEW4args{client_id_});
+  };
+  auto read = [&](CompoundReader& in) {
+    xdr::GETATTR4res got;
+    if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_GETATTR, got)) return;
+    if (options_.minor == 0) in.next(nfs_opnum4::OP_RENEW);
+  };
+  // Another one may have moved, too; and whoever says "later" will say again that something has.
+  const CallShape shape{.max_results = kMostLocations, .patient = false};
+  [[maybe_unused]] Result<Ending> asked = co_await call(*this, as_owner, shape, build, read);
+}
+
+Task<void> Session::find_what_moved() {
+  OpContext op;
+  op.identity = options_.identity;
+  op.cancel = &stopping_;
+  std::vector<std::pair<const HeldFiles*, FileHandle>> held;
+  for (const HeldFiles* const state :
+       {static_cast<const HeldFiles*>(state_held_), static_cast<const HeldFiles*>(delegations_)}) {
+    if (state == nullptr) continue;
+    for (const FileHandle& file : state->files())
+      held.emplace_back(state, file);
+  }
+  if (!held.empty()) {
+    log_notice(
+        "NFSv4.{}: the server says that something that is open here has moved to another server; "
+        "looking what, of {} file{}",
+        options_.minor, held.size(), held.size() == 1 ? "" : "s");
+  }
+  bool found = false;
+  for (const auto& [state, file] : held) {
+    // Those of a file system that was followed are with another session by now.
+    if (stopped_ || ended_) break;
+    if (!state->holds(file)) continue;
+    const bool moved = co_await has_moved(op, file);
+    found |= moved;
+    if (moved && !stopped_ && delegations_ != nullptr) delegations_->has_moved(file);
+  }
+  // A server that goes on saying so is believed less and less.
+  find_every_ = found ? kFindEvery : std::clamp(2 * find_every_, kFindEvery, kFindLongest);
+  find_again_at_ = rpc_.environment().now() + find_every_;
+  finding_ = false;
+}
+
+}  // namespace nfsrdma::nfs4
