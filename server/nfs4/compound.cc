@@ -184,6 +184,8 @@ bool Compound::step() {
       changed_ |= operation->changes;
       // It may have been the same object, or the directory that it was in.
       if (operation->changes) saved.fresh = false;
+      // The last word of its result.
+      if (index_ == 0 && in_session_) status_flags_mark_ = result_->mark() - 4;
       if (verifier_noted_ && verifiers_ < kMostVerifiers) {
         verifier_marks_[verifiers_++] = result_->mark() - xdr::kNfs4VerifierBytes;
       }
@@ -402,6 +404,7 @@ void Compound::clear() {
   request_ = nullptr;
   result_ = nullptr;
   count_ = index_ = results_ = 0;
+  status_flags_ = 0;
   status_ = NFS4_OK;
   retry_ = Outcome::kReply;
   changed_ = false;
@@ -418,6 +421,12 @@ void Compound::clear() {
 
 ServerState& Compound::state() {
   return *server_->nfs4;
+}
+
+void Compound::tell_of_no_moves() {
+  if (!in_session_ || (status_flags_ & xdr::SEQ4_STATUS_LEASE_MOVED) == 0) return;
+  status_flags_ &= ~xdr::SEQ4_STATUS_LEASE_MOVED;
+  result_->patch_u32(status_flags_mark_, status_flags_);
 }
 
 std::string Compound::principal() const {

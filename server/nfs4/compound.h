@@ -163,6 +163,11 @@ class Compound final : public Progress {
     return client.minor_version == minor_version_ ? xdr::nfsstat4::NFS4_OK
                                                   : xdr::nfsstat4::NFS4ERR_MINOR_VERS_MISMATCH;
   }
+  /// sr_status_flags as SEQUENCE answers them.
+  void note_status_flags(std::uint32_t flags) { status_flags_ = flags; }
+  /// The client is told where a file system has gone. This reply says nothing of such moves:
+  /// Linux's client takes the flag beside fs_locations for the failure of its question.
+  void tell_of_no_moves();
   /// The next operation gets NFS4ERR_RETRY_UNCACHED_REP.
   void reply_uncached() { uncached_retry_ = true; }
   std::uint64_t fingerprint() const { return fingerprint_; }
@@ -208,6 +213,8 @@ class Compound final : public Progress {
   std::size_t head_mark_ = 0;       // of COMPOUND4res
   std::size_t count_mark_ = 0;      // of resarray_len
   std::size_t operation_mark_ = 0;  // of the result of the operation at hand
+  std::size_t status_flags_mark_ = 0;
+  std::uint32_t status_flags_ = 0;
   std::uint32_t results_ = 0;
   bool changed_ = false;  // something that must not be done twice was done
 

@@ -108,6 +108,7 @@ nfsstat4 absent_facts(Compound& compound, FileCall& call, const CurrentHandle& h
       std::lock_guard lock(state.mutex);
       state.moved_exports.heard(compound.client_id(), id);
     }
+    compound.tell_of_no_moves();
   }
   if (!is_root || !mask.has(FATTR4_MOUNTED_ON_FILEID)) return NFS4_OK;
   return find_mounted_on(compound, id, *top, out);

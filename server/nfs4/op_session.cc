@@ -251,6 +251,7 @@ nfsstat4 sequence(Compound& compound, const xdr::SEQUENCE4args& args, xdr::SEQUE
     state.sessions.use(*session, compound.connection());
   }
   accept(state, *session, args, res.resok4);
+  compound.note_status_flags(res.resok4.sr_status_flags);
   return NFS4_OK;
 }
 
