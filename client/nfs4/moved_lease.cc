@@ -39,6 +39,9 @@ void Session::lease_moved() {
     options_.source->lease_moved();
     return;
   }
+  // A server that goes on saying so is believed less and less.
+  const bool goes_on = now < find_again_at_ + find_every_;
+  find_every_ = goes_on ? std::min(2 * find_every_, kFindLongest) : kFindEvery;
   finding_ = true;
   tasks_.spawn(find_what_moved());
 }
@@ -52,7 +55,9 @@ Task<bool> Session::has_moved(const OpContext& op, FileHandle file) {
     xdr::GETATTR4res got;
     if (in.next(nfs_opnum4::OP_PUTFH)) in.next(nfs_opnum4::OP_GETATTR, got);
   };
-  Result<Ending> end = co_await call(*this, op, {}, present, read);
+  // Without patience: a server of 4.0 might go on with NFS4ERR_LEASE_MOVED, for want of this. Who
+  // says "later" will say again that something has moved.
+  Result<Ending> end = co_await call(*this, op, {.patient = false}, present, read);
   if (!end.ok() || end->status != nfsstat4::NFS4ERR_MOVED) co_return false;
   co_await acknowledge_move(op, file);
   co_return true;
@@ -72,7 +77,7 @@ Task<void> Session::acknowledge_move(const OpContext& op, FileHandle file) {
     if (!in.next(nfs_opnum4::OP_PUTFH) || !in.next(nfs_opnum4::OP_GETATTR, got)) return;
     if (options_.minor == 0) in.next(nfs_opnum4::OP_RENEW);
   };
-  // Another one may have moved, too; and whoever says "later" will say again that something has.
+  // Another one may have moved, too.
   const CallShape shape{.max_results = kMostLocations, .patient = false};
   [[maybe_unused]] Result<Ending> asked = co_await call(*this, as_owner, shape, build, read);
 }
@@ -94,17 +99,13 @@ Task<void> Session::find_what_moved() {
         "looking what, of {} file{}",
         options_.minor, held.size(), held.size() == 1 ? "" : "s");
   }
-  bool found = false;
   for (const auto& [state, file] : held) {
     // Those of a file system that was followed are with another session by now.
     if (stopped_ || ended_) break;
     if (!state->holds(file)) continue;
     const bool moved = co_await has_moved(op, file);
-    found |= moved;
     if (moved && !stopped_ && delegations_ != nullptr) delegations_->has_moved(file);
   }
-  // A server that goes on saying so is believed less and less.
-  find_every_ = found ? kFindEvery : std::clamp(2 * find_every_, kFindEvery, kFindLongest);
   find_again_at_ = rpc_.environment().now() + find_every_;
   finding_ = false;
 }
