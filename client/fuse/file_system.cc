@@ -95,6 +95,7 @@ Task<void> FileSystem::finish() {
   revalidate_timer_.cancel();
   // The kernel may never say so any more: nobody hears its requests.
   finishing_ = true;
+  leaving_.raise();
   const std::vector<std::shared_ptr<Occasion>> dropping(dropping_.begin(), dropping_.end());
   for (const std::shared_ptr<Occasion>& drop : dropping)
     drop->come();

@@ -367,6 +367,7 @@ class FileSystem : private DelegationHolder {
   unsigned waiting_writes_ = 0;                    // in drop_read_pages()
   std::list<LockWaiting> lock_waits_;              // of lock_in_the_end()
   std::unordered_set<std::uint64_t> following_;    // fsids, of has_moved()
+  Interrupt leaving_;                              // raised by finish()
   bool finishing_ = false;                         // nothing waits for the kernel any more
   std::vector<NodeRef> with_names_ahead_;          // directories
   std::uint64_t clock_ = 0;

@@ -137,7 +137,7 @@ void FileSystem::has_moved(const FileHandle& file) {
   if (last == nullptr || !following_.insert(last->fsid).second) return;
   struct Following {
     static Task<void> follow(FileSystem& fs, FileHandle file, std::uint64_t fsid) {
-      const RequestContext nobody{std::make_shared<const Caller>(), nullptr};
+      const RequestContext nobody{std::make_shared<const Caller>(), &fs.leaving_};
       [[maybe_unused]] Result<Attributes> found = co_await fs.remote.getattr(nobody, file);
       fs.following_.erase(fsid);
     }

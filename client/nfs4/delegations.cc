@@ -227,6 +227,7 @@ Task<bool> Delegations::send_back(const OpContext& op, FileHandle file, stateid4
   auto ignore = [](CompoundReader& in) { static_cast<void>(in); };
   Result<Ending> end = co_await call(session_, op, {.once = true}, build, ignore);
   if (!end.ok()) co_return end.error().code != Errc::kTimedOut;
+  if (end->status == nfsstat4::NFS4ERR_MOVED) session_.acknowledge_later(file);
   // What is revoked the server keeps until it is told.
   if (stateid_is_gone(end->status)) {
     [[maybe_unused]] const bool valid = co_await still_valid(session_, op, stateid);
@@ -314,6 +315,12 @@ std::optional<HeldAttributes> Delegations::held_attributes(const FileHandle& fil
 
 void Delegations::has_moved(const FileHandle& file) {
   if (holder_ != nullptr) holder_->has_moved(file);
+}
+
+std::optional<std::uint64_t> Delegations::file_system_of(const FileHandle& file) const {
+  const Attributes* const last = holder_ == nullptr ? nullptr : holder_->last_attributes(file);
+  if (last == nullptr) return std::nullopt;
+  return last->fsid;
 }
 
 void Delegations::keep_most(std::uint32_t most) {

@@ -99,6 +99,7 @@ class Delegations final : public DelegationState {
   std::optional<HeldAttributes> held_attributes(const FileHandle& file) override;
   void keep_most(std::uint32_t most) override;
   void has_moved(const FileHandle& file) override;
+  std::optional<std::uint64_t> file_system_of(const FileHandle& file) const override;
   std::vector<FileHandle> files() const override { return {oldest_.begin(), oldest_.end()}; }
   bool holds(const FileHandle& file) const override { return rows_.contains(file); }
 

@@ -105,6 +105,8 @@ class DelegationState : public HeldFiles {
   virtual void keep_most(std::uint32_t most) = 0;
   /// The server has told that this file's file system is on another one now.
   virtual void has_moved(const FileHandle& file) = 0;
+  /// The fsid of a file, whoever holds it; none: not known.
+  virtual std::optional<std::uint64_t> file_system_of(const FileHandle& file) const = 0;
 };
 
 class Session final : public SessionSource, private CallbackHandler {
@@ -151,8 +153,11 @@ class Session final : public SessionSource, private CallbackHandler {
   // moved_lease.cc
   void lease_moved() override;
   /// Lets the server know that this client has heard where the file's file system is: it waits for
-  /// that with SEQ4_STATUS_LEASE_MOVED, and NFS4ERR_LEASE_MOVED. A try.
+  /// that with SEQ4_STATUS_LEASE_MOVED, and NFS4ERR_LEASE_MOVED. Without an answer it is tried
+  /// again when the server says so next.
   Task<void> acknowledge_move(const OpContext& op, FileHandle file);
+  /// The same, when the server says so next: nothing of the file is held any more.
+  void acknowledge_later(const FileHandle& file);
 
   /// Waits for a session and a free slot. EINTR: cancelled. A soft mount waits as long as for an
   /// answer.
@@ -229,6 +234,11 @@ class Session final : public SessionSource, private CallbackHandler {
   void look_at(std::uint32_t status_flags, const Turn& turn);
   Task<void> find_what_moved();
   Task<bool> has_moved(const OpContext& op, FileHandle file);
+  struct HeldFile {
+    const HeldFiles* by = nullptr;
+    FileHandle file;
+  };
+  std::size_t sort_by_file_system(std::vector<HeldFile>* held) const;
   void fail(Error why);
   void lock_may_be_free(const xdr::nfs_fh4& file) override;
   xdr::nfsstat4 recall(const xdr::stateid4& stateid, const xdr::nfs_fh4& file) override;
@@ -281,6 +291,7 @@ class Session final : public SessionSource, private CallbackHandler {
   bool finding_ = false;  // find_what_moved() runs
   TimePoint find_again_at_{};
   Duration find_every_{};
+  std::vector<FileHandle> unacknowledged_;  // what has moved
   bool connection_lost_ = false;
   std::unique_ptr<Alarm> lost_alarm_;
   std::unique_ptr<Alarm> slot_alarm_;  // soft mounts: somebody has waited long enough for a slot

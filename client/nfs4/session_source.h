@@ -39,7 +39,7 @@ class SessionSource {
   virtual Task<Result<MadeSession>> make_session(const OpContext& op, xdr::sessionid4 before,
                                                  std::string* detail) = 0;
   /// A server that holds state of the client id has given some of it to another one, and does not
-  /// say which (NFS4ERR_LEASE_MOVED, RFC 7530 13.1.6.4; SEQ4_STATUS_LEASE_MOVED, RFC 8881 18.46.3).
+  /// say which (NFS4ERR_LEASE_MOVED, RFC 7530 9.14; SEQ4_STATUS_LEASE_MOVED, RFC 8881 18.46.3).
   /// Perhaps not for the first time.
   virtual void lease_moved() = 0;
 };

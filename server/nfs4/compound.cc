@@ -186,11 +186,13 @@ bool Compound::step() {
       if (operation->changes) saved.fresh = false;
       // The last word of its result.
       if (index_ == 0 && in_session_) status_flags_mark_ = result_->mark() - 4;
+      if (told_of_) note_told_where(*told_of_);
       if (verifier_noted_ && verifiers_ < kMostVerifiers) {
         verifier_marks_[verifiers_++] = result_->mark() - xdr::kNfs4VerifierBytes;
       }
     }
     verifier_noted_ = false;
+    told_of_.reset();
   } else if (!is_retry()) {
     write_error(number_, status);
   }
@@ -405,6 +407,7 @@ void Compound::clear() {
   result_ = nullptr;
   count_ = index_ = results_ = 0;
   status_flags_ = 0;
+  told_of_.reset();
   status_ = NFS4_OK;
   retry_ = Outcome::kReply;
   changed_ = false;
@@ -423,7 +426,12 @@ ServerState& Compound::state() {
   return *server_->nfs4;
 }
 
-void Compound::tell_of_no_moves() {
+void Compound::note_told_where(std::uint64_t export_id) {
+  MovedExports& moved = state().moved_exports;
+  if (moved.any()) {
+    std::lock_guard lock(state().mutex);
+    moved.heard(client_id_, export_id);
+  }
   if (!in_session_ || (status_flags_ & xdr::SEQ4_STATUS_LEASE_MOVED) == 0) return;
   status_flags_ &= ~xdr::SEQ4_STATUS_LEASE_MOVED;
   result_->patch_u32(status_flags_mark_, status_flags_);

@@ -165,9 +165,9 @@ class Compound final : public Progress {
   }
   /// sr_status_flags as SEQUENCE answers them.
   void note_status_flags(std::uint32_t flags) { status_flags_ = flags; }
-  /// The client is told where a file system has gone. This reply says nothing of such moves:
-  /// Linux's client takes the flag beside fs_locations for the failure of its question.
-  void tell_of_no_moves();
+  /// The operation's result tells the client where that export has gone. This reply says nothing of
+  /// moves then: Linux's client takes the flag beside fs_locations for the failure of its question.
+  void tells_where(std::uint64_t export_id) { told_of_ = export_id; }
   /// The next operation gets NFS4ERR_RETRY_UNCACHED_REP.
   void reply_uncached() { uncached_retry_ = true; }
   std::uint64_t fingerprint() const { return fingerprint_; }
@@ -188,6 +188,7 @@ class Compound final : public Progress {
   xdr::nfsstat4 run_measured(std::uint32_t number);
   xdr::nfsstat4 prepare(const Operation& operation);
   bool make_place_to_wait();
+  void note_told_where(std::uint64_t export_id);
   void write_error(std::uint32_t number, xdr::nfsstat4 status);
   void close_files();
   void write_head(xdr::nfsstat4 status);
@@ -215,6 +216,7 @@ class Compound final : public Progress {
   std::size_t operation_mark_ = 0;  // of the result of the operation at hand
   std::size_t status_flags_mark_ = 0;
   std::uint32_t status_flags_ = 0;
+  std::optional<std::uint64_t> told_of_;  // tells_where(), of the operation at hand
   std::uint32_t results_ = 0;
   bool changed_ = false;  // something that must not be done twice was done
 

@@ -51,7 +51,9 @@ void MovedExports::note_holders(const std::set<std::uint64_t>& exports) {
     std::lock_guard lock(state_.mutex);
     const TimePoint until = state_.now() + kToldOfMoves;
     const auto note = [&](ClientId client, std::uint64_t export_id) {
-      if (elsewhere_.contains(export_id)) told_[client][export_id] = until;
+      const Client* const its = state_.clients.find(client);
+      const bool has_sessions = its != nullptr && !its->locks_by_nlm && its->minor_version > 0;
+      if (has_sessions && elsewhere_.contains(export_id)) told_[client][export_id] = until;
     };
     more = state_.visit_held(last, kFilesAtOnce, [&](const FileKey& key, const FileEntry& file) {
       last = key;

@@ -9,6 +9,9 @@
 // minor version 0 nothing is said: there it would be an error of operations that have nothing to do
 // with it (RFC 7530 9.14).
 //
+// A file is in the export by which it was held first. An OPEN that is under way at that moment may
+// be missed: its client hears of it like everybody, when it uses the file.
+//
 // Without a lock of its own: ServerState::mutex, which look() takes itself.
 #pragma once
 

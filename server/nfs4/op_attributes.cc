@@ -103,12 +103,6 @@ nfsstat4 absent_facts(Compound& compound, FileCall& call, const CurrentHandle& h
   if (mask.has(FATTR4_FS_LOCATIONS)) {
     const nfsstat4 status = find_locations(compound, call, handle, out);
     if (status != NFS4_OK) return status;
-    ServerState& state = compound.state();
-    if (state.moved_exports.any()) {
-      std::lock_guard lock(state.mutex);
-      state.moved_exports.heard(compound.client_id(), id);
-    }
-    compound.tell_of_no_moves();
   }
   if (!is_root || !mask.has(FATTR4_MOUNTED_ON_FILEID)) return NFS4_OK;
   return find_mounted_on(compound, id, *top, out);
@@ -276,6 +270,9 @@ nfsstat4 getattr(Compound& compound, const xdr::GETATTR4args& args, xdr::Encoder
   if (error != 0) return status_of_errno(error);
   result.u32(static_cast<std::uint32_t>(NFS4_OK));
   xdr::encode(result, attributes);
+  if (facts.absent && args.attr_request.has(FATTR4_FS_LOCATIONS)) {
+    compound.tells_where(call.exported().id);
+  }
   return NFS4_OK;
 }
 

@@ -182,8 +182,8 @@ result $? "and that mount ends, too"
 # Minor version 0 has no word for it that would not be an error of something else.
 if [ ! "$version_0" ]; then
   {
-    exports 1 "$here" && kill -HUP "${pid[1]}" && within 20 exported 1 && mount_here "" "$root" &&
-      exec 7<"$mnt/moves/sub/deep" && send_away 1 2 && within 20 refers 1 && touch "$mnt/stays/another" &&
+    exports 1 "$here" && kill -HUP "${pid[1]}" && within 20 exported 1 &&
+      mount_here actimeo=600 "$root" && exec 7<"$mnt/moves/sub/deep" && send_away 1 2 && within 20 refers 1 && touch "$mnt/stays/another" &&
       within 30 moved_to 2 && logged 'has moved to another server; looking what' &&
       [ "$(opens_on 2)" -gt 0 ] && is "$(cat <&7)" deep && exec 7<&- && unmount_here
   } >"$out" 2>&1

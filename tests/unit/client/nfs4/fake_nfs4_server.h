@@ -61,6 +61,7 @@ class FakeNfs4Server {
 
   /// What every name stands for is elsewhere, or so is every object.
   bool refers = false, moved = false;
+  unsigned refuse_locations = 0;  // so many times
   /// The XDR of attr_vals of kAbsent, without which there are none; it outlives the answer.
   std::optional<std::string> locations;
   static constexpr xdr::bitmap4 kAbsent = xdr::bitmap4::of(
@@ -588,6 +589,10 @@ class FakeNfs4Server {
       return plain(Op::OP_GETATTR, Stat::NFS4ERR_MOVED, out);
     }
     EXPECT_EQ(want.attr_request, kAbsent);
+    if (refuse_locations > 0) {
+      --refuse_locations;
+      return plain(Op::OP_GETATTR, Stat::NFS4ERR_DELAY, out);
+    }
     status_flags &= ~xdr::SEQ4_STATUS_LEASE_MOVED;
     xdr::GETATTR4res res;
     if (locations) res.resok4.obj_attributes = {kAbsent, as_bytes(*locations)};

@@ -24,8 +24,13 @@ struct Follower final : DelegationHolder {
     told.push_back(file);
     if (follow) follow();
   }
+  const Attributes* last_attributes(const FileHandle& file) const override {
+    const auto known = attributes.find(file);
+    return known == attributes.end() ? nullptr : &known->second;
+  }
   std::vector<FileHandle> told;
   std::function<void()> follow;
+  std::unordered_map<FileHandle, Attributes, FileHandleHash> attributes;
 };
 
 std::unique_ptr<MovedState> hand_over_all(NfsOperations& nfs) {
@@ -42,11 +47,12 @@ class MovedLeaseTest : public OpensTest {
     server_->status_flags |= xdr::SEQ4_STATUS_LEASE_MOVED;
   }
   /// A call of somebody's about something else.
-  void ask_for_something() {
+  void ask_for_something(Duration time = seconds(2)) {
     std::optional<Result<Attributes>> got;
     ask(&got, op_);
-    server_->serve_for(seconds(2));
+    server_->serve_for(time);
   }
+  void say_so_again() { server_->status_flags |= xdr::SEQ4_STATUS_LEASE_MOVED; }
   const Operations kAsked{Op::OP_SEQUENCE, Op::OP_PUTFH, Op::OP_GETATTR};
   Follower follower_;
 };
@@ -105,6 +111,48 @@ TEST_F(MovedLeaseTest, AServerThatSaysSoForNothingIsAskedLessAndLess) {
   looks = times(Op::OP_GETATTR) - 600;
   EXPECT_GE(looks, 5u);
   EXPECT_LE(looks, 12u) << "in ten minutes";
+}
+
+/// Nor one where something has moved indeed, which nobody follows.
+TEST_F(MovedLeaseTest, NorForWhatItKeepsSaying) {
+  ASSERT_EQ(open({.access = kRead}), 0);
+  server_->moved = true;
+  for (int i = 0; i < 600; ++i) {
+    say_so_again();
+    ask_for_something(seconds(1));
+  }
+  EXPECT_GE(follower_.told.size(), 5u);
+  EXPECT_LE(follower_.told.size(), 12u) << "in ten minutes";
+}
+
+/// The mount has gone there, and nothing of it is held here any more.
+TEST_F(MovedLeaseTest, WhatWasNotAcknowledgedIsWhenItIsSaidAgain) {
+  ASSERT_EQ(open({.access = kRead}), 0);
+  std::unique_ptr<MovedState> state;
+  follower_.follow = [&] { state = hand_over_all(*nfs_); };
+  server_->moved = true;
+  say_so();
+  server_->refuse_locations = 1;
+  ask_for_something();
+  ASSERT_EQ(follower_.told.size(), 1u);
+  ASSERT_NE(server_->status_flags & xdr::SEQ4_STATUS_LEASE_MOVED, 0u);
+  ask_for_something();
+  ask_for_something();
+  EXPECT_EQ(server_->status_flags & xdr::SEQ4_STATUS_LEASE_MOVED, 0u);
+}
+
+/// Of each file system one is asked for first: it tells of the others.
+TEST_F(MovedLeaseTest, OneFileTellsOfItsFileSystem) {
+  for (std::uint8_t i = 0; i < 5; ++i) {
+    const std::array<std::byte, 2> bytes{std::byte{7}, std::byte{i}};
+    file_ = FileHandle(bytes);
+    ASSERT_EQ(open({.access = kRead}), 0);
+    follower_.attributes[file_].fsid = 7;
+  }
+  server_->moved = true;
+  say_so();
+  ask_for_something();
+  EXPECT_EQ(follower_.told.size(), 1u);
 }
 
 /// Without a mount that could go there, the server hears all the same that it is known.
@@ -179,6 +227,24 @@ TEST_F(MovedLeaseTest0, WhoAsksWhereToSaysWhoHeIs) {
   ASSERT_TRUE(found.has_value());
   EXPECT_FALSE(server_->lease_moved);
   EXPECT_EQ(server_->seen.back(), kWhereTo);
+}
+
+/// A server that answers the very question like that.
+TEST_F(MovedLeaseTest0, TheQuestionIsNotAskedWithoutAnEnd) {
+  ASSERT_EQ(begin(), 0);
+  ASSERT_EQ(lock(1, {0, 9}), 0);
+  server_->errors[Op::OP_PUTFH].assign(40, Stat::NFS4ERR_LEASE_MOVED);
+  server_->errors[Op::OP_READ] = {Stat::NFS4ERR_LEASE_MOVED};
+  std::optional<Result<ReadResult>> done;
+  group_.spawn(keep(nfs_->read_once(op_, file_, 0, room_), &done));
+  server_->serve_for(seconds(3));
+  EXPECT_FALSE(done.has_value());
+  server_->errors[Op::OP_PUTFH].clear();
+  server_->moved = {"f0"};
+  server_->lease_moved = true;
+  server_->serve_for(minutes(1));
+  EXPECT_EQ(follower_.told, std::vector<FileHandle>{file_}) << "it is asked for all the same";
+  EXPECT_TRUE(done.has_value());
 }
 
 TEST_F(MovedLeaseTest0, AnOwnersNumbersGoOn) {

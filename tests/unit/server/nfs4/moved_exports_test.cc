@@ -59,6 +59,24 @@ TEST_F(MovedExports, HoldersAreToldUntilTheyHaveAskedWhereTo) {
   EXPECT_EQ(flags(), 0u);
 }
 
+/// Who compares has not been told.
+TEST_F(MovedExports, OnlyAnAnswerTells) {
+  const Open4 file = open_in("moves");
+  load(kAway);
+  xdr::GETATTR4args where;
+  where.attr_request = xdr::bitmap4::of({xdr::fattr4_number::FATTR4_FS_LOCATIONS});
+  const Reply4 other = nfs.run(other_, Operations4().putfh(file.handle).add<OP_GETATTR>(where));
+  ASSERT_EQ(other.status, NFS4_OK);
+  const xdr::fattr4 ours = other.get<OP_GETATTR>().resok4.obj_attributes;
+  EXPECT_EQ(nfs.run(Operations4().putfh(file.handle).add<OP_VERIFY>({ours})).status, NFS4_OK);
+  EXPECT_EQ(flags(), kMoved);
+  const Reply4 cut =
+      nfs.run(Operations4().putfh(file.handle).add<OP_GETATTR>(where).add<OP_READLINK>());
+  EXPECT_EQ(cut.status, NFS4ERR_MOVED);
+  EXPECT_EQ(cut.get<OP_SEQUENCE>().resok4.sr_status_flags, 0u) << "what came behind it has failed";
+  EXPECT_EQ(flags(), 0u);
+}
+
 TEST_F(MovedExports, OfOtherExportsNothingIsSaid) {
   const Open4 stays = open_in("stays");
   load(kAway);
