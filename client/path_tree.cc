@@ -19,6 +19,8 @@ std::vector<std::string> split(std::string_view path) {
   return parts;
 }
 
+constexpr Error kOutside{Errc::kSystem, EXDEV, "the path leads out of the export"};
+
 std::string_view parent_path(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == 0 || slash == std::string_view::npos ? std::string_view("/")
@@ -141,6 +143,7 @@ struct PathTree::Walk {
   std::optional<PathNode> here;      // set once a component was looked up
   std::optional<FilePlace> missing;  // the last component
   int links = 0;
+  std::size_t base = 0;  // of `chain`, where the base ends; 0: it is not there yet
 
   void push(std::string_view path) {
     std::vector<std::string> parts = split(path);
@@ -167,11 +170,15 @@ bool PathTree::push_link(Walk& walk, const std::string& text) const {
   // Absolute in the server's tree: only what lies in the export can be reached.
   const std::string target = normalised_path(text);
   const std::string root = normalised_path(mount_.root().path);
-  if (!lies_in(target, root)) return false;
+  if (!lies_in(target, inside_ ? normalised_path(root + "/" + base_) : root)) return false;
   walk.chain = {mount_.root().handle};
   walk.names.clear();
   walk.push(root == "/" ? target : std::string_view(target).substr(root.size()));
   return true;
+}
+
+bool PathTree::leaves_base(const Walk& walk) const {
+  return inside_ && walk.base != 0 && walk.chain.size() <= walk.base;
 }
 
 /// `name` is one, where `walk` has come to. What is behind it remains to be walked elsewhere.
@@ -204,6 +211,7 @@ Task<Result<bool>> PathTree::step(const OpContext& op, Walk& walk, bool follow) 
   }
   if (name == ".") co_return true;
   if (name == "..") {
+    if (leaves_base(walk)) co_return kOutside;
     if (walk.chain.size() > 1) {
       walk.chain.pop_back();
       walk.names.pop_back();
@@ -226,9 +234,7 @@ Task<Result<bool>> PathTree::step(const OpContext& op, Walk& walk, bool follow) 
   }
   if (++walk.links > kMaxLinks) co_return Error{Errc::kSystem, ELOOP, "path"};
   NFSRDMA_CO_TRY(std::string text, co_await mount_.readlink(op, node.handle));
-  if (!push_link(walk, text)) {
-    co_return Error{Errc::kSystem, EXDEV, "symbolic link leads out of the export"};
-  }
+  if (!push_link(walk, text)) co_return kOutside;
   co_return true;
 }
 
@@ -253,6 +259,9 @@ Task<Result<PathNode>> PathTree::walk(const OpContext& op, std::string path, boo
       base_names_ = walk.names;
       base_names_.push_back(walk.here->place->name);
     }
+    if (walk.base == 0 && walk.todo.size() == own) {
+      walk.base = walk.chain.size() + (walk.here ? 1 : 0);
+    }
     Result<bool> more = co_await step(op, walk, follow);
     if (!more.ok()) {
       if (missing != nullptr) *missing = std::move(walk.missing);
@@ -271,8 +280,11 @@ Task<Result<PathNode>> PathTree::resolve(const OpContext& op, std::string path, 
   met_.reset();
   const bool from_base = !base_chain_.empty();
   Result<PathNode> node = co_await walk(op, path, follow, missing);
-  if (!node.ok() && node.error().sys == ESTALE && from_base) {
-    // The base may have been replaced: look it up once more.
+  const auto is_elsewhere = [](const Error& error) {
+    return error.sys == ESTALE || is_moved_away(error);
+  };
+  if (!node.ok() && is_elsewhere(node.error()) && from_base) {
+    // The base may have been replaced, or have moved: look it up once more.
     base_chain_.clear();
     co_return co_await walk(op, std::move(path), follow, missing);
   }
@@ -283,8 +295,9 @@ Task<Result<PathParent>> PathTree::parent(const OpContext& op, std::string path)
   // An empty path is the base itself, whose last component then is the name.
   while (!path.empty() && path.back() == '/')
     path.pop_back();
-  std::string whole = split(path).empty() ? base_ : path;
   const bool is_base = split(path).empty();
+  if (is_base && inside_) co_return Error{Errc::kSystem, EBUSY, "the tree of a referral"};
+  std::string whole = is_base ? base_ : path;
   std::vector<std::string> parts = split(whole);
   if (parts.empty() || parts.back() == "." || parts.back() == "..") {
     co_return Error{Errc::kInvalid, EINVAL, "path has no last component"};
@@ -298,6 +311,9 @@ Task<Result<PathParent>> PathTree::parent(const OpContext& op, std::string path)
   PathTree& tree = is_base ? from_root : *this;
   Result<PathNode> found = co_await tree.resolve(op, std::move(above), true);
   if (is_base && !found.ok()) met_ = from_root.met_;
+  if (!found.ok() && met(found.error()) != nullptr) {
+    met_->rest += (met_->rest.empty() ? "" : "/") + name;
+  }
   if (!found.ok()) co_return found.error();
   const PathNode& directory = *found;
   if (directory.attributes.type != FileType::kDirectory) {

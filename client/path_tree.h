@@ -31,6 +31,9 @@ class PathTree {
   PathTree(AsyncMount& mount, std::string base);
 
   AsyncMount& mount() const { return mount_; }
+  /// From now on what lies outside of the base is EXDEV: ".." from there, and absolute symbolic
+  /// links to elsewhere.
+  void keep_inside() { inside_ = true; }
   /// `op` outlives the Tasks. ENOENT: *missing (may be null, else outlives the Task too) is where
   /// the object could be made, when nothing but that is missing.
   Task<Result<PathNode>> resolve(const OpContext& op, std::string path, bool follow,
@@ -57,6 +60,7 @@ class PathTree {
                               std::optional<FilePlace>* missing);
   Task<Result<bool>> step(const OpContext& op, Walk& walk, bool follow);
   bool push_link(Walk& walk, const std::string& text) const;
+  bool leaves_base(const Walk& walk) const;
   Task<void> note_referral(const OpContext& op, const Walk& walk, const std::string& name);
 
   AsyncMount& mount_;
@@ -64,6 +68,7 @@ class PathTree {
   std::vector<FileHandle> base_chain_;   // root, ..., base; empty until the base was walked once
   std::vector<std::string> base_names_;  // of all of them but the root
   std::optional<ReferralMet> met_;
+  bool inside_ = false;
 };
 
 /// Mounts the longest exported directory that is a prefix of settings.path; *rest, which outlives

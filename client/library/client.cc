@@ -2,75 +2,10 @@
 // The public classes: each call runs one coroutine on the mount's loop, on the caller's own thread.
 #include "nfsrdma/client.h"
 
-#include "client/follow_referral.h"
-#include "client/library/mount_impl.h"
-#include "client/mount_url.h"
-#include "client/rpc_client.h"
-#include "rpcrdma/base/log.h"
-#include "rpcrdma/base/terminal_text.h"
+#include "client/library/referred_trees.h"
 
 namespace nfsrdma::client {
 namespace {
-
-/// Calls of a mount that is not soft wait for ever; so that it can be seen for what.
-MountObserver telling_of_silence(std::string_view server) {
-  const std::string name = terminal_text(server);
-  MountObserver observer;
-  observer.not_responding = [name] { log_warning("server {} not responding, still trying", name); };
-  observer.responding = [name] { log_warning("server {} OK", name); };
-  return observer;
-}
-
-/// Opens what a URL stands for, and looks for referrals on the way.
-class UrlOpener final : public TreeOpener {
- public:
-  UrlOpener(Mount::Impl& impl, LastReferral last) : impl_(impl), last_(last) {}
-
-  Task<nfsrdma::Result<void>> open(MountSettings settings, std::string* detail,
-                                   std::optional<ReferralMet>* met) override {
-    std::string rest;
-    Fabrics fabrics = default_fabrics(settings.require_crc);
-    auto opened = co_await open_longest_export(impl_.driver->loop(), std::move(fabrics),
-                                               std::move(settings), &rest, detail);
-    if (!opened.ok()) co_return opened.error();
-    std::unique_ptr<AsyncMount> mount = std::move(*opened);
-    auto tree = std::make_unique<PathTree>(*mount, rest);
-    if (mount->settings().version.major == 4 && !rest.empty()) {
-      // What else is wrong with the path is the business of whoever uses it.
-      auto found = co_await tree->resolve(impl_.op, "", true);
-      const ReferralMet* there = found.ok() ? nullptr : tree->met(found.error());
-      const bool stays = there != nullptr && there->rest.empty() && last_ == LastReferral::kStay;
-      if (there != nullptr && !stays) *met = *there;
-    }
-    if (*met) {
-      tree.reset();
-      co_await mount->unmount();
-      co_await mount->rpc().yield();
-      co_return kReferralMet;
-    }
-    mount->set_observer(telling_of_silence(mount->settings().host));
-    impl_.mount = std::move(mount);
-    impl_.tree = std::move(tree);
-    impl_.opens = std::make_unique<OpenFiles>(*impl_.mount, impl_.op);
-    co_return nfsrdma::Result<void>();
-  }
-
- private:
-  Mount::Impl& impl_;
-  LastReferral last_;
-};
-
-Task<nfsrdma::Result<void>> connect(Mount::Impl& impl, MountSettings settings, LastReferral last,
-                                    std::string* detail) {
-  UrlOpener opener(impl, last);
-  std::optional<ReferralMet> met;
-  nfsrdma::Result<void> done = co_await opener.open(settings, detail, &met);
-  if (!met) co_return done;
-  ReferralTrail trail(settings);
-  done = co_await follow_referral(impl.driver->loop(), settings, *met, opener, &trail, detail);
-  if (!done.ok()) *detail = met->path + " is a referral that cannot be followed: " + *detail;
-  co_return done;
-}
 
 std::uint32_t denied(ShareDeny deny) {
   switch (deny) {
@@ -104,43 +39,6 @@ std::error_code to_error_code(const Error& error) {
   return {errno_of(error), std::generic_category()};
 }
 
-namespace {
-
-Task<nfsrdma::Result<void>> say_goodbye(AsyncMount& mount) {
-  co_await mount.unmount();
-  co_return nfsrdma::Result<void>();
-}
-
-}  // namespace
-
-Mount::Impl::~Impl() {
-  tree.reset();
-  // So that the server need not keep its session for the rest of a lease.
-  if (mount) static_cast<void>(driver->run(say_goodbye(*mount)));
-  driver->while_it_stands([this] {
-    opens.reset();
-    mount.reset();
-  });
-}
-
-nfsrdma::Result<std::shared_ptr<Mount::Impl>> open_impl(std::string_view url,
-                                                        std::shared_ptr<LoopDriver> driver,
-                                                        LastReferral last, std::string* detail) {
-  MountSettings settings;
-  if (!parse_mount_url(url, &settings, detail)) return Error{Errc::kInvalid, EINVAL, "URL"};
-  NFSRDMA_CHECK_OK(resolve_host(settings, detail));
-  settings.lock_records = default_lock_records();
-  auto impl = std::make_shared<Mount::Impl>();
-  impl->driver = std::move(driver);
-  impl->op.identity = settings.identity;
-  nfsrdma::Result<void> done = impl->driver->run(connect(*impl, std::move(settings), last, detail));
-  if (!done.ok()) {
-    if (detail->empty()) *detail = done.error().message();
-    return done.error();
-  }
-  return impl;
-}
-
 Result<Mount> Mount::open(std::string_view url, std::string* detail) {
   std::string ignored;
   auto driver = LoopDriver::create();
@@ -171,8 +69,8 @@ Result<File> Mount::open(std::string_view path, int flags, mode_t mode, ShareDen
   auto opened = impl_->run(open_path(*impl_, std::string(path), flags, mode, denied(deny)));
   if (!opened) return opened.error();
   auto file = std::make_unique<File::Impl>();
-  file->mount = impl_;
-  file->state = std::move(*opened);
+  file->mount = std::move(opened->mount);
+  file->state = std::move(opened->state);
   file->readable = (flags & O_ACCMODE) != O_WRONLY;
   file->writable = (flags & O_ACCMODE) != O_RDONLY;
   return File(std::move(file));
@@ -245,13 +143,24 @@ Result<FileSystemInfo> Mount::statfs(std::string_view path) {
 
 namespace {
 
+/// The mount's own, and those that its referrals have led to.
+void for_each_tree(Mount::Impl& impl, const std::function<void(Mount::Impl&)>& act) {
+  act(impl);
+  impl.referred->each([&act](Mount::Impl& tree) { for_each_tree(tree, act); });
+}
+
 Task<nfsrdma::Result<void>> set_limit(Mount::Impl& impl, std::size_t bytes) {
-  impl.budget.limit = bytes;
+  for_each_tree(impl, [bytes](Mount::Impl& tree) { tree.budget.limit = bytes; });
   co_return nfsrdma::Result<void>();
 }
 
 Task<nfsrdma::Result<std::vector<ConnectionInfo>>> list_connections(Mount::Impl& impl) {
-  co_return impl.mount->connections();
+  std::vector<ConnectionInfo> all;
+  for_each_tree(impl, [&all](Mount::Impl& tree) {
+    for (ConnectionInfo& one : tree.mount->connections())
+      all.push_back(std::move(one));
+  });
+  co_return std::move(all);
 }
 
 Task<nfsrdma::Result<struct stat>> stat_handle(Mount::Impl& impl, FileHandle handle) {

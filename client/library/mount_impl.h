@@ -3,6 +3,7 @@
 #pragma once
 
 #include "client/default_fabrics.h"
+#include "client/follow_referral.h"
 #include "client/library/file_state.h"
 #include "client/library/loop_driver.h"
 #include "client/path_tree.h"
@@ -12,19 +13,24 @@ namespace nfsrdma::client {
 
 std::error_code to_error_code(const Error& error);
 
-struct Mount::Impl {
-  Impl() = default;
+class ReferredTrees;
+
+struct Mount::Impl : std::enable_shared_from_this<Mount::Impl> {
+  explicit Impl(std::shared_ptr<LoopDriver> its_driver);
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
+  /// Runs the loop: not on it.
   ~Impl();
 
-  std::shared_ptr<LoopDriver> driver;  // several mounts may share one
+  const std::shared_ptr<LoopDriver> driver;  // several mounts may share one
   OpContext op;
   std::unique_ptr<AsyncMount> mount;
   std::unique_ptr<PathTree> tree;
   // Touched on the driven loop only:
   UnstableBudget budget;
   std::unique_ptr<OpenFiles> opens;
+  std::optional<ReferralTrail> trail;  // of the referrals that led here
+  std::unique_ptr<ReferredTrees> referred;
 
   /// What the server holds of the file now lives as long as the lease, which somebody must renew.
   void keep(const FileHandle& file) {
@@ -58,8 +64,12 @@ nfsrdma::Result<std::shared_ptr<Mount::Impl>> open_impl(std::string_view url,
                                                         std::shared_ptr<LoopDriver> driver,
                                                         LastReferral last, std::string* detail);
 
-// --- path operations; all run on the driven loop, arguments by value ---
-using Opened = std::shared_ptr<FileState>;
+// --- path operations; all run on the driven loop, arguments by value. They go where their paths
+// lead, over referrals to other servers, too (referred_trees.h) ---
+struct Opened {
+  std::shared_ptr<Mount::Impl> mount;  // whose file it is
+  std::shared_ptr<FileState> state;
+};
 /// `deny`: to others while it is open, access_bits::kRead and kModify.
 Task<nfsrdma::Result<Opened>> open_path(Mount::Impl& impl, std::string path, int flags, mode_t mode,
                                         std::uint32_t deny = 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 
-#include "client/library/mount_impl.h"
+#include "client/library/referred_trees.h"
 
 namespace nfsrdma::client {
 namespace {
@@ -11,6 +11,8 @@ constexpr int kDirectoryRestarts = 3;
 
 template <typename T>
 using Outcome = nfsrdma::Result<T>;
+
+constexpr Error kCannotDeny{Errc::kSystem, EOPNOTSUPP, "open: ShareDeny"};
 
 Error errno_error(int number, const char* where) {
   return {Errc::kSystem, number, where};
@@ -45,13 +47,15 @@ Opened make_state(Mount::Impl& impl, const FileHandle& handle, int flags,
                   std::unique_ptr<OpenFile> opened) {
   const bool sync = (flags & (O_SYNC | O_DSYNC)) != 0;
   impl.keep(handle);
-  return std::make_shared<FileState>(*impl.mount, impl.budget, handle,
-                                     sync ? Stability::kFileSync : Stability::kUnstable,
-                                     std::move(opened));
+  return {impl.shared_from_this(),
+          std::make_shared<FileState>(*impl.mount, impl.budget, handle,
+                                      sync ? Stability::kFileSync : Stability::kUnstable,
+                                      std::move(opened))};
 }
 
 Task<Outcome<Opened>> create_at(Mount::Impl& impl, const FilePlace& where, int flags, mode_t mode,
                                 std::uint32_t deny) {
+  if (deny != 0 && !impl.mount->can_deny()) co_return kCannotDeny;
   SetAttributes set;
   set.mode = mode & 07777;
   const bool exclusive = (flags & O_EXCL) != 0;
@@ -77,18 +81,6 @@ bool may_be_there(const Error& error) {
     default:
       return false;
   }
-}
-
-Task<Outcome<Attributes>> write_at_once(Mount::Impl& impl, std::string path, ByteSpan data,
-                                        mode_t mode) {
-  NFSRDMA_CO_TRY(PathParent where, co_await impl.tree->parent(impl.op, std::move(path)));
-  SetAttributes set;
-  set.mode = mode & 07777;
-  NFSRDMA_CO_TRY(CreateResult made,
-                 co_await impl.mount->create_with_data(impl.op, where.directory, where.name,
-                                                       CreateMode::kUnchecked, set, data));
-  if (made.attributes) co_return *made.attributes;
-  co_return co_await impl.mount->getattr(impl.op, made.handle);
 }
 
 struct Collector final : DirectoryVisitor {
@@ -133,26 +125,50 @@ Task<Outcome<bool>> list_once(Mount::Impl& impl, const FileHandle& directory, bo
   co_return true;
 }
 
-}  // namespace
+/// PathTree::resolve() and parent(), of whatever tree the path leads to; *at, which is where it
+/// begins, becomes that. It outlives the Task like *missing.
+Task<Outcome<PathNode>> resolve(Mount::Impl** at, std::string path, bool follow,
+                                std::optional<FilePlace>* missing = nullptr) {
+  const auto walk = [follow, missing](Mount::Impl& tree, std::string name) {
+    return tree.tree->resolve(tree.op, std::move(name), follow, missing);
+  };
+  co_return co_await along<PathNode>(at, std::move(path), walk);
+}
 
-Task<Outcome<Opened>> open_path(Mount::Impl& impl, std::string path, int flags, mode_t mode,
+Task<Outcome<PathParent>> parent(Mount::Impl** at, std::string path) {
+  const auto walk = [](Mount::Impl& tree, std::string name) {
+    return tree.tree->parent(tree.op, std::move(name));
+  };
+  co_return co_await along<PathParent>(at, std::move(path), walk);
+}
+
+/// The attributes behind it. EOPNOTSUPP: it takes more than one request.
+Task<Outcome<Attributes>> write_at_once(Mount::Impl& impl, std::string path, ByteSpan data,
+                                        mode_t mode) {
+  Mount::Impl* at = &impl;
+  NFSRDMA_CO_TRY(PathParent where, co_await parent(&at, std::move(path)));
+  if (data.size() > at->mount->most_with_create()) co_return errno_error(EOPNOTSUPP, "write");
+  SetAttributes set;
+  set.mode = mode & 07777;
+  NFSRDMA_CO_TRY(CreateResult made,
+                 co_await at->mount->create_with_data(at->op, where.directory, where.name,
+                                                      CreateMode::kUnchecked, set, data));
+  if (made.attributes) co_return *made.attributes;
+  co_return co_await at->mount->getattr(at->op, made.handle);
+}
+
+/// lstat(), in one tree: a referral is shown, not followed.
+Task<Outcome<struct stat>> look_at(Mount::Impl& impl, std::string path) {
+  Outcome<PathNode> node = co_await impl.tree->resolve(impl.op, std::move(path), false);
+  if (node.ok()) co_return to_stat(node->attributes);
+  const ReferralMet* met = impl.tree->met(node.error());
+  if (met != nullptr && met->rest.empty()) co_return to_stat(met->referral.attributes());
+  co_return node.error();
+}
+
+Task<Outcome<Opened>> open_node(Mount::Impl& impl, const PathNode& node, int flags,
                                 std::uint32_t deny) {
-  if (deny != 0 && !impl.mount->can_deny()) co_return errno_error(EOPNOTSUPP, "open: ShareDeny");
-  if ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0) {
-    NFSRDMA_CO_TRY(PathParent where, co_await impl.tree->parent(impl.op, std::move(path)));
-    const FilePlace place{where.directory, where.name};
-    co_return co_await create_at(impl, place, flags, mode, deny);
-  }
-  // Where a link leads may be missing: it is made there.
-  std::optional<FilePlace> missing;
-  const bool follow = (flags & O_NOFOLLOW) == 0;
-  Outcome<PathNode> found = co_await impl.tree->resolve(impl.op, path, follow, &missing);
-  if (!found.ok()) {
-    const bool create = missing && (flags & O_CREAT) != 0;
-    if (!create) co_return found.error();
-    co_return co_await create_at(impl, *missing, flags, mode, deny);
-  }
-  const PathNode node = *found;
+  if (deny != 0 && !impl.mount->can_deny()) co_return kCannotDeny;
   if (const Error wrong = kind_error(node, flags); wrong.sys != 0) co_return wrong;
   std::unique_ptr<OpenFile> opened;
   if (node.attributes.type == FileType::kRegular) {
@@ -162,11 +178,33 @@ Task<Outcome<Opened>> open_path(Mount::Impl& impl, std::string path, int flags, 
     if (deny != 0) co_return errno_error(EINVAL, "open: ShareDeny is for regular files");
     NFSRDMA_CO_CHECK_OK(co_await check_access(impl, node, flags));
   }
-  Opened state = make_state(impl, node.handle, flags, std::move(opened));
+  Opened file = make_state(impl, node.handle, flags, std::move(opened));
   if ((flags & O_TRUNC) != 0 && (flags & O_ACCMODE) != O_RDONLY && node.attributes.size != 0) {
-    NFSRDMA_CO_CHECK_OK(co_await state->truncate(impl.op, 0));
+    NFSRDMA_CO_CHECK_OK(co_await file.state->truncate(impl.op, 0));
   }
-  co_return std::move(state);
+  co_return std::move(file);
+}
+
+}  // namespace
+
+Task<Outcome<Opened>> open_path(Mount::Impl& impl, std::string path, int flags, mode_t mode,
+                                std::uint32_t deny) {
+  Mount::Impl* at = &impl;
+  if ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0) {
+    NFSRDMA_CO_TRY(PathParent where, co_await parent(&at, std::move(path)));
+    const FilePlace place{where.directory, where.name};
+    co_return co_await create_at(*at, place, flags, mode, deny);
+  }
+  // Where a link leads may be missing: it is made there.
+  std::optional<FilePlace> missing;
+  const bool follow = (flags & O_NOFOLLOW) == 0;
+  Outcome<PathNode> found = co_await resolve(&at, path, follow, &missing);
+  if (!found.ok()) {
+    const bool create = missing && (flags & O_CREAT) != 0;
+    if (!create) co_return found.error();
+    co_return co_await create_at(*at, *missing, flags, mode, deny);
+  }
+  co_return co_await open_node(*at, *found, flags, deny);
 }
 
 Task<Outcome<std::uint64_t>> write_path(Mount::Impl& impl, std::string path, ByteSpan data,
@@ -178,20 +216,25 @@ Task<Outcome<std::uint64_t>> write_path(Mount::Impl& impl, std::string path, Byt
     if (!may_be_there(done.error())) co_return done.error();
   }
   constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
-  NFSRDMA_CO_TRY(Opened state, co_await open_path(impl, std::move(path), kFlags, mode));
-  if (!data.empty()) NFSRDMA_CO_CHECK_OK(co_await state->write(impl.op, data, 0));
-  NFSRDMA_CO_CHECK_OK(co_await state->flush(impl.op));
-  NFSRDMA_CO_TRY(Attributes now, co_await impl.mount->getattr(impl.op, state->handle()));
+  NFSRDMA_CO_TRY(Opened file, co_await open_path(impl, std::move(path), kFlags, mode));
+  Mount::Impl& its = *file.mount;
+  if (!data.empty()) NFSRDMA_CO_CHECK_OK(co_await file.state->write(its.op, data, 0));
+  NFSRDMA_CO_CHECK_OK(co_await file.state->flush(its.op));
+  NFSRDMA_CO_TRY(Attributes now, co_await its.mount->getattr(its.op, file.state->handle()));
   co_return now.size;
 }
 
 Task<Outcome<struct stat>> stat_path(Mount::Impl& impl, std::string path, bool follow) {
-  Outcome<PathNode> node = co_await impl.tree->resolve(impl.op, std::move(path), follow);
-  if (node.ok()) co_return to_stat(node->attributes);
-  const ReferralMet* met = impl.tree->met(node.error());
-  const bool itself = met != nullptr && met->rest.empty() && !follow;
-  if (itself) co_return to_stat(met->referral.attributes());
-  co_return node.error();
+  Mount::Impl* at = &impl;
+  if (follow) {
+    NFSRDMA_CO_TRY(PathNode node, co_await resolve(&at, std::move(path), true));
+    co_return to_stat(node.attributes);
+  }
+  // A referral itself, where the path ends in one.
+  const auto look = [](Mount::Impl& tree, std::string name) {
+    return look_at(tree, std::move(name));
+  };
+  co_return co_await along<struct stat>(&at, std::move(path), look);
 }
 
 Task<Outcome<std::vector<ReferralTarget>>> referral_path(Mount::Impl& impl, std::string path) {
@@ -211,80 +254,93 @@ Task<Outcome<std::vector<ReferralTarget>>> referral_path(Mount::Impl& impl, std:
 
 Task<Outcome<std::vector<DirectoryEntry>>> list_path(Mount::Impl& impl, std::string path,
                                                      bool plus) {
-  NFSRDMA_CO_TRY(PathNode node, co_await impl.tree->resolve(impl.op, std::move(path), true));
+  Mount::Impl* at = &impl;
+  NFSRDMA_CO_TRY(PathNode node, co_await resolve(&at, std::move(path), true));
   if (node.attributes.type != FileType::kDirectory) co_return errno_error(ENOTDIR, "readdir");
   for (int attempt = 0; attempt < kDirectoryRestarts; ++attempt) {
     std::vector<DirectoryEntry> entries;
-    NFSRDMA_CO_TRY(bool complete, co_await list_once(impl, node.handle, plus, &entries));
+    NFSRDMA_CO_TRY(bool complete, co_await list_once(*at, node.handle, plus, &entries));
     if (complete) co_return std::move(entries);
   }
   co_return errno_error(EIO, "the directory keeps changing under its reader");
 }
 
 Task<Outcome<void>> rename_path(Mount::Impl& impl, std::string from, std::string to) {
-  NFSRDMA_CO_TRY(PathParent source, co_await impl.tree->parent(impl.op, std::move(from)));
-  NFSRDMA_CO_TRY(PathParent target, co_await impl.tree->parent(impl.op, std::move(to)));
-  NFSRDMA_CO_CHECK_OK(co_await impl.mount->rename(impl.op, source.directory, source.name,
-                                                  target.directory, target.name));
+  Mount::Impl *from_at = &impl, *to_at = &impl;
+  NFSRDMA_CO_TRY(PathParent source, co_await parent(&from_at, std::move(from)));
+  NFSRDMA_CO_TRY(PathParent target, co_await parent(&to_at, std::move(to)));
+  if (from_at != to_at) co_return errno_error(EXDEV, "rename");
+  NFSRDMA_CO_CHECK_OK(co_await to_at->mount->rename(to_at->op, source.directory, source.name,
+                                                    target.directory, target.name));
   co_return Outcome<void>();
 }
 
 Task<Outcome<void>> unlink_path(Mount::Impl& impl, std::string path) {
-  NFSRDMA_CO_TRY(PathParent where, co_await impl.tree->parent(impl.op, std::move(path)));
-  NFSRDMA_CO_CHECK_OK(co_await impl.mount->remove(impl.op, where.directory, where.name));
+  Mount::Impl* at = &impl;
+  NFSRDMA_CO_TRY(PathParent where, co_await parent(&at, std::move(path)));
+  NFSRDMA_CO_CHECK_OK(co_await at->mount->remove(at->op, where.directory, where.name));
   co_return Outcome<void>();
 }
 
 Task<Outcome<void>> mkdir_path(Mount::Impl& impl, std::string path, mode_t mode) {
-  NFSRDMA_CO_TRY(PathParent where, co_await impl.tree->parent(impl.op, std::move(path)));
+  Mount::Impl* at = &impl;
+  NFSRDMA_CO_TRY(PathParent where, co_await parent(&at, std::move(path)));
   SetAttributes set;
   set.mode = mode & 07777;
-  NFSRDMA_CO_CHECK_OK(co_await impl.mount->mkdir(impl.op, where.directory, where.name, set));
+  NFSRDMA_CO_CHECK_OK(co_await at->mount->mkdir(at->op, where.directory, where.name, set));
   co_return Outcome<void>();
 }
 
 Task<Outcome<void>> rmdir_path(Mount::Impl& impl, std::string path) {
-  NFSRDMA_CO_TRY(PathParent where, co_await impl.tree->parent(impl.op, std::move(path)));
-  NFSRDMA_CO_CHECK_OK(co_await impl.mount->rmdir(impl.op, where.directory, where.name));
+  Mount::Impl* at = &impl;
+  NFSRDMA_CO_TRY(PathParent where, co_await parent(&at, std::move(path)));
+  NFSRDMA_CO_CHECK_OK(co_await at->mount->rmdir(at->op, where.directory, where.name));
   co_return Outcome<void>();
 }
 
 Task<Outcome<void>> symlink_path(Mount::Impl& impl, std::string target, std::string path) {
-  NFSRDMA_CO_TRY(PathParent where, co_await impl.tree->parent(impl.op, std::move(path)));
+  Mount::Impl* at = &impl;
+  NFSRDMA_CO_TRY(PathParent where, co_await parent(&at, std::move(path)));
   SetAttributes set;
   set.mode = 0777;
   NFSRDMA_CO_CHECK_OK(
-      co_await impl.mount->symlink(impl.op, where.directory, where.name, target, set));
+      co_await at->mount->symlink(at->op, where.directory, where.name, target, set));
   co_return Outcome<void>();
 }
 
 Task<Outcome<void>> link_path(Mount::Impl& impl, std::string existing, std::string path) {
-  NFSRDMA_CO_TRY(PathNode node, co_await impl.tree->resolve(impl.op, std::move(existing), false));
-  NFSRDMA_CO_TRY(PathParent where, co_await impl.tree->parent(impl.op, std::move(path)));
-  NFSRDMA_CO_CHECK_OK(co_await impl.mount->link(impl.op, node.handle, where.directory, where.name));
+  Mount::Impl *file_at = &impl, *at = &impl;
+  NFSRDMA_CO_TRY(PathNode node, co_await resolve(&file_at, std::move(existing), false));
+  NFSRDMA_CO_TRY(PathParent where, co_await parent(&at, std::move(path)));
+  if (file_at != at) co_return errno_error(EXDEV, "link");
+  NFSRDMA_CO_CHECK_OK(co_await at->mount->link(at->op, node.handle, where.directory, where.name));
   co_return Outcome<void>();
 }
 
 Task<Outcome<std::string>> readlink_path(Mount::Impl& impl, std::string path) {
-  NFSRDMA_CO_TRY(PathNode node, co_await impl.tree->resolve(impl.op, std::move(path), false));
+  Mount::Impl* at = &impl;
+  NFSRDMA_CO_TRY(PathNode node, co_await resolve(&at, std::move(path), false));
   if (node.attributes.type != FileType::kSymlink) co_return errno_error(EINVAL, "readlink");
-  co_return co_await impl.mount->readlink(impl.op, node.handle);
+  co_return co_await at->mount->readlink(at->op, node.handle);
 }
 
 Task<Outcome<void>> setattr_path(Mount::Impl& impl, std::string path, SetAttributes set,
                                  bool follow) {
-  NFSRDMA_CO_TRY(PathNode node, co_await impl.tree->resolve(impl.op, std::move(path), follow));
-  NFSRDMA_CO_CHECK_OK(co_await impl.mount->setattr(impl.op, node.handle, set));
+  Mount::Impl* at = &impl;
+  NFSRDMA_CO_TRY(PathNode node, co_await resolve(&at, std::move(path), follow));
+  NFSRDMA_CO_CHECK_OK(co_await at->mount->setattr(at->op, node.handle, set));
   co_return Outcome<void>();
 }
 
 Task<Outcome<FileSystemInfo>> statfs_path(Mount::Impl& impl, std::string path) {
-  NFSRDMA_CO_TRY(PathNode node, co_await impl.tree->resolve(impl.op, std::move(path), true));
-  NFSRDMA_CO_TRY(FsStat sizes, co_await impl.mount->fsstat(impl.op, node.handle));
-  NFSRDMA_CO_TRY(PathConf names, co_await impl.mount->pathconf(impl.op, node.handle));
-  FileSystemInfo info{sizes.total_bytes,       sizes.free_bytes,         sizes.available_bytes,
-                      sizes.total_files,       sizes.free_files,         sizes.available_files,
-                      impl.mount->read_size(), impl.mount->write_size(), names.name_max};
+  Mount::Impl* at = &impl;
+  NFSRDMA_CO_TRY(PathNode node, co_await resolve(&at, std::move(path), true));
+  AsyncMount& mount = *at->mount;
+  NFSRDMA_CO_TRY(FsStat sizes, co_await mount.fsstat(at->op, node.handle));
+  NFSRDMA_CO_TRY(PathConf names, co_await mount.pathconf(at->op, node.handle));
+  FileSystemInfo info{sizes.total_bytes, sizes.free_bytes,   sizes.available_bytes,
+                      sizes.total_files, sizes.free_files,   sizes.available_files,
+                      mount.read_size(), mount.write_size(), names.name_max};
   co_return info;
 }
 

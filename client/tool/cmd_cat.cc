@@ -61,7 +61,7 @@ int run_cat(const Words& words) {
     }
     Result<void> done = shared->run(cat_place(place));
     if (!done.ok()) {
-      complain("cat", place.shown + ": " + explain(*place.side, done.error()));
+      complain("cat", place.shown + ": " + std::strerror(errno_of(done.error())));
       code = kExitFailure;
     }
   }

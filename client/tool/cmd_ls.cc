@@ -118,7 +118,7 @@ int run_ls(const Words& words) {
     Result<void> done = shared->run(
         list_place(place, arguments.has("long"), arguments.has("all"), arguments.has("directory")));
     if (!done.ok()) {
-      complain("ls", place.shown + ": " + explain(*place.side, done.error()));
+      complain("ls", place.shown + ": " + std::strerror(errno_of(done.error())));
       code = kExitFailure;
     }
   }

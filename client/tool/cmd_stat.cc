@@ -96,7 +96,7 @@ int run_stat(const Words& words) {
     Result<void> done =
         shared->run(show(place, arguments.has("dereference"), arguments.has("json")));
     if (!done.ok()) {
-      complain("stat", place.shown + ": " + explain(*place.side, done.error()));
+      complain("stat", place.shown + ": " + std::strerror(errno_of(done.error())));
       code = kExitFailure;
     }
   }

@@ -117,6 +117,16 @@ Task<bool> Copier::plan_directory(Side& from, Side& to, const Job& job) {
   }
   bool all = true;
   for (SideEntry& entry : *entries) {
+    if (!entry.referral.empty()) {
+      // Of where it leads, not of what stands for it until somebody goes there.
+      auto there = co_await from.status(join(job.from, entry.name), true);
+      if (!there.ok()) {
+        failed(join(shown_from(job.from), entry.name), there.error());
+        all = false;
+        continue;
+      }
+      entry.status = *there;
+    }
     Job child{join(job.from, entry.name), join(job.to, entry.name), entry.status};
     const bool planned = co_await plan(from, to, std::move(child));
     all = all && planned;

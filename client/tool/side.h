@@ -69,8 +69,6 @@ bool open_place(const std::string& operand, const std::shared_ptr<LoopDriver>& d
 /// The same, but for a referral at the end of the way.
 bool open_place_itself(const std::string& operand, const std::shared_ptr<LoopDriver>& driver,
                        Place* place, std::string* error);
-/// What is to be said about `error` of the last operation on `side`.
-std::string explain(const Side& side, const Error& error);
 
 /// "dir" + "name" -> "dir/name".
 std::string join(const std::string& directory, const std::string& name);

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 
-#include <cstring>
-
 #include "client/library/mount_impl.h"
 #include "client/mount_url.h"
 #include "client/tool/side.h"
-#include "rpcrdma/base/terminal_text.h"
 
 namespace nfsrdma::tool {
 namespace {
@@ -112,9 +109,9 @@ class RemoteSide final : public Side {
 
  private:
   Task<Result<std::unique_ptr<SideFile>>> opened(std::string path, int flags, mode_t mode) {
-    auto state = co_await client::open_path(*impl_, std::move(path), flags, mode);
-    if (!state.ok()) co_return state.error();
-    co_return std::unique_ptr<SideFile>(std::make_unique<RemoteFile>(impl_, std::move(*state)));
+    auto file = co_await client::open_path(*impl_, std::move(path), flags, mode);
+    if (!file.ok()) co_return file.error();
+    co_return std::make_unique<RemoteFile>(std::move(file->mount), std::move(file->state));
   }
 
   std::shared_ptr<Mount::Impl> impl_;
@@ -151,12 +148,6 @@ bool open_place(const std::string& operand, const std::shared_ptr<LoopDriver>& d
 bool open_place_itself(const std::string& operand, const std::shared_ptr<LoopDriver>& driver,
                        Place* place, std::string* error) {
   return open_at(operand, driver, client::LastReferral::kStay, place, error);
-}
-
-std::string explain(const Side& side, const Error& error) {
-  const std::string referral = errno_of(error) == EREMOTE ? side.referral() : std::string();
-  if (referral.empty()) return std::strerror(errno_of(error));
-  return "it is a referral to " + terminal_text(referral) + ", which is not followed from here";
 }
 
 std::string join(const std::string& directory, const std::string& name) {

@@ -216,8 +216,34 @@ tool() { timeout 60 "$bin/nfs-rdma" "$@"; }
 } >"$out" 2>&1
 result $? "the tool follows by the path of a URL"
 
-timeout 120 "$bin/libnfsrdma_referrals" "$(url "")" away near >"$out" 2>&1
-result $? "threads of one mount of the library hear of their own paths alone"
+{
+  tool cp -rp "$(url "")" "$work/all" 2>"$work/said" || : # two of them lead nowhere
+  cat "$work/said"
+  says "$work/all/away/sub/deep" deep && says "$work/all/near" near &&
+    is "$(stat -c %Y "$work/all/away")" "$(stat -c %Y "$second_dir")" &&
+    grep -q "/nobody is a referral that cannot be followed: .*$silent_port" "$work/said" &&
+    grep -q "/circle: Too many levels" "$work/said"
+} >"$out" 2>&1
+result $? "the tool copies what is behind one, and names those that lead nowhere"
+
+timeout 120 "$bin/libnfsrdma_referrals" "$(url "")" away near far >"$out" 2>&1
+result $? "a mount of the library follows them, for each of its threads"
+
+{
+  mkdir "$export_dir/leaves" && echo staying >"$export_dir/leaves/file" && kill_server &&
+    leaving=("${server_options[@]}") && server_options+=(-e "$export_dir/leaves:rw,insecure") &&
+    start_server && mkfifo "$work/go" && exec 8<>"$work/go" &&
+    { timeout 120 "$bin/libnfsrdma_referrals" --moves "$(url /leaves)" file deep \
+      <"$work/go" >"$work/moving" 2>&1 & } && moving=$! &&
+    within 20 grep -q ready "$work/moving" && kill_server &&
+    server_options=("${leaving[@]}" -e "$export_dir/leaves:refer=$second_dir/sub@$second") &&
+    start_server && echo go >&8 && wait $moving
+  moved=$?
+  cat "$work/moving"
+  [ $moved = 0 ]
+} >"$out" 2>&1
+result $? "a mount of the library goes along with its directory"
+exec 8<&-
 
 {
   is "$(grep -c " $mnt" /proc/mounts)" 0 && is "$(pgrep -f "mount.nfs-rdma 127.0.0.1:$export_dir")" ""

@@ -9,10 +9,16 @@
 //   auto n = file->pread(buffer, 0);
 //
 // Units: bytes, and seconds with nanoseconds in struct stat. Paths: relative to the path of the
-// URL,
-// '/' in front or not, components separated by '/'; symbolic links are followed as in a file system
-// (absolute ones when they stay below the exported directory). An empty path is the URL's own
-// object.
+// URL, '/' in front or not, components separated by '/'; symbolic links are followed as in a file
+// system (absolute ones when they stay below the exported directory). An empty path is the URL's
+// own object.
+//
+// Referrals: with NFSv4 a path may lead to another server, where the calls of it then go, by
+// connections that are made for the first of them (up to 30 s) and kept as long as the Mount. What
+// lies behind one is a file system of its own: rename() and link() from or to there are EXDEV, and
+// so are ".." and symbolic links that lead out of it. One that cannot be followed is an errno, with
+// a line on standard error, and is tried again after 3 s. So is where a directory has moved to
+// while it was in use; a File that is open in it is EREMOTE until it is opened again.
 //
 // Errors: every call returns a Result: a value, or a std::error_code of the generic category
 // (errno). Nothing throws.
@@ -268,10 +274,10 @@ class Mount {
   Result<void> utimens(std::string_view path, FileTime access, FileTime modification,
                        bool follow = true);
   Result<FileSystemInfo> statfs(std::string_view path = "");
-  /// Where the referral leads that `path` ends in or crosses, in order of preference; nothing: it
-  /// meets none. Other calls do not follow one below the path of the URL: EREMOTE, but lstat() of a
-  /// referral itself and readdir() of what it is in. Hosts and paths are checked (no "..", nothing
-  /// that is no host's name).
+  /// Where the first referral leads that `path` ends in or crosses, in order of preference;
+  /// nothing: it meets none. Other calls go where it leads, but lstat() of a referral itself and
+  /// readdir() of what it is in. Hosts and paths are checked (no "..", nothing that is no host's
+  /// name).
   Result<std::vector<ReferralTarget>> referral(std::string_view path);
 
   /// Bytes of written, not yet stable data that Files of this mount keep together (default 64 MiB).
