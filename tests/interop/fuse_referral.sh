@@ -237,7 +237,7 @@ result $? "a mount of the library follows them, for each of its threads"
       <"$work/go" >"$work/moving" 2>&1 & } && moving=$! &&
     within 20 grep -q ready "$work/moving" && kill_server &&
     server_options=("${leaving[@]}" -e "$export_dir/leaves:refer=$second_dir/sub@$second") &&
-    start_server && echo go >&8 && wait $moving
+    start_server && echo go >&8 && wait "$moving"
   moved=$?
   cat "$work/moving"
   [ $moved = 0 ]

@@ -196,9 +196,18 @@ for version in 4.2 4.1 4.0; do
     exec 7</mnt/moving/moves/sub/deep
     python3 numbered_lines.py /mnt/moving/moves/lines stop &
     writer=$!
-    sleep 1
+    url="nfs://192.0.$from.2/?vers=$version"
+    rm -f go
+    mkfifo go
+    exec 8<>go
+    ./libnfsrdma_referrals --moves "${url/\/\?//moves?}" sub/deep sub/deep <go >moving.log 2>&1 &
+    library=$!
+    within 60 grep -q ready moving.log
     send_away $from $to
     within 60 moved_to $to
+    echo go >&8
+    wait $library
+    exec 8<&-
     [ "$(stat -c %i /mnt/moving/moves/sub /mnt/moving/moves/sub/deep)" = "$numbers" ]
     [ "$(cat <&7)" = deep ]
     exec 7<&-
@@ -207,6 +216,11 @@ for version in 4.2 4.1 4.0; do
     wait $writer
     cmp /mnt/moving/moves/lines /export/moves/lines
     [ "$(cat /mnt/moving/stays/near)" = near ]
+    ./nfs-rdma cp -r "$url" /tmp/copied
+    cmp /tmp/copied/moves/sub/deep /export/moves/sub/deep
+    cmp /tmp/copied/moves/lines /export/moves/lines
+    rm -r /tmp/copied
+    echo "ok $version: the library goes along by name, and the tool copies what is behind the referral"
     echo "ok $version: open files are read and written on, with the numbers that they had"
     grep "has moved to 192.0.$to.2:/moves" daemon.log | tail -n 1
     rm /mnt/moving/moves/lines
