@@ -10,15 +10,6 @@
 namespace nfsrdma::client {
 namespace {
 
-/// Calls of a mount that is not soft wait for ever; so that it can be seen for what.
-MountObserver telling_of_silence(std::string_view server) {
-  const std::string name = terminal_text(server);
-  MountObserver observer;
-  observer.not_responding = [name] { log_warning("server {} not responding, still trying", name); };
-  observer.responding = [name] { log_warning("server {} OK", name); };
-  return observer;
-}
-
 Task<nfsrdma::Result<void>> connect(Mount::Impl& impl, MountSettings settings, LastReferral last,
                                     std::string* detail) {
   UrlOpener opener(impl, last, UrlOpener::Leaving::kMay);
@@ -38,6 +29,14 @@ Task<nfsrdma::Result<void>> say_goodbye(AsyncMount& mount) {
 }
 
 }  // namespace
+
+MountObserver telling_of_silence(std::string_view server) {
+  const std::string name = terminal_text(server);
+  MountObserver observer;
+  observer.not_responding = [name] { log_warning("server {} not responding, still trying", name); };
+  observer.responding = [name] { log_warning("server {} OK", name); };
+  return observer;
+}
 
 Task<nfsrdma::Result<void>> UrlOpener::open(MountSettings settings, std::string* detail,
                                             std::optional<ReferralMet>* met) {

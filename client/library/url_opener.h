@@ -7,6 +7,10 @@
 
 namespace nfsrdma::client {
 
+/// Says on standard error when `server` does not respond, and when it is back: calls of a mount
+/// that is not soft wait for ever, and so it can be seen for what.
+MountObserver telling_of_silence(std::string_view server);
+
 /// Mounts the longest export, and looks for referrals on the way from there.
 class UrlOpener final : public TreeOpener {
  public:

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <random>
 
+#include "client/library/url_opener.h"
 #include "client/path_tree.h"
 #include "client/rpc_client.h"
 #include "rpcrdma/base/lasting_memory.h"
@@ -268,6 +269,7 @@ Task<Result<void>> run_load(EventLoop& loop, Fabrics fabrics, MountSettings sett
   std::vector<std::unique_ptr<AsyncMount>> mounts;
   NFSRDMA_CO_TRY(std::unique_ptr<AsyncMount> first,
                  co_await open_longest_export(loop, fabrics, settings, &rest, detail));
+  first->set_observer(client::telling_of_silence(settings.host));  // and no other: it is one server
   mounts.push_back(std::move(first));
   Run run{options, *result, {}, {}, {}, {}};
   run.op.identity = settings.identity;

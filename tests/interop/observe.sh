@@ -116,6 +116,16 @@ exec 5<&-
 wait $!
 cat "$work/begin" "$work/rest" | cmp - "$work/export/large" || broken "what it read is not what is there"
 grep -q "server 127.0.0.1 OK" "$work/said" || broken "it does not say that the server is back"
+reads=$(operation NFSv4 READ iwarp calls)
+"$tool" bench --rw read --size 8M --time 3 "$rdma_url/large?fabric=iwarp&timeo=5&retrans=1" >/dev/null 2>"$work/said" &
+reader=$!
+under_way() { (($(operation NFSv4 READ iwarp calls) > reads)); }
+within 20 under_way || broken "bench does not read"
+kill -STOP "$server"
+within 20 grep -q "server 127.0.0.1 not responding, still trying" "$work/said" ||
+    broken "bench waits, and does not say so: $(cat "$work/said")"
+kill -CONT "$server"
+wait "$reader" || broken "bench ended with $?: $(cat "$work/said")"
 good "said"
 
 step "Prometheus"
