@@ -170,11 +170,17 @@ bool PathTree::push_link(Walk& walk, const std::string& text) const {
   // Absolute in the server's tree: only what lies in the export can be reached.
   const std::string target = normalised_path(text);
   const std::string root = normalised_path(mount_.root().path);
-  if (!lies_in(target, inside_ ? normalised_path(root + "/" + base_) : root)) return false;
+  const bool beyond = walk.base != 0;  // the base: its own path may lead where it will
+  if (!lies_in(target, inside_ && beyond ? normalised_path(root + "/" + base_) : root))
+    return false;
   walk.chain = {mount_.root().handle};
   walk.names.clear();
   walk.push(root == "/" ? target : std::string_view(target).substr(root.size()));
   return true;
+}
+
+bool PathTree::is_above(const ReferralMet& met) const {
+  return lies_in(normalised_path(mount_.root().path + "/" + base_), met.path);
 }
 
 bool PathTree::leaves_base(const Walk& walk) const {

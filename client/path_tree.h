@@ -47,9 +47,8 @@ class PathTree {
   const ReferralMet* met(const Error& error) const {
     return is_referral_met(error) && met_ ? &*met_ : nullptr;
   }
-  /// The same for people, where one call comes after the other: of the last one, whatever became of
-  /// it.
-  const std::optional<ReferralMet>& last_met() const { return met_; }
+  /// Is `met` the base of this tree, or a directory above that?
+  bool is_above(const ReferralMet& met) const;
   /// One name in a directory, with its attributes.
   Task<Result<PathNode>> child(const OpContext& op, const FileHandle& directory,
                                std::string_view name);

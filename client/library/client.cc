@@ -146,7 +146,7 @@ namespace {
 /// The mount's own, and those that its referrals have led to.
 void for_each_tree(Mount::Impl& impl, const std::function<void(Mount::Impl&)>& act) {
   act(impl);
-  impl.referred->each([&act](Mount::Impl& tree) { for_each_tree(tree, act); });
+  impl.referred->each([&act](const std::shared_ptr<Mount::Impl>& tree) { act(*tree); });
 }
 
 Task<nfsrdma::Result<void>> set_limit(Mount::Impl& impl, std::size_t bytes) {

@@ -16,13 +16,15 @@ std::error_code to_error_code(const Error& error);
 class ReferredTrees;
 
 struct Mount::Impl : std::enable_shared_from_this<Mount::Impl> {
-  explicit Impl(std::shared_ptr<LoopDriver> its_driver);
+  /// `asked`: as the URL has it.
+  Impl(std::shared_ptr<LoopDriver> its_driver, MountSettings asked);
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
-  /// Runs the loop: not on it.
+  /// Runs the loop: not on it. One whose mount is not open is as good as any.
   ~Impl();
 
   const std::shared_ptr<LoopDriver> driver;  // several mounts may share one
+  const MountSettings asked;
   OpContext op;
   std::unique_ptr<AsyncMount> mount;
   std::unique_ptr<PathTree> tree;
@@ -30,7 +32,9 @@ struct Mount::Impl : std::enable_shared_from_this<Mount::Impl> {
   UnstableBudget budget;
   std::unique_ptr<OpenFiles> opens;
   std::optional<ReferralTrail> trail;  // of the referrals that led here
+  std::shared_ptr<std::size_t> trees;  // behind referrals, of all of a mount: how many there are
   std::unique_ptr<ReferredTrees> referred;
+  bool left = false;  // the server has been told
 
   /// What the server holds of the file now lives as long as the lease, which somebody must renew.
   void keep(const FileHandle& file) {
@@ -77,7 +81,10 @@ Task<nfsrdma::Result<Opened>> open_path(Mount::Impl& impl, std::string path, int
 /// requests where that is a small file. The size of the file then.
 Task<nfsrdma::Result<std::uint64_t>> write_path(Mount::Impl& impl, std::string path, ByteSpan data,
                                                 mode_t mode);
-Task<nfsrdma::Result<struct stat>> stat_path(Mount::Impl& impl, std::string path, bool follow);
+/// Without `follow` a referral that the path ends in is looked at itself, and *leads (which may be
+/// null, else outlives the Task) gets Referral::text() of it; "" where it ends in none.
+Task<nfsrdma::Result<struct stat>> stat_path(Mount::Impl& impl, std::string path, bool follow,
+                                             std::string* leads = nullptr);
 Task<nfsrdma::Result<std::vector<DirectoryEntry>>> list_path(Mount::Impl& impl, std::string path,
                                                              bool plus);
 Task<nfsrdma::Result<void>> rename_path(Mount::Impl& impl, std::string from, std::string to);

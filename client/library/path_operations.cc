@@ -158,12 +158,13 @@ Task<Outcome<Attributes>> write_at_once(Mount::Impl& impl, std::string path, Byt
 }
 
 /// lstat(), in one tree: a referral is shown, not followed.
-Task<Outcome<struct stat>> look_at(Mount::Impl& impl, std::string path) {
+Task<Outcome<struct stat>> look_at(Mount::Impl& impl, std::string path, std::string* leads) {
   Outcome<PathNode> node = co_await impl.tree->resolve(impl.op, std::move(path), false);
   if (node.ok()) co_return to_stat(node->attributes);
   const ReferralMet* met = impl.tree->met(node.error());
-  if (met != nullptr && met->rest.empty()) co_return to_stat(met->referral.attributes());
-  co_return node.error();
+  if (met == nullptr || !met->rest.empty()) co_return node.error();
+  if (leads != nullptr) *leads = met->referral.text();
+  co_return to_stat(met->referral.attributes());
 }
 
 Task<Outcome<Opened>> open_node(Mount::Impl& impl, const PathNode& node, int flags,
@@ -189,6 +190,8 @@ Task<Outcome<Opened>> open_node(Mount::Impl& impl, const PathNode& node, int fla
 
 Task<Outcome<Opened>> open_path(Mount::Impl& impl, std::string path, int flags, mode_t mode,
                                 std::uint32_t deny) {
+  // Version 3 knows of no referrals either.
+  if (deny != 0 && !impl.mount->can_deny()) co_return kCannotDeny;
   Mount::Impl* at = &impl;
   if ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0) {
     NFSRDMA_CO_TRY(PathParent where, co_await parent(&at, std::move(path)));
@@ -224,15 +227,16 @@ Task<Outcome<std::uint64_t>> write_path(Mount::Impl& impl, std::string path, Byt
   co_return now.size;
 }
 
-Task<Outcome<struct stat>> stat_path(Mount::Impl& impl, std::string path, bool follow) {
+Task<Outcome<struct stat>> stat_path(Mount::Impl& impl, std::string path, bool follow,
+                                     std::string* leads) {
   Mount::Impl* at = &impl;
+  if (leads != nullptr) leads->clear();
   if (follow) {
     NFSRDMA_CO_TRY(PathNode node, co_await resolve(&at, std::move(path), true));
     co_return to_stat(node.attributes);
   }
-  // A referral itself, where the path ends in one.
-  const auto look = [](Mount::Impl& tree, std::string name) {
-    return look_at(tree, std::move(name));
+  const auto look = [leads](Mount::Impl& tree, std::string name) {
+    return look_at(tree, std::move(name), leads);
   };
   co_return co_await along<struct stat>(&at, std::move(path), look);
 }

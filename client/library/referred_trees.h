@@ -4,8 +4,8 @@
 // own, opened by the first path that needs it and kept as long as the mount. What has moved to
 // another server since (NFS4ERR_MOVED) is met as a referral by whoever looks it up by name again.
 //
-// All of it on the driven loop. A tree does not end there but with its mount: its end runs the
-// loop.
+// All of it on the driven loop. No tree may end there, since its end runs the loop: they end with
+// their mount, or with the last File in them.
 #pragma once
 
 #include <map>
@@ -16,42 +16,51 @@
 
 namespace nfsrdma::client {
 
-/// What one referral leads to.
-struct ReferredTree {
-  /// One attempt to go there is believed for so long when it fails.
-  static constexpr std::chrono::seconds kBelieveFailure{3};
-
-  std::vector<nfsrdma::ReferralTarget> targets;  // that it was opened by
-  std::shared_ptr<Mount::Impl> impl;             // null before the first attempt
-  bool opening = false;
-  std::optional<Error> failed{};
-  TimePoint again_at{};
-  Gate changed;
-};
-
 class ReferredTrees {
  public:
-  /// Of one mount.
+  /// Of one mount, those behind others included.
   static constexpr std::size_t kMost = 256;
+  /// An attempt to go to one is believed for so long when it fails.
+  static constexpr std::chrono::seconds kBelieveFailure{3};
 
   /// The tree behind `met`, which `from` came to: what is left of the path there is met.rest.
   /// EMFILE: there are too many; else the errors of follow_referral(), or of the last attempt.
-  /// `from` outlives the Task and the tree.
+  /// `from` outlives the Task.
   Task<nfsrdma::Result<Mount::Impl*>> reach(Mount::Impl& from, ReferralMet met);
-  /// Of those that are open.
+  /// Of those that are open, and of those behind them.
   template <typename Do>
   void each(Do act) const {
-    for (const auto& [path, tree] : by_path_) {
-      if (tree->impl && tree->impl->tree) act(*tree->impl);
+    for (const auto& [path, place] : places_) {
+      for (const Tree& tree : place->trees) {
+        if (tree.impl->tree == nullptr) continue;
+        act(tree.impl);
+        tree.impl->referred->each(act);
+      }
     }
   }
 
  private:
-  Task<nfsrdma::Result<void>> open(Mount::Impl& from, ReferralMet met, ReferredTree& tree);
+  struct Tree {
+    std::vector<nfsrdma::ReferralTarget> targets;  // that it was opened by
+    std::shared_ptr<Mount::Impl> impl;
+  };
+  /// Where a referral was met.
+  struct Place {
+    /// As often as it leads to others. Those that it has led to stay: Files may be open in them.
+    std::vector<Tree> trees;
+    bool opening = false;
+    std::vector<nfsrdma::ReferralTarget> failed_targets{};
+    std::optional<Error> failed{};
+    TimePoint again_at{};
+    Gate changed;
+  };
 
-  std::map<std::string, std::unique_ptr<ReferredTree>> by_path_;  // of the referral
-  // That referrals led to before they led elsewhere; Files may be open in them.
-  std::vector<std::shared_ptr<Mount::Impl>> former_;
+  /// An open one that some of `targets` led to: a server may name others of them each time.
+  static Mount::Impl* known(const Place& place,
+                            const std::vector<nfsrdma::ReferralTarget>& targets);
+  static Task<nfsrdma::Result<Mount::Impl*>> open(Mount::Impl& from, ReferralMet met, Place& place);
+
+  std::map<std::string, std::unique_ptr<Place>> places_;  // by path
 };
 
 /// Runs operation(tree, path), a Task<Result<T>>, in the tree that `path` leads to and with what is

@@ -53,7 +53,9 @@ void print_long(const std::vector<SideEntry>& entries, const std::vector<std::st
 }
 
 Task<Result<void>> list_place(Place place, bool details, bool all, bool itself) {
-  NFSRDMA_CO_TRY(struct stat st, co_await place.side->status(place.path, !itself && !details));
+  std::string referral;
+  NFSRDMA_CO_TRY(struct stat st,
+                 co_await place.side->status(place.path, !itself && !details, &referral));
   if (S_ISLNK(st.st_mode) && !itself) {
     auto target = co_await place.side->status(place.path, true);
     if (target.ok() && S_ISDIR(target->st_mode)) st = *target;
@@ -65,7 +67,7 @@ Task<Result<void>> list_place(Place place, bool details, bool all, bool itself) 
     entries = std::move(listed);
     directory = place.path;
   } else {
-    entries.push_back({place.shown, st, place.side->referral()});
+    entries.push_back({place.shown, st, referral});
   }
   if (!all) {
     std::erase_if(entries, [](const SideEntry& e) { return e.name.starts_with("."); });

@@ -58,8 +58,8 @@ void print_json(const std::string& name, const struct stat& st, const std::strin
 }
 
 Task<Result<void>> show(Place place, bool follow, bool as_json) {
-  NFSRDMA_CO_TRY(struct stat st, co_await place.side->status(place.path, follow));
-  std::string target = place.side->referral();
+  std::string target;
+  NFSRDMA_CO_TRY(struct stat st, co_await place.side->status(place.path, follow, &target));
   const bool referral = !target.empty();
   if (S_ISLNK(st.st_mode)) {
     auto text = co_await place.side->readlink(place.path);

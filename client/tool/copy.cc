@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plan first (directories are made, files collected, sizes added up), then copy the files with a
-// few workers, then set the directories' times, deepest first.
+// Plan first (all that is there is collected, sizes are added up), then make the directories and
+// the links, copy the files with a few workers, and set the directories' times, deepest first. So
+// what is copied into itself, perhaps by way of another server, comes to an end.
 #include "client/tool/copy.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "client/tool/arguments.h"
@@ -16,6 +18,11 @@ constexpr std::size_t kBlocksInFlight = 8;  // of one file
 constexpr std::size_t kFilesInFlight = 8;
 
 const Error kOtherSize{Errc::kProtocol, EIO, "the copy's size differs from what was written"};
+
+/// "": all of the side.
+bool lies_below(const std::string& path, const std::string& directory) {
+  return directory.empty() ? !path.empty() : path.starts_with(directory + "/");
+}
 
 }  // namespace
 
@@ -63,8 +70,10 @@ Task<bool> Copier::copy(Place from, Place to) {
     const std::string name = last_component(from.path.empty() ? from.shown : from.path);
     if (!name.empty() && name != "." && name != "..") job.to = join(to.path, name);
   }
-  const bool planned = co_await plan(*from.side, *to.side, std::move(job));
-  static_cast<void>(planned);
+  co_await plan(*from.side, std::move(job));
+  co_await make_directories(*to.side);
+  for (const Job& link : link_jobs_)
+    co_await copy_link(*from.side, *to.side, link);
   std::uint64_t total = 0;
   for (const Job& one : file_jobs_)
     total += static_cast<std::uint64_t>(one.status.st_size);
@@ -83,55 +92,68 @@ Task<bool> Copier::copy(Place from, Place to) {
   co_return all_well_;
 }
 
-Task<bool> Copier::plan(Side& from, Side& to, Job job) {
+Task<void> Copier::plan(Side& from, Job job) {
   switch (job.status.st_mode & S_IFMT) {
     case S_IFDIR:
-      co_return co_await plan_directory(from, to, job);
+      co_await plan_directory(from, job);
+      break;
     case S_IFLNK:
-      co_await copy_link(from, to, job);
-      co_return true;
+      link_jobs_.push_back(std::move(job));
+      break;
     case S_IFREG:
       file_jobs_.push_back(std::move(job));
-      co_return true;
+      break;
     default:
       complain("cp", shown_from(job.from) + ": skipped, neither file, directory nor link");
       all_well_ = false;
-      co_return false;
   }
 }
 
-Task<bool> Copier::plan_directory(Side& from, Side& to, const Job& job) {
-  // Writable for us while we fill it, whatever it will be in the end.
-  const mode_t mode =
-      options_.preserve ? 0700 : (job.status.st_mode & 0777 & ~options_.umask) | 0700;
-  auto made = co_await to.mkdir(job.to, mode);
-  if (!made.ok() && errno_of(made.error()) != EEXIST) {
-    failed(shown_to(job.to), made.error());
-    co_return false;
-  }
+Task<void> Copier::plan_directory(Side& from, const Job& job) {
   directories_.push_back(job);
   auto entries = co_await from.list(job.from);
   if (!entries.ok()) {
     failed(shown_from(job.from), entries.error());
-    co_return false;
+    co_return;
   }
-  bool all = true;
   for (SideEntry& entry : *entries) {
     if (!entry.referral.empty()) {
       // Of where it leads, not of what stands for it until somebody goes there.
       auto there = co_await from.status(join(job.from, entry.name), true);
       if (!there.ok()) {
         failed(join(shown_from(job.from), entry.name), there.error());
-        all = false;
         continue;
       }
       entry.status = *there;
     }
     Job child{join(job.from, entry.name), join(job.to, entry.name), entry.status};
-    const bool planned = co_await plan(from, to, std::move(child));
-    all = all && planned;
+    co_await plan(from, std::move(child));
   }
-  co_return all;
+}
+
+Task<void> Copier::make_directories(Side& to) {
+  std::vector<std::string> missing;
+  const auto is_missing = [&missing](const Job& job) {
+    return std::any_of(missing.begin(), missing.end(),
+                       [&job](const std::string& one) { return lies_below(job.to, one); });
+  };
+  for (const Job& job : directories_) {
+    if (is_missing(job)) continue;
+    // Writable for us while we fill it, whatever it will be in the end.
+    const mode_t mode =
+        options_.preserve ? 0700 : (job.status.st_mode & 0777 & ~options_.umask) | 0700;
+    auto made = co_await to.mkdir(job.to, mode);
+    if (made.ok() || errno_of(made.error()) == EEXIST) continue;
+    failed(shown_to(job.to), made.error());
+    missing.push_back(job.to);
+  }
+  if (missing.empty()) co_return;
+  // Nothing is said of what would have been in them.
+  std::erase_if(directories_, [&](const Job& job) {
+    return is_missing(job) || std::find(missing.begin(), missing.end(), job.to) != missing.end();
+  });
+  std::erase_if(file_jobs_, is_missing);
+  std::erase_if(link_jobs_, is_missing);
 }
 
 Task<void> Copier::copy_link(Side& from, Side& to, const Job& job) {

@@ -35,8 +35,9 @@ class Copier {
   };
   struct Blocks;
 
-  Task<bool> plan(Side& from, Side& to, Job job);
-  Task<bool> plan_directory(Side& from, Side& to, const Job& job);
+  Task<void> plan(Side& from, Job job);
+  Task<void> plan_directory(Side& from, const Job& job);
+  Task<void> make_directories(Side& to);
   Task<void> file_worker(Side& from, Side& to);
   Task<Result<void>> copy_file(Side& from, Side& to, const Job& job);
   /// copy_file() of one that fits into the request that makes it. False: it does not.
@@ -53,8 +54,9 @@ class Copier {
   Progress& progress_;
   std::string from_shown_, to_shown_;
   std::vector<Job> file_jobs_;
+  std::vector<Job> link_jobs_;
   std::size_t next_job_ = 0;
-  std::vector<Job> directories_;  // whose metadata is set at the end
+  std::vector<Job> directories_;  // parents first
   std::uint64_t files_ = 0, bytes_ = 0;
   bool all_well_ = true;
 };

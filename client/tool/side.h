@@ -34,7 +34,10 @@ class SideFile {
 class Side {
  public:
   virtual ~Side() = default;
-  virtual Task<Result<struct stat>> status(std::string path, bool follow) = 0;
+  /// Without `follow`, of a symbolic link or a referral itself. *referral (which may be null, else
+  /// outlives the Task): where that leads; "": it is none.
+  virtual Task<Result<struct stat>> status(std::string path, bool follow,
+                                           std::string* referral = nullptr) = 0;
   /// In the directory's order, without "." and "..".
   virtual Task<Result<std::vector<SideEntry>>> list(std::string path) = 0;
   virtual Task<Result<std::unique_ptr<SideFile>>> open(std::string path) = 0;
@@ -52,8 +55,6 @@ class Side {
   /// Owner (where we may), mode (not of links) and times.
   virtual Task<Result<void>> set_metadata(std::string path, struct stat from) = 0;
   virtual bool remote() const = 0;
-  /// Where the referral leads that the operation before this one met; "": it met none.
-  virtual std::string referral() const { return {}; }
 };
 
 /// What an operand of the command line means: a side, and a path on it.

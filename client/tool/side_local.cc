@@ -56,7 +56,8 @@ class LocalSide final : public Side {
  public:
   bool remote() const override { return false; }
 
-  Task<Result<struct stat>> status(std::string path, bool follow) override {
+  Task<Result<struct stat>> status(std::string path, bool follow, std::string* referral) override {
+    if (referral != nullptr) referral->clear();
     struct stat st {};
     const int result = follow ? ::stat(path.c_str(), &st) : ::lstat(path.c_str(), &st);
     if (result != 0) co_return system_error("stat");

@@ -38,13 +38,8 @@ class RemoteSide final : public Side {
  public:
   explicit RemoteSide(std::shared_ptr<Mount::Impl> impl) : impl_(std::move(impl)) {}
   bool remote() const override { return true; }
-  std::string referral() const override {
-    const std::optional<ReferralMet>& met = impl_->tree->last_met();
-    return met ? met->referral.text() : std::string();
-  }
-
-  Task<Result<struct stat>> status(std::string path, bool follow) override {
-    return client::stat_path(*impl_, std::move(path), follow);
+  Task<Result<struct stat>> status(std::string path, bool follow, std::string* referral) override {
+    return client::stat_path(*impl_, std::move(path), follow, referral);
   }
 
   Task<Result<std::vector<SideEntry>>> list(std::string path) override {
@@ -58,10 +53,10 @@ class RemoteSide final : public Side {
         mine.status = *entry.attributes;
         continue;
       }
-      auto status_now = co_await client::stat_path(*impl_, join(path, mine.name), false);
+      auto status_now =
+          co_await client::stat_path(*impl_, join(path, mine.name), false, &mine.referral);
       if (status_now.ok()) {
         mine.status = *status_now;
-        mine.referral = referral();
       } else {
         entries.pop_back();  // removed meanwhile
       }

@@ -18,7 +18,7 @@ mnt=$work/mnt
 export_dir=$work/export
 second_dir=$work/second
 out=$work/out
-mkdir -p "$export_dir/away" "$export_dir/nobody" "$export_dir/circle" "$export_dir/moves" \
+mkdir -p "$export_dir/away" "$export_dir/either" "$export_dir/nobody" "$export_dir/circle" "$export_dir/moves" \
   "$second_dir/sub" "$mnt" "$work/state" "$work/state2"
 echo near >"$export_dir/near"
 echo staying >"$export_dir/moves/file"
@@ -38,6 +38,7 @@ else
   first=$(with_port 127.0.0.1 "$rdma_port")
 fi
 referrals=(-e "$export_dir/away:refer=$second_dir@$second"
+  -e "$export_dir/either:refer=$work/missing@$second:$second_dir/sub@$second"
   -e "$export_dir/nobody:refer=/srv/x@$(with_port $second_address "$silent_port")"
   -e "$export_dir/circle:refer=$export_dir/circle@$first")
 # A file system of its own to clients, until it moves.
@@ -84,7 +85,7 @@ mount_here || { echo "mount failed"; cat "$work/daemon.log"; exit 1; }
 {
   is "$(stat -c '%A' "$mnt/away")" dr-xr-xr-x &&
     is "$(find "$mnt" -mindepth 1 -maxdepth 1 -printf '%f\n' | sort | tr '\n' ' ')" \
-      "away circle moves near nobody " && ls -l "$mnt" && is "$(trees 'len(r)')" 0
+      "away circle either moves near nobody " && ls -l "$mnt" && is "$(trees 'len(r)')" 0
 } >"$out" 2>&1
 result $? "a referral is shown, and nobody is asked for it"
 
@@ -220,11 +221,23 @@ result $? "the tool follows by the path of a URL"
   tool cp -rp "$(url "")" "$work/all" 2>"$work/said" || : # two of them lead nowhere
   cat "$work/said"
   says "$work/all/away/sub/deep" deep && says "$work/all/near" near &&
+    says "$work/all/either/deep" deep &&
     is "$(stat -c %Y "$work/all/away")" "$(stat -c %Y "$second_dir")" &&
     grep -q "/nobody is a referral that cannot be followed: .*$silent_port" "$work/said" &&
     grep -q "/circle: Too many levels" "$work/said"
 } >"$out" 2>&1
 result $? "the tool copies what is behind one, and names those that lead nowhere"
+
+{
+  tool cp -r "$(url "")" "$(url /away/into)" 2>"$work/said" || : # the same two
+  cat "$work/said"
+  find "$second_dir/into" | sort
+  says "$second_dir/into/away/sub/deep" deep && [ ! -e "$second_dir/into/away/into" ] &&
+    tool cp -r "$(url /away/into/away)" "$(url /away/into/away/again)" &&
+    says "$second_dir/into/away/again/sub/deep" deep &&
+    [ ! -e "$second_dir/into/away/again/again" ] && rm -r "$second_dir/into"
+} >"$out" 2>&1
+result $? "and what is copied into itself by way of one comes to an end"
 
 timeout 120 "$bin/libnfsrdma_referrals" "$(url "")" away near far >"$out" 2>&1
 result $? "a mount of the library follows them, for each of its threads"

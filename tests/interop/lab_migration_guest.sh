@@ -197,10 +197,10 @@ for version in 4.2 4.1 4.0; do
     python3 numbered_lines.py /mnt/moving/moves/lines stop &
     writer=$!
     url="nfs://192.0.$from.2/?vers=$version"
-    rm -f go
-    mkfifo go
-    exec 8<>go
-    ./libnfsrdma_referrals --moves "${url/\/\?//moves?}" sub/deep sub/deep <go >moving.log 2>&1 &
+    rm -f /tmp/go
+    mkfifo /tmp/go
+    exec 8<>/tmp/go
+    ./libnfsrdma_referrals --moves "${url/\/\?//moves?}" sub/deep sub/deep </tmp/go >moving.log 2>&1 &
     library=$!
     within 60 grep -q ready moving.log
     send_away $from $to

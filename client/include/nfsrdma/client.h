@@ -280,8 +280,9 @@ class Mount {
   /// name).
   Result<std::vector<ReferralTarget>> referral(std::string_view path);
 
-  /// Bytes of written, not yet stable data that Files of this mount keep together (default 64 MiB).
-  /// More makes the oldest be committed first; 0 makes every pwrite stable.
+  /// Bytes of written, not yet stable data that Files of this mount keep together (default 64 MiB),
+  /// and as many again behind each referral. More makes the oldest be committed first; 0 makes
+  /// every pwrite stable.
   void set_unstable_limit(std::size_t bytes);
   std::vector<ConnectionStatus> connections();
 
