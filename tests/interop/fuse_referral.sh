@@ -242,20 +242,30 @@ result $? "and what is copied into itself by way of one comes to an end"
 timeout 120 "$bin/libnfsrdma_referrals" "$(url "")" away near far >"$out" 2>&1
 result $? "a mount of the library follows them, for each of its threads"
 
-{
-  mkdir "$export_dir/leaves" && echo staying >"$export_dir/leaves/file" && kill_server &&
-    leaving=("${server_options[@]}") && server_options+=(-e "$export_dir/leaves:rw,insecure") &&
-    start_server && mkfifo "$work/go" && exec 8<>"$work/go" &&
-    { timeout 120 "$bin/libnfsrdma_referrals" --moves "$(url /leaves)" file deep \
-      <"$work/go" >"$work/moving" 2>&1 & } && moving=$! &&
-    within 20 grep -q ready "$work/moving" && kill_server &&
-    server_options=("${leaving[@]}" -e "$export_dir/leaves:refer=$second_dir/sub@$second") &&
-    start_server && echo go >&8 && wait "$moving"
-  moved=$?
+# goes_along HOW URL BEFORE AFTER EXPORT: the library, while the server exports "leaves" differently.
+goes_along() {
+  : >"$work/moving"
+  timeout 120 "$bin/libnfsrdma_referrals" "${@:1:4}" <"$work/go" >"$work/moving" 2>&1 &
+  local moving=$! went
+  within 20 grep -q ready "$work/moving" && kill_server &&
+    server_options=("${staying[@]}" -e "$export_dir/leaves:$5") && start_server && echo go >&8 &&
+    wait "$moving"
+  went=$?
   cat "$work/moving"
-  [ $moved = 0 ]
+  return $went
+}
+mkdir "$export_dir/leaves"
+echo staying >"$export_dir/leaves/file"
+mkfifo "$work/go"
+exec 8<>"$work/go"
+staying=("${server_options[@]}")
+{
+  kill_server && server_options+=(-e "$export_dir/leaves:rw,insecure") && start_server &&
+    goes_along --moves "$(url /leaves)" file deep "refer=$second_dir/sub@$second"
 } >"$out" 2>&1
 result $? "a mount of the library goes along with its directory"
+goes_along --leads "$(url "")" leaves/deep leaves/far "refer=$second_dir@$second" >"$out" 2>&1
+result $? "and with a referral that leads elsewhere, with what is open where it led before"
 exec 8<&-
 
 {

@@ -8,6 +8,8 @@
 //   libnfsrdma_referrals --moves URL BEFORE AFTER  says "ready" once there is a file BEFORE, and
 //                                                  waits for a line; then there is AFTER instead,
 //                                                  if it is another name
+//   libnfsrdma_referrals --leads URL BEFORE AFTER  the same of a referral that leads elsewhere:
+//                                                  what is open stays so
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -131,7 +133,7 @@ void use(Mount& mount, const std::string& name, const std::string& near) {
   expect(mount.rmdir(dir).ok() && !lists(mount, name, "dir"), "rmdir()", dir);
 }
 
-int move(const char* url, const std::string& before, const std::string& after) {
+int move(const char* url, const std::string& before, const std::string& after, bool stays) {
   std::string detail;
   auto mount = Mount::open(url, &detail);
   auto file = mount.ok() ? mount->open(before, O_RDONLY)
@@ -148,7 +150,8 @@ int move(const char* url, const std::string& before, const std::string& after) {
   const bool goes = before != after;
   expect(!goes || fails(mount->stat(before), ENOENT), "what was before", before);
   std::array<std::byte, 10> buffer{};
-  expect(fails(file->pread(buffer, 0), EREMOTE), "what is open", before);
+  const auto read = file->pread(buffer, 0);
+  expect(stays ? read.ok() : fails(read, EREMOTE), "what is open", before);
   return g_wrong == 0 ? 0 : 1;
 }
 
@@ -158,10 +161,13 @@ int main(int argc, char** argv) {
   if (argc != 5) {
     std::fprintf(stderr,
                  "usage: libnfsrdma_referrals URL REFERRAL FILE FAR\n"
-                 "       libnfsrdma_referrals --moves URL BEFORE AFTER\n");
+                 "       libnfsrdma_referrals --moves|--leads URL BEFORE AFTER\n");
     return 2;
   }
-  if (std::string(argv[1]) == "--moves") return move(argv[2], argv[3], argv[4]);
+  const std::string what = argv[1];
+  if (what == "--moves" || what == "--leads") {
+    return move(argv[2], argv[3], argv[4], what == "--leads");
+  }
   std::string detail;
   auto mount = Mount::open(argv[1], &detail);
   if (!mount.ok()) {
