@@ -71,6 +71,12 @@ bool exclusive_create_happened(const Found& found, const std::array<std::byte, 8
   return are(first, second) || are(first_swapped, second_swapped);
 }
 
+bool exclusive_create_happened(const Found& found, const timespec& time) {
+  if (!found.attributes || found.attributes->type != FileType::kRegular) return false;
+  const timespec& its = found.attributes->atime;
+  return its.tv_sec == time.tv_sec && its.tv_nsec == time.tv_nsec;
+}
+
 bool setattr_happened(const Attributes& now, const SetAttributes& set) {
   auto time_is = [](const std::optional<SetAttributes::Time>& wanted, const timespec& time) {
     return !wanted || wanted->server_now || same_time(wanted->value, time);

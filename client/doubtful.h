@@ -55,6 +55,9 @@ bool create_with_data_happened(const Found& found, const SetAttributes& set, Byt
                                ByteSpan data);
 /// CREATE EXCLUSIVE said EEXIST: done when the times are the verifier, where servers keep it.
 bool exclusive_create_happened(const Found& found, const std::array<std::byte, 8>& verifier);
+/// OPEN with a verifier said EEXIST: done when the access time is the one that went with it, which
+/// is by lot (client/nfs4/creation_times.h).
+bool exclusive_create_happened(const Found& found, const timespec& time);
 /// SETATTR with a guard said NOT_SYNC: done when everything is as it was to be.
 bool setattr_happened(const Attributes& now, const SetAttributes& set);
 

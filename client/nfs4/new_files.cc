@@ -45,6 +45,10 @@ struct NewFiles::Request {
     ByteSpan& kept = both ? how.ch_createboth.cva_attrs.attr_vals : how.createattrs.attr_vals;
     values.assign(kept.begin(), kept.end());
     kept = values;
+    if (use.later != nullptr) {
+      later_values.assign(use.later->attr_vals.begin(), use.later->attr_vals.end());
+      later = {use.later->attrmask, later_values};
+    }
     // Nothing else that goes with whoever asked.
     if (both) how.createattrs = {};
     if (!both) how.ch_createboth = {};
@@ -58,6 +62,9 @@ struct NewFiles::Request {
   const std::vector<std::byte> data;
   xdr::createhow4 how;
   std::vector<std::byte> values;
+  std::optional<xdr::fattr4> later;
+  std::vector<std::byte> later_values;
+  bool finished = false;   // SETATTR was done
   bool given_up = false;   // without an answer
   bool abandoned = false;  // by who asked
   std::optional<Opened> opened;
@@ -80,6 +87,7 @@ Task<Result<CreateResult>> NewFiles::make(const OpContext& op, const FileHandle&
   if (!waited) co_return kInterrupted;
   *resent = request->resent;
   if (use.written != nullptr) *use.written = request->written;
+  if (use.finished != nullptr) *use.finished = request->finished;
   co_return std::move(request->result);
 }
 
@@ -89,6 +97,7 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
   request.opened.reset();
   request.closed = false;
   const bool fill = !request.data.empty() && !request.given_up;
+  const bool set = request.later && !request.given_up;
   const bool close = request.access == 0 && session_.minor() > 0 && !request.given_up;
   const bool in_pieces = close || session_.minor() == 0;
   auto build = [&](CompoundWriter& out) {
@@ -113,6 +122,7 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
     out.op(nfs_opnum4::OP_SAVEFH);
     out.op(nfs_opnum4::OP_OPEN, args);
     out.op(nfs_opnum4::OP_GETFH);
+    if (set) out.op(nfs_opnum4::OP_SETATTR, xdr::SETATTR4args{{}, *request.later});
     if (fill) {
       out.op(nfs_opnum4::OP_WRITE,
              xdr::WRITE4args{kCurrentStateid, 0, xdr::stable_how4::FILE_SYNC4, {request.data}});
@@ -127,6 +137,7 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
   auto parse = [&](CompoundReader& in) {
     xdr::OPEN4res got;
     xdr::GETFH4res object;
+    xdr::SETATTR4res finished;
     xdr::WRITE4res filled;
     xdr::CLOSE4res closed;
     reached = true;
@@ -141,6 +152,10 @@ Task<bool> NewFiles::open(Request& request, const OpContext& op, Owner& owner) {
     result.directory.change = from_wire(got.resok4.cinfo);
     if (!in.next(nfs_opnum4::OP_GETFH, object)) return;
     result.handle = FileHandle(object.resok4.object.data);
+    if (set) {
+      request.finished = in.next(nfs_opnum4::OP_SETATTR, finished);
+      if (!request.finished) return;
+    }
     if (fill) {
       if (!in.next(nfs_opnum4::OP_WRITE, filled)) return;
       request.written = for_good(filled.resok4, request.data.size());

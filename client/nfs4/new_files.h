@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NewFiles: files that are created, and stay open (they are FileLocks' then) or are closed at once:
-// OPEN, perhaps WRITE, and CLOSE in one COMPOUND. Minor version 0 has no current stateid by which
-// one COMPOUND could close them: OPEN with creation in one, OPEN_CONFIRM where the server wants it,
-// and CLOSE in another.
+// OPEN, perhaps SETATTR or WRITE, and CLOSE in one COMPOUND. Minor version 0 has no current stateid
+// by which one COMPOUND could close them: OPEN with creation in one, OPEN_CONFIRM where the server
+// wants it, and CLOSE in another.
 //
 // A COMPOUND ends at what fails, and a CLOSE behind it is not done: then, too, it is done in
 // another one. OPEN is not repeated for the sake of what comes behind it: the file is there.
@@ -39,11 +39,13 @@ class NewFiles {
   struct FirstUse {
     /// access_bits::kRead, kModify: it stays open until FileLocks::close(). None: it is closed.
     std::uint32_t open_for = 0;
-    ShareDenial deny{};              // where it stays open
-    ByteSpan data{};                 // that it begins with; a copy is made
-    std::size_t* written = nullptr;  // set to how many bytes of `data` are in it, and stable
+    ShareDenial deny{};                  // where it stays open
+    ByteSpan data{};                     // that it begins with; a copy is made
+    std::size_t* written = nullptr;      // set to how many bytes of `data` are in it, and stable
+    const xdr::fattr4* later = nullptr;  // for a SETATTR behind OPEN; a copy is made
+    bool* finished = nullptr;            // where there is `later`: set to whether it was done
   };
-  /// Operations of the COMPOUND that makes a file with data.
+  /// Operations of the COMPOUND that makes a file with data, or with a SETATTR.
   static constexpr std::uint32_t kOperationsWithData = 10;
 
   /// OPEN with `how`. An error, too, sets *resent.

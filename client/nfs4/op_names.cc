@@ -85,14 +85,22 @@ Task<Result<CreateResult>> Nfs4Operations::create_exclusive(const OpContext& op,
                                                             FirstUse use) {
   // Minor version 0 takes none with it.
   const bool minor_0 = session_.minor() == 0;
-  const auto split =
-      nfs4::ExclusiveAttributes::of(set, minor_0 ? xdr::bitmap4{} : exclusive_attributes_);
+  auto split = nfs4::ExclusiveAttributes::of(set, minor_0 ? xdr::bitmap4{} : exclusive_attributes_);
   NFSRDMA_CO_TRY(const nfs4::OwnerTexts owners, co_await names_.texts(split.at_once, op.cancel));
   const nfs4::EncodedAttributes values(split.at_once, owners);
   xdr::createhow4 how;
   how.mode = minor_0 ? xdr::createmode4::EXCLUSIVE4 : xdr::createmode4::EXCLUSIVE4_1;
   how.createverf = new_verifier();
   how.ch_createboth = {how.createverf, values.wire()};
+  const std::optional<timespec> time = time_of_new_file(set, split.later);
+  if (time) split.later.atime = SetAttributes::Time{.value = *time};
+  const bool names_owner = split.later.uid || split.later.gid;
+  const bool roomy = session_.max_operations() >= nfs4::NewFiles::kOperationsWithData;
+  const bool in_one = time && creation_times_.prove() && use.data.empty() && roomy && !names_owner;
+  const nfs4::EncodedAttributes later(in_one ? split.later : SetAttributes{}, {});
+  bool finished = false;
+  use.later = in_one ? &later.wire() : nullptr;
+  use.finished = &finished;
   bool resent = false;
   Result<CreateResult> made = co_await open_new(op, directory, name, how, use, &resent);
   if (!made.ok() && nfs4::is_bad_owner(made.error()) && names_.refused(owners.by_name)) {
@@ -101,14 +109,55 @@ Task<Result<CreateResult>> Nfs4Operations::create_exclusive(const OpContext& op,
   // The verifier may be in a file's times, and those are of the WRITE behind it by now.
   if (!made.ok() && !use.data.empty() && doubtful_presence(resent, made.error())) {
     made = co_await made_before(op, directory, name, split.at_once, use.data, made.error());
+  } else if (!made.ok() && in_one && doubtful_presence(resent, made.error())) {
+    made = co_await made_at(op, directory, name, *time, use, made.error());
+    finished = made.ok();
   }
   if (!made.ok()) co_return made.error();
   Result<Wcc> done = Wcc{};
-  if (!split.all_at_once()) done = co_await setattr(op, made->handle, split.later, nullptr);
+  const bool unfinished = !finished && !split.all_at_once();
+  if (unfinished) done = co_await setattr(op, made->handle, split.later, nullptr);
+  if (!done.ok() && time) {
+    // To say which time it is takes more of a right than to say that it is now.
+    creation_times_.refused();
+    split.later.atime = SetAttributes::Time{.server_now = true};
+    done = co_await setattr(op, made->handle, split.later, nullptr);
+  }
   if (use.open_for != 0) locks_.finish_new(made->handle, done.ok());
   if (!done.ok()) co_return done.error();
   if (done->after) made->attributes = done->after;
+  // Of a file that was made before, as of one that is lost, the times are old.
+  if (made->attributes && !resent) {
+    const bool told = in_one ? finished : done->after.has_value();
+    creation_times_.made(rpc_.environment().now(), *made->attributes, told ? time : std::nullopt);
+  }
   co_return std::move(*made);
+}
+
+std::optional<timespec> Nfs4Operations::time_of_new_file(const SetAttributes& wanted,
+                                                         const SetAttributes& later) {
+  if (session_.minor() == 0 || wanted.atime || !later.atime) return std::nullopt;
+  return creation_times_.next(rpc_.environment().now());
+}
+
+Task<Result<CreateResult>> Nfs4Operations::made_at(const OpContext& op, const FileHandle& directory,
+                                                   std::string_view name, timespec time,
+                                                   FirstUse use, Error error) {
+  auto found = co_await look(*this, op, directory, name);
+  if (!found.ok() || !found->has_value()) co_return error;
+  const Found object = **found;
+  if (!exclusive_create_happened(object, time)) co_return error;
+  NFSRDMA_CO_CHECK_OK(co_await open_once_more(op, object.handle, use));
+  co_return as_created(object);
+}
+
+Task<Result<void>> Nfs4Operations::open_once_more(const OpContext& op, FileHandle file,
+                                                  FirstUse use) {
+  if (use.open_for == 0) co_return Result<void>();
+  const OpenFor kept{.access = use.open_for, .deny = use.deny};
+  auto opened = co_await open(op, file, 0, kept);
+  if (!opened.ok() && use.deny.access != 0) co_return opened.error();
+  co_return Result<void>();
 }
 
 Task<Result<CreateResult>> Nfs4Operations::made_before(const OpContext& op,
@@ -197,13 +246,7 @@ Task<Result<CreateResult>> Nfs4Operations::create_new(const OpContext& op,
   } else if (!create_happened(**found, set)) {
     co_return error;
   }
-  if (use.open_for != 0) {
-    // The OPEN that made it is lost with its session.
-    const FileHandle handle = (*found)->handle;
-    const OpenFor kept{.access = use.open_for, .deny = use.deny};
-    auto opened = co_await open(op, handle, 0, kept);
-    if (!opened.ok() && use.deny.access != 0) co_return opened.error();
-  }
+  NFSRDMA_CO_CHECK_OK(co_await open_once_more(op, (*found)->handle, use));
   co_return as_created(**found);
 }
 

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 
+#include "client/nfs4/creation_times.h"
 #include "client/nfs4/delegation_opens.h"
 #include "client/nfs4/delegations.h"
 #include "client/nfs4/exclusive_attributes.h"
@@ -218,8 +219,16 @@ class Nfs4Operations final : public NfsOperations {
   Task<Result<CreateResult>> create_exclusive(const OpContext& op, const FileHandle& directory,
                                               std::string_view name, const SetAttributes& set,
                                               FirstUse use);
-  /// OPEN said EEXIST, with `error`, after its first answer was lost: what is there, if it is what
-  /// that made with `data`.
+  /// The access time of one that is made with a verifier, if there is to be a certain one.
+  std::optional<timespec> time_of_new_file(const SetAttributes& wanted, const SetAttributes& later);
+  /// OPEN said EEXIST, with `error`, after its first answer was lost: what is there, if it has the
+  /// access time that it was to be given, and is open for `use` then.
+  Task<Result<CreateResult>> made_at(const OpContext& op, const FileHandle& directory,
+                                     std::string_view name, timespec time, FirstUse use,
+                                     Error error);
+  /// The OPEN that made `file` is lost with its session.
+  Task<Result<void>> open_once_more(const OpContext& op, FileHandle file, FirstUse use);
+  /// The same, if it is what that made with `data`.
   Task<Result<CreateResult>> made_before(const OpContext& op, const FileHandle& directory,
                                          std::string_view name, const SetAttributes& set,
                                          ByteSpan data, Error error);
@@ -258,6 +267,7 @@ class Nfs4Operations final : public NfsOperations {
   TimePoint no_clones_until_{};  // a file system here has none
   /// What the mount's file system takes with a verifier; fsinfo() asks.
   xdr::bitmap4 exclusive_attributes_ = nfs4::ExclusiveAttributes::kUsual;
+  nfs4::CreationTimes creation_times_{std::random_device{}()};
   std::map<std::uint64_t, bool> acl_file_systems_;  // by fsid, what acls_in() has found
 };
 

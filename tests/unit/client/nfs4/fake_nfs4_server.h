@@ -68,6 +68,12 @@ class FakeNfs4Server {
       {xdr::fattr4_number::FATTR4_FSID, xdr::fattr4_number::FATTR4_RDATTR_ERROR,
        xdr::fattr4_number::FATTR4_FS_LOCATIONS, xdr::fattr4_number::FATTR4_MOUNTED_ON_FILEID});
 
+  /// GETATTR tells times, if there is one: as of now, but for the access time, which is kept in
+  /// such a unit.
+  std::optional<timespec> clock;
+  timespec atime{};
+  std::int64_t atime_unit = 1;  // nanoseconds
+
   bool knows_client = false;  // EXCHANGE_ID of the client that it has is answered with the same id
   std::string major_id = "this one";  // of the server
   bool makes_callbacks = true;  // CREATE_SESSION and BIND_CONN_TO_SESSION may give a back channel
@@ -792,8 +798,22 @@ class FakeNfs4Server {
         acl = as_text(want.obj_attributes.attr_vals);
       }
       res.attrsset = want.obj_attributes.attrmask;
+      set_atime(want.obj_attributes);
     }
     answer(Op::OP_SETATTR, res, out);
+  }
+
+  void set_atime(const xdr::fattr4& attributes) {
+    xdr::FileAttributes4 values;
+    EXPECT_EQ(xdr::decode_attributes(attributes, values).outcome, xdr::AttributeDecoding::kOk);
+    if (!clock || !values.attrmask.has(xdr::fattr4_number::FATTR4_TIME_ACCESS_SET)) return;
+    const xdr::settime4& wanted = values.time_access_set;
+    if (wanted.set_it == xdr::time_how4::SET_TO_SERVER_TIME4) {
+      atime = *clock;
+    } else {
+      const std::int64_t kept = wanted.time.nseconds - wanted.time.nseconds % atime_unit;
+      atime = {wanted.time.seconds, kept};
+    }
   }
 
   void getattr(const xdr::GETATTR4args& want, xdr::Encoder& out) {
@@ -827,6 +847,12 @@ class FakeNfs4Server {
     values.numlinks = 1;
     values.fileid = 12;
     values.owner = file_owner;
+    if (clock && values.attrmask == kUsual) {
+      values.attrmask.set(FATTR4_TIME_ACCESS);
+      values.attrmask.set(FATTR4_TIME_METADATA);
+      values.time_access = {atime.tv_sec, static_cast<std::uint32_t>(atime.tv_nsec)};
+      values.time_metadata = {clock->tv_sec, static_cast<std::uint32_t>(clock->tv_nsec)};
+    }
     xdr::detail::EncodeArchive archive(encoder);
     xdr::visit_attribute_values(archive, values);
     res.resok4.obj_attributes = {values.attrmask, encoder.bytes()};
