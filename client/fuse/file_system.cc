@@ -121,6 +121,12 @@ void FileSystem::foreign_change(Node& node, const Attributes& now) {
   if (node.opens > 0) drop_pages(node);
 }
 
+void FileSystem::data_lost(Node& node) {
+  ++node.pages_outdated;
+  node.kernel_size_old = true;
+  if (node.opens > 0) drop_pages(node);
+}
+
 void FileSystem::drop_pages(Node& node) {
   if (node.pages_told == node.pages_outdated) return;
   node.pages_told = node.pages_outdated;
@@ -334,6 +340,8 @@ double FileSystem::attribute_seconds(const Node& node) const {
   // The next write may take the set-id bits away on the server, and the kernel would not ask.
   if (node.attributes.type == FileType::kRegular && (node.attributes.mode & (S_ISUID | S_ISGID)))
     return 0;
+  // What is written here changes the times on the server, and the kernel is not told then.
+  if (node.writer != nullptr && !node.writer->data().clean()) return 0;
   return std::chrono::duration<double>(node.timer.left(loop.now())).count();
 }
 
@@ -474,7 +482,10 @@ void FileSystem::on_revalidate_timer() {
   const TimePoint now = loop.now();
   std::vector<NodeRef> due;
   open_nodes_.for_each([&](Node& node) {
-    if (node.is_regular() && !node.timer.fresh(now)) due.push_back(nodes.obtain(node.handle));
+    // One question at a time: on a hard mount each waits as long as the server is silent.
+    if (node.is_regular() && !node.timer.fresh(now) && !node.revalidating) {
+      due.push_back(nodes.obtain(node.handle));
+    }
   });
   for (NodeRef& node : due)
     tasks.spawn(revalidate(node));
@@ -484,8 +495,10 @@ void FileSystem::on_revalidate_timer() {
 
 Task<void> FileSystem::revalidate(NodeRef node) {
   if (node->changes_running > 0) co_return;
+  node->revalidating = true;
   // As the kernel's client does without a caller at hand: GETATTR needs no rights.
   [[maybe_unused]] int error = co_await getattr({std::make_shared<const Caller>(), nullptr}, node);
+  node->revalidating = false;
 }
 
 }  // namespace nfsrdma

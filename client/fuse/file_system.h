@@ -94,6 +94,8 @@ class FileSystem : private DelegationHolder {
     if (attributes) apply(node, *attributes, started);
   }
   void apply_change(Node& node, const Wcc& change, std::uint64_t started);
+  /// Data that was written here never came to be on the server.
+  void data_lost(Node& node);
   /// After a change of its names by us that did not tell its new attributes.
   void note_renamed(Node& node);
   /// GETATTR unless fresh; with data on its way to the server, after it.
@@ -297,9 +299,12 @@ class FileSystem : private DelegationHolder {
   void take_over(Node& node, const Attributes& attributes);
   /// Which object a name stands for, when some open file might: for silly names.
   Task<NodeRef> target_of(RequestContext context, NodeRef directory, std::string name);
-  /// Gives an open file a silly name: in place of `name`, or (keep_name) beside it.
+  /// Gives an open file a silly name: in place of `name`, or (keep_name) beside it. It goes on when
+  /// whoever asked is killed (EINTR).
   Task<int> hide_open_file(RequestContext context, NodeRef node, NodeRef directory,
                            std::string name, bool keep_name);
+  Task<int> hide_to_the_end(RequestContext context, NodeRef node, NodeRef directory,
+                            std::string name, bool keep_name);
   void may_search(Node& directory, const CallerRef& caller);
   void names_changed(Node& directory, const Wcc& change, std::uint64_t started);
   Task<void> remove_silly(NodeRef node);

@@ -152,6 +152,26 @@ std::string FileSystem::silly_name(const Node& node) {
 
 Task<int> FileSystem::hide_open_file(RequestContext context, NodeRef node, NodeRef directory,
                                      std::string name, bool keep_name) {
+  // Whoever is killed meanwhile leaves: what is sent may be done all the same, and the last close
+  // has to know of the name then.
+  struct Hiding {
+    Occasion over;
+    int error = 0;
+    static Task<void> done(Task<int> hidden, std::shared_ptr<Hiding> self) {
+      self->error = co_await std::move(hidden);
+      self->over.come();
+    }
+  };
+  auto hiding = std::make_shared<Hiding>();
+  Task<int> hidden =
+      hide_to_the_end({context.caller, nullptr}, node, directory, std::move(name), keep_name);
+  tasks.spawn(Hiding::done(std::move(hidden), hiding));
+  const bool waited = co_await hiding->over.wait(cancel_of(context));
+  co_return waited ? hiding->error : EINTR;
+}
+
+Task<int> FileSystem::hide_to_the_end(RequestContext context, NodeRef node, NodeRef directory,
+                                      std::string name, bool keep_name) {
   co_await give_way_to_change(context, node);
   const std::string hidden = silly_name(*node);
   const std::uint64_t started = begin_request();
@@ -263,7 +283,9 @@ Task<int> FileSystem::rename(RequestContext context, NodeRef from_directory, std
   if (hide) {
     // A second name keeps the replacement atomic; a server without links gets the name moved away.
     int error = co_await hide_open_file(context, replaced, to_directory, to, true);
-    if (error != 0) error = co_await hide_open_file(context, replaced, to_directory, to, false);
+    if (error != 0 && error != EINTR) {
+      error = co_await hide_open_file(context, replaced, to_directory, to, false);
+    }
     if (error != 0) co_return error;
   }
   co_await give_way_to_change(context, moved);

@@ -46,7 +46,7 @@ FileWriter::FileWriter(FileSystem& file_system, Node& node, std::uint32_t write_
 
 FileWriter::~FileWriter() {
   // Of a file that is no more nobody misses it.
-  if (error_ != 0 && error_ != ESTALE) {
+  if (lost() != 0 && lost() != ESTALE) {
     log_error("{}: data that was written is lost, and nobody was left to be told: {}",
               fs_.path_of(node_), std::strerror(error_));
   }
@@ -69,8 +69,11 @@ void FileWriter::account(const NodeRef& node) {
   if (shrunk && !fs_.budget.full()) fs_.budget.room.wake_all();
 }
 
-void FileWriter::remember(int error) {
-  if (error_ == 0) error_ = error;
+void FileWriter::data_lost(int error) {
+  if (lost() == 0) error_ = error;
+  ++errors_;
+  // The kernel's pages have what the server has not.
+  fs_.data_lost(node_);
 }
 
 Task<int> FileWriter::write(RequestContext context, NodeRef node, std::uint64_t offset,
@@ -98,8 +101,11 @@ Task<int> FileWriter::write(RequestContext context, NodeRef node, std::uint64_t 
 Task<int> FileWriter::write_through(RequestContext context, NodeRef node, std::uint64_t offset,
                                     ByteSpan data, BlockRef block) {
   if (int error = co_await settle(context, node, offset, data.size())) co_return error;
-  behind_.superseded(offset, data.size());
-  account(node);
+  // It would come again, over the new data, should the server lose it; and it is not given up for
+  // data that may never get there.
+  while (behind_.unstable(offset, data.size())) {
+    if (int error = co_await flush(context, node, true)) co_return error;
+  }
   while (!data.empty()) {
     const ByteSpan piece = data.first(std::min<std::size_t>(data.size(), fs_.remote.write_size()));
     const std::uint64_t started = fs_.begin_request();
@@ -136,8 +142,8 @@ Task<void> FileWriter::send(NodeRef node, WriteBehind::FlightRef flight, Stabili
   auto written = co_await fs_.remote.write({extent.writer, nullptr}, node->handle, extent.offset,
                                            extent.bytes(), stability);
   if (!written.ok() || written->count == 0 || written->count > extent.length) {
-    remember(written.ok() ? EIO : errno_of(written.error()));
     behind_.refused(flight);
+    data_lost(written.ok() ? EIO : errno_of(written.error()));
   } else if (written->verifier_changed) {
     behind_.returned(flight);  // the server restarted between two parts of it
   } else {
@@ -161,8 +167,8 @@ Task<void> FileWriter::commit(NodeRef node) {
   if (done.ok()) {
     behind_.committed(mark, done->verifier);
   } else {
-    remember(errno_of(done.error()));
     behind_.drop_unstable();
+    data_lost(errno_of(done.error()));
   }
   fs_.apply_change(*node, done.ok() ? done->wcc : Wcc{}, started);
   account(node);

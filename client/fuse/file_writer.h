@@ -52,10 +52,16 @@ class FileWriter : public ListNode<FileWriter> {
   /// Until the server has everything; with `commit` until it is stable. What goes wrong with the
   /// data is kept for take_error(); EINTR leaves the data in place.
   Task<int> flush(RequestContext context, NodeRef node, bool commit);
-  /// The first error since the last report, which this is.
-  int take_error() { return std::exchange(error_, 0); }
-  /// The same, but no report.
-  int lost() const { return error_; }
+  /// An error that the open file has not been told of, which this does. `told`: of how many it has
+  /// been, from errors_told() on, when it was opened: what nobody was told of is its business, too.
+  int take_error(std::uint64_t* told) {
+    if (std::exchange(*told, errors_) == errors_) return 0;
+    errors_told_ = errors_;
+    return error_;
+  }
+  std::uint64_t errors_told() const { return errors_told_; }
+  /// One that nobody has been told of.
+  int lost() const { return errors_ == errors_told_ ? 0 : error_; }
   /// Like flush without commit, for reading back a range.
   Task<int> settle(RequestContext context, NodeRef node, std::uint64_t offset,
                    std::uint64_t length);
@@ -64,7 +70,7 @@ class FileWriter : public ListNode<FileWriter> {
 
   WriteBehind& data() { return behind_; }
   const WriteBehind& data() const { return behind_; }
-  bool idle() const { return behind_.stable() && error_ == 0; }
+  bool idle() const { return behind_.stable() && lost() == 0; }
   Node& node() { return node_; }
 
  private:
@@ -73,7 +79,7 @@ class FileWriter : public ListNode<FileWriter> {
   Task<void> commit(NodeRef node);
   Task<void> write_back_task(NodeRef node);
   Task<int> drain(RequestContext context, NodeRef node, bool commit);
-  void remember(int error);
+  void data_lost(int error);
   void account(const NodeRef& node);
   /// Commits when the mount holds much, so that room comes before anybody has to wait for it.
   void relieve(const NodeRef& node);
@@ -90,7 +96,9 @@ class FileWriter : public ListNode<FileWriter> {
   bool holding_ = false;   // a flush does not come to an end: new writes wait
   bool committing_ = false;
   bool writing_back_ = false;
-  int error_ = 0;  // to be reported once
+  int error_ = 0;  // the first one since an open file was told of one
+  std::uint64_t errors_ = 0;
+  std::uint64_t errors_told_ = 0;  // of them, to any
 };
 
 }  // namespace nfsrdma

@@ -23,6 +23,10 @@ struct OpenFile {
   /// Who locked by this open file and has not closed it: at the end those that are no process, but
   /// the open file itself (flock(2), F_OFD_SETLK), whose locks go with it.
   std::vector<LockOwnerId> lockers{};
+  /// FileWriter::take_error().
+  std::uint64_t errors_told = node->writer != nullptr ? node->writer->errors_told() : 0;
+
+  bool writes() const { return (flags & O_ACCMODE) != O_RDONLY; }
 };
 
 /// What fuse_file_info::fh of a directory points to.

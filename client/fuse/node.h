@@ -73,7 +73,8 @@ struct Node : public ListNode<Node> {  // linked while open
   bool kernel_size_old = false;   // others changed it unknown to the kernel: it appends at its own
   bool kernel_size_high = false;  // and its own is too large
   std::vector<SentBack> sent_back;
-  bool removed = false;  // its last name went away, though the server still knows it
+  bool revalidating = false;  // it is asked for that nobody waits for
+  bool removed = false;       // its last name went away, though the server still knows it
 
   // --- regular files ---
   unsigned opens = 0;

@@ -142,7 +142,7 @@ Task<int> FuseOperations::write_out(Request& request, OpenFile* file) {
   NodeRef node = file->node;
   if (node->writer == nullptr) co_return 0;
   const int error = co_await node->writer->flush(request.as(file->caller), node, true);
-  co_return error == 0 ? node->writer->take_error() : error;
+  co_return error == 0 ? node->writer->take_error(&file->errors_told) : error;
 }
 
 Task<void> FuseOperations::flush(fuse_req_t raw, OpenFile* file, LockOwnerId owner) {
@@ -156,9 +156,12 @@ Task<void> FuseOperations::flush(fuse_req_t raw, OpenFile* file, LockOwnerId own
   int error = 0;
   if (node->writer != nullptr && fs.may_keep_back(*node)) {
     node->writer->write_back(node);
-    error = node->writer->take_error();
-  } else {
+    if (file->writes()) error = node->writer->take_error(&file->errors_told);
+  } else if (file->writes()) {
     error = co_await write_out(request, file);
+  } else if (node->writer != nullptr) {
+    // Whose data it is hears of what becomes of it.
+    error = co_await node->writer->flush(context, node, true);
   }
   // Closing any descriptor of a file lets go of all locks that the process has on it (fcntl(2)).
   const int kept = co_await fs.let_go(context, node, owner);

@@ -51,9 +51,10 @@ class WriteBehind {
   /// A COMMIT sent at `mark` was answered. True when all it covered is stable now; false: some of
   /// it is dirty again and must be written and committed once more.
   bool committed(std::uint64_t mark, std::uint64_t verifier);
-  /// The range is being written past write-behind and will be stable: older unstable data of it
-  /// must never be rewritten.
-  void superseded(std::uint64_t offset, std::uint64_t length) { unstable_.carve(offset, length); }
+  /// Does a COMMIT have to come before what is here may be forgotten?
+  bool unstable(std::uint64_t offset, std::uint64_t length) const {
+    return unstable_.overlaps(offset, length);
+  }
   /// Forgets unstable data (a failed COMMIT was reported).
   void drop_unstable() { unstable_.clear(); }
   /// Forgets everything dirty and unstable (the file is gone).

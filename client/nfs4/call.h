@@ -41,6 +41,8 @@ struct Ending {
 
 inline constexpr Duration kLaterFirst = std::chrono::milliseconds(100);
 inline constexpr Duration kLaterLongest = std::chrono::seconds(5);
+/// NFS4ERR_FILE_OPEN is believed from then on, as by Linux's client.
+inline constexpr Duration kInUseLongest = std::chrono::seconds(1);
 /// Times that a call goes out again without a pause, before something must be wrong.
 inline constexpr unsigned kAtOnce = 4;
 
@@ -121,6 +123,9 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
       }
       if (remedy == Remedy::kNone && open_ids.empty()) co_return ending;
       if (remedy == Remedy::kLater && in_session && !shape.patient) co_return ending;
+      // Somebody has it open, perhaps for long: a mount point of the server's for ever.
+      const bool in_use = ending.status == xdr::nfsstat4::NFS4ERR_FILE_OPEN && put_off_since;
+      if (in_use && rpc.environment().now() - *put_off_since >= kInUseLongest) co_return ending;
       // Who was given a stateid (a shard) asks for the newest one where it is known.
       const bool given = op.right != nullptr;
       if (remedy == Remedy::kNewer && (given || ++newer > kAtOnce)) co_return ending;

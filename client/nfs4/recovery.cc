@@ -115,6 +115,8 @@ int errno_of(nfsstat4 status) {
       return EPERM;
     case nfsstat4::NFS4ERR_SYMLINK:
       return ELOOP;
+    case nfsstat4::NFS4ERR_FILE_OPEN:
+      return EBUSY;
     // An object of the wrong kind: OPEN and READ of what is no file.
     case nfsstat4::NFS4ERR_WRONG_TYPE:
       return EINVAL;

@@ -67,6 +67,81 @@ TEST_F(FileSystemTest, AWriteErrorIsReportedOnceAtFsync) {
   EXPECT_EQ(fsync(node), 0);
 }
 
+TEST_F(FileSystemTest, AWriteErrorIsToldToAllWhoHaveTheFileOpen) {
+  remote_.add_file("a");
+  age(fs_->root);
+  NodeRef node = look("a");
+  FileWriter& writer = fs_->writer_of(*node);
+  std::uint64_t first = writer.errors_told(), second = writer.errors_told();
+  remote_.fail_writes_with = ENOSPC;
+  ASSERT_EQ(write(node, 0, "abc"), 0);
+  EXPECT_EQ(run(writer.flush(me_, node, true)), 0);
+  EXPECT_EQ(writer.lost(), ENOSPC);
+  // Who opens it before anybody was told has to do it.
+  std::uint64_t third = writer.errors_told();
+  EXPECT_EQ(writer.take_error(&first), ENOSPC);
+  EXPECT_EQ(writer.take_error(&first), 0);
+  EXPECT_EQ(writer.lost(), 0);
+  std::uint64_t later = writer.errors_told();
+  EXPECT_EQ(writer.take_error(&later), 0);
+  EXPECT_EQ(writer.take_error(&second), ENOSPC);
+  EXPECT_EQ(writer.take_error(&third), ENOSPC);
+  // And the next one.
+  remote_.fail_writes_with = EDQUOT;
+  ASSERT_EQ(write(node, 0, "abc"), 0);
+  EXPECT_EQ(run(writer.flush(me_, node, true)), 0);
+  for (std::uint64_t* const told : {&first, &second, &third, &later})
+    EXPECT_EQ(writer.take_error(told), EDQUOT);
+  remote_.fail_writes_with = 0;
+}
+
+TEST_F(FileSystemTest, WhatTheServerRefusedIsNotReadFromTheKernelsPages) {
+  remote_.add_file("a", "......");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  const std::uint64_t outdated = node->pages_outdated;
+  remote_.fail_writes_with = ENOSPC;
+  ASSERT_EQ(write(node, 2, "ab"), 0);
+  EXPECT_EQ(fsync(node), ENOSPC);
+  EXPECT_GT(node->pages_outdated, outdated);
+  EXPECT_EQ(node->pages_dropped, node->pages_outdated);
+  EXPECT_EQ(invalidated_, std::vector<std::uint64_t>{node->id});
+  remote_.fail_writes_with = 0;
+  close(node);
+}
+
+/// The WRITE to come sets times of which the kernel hears nothing.
+TEST_F(FileSystemTest, AttributesAreNotBelievedWhileDataIsToBeWritten) {
+  remote_.add_file("a");
+  age(fs_->root);
+  NodeRef node = look("a");
+  EXPECT_GT(fs_->attribute_seconds(*node), 0);
+  ASSERT_EQ(write(node, 0, "ab"), 0);
+  EXPECT_EQ(fs_->attribute_seconds(*node), 0);
+  EXPECT_EQ(fsync(node), 0);
+  EXPECT_EQ(run(fs_->refresh(me_, node)), 0);
+  EXPECT_GT(fs_->attribute_seconds(*node), 0);
+}
+
+TEST_F(FileSystemTest, WhatIsNotStableIsCommittedBeforeItIsWrittenOver) {
+  remote_.set_write_size(2);
+  remote_.add_file("a", "......");
+  age(fs_->root);
+  NodeRef node = look("a");
+  FileWriter& writer = fs_->writer_of(*node);
+  ASSERT_EQ(write(node, 0, "abcd"), 0);
+  EXPECT_EQ(run(writer.flush(me_, node, false)), 0);
+  ASSERT_TRUE(writer.data().unstable(0, 4));
+  EXPECT_EQ(run(writer.write_through(me_, node, 4, as_bytes(std::string_view("ef")), nullptr)), 0);
+  EXPECT_EQ(remote_.calls["commit"], 0);
+  remote_.fail_writes_with = EIO;
+  EXPECT_EQ(run(writer.write_through(me_, node, 1, as_bytes(std::string_view("x")), nullptr)), EIO);
+  EXPECT_EQ(remote_.calls["commit"], 1);
+  EXPECT_FALSE(writer.data().has_unstable());
+  remote_.fail_writes_with = 0;
+  EXPECT_EQ(fsync(node), 0);
+}
+
 TEST_F(FileSystemTest, ACommitErrorIsReportedOnceAtFsync) {
   remote_.set_write_size(2);
   remote_.add_file("a");

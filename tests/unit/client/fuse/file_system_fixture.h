@@ -100,7 +100,7 @@ class FileSystemTest : public testing::Test {
   int fsync(const NodeRef& node) {
     FileWriter& writer = fs_->writer_of(*node);
     const int error = run(writer.flush(me_, node, true));
-    return error != 0 ? error : writer.take_error();
+    return error != 0 ? error : writer.take_error(&errors_told_[node.get()]);
   }
   void age(const NodeRef& node) { node->timer.expire(); }
   std::vector<std::string> names() {
@@ -122,6 +122,7 @@ class FileSystemTest : public testing::Test {
   RequestContext me_{caller(0), nullptr};
   RequestContext other_{caller(1000), nullptr};
   int last_error_ = 0;
+  std::map<const Node*, std::uint64_t> errors_told_;  // one open file each
 };
 
 }  // namespace nfsrdma

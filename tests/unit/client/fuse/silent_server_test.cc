@@ -28,20 +28,38 @@ class SilentServer : public FileSystemTest {
     return node;
   }
   /// Longer than the patience of build_soft().
-  Task<int> pause() {
+  Task<int> pause() { return pause(milliseconds(60)); }
+  Task<int> pause(milliseconds time) {
     bool over = false;
     WaitList waiting;
     Timer timer([&] {
       over = true;
       waiting.wake_all();
     });
-    timer.arm_after(*loop_, milliseconds(60));
+    timer.arm_after(*loop_, time);
     while (!over)
       co_await waiting.wait();
     co_return 0;
   }
   bool fresh(const NodeRef& node) { return node->timer.fresh(loop_->now()); }
 };
+
+TEST_F(SilentServer, AnOpenFileIsAskedForOnceUntilTheAnswerComes) {
+  remote_.add_file("file", "content");
+  NodeRef node = opened("file");
+  age(node);
+  remote_.hold();
+  remote_.calls.clear();
+  // It is looked at every second.
+  run(pause(milliseconds(3300)));
+  EXPECT_EQ(remote_.calls["getattr"], 1);
+  remote_.release();
+  EXPECT_TRUE(fresh(node));
+  age(node);
+  run(pause(milliseconds(1100)));
+  EXPECT_EQ(remote_.calls["getattr"], 2);
+  close(node);
+}
 
 TEST_F(SilentServer, AttributesAndNamesThatAreKnownAreBelieved) {
   build_soft();

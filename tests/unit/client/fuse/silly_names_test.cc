@@ -75,6 +75,23 @@ TEST_F(FileSystemTest, TheSillyNameOfAnOpenFileIsBusy) {
   close(node);
 }
 
+TEST_F(FileSystemTest, WhoIsKilledWhileAnOpenFileIsRemovedLeavesNoSillyName) {
+  remote_.add_file("a");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  remote_.hold();
+  Interrupt interrupt;
+  int result = -1;
+  start(fs_->remove({me_.caller, &interrupt}, fs_->root, "a"), &result);
+  interrupt.raise();
+  EXPECT_EQ(result, EINTR);
+  remote_.release();
+  ASSERT_EQ(names().size(), 1u);
+  EXPECT_EQ(names()[0].substr(0, 4), ".nfs");
+  close(node);
+  EXPECT_TRUE(names().empty());
+}
+
 TEST_F(FileSystemTest, RmdirWaitsForSillyNamesOnTheirWayOut) {
   NodeRef directory;
   const SetAttributes set;

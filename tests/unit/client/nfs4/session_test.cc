@@ -406,6 +406,24 @@ TEST_F(SessionTest, EveryErrorEndsOrPasses) {
   }
 }
 
+/// As of a directory that something is mounted on there: nobody waits for that to end.
+TEST_F(SessionTest, WhatIsInUseOnTheServerIsWaitedForASecondOrTwo) {
+  ASSERT_TRUE(begin().ok());
+  server_->getattr_errors.assign(3, Stat::NFS4ERR_FILE_OPEN);
+  std::optional<Result<Attributes>> got;
+  ask(&got, op_);
+  server_->serve_for(seconds(5));
+  ASSERT_TRUE(got.has_value());
+  EXPECT_TRUE(got->ok());
+  server_->getattr_errors.assign(1000, Stat::NFS4ERR_FILE_OPEN);
+  got.reset();
+  ask(&got, op_);
+  server_->serve_for(seconds(5));
+  ASSERT_TRUE(got.has_value());
+  EXPECT_EQ(got->error().sys, EBUSY);
+  EXPECT_EQ(session().slots().taken(), 0u);
+}
+
 class SoftSessionTest : public SessionTest {
  protected:
   SoftSessionTest() : SessionTest(true) {}
