@@ -6,10 +6,15 @@
 
 namespace nfsrdma {
 
+namespace {
+constexpr std::size_t kBatch = 64;  // completions
+constexpr int kBatchesInOneTurn = 4;
+}  // namespace
+
 Result<std::unique_ptr<RdmaEndpoint>> RdmaEndpoint::create(EventLoop& loop, Device& device,
                                                            BufferPool& pool, const Shape& shape,
                                                            MessageHandler& handler) {
-  std::unique_ptr<RdmaEndpoint> made(new RdmaEndpoint(device, pool, shape, handler));
+  std::unique_ptr<RdmaEndpoint> made(new RdmaEndpoint(loop, device, pool, shape, handler));
   NFSRDMA_TRY(made->domain_, device.create_protection_domain());
   NFSRDMA_CHECK_OK(pool.add_domain(*made->domain_));
   NFSRDMA_TRY(made->completions_, device.create_completion_queue(
@@ -53,17 +58,29 @@ void RdmaEndpoint::repost(std::uint32_t slot) {
   if (slots_.size() < wanted_receives_) add_receive();
 }
 
-void RdmaEndpoint::poll() {
-  if (polling_) return;  // the loop below goes on until the queue is empty
+/// The queue tells of what comes, not of what was left in it.
+void RdmaEndpoint::on_completions() {
+  if (poll()) loop_.defer(*this);
+}
+
+bool RdmaEndpoint::poll() {
+  if (polling_) return false;  // the loop below, of a caller, goes on
   polling_ = true;
-  std::array<WorkCompletion, 64> batch;
-  for (;;) {
+  std::array<WorkCompletion, kBatch> batch;
+  bool more = true;
+  for (int i = 0; more && i < kBatchesInOneTurn; ++i) {
     const std::size_t count = completions_->poll(batch);
-    for (std::size_t i = 0; i < count; ++i)
-      dispatch(batch[i]);
-    if (count < batch.size()) break;
+    for (std::size_t j = 0; j < count; ++j)
+      dispatch(batch[j]);
+    more = count == batch.size();
   }
   polling_ = false;
+  return more;
+}
+
+void RdmaEndpoint::poll_all() {
+  while (poll()) {
+  }
 }
 
 void RdmaEndpoint::dispatch(const WorkCompletion& completion) {
@@ -106,10 +123,10 @@ void RdmaEndpoint::received(const WorkCompletion& completion) {
 
 void RdmaEndpoint::retire(std::unique_ptr<QueuePair> queue_pair) {
   if (queue_pair == nullptr) return;
-  poll();
+  poll_all();
   retired_ = queue_pair.get();
   queue_pair.reset();
-  poll();
+  poll_all();
   retired_ = nullptr;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // RdmaEndpoint: what the connections on one device and one loop share: protection domain,
-// completion queue, and the shared queue of receive buffers. It dispatches completions.
+// completion queue, and the shared queue of receive buffers. It dispatches completions, a few
+// batches in each turn of the loop: with busy peers there are always more, and timers, sockets and
+// what other threads post have to have their turn.
 //
 // Lifetimes: outlives its queue pairs, which end through retire(). The receive buffers stay with
 // the endpoint; who is given a message hands its buffer back with repost().
@@ -32,7 +34,7 @@ class MessageHandler {
   virtual void on_device_gone() {}
 };
 
-class RdmaEndpoint final : private CompletionHandler {
+class RdmaEndpoint final : private CompletionHandler, private Deferred {
  public:
   struct Shape {
     std::uint32_t receive_bytes = 4096;    // size of each receive buffer
@@ -60,8 +62,6 @@ class RdmaEndpoint final : private CompletionHandler {
   }
   /// Gives a message's buffer back to the queue.
   void repost(std::uint32_t slot);
-  /// Handles all completions that wait.
-  void poll();
   /// Destroys a queue pair so that none of its completions is left behind. Work that never
   /// completed is for the caller to forget().
   void retire(std::unique_ptr<QueuePair> queue_pair);
@@ -76,14 +76,20 @@ class RdmaEndpoint final : private CompletionHandler {
     bool posted = false;
   };
 
-  RdmaEndpoint(Device& device, BufferPool& pool, const Shape& shape, MessageHandler& handler)
-      : device_(device), pool_(pool), shape_(shape), handler_(handler) {}
-  void on_completions() override { poll(); }
+  RdmaEndpoint(EventLoop& loop, Device& device, BufferPool& pool, const Shape& shape,
+               MessageHandler& handler)
+      : loop_(loop), device_(device), pool_(pool), shape_(shape), handler_(handler) {}
+  /// Handles a few batches of completions; true: perhaps more wait.
+  bool poll();
+  void poll_all();
+  void on_completions() override;
+  void run_deferred() override { on_completions(); }
   void on_device_gone() override { handler_.on_device_gone(); }
   void dispatch(const WorkCompletion& completion);
   void received(const WorkCompletion& completion);
   bool add_receive();
 
+  EventLoop& loop_;
   Device& device_;
   BufferPool& pool_;
   Shape shape_;

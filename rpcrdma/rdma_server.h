@@ -8,6 +8,11 @@
 // Lifetimes: loop, pool and handler outlive the server. Destroy it on the loop's thread, after
 // shutdown() reported done or when no Call is with the handler any more; connections still open
 // are cut.
+//
+// Calls whose payload is being read hold buffers of the pool. What a client owes us there has a
+// limit in time: one that is frozen, with a kernel or an adapter that still acknowledges, would
+// keep them for ever, and all other connections wait. So a connection is cut when none of its RDMA
+// Reads ends for RdmaServerLimits::stalled_after.
 #pragma once
 
 #include <functional>
@@ -35,6 +40,7 @@ struct RdmaServerLimits {
   std::size_t max_call = (std::size_t{4} << 20) + (64 << 10);  // RPC call, payload included
   std::size_t max_connections = 20'000;
   bool remote_invalidation = true;  // Send with Invalidate where the client can take it
+  Duration stalled_after = std::chrono::seconds(60);  // RDMA Reads out, and none of them ends
 };
 
 class RdmaServer final : public AcceptHandler {

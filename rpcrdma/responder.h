@@ -160,6 +160,11 @@ class ResponderConnection final : public ServerConnection,
   bool take_backward_error(const TransportHeader& header);
   void pump_reads();
   bool add_read(ResponderCall& call);
+  /// Counts a Read that is being posted.
+  void read_posted();
+  void read_ended();
+  /// Cuts a peer none of whose Reads ended for RdmaServerLimits::stalled_after.
+  void watch_reads();
   void submit_send(ResponderCall& call);
   void pump_sends();
   /// False when the send queue lacks the room.
@@ -178,6 +183,10 @@ class ResponderConnection final : public ServerConnection,
   ConnectionCredits credits_;
   std::uint32_t outbound_reads_ = 0;
   std::uint32_t reads_out_ = 0;
+  // When the latest Read ended, or the first of those that are out was posted.
+  TimePoint read_progress_{};
+  // Left armed when no Read is out, since arming costs an allocation: it looks when it fires.
+  Timer read_watch_;
   IntrusiveList<ResponderCall, OpenTag> open_calls_;
   std::uint32_t open_count_ = 0;
   IntrusiveList<ResponderCall, WaitingTag> readers_;

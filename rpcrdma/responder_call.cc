@@ -146,7 +146,7 @@ void ResponderCall::proceed() {
 void ResponderCall::on_work_done(std::uint32_t tag, WorkStatus status) {
   ResponderConnection& connection = responder();
   if (tag == kReadTag) {
-    --connection.reads_out_;
+    connection.read_ended();
     connection.send_queue_.release(1);
     read_done(status);
     if (status == WorkStatus::kSuccess) {

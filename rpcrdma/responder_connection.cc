@@ -31,7 +31,8 @@ ResponderConnection::ResponderConnection(ResponderShard& shard, const SocketAddr
       peer_(peer),
       since_(shard.server().loop_.now()),
       send_queue_(std::min(shard.server().limits_.send_depth, shard.device_.info().max_send_depth)),
-      credits_(shard.ledger()) {
+      credits_(shard.ledger()),
+      read_watch_([this] { watch_reads(); }) {
   const RdmaServerLimits& limits = shard.server().limits_;
   const PrivateData ours{limits.inline_bytes, limits.inline_bytes, true};
   inline_ = InlineThresholds::negotiate(ours, theirs);
@@ -188,7 +189,7 @@ bool ResponderConnection::add_read(ResponderCall& call) {
   request.read_sink = sink ? &sink : nullptr;
   request.wr_id = endpoint.work().add(call, kReadTag);
   send_queue_.reserve(1);
-  ++reads_out_;
+  read_posted();
   ++call.reads_out_;
   ++stats_.rdma_reads;
   stats_.rdma_read_bytes += segment.length;
@@ -199,6 +200,34 @@ bool ResponderConnection::add_read(ResponderCall& call) {
     return false;
   }
   return true;
+}
+
+void ResponderConnection::read_posted() {
+  if (reads_out_++ > 0) return;
+  read_progress_ = loop().now();
+  if (!read_watch_.armed()) read_watch_.arm_after(loop(), shard_.server().limits_.stalled_after);
+}
+
+void ResponderConnection::read_ended() {
+  --reads_out_;
+  read_progress_ = loop().now();
+}
+
+void ResponderConnection::watch_reads() {
+  if (reads_out_ == 0 || !usable()) return;
+  const TimePoint due = read_progress_ + shard_.server().limits_.stalled_after;
+  if (loop().now() < due) {
+    read_watch_.arm(loop(), due);
+    return;
+  }
+  static thread_local RateLimit limit(10, std::chrono::seconds(10));
+  if (limit.allow()) {
+    const LogField fields[] = {{"NFS_RDMA_CLIENT", peer_.host_text()}};
+    log_event(LogLevel::kWarning, fields,
+              "{}: none of {} RDMA Reads from it has ended for a long time: closing", peer_.text(),
+              reads_out_);
+  }
+  cut();
 }
 
 void ResponderConnection::submit_send(ResponderCall& call) {
@@ -294,6 +323,7 @@ void ResponderConnection::on_disconnected(Error why) {
 void ResponderConnection::tear_down() {
   if (torn_down_) return;
   disconnected_ = true;
+  read_watch_.cancel();
   shard_.endpoint().retire(std::move(queue_pair_));
   torn_down_ = true;
   ++open_count_;  // keeps the connection while its calls go

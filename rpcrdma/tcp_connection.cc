@@ -2,12 +2,15 @@
 // Reading and writing of one TCP connection of a server. See tcp_connection.h.
 #include "rpcrdma/tcp_connection.h"
 
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "rpcrdma/base/log.h"
@@ -111,11 +114,14 @@ Result<void> TcpServerConnection::start() {
   NFSRDMA_TRY(local_, SocketAddress::local_of(socket_.get()));
   const int on = 1;
   const int idle = 60, interval = 10, count = 6;
+  const unsigned unacknowledged_ms = 60'000;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms,
+               sizeof unacknowledged_ms);
   interest_ = EPOLLIN;
   NFSRDMA_CHECK_OK(server_.loop_.add(socket_.get(), interest_, *this));
   server_.handler_.on_connection_opened(*this);
@@ -393,6 +399,7 @@ void TcpServerConnection::enqueue(TcpCall& call) {
       pieces.emplace_back(static_cast<const std::byte*>(parts[i].iov_base), parts[i].iov_len);
     tap->on_send(pieces, std::nullopt);
   }
+  if (out_.empty()) last_sent_ = server_.loop_.now();
   out_.push_back(call);
   out_bytes_ += call.record_bytes_;
   server_.loop_.defer(*this);
@@ -466,6 +473,7 @@ void TcpServerConnection::flush() {
       if (errno == EFAULT && FileWindow::settle({parts, count})) continue;
       if (errno == EAGAIN || errno == EINTR) {
         blocked_ = true;
+        server_.watch_stalls();
       } else {
         fail();
       }
@@ -475,6 +483,7 @@ void TcpServerConnection::flush() {
     // The socket is full, or a page of a file is gone. The next try tells.
     if (static_cast<std::size_t>(n) < bytes && out_.front()->payload_.window() == nullptr) {
       blocked_ = true;
+      server_.watch_stalls();
       return;
     }
   }
@@ -482,6 +491,7 @@ void TcpServerConnection::flush() {
 
 void TcpServerConnection::sent(std::size_t bytes) {
   stats_.inline_bytes += bytes;
+  last_sent_ = server_.loop_.now();
   bytes += out_offset_;
   while (TcpCall* call = out_.front()) {
     if (bytes < call->record_bytes_) break;
@@ -491,6 +501,16 @@ void TcpServerConnection::sent(std::size_t bytes) {
     call_finished(*call);
   }
   out_offset_ = bytes;
+}
+
+/// The socket takes more only when a third of its buffer is free again. That may be megabytes, and
+/// minutes for a slow client, whose acknowledgements count as well.
+TimePoint TcpServerConnection::last_taken() {
+  int left = 0;
+  if (::ioctl(socket_.get(), SIOCOUTQ, &left) == 0) {
+    if (left < std::exchange(unacknowledged_, left)) last_sent_ = server_.loop_.now();
+  }
+  return last_sent_;
 }
 
 void TcpServerConnection::call_finished(TcpCall& call) {

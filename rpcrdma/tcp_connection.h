@@ -85,7 +85,10 @@ class TcpServerConnection final : public ServerConnection,
   void fail();
   void tear_down();
   bool pins_large_buffer() const { return record_.size() > kStageBytes; }
+  bool has_output() const { return !out_.empty(); }
   TimePoint last_progress() const { return last_progress_; }
+  /// When the client last took something of what is sent to it; only while has_output().
+  TimePoint last_taken();
 
  private:
   friend class TcpCall;
@@ -140,6 +143,8 @@ class TcpServerConnection final : public ServerConnection,
   SocketAddress local_;
   TimePoint since_;
   TimePoint last_progress_;
+  TimePoint last_sent_{};   // or acknowledged, or when the first of out_ came
+  int unacknowledged_ = 0;  // bytes in the kernel's hands, when last_taken() looked
   std::uint32_t interest_ = 0;
 
   RecordCursor cursor_;

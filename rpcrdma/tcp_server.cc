@@ -160,18 +160,20 @@ void TcpServer::watch_stalls() {
 
 void TcpServer::sweep() {
   bool any = false;
+  const TimePoint long_ago = loop_.now() - limits_.stalled_after;
   connections_.for_each([&](TcpServerConnection& connection) {
-    if (!connection.pins_large_buffer()) return;
-    if (loop_.now() - connection.last_progress() >= limits_.stalled_after) {
-      static thread_local RateLimit limit(10, std::chrono::seconds(10));
-      if (limit.allow()) {
-        log_info("{}: nothing more of a large record for a long time: closing",
-                 connection.peer().text());
-      }
-      connection.fail();
-    } else {
-      any = true;
+    const bool receives = connection.pins_large_buffer();
+    const bool sends = connection.has_output();
+    const char* why = nullptr;
+    if (receives && connection.last_progress() <= long_ago) why = "nothing more of a large record";
+    if (sends && connection.last_taken() <= long_ago) why = "none of its replies was taken";
+    if (why == nullptr) {
+      any |= receives || sends;
+      return;
     }
+    static thread_local RateLimit limit(10, std::chrono::seconds(10));
+    if (limit.allow()) log_info("{}: {} for a long time: closing", connection.peer().text(), why);
+    connection.fail();
   });
   if (any) watch_stalls();
 }

@@ -6,7 +6,8 @@
 // Memory: all connections of a server share one scratch buffer for reading. A connection that
 // waits for the rest of a record keeps at most one small buffer, unless more than that of the
 // record has arrived; then it holds a buffer of the record's size, and is cut when nothing more
-// comes for TcpServerLimits::stalled_after.
+// comes for TcpServerLimits::stalled_after. Likewise when its client takes nothing of the replies
+// that wait for it, in buffers of the pool as well.
 //
 // Lifetimes as with RdmaServer: loop, pool and handler outlive the server, which is destroyed on
 // the loop's thread when no Call is with the handler any more.
@@ -84,7 +85,8 @@ class TcpServer {
   void recycle(TcpCall& call);
   void connection_gone(TcpServerConnection& connection);
   void check_drained();
-  /// A connection holds a large buffer for a record that is not complete: watch it.
+  /// A connection holds a large buffer for a record that is not complete, or replies that the
+  /// socket does not take: watch it.
   void watch_stalls();
   void sweep();
 

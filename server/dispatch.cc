@@ -180,8 +180,8 @@ bool Dispatcher::begin_cached(ServedCall& served) {
   Call& call = *served.call;
   const Request& request = served.request;
   const ReplyCache::Key key =
-      ReplyCache::make_key(call.connection().peer(), request.program, request.version,
-                           request.procedure, call.message());
+      ReplyCache::make_key(call.connection().peer(), call.xid(), request.program, request.version,
+                           request.procedure, served.args.rest());
   // Results of an earlier call are copied to where they belong in the reply. Set before asking:
   // whoever runs the first call may hand this one back at any moment.
   served.next = ServedCall::Next::kStart;

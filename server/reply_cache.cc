@@ -213,9 +213,9 @@ ReplyCache::ReplyCache(std::size_t max_bytes, const Clock& clock)
 
 ReplyCache::~ReplyCache() = default;
 
-ReplyCache::Key ReplyCache::make_key(const SocketAddress& client, std::uint32_t program,
-                                     std::uint32_t version, std::uint32_t procedure,
-                                     ByteSpan message) {
+ReplyCache::Key ReplyCache::make_key(const SocketAddress& client, std::uint32_t xid,
+                                     std::uint32_t program, std::uint32_t version,
+                                     std::uint32_t procedure, ByteSpan arguments) {
   Key key;
   if (client.is_v6()) {
     std::memcpy(key.client.data(), &reinterpret_cast<const sockaddr_in6*>(client.data())->sin6_addr,
@@ -225,12 +225,12 @@ ReplyCache::Key ReplyCache::make_key(const SocketAddress& client, std::uint32_t 
     std::memcpy(key.client.data() + 12,
                 &reinterpret_cast<const sockaddr_in*>(client.data())->sin_addr, 4);
   }
-  if (message.size() >= 4) key.xid = load_be32(message.data());
+  key.xid = xid;
   key.program = program;
   key.version = version;
   key.procedure = procedure;
-  key.length = static_cast<std::uint32_t>(message.size());
-  key.checksum = crc32c(~0u, message.data(), std::min(message.size(), kChecksummedBytes));
+  key.length = static_cast<std::uint32_t>(arguments.size());
+  key.checksum = crc32c(~0u, arguments.data(), std::min(arguments.size(), kChecksummedBytes));
   return key;
 }
 

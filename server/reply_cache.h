@@ -5,7 +5,9 @@
 //
 // What counts as the same call: the client's address without the port (a client that reconnects
 // has another one), xid, program, version, procedure, and a checksum over the first bytes and the
-// length of the message, since xids repeat.
+// length of the arguments, since xids repeat. Not the credential: Linux before 5.1 encodes it anew
+// with each retransmission, and writes the time into AUTH_SYS's stamp. Nor would much of the
+// arguments be covered behind a long one.
 //
 // What is kept: the plain results, without RPC header, verifier or transport framing, so that the
 // answer can be wrapped anew for whatever transport and flavour asks again.
@@ -66,9 +68,9 @@ class ReplyCache {
     std::uint32_t length = 0;
     bool operator==(const Key&) const = default;
   };
-  /// `message` is the whole RPC message, xid first.
-  static Key make_key(const SocketAddress& client, std::uint32_t program, std::uint32_t version,
-                      std::uint32_t procedure, ByteSpan message);
+  /// `arguments` is what the message holds behind the verifier.
+  static Key make_key(const SocketAddress& client, std::uint32_t xid, std::uint32_t program,
+                      std::uint32_t version, std::uint32_t procedure, ByteSpan arguments);
 
   enum class Verdict : std::uint8_t {
     kNew,       // run it, then finish() or abandon() the entry that *entry names

@@ -302,6 +302,88 @@ TEST_F(Responder, CallWhoseReadsAlwaysFailGetsErrChunkInTheEnd) {
   }
   expect_err_chunk();
 }
+/// A WRITE whose data is in `segments` segments of 1000 bytes.
+struct WriteInSegments {
+  WriteInSegments(RawClient& client, std::uint32_t segments)
+      : call(kXid, kToyWrite, 1000 * segments, 9),
+        data(call.payload.begin(), call.payload.end()),
+        rpc(call.head.begin(), call.head.end()) {
+    chunks.clear();
+    for (std::uint32_t i = 0; i < segments; ++i) {
+      chunks.add_read_segment(static_cast<std::uint32_t>(call.head.size()),
+                              client.expose({data.data() + 1000 * i, 1000}, Access::kRemoteRead));
+    }
+    rpc.insert(rpc.end(), call.tail.begin(), call.tail.end());
+  }
+  std::vector<std::byte> bytes() const { return message(kXid, RDMA_MSG, chunks, rpc); }
+
+  ToyCall call;
+  std::vector<std::byte> data;
+  std::vector<std::byte> rpc;
+  ChunkLists chunks;
+};
+
+TEST_F(Responder, AClientWhoseMemoryCannotBeReadForAMinuteIsCut) {
+  connect();
+  client_->send(WriteInSegments(*client_, 1).bytes());  // the first call's buffers are kept
+  const std::size_t idle = pair_.pool->in_use();
+  const std::uint64_t reads = pair_.handler.newest->describe().stats.rdma_reads;
+  WriteInSegments write(*client_, 1);
+  client_->send_only(write.bytes());
+  while (pair_.handler.newest->describe().stats.rdma_reads == reads)
+    ASSERT_GT(pair_.run(1), 0u);
+  const Duration usual = std::exchange(pair_.network.faults().max_delay, std::chrono::hours(1000));
+  pair_.run(1);  // the Read is on its way, and there it stays
+  pair_.network.advance(*pair_.loop, std::chrono::seconds(59));
+  EXPECT_EQ(pair_.server->connection_count(), 1u);
+  EXPECT_GT(pair_.pool->in_use(), idle);
+  pair_.network.faults().max_delay = usual;
+  pair_.network.advance(*pair_.loop, std::chrono::seconds(2));
+  pair_.network.advance(*pair_.loop, std::chrono::seconds(1));
+  EXPECT_TRUE(client_->disconnected);
+  EXPECT_EQ(pair_.server->connection_count(), 0u);
+  EXPECT_EQ(pair_.handler.calls, 1u);
+  EXPECT_LE(pair_.pool->in_use(), idle);
+}
+
+TEST_F(Responder, ReadsThatTakeLongButEndAreWaitedFor) {
+  connect();
+  WriteInSegments write(*client_, 12);
+  // Posted, run and reported: at most 57 s from the end of one to that of the next.
+  pair_.network.faults().max_delay = std::chrono::seconds(19);
+  const TimePoint begun = pair_.network.now();
+  client_->send(write.bytes());
+  EXPECT_GT(pair_.network.now() - begun, std::chrono::seconds(120));
+  EXPECT_FALSE(client_->disconnected);
+  EXPECT_EQ(answer_type(), RDMA_MSG);
+  EXPECT_EQ(pair_.handler.bad_calls, 0u);
+  pair_.network.faults().max_delay = std::chrono::microseconds(50);
+}
+
+TEST_F(Responder, AnIdleConnectionIsNotCutForItsLatestRead) {
+  connect();
+  client_->send(WriteInSegments(*client_, 1).bytes());
+  for (int minutes = 0; minutes < 3; ++minutes)
+    pair_.network.advance(*pair_.loop, std::chrono::minutes(1));
+  client_->send(WriteInSegments(*client_, 1).bytes());
+  EXPECT_FALSE(client_->disconnected);
+  EXPECT_EQ(client_->inbox.size(), 2u);
+}
+
+TEST_F(Responder, AReadHasItsMinuteHoweverLongAgoTheLatestEnded) {
+  connect();
+  client_->send(WriteInSegments(*client_, 1).bytes());
+  pair_.network.advance(*pair_.loop, std::chrono::milliseconds(59'500));
+  WriteInSegments write(*client_, 1);
+  client_->send_only(write.bytes());
+  while (pair_.handler.newest->describe().stats.rdma_reads == 1)
+    ASSERT_GT(pair_.run(1), 0u);
+  pair_.network.faults().max_delay = std::chrono::seconds(19);
+  pair_.run();
+  EXPECT_FALSE(client_->disconnected);
+  EXPECT_EQ(client_->inbox.size(), 2u);
+}
+
 TEST_F(Responder, MoreCallsThanAnyGrantEndTheConnection) {
   connect();
   pair_.handler.hold = true;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // TcpServer and TcpClient over loopback, and TcpServer against hand-made byte streams.
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include "rpcrdma/record_mark.h"
 #include "rpcrdma/tcp_client.h"
 #include "rpcrdma/tcp_server.h"
 #include "tests/support/loop_owner.h"
+#include "tests/support/manual_clock.h"
 #include "tests/support/toy_rpc.h"
 
 namespace nfsrdma::test {
@@ -260,6 +262,84 @@ TEST_F(TcpTransport, PartialRecordHoldsNoLargeBuffer) {
   for (int i = 0; i < 50; ++i)
     loop_->turn(std::chrono::milliseconds(1));
   EXPECT_LE(pool_.in_use() - before, 4096u);
+}
+
+class TcpStalls : public TcpTransport {
+ protected:
+  TcpStalls() { loop_->set_clock(&clock_); }
+  ~TcpStalls() override { loop_->set_clock(nullptr); }
+  void settle() {
+    for (int i = 0; i < 50; ++i)
+      loop_->turn(Duration::zero());
+  }
+  void pass(Duration time) {
+    clock_.advance(time);
+    settle();
+  }
+  /// A client that asks for more than the kernel's buffers hold and has taken none of it.
+  UniqueFd ask_for_much() {
+    UniqueFd fd = raw();
+    for (std::uint32_t i = 0; i < kReplies; ++i) {
+      const auto record = record_of(ToyCall(100 + i, kToyRead, 1 << 20, i).head);
+      EXPECT_EQ(::send(fd.get(), record.data(), record.size(), 0),
+                static_cast<ssize_t>(record.size()));
+    }
+    EXPECT_TRUE(turn_until([&] { return handler_.calls > 0; }));
+    settle();
+    return fd;
+  }
+
+  static constexpr std::uint32_t kReplies = 32;
+  ManualClock clock_;
+};
+
+TEST_F(TcpStalls, AClientThatTakesNoRepliesIsCutAfterAMinute) {
+  start();
+  const UniqueFd fd = ask_for_much();
+  pass(std::chrono::seconds(30));
+  pass(std::chrono::seconds(29));
+  EXPECT_EQ(handler_.closed, 0u);
+  EXPECT_GT(pool_.in_use(), std::size_t{1} << 20);
+  pass(std::chrono::seconds(11));
+  EXPECT_EQ(handler_.closed, 1u);
+  EXPECT_EQ(server_->connection_count(), 0u);
+  EXPECT_LT(pool_.in_use(), std::size_t{1} << 20);
+}
+
+TEST_F(TcpStalls, AClientThatTakesItsRepliesSlowlyIsNot) {
+  start();
+  const UniqueFd fd = ask_for_much();
+  std::vector<std::byte> taken(std::size_t{1} << 20);
+  for (std::uint32_t i = 0; i < kReplies; ++i) {
+    std::size_t left = taken.size();
+    ASSERT_TRUE(turn_until([&] {
+      const ssize_t got = ::recv(fd.get(), taken.data(), left, MSG_DONTWAIT);
+      if (got > 0) left -= static_cast<std::size_t>(got);
+      return left == 0;
+    })) << i;
+    pass(std::chrono::seconds(30));
+    ASSERT_EQ(handler_.closed, 0u) << i;
+  }
+  pass(std::chrono::minutes(5));  // nothing is left to take
+  EXPECT_EQ(handler_.closed, 0u);
+  EXPECT_EQ(handler_.calls, kReplies);
+}
+
+TEST_F(TcpStalls, TheKernelGivesUpOnUnacknowledgedDataAfterAMinute) {
+  start();
+  int adopted = -1;
+  listener_ =
+      std::move(TcpListener::listen(*loop_, std::move(SocketAddress::parse("127.0.0.1", 0)).value(),
+                                    [&](UniqueFd fd) {
+                                      adopted = fd.get();
+                                      server_->adopt(std::move(fd));
+                                    }))
+          .value();
+  const UniqueFd fd = raw();
+  unsigned milliseconds = 0;
+  socklen_t size = sizeof milliseconds;
+  ASSERT_EQ(::getsockopt(adopted, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, &size), 0);
+  EXPECT_EQ(milliseconds, 60'000u);
 }
 
 TEST_F(TcpTransport, ServerGoneFailsCallsWithClosed) {

@@ -440,6 +440,44 @@ TEST_F(DispatchTest, AnotherClientWithTheSameXidRuns) {
   EXPECT_EQ(g_runs, 2);
 }
 
+/// A call of COUNT by a client whose credential has this stamp and name.
+std::vector<std::byte> count_message(std::uint32_t xid, std::uint32_t stamp,
+                                     const std::string& machine, std::uint32_t argument) {
+  std::byte credential[400];
+  xdr::Encoder body{MutableByteSpan(credential)};
+  xdr::authsys_parms parms;
+  parms.stamp = stamp;
+  parms.machinename = machine;
+  xdr::encode(body, parms);
+  xdr::rpc_msg message;
+  message.xid = xid;
+  message.cbody.prog = kProgram;
+  message.cbody.vers = 2;
+  message.cbody.proc = kCountCached;
+  message.cbody.cred = {xdr::auth_flavor::AUTH_SYS, body.bytes()};
+  std::vector<std::byte> bytes(1024);
+  xdr::Encoder encoder{MutableByteSpan(bytes)};
+  xdr::encode(encoder, message);
+  encoder.u32(argument);
+  bytes.resize(encoder.size());
+  return bytes;
+}
+
+TEST_F(DispatchTest, ARetryWithAnotherStampInItsCredentialIsTheSameCall) {
+  FakeCall& first = send(count_message(7, 1000, "client", 9), connection_);
+  FakeConnection reconnected(*loop_, pool_, "192.0.2.1", 901);
+  FakeCall& again = send(count_message(7, 1060, "client", 9), reconnected);
+  EXPECT_EQ(g_runs, 1);
+  EXPECT_EQ(again.answer, first.answer);
+}
+
+TEST_F(DispatchTest, ArgumentsBehindALongCredentialTellCallsApart) {
+  const std::string machine(240, 'm');
+  send(count_message(7, 1000, machine, 9), connection_);
+  send(count_message(7, 1000, machine, 10), connection_);
+  EXPECT_EQ(g_runs, 2);
+}
+
 TEST_F(DispatchTest, IdempotentCallsRunAgain) {
   finish(send(kWorkerOnly, 7));
   finish(send(kWorkerOnly, 7));

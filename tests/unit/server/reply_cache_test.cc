@@ -34,14 +34,12 @@ SocketAddress address(const std::string& host, std::uint16_t port = 700) {
   return SocketAddress::parse(host, port).value();
 }
 
-std::vector<std::byte> message(std::uint32_t xid, std::size_t size = 128, int fill = 0) {
-  std::vector<std::byte> bytes(size, static_cast<std::byte>(fill));
-  store_be32(bytes.data(), xid);
-  return bytes;
+std::vector<std::byte> arguments(std::size_t size = 128, int fill = 0) {
+  return std::vector<std::byte>(size, static_cast<std::byte>(fill));
 }
 
 ReplyCache::Key key(const std::string& host, std::uint32_t xid) {
-  return ReplyCache::make_key(address(host), 100003, 3, 12, message(xid));
+  return ReplyCache::make_key(address(host), xid, 100003, 3, 12, arguments());
 }
 
 struct Answer {
@@ -91,37 +89,44 @@ TEST_F(ReplyCacheTest, AnEmptyResultIsReplayedToo) {
 }
 
 TEST_F(ReplyCacheTest, ThePortDoesNotCount) {
-  const auto m = message(1);
-  EXPECT_EQ(ReplyCache::make_key(address("192.0.2.1", 700), 100003, 3, 12, m),
-            ReplyCache::make_key(address("192.0.2.1", 50000), 100003, 3, 12, m));
+  const auto m = arguments();
+  EXPECT_EQ(ReplyCache::make_key(address("192.0.2.1", 700), 1, 100003, 3, 12, m),
+            ReplyCache::make_key(address("192.0.2.1", 50000), 1, 100003, 3, 12, m));
 }
 
 TEST_F(ReplyCacheTest, AMappedAddressIsItsIpv4Address) {
-  const auto m = message(1);
-  EXPECT_EQ(ReplyCache::make_key(address("192.0.2.1"), 100003, 3, 12, m),
-            ReplyCache::make_key(address("::ffff:192.0.2.1"), 100003, 3, 12, m));
+  const auto m = arguments();
+  EXPECT_EQ(ReplyCache::make_key(address("192.0.2.1"), 1, 100003, 3, 12, m),
+            ReplyCache::make_key(address("::ffff:192.0.2.1"), 1, 100003, 3, 12, m));
 }
 
 TEST_F(ReplyCacheTest, EverythingElseCounts) {
-  const auto m = message(1);
-  const ReplyCache::Key base = ReplyCache::make_key(address("192.0.2.1"), 100003, 3, 12, m);
-  EXPECT_NE(base, ReplyCache::make_key(address("192.0.2.2"), 100003, 3, 12, m));
-  EXPECT_NE(base, ReplyCache::make_key(address("192.0.2.1"), 100005, 3, 12, m));
-  EXPECT_NE(base, ReplyCache::make_key(address("192.0.2.1"), 100003, 4, 12, m));
-  EXPECT_NE(base, ReplyCache::make_key(address("192.0.2.1"), 100003, 3, 13, m));
-  EXPECT_NE(base, ReplyCache::make_key(address("192.0.2.1"), 100003, 3, 12, message(2)));
-  EXPECT_NE(base, ReplyCache::make_key(address("192.0.2.1"), 100003, 3, 12, message(1, 132)));
-  EXPECT_NE(base, ReplyCache::make_key(address("192.0.2.1"), 100003, 3, 12, message(1, 128, 7)));
+  const auto m = arguments();
+  const ReplyCache::Key base = ReplyCache::make_key(address("192.0.2.1"), 1, 100003, 3, 12, m);
+  EXPECT_NE(base, ReplyCache::make_key(address("192.0.2.2"), 1, 100003, 3, 12, m));
+  EXPECT_NE(base, ReplyCache::make_key(address("192.0.2.1"), 1, 100005, 3, 12, m));
+  EXPECT_NE(base, ReplyCache::make_key(address("192.0.2.1"), 1, 100003, 4, 12, m));
+  EXPECT_NE(base, ReplyCache::make_key(address("192.0.2.1"), 1, 100003, 3, 13, m));
+  EXPECT_NE(base, ReplyCache::make_key(address("192.0.2.1"), 2, 100003, 3, 12, m));
+  EXPECT_NE(base, ReplyCache::make_key(address("192.0.2.1"), 1, 100003, 3, 12, arguments(132)));
+  EXPECT_NE(base, ReplyCache::make_key(address("192.0.2.1"), 1, 100003, 3, 12, arguments(128, 7)));
 }
 
 TEST_F(ReplyCacheTest, BytesBehindTheChecksummedOnesDoNotCount) {
-  auto a = message(1, 1000), b = message(1, 1000);
+  auto a = arguments(1000), b = arguments(1000);
   b[ReplyCache::kChecksummedBytes] = std::byte{1};
-  EXPECT_EQ(ReplyCache::make_key(address("192.0.2.1"), 1, 1, 1, a),
-            ReplyCache::make_key(address("192.0.2.1"), 1, 1, 1, b));
+  EXPECT_EQ(ReplyCache::make_key(address("192.0.2.1"), 1, 1, 1, 1, a),
+            ReplyCache::make_key(address("192.0.2.1"), 1, 1, 1, 1, b));
   b[ReplyCache::kChecksummedBytes - 1] = std::byte{1};
-  EXPECT_NE(ReplyCache::make_key(address("192.0.2.1"), 1, 1, 1, a),
-            ReplyCache::make_key(address("192.0.2.1"), 1, 1, 1, b));
+  EXPECT_NE(ReplyCache::make_key(address("192.0.2.1"), 1, 1, 1, 1, a),
+            ReplyCache::make_key(address("192.0.2.1"), 1, 1, 1, 1, b));
+}
+
+TEST_F(ReplyCacheTest, CallsWithoutArgumentsAreToldApartByTheRest) {
+  EXPECT_EQ(ReplyCache::make_key(address("192.0.2.1"), 1, 1, 1, 1, {}),
+            ReplyCache::make_key(address("192.0.2.1"), 1, 1, 1, 1, {}));
+  EXPECT_NE(ReplyCache::make_key(address("192.0.2.1"), 1, 1, 1, 1, {}),
+            ReplyCache::make_key(address("192.0.2.1"), 2, 1, 1, 1, {}));
 }
 
 TEST_F(ReplyCacheTest, ADuplicateOnTheSameConnectionIsDroppedWhileRunning) {
