@@ -252,6 +252,7 @@ bool Compound::make_place_to_wait() {
   if (request_->release != nullptr) request_->release(*request_);
   if (error != 0) fail_awaited(*result_, error);
   awaited_.reset();
+  awaited_opens_.clear();
   return error == 0;
 }
 
@@ -349,6 +350,8 @@ void Compound::fail_awaited(xdr::Encoder& result, int error) {
   operation_mark_ = awaited_->mark;
   const nfsstat4 status = status_of_errno(error);
   write_error(awaited_->number, status);
+  awaited_opens_.undo(state(), awaited_->index, status,
+                      result.bytes().subspan(awaited_->mark + 4));  // behind its number
   results_ = awaited_->index + 1;
   while (verifiers_ > 0 && verifier_marks_[verifiers_ - 1] >= awaited_->mark)
     --verifiers_;
@@ -412,6 +415,7 @@ void Compound::clear() {
   retry_ = Outcome::kReply;
   changed_ = false;
   awaited_.reset();
+  awaited_opens_.clear();
   verifiers_ = elapsed_count_ = payload_used_ = 0;
   in_session_ = runs_in_slot_ = cache_this_ = uncached_retry_ = replayed_ = false;
   max_response_ = BufferPool::kMaxBuffer;
@@ -471,6 +475,20 @@ void Compound::wait_for(FileCall& call, const Resolved& object, bool data_only) 
 
 void Compound::wait_for_metadata(FileCall& call, const Resolved& object) {
   if (call.syncs_metadata()) wait_for(call, object);
+}
+
+void Compound::note_open(const FileEntry& file, const OpenStates::Answer& answer,
+                         const Share& share, const std::optional<Stateid>& delegation) {
+  if (!awaited_) return;  // nothing up to here can fail any more
+  awaited_opens_.add({index_, client_id_, file_key(file), answer, share, delegation, 0, {}, 0});
+}
+
+void Compound::note_turn(const OwnerKey& owner, std::uint64_t generation, std::uint32_t seqid) {
+  AwaitedOpen* open = awaited_opens_.of(index_);
+  if (open == nullptr) return;
+  open->owner = owner;
+  open->generation = generation;
+  open->seqid = seqid;
 }
 
 void Compound::set_client(ClientId client) {
@@ -591,6 +609,13 @@ void Compound::runs_in(const Session& session, SlotId slot, bool cache_this) {
   ++session.client->running;
   slot_ = slot;
   cache_this_ = cache_this;
+}
+
+nfsstat4 Compound::check_reply(const Session& session, bool cache_this, std::size_t bytes) const {
+  const std::size_t whole = reply_bytes() + bytes;
+  if (whole > session.fore.max_response) return NFS4ERR_REP_TOO_BIG;
+  if (cache_this && whole > session.fore.max_response_cached) return NFS4ERR_REP_TOO_BIG_TO_CACHE;
+  return NFS4_OK;
 }
 
 void Compound::goes_by(const Session& session) {

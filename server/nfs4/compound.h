@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "server/files/file_call.h"
+#include "server/nfs4/awaited_opens.h"
 #include "server/nfs4/current_handle.h"
 #include "server/nfs4/op_table.h"
 #include "server/nfs4/server_state.h"
@@ -107,6 +108,12 @@ class Compound final : public Progress {
   /// attributes are where the export is `sync`.
   void wait_for(FileCall& call, const Resolved& object, bool data_only = false);
   void wait_for_metadata(FileCall& call, const Resolved& object);
+  /// The operation is an OPEN that will succeed. If its result waits for the disk, it is undone
+  /// where that fails.
+  void note_open(const FileEntry& file, const OpenStates::Answer& answer, const Share& share,
+                 const std::optional<Stateid>& delegation);
+  /// In minor version 0: that OPEN was the request of `seqid` in its owner's sequence.
+  void note_turn(const OwnerKey& owner, std::uint64_t generation, std::uint32_t seqid);
   /// The result of the operation ends with the write verifier, which is to be the one in force
   /// after the sync.
   void note_verifier() { verifier_noted_ = true; }
@@ -153,6 +160,10 @@ class Compound final : public Progress {
 
   /// The request runs in that slot from now on: finish() keeps the reply there.
   void runs_in(const Session& session, SlotId slot, bool cache_this);
+  /// SEQUENCE's own result will have `bytes`, its number not counted: may the reply be so long, and
+  /// be kept if it is to be? A SEQUENCE that fails takes no slot (RFC 8881 18.46.3), so that is
+  /// asked before.
+  xdr::nfsstat4 check_reply(const Session& session, bool cache_this, std::size_t bytes) const;
   /// It goes by that session, but in no slot: a retry whose reply was not kept.
   void goes_by(const Session& session);
   /// The whole reply is a kept one; nothing more is run. False: not before a retry().
@@ -227,6 +238,7 @@ class Compound final : public Progress {
     std::uint32_t number = 0;
   };
   std::optional<Awaited> awaited_;
+  AwaitedOpens awaited_opens_;
   std::uint32_t number_ = 0;  // of the operation at hand
   /// How long operations took on a worker, for the loop's thread to learn from.
   struct Elapsed {

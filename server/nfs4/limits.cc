@@ -47,6 +47,7 @@ Limits Limits::of(const Config& config, std::size_t descriptors) {
   out.delegations.per_client =
       std::min<std::size_t>(config.nfs4_delegations, (out.delegations.all + 1) / 2);
   out.owners = config.nfs4_owners;
+  out.all_owners = config.nfs4_all_opens;
   return out;
 }
 

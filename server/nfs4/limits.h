@@ -19,7 +19,8 @@ struct Limits {
   std::uint32_t reply_bytes = 0;  // that a slot keeps
   OpenStates::Limits opens;
   DelegationTable::Limits delegations;
-  std::size_t owners = 0;  // of a client of minor version 0
+  std::size_t owners = 0;      // of a client of minor version 0
+  std::size_t all_owners = 0;  // of all of them: one for each open that there may be
 
   /// As configured, and within what `descriptors`, the process' limit of them, lets be: an open
   /// file costs up to three, its locks one more, and so does a delegation.

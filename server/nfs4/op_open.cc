@@ -284,6 +284,22 @@ bool needs_confirmation(const Opening& opening) {
 
 nfsstat4 enter_state(Opening& opening);
 
+/// With the state's mutex. To cut the file is to write it, whatever the open itself is for.
+OpenStates::Answer enter_open(const Opening& opening, const FileKey& key, Claim claim) {
+  OpenStates& opens = opening.compound.state().opens;
+  const OpenStates::Asker asker = opening.compound.asker();
+  if (opening.truncate && opens.is_writing_denied(asker, opening.owner, key))
+    return {OpenStates::Status::kShareDenied};
+  return opens.open(asker, opening.owner, key, opening.share, claim);
+}
+
+/// Clients whose opens deny it what it wants.
+std::set<ClientId> in_the_way(const Opening& opening, const FileKey& key) {
+  Share wanted = opening.share;
+  if (opening.truncate) wanted.access |= kShareWrite;
+  return opening.compound.state().opens.in_the_way(opening.compound.asker(), key, wanted);
+}
+
 /// That others lost what they had is written down before it is anybody else's.
 nfsstat4 settle_and_enter(Opening& opening, std::unique_lock<std::mutex>& lock) {
   lock.unlock();
@@ -321,10 +337,10 @@ nfsstat4 enter_state(Opening& opening) {
   if (!opening.made && state.any_ended()) return settle_and_enter(opening, lock);
   const bool reclaims = opening.args.claim.claim == open_claim_type4::CLAIM_PREVIOUS;
   const Claim claim = reclaims || opening.delegation ? Claim::kHeld : Claim::kNew;
-  const auto answer = state.opens.open(compound.asker(), opening.owner, key, opening.share, claim);
+  const auto answer = enter_open(opening, key, claim);
   const bool denied = answer.status == OpenStates::Status::kShareDenied;
   const bool full = answer.status == OpenStates::Status::kResource;
-  if ((denied && state.end_expired(state.opens.in_the_way(compound.asker(), key, opening.share))) ||
+  if ((denied && state.end_expired(in_the_way(opening, key))) ||
       (full && opening.may_make_room() && state.make_room(answer.limit, client->id))) {
     return settle_and_enter(opening, lock);
   }
@@ -430,6 +446,18 @@ nfsstat4 open_by_handle(Opening& opening) {
   return status;
 }
 
+/// The stateid of the delegation that came along.
+std::optional<Stateid> delegation_in(const xdr::OPEN4resok& res) {
+  switch (res.delegation.delegation_type) {
+    case xdr::open_delegation_type4::OPEN_DELEGATE_READ:
+      return from_wire(res.delegation.read.stateid);
+    case xdr::open_delegation_type4::OPEN_DELEGATE_WRITE:
+      return from_wire(res.delegation.write.stateid);
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 nfsstat4 open(Compound& compound, const xdr::OPEN4args& args, xdr::OPEN4res& res) {
@@ -451,6 +479,8 @@ nfsstat4 open(Compound& compound, const xdr::OPEN4args& args, xdr::OPEN4res& res
   // are told why there is none.
   const bool offer = old ? opening.reaches_client && !opening.unconfirmed : true;
   const bool stale = offer && offer_delegation(compound, args, opening.file, res.resok4);
+  compound.note_open(*opening.file.object.file, opening.answer, opening.share,
+                     delegation_in(res.resok4));
   const Stateid stateid = compound.current_stateid;
   compound.current = std::move(opening.file);
   compound.current.fresh = !stale;

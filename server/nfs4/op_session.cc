@@ -84,6 +84,9 @@ void make_session(Compound& compound, Client& client, const xdr::CREATE_SESSION4
   res.resok4.csr_back_chan_attrs = to_wire(back);
 }
 
+/// Of SEQUENCE4res: the status, the session, and five words.
+constexpr std::size_t kSequenceResult = 4 + sizeof(xdr::sessionid4) + 5 * 4;
+
 /// Fills the SEQUENCE result of a request that is accepted.
 void accept(ServerState& state, const Session& session, const xdr::SEQUENCE4args& args,
             xdr::SEQUENCE4resok& res) {
@@ -225,6 +228,8 @@ nfsstat4 sequence(Compound& compound, const xdr::SEQUENCE4args& args, xdr::SEQUE
   if (compound.request().call->request_bytes() > session->fore.max_request) {
     return NFS4ERR_REQ_TOO_BIG;
   }
+  const nfsstat4 too_long = compound.check_reply(*session, args.sa_cachethis, kSequenceResult);
+  if (too_long != NFS4_OK) return too_long;
   const SlotTable::Verdict verdict =
       session->slots.begin(args.sa_slotid, args.sa_sequenceid, compound.fingerprint());
   switch (verdict) {

@@ -7,9 +7,8 @@ namespace nfsrdma::nfs4 {
 
 SequencedOwner* OwnerSequences::get(const OwnerKey& key) {
   if (SequencedOwner* known = find(key)) return known;
-  std::size_t& count = counts_[key.client];
-  if (count >= most_per_client_) return nullptr;
-  ++count;
+  if (is_full() || is_full(key.client)) return nullptr;
+  ++counts_[key.client];
   SequencedOwner& made = owners_[key];
   made.generation = ++last_generation_;
   return &made;
@@ -32,6 +31,19 @@ void OwnerSequences::forget_idle(ClientId client,
   for (auto its = owners_.lower_bound(OwnerKeyView{client, OwnerKind::kOpen, {}});
        its != owners_.end() && its->first.client == client; ++its) {
     if (!its->second.running && !in_use(its->first)) idle.push_back(its->first);
+  }
+  for (const OwnerKey& key : idle)
+    forget(key);
+}
+
+void OwnerSequences::forget_idle_of_any(const std::function<bool(const OwnerKey&)>& in_use) {
+  std::vector<OwnerKey> idle;
+  auto its = owners_.upper_bound(looked_at_);
+  const std::size_t count = std::min(kLookedAt, owners_.size());
+  for (std::size_t i = 0; i < count; ++i, ++its) {
+    if (its == owners_.end()) its = owners_.begin();
+    if (!its->second.running && !in_use(its->first)) idle.push_back(its->first);
+    if (i + 1 == count) looked_at_ = its->first;
   }
   for (const OwnerKey& key : idle)
     forget(key);

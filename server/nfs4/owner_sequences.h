@@ -64,17 +64,24 @@ struct SequencedOwner {
 class OwnerSequences {
  public:
   static constexpr std::size_t kMostOpeners = 4;
+  /// Others wait meanwhile.
+  static constexpr std::size_t kLookedAt = 1024;
 
-  explicit OwnerSequences(std::size_t most_per_client) : most_per_client_(most_per_client) {}
+  /// `most`: of all clients, since one host can be many.
+  explicit OwnerSequences(std::size_t most_per_client, std::size_t most = SIZE_MAX)
+      : most_per_client_(most_per_client), most_(most) {}
 
-  /// Null: the client has too many (NFS4ERR_RESOURCE).
+  /// Null: the client has too many, or all have (NFS4ERR_RESOURCE).
   SequencedOwner* get(const OwnerKey& key);
   /// As if the owner had not been heard of before.
   void start_over(SequencedOwner& owner);
   /// Owners of the client that run nothing and have no state, for which `in_use` is false, are
   /// forgotten: the server may (RFC 7530 9.1.11), and the next request begins a new sequence.
   void forget_idle(ClientId client, const std::function<bool(const OwnerKey&)>& in_use);
+  /// Of any client, those among the next kLookedAt: whoever asks again finds more.
+  void forget_idle_of_any(const std::function<bool(const OwnerKey&)>& in_use);
   bool is_full(ClientId client) const;
+  bool is_full() const { return owners_.size() >= most_; }
   /// The open-owner has opened a file for that principal.
   static void note_opener(SequencedOwner& owner, const std::string& principal);
   /// Has an open-owner of the client, one for which `in_use` is true, opened for that principal?
@@ -90,6 +97,8 @@ class OwnerSequences {
 
  private:
   const std::size_t most_per_client_;
+  const std::size_t most_;
+  OwnerKey looked_at_;  // by forget_idle_of_any(), last; it may be gone
   std::map<OwnerKey, SequencedOwner, OwnerKeyOrder> owners_;
   std::map<std::array<std::byte, 12>, OwnerKey> closed_;
   std::map<ClientId, std::size_t> counts_;

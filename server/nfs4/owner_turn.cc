@@ -30,6 +30,16 @@ std::optional<TurnOf> by_stateid(Compound& compound, const xdr::stateid4& wire, 
   return TurnOf{*closed, seqid};
 }
 
+/// For one more owner of the client.
+void make_room(ServerState& state, ClientId client) {
+  OwnerSequences& all = state.owner_sequences;
+  const auto in_use = [&state](const OwnerKey& key) {
+    return state.opens.has_owner(key.client, key.name, key.kind == OwnerKind::kLock);
+  };
+  if (all.is_full() || all.is_full(client)) all.forget_idle(client, in_use);
+  if (all.is_full()) all.forget_idle_of_any(in_use);
+}
+
 }  // namespace
 
 std::optional<TurnOf> turn_of(Compound& compound, const xdr::OPEN4args& args) {
@@ -61,18 +71,15 @@ std::optional<TurnOf> turn_of(Compound& compound, const xdr::LOCKU4args& args) {
 
 void OwnerTurn::begin(const TurnOf& turn) {
   ServerState& state = compound_.state();
-  if (state.owner_sequences.find(turn.owner) == nullptr &&
-      state.owner_sequences.is_full(turn.owner.client)) {
-    state.owner_sequences.forget_idle(turn.owner.client, [&state](const OwnerKey& key) {
-      return state.opens.has_owner(key.client, key.name, key.kind == OwnerKind::kLock);
-    });
-  }
+  if (state.owner_sequences.find(turn.owner) == nullptr) make_room(state, turn.owner.client);
   SequencedOwner* owner = state.owner_sequences.get(turn.owner);
   what_ = What::kRefuse;
   if (owner == nullptr) {
     status_ = NFS4ERR_RESOURCE;
-    state.refusals.refused(Limit::kOwnersOfClient, state.clients.find(turn.owner.client),
-                           compound_.peer_text(), state.now());
+    const bool its_own = state.owner_sequences.is_full(turn.owner.client);
+    state.refusals.refused(its_own ? Limit::kOwnersOfClient : Limit::kOwners,
+                           state.clients.find(turn.owner.client), compound_.peer_text(),
+                           state.now());
     return;
   }
   if (owner->running) {  // over another connection; no client has two requests of one owner
@@ -93,6 +100,7 @@ void OwnerTurn::begin(const TurnOf& turn) {
       owner->running = true;
       key_ = turn.owner;
       generation_ = owner->generation;
+      seqid_ = turn.seqid;
       return;
     case OwnerSequence::Verdict::kBad:
       status_ = NFS4ERR_BAD_SEQID;
@@ -134,7 +142,10 @@ void OwnerTurn::finish(nfsstat4 status, std::span<const std::byte> reply) {
   if (SequencedOwner* its = owner()) {
     its->running = false;
     its->sequence.finish(counts_in_sequence(static_cast<std::uint32_t>(status)), reply);
-    if (operation_ == kOpenNumber && status == NFS4_OK) its->opened = compound_.current.handle;
+    if (operation_ == kOpenNumber && status == NFS4_OK) {
+      its->opened = compound_.current.handle;
+      compound_.note_turn(*key_, generation_, seqid_);
+    }
   }
   key_.reset();
 }

@@ -57,6 +57,7 @@ class OwnerTurn {
   Compound& compound_;
   std::optional<OwnerKey> key_;
   std::uint64_t generation_ = 0;
+  std::uint32_t seqid_ = 0;
   std::uint32_t operation_;
   What what_ = What::kRun;
   xdr::nfsstat4 status_ = xdr::nfsstat4::NFS4_OK;

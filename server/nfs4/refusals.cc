@@ -49,6 +49,8 @@ Described describe(Limit limit, const Limits& limits) {
               "NFSoRDMA_NFS4_ALL_DELEGATIONS"};
     case Limit::kOwnersOfClient:
       return {"owners of one client of version 4.0", limits.owners, "NFSoRDMA_NFS4_OWNERS"};
+    case Limit::kOwners:
+      return {"owners of all clients of version 4.0", limits.all_owners, "NFSoRDMA_NFS4_ALL_OPENS"};
     case Limit::kNone:
       break;
   }

@@ -112,7 +112,7 @@ ServerState::ServerState(const Options& options, std::unique_ptr<ClientRecords> 
       opens(records->boot(), options.limits.opens),
       grace(records->before(), (options.clock != nullptr ? options.clock : &kSteadyClock)->now(),
             options.grace, records->lost_before()),
-      owner_sequences(options.limits.owners),
+      owner_sequences(options.limits.owners, options.limits.all_owners),
       caller(*this),
       lock_notifier(*this),
       lock_mirror(*this, options.mirror_locks),

@@ -93,7 +93,7 @@ StateReport::Refused refused_of(const Refusals& refusals) {
   out.locks = count(Limit::kLocksOfClient) + count(Limit::kLocks);
   out.locks_per_file = count(Limit::kLocksOfFile);
   out.delegations = count(Limit::kDelegationsOfClient) + count(Limit::kDelegations);
-  out.owners = count(Limit::kOwnersOfClient);
+  out.owners = count(Limit::kOwnersOfClient) + count(Limit::kOwners);
   out.gave_way = refusals.gave_way();
   return out;
 }

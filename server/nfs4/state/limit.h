@@ -22,7 +22,8 @@ enum class Limit : std::uint8_t {
   kDelegationsOfClient,
   kDelegations,
   kOwnersOfClient,
+  kOwners,
 };
-inline constexpr std::size_t kLimits = 13;
+inline constexpr std::size_t kLimits = 14;
 
 }  // namespace nfsrdma::nfs4

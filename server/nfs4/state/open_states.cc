@@ -8,6 +8,10 @@ namespace {
 
 constexpr std::size_t kOneLess = SIZE_MAX;  // modulo 2^64
 
+bool stand_against(const Share& one, const Share& other) {
+  return (one.access & other.deny) != 0 || (one.deny & other.access) != 0;
+}
+
 }  // namespace
 
 // --- finding and forgetting
@@ -321,10 +325,12 @@ std::set<ClientId> OpenStates::in_the_way(const Asker& asker, const FileKey& key
   std::set<ClientId> clients;
   const auto file = files_.find(key);
   if (file == files_.end()) return clients;
+  const ShareReservations& shares = file->second->shares;
+  if (!stand_against(share, shares.together())) return clients;
   for (const auto& [owner_id, open] : file->second->opens) {
-    const Share other = file->second->shares.share(open->number);
-    const bool against = (share.access & other.deny) != 0 || (share.deny & other.access) != 0;
-    if (against && open->owner->client != asker.client) clients.insert(open->owner->client);
+    const ClientId client = open->owner->client;
+    if (client != asker.client && stand_against(share, shares.share(open->number)))
+      clients.insert(client);
   }
   return clients;
 }
@@ -332,11 +338,16 @@ std::set<ClientId> OpenStates::in_the_way(const Asker& asker, const FileKey& key
 bool OpenStates::is_written(const FileKey& key) const {
   const auto file = files_.find(key);
   if (file == files_.end()) return false;
-  for (const auto& [owner_id, open] : file->second->opens) {
-    const Share share = file->second->shares.share(open->number);
-    if ((share.access & kShareWrite) != 0 || (share.deny & kShareRead) != 0) return true;
-  }
-  return false;
+  const Share share = file->second->shares.together();
+  return (share.access & kShareWrite) != 0 || (share.deny & kShareRead) != 0;
+}
+
+bool OpenStates::is_writing_denied(const Asker& asker, const std::string& owner,
+                                   const FileKey& key) const {
+  const auto file = files_.find(key);
+  if (file == files_.end()) return false;
+  const OpenState* own = find_open(asker.client, owner, key);
+  return !file->second->shares.allows(kShareWrite, own != nullptr ? own->number : kNobody);
 }
 
 bool OpenStates::is_open_by_others(ClientId client, const FileKey& key) const {

@@ -207,6 +207,8 @@ class OpenStates {
   const Limits& limits() const { return limits_; }
   /// Has anybody the file open for writing, or denied reading it?
   bool is_written(const FileKey& file) const;
+  /// Does an open of anybody but that open-owner deny writing the file?
+  bool is_writing_denied(const Asker& asker, const std::string& owner, const FileKey& file) const;
   /// Has another client than that the file open?
   bool is_open_by_others(ClientId client, const FileKey& file) const;
   /// Has anybody the file open?

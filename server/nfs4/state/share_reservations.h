@@ -9,7 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <unordered_map>
 
 namespace nfsrdma::nfs4 {
 
@@ -57,19 +57,27 @@ class ShareReservations {
   bool allows(std::uint8_t access, OpenId own = kNobody) const;
   /// What `id` may do: {0, 0} when it has the file not open.
   Share share(OpenId id) const;
+  /// What all opens do, and deny.
+  Share together() const;
   bool empty() const { return opens_.empty(); }
 
  private:
   struct Open {
-    OpenId id;
     Share share;
     /// How many OPENs asked for each combination (`access + 4 * deny`). At its largest value a
     /// count stays: so many are not counted back.
-    std::array<std::uint16_t, kCombinations> asked;
+    std::array<std::uint16_t, kCombinations> asked{};
   };
-  const Open* find(OpenId id) const;
+  using Opens = std::unordered_map<OpenId, Open>;
+  /// How many opens have kShareRead (the first) and kShareWrite set.
+  using Counts = std::array<std::size_t, 2>;
 
-  std::vector<Open> opens_;
+  void change(Open& open, const Share& share);
+  void end(Opens::iterator open);
+
+  Opens opens_;
+  // One client can have a file open for very many owners, and everybody asks about all of them.
+  Counts access_{}, deny_{};
 };
 
 }  // namespace nfsrdma::nfs4

@@ -165,6 +165,32 @@ TEST_F(SessionRules, AValueThatDoesNotFitIntoTheReplyIsTooBig) {
   EXPECT_EQ(reply.results.size(), 3u);
 }
 
+TEST_F(SessionRules, ASequenceWhoseReplyCannotBeKeptTakesNoSlot) {
+  xdr::CREATE_SESSION4args args = wanted();
+  args.csa_fore_chan_attrs.ca_maxresponsesize_cached = 64;
+  Session4 session;
+  session.client = args.csa_clientid;
+  session.id = create(args).csr_sessionid;
+  const auto renewed = [&] {
+    std::lock_guard lock(nfs_.state().mutex);
+    return nfs_.state().clients.find(session.client)->renewed;
+  };
+  const TimePoint before = renewed();
+  nfs_.clock.move(seconds(10));
+  session.cache_this = true;
+  for (int i = 0; i < 2; ++i) {
+    const Reply4 reply = nfs_.run(session, Operations4().add<OP_PUTROOTFH>());
+    EXPECT_EQ(reply.status, NFS4ERR_REP_TOO_BIG_TO_CACHE);
+    EXPECT_EQ(reply.results.size(), 1u);
+    --session.sequence;
+  }
+  EXPECT_EQ(renewed(), before);
+  session.cache_this = false;
+  EXPECT_EQ(nfs_.run(session, Operations4().add<OP_RECLAIM_COMPLETE>()).status, NFS4_OK)
+      << "the slot is as it was";
+  EXPECT_GT(renewed(), before);
+}
+
 TEST_F(SessionRules, AMinorVersionThatIsNoneHasNoResults) {
   const Reply4 reply = nfs_.run_bare(Operations4().add<OP_PUTROOTFH>(), 3);
   EXPECT_EQ(reply.status, NFS4ERR_MINOR_VERS_MISMATCH);

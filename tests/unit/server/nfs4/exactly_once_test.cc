@@ -150,6 +150,32 @@ TEST_F(OwnerSequences4, ANewOwnerConfirmsAndGoesOnInSequence) {
   EXPECT_EQ(run(opening("second", 9)).bytes, second.bytes);
 }
 
+TEST_F(OwnerSequences4, ARetryHearsThatTheDiskFailedTheOpen) {
+  open_confirmed();
+  harness_.during_commit = [] { return EIO; };
+  const Reply4 failed = run(opening("new", 3));
+  harness_.during_commit = {};
+  ASSERT_EQ(failed.status, NFS4ERR_IO);
+  EXPECT_EQ(run(opening("new", 3)).bytes, failed.bytes);
+  EXPECT_EQ(harness_.state().opens.held(client_).opens, 1u) << "the one of before";
+  EXPECT_EQ(run(opening("new", 4)).status, NFS4_OK);
+  EXPECT_EQ(harness_.state().opens.held(client_).opens, 2u);
+}
+
+TEST_F(OwnerSequences4, AnOpenBehindWhatTheDiskFailedHasNotCome) {
+  open_confirmed();
+  put_file(harness_.path("old"), "");
+  harness_.during_commit = [] { return EIO; };
+  const xdr::WRITE4args write{open_, 0, xdr::stable_how4::FILE_SYNC4, {as_bytes("x")}};
+  const Reply4 failed = run(Operations4().putfh(file_).add<OP_WRITE>(write).add(opening("old", 3)));
+  harness_.during_commit = {};
+  ASSERT_EQ(failed.status, NFS4ERR_IO);
+  ASSERT_EQ(failed.results.back().number, OP_WRITE);
+  EXPECT_EQ(harness_.state().opens.held(client_).opens, 1u);
+  EXPECT_EQ(run(opening("old", 4)).status, NFS4ERR_BAD_SEQID);
+  EXPECT_EQ(run(opening("old", 3)).status, NFS4_OK);
+}
+
 TEST_F(OwnerSequences4, ARetriedCloseIsAnsweredAlthoughTheStateIsGone) {
   open_confirmed();
   const Operations4 closing = Operations4().putfh(file_).add<OP_CLOSE>({3, open_});
@@ -282,6 +308,84 @@ TEST_F(LockOwners4, IdleOwnersMakeRoom) {
     EXPECT_NE(all.find({1, nfs4::OwnerKind::kOpen, kept}), nullptr);
   EXPECT_EQ(all.find({1, nfs4::OwnerKind::kOpen, "9"}), nullptr);
   EXPECT_FALSE(all.is_full(1));
+}
+
+TEST_F(LockOwners4, OwnersOfAllClientsTogetherAreBounded) {
+  nfs4::OwnerSequences all(100, 150);
+  const auto key = [](nfs4::ClientId client, std::size_t i) {
+    return nfs4::OwnerKey{client, nfs4::OwnerKind::kOpen, std::to_string(i)};
+  };
+  for (nfs4::ClientId client = 1; client <= 3; ++client) {
+    for (std::size_t i = 0; i < 50; ++i)
+      ASSERT_NE(all.get(key(client, i)), nullptr);
+  }
+  EXPECT_TRUE(all.is_full());
+  EXPECT_FALSE(all.is_full(1));
+  EXPECT_EQ(all.get(key(1, 50)), nullptr);
+  EXPECT_EQ(all.get(key(4, 0)), nullptr);
+  EXPECT_NE(all.get(key(1, 7)), nullptr) << "it is there";
+  all.get(key(2, 7))->running = true;
+  all.forget_idle_of_any([](const nfs4::OwnerKey& owner) { return owner.client == 1; });
+  EXPECT_FALSE(all.is_full());
+  EXPECT_NE(all.find(key(2, 7)), nullptr);
+  EXPECT_EQ(all.find(key(2, 8)), nullptr);
+  EXPECT_EQ(all.find(key(3, 0)), nullptr);
+  for (std::size_t i = 0; i < 50; ++i)
+    EXPECT_NE(all.find(key(1, i)), nullptr);
+}
+
+TEST_F(LockOwners4, NoMoreAreLookedAtAtOnceThanOthersCanWaitFor) {
+  constexpr std::size_t kMany = 3 * nfs4::OwnerSequences::kLookedAt + 1;
+  nfs4::OwnerSequences all(kMany, kMany);
+  for (std::size_t i = 0; i < kMany; ++i)
+    ASSERT_NE(all.get({1, nfs4::OwnerKind::kOpen, std::to_string(i)}), nullptr);
+  std::set<std::string> seen;
+  for (int turn = 0; turn < 4; ++turn) {
+    std::size_t looked_at = 0;
+    all.forget_idle_of_any([&](const nfs4::OwnerKey& owner) {
+      ++looked_at;
+      seen.insert(owner.name);
+      return true;
+    });
+    EXPECT_EQ(looked_at, nfs4::OwnerSequences::kLookedAt);
+  }
+  EXPECT_EQ(seen.size(), kMany) << "everybody's turn comes";
+}
+
+/// Many clients of one host, each with a few owners.
+TEST(AllOwners4, OwnersThatAreIdleMakeRoomForThoseOfOtherClients) {
+  nfs4::Limits limits = nfs4::ServerState::Options().limits;
+  limits.all_owners = 4;
+  Nfs4Harness nfs({}, limits);
+  std::vector<std::uint64_t> clients;
+  for (const std::string name : {"a", "b"}) {
+    xdr::SETCLIENTID4args who;
+    who.client.id = as_bytes(name);
+    const auto known =
+        nfs.run_bare(Operations4().add<OP_SETCLIENTID>(who), 0).get<OP_SETCLIENTID>().resok4;
+    const Operations4 confirm =
+        Operations4().add<OP_SETCLIENTID_CONFIRM>({known.clientid, known.setclientid_confirm});
+    ASSERT_EQ(nfs.run_bare(confirm, 0).status, NFS4_OK);
+    clients.push_back(known.clientid);
+  }
+  const auto open = [&](std::uint64_t client, const std::string& owner, std::string_view name) {
+    xdr::OPEN4args args;
+    args.seqid = 1;
+    args.share_access = xdr::OPEN4_SHARE_ACCESS_READ;
+    args.owner = {client, as_bytes(owner)};
+    args.claim.file = name;
+    return nfs.run_bare(Operations4().putfh(nfs.root()).add<OP_OPEN>(args), 0).status;
+  };
+  put_file(nfs.path("file"), "");
+  // What fails leaves owners that have nothing.
+  for (int i = 0; i < 20; ++i)
+    ASSERT_EQ(open(clients[i % 2], "idle" + std::to_string(i), "none"), NFS4ERR_NOENT);
+  for (int i = 0; i < 4; ++i)
+    ASSERT_EQ(open(clients[0], "owner" + std::to_string(i), "file"), NFS4_OK);
+  EXPECT_EQ(open(clients[0], "another", "file"), NFS4ERR_RESOURCE);
+  EXPECT_EQ(open(clients[1], "another", "file"), NFS4ERR_RESOURCE);
+  std::lock_guard lock(nfs.state().mutex);
+  EXPECT_EQ(nfs.state().refusals.count(nfs4::Limit::kOwners), 2u);
 }
 
 TEST_F(LockOwners4, ALockOwnerIsOfTheClientWhoseOpenItIs) {

@@ -125,5 +125,51 @@ TEST_F(FailedChanges, AnOpenWhoseFileCannotBeCutLeavesTheOneBefore) {
   EXPECT_EQ(other.status, NFS4_OK) << "writing is denied to nobody";
 }
 
+/// An OPEN that reads, but cuts the file, writes it.
+class CuttingOpens : public FailedChanges {
+ protected:
+  void SetUp() override {
+    put_file(nfs_.path("file"), "content");
+    xdr::OPEN4args denies = opening("file", xdr::OPEN4_SHARE_ACCESS_READ);
+    denies.openhow.opentype = xdr::opentype4::OPEN4_NOCREATE;
+    denies.share_deny = xdr::OPEN4_SHARE_DENY_WRITE;
+    ASSERT_EQ(open(denies).status, NFS4_OK);
+  }
+  Reply4 cut(std::string_view owner) {
+    xdr::OPEN4args args = opening("file", xdr::OPEN4_SHARE_ACCESS_READ);
+    args.owner.owner = as_bytes(owner);
+    args.openhow.how.createattrs.attrmask.set(xdr::fattr4_number::FATTR4_SIZE);
+    args.openhow.how.createattrs.attr_vals = zero_;
+    return open(args);
+  }
+  std::uintmax_t size() { return std::filesystem::file_size(nfs_.path("file")); }
+  std::array<std::byte, 8> zero_{};
+};
+
+TEST_F(CuttingOpens, CutNothingThatOthersDenyWriting) {
+  EXPECT_EQ(cut("another").status, NFS4ERR_SHARE_DENIED);
+  EXPECT_EQ(size(), 7u);
+  const Session4 first = nfs_.session;
+  nfs_.session = nfs_.connect("second");
+  EXPECT_EQ(cut("owner").status, NFS4ERR_SHARE_DENIED);
+  EXPECT_EQ(size(), 7u);
+  EXPECT_EQ(nfs_.state().opens.held(nfs_.session.client).opens, 0u);
+  EXPECT_EQ(nfs_.open(nfs_.root(), "file", xdr::OPEN4_SHARE_ACCESS_READ).status, NFS4_OK)
+      << "reading alone is denied to nobody";
+  // Who denies it to others may do it himself.
+  nfs_.session = first;
+  EXPECT_EQ(cut("owner").status, NFS4_OK);
+  EXPECT_EQ(size(), 0u);
+}
+
+TEST_F(CuttingOpens, WhoIsGoneDeniesNothing) {
+  nfs_.clock.move(std::chrono::seconds(91));
+  const std::uint64_t gone = nfs_.session.client;
+  nfs_.session = nfs_.connect("second");
+  EXPECT_EQ(cut("owner").status, NFS4_OK);
+  EXPECT_EQ(size(), 0u);
+  EXPECT_EQ(nfs_.state().opens.held(gone).opens, 0u);
+}
+
 }  // namespace
 }  // namespace nfsrdma::test

@@ -83,6 +83,42 @@ TEST_F(OpenStatesTest, SharesOfOthersAreInTheWay) {
   EXPECT_EQ(states_.open(kTwo, "o", "f", {0, 0}).status, Status::kInvalid);
 }
 
+TEST_F(OpenStatesTest, ThatOthersDenyWritingIsToldFromTheOwnersDenial) {
+  EXPECT_FALSE(states_.is_writing_denied(kOne, "o", "f"));
+  open(kOne, "o", "f", {kShareRead, kShareWrite});
+  EXPECT_FALSE(states_.is_writing_denied(kOne, "o", "f"));
+  EXPECT_TRUE(states_.is_writing_denied(kOne, "other", "f"));
+  EXPECT_TRUE(states_.is_writing_denied(kTwo, "o", "f"));
+  EXPECT_FALSE(states_.is_writing_denied(kTwo, "o", "g"));
+}
+
+/// One client with very many open-owners must not hold up the others: this does not end if each
+/// question walks all opens.
+TEST(ManyOpens, OfOneFileAreNotWalkedForEachQuestion) {
+  constexpr int kMany = 20'000;
+  OpenStates states(7, {});
+  std::vector<Stateid> opens;
+  for (int i = 0; i < kMany; ++i) {
+    const auto answer = states.open(kOne, "o" + std::to_string(i), "f", kRead);
+    ASSERT_EQ(answer.status, Status::kOk);
+    opens.push_back(answer.stateid);
+    for (int question = 0; question < 10; ++question) {
+      ASSERT_FALSE(states.is_written("f"));
+      ASSERT_TRUE(states.in_the_way(kTwo, "f", kBoth).empty());
+      ASSERT_EQ(states.may_access(kOne, opens[i / 2], "f", kShareRead), Status::kOk);
+    }
+  }
+  EXPECT_EQ(states.in_the_way(kTwo, "f", {kShareRead, kShareRead}), std::set<ClientId>{1});
+  EXPECT_TRUE(states.in_the_way(kOne, "f", {kShareRead, kShareRead}).empty());
+  const Stateid writes = states.open(kTwo, "o", "f", kWrite).stateid;
+  EXPECT_TRUE(states.is_written("f"));
+  EXPECT_EQ(states.close(kTwo, writes).status, Status::kOk);
+  EXPECT_FALSE(states.is_written("f"));
+  for (const Stateid& open : opens)
+    ASSERT_EQ(states.close(kOne, open).status, Status::kOk);
+  EXPECT_TRUE(states.empty());
+}
+
 TEST_F(OpenStatesTest, DowngradeAndCloseMoveOn) {
   open(kOne, "o", "f", kRead);
   const Stateid both = open(kOne, "o", "f", kBoth);

@@ -83,6 +83,32 @@ TEST(ShareReservations, MoreOpensThanAreCountedAreNotCountedBack) {
   EXPECT_TRUE(file.empty());
 }
 
+/// One client with very many owners must not hold up the others: each question is one step, or this
+/// does not end.
+TEST(ShareReservations, ManyOpensAreNotWalkedForEachQuestion) {
+  constexpr OpenId kMany = 200'000;
+  ShareReservations file;
+  for (OpenId id = 0; id < kMany; ++id) {
+    ASSERT_TRUE(file.open(id, id == 0 ? Share{kShareRead, kShareWrite} : kReadOnly));
+    ASSERT_TRUE(file.allows(kShareRead));
+    ASSERT_FALSE(file.allows(kShareWrite));
+    ASSERT_TRUE(file.allows(kShareWrite, 0));
+    ASSERT_FALSE(file.open(kMany, kReadWrite));
+    ASSERT_EQ(file.share(id / 2).access, kShareRead);
+    ASSERT_EQ(file.together(), (Share{kShareRead, kShareWrite}));
+  }
+  for (OpenId id = 0; id < kMany; ++id) {
+    if (id % 2 == 0) {
+      file.close(id);
+    } else {
+      ASSERT_FALSE(file.undo(id, kReadOnly));
+    }
+    ASSERT_TRUE(file.allows(3));
+  }
+  EXPECT_TRUE(file.empty());
+  EXPECT_EQ(file.together(), Share{});
+}
+
 // Two owners, every sequence of opens, downgrades and closes as far as new states come of it,
 // against sets of opens.
 
@@ -165,10 +191,15 @@ TEST(ShareReservations, EveryStepFromEveryStateOfTwo) {
       Share both;
       for (OpenId id = 0; id < 2; ++id) {
         ASSERT_EQ(file.share(id), sum_of(next[id]));
+        both.access |= sum_of(next[id]).access;
         both.deny |= sum_of(next[id]).deny;
       }
-      for (std::uint8_t access = 1; access <= 3; ++access)
+      ASSERT_EQ(file.together(), both);
+      for (std::uint8_t access = 1; access <= 3; ++access) {
         ASSERT_EQ(file.allows(access), (both.deny & access) == 0);
+        for (OpenId id = 0; id < 2; ++id)
+          ASSERT_EQ(file.allows(access, id), (sum_of(next[1 - id]).deny & access) == 0);
+      }
       if (seen.insert(next).second) todo.emplace_back(next, file);
     }
   }
