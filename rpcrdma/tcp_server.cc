@@ -165,14 +165,18 @@ void TcpServer::sweep() {
     const bool receives = connection.pins_large_buffer();
     const bool sends = connection.has_output();
     const char* why = nullptr;
-    if (receives && connection.last_progress() <= long_ago) why = "nothing more of a large record";
-    if (sends && connection.last_taken() <= long_ago) why = "none of its replies was taken";
+    if (receives && connection.last_progress() <= long_ago) {
+      why = "nothing more of a large record for a long time";
+    }
+    if (sends && connection.last_taken() <= long_ago) {
+      why = "none of its replies was taken for a long time";
+    }
     if (why == nullptr) {
       any |= receives || sends;
       return;
     }
     static thread_local RateLimit limit(10, std::chrono::seconds(10));
-    if (limit.allow()) log_info("{}: {} for a long time: closing", connection.peer().text(), why);
+    if (limit.allow()) log_info("{}: {}: closing", connection.peer().text(), why);
     connection.fail();
   });
   if (any) watch_stalls();
