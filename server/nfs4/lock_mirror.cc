@@ -313,6 +313,11 @@ void LockMirror::queue(File& file) {
   }
 }
 
+void LockMirror::waits_began() {
+  for (Settler* settler : {&local_, &remote_})
+    settler->more.notify_one();
+}
+
 void LockMirror::settle_next(Settler& settler, std::unique_lock<std::mutex>& lock) {
   const FileKey key = std::move(settler.queue.front());
   settler.queue.pop_front();
@@ -339,7 +344,7 @@ void LockMirror::serve(Settler& settler) {
   while (!stopping_) {
     if (!settler.queue.empty()) {
       settle_next(settler, lock);
-    } else if (files_.empty()) {
+    } else if (files_.empty() && state_.lock_notifier.waits().empty()) {
       settler.more.wait(lock);
     } else {
       settler.more.wait_for(lock, settler.failed.empty() ? kLookForWaiters : kTryAgain);
@@ -348,6 +353,7 @@ void LockMirror::serve(Settler& settler) {
     }
     if (std::chrono::steady_clock::now() < look) continue;
     File::end_courtesy(*this, &settler == &remote_, lock);
+    state_.lock_notifier.ask_again();
     look = std::chrono::steady_clock::now() + kLookForWaiters;
   }
 }

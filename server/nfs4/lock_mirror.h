@@ -42,6 +42,9 @@ class LockMirror {
   ~LockMirror();
   /// Without the mutex. Ends the thread; what it has not done stays undone.
   void stop();
+  /// With the mutex: somebody waits for a lock, perhaps for a local process (LockNotifier). Nobody
+  /// tells of those, so that the thread, if there is one, looks again every two seconds.
+  void waits_began();
 
   /// A lock of a process that is no client.
   struct Holder {

@@ -33,7 +33,15 @@ class NotifyLock final : public Callback {
 
 void LockNotifier::unlocked(const FileKey& file, const ByteRange& range) {
   if (watcher_ != nullptr) watcher_->on_unlocked(file);
-  if (waits_.empty()) return;
+  if (!waits_.empty()) tell(file, range);
+}
+
+void LockNotifier::ask_again() {
+  for (const FileKey& file : waits_.files())
+    tell(file, {0, UINT64_MAX});
+}
+
+void LockNotifier::tell(const FileKey& file, const ByteRange& range) {
   std::vector<LockWait> free = waits_.take(file, [&](const LockWait& wait) {
     if (!wait.range.overlaps(range)) return false;
     const OpenStates::Asker asker{wait.client, 1};

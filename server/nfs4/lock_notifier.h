@@ -26,11 +26,16 @@ class LockNotifier {
   LockWaits& waits() { return waits_; }
   /// Of that file, locks were let go of, in that range.
   void unlocked(const FileKey& file, const ByteRange& range = {0, UINT64_MAX});
+  /// No client is in the way of some who wait, but a local process was, and nobody tells of those:
+  /// they may ask again.
+  void ask_again();
   void client_ended(ClientId client);
   /// Null: nobody.
   void watch(LockWatcher* watcher) { watcher_ = watcher; }
 
  private:
+  void tell(const FileKey& file, const ByteRange& range);
+
   ServerState& state_;
   LockWaits waits_;
   LockWatcher* watcher_ = nullptr;

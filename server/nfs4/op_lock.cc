@@ -136,6 +136,7 @@ void note_wait(Compound& compound, const xdr::LOCK4args& args, const Wanted& wan
   waits.add(
       file,
       {compound.client_id(), owner, wanted.kind, wanted.range, {handle.begin(), handle.end()}});
+  state.lock_mirror.waits_began();
 }
 
 /// Of a first lock in minor version 0: the lock-owner is of that client, and its sequence begins

@@ -53,6 +53,13 @@ void LockWaits::end_client(ClientId client) {
   }
 }
 
+std::vector<FileKey> LockWaits::files() const {
+  std::vector<FileKey> out;
+  for (const auto& [key, list] : files_)
+    out.push_back(key);
+  return out;
+}
+
 std::vector<LockWait> LockWaits::take(const FileKey& file,
                                       const std::function<bool(const LockWait&)>& free) {
   std::vector<LockWait> out;

@@ -44,6 +44,8 @@ class LockWaits {
   /// Takes out those of the file that `free` is true of, in the order in which they came.
   std::vector<LockWait> take(const FileKey& file, const std::function<bool(const LockWait&)>& free);
 
+  std::vector<FileKey> files() const;
+
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 

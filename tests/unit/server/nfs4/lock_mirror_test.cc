@@ -473,6 +473,35 @@ TEST_F(LockMirrorTest, TheHolderOfAWriteDelegationLocksBeforeItGivesItBack) {
   EXPECT_TRUE(local.may(Kind::kWrite, 0, kLastByte));
 }
 
+/// Nobody tells the server of the end of such a lock.
+TEST_F(LockMirrorTest, WhoWaitsForALocalProcessIsToldToAskAgain) {
+  nfs_.connection().max_backward = 2000;
+  CallbackClient client_side(nfs_);
+  Client waiter = connect("waiter"), other = connect("other");
+  Local local = this->local();
+  ASSERT_TRUE(local.lock(Kind::kWrite, 0, 9));
+  ASSERT_EQ(lock(other, kWrite, 100, 1), NFS4_OK);
+  ASSERT_EQ(lock(waiter, nfs_lock_type4::WRITEW_LT, 0, 10), NFS4ERR_DENIED);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(client_side.calls().size(), 1u);
+    EXPECT_EQ(CallbackClient::operation_of(*client_side.calls().front()),
+              xdr::nfs_cb_opnum4::OP_CB_NOTIFY_LOCK);
+    client_side.answer();
+    if (i == 0) {
+      ASSERT_EQ(lock(waiter, nfs_lock_type4::WRITEW_LT, 0, 10), NFS4ERR_DENIED);
+      ASSERT_TRUE(local.unlock());
+    }
+  }
+  ASSERT_EQ(lock(waiter, nfs_lock_type4::WRITEW_LT, 0, 10), NFS4_OK);
+  // Another client is told when that lets go, and not before.
+  ASSERT_EQ(lock(other, nfs_lock_type4::WRITEW_LT, 5, 1), NFS4ERR_DENIED);
+  {
+    std::lock_guard guard(nfs_.state().mutex);
+    nfs_.state().lock_notifier.ask_again();
+    EXPECT_EQ(nfs_.state().lock_notifier.waits().size(), 1u);
+  }
+}
+
 class WithoutLockMirror : public LockMirrorTest {
  protected:
   WithoutLockMirror() : LockMirrorTest(options()) {}
