@@ -48,14 +48,16 @@ void look_at_file(Mount& mount, const std::string& name) {
 }
 
 void look_at_referral(Mount& mount, const std::string& name, const std::string& far) {
+  const std::string behind = name + "/" + far;
+  const std::string nothing = behind + ".missing";
   for (int i = 0; i < kTimes; ++i) {
     const auto st = mount.lstat(name);
     expect(st.ok() && S_ISDIR(st->st_mode), "lstat()", name);
     const auto leads = mount.referral(name);
     expect(leads.ok() && leads->size() == 1, "referral()", name);
-    const auto below = mount.stat(name + "/" + far);
+    const auto below = mount.stat(behind);
     expect(below.ok() && S_ISREG(below->st_mode), "stat() behind", name);
-    const auto missing = mount.stat(name + "/" + far + ".missing");
+    const auto missing = mount.stat(nothing);
     expect(!missing.ok() && missing.error().value() == ENOENT, "stat() of nothing behind", name);
   }
 }
