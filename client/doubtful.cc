@@ -73,8 +73,7 @@ bool exclusive_create_happened(const Found& found, const std::array<std::byte, 8
 
 bool exclusive_create_happened(const Found& found, const timespec& time) {
   if (!found.attributes || found.attributes->type != FileType::kRegular) return false;
-  const timespec& its = found.attributes->atime;
-  return its.tv_sec == time.tv_sec && its.tv_nsec == time.tv_nsec;
+  return same_time(found.attributes->atime, time);
 }
 
 bool setattr_happened(const Attributes& now, const SetAttributes& set) {

@@ -8,6 +8,11 @@
 #include "rpcrdma/base/terminal_text.h"
 
 namespace nfsrdma::client {
+namespace {
+
+constexpr Error kTooMany{Errc::kSystem, EMFILE, "trees of referrals"};
+
+}  // namespace
 
 Mount::Impl* ReferredTrees::known(const Place& place,
                                   const std::vector<nfsrdma::ReferralTarget>& targets) {
@@ -21,6 +26,8 @@ Mount::Impl* ReferredTrees::known(const Place& place,
 }
 
 Task<nfsrdma::Result<Mount::Impl*>> ReferredTrees::reach(Mount::Impl& from, ReferralMet met) {
+  const bool fresh = places_.find(met.path) == places_.end();
+  if (fresh && *from.trees >= kMost) co_return kTooMany;
   std::unique_ptr<Place>& its = places_[met.path];
   if (its == nullptr) its = std::make_unique<Place>();
   Place& place = *its;
@@ -46,7 +53,7 @@ Task<nfsrdma::Result<Mount::Impl*>> ReferredTrees::open(Mount::Impl& from, Refer
                                                         Place& place) {
   // What could not be opened the last time is tried again.
   if (place.trees.empty() || place.trees.back().impl->tree != nullptr) {
-    if (*from.trees >= kMost) co_return Error{Errc::kSystem, EMFILE, "trees of referrals"};
+    if (*from.trees >= kMost) co_return kTooMany;
     ++*from.trees;
     auto impl = std::make_shared<Mount::Impl>(from.driver, from.asked);
     impl->trees = from.trees;

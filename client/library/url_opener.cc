@@ -66,7 +66,7 @@ Task<nfsrdma::Result<void>> UrlOpener::walk(PathTree& tree, std::string* detail,
     *met = *there;
     co_return kReferralMet;
   }
-  if (cancel.cancelled()) {
+  if (!found.ok() && cancel.cancelled()) {
     *detail = fmt::format("no answer about the path for {:.3g} s",
                           std::chrono::duration<double>(patience).count());
     co_return Error{Errc::kTimedOut, ETIMEDOUT, "path"};

@@ -24,6 +24,10 @@ class CreationTimes {
   /// By lot from so many nanoseconds: the time is no more than a millisecond old.
   static constexpr std::uint32_t kLot = 1'000'000;
 
+  /// Seconds that no server's clock has (in the year 2242), and of which nanoseconds can be
+  /// counted.
+  static constexpr std::int64_t kNoClock = std::int64_t{1} << 33;
+
   explicit CreationTimes(std::uint64_t seed) : lot_(seed) {}
 
   /// For a file that is to be made now; none: what the server's clock says is not known.
@@ -40,16 +44,14 @@ class CreationTimes {
   bool prove() const { return keeps_ == Keeps::kYes; }
   /// The server has just made a file, and says so of it. `asked`: none, or what next() gave.
   void made(TimePoint now, const Attributes& attributes, std::optional<timespec> asked) {
-    // Zero: it tells none.
-    if (attributes.ctime.tv_sec > 0) seen_ = Seen{now, attributes.ctime};
+    // A server may say anything; zero: it tells none.
+    const std::int64_t seconds = attributes.ctime.tv_sec;
+    if (seconds > 0 && seconds < kNoClock) seen_ = Seen{now, attributes.ctime};
     if (!asked || keeps_ == Keeps::kNot) return;
-    keeps_ = is(attributes, *asked) ? Keeps::kYes : Keeps::kNot;
+    keeps_ = same_time(attributes.atime, *asked) ? Keeps::kYes : Keeps::kNot;
   }
   /// No such time may be set.
   void refused() { keeps_ = Keeps::kNot; }
-  static bool is(const Attributes& attributes, const timespec& asked) {
-    return attributes.atime.tv_sec == asked.tv_sec && attributes.atime.tv_nsec == asked.tv_nsec;
-  }
 
  private:
   struct Seen {

@@ -117,7 +117,9 @@ Task<Result<CreateResult>> Nfs4Operations::create_exclusive(const OpContext& op,
   Result<Wcc> done = Wcc{};
   const bool unfinished = !finished && !split.all_at_once();
   if (unfinished) done = co_await setattr(op, made->handle, split.later, nullptr);
-  if (!done.ok() && time) {
+  const bool forbidden = !done.ok() && (done.error().sys == EPERM || done.error().sys == EACCES ||
+                                        done.error().sys == EINVAL);
+  if (forbidden && time) {
     // To say which time it is takes more of a right than to say that it is now.
     creation_times_.refused();
     split.later.atime = SetAttributes::Time{.server_now = true};

@@ -64,8 +64,11 @@ TEST(CreationTimesTest, ProveNothingWhereTheyAreRounded) {
 
 TEST(CreationTimesTest, AServerWithoutAClockIsNotBelieved) {
   CreationTimes times(7);
-  times.made(at(seconds(0)), told({}, {}), std::nullopt);
-  EXPECT_FALSE(times.next(at(seconds(0))));
+  for (const std::int64_t seconds_told :
+       {std::int64_t{0}, std::int64_t{-5}, CreationTimes::kNoClock, INT64_MAX, INT64_MIN}) {
+    times.made(at(seconds(0)), told({}, {seconds_told, 999'999'999}), std::nullopt);
+    EXPECT_FALSE(times.next(at(seconds(0))));
+  }
 }
 
 class CreationTimesOnTheWire : public OpensTest {
