@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <map>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -40,6 +41,19 @@ constexpr SizeClass kSizeClasses[] = {
 };
 
 constexpr Duration kRetryAfter = std::chrono::milliseconds(200);
+
+// Whoever has waited that long may have others give way.
+constexpr Duration kLongWait = std::chrono::seconds(10);
+constexpr Duration kLookAtHolders = std::chrono::seconds(1);
+
+/// What a peer may take for all that it holds, if others wait: half a minute, and time for half a
+/// MiB a second.
+Duration fair_time(std::size_t bytes) {
+  constexpr Duration kLeast = std::chrono::seconds(30);
+  constexpr Duration kMost = std::chrono::minutes(3);
+  const auto mib = static_cast<Duration::rep>(bytes >> 20);
+  return std::min(kLeast + mib * Duration(std::chrono::seconds(2)), kMost);
+}
 
 std::size_t class_for(std::size_t bytes) {
   std::size_t size_class = 0;
@@ -72,11 +86,16 @@ class BufferPool::WakeWaiters final : public Deferred {
       BufferShare& share = *pool_.turns_.front();
       BufferWaiter* waiter = share.waiters_.pop_front();
       pool_.turns_.push_back(share);  // not touched any more: its connection may end now
+      const std::size_t before = pool_.in_use_;
       serving_ = waiter;
       enlisted_again_ = false;
       waiter->on_buffers();
       serving_ = nullptr;
-      if (enlisted_again_) return;  // there is not enough for the first one: the others wait
+      if (!enlisted_again_) continue;
+      // There is not enough for the first one: the others wait. What it took and gave back tells
+      // nothing new, only what came back besides.
+      if (pool_.in_use_ < before) pool_.loop_.defer(*this);
+      return;
     }
   }
 
@@ -98,7 +117,8 @@ BufferPool::BufferPool(EventLoop& loop, std::size_t budget)
     : loop_(loop),
       budget_(std::max(budget, 2 * kMaxBuffer)),  // less could never serve the largest call
       wake_waiters_(std::make_unique<WakeWaiters>(*this)),
-      retry_([this] { loop_.defer(*wake_waiters_); }) {
+      retry_([this] { loop_.defer(*wake_waiters_); }),
+      watch_([this] { watch_holders(); }) {
   static_assert(std::size(kSizeClasses) == kClasses);
 }
 
@@ -216,14 +236,16 @@ Buffer BufferPool::acquire_window(std::size_t bytes) {
 
 void BufferPool::release(Buffer& buffer) {
   if (FileWindow* window = buffer.window()) {
-    // One that cannot be emptied stays where it is, unused: the file is let go of with the pool.
+    // One that cannot be emptied stays where it is, unused.
     if (window->hide()) free_windows_.push_back(buffer.arena_);
   } else {
     NFSRDMA_POISON(buffer.data_, buffer.size_);
     free_[buffer.size_class_].push_back({buffer.data_, buffer.arena_});
   }
   in_use_ -= buffer.size_;
-  if (!turns_.empty()) loop_.defer(*wake_waiters_);
+  // Of those who are being served WakeWaiters sees for itself: a waiter that gives back what was
+  // not enough would be served again at once, and so on without an end.
+  if (!turns_.empty() && !wake_waiters_->serving()) loop_.defer(*wake_waiters_);
 }
 
 bool BufferPool::anybody_waits() {
@@ -258,13 +280,52 @@ void BufferPool::wait_for_buffers(BufferWaiter& waiter, BufferShare& share) {
     if (std::exchange(grow_failed_, false)) retry_.arm(loop_, loop_.now() + kRetryAfter);
     return;
   }
+  waiter.since_ = loop_.now();
   share.waiters_.push_back(waiter);
   if (!share.linked()) turns_.push_back(share);
+  if (!watch_.armed()) watch_.arm_after(loop_, kLookAtHolders);
   // Something may have been released before the waiter enlisted.
   if (in_use_ == 0) loop_.defer(*wake_waiters_);
   // The system had no memory, or the device could not register it: no release will tell when that
   // is over.
   if (std::exchange(grow_failed_, false)) retry_.arm(loop_, loop_.now() + kRetryAfter);
+}
+
+/// Anybody of another host; within a share the first has waited for longest.
+bool BufferPool::waits_for_long(const std::string& but_of_host) {
+  bool found = false;
+  const TimePoint long_ago = loop_.now() - kLongWait;
+  turns_.for_each([&](BufferShare& share) {
+    const BufferWaiter* first = share.waiters_.front();
+    if (found || first == nullptr || first->since_ > long_ago) return;
+    found = share.holder == nullptr || share.holder->host() != but_of_host;
+  });
+  return found;
+}
+
+void BufferPool::watch_holders() {
+  if (!anybody_waits()) return;
+  watch_.arm_after(loop_, kLookAtHolders);
+  if (!waits_for_long({})) return;
+  struct Overdue {
+    std::size_t bytes = 0;
+    std::vector<BufferHolder*> holders;
+  };
+  std::map<std::string, Overdue> hosts;
+  holders_.for_each([&](BufferHolder& holder) {
+    const HeldBuffers held = holder.held();
+    if (held.bytes == 0 || held.since + fair_time(held.bytes) > loop_.now()) return;
+    Overdue& of_host = hosts[holder.host()];
+    of_host.bytes += held.bytes;
+    of_host.holders.push_back(&holder);
+  });
+  std::erase_if(hosts, [this](const auto& host) { return !waits_for_long(host.first); });
+  const auto most = std::max_element(hosts.begin(), hosts.end(), [](const auto& a, const auto& b) {
+    return a.second.bytes < b.second.bytes;
+  });
+  if (most == hosts.end()) return;
+  for (BufferHolder* holder : most->second.holders)
+    holder->give_way();
 }
 
 std::size_t BufferPool::arena_bytes() const {

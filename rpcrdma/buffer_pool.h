@@ -8,14 +8,21 @@
 // the caller waits with wait_for_buffers(). Waiters take turns by connection (BufferShare), so a
 // client with a hundred calls waiting is served no more often than one with a single call.
 //
+// What a connection holds for as long as its peer likes (BufferHolder) would be held for ever by a
+// peer that means harm, a byte a minute. So while somebody has to wait for long, the host that
+// holds most beyond its time is made to give way. A client that nobody waits for may be as slow as
+// it likes, and nobody has to give way to calls of its own.
+//
 // A window is a Buffer of another kind: no memory, but a place to show pages of a file in
 // (base/file_window.h), for connections that send them as they are.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "rpcrdma/base/bytes.h"
@@ -59,10 +66,40 @@ class BufferWaiter : public ListNode<BufferWaiter> {
   virtual ~BufferWaiter() = default;
   /// A buffer came back; try again (and wait again when it was not enough).
   virtual void on_buffers() = 0;
+
+ private:
+  friend class BufferPool;
+  TimePoint since_{};
+};
+
+/// Buffers that come back when a peer has sent, or taken, what they are for.
+struct HeldBuffers {
+  std::size_t bytes = 0;
+  TimePoint since = TimePoint::max();  // of the oldest
+
+  void add(std::size_t more, TimePoint from) {
+    if (more == 0) return;
+    bytes += more;
+    since = std::min(since, from);
+  }
+};
+
+/// A connection, to the pool: BufferPool::add_holder().
+class BufferHolder : public ListNode<BufferHolder> {
+ public:
+  virtual ~BufferHolder() = default;
+  virtual HeldBuffers held() = 0;
+  /// All connections of a host count together.
+  virtual std::string host() const = 0;
+  /// Others wait for what is held for too long. Gives it back soon.
+  virtual void give_way() = 0;
 };
 
 /// Those of one connection who wait; each ServerConnection has one. Used by one pool at a time.
 class BufferShare : public ListNode<BufferShare> {
+ public:
+  BufferHolder* holder = nullptr;  // whose it is; null: of nobody who holds anything
+
  private:
   friend class BufferPool;
   IntrusiveList<BufferWaiter> waiters_;
@@ -95,6 +132,8 @@ class BufferPool {
   /// `waiter` is called from the loop, once per enlisting: in order of waiting within `share`, and
   /// one of each share by turns. Who enlists again from on_buffers() keeps its place.
   void wait_for_buffers(BufferWaiter& waiter, BufferShare& share);
+  /// Until it is destroyed.
+  void add_holder(BufferHolder& holder) { holders_.push_back(holder); }
 
   std::size_t budget() const { return budget_; }
   std::size_t in_use() const { return in_use_; }
@@ -115,6 +154,8 @@ class BufferPool {
 
   void release(Buffer& buffer);
   bool anybody_waits();
+  bool waits_for_long(const std::string& but_of_host);
+  void watch_holders();
   bool grow(std::size_t size_class);
 
   EventLoop& loop_;
@@ -137,6 +178,8 @@ class BufferPool {
   bool grow_failed_ = false;
   Error why_not_{Errc::kExhausted, ENOMEM, "memory for buffers"};
   Timer retry_;
+  IntrusiveList<BufferHolder> holders_;
+  Timer watch_;  // while anybody waits; looks for itself whether that is so
 };
 
 inline Buffer& Buffer::operator=(Buffer&& other) noexcept {

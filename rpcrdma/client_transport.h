@@ -43,7 +43,11 @@ class ClientCall : public ListNode<ClientCall> {
   /// transport takes its own).
   MutableByteSpan long_reply;
 
-  // --- valid in on_complete() when error.code is not set, i.e. ok ---
+  // --- valid in on_complete() ---
+  /// All of it was given to the network: the server may have run it. For whoever submits it to
+  /// take back.
+  bool sent = false;
+  /// The rest only when this is true.
   bool ok = false;
   Error error{};
   /// The RPC reply, xid first, valid until on_complete() returns. Without the data that was placed

@@ -83,8 +83,12 @@ class ConnectionCredits {
   std::uint32_t on_reply();
 
   std::uint32_t granted() const { return granted_; }
-  /// More calls than this open at once: the client ignores its grant.
-  std::uint32_t tolerated() const { return std::max(granted_ + retiring_, before_) + kSlack; }
+  /// What the client may have outstanding by any grant that it can know. Who keeps to it never has
+  /// more receives than that.
+  std::uint32_t allowed() const { return std::max(granted_ + retiring_, before_); }
+  /// More calls than this open at once: the client ignores its grant. The slack is not in the
+  /// ledger: who uses it is cut earlier when the receives run low (ResponderShard).
+  std::uint32_t tolerated() const { return allowed() + kSlack; }
 
  private:
   static constexpr std::uint32_t kSlack = 32;

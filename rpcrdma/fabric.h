@@ -188,7 +188,8 @@ class CompletionHandler {
  public:
   virtual ~CompletionHandler() = default;
   /// Completions wait in the queue. Called on the loop's thread, at least once after the queue
-  /// became non-empty; the handler polls until poll() gives fewer than it has room for.
+  /// became non-empty; the handler polls until poll() gives fewer than it has room for, or comes
+  /// back by itself for the rest.
   virtual void on_completions() = 0;
   /// The device is gone or broken. Its connections end by themselves; destroy what was made with it
   /// once the last one is gone, and make nothing new. A device that comes back is another Device.
@@ -350,7 +351,7 @@ class Fabric {
   virtual Result<std::unique_ptr<Connector>> connect(EventLoop& loop, const SocketAddress& peer,
                                                      ConnectHandler& handler) = 0;
   /// Frees what the fabric keeps for `loop` (its Device, handshakes). After every queue pair on
-  /// it is gone; on its thread.
+  /// it is gone; on its thread. The end of the loop does it at the latest.
   virtual void forget(EventLoop& loop) = 0;
   /// Regions of `loop` that a peer can name now; on its thread. 0 where nobody counts them.
   virtual std::size_t exposed_regions(EventLoop& loop) {

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -102,12 +103,14 @@ class RdmaClient final : public ClientTransport,
   void pump();
   enum class Sent : std::uint8_t { kYes, kFailed, kNoRoom };
   Sent send(Exchange& exchange, ClientCall& call);
+  bool wait_for_room();
   Result<std::size_t> marshal(Exchange& exchange, ClientCall& call);
   Result<void> offer_room(Exchange& exchange, ClientCall& call);
   Result<void> offer_sink(Exchange& exchange, ClientCall& call);
   Result<void> offer_long_reply(Exchange& exchange, ClientCall& call, std::size_t size);
   Result<void> offer_payload(Exchange& exchange, ClientCall& call);
   Result<void> offer_whole_call(Exchange& exchange, ClientCall& call);
+  void count_sent(std::size_t inline_bytes);
   Result<MemoryRegion> expose(ByteSpan bytes, Access access);
   Segment segment_of(const MemoryRegion& region) const;
 
@@ -144,6 +147,9 @@ class RdmaClient final : public ClientTransport,
   DeviceInfo device_;
   InlineThresholds inline_;
   Timer connect_timer_;
+  Timer room_timer_;                        // to look for room that others have
+  std::optional<TimePoint> no_room_since_;  // with nothing of ours under way
+  TimePoint looked_for_room_{};
 
   std::vector<std::unique_ptr<Exchange>> exchanges_;
   std::vector<Exchange*> idle_;

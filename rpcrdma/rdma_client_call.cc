@@ -119,11 +119,12 @@ RdmaClient::Sent RdmaClient::send(Exchange& exchange, ClientCall& call) {
                   : Result<std::size_t>(Error{Errc::kExhausted, ENOMEM, "receive buffers"});
   if (!size.ok()) {
     exchange.withdraw();
-    if (size.error().code == Errc::kExhausted && outstanding_ > 0) return Sent::kNoRoom;
+    if (size.error().code == Errc::kExhausted && wait_for_room()) return Sent::kNoRoom;
     call.error = size.error();
     call.on_complete();
     return Sent::kFailed;
   }
+  no_room_since_.reset();
   exchange.call_ = &call;
   exchange.xid_ = call.xid;
   exchange.awaiting_reply_ = exchange.sending_ = true;
@@ -135,11 +136,38 @@ RdmaClient::Sent RdmaClient::send(Exchange& exchange, ClientCall& call) {
   request.opcode = WorkOpcode::kSend;
   request.sges = {&sge, 1};
   request.wr_id = endpoint_->work().add(exchange, 0);
-  stats_.inline_bytes += *size;
+  count_sent(*size);
   std::size_t posted = 0;
+  call.sent = true;
   // On failure the connection is over; the call completes with it.
   if (!queue_pair_->post({&request, 1}, &posted).ok()) queue_pair_->disconnect();
   return Sent::kYes;
+}
+
+/// Until what is under way comes back; and where nothing is, as long as other connections of this
+/// process (RLIMIT_MEMLOCK), or other processes (an adapter's regions), may take to be done.
+bool RdmaClient::wait_for_room() {
+  if (outstanding_ > 0) return true;
+  constexpr std::chrono::seconds kForOthers{1};
+  constexpr std::chrono::milliseconds kLookAgain{20};
+  const TimePoint now = loop_.now();
+  // Another time: whoever waited then has given up, or failed.
+  constexpr std::chrono::seconds kAnotherTime{10};
+  if (now - looked_for_room_ >= kAnotherTime) no_room_since_.reset();
+  looked_for_room_ = now;
+  if (!no_room_since_) no_room_since_ = now;
+  if (now - *no_room_since_ >= kForOthers) return false;
+  room_timer_.arm_after(loop_, kLookAgain);
+  return true;
+}
+
+/// What marshal() has built goes out. Not before: it may have to be built several times.
+void RdmaClient::count_sent(std::size_t inline_bytes) {
+  stats_.inline_bytes += inline_bytes;
+  stats_.rdma_writes += chunks_.write_chunk_count;
+  stats_.rdma_reads += chunks_.read_segment_count;
+  for (const ReadChunk& chunk : chunks_.reads())
+    stats_.rdma_read_bytes += chunk.length;
 }
 
 Result<MemoryRegion> RdmaClient::expose(ByteSpan bytes, Access access) {
@@ -207,7 +235,6 @@ Result<void> RdmaClient::offer_sink(Exchange& exchange, ClientCall& call) {
   exchange.sink_offered_ = true;
   chunks_.begin_write_chunk();
   chunks_.add_write_segment(segment_of(exchange.sink_));
-  ++stats_.rdma_writes;
   return {};
 }
 
@@ -228,8 +255,6 @@ Result<void> RdmaClient::offer_payload(Exchange& exchange, ClientCall& call) {
   NFSRDMA_TRY(exchange.sources_[0], expose(call.payload, Access::kRemoteRead));
   chunks_.add_read_segment(static_cast<std::uint32_t>(call.head.size()),
                            segment_of(exchange.sources_[0]));
-  stats_.rdma_read_bytes += call.payload.size();
-  ++stats_.rdma_reads;
   return {};
 }
 
@@ -239,10 +264,7 @@ Result<void> RdmaClient::offer_whole_call(Exchange& exchange, ClientCall& call) 
   auto add = [&](ByteSpan bytes) -> Result<void> {
     if (bytes.empty()) return {};
     NFSRDMA_TRY(exchange.sources_[count], expose(bytes, Access::kRemoteRead));
-    chunks_.add_read_segment(0, segment_of(exchange.sources_[count]));
-    stats_.rdma_read_bytes += bytes.size();
-    ++stats_.rdma_reads;
-    ++count;
+    chunks_.add_read_segment(0, segment_of(exchange.sources_[count++]));
     return {};
   };
   NFSRDMA_CHECK_OK(add(call.head));

@@ -56,14 +56,31 @@ void RdmaServer::accept(std::unique_ptr<Incoming> incoming) {
 
 void RdmaServer::on_connect_request(std::unique_ptr<ConnectRequest> request) {
   ResponderShard* shard = nullptr;
-  if (!stopping_ && connection_count_ < limits_.max_connections) {
-    shard = shard_for(request->device());
-  }
+  if (!stopping_ && has_room()) shard = shard_for(request->device());
   if (shard == nullptr) {
     request->reject({});
     return;
   }
   shard->accept(std::move(request));
+}
+
+bool RdmaServer::has_room() {
+  if (connection_count_ < limits_.max_connections && !limits_.places.are_full()) return true;
+  return limits_.places.make_room([this](Silent silent) { return evict(silent, nullptr); });
+}
+
+void RdmaServer::make_room_on(const ResponderShard& shard) {
+  SharedPlaces{}.make_room([&](Silent silent) { return evict(silent, &shard); });
+}
+
+bool RdmaServer::evict(Silent silent, const ResponderShard* only) {
+  LongestSilent<ResponderConnection> longest(silent, loop_.now() - limits_.idle_after);
+  for (auto& shard : shards_) {
+    if (only != nullptr && shard.get() != only) continue;
+    shard->connections_.for_each(
+        [&](ResponderConnection& c) { longest.consider(c, c.last_heard_); });
+  }
+  return longest.end();
 }
 
 ResponderShard* RdmaServer::shard_for(Device& device) {

@@ -12,7 +12,14 @@
 // Calls whose payload is being read hold buffers of the pool. What a client owes us there has a
 // limit in time: one that is frozen, with a kernel or an adapter that still acknowledges, would
 // keep them for ever, and all other connections wait. So a connection is cut when none of its RDMA
-// Reads ends for RdmaServerLimits::stalled_after.
+// Reads ends, and none of the replies is taken that may be in front of them, for
+// RdmaServerLimits::stalled_after. One that is only slow has to give way when others wait
+// (buffer_pool.h).
+//
+// When all places, or all credits, are taken a connection that never carried a call ends for a new
+// one: strangers may have as many as they like of those. After them goes one that has been without
+// a call for RdmaServerLimits::idle_after: on an adapter nothing tells that a client without calls
+// is gone for good, and one that is not connects again.
 #pragma once
 
 #include <functional>
@@ -24,6 +31,7 @@
 #include "rpcrdma/call.h"
 #include "rpcrdma/credits.h"
 #include "rpcrdma/fabric.h"
+#include "rpcrdma/places.h"
 #include "rpcrdma/poison_table.h"
 
 namespace nfsrdma {
@@ -41,6 +49,8 @@ struct RdmaServerLimits {
   std::size_t max_connections = 20'000;
   bool remote_invalidation = true;  // Send with Invalidate where the client can take it
   Duration stalled_after = std::chrono::seconds(60);  // RDMA Reads out, and none of them ends
+  Duration idle_after = std::chrono::minutes(30);     // without a call, and others want the place
+  SharedPlaces places;
 };
 
 class RdmaServer final : public AcceptHandler {
@@ -55,6 +65,9 @@ class RdmaServer final : public AcceptHandler {
   void accept(std::unique_ptr<Incoming> incoming);
   /// Fabrics call this; tests may.
   void on_connect_request(std::unique_ptr<ConnectRequest> request) override;
+
+  /// Ends the connection of that kind that has been silent for longest. False: there is none.
+  bool evict(Silent silent) { return evict(silent, nullptr); }
 
   std::size_t connection_count() const { return connection_count_; }
   /// Not those that have ended and wait for calls of theirs to come back.
@@ -72,6 +85,12 @@ class RdmaServer final : public AcceptHandler {
   class Reaper;
 
   ResponderShard* shard_for(Device& device);
+  /// For one more connection, if need be in place of a silent one.
+  bool has_room();
+  /// `only`: whose device alone will do; null: any.
+  bool evict(Silent silent, const ResponderShard* only);
+  /// Of either kind, for what is short on `shard`'s device.
+  void make_room_on(const ResponderShard& shard);
   void connection_gone(ResponderConnection& connection);
   void check_drained();
   /// Soon: deletes dead connections, and shards whose device is gone.

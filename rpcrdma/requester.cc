@@ -49,6 +49,7 @@ RdmaClient::RdmaClient(EventLoop& loop, Fabric& fabric, const SocketAddress& ser
       connect_timer_([this] {
         shut(Error{Errc::kTimedOut, ETIMEDOUT, "connect"}, "no answer");
       }),
+      room_timer_([this] { pump(); }),
       since_(loop.now()),
       last_heard_(since_) {}
 

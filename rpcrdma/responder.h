@@ -80,8 +80,12 @@ class ResponderCall final : public Call,
   void read_done(WorkStatus status);
   void deliver();
   void refuse(Refusal refusal);
+  /// Its connection is cut, and nothing of it is posted.
+  void abandon();
   void give_back_request();
   ReplyParts parts();
+  /// What it holds for as long as the client likes.
+  void count_held(HeldBuffers& held) const;
 
   ResponderShard& shard_;
   State state_ = State::kFree;
@@ -89,6 +93,7 @@ class ResponderCall final : public Call,
   TransportHeader header_;
   std::uint32_t receive_slot_ = 0;
   bool holds_receive_ = false;
+  TimePoint held_since_{};  // when its Reads could begin, then when it was answered
   ByteSpan inline_message_;
   Buffer send_buffer_;        // header of the reply
   Buffer reply_buffer_;       // reply_room() at first
@@ -114,6 +119,7 @@ class ResponderCall final : public Call,
 
 class ResponderConnection final : public ServerConnection,
                                   public QueuePairHandler,
+                                  public BufferHolder,
                                   public ListNode<ConnectionTag>,
                                   private Deferred {
  public:
@@ -139,11 +145,22 @@ class ResponderConnection final : public ServerConnection,
   // --- QueuePairHandler ---
   void on_disconnected(Error why) override;
 
+  // --- BufferHolder ---
+  HeldBuffers held() override;
+  std::string host() const override { return peer_.host_text(); }
+  void give_way() override;
+
   void on_message(const ReceivedMessage& message);
   /// Takes no more calls and closes when the last one is answered.
   void drain();
-  /// Closes now.
+  /// Closes now. None of its calls gets to the handler from here on, though the fabric may hand up
+  /// messages until the peer knows.
   void cut();
+  /// The same, and says why.
+  void cut_off(const char* why);
+  /// Has no call under way, and can be cut.
+  bool is_idle() const { return usable() && !draining_ && open_count_ == 0; }
+  bool has_called() const { return stats_.calls != 0; }
   /// For the destruction of the server: as if disconnected.
   void tear_down();
 
@@ -163,13 +180,17 @@ class ResponderConnection final : public ServerConnection,
   /// Counts a Read that is being posted.
   void read_posted();
   void read_ended();
-  /// Cuts a peer none of whose Reads ended for RdmaServerLimits::stalled_after.
+  void reply_taken();
+  /// Cuts a peer none of whose Reads ended, and that took no reply, for
+  /// RdmaServerLimits::stalled_after.
   void watch_reads();
   void submit_send(ResponderCall& call);
   void pump_sends();
   /// False when the send queue lacks the room.
   bool try_send(ResponderCall& call);
   void call_finished(ResponderCall& call);
+  /// Are replies to end exposures? The device may have turned out not to have it.
+  bool invalidates() const;
   bool usable() const { return queue_pair_ != nullptr && !disconnected_; }
 
   ResponderShard& shard_;
@@ -179,22 +200,26 @@ class ResponderConnection final : public ServerConnection,
   std::unique_ptr<QueuePair> queue_pair_;
   QueuePairInfo info_;
   std::chrono::steady_clock::time_point since_;
+  TimePoint last_heard_;
   SendQueue send_queue_;
   ConnectionCredits credits_;
   std::uint32_t outbound_reads_ = 0;
   std::uint32_t reads_out_ = 0;
-  // When the latest Read ended, or the first of those that are out was posted.
+  // When the latest Read ended or the latest reply was taken, or the first of the Reads that are
+  // out was posted.
   TimePoint read_progress_{};
   // Left armed when no Read is out, since arming costs an allocation: it looks when it fires.
   Timer read_watch_;
   IntrusiveList<ResponderCall, OpenTag> open_calls_;
   std::uint32_t open_count_ = 0;
+  std::uint32_t receives_held_ = 0;  // by its calls
   IntrusiveList<ResponderCall, WaitingTag> readers_;
   IntrusiveList<ResponderCall, WaitingTag> senders_;
   std::unique_ptr<ResponderBackward> backward_;  // null until it is used
   bool disconnected_ = false;
   bool torn_down_ = false;
   bool draining_ = false;
+  bool cut_ = false;
   TransferStats stats_;
 };
 
@@ -212,6 +237,11 @@ class ResponderShard final : public MessageHandler {
   void accept(std::unique_ptr<ConnectRequest> request);
   /// Posts receives for `more` credits than are granted now, as far as possible.
   void cover_credits(std::uint32_t more);
+  /// A call of `connection` keeps its receive until it is answered.
+  void receive_held(ResponderConnection& connection);
+  void receive_given_back(ResponderConnection& connection, std::uint32_t slot);
+  /// Receives that are posted.
+  std::uint32_t receives_left() const;
   ResponderCall* take_call();
   void recycle(ResponderCall& call);
 
@@ -225,6 +255,8 @@ class ResponderShard final : public MessageHandler {
 
   ResponderShard(RdmaServer& server, Device& device);
 
+  void cut_who_has_too_many();
+
   // Calls kept with their buffers for the next message; more are freed.
   static constexpr std::size_t kWarmCalls = 128;
 
@@ -237,6 +269,7 @@ class ResponderShard final : public MessageHandler {
   IntrusiveList<ResponderConnection, ConnectionTag> dead_;
   IntrusiveList<ResponderCall, WaitingTag> free_;
   std::size_t free_count_ = 0;
+  std::uint32_t receives_held_ = 0;  // by calls
   bool device_gone_ = false;
 };
 

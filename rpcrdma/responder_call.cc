@@ -18,25 +18,28 @@ ResponderConnection& ResponderCall::responder() const {
 void ResponderCall::arrive(ResponderConnection& connection, const ReceivedMessage& message) {
   connection_ = &connection;
   receive_slot_ = message.slot;
-  holds_receive_ = true;
+  holds_receive_ = false;
   refusal_ = Refusal::kNone;
   arrived = shard_.server_.loop_.now();
   if (!judge(message)) {
     // Nothing to answer: RDMA_DONE, errors, what is too short, replies to calls never made.
     shard_.endpoint().repost(message.slot);
-    holds_receive_ = false;
     shard_.recycle(*this);
     return;
   }
+  holds_receive_ = true;
   connection.open_calls_.push_back(*this);
   ++connection.open_count_;
   connection.credits_.on_call(header_.credits, connection.open_count_);
   if (connection.open_count_ > connection.credits_.tolerated()) connection.cut();
+  shard_.receive_held(connection);
   on_buffers();
 }
 
 void ResponderCall::on_buffers() {
-  if (take_buffers()) {
+  if (responder().cut_) {
+    abandon();
+  } else if (take_buffers()) {
     proceed();
   } else {
     state_ = State::kNeedsBuffers;
@@ -139,6 +142,7 @@ void ResponderCall::proceed() {
     return;
   }
   state_ = State::kReading;
+  held_since_ = shard_.server_.loop_.now();
   responder().readers_.push_back(*this);
   responder().pump_reads();
 }
@@ -156,7 +160,11 @@ void ResponderCall::on_work_done(std::uint32_t tag, WorkStatus status) {
     return;
   }
   connection.send_queue_.release(send_entries_);
-  if (status != WorkStatus::kSuccess) connection.cut();
+  if (status == WorkStatus::kSuccess) {
+    connection.reply_taken();
+  } else {
+    connection.cut();
+  }
   connection.call_finished(*this);
   connection.pump_sends();
   connection.pump_reads();
@@ -184,6 +192,7 @@ void ResponderCall::read_done(WorkStatus status) {
 }
 
 void ResponderCall::deliver() {
+  if (responder().cut_) return abandon();
   const auto chunks = header_.chunks.reads();
   std::size_t first_item = 0;
   message_ = inline_message_;
@@ -216,6 +225,11 @@ void ResponderCall::refuse(Refusal refusal) {
   responder().submit_send(*this);
 }
 
+void ResponderCall::abandon() {
+  give_back_request();
+  responder().call_finished(*this);
+}
+
 bool ResponderCall::reserve_reply(std::size_t bytes) {
   if (bytes <= reply_room().size()) return true;
   Buffer bigger = shard_.pool().acquire(bytes);
@@ -234,8 +248,18 @@ void ResponderCall::give_back_request() {
     sinks_[i].reset();
     chunk_buffers_[i].reset();
   }
-  if (holds_receive_) shard_.endpoint().repost(receive_slot_);
-  holds_receive_ = false;
+  if (std::exchange(holds_receive_, false)) shard_.receive_given_back(responder(), receive_slot_);
+}
+
+void ResponderCall::count_held(HeldBuffers& held) const {
+  if (state_ != State::kReading && state_ != State::kNeedsSendQueue && state_ != State::kSending) {
+    return;  // it waits for us
+  }
+  // Also of the smallest call: a client can have hundreds of those.
+  held.add(send_buffer_.size() + reply_buffer_.size(), held_since_);
+  held.add(payload_.size() + long_reply_buffer_.size(), held_since_);
+  for (std::size_t i = 0; i < header_.chunks.read_chunk_count; ++i)
+    held.add(chunk_buffers_[i].size(), held_since_);
 }
 
 void ResponderCall::reply(const xdr::Encoder& encoder, Buffer payload) {
@@ -257,8 +281,7 @@ void ResponderCall::reply(const xdr::Encoder& encoder, Buffer payload) {
 
 void ResponderCall::drop() {
   NFSRDMA_CHECK(state_ == State::kWithHandler);
-  give_back_request();
-  responder().call_finished(*this);
+  abandon();
 }
 
 ReplyParts ResponderCall::parts() {
@@ -277,7 +300,7 @@ ReplyParts ResponderCall::parts() {
   parts.send_lkey = endpoint.lkey(send_buffer_);
   parts.inline_send = connection.inline_.send;
   parts.max_send_sge = std::max(1u, endpoint.device().info().max_send_sge);
-  if (connection.invalidate_) parts.invalidate = invalidation_candidate(header_.chunks);
+  if (connection.invalidates()) parts.invalidate = invalidation_candidate(header_.chunks);
   return parts;
 }
 

@@ -30,15 +30,16 @@ ResponderConnection::ResponderConnection(ResponderShard& shard, const SocketAddr
     : shard_(shard),
       peer_(peer),
       since_(shard.server().loop_.now()),
+      last_heard_(since_),
       send_queue_(std::min(shard.server().limits_.send_depth, shard.device_.info().max_send_depth)),
       credits_(shard.ledger()),
       read_watch_([this] { watch_reads(); }) {
   const RdmaServerLimits& limits = shard.server().limits_;
   const PrivateData ours{limits.inline_bytes, limits.inline_bytes, true};
   inline_ = InlineThresholds::negotiate(ours, theirs);
-  invalidate_ = limits.remote_invalidation && theirs.remote_invalidation &&
-                shard.device_.info().send_with_invalidate;
+  invalidate_ = limits.remote_invalidation && theirs.remote_invalidation;
   id = next_connection_id();
+  buffer_share.holder = this;
 }
 
 ResponderConnection::~ResponderConnection() {
@@ -55,7 +56,12 @@ void ResponderConnection::start(std::unique_ptr<QueuePair> queue_pair) {
   queue_pair_->context = this;
   info_ = queue_pair_->info();
   outbound_reads_ = std::min(info_.max_outbound_reads, shard_.server().limits_.outbound_reads);
+  buffers().add_holder(*this);
   shard_.server().handler_.on_connection_opened(*this);
+}
+
+bool ResponderConnection::invalidates() const {
+  return invalidate_ && shard_.device_.info().send_with_invalidate;
 }
 
 TransportKind ResponderConnection::transport() const {
@@ -81,7 +87,7 @@ ConnectionInfo ResponderConnection::describe() const {
   out.calls_in_progress = open_count_;
   out.ord = outbound_reads_;
   out.ird = info_.max_inbound_reads;
-  out.remote_invalidation = invalidate_;
+  out.remote_invalidation = invalidates();
   out.crc = info_.crc;
   out.detail = info_.detail;
   out.age_seconds = static_cast<std::uint64_t>(
@@ -115,6 +121,7 @@ bool ResponderConnection::take_backward_error(const TransportHeader& header) {
 }
 
 void ResponderConnection::on_message(const ReceivedMessage& message) {
+  last_heard_ = loop().now();
   stats_.inline_bytes += message.bytes.size();
   if (tap != nullptr) tap->on_receive(message.bytes);
   if (disconnected_ || draining_) {
@@ -213,11 +220,22 @@ void ResponderConnection::read_ended() {
   read_progress_ = loop().now();
 }
 
+/// Reads go out behind the replies that were posted before them, which a slow link takes long for:
+/// until those are gone nobody could have answered.
+void ResponderConnection::reply_taken() {
+  read_progress_ = loop().now();
+}
+
 void ResponderConnection::watch_reads() {
   if (reads_out_ == 0 || !usable()) return;
   const TimePoint due = read_progress_ + shard_.server().limits_.stalled_after;
   if (loop().now() < due) {
     read_watch_.arm(loop(), due);
+    return;
+  }
+  if (shard_.receives_left() == 0) {
+    // Where a message has no receive what comes behind it waits, Read Responses as well.
+    read_watch_.arm_after(loop(), shard_.server().limits_.stalled_after);
     return;
   }
   static thread_local RateLimit limit(10, std::chrono::seconds(10));
@@ -230,7 +248,28 @@ void ResponderConnection::watch_reads() {
   cut();
 }
 
+HeldBuffers ResponderConnection::held() {
+  HeldBuffers held;
+  if (usable() && !draining_)
+    open_calls_.for_each([&held](ResponderCall& call) { call.count_held(held); });
+  return held;
+}
+
+void ResponderConnection::give_way() {
+  cut_off("others wait for the memory that it has held for long");
+}
+
+void ResponderConnection::cut_off(const char* why) {
+  static thread_local RateLimit limit(10, std::chrono::seconds(10));
+  if (limit.allow()) {
+    const LogField fields[] = {{"NFS_RDMA_CLIENT", peer_.host_text()}};
+    log_event(LogLevel::kWarning, fields, "{}: {}: closing", peer_.text(), why);
+  }
+  cut();
+}
+
 void ResponderConnection::submit_send(ResponderCall& call) {
+  call.held_since_ = loop().now();
   if (senders_.empty() && try_send(call)) return;
   call.state_ = ResponderCall::State::kNeedsSendQueue;
   senders_.push_back(call);
@@ -306,6 +345,7 @@ void ResponderConnection::drain() {
 }
 
 void ResponderConnection::cut() {
+  cut_ = draining_ = true;
   if (usable()) queue_pair_->disconnect();
 }
 

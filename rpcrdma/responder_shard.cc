@@ -55,6 +55,7 @@ void ResponderShard::accept(std::unique_ptr<ConnectRequest> request) {
       log_warning("{}: refused: no receive buffers left", request->peer().text());
     }
     request->reject({});
+    if (ledger_.headroom() == 0) server_.make_room_on(*this);  // for the next attempt
     return;
   }
   const auto private_data = PrivateData{limits.inline_bytes, limits.inline_bytes, true}.encode();
@@ -72,6 +73,10 @@ void ResponderShard::accept(std::unique_ptr<ConnectRequest> request) {
     if (limit.allow()) {
       log_info("{}: accept: {}", request->peer().text(), queue_pair.error().message());
     }
+    // The adapter has no more of something: for the next attempt.
+    const Error& error = queue_pair.error();
+    const bool full = error.code == Errc::kExhausted || error.sys == ENOMEM || error.sys == ENOSPC;
+    if (full) server_.make_room_on(*this);
     return;
   }
   connections_.push_back(*connection);
@@ -82,6 +87,36 @@ void ResponderShard::accept(std::unique_ptr<ConnectRequest> request) {
 void ResponderShard::cover_credits(std::uint32_t more) {
   endpoint_->ensure_receives(ledger_.receives_needed() + more);
   ledger_.set_posted(endpoint_->receive_count());
+}
+
+std::uint32_t ResponderShard::receives_left() const {
+  const std::uint32_t all = endpoint_->receive_count();
+  return all - std::min(all, receives_held_);
+}
+
+void ResponderShard::receive_held(ResponderConnection& connection) {
+  ++connection.receives_held_;
+  ++receives_held_;
+  // Grants leave the whole reserve: somebody uses receives that were not granted.
+  if (receives_left() <= ledger_.limits().reserve / 2) cut_who_has_too_many();
+}
+
+void ResponderShard::receive_given_back(ResponderConnection& connection, std::uint32_t slot) {
+  --connection.receives_held_;
+  --receives_held_;
+  endpoint_->repost(slot);
+}
+
+void ResponderShard::cut_who_has_too_many() {
+  ResponderConnection* worst = nullptr;
+  std::uint32_t most = 0;
+  connections_.for_each([&](ResponderConnection& c) {
+    const std::uint32_t allowed = c.credits_.allowed();
+    if (!c.usable() || c.draining_ || c.receives_held_ <= allowed + most) return;
+    most = c.receives_held_ - allowed;
+    worst = &c;
+  });
+  if (worst != nullptr) worst->cut_off("more calls than it was granted, and receives run low");
 }
 
 ResponderCall* ResponderShard::take_call() {

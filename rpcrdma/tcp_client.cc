@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "rpcrdma/tcp_client_connection.h"
 
@@ -16,20 +17,37 @@ namespace {
 
 constexpr std::byte kZeros[4]{};
 constexpr int kReadsPerEvent = 16;
+// The ports that Linux's client takes, too: below 665 are those of well-known services.
+constexpr std::uint16_t kLastReserved = 1023;
+constexpr std::uint16_t kReservedPorts = kLastReserved - 665 + 1;
+constexpr const char* kNoPort = "all ports below 1024 are in use (noresvport does without)";
 
-/// A port below 1024, as `secure` exports want it; without privilege any port.
-void bind_local(int fd, const SocketAddress& server, const TcpClientOptions& options) {
+/// A port below 1024, as `secure` exports want it; without privilege any port. False: others have
+/// all of them, and a connection by another one would be refused by these exports for as long as it
+/// lasts. `rather`: that port, where it is free; 0: none.
+bool bind_local(int fd, const SocketAddress& server, const TcpClientOptions& options,
+                std::uint16_t rather) {
   SocketAddress local = server.is_v6() ? SocketAddress::any_v6(0) : SocketAddress::any_v4(0);
   if (options.local.family() == server.family()) local = options.local;
+  if (rather != 0) {
+    local.set_port(rather);
+    if (::bind(fd, local.data(), local.length()) == 0) return true;
+  }
   local.set_port(0);
   if (!options.reserved_port) {
-    ::bind(fd, local.data(), local.length());
-    return;
+    static_cast<void>(::bind(fd, local.data(), local.length()));
+    return true;
   }
-  for (std::uint16_t port = 1023; port >= 665; --port) {
-    local.set_port(port);
-    if (::bind(fd, local.data(), local.length()) == 0 || errno != EADDRINUSE) return;
+  // Those of connections that are over, which keep them for a minute, will do (SO_REUSEADDR). To
+  // the same server such a one may not: begin elsewhere each time.
+  static std::atomic<std::uint16_t> last{static_cast<std::uint16_t>(::getpid())};
+  const std::uint16_t first = last.fetch_add(1, std::memory_order_relaxed);
+  for (std::uint16_t i = 0; i < kReservedPorts; ++i) {
+    const auto place = static_cast<std::uint16_t>((first + i) % kReservedPorts);
+    local.set_port(static_cast<std::uint16_t>(kLastReserved - place));
+    if (::bind(fd, local.data(), local.length()) == 0 || errno != EADDRINUSE) return true;
   }
+  return false;
 }
 
 }  // namespace
@@ -72,23 +90,42 @@ TcpClient::~TcpClient() {
 
 void TcpClient::start() {
   connect_timer_.arm_after(loop_, options_.connect_timeout);
-  socket_.reset(::socket(server_.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket_) {
-    shut(system_error("socket"), "cannot make a socket");
-    return;
+  // That another connection to that server has the port is said by connect() alone.
+  const int most = (options_.reserved_port ? kReservedPorts : 1) + (options_.local_port != 0);
+  bool port_taken = true;
+  for (int i = 0; i < most && port_taken; ++i) {
+    port_taken = false;
+    if (!begin_connecting(&port_taken)) return;
   }
-  const int on = 1;
-  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  if (options_.reserved_port || options_.local.family() != AF_UNSPEC) {
-    bind_local(socket_.get(), server_, options_);
-  }
-  if (::connect(socket_.get(), server_.data(), server_.length()) != 0 && errno != EINPROGRESS) {
-    shut(system_error("connect"), "cannot connect to " + server_.text());
-    return;
-  }
+  if (port_taken) return shut(system_error("connect", EADDRNOTAVAIL), kNoPort);
   interest_ = EPOLLOUT;
   auto added = loop_.add(socket_.get(), interest_, *this);
   if (!added.ok()) shut(added.error(), "cannot watch the socket");
+}
+
+/// From the next port. False: it is over.
+bool TcpClient::begin_connecting(bool* port_taken) {
+  socket_.reset(::socket(server_.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket_) {
+    shut(system_error("socket"), "cannot make a socket");
+    return false;
+  }
+  const int on = 1;
+  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  // For the one that is to come back from this port, too.
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const std::uint16_t rather = std::exchange(options_.local_port, std::uint16_t{0});
+  const bool binds = rather != 0 || options_.reserved_port || options_.local.family() != AF_UNSPEC;
+  if (binds && !bind_local(socket_.get(), server_, options_, rather)) {
+    shut({Errc::kExhausted, EADDRINUSE, "bind"}, kNoPort);
+    return false;
+  }
+  if (::connect(socket_.get(), server_.data(), server_.length()) == 0 || errno == EINPROGRESS) {
+    return true;
+  }
+  *port_taken = errno == EADDRNOTAVAIL && (rather != 0 || options_.reserved_port);
+  if (!*port_taken) shut(system_error("connect"), "cannot connect to " + server_.text());
+  return *port_taken;
 }
 
 void TcpClient::finish_connecting() {
@@ -292,6 +329,7 @@ void TcpClient::sent(std::size_t bytes) {
   while (Slot* slot = out_.front()) {
     if (bytes < slot->record_bytes) break;
     bytes -= slot->record_bytes;
+    if (slot->call != nullptr) slot->call->sent = true;
     if (slot->backward) {
       release(*slot);
     } else {

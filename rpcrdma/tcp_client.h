@@ -19,6 +19,8 @@ struct TcpClientOptions {
   bool reserved_port = false;
   /// Connect from that address, whatever its port; without a family: the kernel chooses.
   SocketAddress local{};
+  /// From that port, if it can be had; 0: from any.
+  std::uint16_t local_port = 0;
 };
 
 /// Starts connecting. `handler` hears how it went, never from inside this call. Loop and handler

@@ -58,6 +58,7 @@ class TcpClient final : public ClientTransport, private FdWatcher, private Defer
 
   void on_fd_ready(std::uint32_t events) override;
   void run_deferred() override;
+  bool begin_connecting(bool* port_taken);
   void finish_connecting();
   void shut(Error why, std::string detail);
   void fail_calls();

@@ -51,10 +51,17 @@ MutableByteSpan TcpCall::reply_room() {
   return long_reply_buffer_ ? long_reply_buffer_.bytes() : reply_buffer_.bytes();
 }
 
+/// What it does not need for its reply, which may have to wait for a client that takes it slowly.
+void TcpCall::give_back_unused() {
+  small_request_.reset();
+  large_request_.reset();
+  if (long_reply_buffer_) reply_buffer_.reset();
+}
+
 void TcpCall::reply(const xdr::Encoder& encoder, Buffer payload) {
   NFSRDMA_CHECK(with_handler_);
   with_handler_ = false;
-  large_request_.reset();
+  give_back_unused();
   encoded_bytes_ = encoder.size();
   payload_count_ = encoder.payloads().size();
   std::copy(encoder.payloads().begin(), encoder.payloads().end(), payloads_.begin());
@@ -103,6 +110,7 @@ TcpServerConnection::TcpServerConnection(TcpServer& server, UniqueFd socket)
       last_progress_(since_),
       cursor_(server.limits_.max_record) {
   id = next_connection_id();
+  buffer_share.holder = this;
 }
 
 TcpServerConnection::~TcpServerConnection() {
@@ -124,6 +132,7 @@ Result<void> TcpServerConnection::start() {
                sizeof unacknowledged_ms);
   interest_ = EPOLLIN;
   NFSRDMA_CHECK_OK(server_.loop_.add(socket_.get(), interest_, *this));
+  server_.pool_.add_holder(*this);
   server_.handler_.on_connection_opened(*this);
   return {};
 }
@@ -160,6 +169,7 @@ void TcpServerConnection::on_fd_ready(std::uint32_t events) {
 }
 
 void TcpServerConnection::read_ready() {
+  if (leaving_) return discard();
   for (int i = 0; i < kReadsPerEvent && !closing_ && !paused(); ++i) {
     if (!read_once()) break;
   }
@@ -180,8 +190,11 @@ bool TcpServerConnection::read_once() {
   parts[count++] = {server_.scratch_.get(), spill};
   const ssize_t n = ::readv(socket_.get(), parts, count);
   if (n <= 0) {
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    fail();
+    if (n == 0) {
+      client_ended();
+    } else if (errno != EAGAIN && errno != EINTR) {
+      fail();
+    }
     return false;
   }
   const std::size_t got = static_cast<std::size_t>(n);
@@ -280,6 +293,7 @@ bool TcpServerConnection::make_room(std::size_t bytes) {
   if (!bigger) return false;
   if (record_have_ > 0) std::memcpy(bigger.data(), record_.data(), record_have_);
   record_ = std::move(bigger);
+  record_since_ = server_.loop_.now();
   if (pins_large_buffer()) {
     if (cursor_.known_bytes() > kCopyBytes) large_memory_ = kLargeMemory;
     server_.watch_stalls();
@@ -372,10 +386,12 @@ bool TcpServerConnection::paused() const {
 void TcpServerConnection::update_interest() {
   if (closing_ || torn_down_) return;
   std::uint32_t wanted = 0;
-  if (!paused() && stash_.empty()) wanted |= EPOLLIN;
+  if (leaving_ || (!paused() && stash_.empty())) wanted |= EPOLLIN;
   // Not for output that has yet to be tried: most is taken at once.
   if (blocked_) wanted |= EPOLLOUT;
   if (wanted == interest_) return;
+  // The time that a pause of ours took is none of the client's.
+  if ((wanted & ~interest_ & EPOLLIN) != 0) record_since_ = server_.loop_.now();
   interest_ = wanted;
   if (!server_.loop_.modify(socket_.get(), interest_, *this).ok()) fail();
 }
@@ -402,6 +418,7 @@ void TcpServerConnection::enqueue(TcpCall& call) {
   if (out_.empty()) last_sent_ = server_.loop_.now();
   out_.push_back(call);
   out_bytes_ += call.record_bytes_;
+  call.answered_ = server_.loop_.now();
   server_.loop_.defer(*this);
 }
 
@@ -428,6 +445,7 @@ bool TcpServerConnection::transmit(std::uint32_t xid, ByteSpan message) {
     server_.recycle(*carrier);
     return false;
   }
+  carrier->give_back_unused();
   carrier->connection_ = this;
   std::memcpy(carrier->reply_room().data(), message.data(), message.size());
   store_be32(carrier->reply_room().data(), xid);
@@ -448,7 +466,7 @@ void TcpServerConnection::run_deferred() {
   flush();
   resume();
   update_interest();
-  if (draining_ && open_calls_ == 0) fail();
+  if (draining_ && open_calls_ == 0) leave();
 }
 
 void TcpServerConnection::flush() {
@@ -521,37 +539,6 @@ void TcpServerConnection::call_finished(TcpCall& call) {
   } else if (!torn_down_ && (draining_ || interest_ != EPOLLIN)) {
     server_.loop_.defer(*this);  // there may be room again, or nothing left to do
   }
-}
-
-void TcpServerConnection::drain() {
-  draining_ = true;
-  server_.loop_.defer(*this);
-}
-
-void TcpServerConnection::fail() {
-  if (closing_) return;
-  closing_ = true;
-  server_.loop_.defer(*this);
-}
-
-void TcpServerConnection::tear_down() {
-  if (torn_down_) return;
-  closing_ = torn_down_ = true;
-  server_.loop_.remove(socket_.get(), *this);
-  socket_.reset();
-  if (starved_) {
-    BufferWaiter::unlink();
-    starved_ = false;
-    --server_.starved_;
-  }
-  record_.reset();
-  stash_ = {};
-  ++open_calls_;  // keeps the connection while its calls go
-  while (TcpCall* call = out_.pop_front())
-    call_finished(*call);
-  if (backward_ != nullptr) backward_->close();
-  server_.handler_.on_connection_closed(*this);
-  if (--open_calls_ == 0) server_.connection_gone(*this);
 }
 
 }  // namespace nfsrdma

@@ -43,6 +43,7 @@ class TcpCall final : public Call, public ListNode<TcpFreeTag>, public ListNode<
   /// The pieces of the reply's record from byte `skip` on; returns how many.
   std::size_t pieces(std::size_t skip, iovec* out) const;
   TcpServerConnection& tcp() const;
+  void give_back_unused();
 
   TcpServer& server_;
   bool with_handler_ = false;
@@ -56,9 +57,11 @@ class TcpCall final : public Call, public ListNode<TcpFreeTag>, public ListNode<
   std::size_t payload_count_ = 0;
   Buffer payload_;
   std::size_t record_bytes_ = 0;  // of the reply, mark included
+  TimePoint answered_{};
 };
 
 class TcpServerConnection final : public ServerConnection,
+                                  public BufferHolder,
                                   public ListNode<TcpServerConnection>,
                                   private FdWatcher,
                                   private Deferred,
@@ -80,10 +83,20 @@ class TcpServerConnection final : public ServerConnection,
   Result<void> send_backward(BackwardCall& call) override;
   std::size_t max_backward_call() const override { return kMaxBackward; }
 
+  HeldBuffers held() override;
+  std::string host() const override { return peer_.host_text(); }
+  void give_way() override;
+
+  /// Takes no more calls and closes when the last one is answered.
   void drain();
   /// Closes as soon as the loop comes round.
   void fail();
+  /// The same, and says why.
+  void cut_off(const char* why);
   void tear_down();
+  /// Has no call under way, and can be cut.
+  bool is_idle() const { return !closing_ && open_calls_ == 0; }
+  bool has_called() const { return stats_.calls != 0; }
   bool pins_large_buffer() const { return record_.size() > kStageBytes; }
   bool has_output() const { return !out_.empty(); }
   TimePoint last_progress() const { return last_progress_; }
@@ -114,6 +127,11 @@ class TcpServerConnection final : public ServerConnection,
   void on_buffers() override;
 
   void read_ready();
+  void client_ended();
+  void leave();
+  bool has_something_to_lose() const;
+  void discard();
+  void tell_closed();
   /// One system call; true when there may be more to read.
   bool read_once();
   /// Takes what it can of `data`; what it cannot (no buffers, too many calls) is stashed.
@@ -152,6 +170,7 @@ class TcpServerConnection final : public ServerConnection,
   std::size_t mark_have_ = 0;
   Buffer record_;
   std::size_t record_have_ = 0;
+  TimePoint record_since_{};      // since record_ is of its size
   std::vector<std::byte> stash_;  // read but not taken yet; empty unless something ran out
   std::uint32_t large_memory_ = 0;
   bool starved_ = false;
@@ -165,6 +184,9 @@ class TcpServerConnection final : public ServerConnection,
   bool closing_ = false;
   bool torn_down_ = false;
   bool draining_ = false;
+  bool client_ended_ = false;  // it sends no more, but may wait for answers
+  bool leaving_ = false;       // we send no more, and wait for the client to close
+  bool told_closed_ = false;
   TransferStats stats_;
 };
 

@@ -15,6 +15,11 @@ namespace {
 constexpr int kBacklog = 1024;
 constexpr int kAcceptsPerEvent = 64;
 constexpr Duration kSweepInterval = std::chrono::seconds(10);
+constexpr Duration kRetryAccept = std::chrono::milliseconds(100);
+
+UniqueFd spare_descriptor() {
+  return UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
 }  // namespace
 
 // --- TcpListener ---
@@ -41,9 +46,10 @@ TcpListener::TcpListener(EventLoop& loop, UniqueFd fd, const SocketAddress& addr
                          Accepted accepted)
     : loop_(loop),
       fd_(std::move(fd)),
-      spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
+      spare_(spare_descriptor()),
       address_(address),
-      accepted_(std::move(accepted)) {}
+      accepted_(std::move(accepted)),
+      retry_([this] { watch(); }) {}
 
 TcpListener::~TcpListener() {
   loop_.remove(fd_.get(), *this);
@@ -56,17 +62,31 @@ void TcpListener::on_fd_ready(std::uint32_t) {
       accepted_(std::move(socket));
       continue;
     }
-    if (errno == EMFILE || errno == ENFILE) {
-      // Without this the queue would stay readable and the loop would spin: refuse by closing.
-      static RateLimit limit(1, std::chrono::seconds(10));
-      if (limit.allow()) log_error("out of file descriptors: connections are refused");
-      spare_.reset();
-      UniqueFd refused(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      refused.reset();
-      spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    }
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+    const bool no_descriptors = errno == EMFILE || errno == ENFILE;
+    if (no_descriptors && refuse_one()) return;
+    // The connection stays in the backlog: asking again at once would only spin.
+    loop_.remove(fd_.get(), *this);
+    retry_.arm_after(loop_, kRetryAccept);
     return;
   }
+}
+
+/// By closing. Another thread may take the descriptor that is spared for it meanwhile.
+bool TcpListener::refuse_one() {
+  static RateLimit limit(1, std::chrono::seconds(10));
+  if (limit.allow()) log_error("out of file descriptors: connections are refused");
+  spare_.reset();
+  UniqueFd refused(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const bool done = static_cast<bool>(refused);
+  refused.reset();
+  spare_ = spare_descriptor();
+  return done;
+}
+
+void TcpListener::watch() {
+  if (!spare_) spare_ = spare_descriptor();
+  if (!loop_.add(fd_.get(), EPOLLIN, *this).ok()) retry_.arm_after(loop_, kRetryAccept);
 }
 
 // --- TcpServer ---
@@ -108,16 +128,27 @@ TcpServer::~TcpServer() {
 }
 
 void TcpServer::adopt(UniqueFd socket) {
-  if (stopping_ || connection_count_ >= limits_.max_connections) return;
+  if (stopping_ || !has_room()) return;
   auto connection = std::make_unique<TcpServerConnection>(*this, std::move(socket));
   if (!connection->start().ok()) return;  // gone already
   connections_.push_back(*connection.release());
   ++connection_count_;
 }
 
+bool TcpServer::has_room() {
+  if (connection_count_ < limits_.max_connections && !limits_.places.are_full()) return true;
+  return limits_.places.make_room([this](Silent silent) { return evict(silent); });
+}
+
+bool TcpServer::evict(Silent silent) {
+  LongestSilent<TcpServerConnection> longest(silent, loop_.now() - limits_.idle_after);
+  connections_.for_each([&](TcpServerConnection& c) { longest.consider(c, c.last_progress()); });
+  return longest.end();
+}
+
 void TcpServer::for_each_connection(const std::function<void(ServerConnection&)>& visit) {
   connections_.for_each([&](TcpServerConnection& c) {
-    if (!c.torn_down_) visit(c);
+    if (!c.told_closed_) visit(c);
   });
 }
 
@@ -175,9 +206,7 @@ void TcpServer::sweep() {
       any |= receives || sends;
       return;
     }
-    static thread_local RateLimit limit(10, std::chrono::seconds(10));
-    if (limit.allow()) log_info("{}: {}: closing", connection.peer().text(), why);
-    connection.fail();
+    connection.cut_off(why);
   });
   if (any) watch_stalls();
 }

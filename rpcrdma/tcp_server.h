@@ -7,7 +7,14 @@
 // waits for the rest of a record keeps at most one small buffer, unless more than that of the
 // record has arrived; then it holds a buffer of the record's size, and is cut when nothing more
 // comes for TcpServerLimits::stalled_after. Likewise when its client takes nothing of the replies
-// that wait for it, in buffers of the pool as well.
+// that wait for it, in buffers of the pool as well. Who is only slow has to give way when others
+// wait (buffer_pool.h).
+//
+// When all places are taken a connection that never carried a call ends for a new one, or else one
+// that has been without a call for TcpServerLimits::idle_after.
+//
+// A client that closes its direction is given the answers to what it has asked, and the handler is
+// told at once that it asks no more.
 //
 // Lifetimes as with RdmaServer: loop, pool and handler outlive the server, which is destroyed on
 // the loop's thread when no Call is with the handler any more.
@@ -20,6 +27,7 @@
 #include "rpcrdma/base/socket_address.h"
 #include "rpcrdma/buffer_pool.h"
 #include "rpcrdma/call.h"
+#include "rpcrdma/places.h"
 
 namespace nfsrdma {
 
@@ -39,12 +47,16 @@ class TcpListener final : private FdWatcher {
  private:
   TcpListener(EventLoop& loop, UniqueFd fd, const SocketAddress& address, Accepted accepted);
   void on_fd_ready(std::uint32_t events) override;
+  /// No descriptors are left. False: not even for refusing.
+  bool refuse_one();
+  void watch();
 
   EventLoop& loop_;
   UniqueFd fd_;
   UniqueFd spare_;  // given up for a moment to refuse connections when descriptors run out
   SocketAddress address_;
   Accepted accepted_;
+  Timer retry_;  // when the spare one is lost
 };
 
 struct TcpServerLimits {
@@ -53,6 +65,8 @@ struct TcpServerLimits {
   std::size_t max_calls = 256;                    // outstanding per connection; then reading pauses
   std::size_t max_output = std::size_t{8} << 20;  // unsent reply bytes; then reading pauses
   Duration stalled_after = std::chrono::seconds(60);
+  Duration idle_after = std::chrono::minutes(30);  // without a call, and others want the place
+  SharedPlaces places;
 };
 
 struct TcpFreeTag {};
@@ -67,6 +81,8 @@ class TcpServer {
 
   /// Serves `socket` (connected, non-blocking). On the loop's thread.
   void adopt(UniqueFd socket);
+  /// Ends the connection of that kind that has been silent for longest. False: there is none.
+  bool evict(Silent silent);
 
   std::size_t connection_count() const { return connection_count_; }
   /// Not those that have ended and wait for calls of theirs to come back.
@@ -80,6 +96,8 @@ class TcpServer {
   friend class TcpCall;
   class Reaper;
 
+  /// For one more connection, if need be in place of a silent one.
+  bool has_room();
   /// With its two small buffers; nullptr when the pool has none.
   TcpCall* take_call();
   void recycle(TcpCall& call);

@@ -54,6 +54,10 @@ class ByteRangeLocks {
   /// Changes nothing unless kDone. `room`: how many more pieces there may be.
   Outcome lock(LockOwnerId owner, LockKind kind, const ByteRange& range,
                std::size_t room = SIZE_MAX);
+  /// Whatever others hold: for lists of what was held.
+  void put(LockOwnerId owner, LockKind kind, const ByteRange& range) {
+    replace(owner, range, kind, SIZE_MAX);
+  }
   /// Never kConflict. Bytes that are not held need not be. kTooMany: one piece would become two
   /// where there is no room for two; nothing is changed.
   Outcome unlock(LockOwnerId owner, const ByteRange& range, std::size_t room = SIZE_MAX);

@@ -44,6 +44,10 @@ Result<std::unique_ptr<EventLoop>> EventLoop::create() {
 }
 
 EventLoop::~EventLoop() {
+  while (LoopEnd* item = ends_.pop_front()) {
+    const std::function<void()> give_back = std::move(item->give_back_);
+    give_back();
+  }
   for (Timer* timer : timers_)
     timer->loop_ = nullptr;
 }

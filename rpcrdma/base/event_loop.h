@@ -58,6 +58,18 @@ class Polled : public ListNode<Polled> {
   virtual bool look(bool last) = 0;
 };
 
+/// What somebody keeps for a loop and gives back when the loop is destroyed, if not before: then
+/// nobody hears of the end.
+class LoopEnd : public ListNode<LoopEnd> {
+ public:
+  /// `give_back` may destroy the LoopEnd.
+  explicit LoopEnd(std::function<void()> give_back) : give_back_(std::move(give_back)) {}
+
+ private:
+  friend class EventLoop;
+  std::function<void()> give_back_;
+};
+
 /// One-shot timer. Rearming moves it; destruction cancels it.
 class Timer {
  public:
@@ -99,6 +111,9 @@ class EventLoop : public Clock {
   }
   /// Does the loop poll these days?
   bool polls() const { return spin_.length() > Duration::zero(); }
+
+  /// The destructor runs it, on whatever thread that is, while everything here still works.
+  void at_end(LoopEnd& item) { ends_.push_back(item); }
 
   /// Any thread: runs `work` on the loop's thread soon. Allocates (std::function): not for the
   /// fast path.
@@ -156,6 +171,7 @@ class EventLoop : public Clock {
   bool looked_ = false;  // wait() ended because of something polled
   IntrusiveList<Deferred, Deferred> deferred_;
   IntrusiveList<Polled, Polled> polled_;
+  IntrusiveList<LoopEnd, LoopEnd> ends_;
   std::set<Timer*, LaterFirst> timers_;
   // Events fetched in this turn; remove() blanks what it removes.
   static constexpr int kMaxEvents = 64;

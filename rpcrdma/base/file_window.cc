@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -32,6 +33,17 @@ AllWindows& all_windows() {
 void* reserve_space(void* where, std::size_t size) {
   const int fixed = where != nullptr ? MAP_FIXED : 0;
   return ::mmap(where, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
+}
+
+/// Set when a file could not be mapped in its window: from then on each is tried elsewhere first,
+/// where nothing can be taken away. Most servers never meet such a file, and save the two calls.
+std::atomic<bool> try_elsewhere{false};
+
+bool can_be_mapped(int fd, std::uint64_t offset, std::size_t size) {
+  void* place = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
+  if (place == MAP_FAILED) return false;
+  ::munmap(place, size);
+  return true;
 }
 
 /// Are all pages of this mapping in the page cache? A filter on system calls may forbid to ask.
@@ -87,15 +99,19 @@ FileWindow::~FileWindow() {
     std::lock_guard lock(all.mutex);
     std::erase(all.list, this);
   }
-  ::munmap(data_, size_);
+  if (!retired_) ::munmap(data_, size_);
 }
 
 FileWindow::Shown FileWindow::show(int fd, std::uint64_t offset, std::size_t bytes) {
   const std::size_t size = whole_pages(bytes);
   UniqueFd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  if (!own || size > size_) return Shown::kNo;
+  if (!own || size > size_ || retired_) return Shown::kNo;
+  const bool careful = try_elsewhere.load(std::memory_order_relaxed);
+  if (careful && !can_be_mapped(own.get(), offset, size)) return Shown::kNo;
   if (::mmap(data_, size, PROT_READ, MAP_SHARED | MAP_FIXED, own.get(),
              static_cast<off_t>(offset)) == MAP_FAILED) {
+    try_elsewhere.store(true, std::memory_order_relaxed);
+    close_hole(size);
     return Shown::kNo;
   }
   shown_ = size;
@@ -110,10 +126,26 @@ FileWindow::Shown FileWindow::show(int fd, std::uint64_t offset, std::size_t byt
 bool FileWindow::hide() {
   fd_.reset();
   const std::size_t size = std::exchange(shown_, 0);
-  return size == 0 || reserve_space(data_, size) != MAP_FAILED;
+  if (retired_) return false;
+  return size == 0 || reserve_space(data_, size) != MAP_FAILED || close_hole(size);
+}
+
+/// That something is there says nothing: the reservation, which the kernel leaves in place when it
+/// fails early, looks like anybody's memory.
+bool FileWindow::close_hole(std::size_t size) {
+  void* const place =
+      ::mmap(data_, size, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (place == data_) return true;
+  if (place != MAP_FAILED) ::munmap(place, size);  // Linux before 4.17 takes it for a hint
+  fd_.reset();
+  shown_ = 0;
+  retired_ = true;
+  return false;
 }
 
 bool FileWindow::settle() {
+  if (retired_) return false;
   if (!fd_) return true;
   void* own = ::mmap(nullptr, shown_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (own == MAP_FAILED) return false;
@@ -124,6 +156,7 @@ bool FileWindow::settle() {
                              offset_ + readable >= static_cast<std::uint64_t>(now.st_size));
   if (!good || ::mremap(own, shown_, shown_, MREMAP_MAYMOVE | MREMAP_FIXED, data_) == MAP_FAILED) {
     ::munmap(own, shown_);
+    if (good) close_hole(shown_);
     return false;
   }
   fd_.reset();

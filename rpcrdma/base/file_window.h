@@ -9,6 +9,10 @@
 //
 // Owned by a BufferPool and lent as a Buffer (rpcrdma/buffer_pool.h), on that shard's thread. While
 // it shows something it holds a descriptor of the file.
+//
+// A mapping that fails may have taken away what was at its place, and the memory of another thread
+// may be there by then. Such a hole is closed at once; where that cannot be done the window is
+// retired: nobody maps, unmaps or looks at anything there any more.
 #pragma once
 
 #include <sys/uio.h>
@@ -33,7 +37,7 @@ class FileWindow {
 
   /// Address space only; null when there is none. `size` is a multiple of page_size().
   static std::unique_ptr<FileWindow> reserve(std::size_t size);
-  /// Shows nothing any more.
+  /// Shows nothing any more, unless it was retired.
   ~FileWindow();
   FileWindow(const FileWindow&) = delete;
   FileWindow& operator=(const FileWindow&) = delete;
@@ -56,20 +60,23 @@ class FileWindow {
   bool hide();
 
   /// Makes what is shown memory of our own, at the same place: what was beyond the end of a file
-  /// that was shortened meanwhile is zeros. False, and nothing changed, when the file cannot be
-  /// read for another reason, or without memory.
+  /// that was shortened meanwhile is zeros. False when the file cannot be read for another reason,
+  /// or without memory: what was shown is not to be sent then.
   bool settle();
   /// All windows that `pieces` touch. False as above, or when there are none.
   static bool settle(std::span<const iovec> pieces);
 
  private:
   explicit FileWindow(std::byte* data, std::size_t size) : data_(data), size_(size) {}
+  /// Behind a mapping of `size` that failed. False: the window is retired.
+  bool close_hole(std::size_t size);
 
   std::byte* data_;
   std::size_t size_;
   std::size_t shown_ = 0;  // bytes, whole pages; 0: nothing
   std::uint64_t offset_ = 0;
   UniqueFd fd_;  // none: settled
+  bool retired_ = false;
 };
 
 }  // namespace nfsrdma

@@ -37,6 +37,15 @@ class JsonWriter {
     separate();
     quote(text);
   }
+  /// An array of texts.
+  template <typename Texts>
+  void list(std::string_view name, const Texts& texts) {
+    key(name);
+    begin_array();
+    for (const auto& text : texts)
+      value(std::string_view(text));
+    end_array();
+  }
   void value(const char* text) { value(std::string_view(text)); }
   void value(bool b) {
     separate();

@@ -25,10 +25,11 @@ Result<std::vector<SocketAddress>> lookup(const std::string& host, std::uint16_t
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* list = nullptr;
   // glibc takes "*" for this host; whoever writes it means every address.
-  if (host == "*" ||
-      ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list) != 0) {
-    return Error{Errc::kNotFound, 0, "name lookup"};
-  }
+  const int error = host == "*"
+                        ? EAI_NONAME
+                        : ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  if (error == EAI_AGAIN) return Error{Errc::kNotFound, EAGAIN, "name lookup"};
+  if (error != 0) return Error{Errc::kNotFound, 0, "name lookup"};
   std::vector<SocketAddress> found;
   for (addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
     found.emplace_back(entry->ai_addr, entry->ai_addrlen);

@@ -22,6 +22,7 @@ class SocketAddress {
   /// Numeric literal only ("192.0.2.1", "::1", "[::1]", "fe80::1%eth0").
   static Result<SocketAddress> parse(std::string_view host, std::uint16_t port);
   /// Every address that getaddrinfo gives for `host` (may block on DNS: not on a loop thread).
+  /// EAGAIN: no name server has answered, and one may later.
   static Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port);
   static SocketAddress any_v4(std::uint16_t port);
   static SocketAddress any_v6(std::uint16_t port);

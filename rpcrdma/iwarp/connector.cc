@@ -31,7 +31,7 @@ IwarpConnector::IwarpConnector(IwarpDevice& device, const SocketAddress& peer,
       peer_(peer),
       handler_(handler),
       timer_([this] { on_timer(); }),
-      attempt_(device.fabric().remembered_attempt(peer)) {}
+      attempt_(device.fabric().remembered_attempt(peer, device.loop().now())) {}
 
 IwarpConnector::~IwarpConnector() {
   close_socket();
@@ -154,7 +154,7 @@ void IwarpConnector::evaluate(const MpaFrame& reply) {
     if (!reply.private_data.empty()) what += ", private data " + hex(reply.private_data);
     return fail(agreed.error(), what);
   }
-  device_.fabric().remember_attempt(peer_, attempt_);
+  device_.fabric().remember_attempt(peer_, attempt_, device_.loop().now());
   build(*agreed, reply.private_data);
 }
 
@@ -202,9 +202,10 @@ void IwarpConnector::succeed() {
 }
 
 void IwarpConnector::start_up_failed(Error error) {
-  const bool more = attempt_ != MpaAttempt::kRevision1 && worth_another_kind(error);
+  const bool more = attempts_ < kMpaAttempts && worth_another_kind(error);
   if (!more) return fail(error, "MPA start-up");
-  attempt_ = attempt_ == MpaAttempt::kPlain ? MpaAttempt::kPeerToPeer : MpaAttempt::kRevision1;
+  ++attempts_;
+  attempt_ = next_attempt(attempt_);
   connect();
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The active side: TCP connect, MPA Request, Reply, and the ready-to-receive message where one was
-// agreed on. A peer that drops the connection during MPA start-up is tried again with other kinds
-// of request (wire.md 1.9); what worked is remembered.
+// agreed on. A peer that drops the connection during MPA start-up is tried again with the other
+// kinds of request (wire.md 1.9). What worked is tried first for some minutes, and only first: a
+// listener that is busy drops connections as well, whatever kind they are of.
 #pragma once
 
 #include <string>
@@ -49,6 +50,7 @@ class IwarpConnector final : public Connector, private FdWatcher, private RtrWai
   bool watching_ = false;
   bool asked_device_ = false;
   MpaAttempt attempt_;
+  int attempts_ = 1;
   QueuePairOptions options_;
   std::vector<std::byte> our_data_;
   MpaFrame request_;

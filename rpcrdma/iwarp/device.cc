@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpcrdma/iwarp/device.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <thread>
+
+#include "rpcrdma/base/discard.h"
 #include "rpcrdma/iwarp/completion_queue.h"
 #include "rpcrdma/iwarp/protection_domain.h"
 #include "rpcrdma/iwarp/receive_queue.h"
@@ -10,6 +15,14 @@
 
 namespace nfsrdma::iwarp {
 namespace {
+
+/// What a peer was refused for once may have been its moment, not its kind: the first and best kind
+/// has its turn again after that.
+constexpr Duration kRememberAttempt = std::chrono::minutes(10);
+
+/// What a loop that ends waits for what its connections sent last, and how often it looks.
+constexpr std::chrono::milliseconds kLastWords{500};
+constexpr std::chrono::milliseconds kLook{2};
 
 class LingeringSocket final : public DeviceOwned, private FdWatcher {
  public:
@@ -20,22 +33,23 @@ class LingeringSocket final : public DeviceOwned, private FdWatcher {
   }
   ~LingeringSocket() override { device_.loop().remove(fd_.get(), *this); }
 
- private:
-  void on_fd_ready(std::uint32_t) override {
-    // MSG_TRUNC throws the bytes away in the kernel.
-    for (int i = 0; i < 16; ++i) {
-      const ssize_t n = ::recv(fd_.get(), nullptr, std::size_t{1} << 20, MSG_DONTWAIT | MSG_TRUNC);
-      if (n < 0 && errno == EAGAIN) return;
-      if (n <= 0) {
-        device_.loop().remove(fd_.get(), *this);
-        device_.release(*this);
-        return;
-      }
-    }
+  bool still_sends() override {
+    // From when each was left alone: the loops of a client that ends do not wait one by one.
+    if (std::chrono::steady_clock::now() - since_ >= kLastWords) return false;
+    int unacknowledged = 0;
+    return discard_received(fd_.get()) && ::ioctl(fd_.get(), SIOCOUTQ, &unacknowledged) == 0 &&
+           unacknowledged > 0;
   }
 
+ private:
+  void on_fd_ready(std::uint32_t) override {
+    if (discard_received(fd_.get())) return;
+    device_.loop().remove(fd_.get(), *this);
+    device_.release(*this);
+  }
   IwarpDevice& device_;
   UniqueFd fd_;
+  const std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   Timer timer_;
 };
 
@@ -52,19 +66,24 @@ FabricState::FabricState(const IwarpOptions& given)
       half_open(given.max_half_open_per_address, given.max_half_open),
       tap(make_tap(given)) {}
 
-MpaAttempt FabricState::remembered_attempt(const SocketAddress& peer) {
+MpaAttempt FabricState::remembered_attempt(const SocketAddress& peer, TimePoint now) {
   std::lock_guard lock(mutex_);
   auto found = attempts_.find(peer.text());
-  return found == attempts_.end() ? MpaAttempt::kPlain : found->second;
+  if (found == attempts_.end()) return MpaAttempt::kPlain;
+  if (now - found->second.learnt < kRememberAttempt) return found->second.attempt;
+  attempts_.erase(found);
+  return MpaAttempt::kPlain;
 }
 
-void FabricState::remember_attempt(const SocketAddress& peer, MpaAttempt attempt) {
+void FabricState::remember_attempt(const SocketAddress& peer, MpaAttempt attempt, TimePoint now) {
   std::lock_guard lock(mutex_);
   if (attempt == MpaAttempt::kPlain) {
     attempts_.erase(peer.text());
-  } else {
-    attempts_[peer.text()] = attempt;
+    return;
   }
+  // That it works again tells nothing of the kinds that were not tried: the time runs on.
+  Remembered& remembered = attempts_[peer.text()];
+  if (remembered.attempt != attempt) remembered = {attempt, now};
 }
 
 IwarpDevice::IwarpDevice(FabricState& fabric, EventLoop& loop) : fabric_(fabric), loop_(loop) {
@@ -82,10 +101,21 @@ IwarpDevice::IwarpDevice(FabricState& fabric, EventLoop& loop) : fabric_(fabric)
 }
 
 IwarpDevice::~IwarpDevice() {
+  // A socket that is closed before the peer has read all, and with anything unread, loses the rest:
+  // the last replies of a server that shuts down.
+  const auto end = std::chrono::steady_clock::now() + kLastWords;
+  while (any_still_sends() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(kLook);
   while (DeviceOwned* owned = live_.pop_front())
     delete owned;
   while (DeviceOwned* owned = dead_.pop_front())
     delete owned;
+}
+
+bool IwarpDevice::any_still_sends() {
+  bool any = false;
+  live_.for_each([&any](DeviceOwned& owned) { any |= owned.still_sends(); });
+  return any;
 }
 
 Result<std::unique_ptr<ProtectionDomain>> IwarpDevice::create_protection_domain() {

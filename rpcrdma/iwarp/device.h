@@ -32,19 +32,26 @@ class FabricState {
   HalfOpenLimit half_open;
   std::unique_ptr<PcapTap> tap;  // null: none
 
-  /// The kind of request that last worked with `peer`.
-  MpaAttempt remembered_attempt(const SocketAddress& peer);
-  void remember_attempt(const SocketAddress& peer, MpaAttempt attempt);
+  /// The kind of request to begin with: what worked with `peer`, if that was learnt lately.
+  MpaAttempt remembered_attempt(const SocketAddress& peer, TimePoint now);
+  void remember_attempt(const SocketAddress& peer, MpaAttempt attempt, TimePoint now);
 
  private:
+  struct Remembered {
+    MpaAttempt attempt = MpaAttempt::kPlain;
+    TimePoint learnt{};
+  };
   std::mutex mutex_;
-  std::unordered_map<std::string, MpaAttempt> attempts_;  // guarded by mutex_; not for kPlain
+  std::unordered_map<std::string, Remembered> attempts_;  // guarded by mutex_; not for kPlain
 };
 
 /// Lives until release()d; for objects that nobody outside holds.
 class DeviceOwned : public ListNode<DeviceOwned> {
  public:
   virtual ~DeviceOwned() = default;
+  /// The loop turns no more: does what there is to do, without waiting. True: not all that was sent
+  /// has arrived, and destruction may throw it away.
+  virtual bool still_sends() { return false; }
 };
 
 class IwarpDevice final : public Device, private Deferred {
@@ -83,6 +90,7 @@ class IwarpDevice final : public Device, private Deferred {
 
  private:
   void run_deferred() override;
+  bool any_still_sends();
 
   FabricState& fabric_;
   EventLoop& loop_;

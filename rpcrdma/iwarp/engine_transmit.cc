@@ -34,9 +34,11 @@ bool Engine::has_work() const {
 
 std::uint32_t Engine::payload_per_fpdu(std::uint32_t length, std::uint32_t most) const {
   if (!options_.coalesce || length <= most) return most;
-  // Equal pieces: the receiver predicts the next from the last.
-  const std::uint32_t pieces = (length + most - 1) / most;
-  return std::min(most, ((length + pieces - 1) / pieces + 63) & ~63u);
+  // Equal pieces: the receiver predicts the next from the last. `length` may be whatever a peer
+  // wrote into a Read Request, up to 2^32 - 1.
+  const auto divide = [](std::uint32_t a, std::uint32_t b) { return a / b + (a % b != 0 ? 1 : 0); };
+  const std::uint32_t piece = divide(length, divide(length, most));
+  return std::min(most, (piece + 63) & ~63u);
 }
 
 void Engine::push_pending(const PendingFpdu& fpdu) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "rpcrdma/iwarp/device.h"
 
@@ -27,9 +29,17 @@ class IwarpFabric final : public Fabric {
   IwarpDevice& device_for(EventLoop& loop);
 
  private:
+  struct LoopState {
+    LoopState(FabricState& fabric, EventLoop& loop, std::function<void()> forget)
+        : end(std::move(forget)), device(fabric, loop) {}
+
+    LoopEnd end;
+    IwarpDevice device;
+  };
+
   FabricState state_;
   std::mutex mutex_;
-  std::map<EventLoop*, std::unique_ptr<IwarpDevice>> devices_;  // guarded by mutex_
+  std::map<EventLoop*, std::unique_ptr<LoopState>> devices_;  // guarded by mutex_
 };
 
 }  // namespace nfsrdma::iwarp

@@ -13,9 +13,12 @@ std::unique_ptr<Fabric> make_fabric(const IwarpOptions& options) {
 
 IwarpDevice& IwarpFabric::device_for(EventLoop& loop) {
   std::lock_guard lock(mutex_);
-  std::unique_ptr<IwarpDevice>& device = devices_[&loop];
-  if (device == nullptr) device = std::make_unique<IwarpDevice>(state_, loop);
-  return *device;
+  std::unique_ptr<LoopState>& mine = devices_[&loop];
+  if (mine == nullptr) {
+    mine = std::make_unique<LoopState>(state_, loop, [this, &loop] { forget(loop); });
+    loop.at_end(mine->end);
+  }
+  return mine->device;
 }
 
 Result<std::unique_ptr<Listener>> IwarpFabric::listen(EventLoop& loop, const SocketAddress& address,
@@ -31,12 +34,12 @@ Result<std::unique_ptr<Connector>> IwarpFabric::connect(EventLoop& loop, const S
 }
 
 void IwarpFabric::forget(EventLoop& loop) {
-  std::unique_ptr<IwarpDevice> device;
+  std::unique_ptr<LoopState> state;
   {
     std::lock_guard lock(mutex_);
     auto found = devices_.find(&loop);
     if (found == devices_.end()) return;
-    device = std::move(found->second);
+    state = std::move(found->second);
     devices_.erase(found);
   }
 }
@@ -44,7 +47,7 @@ void IwarpFabric::forget(EventLoop& loop) {
 std::size_t IwarpFabric::exposed_regions(EventLoop& loop) {
   std::lock_guard lock(mutex_);
   auto found = devices_.find(&loop);
-  return found == devices_.end() ? 0 : found->second->stags().in_use();
+  return found == devices_.end() ? 0 : found->second->device.stags().in_use();
 }
 
 }  // namespace nfsrdma::iwarp

@@ -89,7 +89,7 @@ void IwarpListener::on_fd_ready(std::uint32_t) {
                           SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd) return accept_failed(errno);
     const SocketAddress peer(reinterpret_cast<const sockaddr*>(&storage), length);
-    HalfOpenLimit::Slot slot = fabric_.state().half_open.enter(peer);
+    HalfOpenLimit::Slot slot = fabric_.state().half_open.enter(peer, fd.get());
     if (!slot) {
       if (log_limit_.allow()) log_warning("{}: too many handshakes under way", peer.text());
       continue;

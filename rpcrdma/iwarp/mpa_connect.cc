@@ -190,6 +190,10 @@ MpaFrame reject_request(const MpaFrame& request) {
   return reply;
 }
 
+MpaAttempt next_attempt(MpaAttempt attempt) {
+  return static_cast<MpaAttempt>((static_cast<int>(attempt) + 1) % kMpaAttempts);
+}
+
 MpaFrame make_request(MpaAttempt attempt, const MpaLimits& limits) {
   MpaFrame request;
   request.crc = limits.require_crc;

@@ -86,6 +86,10 @@ enum class MpaAttempt : std::uint8_t {
   kPeerToPeer,  // revision 2, A=1 with a Read as RTR (irdma insists)
   kRevision1,
 };
+inline constexpr int kMpaAttempts = 3;
+
+/// The kind to try behind `attempt`: in the order above, and round.
+MpaAttempt next_attempt(MpaAttempt attempt);
 
 /// The initiator's request. Lacks only its private data.
 MpaFrame make_request(MpaAttempt attempt, const MpaLimits& limits);

@@ -133,6 +133,7 @@ void ResponderHandshake::on_fd_ready(std::uint32_t) {
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     // Port scans and health checks come and go without a word.
     if (n <= 0) return give_up(have_ == 0 ? nullptr : "closed during MPA start-up");
+    if (have_ == 0) slot_.heard();
     have_ += static_cast<std::size_t>(n);
   }
 }
@@ -143,12 +144,13 @@ void ResponderHandshake::give_up(const char* why) {
   }
   stop_watching();
   timer_.cancel();
-  fd_.reset();
   slot_ = {};
+  fd_.reset();
   device_.release(*this);
 }
 
 void ResponderHandshake::complete(const MpaFrame& request) {
+  slot_.settle();
   stop_watching();
   timer_.cancel();
   if (device_.fabric().tap) device_.fabric().tap->data(tap_, false, {bytes_.data(), have_});

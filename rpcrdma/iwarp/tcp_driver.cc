@@ -159,7 +159,9 @@ void IwarpQueuePair::read_socket(bool to_the_end) {
   FpduReceiver& receiver = engine_.receiver();
   ReceiveScratch& scratch = device_.receive_scratch();
   std::size_t taken = 0;
-  while (fd_ && !engine_.failed() && !receiver.waiting()) {
+  // Nothing that a connection on its way out still sends waits for the peer, once that has spoken;
+  // what comes is thrown away behind our FIN (IwarpDevice::linger()).
+  while (fd_ && !engine_.failed() && !receiver.waiting() && !(closing_ && engine_.started())) {
     if (taken >= kReadQuantum) {
       read_again_ = true;
       device_.loop().defer(*this);

@@ -89,6 +89,7 @@ class SimDevice final : public Device {
  public:
   SimDevice(SimFabric& fabric, DeviceInfo info) : fabric_(fabric), info_(std::move(info)) {}
   const DeviceInfo& info() const override { return info_; }
+  DeviceInfo& info() { return info_; }
   Result<std::unique_ptr<ProtectionDomain>> create_protection_domain() override;
   Result<std::unique_ptr<CompletionQueue>> create_completion_queue(EventLoop& loop,
                                                                    CompletionHandler& handler,
@@ -177,6 +178,8 @@ class SimFabric final : public Fabric {
   /// Takes the device of `loop`'s server side away, with every connection. The next connection
   /// finds another one.
   void remove_server_device(EventLoop& loop);
+  /// The device of `loop`'s server side, once it has one: what it says of itself may change.
+  DeviceInfo& server_device_info(EventLoop& loop) { return devices_.at({&loop, true})->info(); }
   std::size_t domains() const { return domains_.size(); }
   /// Breaks every connection, as a dead network does.
   void cut_all();
@@ -191,6 +194,7 @@ class SimFabric final : public Fabric {
                                            IncomingHandler& handler) override;
   Result<std::unique_ptr<Connector>> connect(EventLoop& loop, const SocketAddress& peer,
                                              ConnectHandler& handler) override;
+  /// By hand alone: a test's loops last as long as this.
   void forget(EventLoop& loop) override;
 
  private:

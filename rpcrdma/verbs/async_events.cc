@@ -30,12 +30,12 @@ void AsyncEvents::drain(ibv_context* context) {
 }
 
 template <typename Concerned>
-void AsyncEvents::tell(ibv_event_type type, Concerned concerned) {
+void AsyncEvents::tell(ibv_event_type type, const void* queue, Concerned concerned) {
   std::lock_guard lock(mutex_);
   for (const auto& [key, owner] : owners_) {
     if (!concerned(owner)) continue;
-    owner.loop->post([anchor = owner.anchor, type] {
-      if (*anchor != nullptr) (*anchor)->on_async_event(type);
+    owner.loop->post([anchor = owner.anchor, type, queue] {
+      if (*anchor != nullptr) (*anchor)->on_async_event(type, queue);
     });
   }
 }
@@ -48,23 +48,24 @@ void AsyncEvents::dispatch(const ibv_async_event& event, const ibv_context* cont
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
     case IBV_EVENT_COMM_EST:
-      return tell(event.event_type,
+      return tell(event.event_type, nullptr,
                   [&](const Owner& owner) { return owner.queue_pair == event.element.qp; });
     case IBV_EVENT_CQ_ERR:
       log_error("verbs: {}: {}: its connections end", device, what);
-      return tell(event.event_type, [&](const Owner& owner) {
+      return tell(event.event_type, event.element.cq, [&](const Owner& owner) {
         return owner.queue_pair == nullptr ? owner.context == context
                                            : owner.queue_pair->send_cq == event.element.cq;
       });
     case IBV_EVENT_SRQ_ERR:
       log_error("verbs: {}: {}: its connections end", device, what);
-      return tell(event.event_type, [&](const Owner& owner) {
+      return tell(event.event_type, event.element.srq, [&](const Owner& owner) {
         return owner.queue_pair == nullptr ? owner.context == context
                                            : owner.queue_pair->srq == event.element.srq;
       });
     case IBV_EVENT_DEVICE_FATAL:
       log_error("verbs: {}: {}: all its connections end", device, what);
-      return tell(event.event_type, [&](const Owner& owner) { return owner.context == context; });
+      return tell(event.event_type, nullptr,
+                  [&](const Owner& owner) { return owner.context == context; });
     case IBV_EVENT_PORT_ERR:
       log_warning(
           "verbs: {} port {} is down: connections wait for it as long as their retries last",

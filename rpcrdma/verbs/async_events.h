@@ -6,7 +6,8 @@
 //
 // What becomes of each event, so that no request is lost:
 //   the queue pair, its CQ or SRQ, or the device is broken
-//                       its connections end; clients connect again and send again
+//                       its connections end; clients connect again and send again. Of the loops
+//                       that share the device, those whose queues are whole go on
 //   port down, address, path or partition changed
 //                       nothing: the adapter sends again until its retries are used up, so a short
 //                       outage is survived; after a long one the work fails and the connection ends
@@ -26,8 +27,9 @@ namespace nfsrdma::verbs {
 class AsyncTarget {
  public:
   virtual ~AsyncTarget() = default;
-  /// On the target's own loop.
-  virtual void on_async_event(ibv_event_type type) = 0;
+  /// On the target's own loop. `queue`: the completion or receive queue that is broken, or null. It
+  /// may be gone by now. Devices hear of those of others, too.
+  virtual void on_async_event(ibv_event_type type, const void* queue) = 0;
 };
 
 class AsyncEvents {
@@ -65,7 +67,7 @@ class AsyncEvents {
     std::shared_ptr<AsyncTarget*> anchor;
   };
   template <typename Concerned>
-  void tell(ibv_event_type type, Concerned concerned);
+  void tell(ibv_event_type type, const void* queue, Concerned concerned);
 
   std::mutex mutex_;
   std::unordered_map<const void*, Owner> owners_;  // by anchor; guarded by mutex_

@@ -10,6 +10,7 @@
 
 #include "rpcrdma/verbs/queue_pair.h"
 #include "rpcrdma/verbs/receive_queue.h"
+#include "rpcrdma/verbs/window.h"
 
 namespace nfsrdma::verbs {
 
@@ -34,6 +35,11 @@ Result<std::unique_ptr<CompletionQueue>> VerbsCompletionQueue::create(VerbsDevic
     return system_error("completion channel: O_NONBLOCK");
   }
   depth = std::clamp(depth, 1U, device.traits().max_completions);
+  if (device.traits().memory_windows) {
+    // Binds are ours: who asks for the queue knows nothing of them. Not every provider can make it
+    // larger later.
+    depth = std::min(depth + binds_beside(depth), device.traits().max_completions);
+  }
   queue->cq_ = own(device.commands(), [&] {
     return ::ibv_create_cq(device.context(), static_cast<int>(depth), nullptr,
                            queue->channel_.get(), 0);
@@ -42,14 +48,14 @@ Result<std::unique_ptr<CompletionQueue>> VerbsCompletionQueue::create(VerbsDevic
   if (!queue->arm()) return system_error("ibv_req_notify_cq");
   NFSRDMA_CHECK_OK(loop.add(fd, EPOLLIN, *queue));
   queue->watching_ = true;
-  device.add_completion_queue(handler);
+  device.add_completion_queue(queue->get(), handler);
   return std::unique_ptr<CompletionQueue>(std::move(queue));
 }
 
 VerbsCompletionQueue::~VerbsCompletionQueue() {
   if (gone_ != nullptr) *gone_ = true;
   if (watching_) loop_.remove(channel_->fd, *this);
-  device_.remove_completion_queue(handler_);
+  device_.remove_completion_queue(get());
   acknowledge();
   cq_.reset();
   channel_.reset();
@@ -116,18 +122,28 @@ std::uint32_t VerbsCompletionQueue::attach(VerbsQueuePair& queue_pair, std::uint
   return next_owner_;
 }
 
-void VerbsCompletionQueue::discard_receives(std::uint32_t number) {
+void VerbsCompletionQueue::take_out() {
   std::array<ibv_wc, 16> batch;
   for (int got; (got = ::ibv_poll_cq(cq_.get(), batch.size(), batch.data())) > 0;) {
     taken_.insert(taken_.end(), batch.begin(), batch.begin() + got);
   }
-  std::erase_if(taken_, [&](const ibv_wc& wc) {
-    const WorkId id = WorkId::decode(wc.wr_id);
-    if (id.kind != WorkKind::kReceive || wc.qp_num != number) return false;
+}
+
+void VerbsCompletionQueue::discard_receives(VerbsQueuePair& queue_pair, std::uint32_t number) {
+  take_out();
+  const auto give_back = [this](const WorkId& id) {
     if (ReceiveQueue* receives = device_.receive_queue(id.owner); receives != nullptr) {
       receives->give_back(id.slot);
     }
     return true;
+  };
+  std::erase_if(ready_, [&](const Ready& ready) {
+    return ready.completion.queue_pair == &queue_pair &&
+           ready.completion.opcode == WorkOpcode::kReceive && give_back(ready.receive);
+  });
+  std::erase_if(taken_, [&](const ibv_wc& wc) {
+    const WorkId id = WorkId::decode(wc.wr_id);
+    return id.kind == WorkKind::kReceive && wc.qp_num == number && give_back(id);
   });
   by_number_.erase(number);
   if (!taken_.empty()) loop_.defer(*this);
@@ -138,14 +154,8 @@ void VerbsCompletionQueue::forget(VerbsQueuePair& queue_pair, std::uint32_t owne
     const WorkId id = WorkId::decode(wc.wr_id);
     return id.kind == WorkKind::kSendQueue && id.owner == owner;
   });
-  std::erase_if(ready_, [&](const Ready& ready) {
-    if (ready.completion.queue_pair != &queue_pair) return false;
-    if (ready.completion.opcode == WorkOpcode::kReceive) {
-      ReceiveQueue* receives = device_.receive_queue(ready.receive.owner);
-      if (receives != nullptr) receives->give_back(ready.receive.slot);
-    }
-    return true;
-  });
+  std::erase_if(ready_,
+                [&](const Ready& ready) { return ready.completion.queue_pair == &queue_pair; });
   by_owner_.erase(owner);
 }
 
@@ -238,40 +248,39 @@ bool VerbsCompletionQueue::deliver(const Ready& ready, WorkCompletion* out) {
 
 std::size_t VerbsCompletionQueue::take_ready(std::span<WorkCompletion> out) {
   std::size_t count = 0;
-  std::array<ibv_wc, 16> batch;
   polling_ = true;
   for (;;) {
     while (count < out.size() && !ready_.empty()) {
       if (deliver(ready_.front(), &out[count])) ++count;
       ready_.pop_front();
     }
-    if (count == out.size()) break;
-    if (!taken_.empty()) {
-      const ibv_wc wc = taken_.front();
-      taken_.pop_front();
-      translate(wc);
-      continue;
-    }
-    const int got = ::ibv_poll_cq(cq_.get(), batch.size(), batch.data());
-    if (got <= 0) break;
-    for (int i = 0; i < got; ++i)
-      translate(batch[static_cast<std::size_t>(i)]);
+    if (count == out.size() || !translate_some()) break;
   }
   polling_ = false;
   return count;
 }
 
 bool VerbsCompletionQueue::fetch() {
-  std::array<ibv_wc, 16> batch;
   polling_ = true;
-  while (ready_.empty()) {
-    const int got = ::ibv_poll_cq(cq_.get(), batch.size(), batch.data());
-    if (got <= 0) break;
-    for (int i = 0; i < got; ++i)
-      translate(batch[static_cast<std::size_t>(i)]);
+  while (ready_.empty() && translate_some()) {
   }
   polling_ = false;
-  return !ready_.empty() || !taken_.empty();
+  return !ready_.empty();
+}
+
+/// What was taken out early comes first.
+bool VerbsCompletionQueue::translate_some() {
+  if (!taken_.empty()) {
+    const ibv_wc wc = taken_.front();
+    taken_.pop_front();
+    translate(wc);
+    return true;
+  }
+  std::array<ibv_wc, 16> batch;
+  const int got = ::ibv_poll_cq(cq_.get(), batch.size(), batch.data());
+  for (int i = 0; i < got; ++i)
+    translate(batch[static_cast<std::size_t>(i)]);
+  return got > 0;
 }
 
 void VerbsCompletionQueue::translate(const ibv_wc& wc) {

@@ -8,8 +8,10 @@
 //
 // Queue pairs reserve room for their completions before they exist (reserve()).
 //
-// Before a queue pair is destroyed its completions are taken out of the ibv_cq (forget()): software
-// drivers leave them there and use queue pair numbers again at once.
+// Completions are taken out of the ibv_cq before a queue pair is destroyed, and again behind that
+// (take_out()): hardware drivers drop what it left there, and the receives of an SRQ with it, which
+// nobody would post again; software drivers leave it there and use queue pair numbers again at
+// once.
 #pragma once
 
 #include <deque>
@@ -46,8 +48,11 @@ class VerbsCompletionQueue final : public CompletionQueue,
   void release(std::uint32_t sends, const ReceiveQueue& receives);
   /// A number for a queue pair's send queue in wr_ids.
   std::uint32_t attach(VerbsQueuePair& queue_pair, std::uint32_t number);
-  /// After the ibv_qp is destroyed: gives back the receives that it ended and nobody looked at.
-  void discard_receives(std::uint32_t number);
+  /// Takes what there is out of the ibv_cq, for later.
+  void take_out();
+  /// After the ibv_qp is destroyed, before ReceiveQueue::detach(), which takes for unused what is
+  /// not given back: gives back the receives that it ended and nobody looked at.
+  void discard_receives(VerbsQueuePair& queue_pair, std::uint32_t number);
   /// After that: drops what is left of the queue pair.
   void forget(VerbsQueuePair& queue_pair, std::uint32_t owner);
   /// A queue pair's work ended. Tells the handler soon, when it is not polling already.
@@ -75,6 +80,8 @@ class VerbsCompletionQueue final : public CompletionQueue,
   bool wait_for_more();
   bool deliver(const Ready& ready, WorkCompletion* out);
   std::size_t take_ready(std::span<WorkCompletion> out);
+  /// Makes something ready, unless it is nobody's; false when there was nothing.
+  bool translate_some();
   void translate(const ibv_wc& wc);
   void translate_receive(const ibv_wc& wc, const WorkId& id);
   bool arm();
@@ -100,7 +107,7 @@ class VerbsCompletionQueue final : public CompletionQueue,
   std::uint32_t next_owner_ = 1;
   std::unordered_map<std::uint32_t, VerbsQueuePair*> by_owner_;
   std::unordered_map<std::uint32_t, VerbsQueuePair*> by_number_;
-  std::deque<ibv_wc> taken_;  // taken out early by forget()
+  std::deque<ibv_wc> taken_;  // taken out early by take_out()
   std::deque<Ready> ready_;   // in the order in which poll() gives them
 };
 

@@ -98,9 +98,9 @@ void VerbsDevice::lose(const char* why) {
   if (std::exchange(gone_, true)) return;
   log_error("verbs: {}: {}", info_.name, why);
   stop_watching();
-  const std::vector<CompletionHandler*> told = handlers_;
-  for (CompletionHandler* handler : told)
-    handler->on_device_gone();
+  const std::vector<Completions> told = completion_queues_;
+  for (const Completions& completions : told)
+    completions.handler->on_device_gone();
   if (users_ == 0) loop_.defer(*this);
 }
 
@@ -108,16 +108,25 @@ void VerbsDevice::on_cm_event(const CmEvent& event) {
   if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) lose("the device was removed");
 }
 
-void VerbsDevice::on_async_event(ibv_event_type type) {
-  lose(::ibv_event_type_str(type));
+/// A queue that is broken can only be made anew, with all that stands on it.
+void VerbsDevice::on_async_event(ibv_event_type type, const void* queue) {
+  if (queue == nullptr || has(queue)) lose(::ibv_event_type_str(type));
+}
+
+bool VerbsDevice::has(const void* queue) const {
+  const auto completes = [&](const Completions& completions) { return completions.queue == queue; };
+  const auto receives = [&](const auto& entry) { return entry.second->srq() == queue; };
+  return std::any_of(completion_queues_.begin(), completion_queues_.end(), completes) ||
+         std::any_of(receive_queues_.begin(), receive_queues_.end(), receives);
 }
 
 void VerbsDevice::remove_user() {
   if (--users_ == 0 && gone_) loop_.defer(*this);
 }
 
-void VerbsDevice::remove_completion_queue(CompletionHandler& handler) {
-  std::erase(handlers_, &handler);
+void VerbsDevice::remove_completion_queue(const ibv_cq* queue) {
+  std::erase_if(completion_queues_,
+                [&](const Completions& completions) { return completions.queue == queue; });
 }
 
 /// Lets go of a device that is gone and that nobody uses any more.

@@ -85,8 +85,10 @@ class VerbsDevice final : public Device,
   /// Who has something of the device.
   void add_user() { ++users_; }
   void remove_user();
-  void add_completion_queue(CompletionHandler& handler) { handlers_.push_back(&handler); }
-  void remove_completion_queue(CompletionHandler& handler);
+  void add_completion_queue(const ibv_cq* queue, CompletionHandler& handler) {
+    completion_queues_.push_back({queue, &handler});
+  }
+  void remove_completion_queue(const ibv_cq* queue);
   /// The provider refused a Send with Invalidate although the device promised it.
   void forget_send_with_invalidate();
   /// The same of binding a window: connections made from now on expose by registration.
@@ -111,7 +113,8 @@ class VerbsDevice final : public Device,
   void lose(const char* why);
   void on_fd_ready(std::uint32_t events) override;
   void on_cm_event(const CmEvent& event) override;
-  void on_async_event(ibv_event_type type) override;
+  void on_async_event(ibv_event_type type, const void* queue) override;
+  bool has(const void* queue) const;
   void run_deferred() override;
 
   EventLoop& loop_;
@@ -127,8 +130,12 @@ class VerbsDevice final : public Device,
   bool gone_ = false;
   bool released_ = false;
   std::size_t users_ = 0;
-  std::vector<CompletionHandler*> handlers_;  // of the completion queues
-  CmIdHandle held_;                           // keeps context_ alive
+  struct Completions {
+    const ibv_cq* queue;
+    CompletionHandler* handler;
+  };
+  std::vector<Completions> completion_queues_;
+  CmIdHandle held_;  // keeps context_ alive
   std::optional<AsyncEvents::Registration> registered_;
 };
 

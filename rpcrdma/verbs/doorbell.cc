@@ -41,10 +41,10 @@ class Invocation {
     if (size <= sizeof attribute.data) std::memcpy(&attribute.data, data, size);
   }
   void output(std::uint16_t id, void* data, std::size_t size) { add(id, data, size); }
-  bool run(int fd) {
+  int run(int fd) {
     header().length = static_cast<std::uint16_t>(sizeof(ib_uverbs_ioctl_hdr) +
                                                  header().num_attrs * sizeof(ib_uverbs_attr));
-    return ::ioctl(fd, RDMA_VERBS_IOCTL, bytes_.data()) == 0;
+    return ::ioctl(fd, RDMA_VERBS_IOCTL, bytes_.data()) == 0 ? 0 : errno;
   }
 
  private:
@@ -93,15 +93,21 @@ bool Doorbell::refused() {
   return g_refused.load(std::memory_order_relaxed);
 }
 
-bool Doorbell::invoke(const void* bytes, std::size_t count) const {
+bool Doorbell::says_that_there_is_none(int err) {
+  // No such ioctl; no such method of it, or none for this command. EINVAL would be rxe's word for a
+  // queue pair that is broken.
+  return err == ENOTTY || err == ENOSYS || err == EPROTONOSUPPORT || err == EOPNOTSUPP;
+}
+
+int Doorbell::invoke(const void* bytes, std::size_t count) const {
   ib_uverbs_cmd_hdr head;
   std::memcpy(&head, bytes, sizeof head);
   const auto* body = static_cast<const std::byte*>(bytes) + sizeof head;
   const std::size_t size = count - sizeof head;
-  if (head.in_words * 4U != count) return false;
+  if (head.in_words * 4U != count) return EINVAL;
   if (head.command != IB_USER_VERBS_CMD_POST_SEND &&
       head.command != IB_USER_VERBS_CMD_REQ_NOTIFY_CQ) {
-    return false;
+    return EINVAL;
   }
   Invocation call(driver_);
   const std::uint64_t command = head.command;
@@ -117,13 +123,17 @@ bool Doorbell::invoke(const void* bytes, std::size_t count) const {
 bool Doorbell::rings(int fd, const void* bytes, std::size_t count, ssize_t* result) {
   const Doorbell* bell = t_doorbell;
   if (bell == nullptr || bell->fd_ != fd || count <= sizeof(ib_uverbs_cmd_hdr)) return false;
-  if (!refused() && bell->invoke(bytes, count)) {
+  const bool tries = !refused();
+  const int err = tries ? bell->invoke(bytes, count) : 0;
+  if (tries && err == 0) {
     *result = static_cast<ssize_t>(count);
     return true;
   }
   *result = bell->commands_.run(
       [&] { return static_cast<ssize_t>(::syscall(SYS_write, fd, bytes, count)); });
-  if (*result == static_cast<ssize_t>(count)) g_refused.store(true, std::memory_order_relaxed);
+  if (*result == static_cast<ssize_t>(count) && says_that_there_is_none(err)) {
+    g_refused.store(true, std::memory_order_relaxed);
+  }
   return true;
 }
 

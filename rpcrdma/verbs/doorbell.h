@@ -43,12 +43,15 @@ class Doorbell {
   static bool available();
   /// Has the kernel turned out not to have the ioctl?
   static bool refused();
+  /// Does `err`, of the ioctl, say so? A broken queue pair is no reason to do without for good.
+  static bool says_that_there_is_none(int err);
 
   /// What a write() is to give when it is a doorbell of this thread's; false when it is none.
   static bool rings(int fd, const void* bytes, std::size_t count, ssize_t* result);
 
  private:
-  bool invoke(const void* bytes, std::size_t count) const;
+  /// 0, or why not, as errno.
+  int invoke(const void* bytes, std::size_t count) const;
 
   int fd_;
   std::uint32_t driver_;

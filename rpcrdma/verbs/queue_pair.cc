@@ -26,10 +26,9 @@ std::uint32_t send_places(const VerbsDevice& device, const QueuePairOptions& opt
   return std::clamp(options.send_depth + nudge, 1U, device.info().max_send_depth);
 }
 
-/// A call has one exposure, seldom two; the longest calls have five.
 std::uint32_t bind_places(const VerbsDevice& device, const QueuePairOptions& options) {
   const std::uint32_t sends = send_places(device, options);
-  return std::min(2 * sends + 8, device.info().max_send_depth - sends);
+  return std::min(binds_beside(sends), device.info().max_send_depth - sends);
 }
 
 }  // namespace
@@ -108,8 +107,9 @@ void VerbsQueuePair::destroy_qp() {
   if (qp_ == nullptr) return;
   async_.reset();
   end_windows();
+  completions_.take_out();
   device_.commands().run([this] { ::rdma_destroy_qp(id_); });
-  completions_.discard_receives(number_);
+  completions_.discard_receives(*this, number_);
   receives_.detach(qp_);
   qp_ = nullptr;
 }
@@ -159,7 +159,7 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) {
   }
 }
 
-void VerbsQueuePair::on_async_event(ibv_event_type type) {
+void VerbsQueuePair::on_async_event(ibv_event_type type, const void*) {
   if (type == IBV_EVENT_COMM_EST) {
     // Data came before the last message of the handshake, which may be lost.
     if (!owned_id_) return;

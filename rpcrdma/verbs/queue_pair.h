@@ -78,8 +78,10 @@ class VerbsQueuePair final : public QueuePair,
   Result<void> post_chain(std::span<const WorkRequest> requests, std::size_t* posted);
   Result<void> post_binds();
   void windows_bound(std::size_t count);
+  /// Does the adapter still send for it?
+  bool is_whole();
   void end_windows();
-  void on_async_event(ibv_event_type type) override;
+  void on_async_event(ibv_event_type type, const void* queue) override;
   void run_deferred() override;
   void establish();
   /// Linux's siw, accepting, overlooks what arrives between its reply and the moment that its queue

@@ -27,6 +27,11 @@ ibv_wr_opcode opcode_of(const WorkRequest& request, bool with_invalidate) {
   }
 }
 
+/// Says the provider so of what it does not know? Some do of a queue pair that is broken, too.
+bool is_refusal(int err) {
+  return err == EINVAL || err == EOPNOTSUPP;
+}
+
 /// ibv_post_send's answer as an errno: providers also give it negated, or -1 with errno (siw).
 int post_errno(int result) {
   if (result == -1) return errno != 0 ? errno : EIO;
@@ -141,22 +146,30 @@ Result<void> VerbsQueuePair::post_chain(std::span<const WorkRequest> requests,
     return post_errno(device_.data_call([&] { return ::ibv_post_send(qp_, first, &bad); }));
   };
   int err = post_from(chain.requests.data());
-  if (err != 0 && bad != nullptr && bad->opcode == IBV_WR_SEND_WITH_INV &&
-      (err == EINVAL || err == EOPNOTSUPP)) {
-    device_.forget_send_with_invalidate();
+  if (is_refusal(err) && bad != nullptr && bad->opcode == IBV_WR_SEND_WITH_INV) {
     for (ibv_send_wr* request = bad; request != nullptr; request = request->next) {
       if (request->opcode == IBV_WR_SEND_WITH_INV) request->opcode = IBV_WR_SEND;
     }
     err = post_from(bad);
+    if (err == 0) device_.forget_send_with_invalidate();
   }
   std::size_t done = size;
   if (err != 0) done = bad == nullptr ? 0 : static_cast<std::size_t>(bad - chain.requests.data());
   windows_bound(std::min(done, binds));
   *posted = done - std::min(done, binds);
   if (err == 0) return {};
-  if (bad != nullptr && bad->opcode == IBV_WR_BIND_MW) device_.forget_memory_windows();
+  const bool refused_bind = is_refusal(err) && bad != nullptr && bad->opcode == IBV_WR_BIND_MW;
+  if (refused_bind && is_whole()) device_.forget_memory_windows();
   ring_.unpush(static_cast<std::uint32_t>(size - done));
   return system_error("ibv_post_send", err);
+}
+
+bool VerbsQueuePair::is_whole() {
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr ignored{};
+  const int err =
+      device_.commands().run([&] { return ::ibv_query_qp(qp_, &attr, IBV_QP_STATE, &ignored); });
+  return err == 0 && attr.qp_state == IBV_QPS_RTS;
 }
 
 void VerbsQueuePair::windows_bound(std::size_t count) {

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -75,6 +76,9 @@ class VerbsFabric final : public Fabric, private LoopResources {
 
   // Made and used on its loop's thread; only the map is shared.
   struct LoopState {
+    explicit LoopState(std::function<void()> forget) : end(std::move(forget)) {}
+
+    LoopEnd end;
     std::unique_ptr<CmChannel> channel;
     std::map<ibv_context*, std::unique_ptr<VerbsDevice>> devices;
     std::vector<std::unique_ptr<VerbsDevice>> gone;  // callers may still know their addresses
@@ -83,7 +87,10 @@ class VerbsFabric final : public Fabric, private LoopResources {
   LoopState& state(EventLoop& loop) {
     std::lock_guard lock(mutex_);
     auto& state = loops_[&loop];
-    if (!state) state = std::make_unique<LoopState>();
+    if (!state) {
+      state = std::make_unique<LoopState>([this, &loop] { forget(loop); });
+      loop.at_end(state->end);
+    }
     return *state;
   }
 

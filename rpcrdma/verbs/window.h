@@ -26,6 +26,12 @@ namespace nfsrdma::verbs {
 
 class VerbsQueuePair;
 
+/// Binds that may be posted beside `sends` of whoever exposes memory: a call has one exposure,
+/// seldom two; the longest calls have five.
+inline constexpr std::uint32_t binds_beside(std::uint32_t sends) {
+  return 2 * sends + 8;
+}
+
 struct Window {
   enum class State : std::uint8_t { kFree, kWaiting, kBound, kEnded };
 

@@ -3,38 +3,16 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include "rpcrdma/tcp_client.h"
-#include "rpcrdma/tcp_server.h"
 #include "tests/support/backward_probe.h"
-#include "tests/support/loop_owner.h"
-#include "tests/support/toy_rpc.h"
+#include "tests/support/tcp_transport.h"
 
 namespace nfsrdma::test {
 namespace {
 
-class BackwardTcp : public ::testing::Test, protected LoopOwner {
+class BackwardTcp : public TcpTransport {
  protected:
-  BackwardTcp() : LoopOwner(20'000) {
-    server_ = std::make_unique<TcpServer>(*loop_, pool_, handler_);
-    listener_ = std::move(TcpListener::listen(
-                              *loop_, std::move(SocketAddress::parse("127.0.0.1", 0)).value(),
-                              [this](UniqueFd fd) { server_->adopt(std::move(fd)); }))
-                    .value();
-  }
-  ~BackwardTcp() override {
-    client_.reset();
-    handler_.hold = false;
-    for (int i = 0; i < 10; ++i)
-      loop_->turn(Duration::zero());
-    handler_.answer_held();
-    server_.reset();
-  }
-  void connect_raw() {
-    socket_.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(::connect(socket_.get(), listener_->address().data(), listener_->address().length()),
-              0);
-    ASSERT_TRUE(turn_until([this] { return handler_.opened == 1; }));
-  }
+  BackwardTcp() { start(); }
+  void connect_raw() { socket_ = raw(); }
   ServerConnection& server() { return *handler_.newest; }
   void send(BackwardProbe& probe) { ASSERT_TRUE(server().send_backward(probe).ok()); }
 
@@ -67,13 +45,7 @@ class BackwardTcp : public ::testing::Test, protected LoopOwner {
   }
   std::uint64_t errors() { return server().describe().stats.errors; }
 
-  BufferPool pool_{*loop_, 64u << 20};
-  ToyHandler handler_;
-  std::unique_ptr<TcpServer> server_;
-  std::unique_ptr<TcpListener> listener_;
   UniqueFd socket_;
-  TransportLog log_;
-  std::unique_ptr<ClientTransport> client_;
 };
 
 TEST_F(BackwardTcp, ACallIsARecordAndSoIsItsReply) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "rpcrdma/sim/sim_fabric.h"
+#include "tests/support/manual_clock.h"
 
 namespace nfsrdma {
 namespace {
@@ -185,6 +186,160 @@ TEST_F(BufferPoolTest, NobodyOvertakesAWaiter) {
   held.clear();
   turn();
   EXPECT_EQ(order, "w");
+}
+/// Wants two at once, as a call with two Read chunks: gives the first back without the second.
+struct WaiterForTwo : BufferWaiter {
+  BufferPool& pool;
+  BufferShare& share;
+  int asked = 0;
+  Buffer got[2];
+  WaiterForTwo(BufferPool& p, BufferShare& s) : pool(p), share(s) {}
+  void on_buffers() override {
+    ++asked;
+    for (Buffer& buffer : got)
+      buffer = pool.acquire(4 * kMiB);
+    if (got[1]) return;
+    got[0].reset();
+    pool.wait_for_buffers(*this, share);
+  }
+};
+
+TEST_F(BufferPoolTest, WhoGivesBackWhatWasNotEnoughIsNotAskedAgainForThat) {
+  std::vector<Buffer> held;
+  for (int i = 0; i < 3; ++i)
+    held.push_back(pool_.acquire(2 * kMiB));
+  WaiterForTwo waiter(pool_, share_);
+  pool_.wait_for_buffers(waiter, share_);
+  held.pop_back();  // enough for the first of the two
+  ASSERT_GE(pool_.budget() - pool_.in_use(), BufferPool::charge(4 * kMiB));
+  turn();
+  EXPECT_EQ(waiter.asked, 1);
+  EXPECT_FALSE(loop_->turn(Duration::zero())) << "the loop has nothing to do";
+  held.clear();
+  turn();
+  EXPECT_EQ(waiter.asked, 2);
+  EXPECT_TRUE(waiter.got[1]);
+}
+TEST_F(BufferPoolTest, WhatComesBackWhileSomebodyIsServedIsOfferedAgain) {
+  std::vector<Buffer> held;
+  while (Buffer buffer = pool_.acquire(4 * kMiB))
+    held.push_back(std::move(buffer));
+  ASSERT_EQ(held.size(), 3u);
+  struct LetsGo : BufferWaiter {
+    BufferPool& pool;
+    BufferShare& share;
+    std::vector<Buffer>& held;
+    Buffer got;
+    LetsGo(BufferPool& p, BufferShare& s, std::vector<Buffer>& h) : pool(p), share(s), held(h) {}
+    void on_buffers() override {
+      if ((got = pool.acquire(4 * kMiB))) return;
+      pool.wait_for_buffers(*this, share);
+      held.clear();
+    }
+  } waiter(pool_, share_, held);
+  Buffer small = pool_.acquire(10);
+  pool_.wait_for_buffers(waiter, share_);
+  small.reset();
+  turn();
+  EXPECT_TRUE(waiter.got);
+}
+/// Connections that hold what they hold for as long as their peers like, and somebody who waits.
+class BufferHolders : public BufferPoolTest {
+ protected:
+  struct Holder : BufferHolder {
+    std::string name;
+    HeldBuffers what;
+    int asked = 0;
+    Holder(BufferPool& pool, std::string host_name) : name(std::move(host_name)) {
+      pool.add_holder(*this);
+    }
+    HeldBuffers held() override { return what; }
+    std::string host() const override { return name; }
+    void give_way() override { ++asked; }
+  };
+
+  BufferHolders() {
+    loop_->set_clock(&clock_);
+    while (Buffer buffer = pool_.acquire(kMiB))
+      all_.push_back(std::move(buffer));
+  }
+  ~BufferHolders() override { loop_->set_clock(nullptr); }
+  void pass(int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      clock_.advance(std::chrono::seconds(1));
+      turn();
+    }
+  }
+  void hold(Holder& holder, std::size_t bytes) { holder.what.add(bytes, clock_.now()); }
+
+  nfsrdma::test::ManualClock clock_;
+  std::vector<Buffer> all_;
+  std::string order_;
+  Waiter waiter_{pool_, share_, kMiB, order_, 'w'};
+  Holder slow_{pool_, "192.0.2.1"};
+};
+
+TEST_F(BufferHolders, GiveWayWhenOthersHaveWaitedForLong) {
+  hold(slow_, 4 * kMiB);  // 38 s
+  pass(32);
+  pool_.wait_for_buffers(waiter_, share_);
+  pass(9);
+  EXPECT_EQ(slow_.asked, 0) << "nobody has waited for long";
+  pass(2);
+  EXPECT_GT(slow_.asked, 0);
+}
+TEST_F(BufferHolders, HaveTimeForWhatTheyHold) {
+  hold(slow_, 4 * kMiB);
+  pool_.wait_for_buffers(waiter_, share_);
+  pass(37);
+  EXPECT_EQ(slow_.asked, 0);
+  pass(2);
+  EXPECT_GT(slow_.asked, 0);
+}
+TEST_F(BufferHolders, HaveAllTheTimeWhileNobodyWaits) {
+  hold(slow_, 15 * kMiB);
+  pass(3600);
+  EXPECT_EQ(slow_.asked, 0);
+}
+TEST_F(BufferHolders, DoNotGiveWayToTheirOwnHost) {
+  Holder same(pool_, "192.0.2.1");
+  share_.holder = &same;
+  hold(slow_, 15 * kMiB);
+  pool_.wait_for_buffers(waiter_, share_);
+  pass(3600);
+  EXPECT_EQ(slow_.asked, 0);
+  Holder other(pool_, "192.0.2.2");
+  share_.holder = &other;
+  pass(2);
+  EXPECT_GT(slow_.asked, 0);
+}
+TEST_F(BufferHolders, TheHostThatHoldsMostGivesWayFirst) {
+  Holder one(pool_, "192.0.2.2"), two(pool_, "192.0.2.2"), quick(pool_, "192.0.2.3");
+  hold(slow_, 4 * kMiB);
+  hold(one, 3 * kMiB);
+  hold(two, 3 * kMiB);
+  pool_.wait_for_buffers(waiter_, share_);
+  pass(37);
+  hold(quick, 15 * kMiB);
+  pass(1);
+  EXPECT_GT(one.asked, 0);
+  EXPECT_GT(two.asked, 0);
+  EXPECT_EQ(slow_.asked, 0);
+  one.what = two.what = {};
+  pass(1);
+  EXPECT_GT(slow_.asked, 0) << "when there is still too little";
+  EXPECT_EQ(quick.asked, 0);
+}
+TEST_F(BufferHolders, AreLeftAloneWhenThoseWhoWaitedAreServed) {
+  hold(slow_, 4 * kMiB);
+  pass(60);
+  pool_.wait_for_buffers(waiter_, share_);
+  pass(9);
+  all_.pop_back();
+  turn();
+  pass(60);
+  EXPECT_EQ(order_, "w");
+  EXPECT_EQ(slow_.asked, 0);
 }
 TEST_F(BufferPoolTest, DestroyedWaiterIsForgotten) {
   std::vector<Buffer> held;

@@ -96,6 +96,17 @@ TEST_F(RdmaTransport, RepliesInvalidateTheOneHandle) {
   EXPECT_EQ(pair_.client->describe().stats.invalidations, 1u);
 }
 
+TEST_F(RdmaTransport, ADeviceThatLostItInvalidatesNothingAndSaysSo) {
+  pair_.connect();
+  pair_.call(kToyRead, 50000);
+  EXPECT_TRUE(pair_.handler.newest->describe().remote_invalidation);
+  pair_.fabric.server_device_info(*pair_.loop).send_with_invalidate = false;
+  pair_.call(kToyRead, 50000);
+  EXPECT_EQ(pair_.client->describe().stats.invalidations, 1u);
+  EXPECT_EQ(pair_.handler.newest->describe().stats.invalidations, 1u);
+  EXPECT_FALSE(pair_.handler.newest->describe().remote_invalidation);
+}
+
 TEST_F(RdmaTransport, ClosingFailsCallsWithClosed) {
   pair_.connect();
   pair_.handler.hold = true;

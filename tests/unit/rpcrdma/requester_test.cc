@@ -406,14 +406,58 @@ TEST_F(Requester, ACallWaitsForTheMemoryThatOthersHaveExposed) {
   answer_null(2);
   EXPECT_TRUE(second.ok);
 }
-TEST_F(Requester, ACallThatNothingCanMakeRoomForFails) {
+TEST_F(Requester, CountsChunksOfCallsThatAreSentAndOfNoAttempt) {
+  connect();
+  ToyCall opener(9, kToyNull, 0, 0), first(1, kToyRead, 9000, 0), second(2, kToyRead, 9000, 0);
+  submit(opener);
+  answer_null(9);
+  fabric_.limit_exposed_regions(2);
+  submit(first);
+  const std::vector<std::byte> payload(9000);
+  second.payload = payload;
+  second.has_payload = true;
+  client_->submit(second);
+  run();
+  EXPECT_EQ(client_->describe().stats.rdma_writes, 1U) << "there was room for its sink alone";
+  answer_null(1);
+  const TransferStats stats = client_->describe().stats;
+  EXPECT_EQ(stats.rdma_writes, 2U);
+  EXPECT_EQ(stats.rdma_reads, 1U);
+  EXPECT_EQ(stats.rdma_read_bytes, payload.size());
+  answer_null(2);
+}
+TEST_F(Requester, ACallWaitsForRoomThatOthersHave) {
   connect();
   fabric_.limit_exposed_regions(0);
   ToyCall call(1, kToyRead, 9000, 0);
   client_->submit(call);
   run();
-  EXPECT_EQ(call.completions, 1);
-  EXPECT_EQ(call.error.code, Errc::kExhausted);
+  network_.advance(*loop_, std::chrono::milliseconds(900));
+  EXPECT_EQ(call.completions, 0);
+  EXPECT_TRUE(server_.inbox.empty());
+  fabric_.limit_exposed_regions(4);
+  network_.advance(*loop_, std::chrono::milliseconds(100));
+  run();
+  ASSERT_EQ(server_.inbox.size(), 1u);
+  answer_null(1);
+  EXPECT_TRUE(call.ok);
+}
+TEST_F(Requester, ACallThatNothingCanMakeRoomForFails) {
+  connect();
+  fabric_.limit_exposed_regions(0);
+  for (const char* time : {"once", "another time"}) {
+    ToyCall waits(1, kToyRead, 9000, 0), next(2, kToyRead, 9000, 0);
+    client_->submit(waits);
+    run();
+    EXPECT_EQ(waits.completions, 0) << "others may make some, " << time;
+    network_.advance(*loop_, std::chrono::milliseconds(1100));
+    EXPECT_EQ(waits.completions, 1) << time;
+    EXPECT_EQ(waits.error.code, Errc::kExhausted);
+    client_->submit(next);
+    run();
+    EXPECT_EQ(next.completions, 1) << "it has been waited for, " << time;
+    network_.advance(*loop_, std::chrono::minutes(1));
+  }
 }
 
 }  // namespace

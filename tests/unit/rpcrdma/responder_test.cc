@@ -360,6 +360,24 @@ TEST_F(Responder, ReadsThatTakeLongButEndAreWaitedFor) {
   pair_.network.faults().max_delay = std::chrono::microseconds(50);
 }
 
+TEST_F(Responder, AReadBehindManyRepliesOnASlowLinkIsWaitedFor) {
+  connect();
+  pair_.handler.hold = true;
+  for (std::uint32_t i = 0; i < 30; ++i)
+    client_->send(message(i, RDMA_MSG, lists(), ToyCall(i, kToyNull, 0, 0).head));
+  WriteInSegments write(*client_, 1);
+  client_->send_only(write.bytes());
+  pair_.handler.hold = false;
+  pair_.network.faults().max_delay = std::chrono::seconds(19);
+  pair_.handler.answer_held();
+  const TimePoint begun = pair_.network.now();
+  pair_.run();
+  EXPECT_GT(pair_.network.now() - begun, std::chrono::minutes(3));
+  EXPECT_FALSE(client_->disconnected);
+  EXPECT_EQ(client_->inbox.size(), 31u);
+  pair_.network.faults().max_delay = std::chrono::microseconds(50);
+}
+
 TEST_F(Responder, AnIdleConnectionIsNotCutForItsLatestRead) {
   connect();
   client_->send(WriteInSegments(*client_, 1).bytes());
@@ -382,6 +400,29 @@ TEST_F(Responder, AReadHasItsMinuteHoweverLongAgoTheLatestEnded) {
   pair_.run();
   EXPECT_FALSE(client_->disconnected);
   EXPECT_EQ(client_->inbox.size(), 2u);
+}
+
+TEST_F(Responder, ACallWhoseChunksDoNotFitYetWaitsWithoutWork) {
+  connect();
+  ToyCall call(kXid, kToyWrite, 1 << 20, 9);
+  std::vector<std::byte> data(call.payload.begin(), call.payload.end());
+  std::vector<std::byte> rest(call.head.begin(), call.head.end());
+  rest.insert(rest.end(), call.tail.begin(), call.tail.end());
+  rest.resize(1 << 20);  // what is behind the call is nobody's
+  ChunkLists chunks = lists();
+  chunks.add_read_segment(0, client_->expose(rest, Access::kRemoteRead));
+  chunks.add_read_segment(static_cast<std::uint32_t>(call.head.size()),
+                          client_->expose(data, Access::kRemoteRead));
+  std::vector<Buffer> held;
+  while (Buffer buffer = pair_.pool->acquire(1 << 20))
+    held.push_back(std::move(buffer));
+  client_->send(message(kXid, RDMA_NOMSG, chunks, {}));
+  held.pop_back();  // enough for one of the two chunks
+  EXPECT_LT(pair_.run(1000), 1000u) << "the loop never comes to rest";
+  EXPECT_EQ(pair_.handler.calls, 0u);
+  held.clear();
+  pair_.run();
+  EXPECT_EQ(pair_.handler.calls, 1u);
 }
 
 TEST_F(Responder, MoreCallsThanAnyGrantEndTheConnection) {

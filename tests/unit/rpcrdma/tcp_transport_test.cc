@@ -4,70 +4,16 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include "rpcrdma/record_mark.h"
-#include "rpcrdma/tcp_client.h"
-#include "rpcrdma/tcp_server.h"
-#include "tests/support/loop_owner.h"
-#include "tests/support/manual_clock.h"
-#include "tests/support/toy_rpc.h"
+#include <thread>
+
+#include "tests/support/refused_calls.h"
+#include "tests/support/tcp_transport.h"
 
 namespace nfsrdma::test {
 namespace {
 
 constexpr std::uint32_t kSizes[] = {0,    1,    2,    3,     4,      5,       1000,
                                     4000, 4095, 4096, 65535, 100001, 1 << 20, (1 << 20) + 1};
-
-class TcpTransport : public ::testing::Test, protected LoopOwner {
- protected:
-  TcpTransport() : LoopOwner(20'000) {}
-  void start(const TcpServerLimits& limits = {}) {
-    server_ = std::make_unique<TcpServer>(*loop_, pool_, handler_, limits);
-    listener_ = std::move(TcpListener::listen(
-                              *loop_, std::move(SocketAddress::parse("127.0.0.1", 0)).value(),
-                              [this](UniqueFd fd) { server_->adopt(std::move(fd)); }))
-                    .value();
-  }
-  void connect(const TcpClientOptions& options = {}) {
-    client_ = make_tcp_transport(*loop_, listener_->address(), options, log_);
-    turn_until([this] { return log_.ready + log_.closed > 0; });
-  }
-  ToyCall& call(std::uint32_t procedure, std::uint32_t size, std::uint32_t seed = 5) {
-    calls_.push_back(std::make_unique<ToyCall>(++last_xid_, procedure, size, seed));
-    client_->submit(*calls_.back());
-    turn_until([this] { return calls_.back()->completions > 0; });
-    return *calls_.back();
-  }
-  UniqueFd raw() {
-    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    EXPECT_EQ(::connect(fd.get(), listener_->address().data(), listener_->address().length()), 0);
-    turn_until([this] { return handler_.opened > 0; });
-    return fd;
-  }
-  ~TcpTransport() override {
-    client_.reset();
-    handler_.hold = false;
-    for (int i = 0; i < 10; ++i)
-      loop_->turn(Duration::zero());
-    handler_.answer_held();
-    server_.reset();
-  }
-
-  BufferPool pool_{*loop_, 64u << 20};
-  ToyHandler handler_;
-  std::unique_ptr<TcpServer> server_;
-  std::unique_ptr<TcpListener> listener_;
-  TransportLog log_;
-  std::unique_ptr<ClientTransport> client_;
-  std::vector<std::unique_ptr<ToyCall>> calls_;
-  std::uint32_t last_xid_ = 0x2000;
-};
-
-std::vector<std::byte> record_of(ByteSpan message) {
-  std::vector<std::byte> record(4);
-  store_be32(record.data(), 0x80000000u | static_cast<std::uint32_t>(message.size()));
-  record.insert(record.end(), message.begin(), message.end());
-  return record;
-}
 
 TEST_F(TcpTransport, EverySizeArrivesWhole) {
   start();
@@ -78,6 +24,22 @@ TEST_F(TcpTransport, EverySizeArrivesWhole) {
     EXPECT_TRUE(call(kToyWrite, size, size).good) << size;
     EXPECT_TRUE(call(kToyList, size, size).good) << size;
   }
+}
+
+TEST_F(TcpTransport, ACallIsSentOnceAllOfItIs) {
+  start();
+  TcpClientOptions options;
+  options.max_calls = 1;
+  connect(options);
+  handler_.hold = true;
+  ToyCall first(1, kToyRead, 8, 1), second(2, kToyRead, 8, 1);
+  client_->submit(first);
+  client_->submit(second);
+  turn_until([&] { return first.sent; });
+  client_->close();
+  turn_until([&] { return second.completions > 0; });
+  EXPECT_TRUE(first.sent);
+  EXPECT_FALSE(second.sent);
 }
 
 TEST_F(TcpTransport, PagesOfAFileAreSentAsTheyAre) {
@@ -264,35 +226,6 @@ TEST_F(TcpTransport, PartialRecordHoldsNoLargeBuffer) {
   EXPECT_LE(pool_.in_use() - before, 4096u);
 }
 
-class TcpStalls : public TcpTransport {
- protected:
-  TcpStalls() { loop_->set_clock(&clock_); }
-  ~TcpStalls() override { loop_->set_clock(nullptr); }
-  void settle() {
-    for (int i = 0; i < 50; ++i)
-      loop_->turn(Duration::zero());
-  }
-  void pass(Duration time) {
-    clock_.advance(time);
-    settle();
-  }
-  /// A client that asks for more than the kernel's buffers hold and has taken none of it.
-  UniqueFd ask_for_much() {
-    UniqueFd fd = raw();
-    for (std::uint32_t i = 0; i < kReplies; ++i) {
-      const auto record = record_of(ToyCall(100 + i, kToyRead, 1 << 20, i).head);
-      EXPECT_EQ(::send(fd.get(), record.data(), record.size(), 0),
-                static_cast<ssize_t>(record.size()));
-    }
-    EXPECT_TRUE(turn_until([&] { return handler_.calls > 0; }));
-    settle();
-    return fd;
-  }
-
-  static constexpr std::uint32_t kReplies = 32;
-  ManualClock clock_;
-};
-
 TEST_F(TcpStalls, AClientThatTakesNoRepliesIsCutAfterAMinute) {
   start();
   const UniqueFd fd = ask_for_much();
@@ -342,6 +275,22 @@ TEST_F(TcpStalls, TheKernelGivesUpOnUnacknowledgedDataAfterAMinute) {
   EXPECT_EQ(milliseconds, 60'000u);
 }
 
+TEST_F(TcpStalls, WithoutAnyDescriptorTheListenerWaits) {
+  start();
+  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(::connect(fd.get(), listener_->address().data(), listener_->address().length()), 0);
+  bool works = true;
+  std::thread([&] {
+    refuse_calls(SYS_accept4, EMFILE);
+    settle();
+    works = loop_->turn(Duration::zero());
+  }).join();
+  EXPECT_FALSE(works) << "the loop spins";
+  EXPECT_EQ(handler_.opened, 0u);
+  pass(std::chrono::milliseconds(100));
+  EXPECT_EQ(handler_.opened, 1u);
+}
+
 TEST_F(TcpTransport, ServerGoneFailsCallsWithClosed) {
   start();
   connect();
@@ -364,6 +313,27 @@ TEST_F(TcpTransport, ConnectionRefusedIsReported) {
   client_ = make_tcp_transport(*loop_, address, {}, log_);
   EXPECT_TRUE(turn_until([&] { return log_.closed == 1; }));
   EXPECT_EQ(log_.why.sys, ECONNREFUSED);
+}
+
+TEST_F(TcpTransport, ConnectsFromThePortThatIsWantedIfItCanBeHad) {
+  start();
+  connect();
+  const std::uint16_t port = client_->describe().local.port();
+  // The server ends it, so that nothing is kept of it here.
+  server_.reset();
+  ASSERT_TRUE(turn_until([&] { return log_.closed == 1; }));
+  server_ = std::make_unique<TcpServer>(*loop_, pool_, handler_, TcpServerLimits{});
+  TcpClientOptions options;
+  options.local_port = port;
+  log_ = {};
+  connect(options);
+  EXPECT_EQ(client_->describe().local.port(), port);
+
+  const std::unique_ptr<ClientTransport> has_it = std::move(client_);
+  log_ = {};
+  connect(options);
+  ASSERT_EQ(log_.ready, 1);
+  EXPECT_NE(client_->describe().local.port(), port) << "to this server it is in use";
 }
 
 TEST_F(TcpTransport, CancelledCallIsNotCompleted) {

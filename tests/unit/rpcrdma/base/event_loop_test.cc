@@ -308,5 +308,33 @@ TEST_F(EventLoopPollingTest, ABusyLoopLooksAsWell) {
   EXPECT_EQ(polled.last_looks, 0);
 }
 
+TEST(EventLoopEnd, GivesBackWhatIsKeptForTheLoop) {
+  auto loop = std::move(EventLoop::create()).value();
+  Timer timer([] {});
+  timer.arm_after(*loop, std::chrono::hours(1));
+  bool in_time = false;
+  std::unique_ptr<LoopEnd> end;
+  end = std::make_unique<LoopEnd>([&] {
+    in_time = timer.armed();
+    timer.cancel();
+    end.reset();
+  });
+  loop->at_end(*end);
+  loop.reset();
+  EXPECT_TRUE(in_time);
+  EXPECT_EQ(end, nullptr);
+}
+
+TEST(EventLoopEnd, IsNotHeardOfByWhatWasGivenBackBefore) {
+  auto loop = std::move(EventLoop::create()).value();
+  int given_back = 0;
+  {
+    LoopEnd end([&] { ++given_back; });
+    loop->at_end(end);
+  }
+  loop.reset();
+  EXPECT_EQ(given_back, 0);
+}
+
 }  // namespace
 }  // namespace nfsrdma

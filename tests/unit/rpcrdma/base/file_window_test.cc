@@ -4,14 +4,19 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include "tests/support/refused_calls.h"
 
 namespace nfsrdma {
 namespace {
@@ -54,12 +59,55 @@ class FileWindowTest : public ::testing::Test {
     return false;
   }
 
+  /// Would another thread's mmap() find a place here?
+  static bool is_free(std::byte* at, std::size_t size) {
+    void* place = ::mmap(at, size, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (place == MAP_FAILED) return false;
+    ::munmap(place, size);
+    return true;
+  }
+  /// On a thread for which the kernel moves no mapping.
+  static void without_mremap(const std::function<void()>& work) {
+    std::thread([&work] {
+      test::refuse_calls(SYS_mremap, ENOMEM);
+      work();
+    }).join();
+  }
+
   const std::size_t page_ = FileWindow::page_size();
   std::string text_ = std::string(kPages * page_, '\0');
   UniqueFd file_{::memfd_create("shown-in-a-window", MFD_CLOEXEC)};
   std::unique_ptr<FileWindow> window_ = FileWindow::reserve(kPages * page_);
   UniqueFd in_, out_;
 };
+
+/// The first test: what is learnt from it holds for the process. A socket refuses when the kernel
+/// has cleared its place already.
+TEST_F(FileWindowTest, WhatCannotBeMappedLeavesNoHole) {
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(window_->show(socket.get(), 0, 2 * page_), FileWindow::Shown::kNo);
+    EXPECT_FALSE(is_free(window_->data(), page_));
+    EXPECT_FALSE(is_free(window_->data() + page_, page_));
+    EXPECT_TRUE(window_->hide());
+  }
+  EXPECT_EQ(window_->show(file_.get(), 0, page_), FileWindow::Shown::kAll);
+  EXPECT_EQ(sent(page_), text_.substr(0, page_));
+}
+
+TEST_F(FileWindowTest, APlaceThatMayBeSomebodyElsesIsLeftAlone) {
+  ASSERT_EQ(window_->show(file_.get(), 0, 2 * page_), FileWindow::Shown::kAll);
+  without_mremap([this] { EXPECT_FALSE(window_->settle()); });
+  EXPECT_FALSE(window_->settle());
+  EXPECT_FALSE(window_->hide()) << "it must not be used again";
+  EXPECT_EQ(window_->show(file_.get(), 0, page_), FileWindow::Shown::kNo);
+  std::byte* const place = window_->data();
+  const std::size_t size = window_->size();
+  window_.reset();
+  EXPECT_FALSE(is_free(place, page_));
+  EXPECT_EQ(::munmap(place, size), 0);
+}
 
 TEST_F(FileWindowTest, ShowsTheFileFromAnyPageOn) {
   ASSERT_EQ(window_->show(file_.get(), 0, text_.size()), FileWindow::Shown::kAll);

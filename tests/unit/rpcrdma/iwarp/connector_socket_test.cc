@@ -165,6 +165,63 @@ TEST_F(ConnectorSocket, Revision1IsTheLastResort) {
   EXPECT_TRUE(until([&] { return failed_; }));
 }
 
+/// A listener that had no room for the first two, whatever kind they were of.
+class ConnectorAfterRevision1 : public ConnectorSocket {
+ protected:
+  void learn_revision_1() {
+    connect();
+    for (int i = 0; i < 2; ++i) {
+      UniqueFd fd = accept_request(listener_fd_, &request_);
+      reset(fd);
+    }
+    UniqueFd fd = accept_request(listener_fd_, &request_, 36);
+    say(fd, kRevision1Reply);
+    ASSERT_TRUE(until([&] { return connected_; }));
+    connected_ = false;
+    ours_.queue_pair.reset();
+  }
+  static constexpr char kRevision1Reply[] = "4d504120 49442052 65702046 72616d65 00010000";
+  static constexpr char kPlainFlags[] = "10020014 00100001";
+  UniqueFd listener_fd_;
+};
+
+TEST_F(ConnectorAfterRevision1, WhatIsRememberedIsTriedFirstAndNotAlone) {
+  start();
+  listener_fd_ = raw_listen();
+  learn_revision_1();
+  connect();
+  UniqueFd first = accept_request(listener_fd_, &request_, 36);
+  EXPECT_EQ(request_.substr(36, 8), "00010010");
+  reset(first);
+  UniqueFd second = accept_request(listener_fd_, &request_);
+  EXPECT_EQ(request_.substr(36, 17), kPlainFlags);
+  reset(second);
+  UniqueFd third = accept_request(listener_fd_, &request_);
+  EXPECT_EQ(request_.substr(36, 17), "10020014 80104001");
+  reset(third);
+  EXPECT_TRUE(until([&] { return failed_; })) << "each kind once";
+}
+
+TEST_F(ConnectorAfterRevision1, TheBestKindHasItsTurnAgainAfterTenMinutes) {
+  stop_the_clock();
+  start();
+  listener_fd_ = raw_listen();
+  learn_revision_1();
+  let_pass(std::chrono::minutes(9));
+  connect();
+  {
+    UniqueFd fd = accept_request(listener_fd_, &request_, 36);
+    EXPECT_EQ(request_.substr(36, 8), "00010010");
+    say(fd, kRevision1Reply);
+    ASSERT_TRUE(until([&] { return connected_; }));
+    ours_.queue_pair.reset();
+  }
+  let_pass(std::chrono::minutes(2));
+  connect();
+  UniqueFd fd = accept_request(listener_fd_, &request_);
+  EXPECT_EQ(request_.substr(36, 17), kPlainFlags);
+}
+
 TEST_F(ConnectorSocket, LossWhileReadyMessageIsUnderWayFails) {
   start();
   UniqueFd listener = raw_listen();

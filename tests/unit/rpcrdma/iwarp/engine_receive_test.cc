@@ -237,6 +237,23 @@ TEST_F(Receiver, ReadRequestInSegments) {
   feed(untagged(RdmapOpcode::kReadRequest, kQueueReadRequest, 1, 0, false), counting(28));
   expect_terminate("1/2/05");
 }
+/// How it would be cut into FPDUs is counted before it is known whether there is so much.
+TEST_F(Receiver, ReadRequestsOfAnySizeAreCheckedAgainstTheMemory) {
+  for (const bool coalesce : {false, true}) {
+    for (const std::uint32_t size : {65u, 0xffff0040u, 0xffff0041u, 0xffffffc1u, 0xffffffffu}) {
+      EngineOptions options = receiver_options();
+      options.coalesce = coalesce;
+      options.tagged_payload = 65472;
+      EngineRig rig(options);
+      rig.stags.add(0x22222202, 0x1000, 64, Access::kRemoteRead);
+      std::vector<std::byte> body(kReadRequestBody);
+      store_read_request(body.data(), {1, 0, size, 0x22222202, 0x1000});
+      rig.feed(make_fpdu(untagged(RdmapOpcode::kReadRequest, kQueueReadRequest, 1), body, true));
+      rig.drain();
+      EXPECT_EQ(terminate_code(rig.engine), "0/1/01") << size;
+    }
+  }
+}
 TEST_F(Receiver, MoreReadRequestsThanAllowed) {
   const std::vector<std::byte> body(kReadRequestBody);
   for (std::uint32_t i = 1; i <= 3; ++i) {

@@ -2,6 +2,8 @@
 // Our passive side against bytes on a socket.
 #include <netinet/tcp.h>
 
+#include <thread>
+
 #include "rpcrdma/iwarp/tcp_driver.h"
 #include "tests/unit/rpcrdma/iwarp/raw_peer.h"
 #include "tests/unit/rpcrdma/iwarp/vectors.h"
@@ -134,6 +136,24 @@ TEST_F(ResponderSocket, HalfOpenHandshakesAreLimitedPerAddress) {
   EXPECT_TRUE(hears_nothing(four));
 }
 
+TEST_F(ResponderSocket, SilentPeersOfOneAddressDoNotShutOthersOut) {
+  IwarpOptions options;
+  options.max_half_open = 2;
+  start(options);
+  listen();
+  UniqueFd first = dial();
+  UniqueFd second = dial();
+  EXPECT_TRUE(hears_nothing(second));
+  UniqueFd third(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const SocketAddress elsewhere = SocketAddress::parse("127.0.0.2", 0).value();
+  ASSERT_EQ(::bind(third.get(), elsewhere.data(), elsewhere.length()), 0);
+  ASSERT_EQ(::connect(third.get(), listener_->address().data(), listener_->address().length()), 0);
+  EXPECT_TRUE(hears_end(first));
+  say(third, kLinuxRequest);
+  EXPECT_TRUE(until([&] { return requests_ == 1; }));
+  EXPECT_TRUE(hears_nothing(second));
+}
+
 TEST_F(ResponderSocket, MarkersAreRejected) {
   start();
   listen();
@@ -225,6 +245,80 @@ TEST_F(ResponderSocket, FinBetweenMessagesEndsTheConnection) {
   EXPECT_EQ(ours_.messages, std::vector<std::string>{"hello"});
   EXPECT_STREQ(ours_.reason.where, "the peer closed the connection");
   EXPECT_TRUE(hears_end(fd));
+}
+
+/// Else a peer that takes nothing of what it is sent would be listened to for as long as that
+/// waits.
+TEST_F(ResponderSocket, NothingMoreIsReadOnceWeDisconnect) {
+  stop_the_clock();
+  const IwarpOptions options;
+  start(options);
+  UniqueFd fd = linux_client();
+  ours_.post_receives(2);
+  say(fd, kSendHelloNoCrc);
+  ASSERT_TRUE(until([&] { return ours_.messages.size() == 1; }));
+  const Sge text = ours_.text(std::string(std::size_t{32} << 20, 'x'));
+  WorkRequest request;
+  request.opcode = WorkOpcode::kWrite;
+  request.sges = {&text, 1};
+  ASSERT_TRUE(ours_.post(request).ok());
+  ours_.queue_pair->disconnect();
+  say(fd, "00174143 00000000 00000000 00000002 00000000 68656c6c 6f000000 00000000");
+  for (int i = 0; i < 5; ++i)
+    turn();
+  EXPECT_EQ(ours_.messages.size(), 1u);
+  EXPECT_EQ(ours_.disconnected, 0) << "not all of it is sent";
+  let_pass(options.close_linger);
+  EXPECT_EQ(ours_.disconnected, 1);
+  EXPECT_EQ(ours_.reason.code, Errc::kClosed);
+}
+
+/// A server that shuts down: its loop turns no more, and the client is slow and sends on.
+TEST_F(ResponderSocket, WhatWasSentLastArrivesThoughTheLoopEnds) {
+  start();
+  UniqueFd fd = linux_client();
+  ours_.post_receives(1);
+  say(fd, kSendHelloNoCrc);
+  ASSERT_TRUE(until([&] { return ours_.messages.size() == 1; }));
+  const int little = 16 << 10;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
+  constexpr std::size_t kBytes = 1 << 20;
+  const Sge text = ours_.text(std::string(kBytes, 'x'));
+  WorkRequest request;
+  request.opcode = WorkOpcode::kWrite;
+  request.sges = {&text, 1};
+  ASSERT_TRUE(ours_.post(request).ok());
+  ours_.queue_pair->disconnect();
+  std::vector<char> room(4096);
+  std::size_t taken = 0;
+  const auto take = [&](int flags) {
+    const ssize_t n = ::recv(fd.get(), room.data(), room.size(), flags);
+    if (n > 0) taken += static_cast<std::size_t>(n);
+    return n;
+  };
+  ASSERT_TRUE(until([&] {
+    if (ours_.disconnected == 0) take(MSG_DONTWAIT);
+    return ours_.disconnected == 1;
+  }));
+  ASSERT_LT(taken, kBytes) << "nothing is on its way any more";
+  say(fd, kSendHelloNoCrc);
+  ours_.queue_pair.reset();
+  ours_.regions.clear();
+  ours_.receives.reset();
+  ours_.completions.reset();
+  ours_.domain.reset();
+  listener_.reset();
+  int error = 0;
+  std::thread reader([&] {
+    ssize_t n = 0;
+    while ((n = take(0)) > 0) {
+    }
+    error = n < 0 ? errno : 0;
+  });
+  fabric_->forget(*loop_);
+  reader.join();
+  EXPECT_EQ(error, 0) << std::strerror(error);
+  EXPECT_GT(taken, kBytes);
 }
 
 TEST_F(ResponderSocket, FinInsideAnFpduIsNoOrderlyMessage) {

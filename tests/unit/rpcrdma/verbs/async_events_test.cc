@@ -11,8 +11,12 @@ namespace nfsrdma::verbs {
 namespace {
 
 struct Ear final : AsyncTarget {
-  void on_async_event(ibv_event_type type) override { heard.push_back(type); }
+  void on_async_event(ibv_event_type type, const void* queue) override {
+    heard.push_back(type);
+    broken = queue;
+  }
   std::vector<ibv_event_type> heard;
+  const void* broken = nullptr;
 };
 
 class AsyncEventsTest : public ::testing::Test {
@@ -80,12 +84,14 @@ TEST_F(AsyncEventsTest, ABrokenCompletionQueueEndsItsQueuePairs) {
   ibv_async_event broken = event(IBV_EVENT_CQ_ERR);
   broken.element.cq = &cq_;
   EXPECT_EQ(after(broken), (Counts{1, 0, 0, 1}));
+  EXPECT_EQ(device_ear_.broken, &cq_);
 }
 
 TEST_F(AsyncEventsTest, ABrokenReceiveQueueEndsItsQueuePairs) {
   ibv_async_event broken = event(IBV_EVENT_SRQ_ERR);
   broken.element.srq = &srq_;
   EXPECT_EQ(after(broken), (Counts{0, 1, 0, 1}));
+  EXPECT_EQ(device_ear_.broken, &srq_);
 }
 
 TEST_F(AsyncEventsTest, ConnectionsSurviveWhatMayPass) {

@@ -79,6 +79,25 @@ TEST_F(DoorbellTest, IsHandedOverWhereTheKernelHasNoSuchIoctl) {
   }
 }
 
+TEST_F(DoorbellTest, OtherCommandsTellNothingOfTheIoctl) {
+  const bool refused_before = Doorbell::refused();
+  const Doorbell bell(file(), kDriver, commands_);
+  std::string command = post_send();
+  const std::uint32_t other = IB_USER_VERBS_CMD_POST_RECV;
+  std::memcpy(command.data(), &other, sizeof other);
+  ssize_t result = 0;
+  ASSERT_TRUE(Doorbell::rings(file(), command.data(), command.size(), &result));
+  EXPECT_EQ(arrived(), command);
+  EXPECT_EQ(Doorbell::refused(), refused_before);
+}
+
+TEST(Doorbell, BrokenQueuePairsTellNothingOfTheIoctl) {
+  for (const int err : {ENOTTY, EPROTONOSUPPORT, EOPNOTSUPP})
+    EXPECT_TRUE(Doorbell::says_that_there_is_none(err)) << err;
+  for (const int err : {0, ENOTCONN, EINVAL, ENOMEM, EIO})
+    EXPECT_FALSE(Doorbell::says_that_there_is_none(err)) << err;
+}
+
 TEST_F(DoorbellTest, GivesErrnoOfAFailedOne) {
   const Doorbell bell(-1, kDriver, commands_);
   ssize_t result = 0;
