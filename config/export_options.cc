@@ -32,16 +32,17 @@ bool parse_id(std::string_view text, std::uint32_t* id) {
   std::int64_t n = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (error != std::errc() || end != text.data() + text.size()) return false;
-  if (n < INT32_MIN || n > UINT32_MAX) return false;
+  // -1 is nobody's: system calls that take it for "as it was" fail for whom it is to stand for.
+  if (n < INT32_MIN || n >= UINT32_MAX || n == -1) return false;
   *id = static_cast<std::uint32_t>(n);
   return true;
 }
 
 std::string_view set_anon_uid(ExportOptions& o, std::string_view v) {
-  return parse_id(v, &o.anon_uid) ? std::string_view() : "a user id (number)";
+  return parse_id(v, &o.anon_uid) ? std::string_view() : "a user id (number, but not -1)";
 }
 std::string_view set_anon_gid(ExportOptions& o, std::string_view v) {
-  return parse_id(v, &o.anon_gid) ? std::string_view() : "a group id (number)";
+  return parse_id(v, &o.anon_gid) ? std::string_view() : "a group id (number, but not -1)";
 }
 
 std::string_view set_fsid(ExportOptions& o, std::string_view v) {
@@ -57,7 +58,8 @@ std::string_view set_fsid(ExportOptions& o, std::string_view v) {
         return hex(c) || c == '-' || c == ':' || c == '.';
       });
   if (!is_number && !is_uuid) return "a number, root, or a UUID";
-  o.fsid = v;
+  // Handles go by the text: one number is one text, however it was written.
+  o.fsid = is_uuid ? std::string(v) : std::to_string(number);
   return {};
 }
 

@@ -11,12 +11,29 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+/// Blanks, quotes and the like, and those of `more`, as \ooo.
+std::string escaped(const std::string& text, std::string_view more) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = byte > ' ' && byte != 0x7f && c != '"' && c != '\\' && c != '#' &&
+                       more.find(c) == std::string_view::npos;
+    out += plain ? std::string(1, c) : fmt::format("\\{:03o}", byte);
+  }
+  return out;
+}
+
+/// A path inside of an option list.
+std::string escaped_value(const std::string& path) {
+  return escaped(path, ",()");
+}
+
 /// refer=/a@h+i:/b@[::1]
 std::string locations_text(const ExportOptions& options) {
   std::string out = options.referral ? "refer=" : "replicas=";
   for (std::size_t i = 0; i < options.locations.size(); ++i) {
     const FsLocation& location = options.locations[i];
-    out += (i == 0 ? "" : ":") + location.path + "@";
+    out += (i == 0 ? "" : ":") + escaped_value(location.path) + "@";
     for (std::size_t host = 0; host < location.servers.size(); ++host) {
       const std::string& name = location.servers[host];
       out += host == 0 ? "" : "+";
@@ -57,7 +74,8 @@ Words words_of(const ExportOptions& o) {
   if (o.no_readdirplus) add("nordirplus");
   if (o.no_acl) add("no_acl");
   if (o.need_mountpoint) {
-    add(o.mountpoint_path.empty() ? "mountpoint" : "mountpoint=" + o.mountpoint_path);
+    add(o.mountpoint_path.empty() ? "mountpoint"
+                                  : "mountpoint=" + escaped_value(o.mountpoint_path));
   }
   if (!o.fsid.empty()) add("fsid=" + o.fsid);
   add(fmt::format("anonuid={}", o.anon_uid));
@@ -109,13 +127,7 @@ std::pair<std::string, std::string> changed_options(const ExportOptions& before,
 }
 
 std::string escaped_path(const std::string& path) {
-  std::string out;
-  for (const char c : path) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = byte > ' ' && byte != 0x7f && c != '"' && c != '\\' && c != '#';
-    out += plain ? std::string(1, c) : fmt::format("\\{:03o}", byte);
-  }
-  return out;
+  return escaped(path, "");
 }
 
 }  // namespace nfsrdma

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <iterator>
 #include <unordered_map>
+#include <utility>
 
 #include "config/export_host.h"
 #include "config/export_options.h"
@@ -135,14 +136,15 @@ class LineParser {
  private:
   bool parse_path(std::string& path) {
     const std::size_t start = at_;
-    if (!parse_word(path, "")) return false;
+    if (!parse_word(path, "") || !closes_quotes()) return false;
     if (path.empty() || path.front() != '/') {
       return problem(start, fmt::format("'{}' is no absolute path, expected /DIRECTORY", path));
     }
     if (path.find('\0') != std::string::npos) return problem(start, "NUL in a path");
     if (path.size() >= 4096) return problem(start, "the path is longer than 4095 bytes");
-    while (path.size() > 1 && path.back() == '/')
-      path.pop_back();
+    const std::string written = std::exchange(path, normal_path(path));
+    if ((written + "/").find("/../") != std::string::npos)
+      notice(line_.places[start], fmt::format("'{}' is taken for {}", written, path));
     return true;
   }
 
@@ -164,6 +166,8 @@ class LineParser {
                "before it");
       }
       if (!parse_parenthesised(client.options)) return false;
+    } else if (!closes_quotes()) {
+      return false;
     }
     if (has_client(entry, client)) {
       return problem(start, fmt::format("{} is named twice for {}", client.text, entry.path));
@@ -189,45 +193,61 @@ class LineParser {
 
   bool parse_defaults() {
     ++at_;
-    std::size_t end = at_;
-    while (end < line_.text.size() && !is_blank(line_.text[end]))
-      ++end;
     defaults_ = ExportOptions();
-    return parse_options(end, defaults_);
+    return parse_options(end_of_list(""), "", defaults_) && closes_quotes();
   }
 
   bool parse_parenthesised(ExportOptions& options) {
     const std::size_t open = at_++;
-    std::size_t end = at_;
-    while (end < line_.text.size() && line_.text[end] != ')' && !is_blank(line_.text[end]))
-      ++end;
+    const std::size_t end = end_of_list(")");
     if (end == line_.text.size()) return problem(open, "no closing ')' for this '('");
     if (line_.text[end] != ')')
       return problem(end, "a blank inside of an option list, expected ')'");
-    if (!parse_options(end, options)) return false;
+    if (!parse_options(end, ")", options)) return false;
     ++at_;
-    if (!done() && !is_blank(line_.text[at_])) {
+    if (in_quotes() && at_ < line_.text.size() && line_.text[at_] == '"') {
+      toggle_quotes();
+      ++at_;
+    }
+    if (!closes_quotes()) return false;
+    // A '#' is no comment here, as LineReader has it.
+    if (at_ < line_.text.size() && !is_blank(line_.text[at_])) {
       return problem(at_, "expected a blank or the end of the line after ')'");
     }
     return true;
   }
 
-  /// The list in [at_, end).
-  bool parse_options(std::size_t end, ExportOptions& options) {
+  /// Where the option list that begins at at_ ends: at one of `stops`, or a blank outside of
+  /// quotes.
+  std::size_t end_of_list(std::string_view stops) const {
+    bool quoted = in_quotes();
+    std::size_t end = at_;
+    for (; end < line_.text.size(); ++end) {
+      const char c = line_.text[end];
+      if (stops.find(c) != std::string_view::npos || (!quoted && is_blank(c))) break;
+      if (c == '"') quoted = !quoted;
+    }
+    return end;
+  }
+
+  /// The list in [at_, end), which ends as end_of_list(stops) says.
+  bool parse_options(std::size_t end, std::string_view stops, ExportOptions& options) {
+    const std::string word_stops = std::string(",").append(stops);
     ExportOptionList list(options);
     std::vector<std::size_t> starts;  // of its words
     const std::size_t notices = out_.notices.size();
     std::string why;
     while (at_ < end) {
-      std::string_view rest = std::string_view(line_.text).substr(at_, end - at_);
-      std::string_view word = rest.substr(0, rest.find(','));
-      std::string note;
+      const std::size_t start = at_;
+      std::string word, note;
+      if (!parse_word(word, word_stops)) return false;
+      if (word.find('\0') != std::string::npos) return problem(start, "NUL in an option");
       if (!word.empty()) {
-        starts.push_back(at_);
-        if (!list.apply(word, &why, &note)) return problem(at_, why);
+        starts.push_back(start);
+        if (!list.apply(word, &why, &note)) return problem(start, why);
       }
-      if (!note.empty()) notice(place(), note);
-      at_ += std::min(rest.size(), word.size() + 1);
+      if (!note.empty()) notice(line_.places[start], note);
+      if (at_ < end) ++at_;  // the comma
     }
     std::size_t blamed = 0;
     if (list.finish(&why, &blamed)) return true;
@@ -237,25 +257,27 @@ class LineParser {
     return problem(blamed < starts.size() ? starts[blamed] : at_, why);
   }
 
-  /// Up to a blank or one of `stops`; quotes and \ooo are taken away.
+  /// Up to one of `stops`, or a blank outside of quotes; quotes and \ooo are taken away. Quotes may
+  /// go on behind it, as in "*(rw,mp=/a b)".
   bool parse_word(std::string& word, std::string_view stops) {
-    bool quoted = false;
-    std::size_t quote_at = at_;
     for (; at_ < line_.text.size(); ++at_) {
       const char c = line_.text[at_];
-      if (c == '"') {
-        quoted = !quoted;
-        quote_at = at_;
-      } else if (!quoted && (is_blank(c) || stops.find(c) != std::string_view::npos)) {
-        break;
+      if (stops.find(c) != std::string_view::npos || (!in_quotes() && is_blank(c))) {
+        return true;
+      } else if (c == '"') {
+        toggle_quotes();
       } else if (c == '\\') {
         if (!parse_escape(word)) return false;
       } else {
         word.push_back(c);
       }
     }
-    return quoted ? problem(quote_at, "no closing '\"'") : true;
+    return true;
   }
+
+  bool in_quotes() const { return quote_at_ != kNoQuote; }
+  void toggle_quotes() { quote_at_ = in_quotes() ? kNoQuote : at_; }
+  bool closes_quotes() { return in_quotes() ? problem(quote_at_, "no closing '\"'") : true; }
 
   bool parse_escape(std::string& word) {
     unsigned value = 0;
@@ -290,6 +312,8 @@ class LineParser {
   ParsedExports& out_;
   ExportOptions defaults_;
   std::size_t at_ = 0;
+  static constexpr std::size_t kNoQuote = std::string::npos;
+  std::size_t quote_at_ = kNoQuote;  // where those that are open were opened
 };
 
 /// Puts exports together; knows which paths there are.
@@ -340,17 +364,54 @@ std::string place_of(const ExportClient& client) {
                                            : fmt::format("{}:{}", client.file, client.line);
 }
 
-/// An export has one fsid, whoever asks, and no other export has it: file handles begin with it.
+/// Where an option whose value may have colons stands in an -e argument; npos: nowhere.
+std::size_t first_with_colons(std::string_view argument) {
+  std::size_t first = std::string_view::npos;
+  for (std::string_view option : {":refer=", ",refer=", ":replicas=", ",replicas=", ":sec=",
+                                  ",sec=", ":xprtsec=", ",xprtsec="})
+    first = std::min(first, argument.find(option));
+  return first;
+}
+
 void check_fsids(ParsedExports& all) {
-  if (!all.ok()) return;
+  if (all.ok()) all.problems = fsid_problems(all.entries);
+}
+
+}  // namespace
+
+std::string normal_path(std::string_view path) {
+  if (!path.starts_with('/')) return std::string(path);
+  std::string out;
+  while (!path.empty()) {
+    const std::string_view name = path.substr(0, path.find('/'));
+    path.remove_prefix(std::min(path.size(), name.size() + 1));
+    if (name.empty() || name == ".") continue;
+    if (name == "..") {
+      out.resize(out.empty() ? 0 : out.rfind('/'));
+    } else {
+      out.append("/").append(name);
+    }
+  }
+  return out.empty() ? "/" : out;
+}
+
+std::string fsid_of(const ExportEntry& entry) {
+  const auto its = std::ranges::find_if(
+      entry.clients, [](const ExportClient& client) { return !client.options.fsid.empty(); });
+  return its == entry.clients.end() ? std::string() : its->options.fsid;
+}
+
+// File handles begin with it.
+ConfigProblems fsid_problems(const std::vector<ExportEntry>& entries) {
+  ConfigProblems problems;
   std::unordered_map<std::string, std::pair<const ExportEntry*, const ExportClient*>> known;
-  for (const ExportEntry& entry : all.entries) {
+  for (const ExportEntry& entry : entries) {
     const ExportClient* its = nullptr;
     for (const ExportClient& client : entry.clients) {
       const std::string& fsid = client.options.fsid;
       if (fsid.empty() || (its != nullptr && its->options.fsid == fsid)) continue;
       const auto problem = [&](std::string message) {
-        all.problems.push_back({client.file, client.line, client.column, std::move(message)});
+        problems.push_back({client.file, client.line, client.column, std::move(message)});
       };
       if (its != nullptr) {
         problem(
@@ -365,18 +426,8 @@ void check_fsids(ParsedExports& all) {
                           other->second.first->path, place_of(*other->second.second), entry.path));
     }
   }
+  return problems;
 }
-
-/// Where an option whose value may have colons stands in an -e argument; npos: nowhere.
-std::size_t first_with_colons(std::string_view argument) {
-  std::size_t first = std::string_view::npos;
-  for (std::string_view option : {":refer=", ",refer=", ":replicas=", ",replicas=", ":sec=",
-                                  ",sec=", ":xprtsec=", ",xprtsec="})
-    first = std::min(first, argument.find(option));
-  return first;
-}
-
-}  // namespace
 
 ParsedExports parse_exports(std::string_view text, const std::string& file) {
   ParsedExports out;

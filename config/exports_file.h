@@ -101,7 +101,7 @@ inline constexpr std::string_view kCommandLineExport = "-e";
 
 /// One path with everybody who may use it.
 struct ExportEntry {
-  std::string path;  // absolute, unescaped, without trailing slashes ("/" itself excepted)
+  std::string path;  // absolute, unescaped, in normal form
   std::vector<ExportClient> clients;
   std::string file;  // where it was said, for messages; kCommandLineExport for the command line
   unsigned line = 0;
@@ -126,6 +126,16 @@ inline constexpr std::size_t kMaxExportsFile = 4u << 20;
 /// but those whose names begin with a dot; their clients come together as those of one file. Where
 /// the directory has any, `file` need not be there.
 ParsedExports read_exports_files(const std::string& file);
+
+/// What file handles call the export: the fsid= of whichever client has one; empty: its path.
+std::string fsid_of(const ExportEntry& entry);
+/// An export has one fsid, whoever asks, and no other export has it: what is wrong with those.
+ConfigProblems fsid_problems(const std::vector<ExportEntry>& entries);
+
+/// An absolute path without "//", "." and "..", and without slashes at its end ("/" itself
+/// excepted). The file system is not asked: ".." takes away what stands before it, be it a
+/// symbolic link.
+std::string normal_path(std::string_view path);
 
 /// Puts `more` behind what `all` has, as parse_exports() does with lines.
 void merge_exports(ParsedExports& all, ParsedExports more);

@@ -87,7 +87,11 @@ void parse_listen(Settings& settings, std::string_view text) {
     if (word.empty()) continue;
     auto address = SocketAddress::parse(word, 0);
     if (address.ok()) {
-      settings.listen.push_back(*address);
+      // Once is enough; the second time our own listener would be in the way.
+      if (std::ranges::find(settings.listen, address->text(), &SocketAddress::text) ==
+          settings.listen.end()) {
+        settings.listen.push_back(*address);
+      }
     } else {
       // What the file says was checked when it was read.
       add_usage_problem(settings, "--listen",

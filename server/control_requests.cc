@@ -19,11 +19,7 @@ std::string evicted_document(const NfsServer::Evicted& evicted) {
   json.begin_object();
   json.field("version", 1);
   json.field("connections", evicted.connections);
-  json.key("nfs4_clients");
-  json.begin_array();
-  for (const std::string& id : evicted.nfs4_clients)
-    json.value(id);
-  json.end_array();
+  json.list("nfs4_clients", evicted.nfs4_clients);
   json.field("silent_shards", evicted.silent_shards);
   json.end_object();
   return json.take();

@@ -11,7 +11,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <mutex>
+#include <thread>
 
 #include "rpcrdma/base/log.h"
 #include "server/group_source.h"
@@ -22,11 +27,15 @@ namespace {
 
 /// What the current thread's file system identity is.
 struct ThreadIdentity {
-  bool known = false;     // false: as the process started
-  std::uint64_t tag = 0;  // of the caller whose gid and groups are in force
-  std::uint32_t uid = 0;  // fsuid in force
+  bool known = false;      // false: as the process started
+  std::uint64_t tag = 0;   // of the caller whose gid and groups are in force
+  std::uint32_t uid = 0;   // fsuid in force, but for AsServer
+  unsigned as_server = 0;  // scopes of AsServer that have switched, one within the other
 };
 thread_local ThreadIdentity t_identity;
+
+constexpr const char* kUserMap = "/proc/self/uid_map";
+constexpr const char* kGroupMap = "/proc/self/gid_map";
 
 struct Capabilities {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -54,10 +63,68 @@ bool drop_forbidden_capabilities() {
   return caps.store();
 }
 
-bool probe_switching() {
-  if (::geteuid() != 0) return false;
-  Capabilities caps;
-  return caps.load() && caps.permitted(CAP_SETUID) && caps.permitted(CAP_SETGID);
+/// A map of a user namespace (user_namespaces(7)). Without one, everybody is there.
+class IdMap {
+ public:
+  explicit IdMap(const char* file) {
+    std::ifstream map(file);
+    everybody_ = !map;
+    for (std::uint64_t inside = 0, outside = 0, count = 0; map >> inside >> outside >> count;)
+      ranges_.emplace_back(inside, count);
+  }
+  bool has(std::uint32_t id) const {
+    return everybody_ || std::ranges::any_of(ranges_, [id](const auto& range) {
+             return id >= range.first && id - range.first < range.second;
+           });
+  }
+  std::uint64_t size() const {
+    std::uint64_t sum = everybody_ ? ~0u : 0;
+    for (const auto& range : ranges_)
+      sum += range.second;
+    return sum;
+  }
+
+ private:
+  bool everybody_ = false;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges_;  // first, and how many
+};
+
+/// The groups of a caller; what a user namespace may not have.
+bool may_set_groups() {
+  const std::uint32_t none = 0;
+  return ::syscall(SYS_setgroups, 0, &none) == 0;
+}
+
+/// Once a minute, which of a caller's ids is the trouble.
+void tell_of_unmapped(const CallerIdentity& identity) {
+  const int error = errno;
+  static std::mutex mutex;
+  static RateLimit limit(1, std::chrono::seconds(60));
+  {
+    std::lock_guard lock(mutex);
+    if (!limit.allow()) return;
+  }
+  if (!has_user(identity.uid)) {
+    log_warning(
+        "calls as uid {} fail: /proc/self/uid_map does not have it; map it into the user namespace "
+        "of the server, or let the export make it another (all_squash, anonuid=)",
+        identity.uid);
+    return;
+  }
+  const IdMap groups(kGroupMap);
+  std::uint32_t gid = identity.gid;
+  for (const std::uint32_t group : identity.groups) {
+    if (!groups.has(group)) gid = group;
+  }
+  if (!groups.has(gid)) {
+    log_warning(
+        "calls as uid {} with gid {} fail: /proc/self/gid_map does not have it; map it into the "
+        "user namespace of the server, or let the export make it another (all_squash, anongid=)",
+        identity.uid, gid);
+    return;
+  }
+  log_warning("calls as uid {} fail: the kernel does not let the server act as it: {}",
+              identity.uid, std::strerror(error));
 }
 
 const std::uint8_t* tag_key() {
@@ -82,31 +149,31 @@ bool set_fsgid(std::uint32_t gid) {
 bool become(const CallerIdentity& identity) {
   ThreadIdentity& thread = t_identity;
   thread.known = false;
-  if (::syscall(SYS_setgroups, identity.group_count, identity.groups.data()) != 0) return false;
+  if (::syscall(SYS_setgroups, identity.groups.size(), identity.groups.data()) != 0) return false;
   if (!set_fsgid(identity.gid)) return false;
   if (!set_fsuid(identity.uid)) return false;
   if (identity.uid == 0 && !drop_forbidden_capabilities()) return false;
-  thread = {true, identity.tag, identity.uid};
+  thread.known = true;
+  thread.tag = identity.tag;
+  thread.uid = identity.uid;
   return true;
 }
 
 }  // namespace
 
 void CallerIdentity::seal() {
-  std::array<std::uint32_t, kMaxGroups + 3> words;
-  words[0] = uid;
-  words[1] = gid;
-  words[2] = group_count;
-  std::copy_n(groups.data(), group_count, words.data() + 3);
+  static thread_local std::vector<std::uint32_t> words;  // nothing is allocated for each call
+  words.assign({uid, gid, static_cast<std::uint32_t>(groups.size())});
+  words.insert(words.end(), groups.begin(), groups.end());
   std::uint8_t out[crypto_shorthash_BYTES];
   crypto_shorthash(out, reinterpret_cast<const unsigned char*>(words.data()),
-                   (group_count + 3) * sizeof words[0], tag_key());
+                   words.size() * sizeof words[0], tag_key());
   std::memcpy(&tag, out, sizeof tag);
 }
 
 void map_identity(const RpcCredentials& credentials, const SquashRule& rule, GroupSource* source,
                   CallerIdentity* identity) {
-  identity->group_count = 0;
+  identity->groups.clear();
   if (rule.all_squash || credentials.flavor == RpcCredentials::Flavor::kNone) {
     identity->uid = rule.anon_uid;
     identity->gid = rule.anon_gid;
@@ -116,29 +183,54 @@ void map_identity(const RpcCredentials& credentials, const SquashRule& rule, Gro
   identity->uid = credentials.uid;
   identity->gid = credentials.gid;
   if (source == nullptr || !source->groups(credentials.uid, identity)) {
-    identity->group_count =
-        std::min<std::uint32_t>(credentials.group_count, RpcCredentials::kMaxGroups);
-    std::copy_n(credentials.groups.data(), identity->group_count, identity->groups.data());
+    const std::size_t count =
+        std::min<std::size_t>(credentials.group_count, RpcCredentials::kMaxGroups);
+    identity->groups.assign(credentials.groups.data(), credentials.groups.data() + count);
   }
   if (rule.root_squash) {
     if (identity->uid == 0) identity->uid = rule.anon_uid;
     if (identity->gid == 0) identity->gid = rule.anon_gid;
-    for (std::uint32_t i = 0; i < identity->group_count; ++i) {
-      if (identity->groups[i] == 0) identity->groups[i] = rule.anon_gid;
-    }
+    std::ranges::replace(identity->groups, 0u, rule.anon_gid);
   }
   // uid -1 means "no change" to the kernel; such a caller is nobody.
   if (identity->uid == ~0u) identity->uid = rule.anon_uid;
   if (identity->gid == ~0u) identity->gid = rule.anon_gid;
-  for (std::uint32_t i = 0; i < identity->group_count; ++i) {
-    if (identity->groups[i] == ~0u) identity->groups[i] = rule.anon_gid;
-  }
+  std::ranges::replace(identity->groups, ~0u, rule.anon_gid);
   identity->seal();
 }
 
-bool can_switch_identity() {
-  static const bool can = probe_switching();
-  return can;
+bool has_user(std::uint32_t uid) {
+  return IdMap(kUserMap).has(uid);
+}
+
+bool has_group(std::uint32_t gid) {
+  return IdMap(kGroupMap).has(gid);
+}
+
+Switching probe_switching() {
+  if (::geteuid() != 0) return {};
+  Capabilities caps;
+  if (!caps.load() || !caps.permitted(CAP_SETUID) || !caps.permitted(CAP_SETGID)) return {};
+  if (IdMap(kUserMap).size() <= 1) {
+    return {false,
+            "its user namespace has nobody else (/proc/self/uid_map): map a range of users into it "
+            "for callers to be themselves"};
+  }
+  bool groups = false;
+  int error = 0;
+  std::thread([&] {
+    groups = may_set_groups();
+    error = errno;
+  }).join();
+  if (groups) return {true, {}};
+  return {false, std::string("it may not take on the groups of callers (setgroups: ") +
+                     std::strerror(error) +
+                     "): /proc/self/setgroups of its user namespace has to say allow"};
+}
+
+const Switching& switching() {
+  static const Switching found = probe_switching();
+  return found;
 }
 
 bool owns_every_file() {
@@ -164,18 +256,21 @@ AsCaller::AsCaller(const CallerIdentity& identity) : ok_(true) {
   const ThreadIdentity& thread = t_identity;
   if (thread.known && thread.tag == identity.tag && thread.uid == identity.uid) return;
   ok_ = become(identity);
+  if (!ok_) tell_of_unmapped(identity);
 }
 
-AsServer::AsServer() : restore_uid_(0), switched_(false) {
+AsServer::AsServer() : switched_(false) {
   ThreadIdentity& thread = t_identity;
   if (!can_switch_identity() || !thread.known || thread.uid == 0) return;
-  restore_uid_ = thread.uid;
   switched_ = true;
-  ::setfsuid(0);
+  if (thread.as_server++ == 0) ::setfsuid(0);
 }
 
+/// Only the outermost gives the caller's rights back.
 AsServer::~AsServer() {
-  if (switched_ && !set_fsuid(restore_uid_)) t_identity.known = false;
+  ThreadIdentity& thread = t_identity;
+  if (!switched_ || --thread.as_server != 0) return;
+  if (!set_fsuid(thread.uid)) thread.known = false;
 }
 
 WithFsetid::WithFsetid() : raised_(false) {

@@ -15,11 +15,13 @@
 //
 // Without root: nothing is switched. Every caller then has the rights of the server's user,
 // whatever uid it claims; new files belong to the server's user. can_switch_identity() says which.
+// So it is for root of a user namespace that has nobody else in it (unshare -r).
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "server/procedure.h"
 
@@ -28,17 +30,15 @@ namespace nfsrdma {
 class GroupSource;  // server/group_source.h
 
 struct CallerIdentity {
-  /// 16 from AUTH_SYS; more only with manage-gids.
-  static constexpr std::size_t kMaxGroups = 256;
+  /// As many as the kernel takes (NGROUPS_MAX). 16 from AUTH_SYS; more only with manage-gids.
+  static constexpr std::size_t kMaxGroups = 65536;
   std::uint32_t uid = 65534;
   std::uint32_t gid = 65534;
-  std::uint32_t group_count = 0;
   /// Keyed hash over all of the above; equal identities have equal tags, and nobody without the
   /// process' key can find two with the same (64 bits).
   std::uint64_t tag = 0;
-  std::array<std::uint32_t, kMaxGroups> groups;  // the first group_count are set
+  std::vector<std::uint32_t> groups;
 
-  std::span<const std::uint32_t> group_list() const { return {groups.data(), group_count}; }
   /// To be called after the last change of the fields above.
   void seal();
   bool is_root() const { return uid == 0; }
@@ -58,8 +58,23 @@ struct SquashRule {
 void map_identity(const RpcCredentials& credentials, const SquashRule& rule, GroupSource* source,
                   CallerIdentity* identity);
 
-/// May this process act as other users? Asked once, at the first call.
-bool can_switch_identity();
+/// Can this process act as other users?
+struct Switching {
+  bool can = false;
+  /// Why root cannot, for people: in a user namespace it may have the capabilities, and no groups
+  /// or nobody else to become. Empty: an ordinary user, or it can.
+  std::string why_not;
+};
+/// Tries it, on a thread of its own.
+Switching probe_switching();
+/// What that found at the first call of this.
+const Switching& switching();
+inline bool can_switch_identity() {
+  return switching().can;
+}
+/// Is there such a user, or group, in the user namespace of this process?
+bool has_user(std::uint32_t uid);
+bool has_group(std::uint32_t gid);
 /// Does the kernel treat the process (AsServer) as the owner of every file? CAP_FOWNER.
 bool owns_every_file();
 
@@ -85,7 +100,8 @@ class AsCaller {
 };
 
 /// The current thread has the server's own file system rights in this scope (open by handle,
-/// override for owners), and the caller's again after it.
+/// override for owners), and the caller's again after it. One in the scope of another changes
+/// nothing.
 class AsServer {
  public:
   AsServer();
@@ -94,7 +110,6 @@ class AsServer {
   AsServer& operator=(const AsServer&) = delete;
 
  private:
-  std::uint32_t restore_uid_;
   bool switched_;
 };
 

@@ -10,6 +10,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <set>
 
 #include "config/default_paths.h"
 #include "rpcrdma/base/json_writer.h"
@@ -53,6 +54,25 @@ bool same_place(int one, int other) {
   }, b{};
   return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
          a.st_ino == b.st_ino;
+}
+
+/// Who is anonymous, when nobody can be that.
+void warn_about_anonymous(const std::vector<ExportEntry>& entries) {
+  if (!can_switch_identity()) return;
+  std::set<std::uint32_t> told;
+  for (const ExportEntry& entry : entries) {
+    for (const ExportClient& client : entry.clients) {
+      const ExportOptions& options = client.options;
+      const bool user = has_user(options.anon_uid);
+      if (user && has_group(options.anon_gid)) continue;
+      const std::uint32_t id = user ? options.anon_gid : options.anon_uid;
+      if (!told.insert(id).second) continue;
+      log_warning(
+          "export {}: calls of anonymous callers fail, with root_squash those of root, too: {} {} "
+          "is not in /proc/self/{}; choose another with anonuid= and anongid=",
+          entry.path, user ? "gid" : "uid", id, user ? "gid_map" : "uid_map");
+    }
+  }
 }
 
 }  // namespace
@@ -110,7 +130,8 @@ bool Daemon::start() {
     return false;
   }
   server_ = std::move(*server);
-  if (!load_first_exports() || !open_control_socket() || !open_metrics()) return false;
+  if (!load_first_exports() || !open_control_socket()) return false;
+  open_metrics();
   tell_limits();
   warn_about_reach();
   server_->register_with_rpcbind();
@@ -120,18 +141,29 @@ bool Daemon::start() {
 bool Daemon::load_first_exports() {
   exports_ = std::make_unique<ExportService>(
       *loop_, server_->context().exports, line_, settings_,
-      ExportService::Hooks{
-          [this](const std::vector<ExportEntry>& entries) { server_->note_exports(entries); },
-          [this](const ReloadPlan& plan) {
-            LogLevel level = LogLevel::kInfo;
-            if (plan.applies("NFSoRDMA_LOG_LEVEL") &&
-                parse_log_level(plan.settings.config.log_level, &level)) {
-              set_log_level(level);
-            }
-            if (plan.applies("NFSoRDMA_SLOW_REQUEST")) {
-              server_->log_slow(plan.settings.config.slow_request_ms);
-            }
-          }});
+      ExportService::Hooks{[this](const std::vector<ExportEntry>& entries) {
+                             warn_about_anonymous(entries);
+                             server_->note_exports(entries);
+                           },
+                           [this](const ReloadPlan& plan) {
+                             LogLevel level = LogLevel::kInfo;
+                             if (plan.applies("NFSoRDMA_LOG_LEVEL") &&
+                                 parse_log_level(plan.settings.config.log_level, &level)) {
+                               set_log_level(level);
+                             }
+                             if (plan.applies("NFSoRDMA_SLOW_REQUEST")) {
+                               server_->log_slow(plan.settings.config.slow_request_ms);
+                             }
+                           },
+                           [this](const std::set<std::uint64_t>& devices) {
+                             // Clients that go on with handles from before would find the files
+                             // open.
+                             FileScope files;
+                             files.devices.insert(devices.begin(), devices.end());
+                             // Once more what had to be written before.
+                             for (int i = 0; i < 2; ++i)
+                               server_->context().files.close(files);
+                           }});
   const ExportService::Report report = exports_->load();
   // Those that are left out come later, as soon as their directory is there.
   const LogLevel level = report.ok ? LogLevel::kWarning : LogLevel::kError;
@@ -162,17 +194,17 @@ bool Daemon::open_control_socket() {
   return true;
 }
 
-bool Daemon::open_metrics() {
+/// Files are served without them, too.
+void Daemon::open_metrics() {
   const std::string& where = settings_.config.metrics;
-  if (where.empty()) return true;
+  if (where.empty()) return;
   std::string why;
   metrics_ = listen_for_metrics(*loop_, *server_, where, &why);
   if (metrics_ == nullptr) {
-    log_error("{}", why);
-    return false;
+    log_warning("no metrics are served: {}", why);
+  } else {
+    log_info("metrics for Prometheus at {}", where);
   }
-  log_info("metrics for Prometheus at {}", where);
-  return true;
 }
 
 void Daemon::answer_requests() {
@@ -182,22 +214,7 @@ void Daemon::answer_requests() {
   });
   control_->on("reload", [this](const JsonValue&, ControlSocket::Done done) {
     reload([done = std::move(done)](const ExportService::Report& report) {
-      JsonWriter json;
-      json.begin_object();
-      json.field("version", 1);
-      json.field("done", report.ok);
-      json.key("changes");
-      json.begin_array();
-      for (const std::string& line : report.changes)
-        json.value(line);
-      json.end_array();
-      json.key("problems");
-      json.begin_array();
-      for (const ConfigProblem& problem : report.problems)
-        json.value(problem.text());
-      json.end_array();
-      json.end_object();
-      done(json.take());
+      done(report_document(report));
     });
   });
 }
@@ -205,6 +222,8 @@ void Daemon::answer_requests() {
 /// Of an ordinary user: what cannot be.
 void Daemon::tell_limits() const {
   if (can_switch_identity()) return;
+  if (!switching().why_not.empty())
+    log_warning("root cannot act as other users here: {}", switching().why_not);
   log_notice(
       "everything is done as uid {}: files that clients make are his, owners and devices cannot be "
       "changed, and only what he may open is served",
@@ -242,11 +261,17 @@ void Daemon::run() {
   loop_->run();
   ::sd_notify(0, "STOPPING=1");
   log_info("stopping");
+  const auto deadline = std::chrono::steady_clock::now() + kShutdownPatience;
   watchdog_.reset();
   metrics_.reset();
   control_.reset();
   if (!server_->stop(kShutdownPatience)) {
     log_warning("calls are stuck in the file system; leaving without them");
+    std::fflush(nullptr);
+    ::_exit(0);
+  }
+  if (!exports_->stop(deadline)) {
+    log_warning("exports are stuck in the file system or the name service; leaving without them");
     std::fflush(nullptr);
     ::_exit(0);
   }

@@ -39,7 +39,7 @@ class Daemon final : private FdWatcher {
   void on_fd_ready(std::uint32_t) override;
   bool catch_signals();
   bool open_control_socket();
-  bool open_metrics();
+  void open_metrics();
   void answer_requests();
   bool load_first_exports();
   void tell_limits() const;

@@ -38,9 +38,12 @@ void release_progress(Request& request) {
   if (Progress* progress = std::exchange(request.progress, nullptr)) progress->release();
 }
 
-bool is_cached(const ServedCall& served) {
+bool is_cached(ServedCall& served) {
   const ProcedureRow& row = *served.row;
-  return (row.replay_of != nullptr ? row.replay_of(served.args) : row.replay) == Replay::kCached;
+  const Replay replay = row.replay_of != nullptr ? row.replay_of(served.args) : row.replay;
+  served.keep =
+      replay == Replay::kCachedBriefly ? ReplyCache::Keep::kBriefly : ReplyCache::Keep::kLong;
+  return replay != Replay::kIdempotent;
 }
 
 }  // namespace
@@ -106,6 +109,7 @@ void Dispatcher::on_call(Call& call) {
   request.program = header.prog;
   request.version = header.vers;
   request.procedure = header.proc;
+  if (shared_.committer != nullptr) request.failures_before = shared_.committer->failures();
   served.args = decoder;
   if (!auth.flavor->unwrap_arguments(auth, served.args)) {
     return reply_status(served, xdr::accept_stat::GARBAGE_ARGS);
@@ -166,6 +170,19 @@ void Dispatcher::to_worker(ServedCall& served) {
   shared_.workers->submit(served);
 }
 
+/// A worker said that it cannot be done now. It holds no worker meanwhile, but what came with it.
+void Dispatcher::put_off(ServedCall& served) {
+  constexpr auto kMoment = std::chrono::milliseconds(100);
+  served.encoder.rewind(served.results_mark);
+  put_off_.push_back(served);
+  if (!again_.armed()) again_.arm_after(loop_, kMoment);
+}
+
+void Dispatcher::run_put_off() {
+  while (ServedCall* served = put_off_.pop_front())
+    to_worker(*served);
+}
+
 /// A reply header for `served`; the results go behind it.
 void Dispatcher::begin_reply(ServedCall& served, xdr::accept_stat stat) {
   served.encoder = xdr::Encoder(served.call->reply_room());
@@ -179,9 +196,10 @@ void Dispatcher::begin_reply(ServedCall& served, xdr::accept_stat stat) {
 bool Dispatcher::begin_cached(ServedCall& served) {
   Call& call = *served.call;
   const Request& request = served.request;
+  const ByteSpan reduced = call.reduced().empty() ? ByteSpan() : call.reduced().front().bytes;
   const ReplyCache::Key key =
       ReplyCache::make_key(call.connection().peer(), call.xid(), request.program, request.version,
-                           request.procedure, served.args.rest());
+                           request.procedure, served.args.rest(), reduced);
   // Results of an earlier call are copied to where they belong in the reply. Set before asking:
   // whoever runs the first call may hand this one back at any moment.
   served.next = ServedCall::Next::kStart;
@@ -216,7 +234,7 @@ bool Dispatcher::begin_cached(ServedCall& served) {
 bool Dispatcher::reserve(ServedCall& served) {
   Call& call = *served.call;
   if (served.row->reply_bytes != nullptr) {
-    const std::size_t wanted = kReplyHeader + served.row->reply_bytes(served.args);
+    const std::size_t wanted = kReplyHeader + served.row->reply_bytes(*shared_.server, served.args);
     if (wanted > BufferPool::kMaxBuffer) {
       reply_status(served, xdr::accept_stat::GARBAGE_ARGS);
       return false;
@@ -274,6 +292,7 @@ void ServedCall::run_on_worker() {
 void ServedCall::wants_commit() {
   fds = request.durable_fd;
   data_only = request.durable_data_only;
+  since = request.durable_since();
 }
 
 void ServedCall::finish(int error) {
@@ -335,8 +354,7 @@ void Dispatcher::deliver(ServedCall& served) {
       return grow(served);
     case ServedCall::Next::kConclude:
       came_from_worker(served);
-      // A worker has nobody to pass it on to.
-      if (served.outcome == Outcome::kWouldBlock) served.outcome = Outcome::kSystemError;
+      if (served.outcome == Outcome::kWouldBlock) return put_off(served);
       return conclude(served, served.outcome);
     case ServedCall::Next::kCommitted:
       came_from_worker(served);
@@ -487,7 +505,7 @@ void Dispatcher::send(ServedCall& served, bool remember) {
     NFSRDMA_CHECK(shared_.replies != nullptr);
     ReplyCache::Entry* entry = std::exchange(served.entry, nullptr);
     if (remember && served.request.remember && encoder.payloads().empty()) {
-      shared_.replies->finish(entry, encoder.bytes().subspan(served.results_mark));
+      shared_.replies->finish(entry, encoder.bytes().subspan(served.results_mark), served.keep);
     } else {
       shared_.replies->abandon(entry);
     }

@@ -94,6 +94,8 @@ class Dispatcher final : public CallHandler {
   bool reserve(ServedCall& served);
   void run(ServedCall& served);
   void to_worker(ServedCall& served);
+  void put_off(ServedCall& served);
+  void run_put_off();
   static void came_from_worker(ServedCall& served);
   void conclude(ServedCall& served, Outcome outcome);
   void commit(ServedCall& served);
@@ -123,6 +125,8 @@ class Dispatcher final : public CallHandler {
   RateLimit slow_calls_{20, std::chrono::seconds(10)};
   std::vector<std::unique_ptr<ServedCall>> all_;
   IntrusiveList<ServedCall, ServedCall> free_;
+  IntrusiveList<ServedCall, ServedCall> put_off_;  // until again_
+  Timer again_{[this] { run_put_off(); }};
   std::size_t outstanding_ = 0;
   std::size_t connections_ = 0;
   std::uint64_t rejected_ = 0;

@@ -93,12 +93,6 @@ void write_export(JsonWriter& json, const ExportTable& table, const Export& entr
   json.end_object();
 }
 
-std::string without_trailing_slashes(std::string path) {
-  while (path.size() > 1 && path.back() == '/')
-    path.pop_back();
-  return path;
-}
-
 /// Exports that are not served now, of all or of those around `path` the nearest; that one only if
 /// it is nearer than `served`.
 std::vector<std::string> left_out(const ExportsInForce& exports, const std::string& path,
@@ -138,11 +132,11 @@ std::vector<SocketAddress> addresses_of(const std::string& client) {
 }  // namespace
 
 bool is_in_force(const ExportsInForce& exports, const std::string& path) {
-  return std::ranges::find(exports.open, without_trailing_slashes(path)) != exports.open.end();
+  return std::ranges::find(exports.open, normal_path(path)) != exports.open.end();
 }
 
 std::string why_not_in_force(const ExportsInForce& exports, const std::string& path) {
-  const std::string prefix = without_trailing_slashes(path) + ": ";
+  const std::string prefix = normal_path(path) + ": ";
   for (const ConfigProblem& problem : exports.problems) {
     if (problem.message.starts_with(prefix)) return problem.message;
   }
@@ -180,7 +174,8 @@ std::string exports_document(const ExportsInForce& exports) {
 }
 
 std::string explain_document(const ExportTable& table, const ExportsInForce& exports,
-                             const std::string& client, const std::string& path) {
+                             const std::string& client, const std::string& asked_path) {
+  const std::string path = normal_path(asked_path);
   const std::vector<SocketAddress> addresses = addresses_of(client);
   if (addresses.empty())
     return error_document(
@@ -206,8 +201,17 @@ std::string explain_document(const ExportTable& table, const ExportsInForce& exp
     json.field("address", address.host_text());
     json.key("exports");
     json.begin_array();
-    for (const auto& entry : all.exports) {
-      if (only == nullptr || only == entry.get()) write_export(json, table, *entry, address);
+    if (only == nullptr) {
+      for (const auto& entry : all.exports)
+        write_export(json, table, *entry, address);
+    }
+    // As mounting goes: where the inner ones are for others, an outer one may do.
+    ExportAccess access;
+    std::string_view below = rest;
+    for (const Export* one = only; one != nullptr && !access.allowed;) {
+      write_export(json, table, *one, address);
+      table.access(*one, address, true, &access);
+      if (!access.allowed) one = all.find_path(path, &below, ExportSnapshot::matched(path, below));
     }
     json.end_array();
     json.end_object();

@@ -31,7 +31,7 @@ std::string exports_document(const ExportsInForce& exports);
 std::string explain_document(const ExportTable& table, const ExportsInForce& exports,
                              const std::string& client, const std::string& path);
 
-/// Is that export served? A slash at the end does not matter, here and below.
+/// Is that export served? The path need not be in normal form, here and below.
 bool is_in_force(const ExportsInForce& exports, const std::string& path);
 /// "PATH: why it is not".
 std::string why_not_in_force(const ExportsInForce& exports, const std::string& path);

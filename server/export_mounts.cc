@@ -110,11 +110,36 @@ std::optional<std::uint64_t> covered_inode(int root, std::uint64_t own) {
   return std::nullopt;
 }
 
+constexpr const char* kNoMount = "nothing is mounted there (option mountpoint)";
+
 /// Is something mounted at `path`?
-bool is_mountpoint(const std::string& path) {
+Result<void> want_mountpoint(const std::string& path) {
   struct stat here, above;
-  return ::stat(path.c_str(), &here) == 0 && ::stat((path + "/..").c_str(), &above) == 0 &&
-         (here.st_dev != above.st_dev || here.st_ino == above.st_ino);
+  if (::stat(path.c_str(), &here) != 0 || ::stat((path + "/..").c_str(), &above) != 0) {
+    const Error error = system_error("look at the mount point");
+    if (!is_absent(error)) return error;
+  } else if (here.st_dev != above.st_dev || here.st_ino == above.st_ino) {
+    return {};
+  }
+  // Says why in words, and nothing behind them.
+  return Error{Errc::kUnsupported, 0, kNoMount};
+}
+
+/// The directory in which the kernel knows the object, which is none itself. Nothing where that
+/// says not where it lies: it has other names or none, or was opened by its handle and nobody has
+/// come to it by a name.
+UniqueFd directory_of(int path_fd, const struct stat& object) {
+  if (object.st_nlink != 1) return {};
+  const std::string path = path_of(path_fd);
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {};
+  UniqueFd directory(::open(path.substr(0, slash + 1).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  struct stat named;
+  const bool has_it =
+      directory &&
+      ::fstatat(directory.get(), path.c_str() + slash + 1, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+      named.st_ino == object.st_ino && named.st_dev == object.st_dev;
+  return has_it ? std::move(directory) : UniqueFd();
 }
 
 UniqueFd open_below(int root, const std::string& relative) {
@@ -131,14 +156,20 @@ Result<UniqueFd> open_export_place(const ExportEntry& entry) {
   for (const ExportClient& client : entry.clients) {
     if (!client.options.need_mountpoint) continue;
     const std::string& where = client.options.mountpoint_path;
-    if (!is_mountpoint(where.empty() ? entry.path : where)) {
-      // Says why in words, and nothing behind them.
-      return Error{Errc::kUnsupported, 0, "nothing is mounted there (option mountpoint)"};
-    }
+    NFSRDMA_CHECK_OK(want_mountpoint(where.empty() ? entry.path : where));
   }
   UniqueFd root(::open(entry.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root) return system_error("open the exported directory");
   return root;
+}
+
+bool is_absent(const Error& error) {
+  return error.sys == 0 || error.sys == ENOENT || error.sys == ENOTDIR;
+}
+
+bool is_same_mount(int place, std::uint64_t device, int mount_id) {
+  struct stat st;
+  return ::fstat(place, &st) != 0 || (st.st_dev == device && mount_id_of(place) == mount_id);
 }
 
 Result<std::shared_ptr<MountPoint>> open_mount(UniqueFd root, std::uint32_t key,
@@ -234,6 +265,11 @@ bool Export::contains(int path_fd) const {
   AsServer privileged;
   UniqueFd at;
   int current = path_fd;
+  if (struct stat st; ::fstat(path_fd, &st) == 0 && !S_ISDIR(st.st_mode)) {
+    at = directory_of(path_fd, st);
+    if (!at) return true;
+    current = at.get();
+  }
   ino_t last_inode = 0;
   dev_t last_device = 0;
   constexpr int kMaxDepth = 4096;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <mutex>
 
 #include "server/export_table.h"
@@ -21,8 +22,12 @@ std::string lower(std::string name) {
   return name;
 }
 
+Error no_answer() {
+  return Error{Errc::kNotFound, 0, "the name service does not answer"};
+}
+
 /// What the name service says of `peer`: its name and, where it knows them (/etc/hosts), aliases.
-std::vector<std::string> claimed_names(const SocketAddress& peer) {
+Result<std::vector<std::string>> claimed_names(const SocketAddress& peer) {
   const void* bytes = &reinterpret_cast<const sockaddr_in*>(peer.data())->sin_addr;
   bool v6 = peer.is_v6();
   if (v6) {
@@ -43,6 +48,8 @@ std::vector<std::string> claimed_names(const SocketAddress& peer) {
     room.resize(room.size() * 2);
   }
   std::vector<std::string> names;
+  // Only these say that there is none; TRY_AGAIN, NO_RECOVERY and the like that nobody could tell.
+  if (found == nullptr && error != HOST_NOT_FOUND && error != NO_DATA) return no_answer();
   if (found == nullptr) return names;
   names.push_back(lower(found->h_name));
   constexpr std::size_t kMostNames = 32;
@@ -51,28 +58,55 @@ std::vector<std::string> claimed_names(const SocketAddress& peer) {
   return names;
 }
 
+/// The addresses of `host`.
+Result<std::vector<SocketAddress>> known_addresses(const std::string& host) {
+  std::vector<SocketAddress> addresses;
+  if (host == "*") return addresses;  // glibc takes it for this host
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &list);
+  if (error == EAI_NONAME || error == EAI_NODATA || error == EAI_ADDRFAMILY) return addresses;
+  if (error != 0) return no_answer();
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next)
+    addresses.emplace_back(entry->ai_addr, entry->ai_addrlen);
+  ::freeaddrinfo(list);
+  return addresses;
+}
+
 class SystemHostNames final : public HostNames {
  public:
-  std::vector<std::string> names_of(const SocketAddress& peer) override {
-    std::vector<std::string> names = claimed_names(peer);
-    std::erase_if(names, [&](const std::string& name) {
-      const std::vector<SocketAddress> addresses = addresses_of(name);
-      return std::ranges::none_of(
-          addresses, [&](const SocketAddress& address) { return address.same_host(peer); });
-    });
+  Result<std::vector<std::string>> names_of(const SocketAddress& peer) override {
+    NFSRDMA_TRY(const std::vector<std::string> claimed, claimed_names(peer));
+    std::vector<std::string> names;
+    bool all_told = true;
+    for (const std::string& name : claimed) {
+      const auto addresses = known_addresses(name);
+      all_told = all_told && addresses.ok();
+      if (addresses.ok() &&
+          std::ranges::any_of(addresses.value(), [&](const SocketAddress& address) {
+            return address.same_host(peer);
+          })) {
+        names.push_back(name);
+      }
+    }
+    if (names.empty() && !all_told) return no_answer();
     return names;
   }
-  std::vector<SocketAddress> addresses_of(const std::string& host) override {
-    auto found = SocketAddress::resolve(host, 0);
-    return found.ok() ? std::move(found).value() : std::vector<SocketAddress>{};
+  Result<std::vector<SocketAddress>> addresses_of(const std::string& host) override {
+    return known_addresses(host);
   }
   /// innetgr(3) would take a member without a host for every host, which exports(5) does not.
-  bool in_netgroup(const std::string& group, const std::string& host) override {
+  Result<bool> in_netgroup(const std::string& group, const std::string& host) override {
     // The enumeration belongs to the process; nothing else here uses it.
     static std::mutex enumerating;
     std::lock_guard lock(enumerating);
     bool found = false;
-    if (::setnetgrent(group.c_str()) != 0) {
+    errno = 0;
+    const bool known = ::setnetgrent(group.c_str()) != 0;
+    // As far as the sources of netgroups say so; a group that none knows is no error.
+    const bool failed = !known && (errno == EAGAIN || errno == ETIMEDOUT || errno == ECONNREFUSED);
+    if (known) {
       char *member = nullptr, *user = nullptr, *domain = nullptr;
       std::vector<char> room(4096);
       while (!found && ::getnetgrent_r(&member, &user, &domain, room.data(), room.size()) == 1) {
@@ -81,6 +115,7 @@ class SystemHostNames final : public HostNames {
       }
     }
     ::endnetgrent();
+    if (failed) return no_answer();
     return found;
   }
 };

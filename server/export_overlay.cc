@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "config/export_host.h"
 #include "config/export_text.h"
@@ -13,12 +14,6 @@ namespace nfsrdma {
 namespace {
 
 using Entries = std::vector<ExportEntry>;
-
-std::string without_trailing_slashes(std::string path) {
-  while (path.size() > 1 && path.back() == '/')
-    path.pop_back();
-  return path;
-}
 
 Entries::iterator find_path(Entries& exports, const std::string& path) {
   return std::ranges::find(exports, path, &ExportEntry::path);
@@ -33,6 +28,56 @@ std::vector<ExportClient>::iterator find_client(ExportEntry& entry, const Export
 /// The first problem of one that was written by hand.
 std::string first_problem(const ParsedExports& parsed) {
   return parsed.problems.empty() ? "expected CLIENT:/PATH" : parsed.problems.front().message;
+}
+
+std::string called(const std::string& fsid) {
+  return fsid.empty() ? "their path" : "fsid=" + fsid;
+}
+
+enum class Change : std::uint8_t { kAdd, kRemove };
+
+std::string remedy(Change change, const std::string& fsid) {
+  if (change == Change::kRemove) return "give another of its clients " + called(fsid) + " first";
+  return fsid.empty() ? "leave fsid= out" : "write " + called(fsid);
+}
+
+/// Handles that clients have are to stay good: false with *problem when one of `before` that is
+/// still there would be called something else.
+bool keeps_handles(const Entries& before, Entries& after, Change change, std::string* problem) {
+  for (const ExportEntry& entry : before) {
+    const auto now = find_path(after, entry.path);
+    if (now == after.end() || fsid_of(*now) == fsid_of(entry)) continue;
+    *problem = fmt::format(
+        "{}: file handles that clients have go by {} and would be stale, since the export would "
+        "get {}: {}; or change it for all of its clients in the exports file, and reload",
+        entry.path, called(fsid_of(entry)),
+        fsid_of(*now).empty() ? "no fsid=" : called(fsid_of(*now)), remedy(change, fsid_of(entry)));
+    return false;
+  }
+  return true;
+}
+
+/// Nor two of them be called the same; it is the one at `path` that would have to be another.
+bool has_fsid_of_its_own(Entries exports, const std::string& path, std::string* problem) {
+  std::rotate(exports.begin(), std::next(find_path(exports, path)), exports.end());
+  const ConfigProblems wrong = fsid_problems(exports);
+  if (!wrong.empty()) *problem = wrong.front().message;
+  return wrong.empty();
+}
+
+/// Puts `fresh`, which has one client, into `exports`.
+void merge_export(Entries& exports, ExportEntry fresh) {
+  const auto known = find_path(exports, fresh.path);
+  if (known == exports.end()) {
+    exports.push_back(std::move(fresh));
+    return;
+  }
+  const auto same = find_client(*known, fresh.clients.front());
+  if (same == known->clients.end()) {
+    known->clients.push_back(std::move(fresh.clients.front()));
+  } else {
+    *same = std::move(fresh.clients.front());
+  }
 }
 
 }  // namespace
@@ -52,19 +97,14 @@ bool add_export(Entries& exports, const std::string& client, const std::string& 
     *problem = first_problem(parsed);
     return false;
   }
+  Entries after = exports;
+  const std::string where = parsed.entries.front().path;
+  merge_export(after, std::move(parsed.entries.front()));
+  if (!has_fsid_of_its_own(after, where, problem) ||
+      !keeps_handles(exports, after, Change::kAdd, problem))
+    return false;
   notices->insert(notices->end(), parsed.notices.begin(), parsed.notices.end());
-  ExportEntry& fresh = parsed.entries.front();
-  const auto known = find_path(exports, fresh.path);
-  if (known == exports.end()) {
-    exports.push_back(std::move(fresh));
-    return true;
-  }
-  const auto same = find_client(*known, fresh.clients.front());
-  if (same == known->clients.end()) {
-    known->clients.push_back(std::move(fresh.clients.front()));
-  } else {
-    *same = std::move(fresh.clients.front());
-  }
+  exports = std::move(after);
   return true;
 }
 
@@ -72,8 +112,9 @@ bool remove_export(Entries& exports, const std::string& client, const std::strin
                    std::string* problem) {
   ExportClient like;
   if (!parse_export_host(client, like, problem)) return false;
-  const auto entry = find_path(exports, without_trailing_slashes(path));
-  if (entry == exports.end()) {
+  Entries after = exports;
+  const auto entry = find_path(after, normal_path(path));
+  if (entry == after.end()) {
     *problem = fmt::format("{} is not exported", path);
     return false;
   }
@@ -85,7 +126,9 @@ bool remove_export(Entries& exports, const std::string& client, const std::strin
     return false;
   }
   entry->clients.erase(found);
-  if (entry->clients.empty()) exports.erase(entry);
+  if (entry->clients.empty()) after.erase(entry);
+  if (!keeps_handles(exports, after, Change::kRemove, problem)) return false;
+  exports = std::move(after);
   return true;
 }
 

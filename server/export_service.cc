@@ -25,22 +25,6 @@ void write_problems(JsonWriter& json, const char* key, const ConfigProblems& pro
   json.end_array();
 }
 
-std::string report_document(const ExportService::Report& report) {
-  JsonWriter json;
-  json.begin_object();
-  json.field("version", 1);
-  json.field("done", report.ok);
-  json.key("changes");
-  json.begin_array();
-  for (const std::string& line : report.changes)
-    json.value(line);
-  json.end_array();
-  write_problems(json, "problems", report.problems);
-  write_problems(json, "notices", report.notices);
-  json.end_object();
-  return json.take();
-}
-
 /// What reading everything again has found.
 struct Reading {
   ExportService::Report report;
@@ -84,7 +68,43 @@ void log_report(const ExportService::Report& report) {
   }
 }
 
+/// The first that was served and, though it is in the exports still, is not any more; or empty.
+template <typename Served>
+std::string not_served_any_more(const Served& served, const ExportsInForce& now) {
+  for (const ExportEntry& entry : now.entries) {
+    if (served.contains(entry.path) && !is_in_force(now, entry.path)) return entry.path;
+  }
+  return {};
+}
+
+bool has_path(const std::vector<ExportEntry>& entries, const std::string& path) {
+  return std::ranges::find(entries, path, &ExportEntry::path) != entries.end();
+}
+
+/// Those of `now` that nobody was told of yet.
+ConfigProblems new_problems(const ConfigProblems& known, const ConfigProblems& now) {
+  ConfigProblems out;
+  for (const ConfigProblem& problem : now) {
+    if (std::ranges::find(known, problem.message, &ConfigProblem::message) == known.end())
+      out.push_back(problem);
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string report_document(const ExportService::Report& report) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("version", 1);
+  json.field("done", report.ok);
+  json.list("changes", report.changes);
+  json.list("left_out", report.left_out);
+  write_problems(json, "problems", report.problems);
+  write_problems(json, "notices", report.notices);
+  json.end_object();
+  return json.take();
+}
 
 ExportService::ExportService(EventLoop& loop, ExportTable& table, CommandLine line,
                              Settings settings, Hooks hooks)
@@ -101,21 +121,28 @@ ExportService::ExportService(EventLoop& loop, ExportTable& table, CommandLine li
 ExportService::~ExportService() {
   *alive_ = false;
   if (mounts_) loop_.remove(mounts_.get(), *this);
-  {
-    std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  changed_.notify_all();
+  stop(std::chrono::steady_clock::now());
   if (thread_.joinable()) thread_.join();
 }
 
+bool ExportService::stop(std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  ending_ = true;
+  changed_.notify_all();
+  return changed_.wait_until(lock, deadline, [this] { return !running_; });
+}
+
 void ExportService::run_aside(Job job) {
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   {
     std::lock_guard lock(mutex_);
+    if (ending_) return;
     jobs_.push(std::move(job));
+    if (!thread_.joinable()) {
+      running_ = true;
+      thread_ = std::thread([this] { work(); });
+    }
   }
-  changed_.notify_one();
+  changed_.notify_all();
 }
 
 void ExportService::work() {
@@ -124,7 +151,11 @@ void ExportService::work() {
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
-      if (ending_) return;
+      if (ending_) {
+        running_ = false;
+        changed_.notify_all();
+        return;
+      }
       job = std::move(jobs_.front());
       jobs_.pop();
     }
@@ -134,18 +165,22 @@ void ExportService::work() {
   }
 }
 
-ExportsInForce ExportService::open(std::vector<ExportEntry> entries) {
+ExportsInForce ExportService::open(std::vector<ExportEntry> entries, ExportTable::Keep keep) {
   ExportsInForce out;
-  table_.reload(entries, &out.problems);
+  table_.reload(entries, &out.problems, keep);
   // Also lets go of the snapshot that this thread knew before.
-  for (const auto& entry : table_.current().exports)
+  served_.clear();
+  for (const auto& entry : table_.current().exports) {
     out.open.push_back(entry->path);
+    served_[entry->path] = {entry->top->device, entry->top->mount_id, entry->top->root_inode};
+  }
   waiting_.clear();
   for (const ExportEntry& entry : entries) {
     if (std::ranges::find(out.open, entry.path) == out.open.end() && !open_export_place(entry).ok())
       waiting_.insert(entry.path);
   }
   entries_ = entries;
+  problems_ = out.problems;
   out.entries = std::move(entries);
   return out;
 }
@@ -157,7 +192,7 @@ void ExportService::show(const ExportsInForce& fresh) {
 
 ExportService::Report ExportService::load() {
   ParsedExports parsed = load_exports(settings_);
-  Report report{parsed.ok(), {}, std::move(parsed.problems), std::move(parsed.notices)};
+  Report report{parsed.ok(), {}, {}, std::move(parsed.problems), std::move(parsed.notices)};
   if (!report.ok) return report;
   show(open(std::move(parsed.entries)));
   report.problems = shown_.problems;
@@ -190,7 +225,10 @@ ExportService::Finish ExportService::read_again() {
   auto opened = std::make_shared<ExportsInForce>();
   if (reading->report.ok) {
     reading->report.changes = export_changes(entries_, reading->entries);
+    const std::vector<ExportEntry> before = entries_;
+    const auto served = served_;
     *opened = open(std::move(reading->entries));
+    tell_of_places(before, served, *opened, &reading->report);
     append(reading->report.problems, opened->problems);
   }
   return [this, reading, opened, asked] {
@@ -216,22 +254,61 @@ void ExportService::on_fd_ready(std::uint32_t) {
   run_aside([this] { return look_at_mounts(); });
 }
 
-/// Something was mounted or unmounted: an export that was left out may be there now, or one that
-/// asks for a mount have lost it.
-ExportService::Finish ExportService::look_at_mounts() {
-  std::vector<std::string> lines;
-  for (const ExportEntry& entry : entries_) {
-    const auto place = open_export_place(entry);
-    if (place.ok() != waiting_.contains(entry.path)) continue;  // as it was
-    lines.push_back(place.ok() ? fmt::format("export {}: is there now", entry.path)
-                               : fmt::format("export {}: {}", entry.path, place.error().message()));
+/// What the texts do not say: exports whose directories came, went or are others now.
+void ExportService::tell_of_places(const std::vector<ExportEntry>& before,
+                                   const std::map<std::string, ServedPlace>& served,
+                                   const ExportsInForce& now, Report* report) {
+  std::set<std::uint64_t> left;
+  for (const ExportEntry& entry : now.entries) {
+    const std::string& path = entry.path;
+    const auto was = served.find(path);
+    const auto is = served_.find(path);
+    if (was != served.end() && is == served_.end()) {
+      report->left_out.push_back(path);
+      report->changes.push_back(fmt::format("export {}: left out: {}", path,
+                                            why_not_in_force(now, path).substr(path.size() + 2)));
+    } else if (was == served.end() && is != served_.end() && has_path(before, path)) {
+      report->changes.push_back(fmt::format("export {}: is there now", path));
+    } else if (was != served.end() && is != served_.end() && was->second != is->second) {
+      left.insert(was->second.device);
+      report->changes.push_back(
+          was->second.mount_id != is->second.mount_id || was->second.device != is->second.device
+              ? fmt::format("export {}: another file system is there now, and served", path)
+              : fmt::format("export {}: another directory is there now, and served", path));
+    }
   }
+  if (!left.empty() && hooks_.on_left) hooks_.on_left(left);
+}
+
+/// Something was mounted or unmounted: an export that was left out may be there now, one that
+/// asks for a mount have lost it, or what is at its path have another file system over it. That is
+/// what whoever mounted it means, and what reading everything again would find.
+ExportService::Finish ExportService::look_at_mounts() {
+  bool differs = false;
+  for (const ExportEntry& entry : entries_) {
+    const Result<UniqueFd> place = open_export_place(entry);
+    const auto served = served_.find(entry.path);
+    if (!place.ok()) {
+      differs = differs || (served != served_.end() && is_absent(place.error()));
+    } else if (served != served_.end()) {
+      differs = differs ||
+                !is_same_mount(place.value().get(), served->second.device, served->second.mount_id);
+    } else {
+      differs = differs || waiting_.contains(entry.path);
+    }
+  }
+  auto report = std::make_shared<Report>();
   auto opened = std::make_shared<ExportsInForce>();
-  if (!lines.empty()) *opened = open(std::move(entries_));
-  return [this, lines, opened] {
-    for (const std::string& line : lines)
+  if (differs) {
+    const std::vector<ExportEntry> before = entries_;
+    const auto served = served_;
+    *opened = open(before);
+    tell_of_places(before, served, *opened, report.get());
+  }
+  return [this, differs, report, opened] {
+    for (const std::string& line : report->changes)
       log_notice("{}", line);
-    if (!lines.empty()) show(*opened);
+    if (differs) show(*opened);
     looking_at_mounts_ = std::exchange(look_again_, false);
     if (looking_at_mounts_) run_aside([this] { return look_at_mounts(); });
   };
@@ -243,24 +320,40 @@ ExportService::Finish ExportService::change(const JsonValue& request,
   const std::string& client = request["client"].text();
   const std::string& path = request["path"].text();
   std::vector<ExportEntry> entries = entries_;
-  Report report{true, {}, {}, {}};
+  Report report{true, {}, {}, {}, {}};
   std::string why;
   const bool good =
       add ? add_export(entries, client, path, request["options"].text(), &why, &report.notices)
           : remove_export(entries, client, path, &why);
   if (!good) return [done, why] { done(control_error(why)); };
   const std::vector<ExportEntry> before = entries_;
+  const auto served = served_;
+  const ConfigProblems known = problems_;
   report.changes = export_changes(before, entries);
-  ExportsInForce opened = open(std::move(entries));
+  // The others stay as they are; whether their directories are there still is not the question.
+  ExportsInForce opened = open(std::move(entries), ExportTable::Keep::kAll);
   if (add && !is_in_force(opened, path)) {
     why = why_not_in_force(opened, path);
-    opened = open(before);
+  } else if (const std::string lost = not_served_any_more(served, opened); !lost.empty()) {
+    why = "that would put another export out of force: " + why_not_in_force(opened, lost);
   }
-  return [this, report, opened, why, done] {
+  Report others;
+  if (!why.empty()) {
+    opened = open(before, ExportTable::Keep::kAll);
+  } else {
+    tell_of_places(before, served, opened, &others);
+  }
+  report.problems = new_problems(known, opened.problems);
+  return [this, report, others, opened, why, done]() mutable {
     show(opened);
     if (!why.empty()) return done(control_error(why));
     for (const std::string& line : report.changes)
       log_notice("{} (until the exports are read again)", line);
+    for (const std::string& line : others.changes)
+      log_notice("{}", line);
+    report.changes.insert(report.changes.end(), others.changes.begin(), others.changes.end());
+    for (const ConfigProblem& problem : report.problems)
+      log_warning("{}", problem.text());
     done(report_document(report));
   };
 }

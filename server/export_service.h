@@ -10,8 +10,11 @@
 // Lifetimes: the loop and the table outlive the service. The destructor waits for what runs.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <queue>
@@ -37,12 +40,16 @@ class ExportService final : private FdWatcher {
     std::function<void(const std::vector<ExportEntry>&)> on_exports;
     /// Keys of rdma.conf changed; to be put in force: plan.apply, with values of plan.settings.
     std::function<void(const ReloadPlan&)> on_settings;
+    /// What is exported is in another mount now; these (st_dev) it was in before, and files of them
+    /// may be kept open. On the service's thread.
+    std::function<void(const std::set<std::uint64_t>& devices)> on_left = {};
   };
   /// What reading everything again did. Not ok: nothing changed.
   struct Report {
     bool ok = false;
-    std::vector<std::string> changes;  // for people; empty: none
-    ConfigProblems problems;           // what is wrong; of exports that are left out, too, when ok
+    std::vector<std::string> changes;   // for people; empty: none
+    std::vector<std::string> left_out;  // paths of exports that were served and are not any more
+    ConfigProblems problems;            // what is wrong; of exports that are left out, too, when ok
     ConfigProblems notices;
   };
 
@@ -52,6 +59,10 @@ class ExportService final : private FdWatcher {
   ~ExportService() override;
   ExportService(const ExportService&) = delete;
   ExportService& operator=(const ExportService&) = delete;
+
+  /// Begins nothing more. True as soon as nothing runs; false at `deadline`: a file system or the
+  /// name service hangs, and so would the destructor.
+  bool stop(std::chrono::steady_clock::time_point deadline);
 
   /// At the start, on this thread. Not ok: the server must not start.
   Report load();
@@ -66,16 +77,28 @@ class ExportService final : private FdWatcher {
   const Settings& settings() const { return settings_; }
 
  private:
+  /// Where an export was opened.
+  struct ServedPlace {
+    std::uint64_t device = 0;
+    int mount_id = -1;
+    std::uint64_t inode = 0;
+
+    bool operator==(const ServedPlace&) const = default;
+  };
   /// Something that may block, and what is to be done on the loop's thread afterwards.
   using Finish = std::function<void()>;
   using Job = std::function<Finish()>;
   void run_aside(Job job);
   void work();
   // On the service's thread, or before there is one:
-  ExportsInForce open(std::vector<ExportEntry> entries);
+  ExportsInForce open(std::vector<ExportEntry> entries,
+                      ExportTable::Keep keep = ExportTable::Keep::kUnreachable);
   Finish read_again();
   Finish change(const JsonValue& request, const ControlSocket::Done& done);
   Finish look_at_mounts();
+  void tell_of_places(const std::vector<ExportEntry>& before,
+                      const std::map<std::string, ServedPlace>& served, const ExportsInForce& now,
+                      Report* report);
   // On the loop's thread:
   void on_fd_ready(std::uint32_t events) override;
   void show(const ExportsInForce& fresh);
@@ -93,7 +116,9 @@ class ExportService final : private FdWatcher {
   bool look_again_ = false;
   // The service's thread:
   std::vector<ExportEntry> entries_;
-  std::set<std::string> waiting_;  // paths of those that are not there, or not mounted
+  std::map<std::string, ServedPlace> served_;  // by path
+  ConfigProblems problems_;                    // with the others
+  std::set<std::string> waiting_;              // paths of those that are not there, or not mounted
 
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
@@ -101,8 +126,12 @@ class ExportService final : private FdWatcher {
   std::vector<std::function<void(const Report&)>> reload_asked_;
   bool reload_queued_ = false;
   bool ending_ = false;
+  bool running_ = false;  // the thread is there
 
   std::thread thread_;  // made with the first job
 };
+
+/// The control socket's answer with it.
+std::string report_document(const ExportService::Report& report);
 
 }  // namespace nfsrdma

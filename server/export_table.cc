@@ -15,8 +15,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
+#include <set>
 
+#include "rpcrdma/base/log.h"
+#include "rpcrdma/base/path_text.h"
 #include "server/export_mounts.h"
 
 namespace nfsrdma {
@@ -41,19 +45,13 @@ std::uint64_t hash64(std::string_view kind, std::string_view text) {
   return hash;
 }
 
-/// The fsid= of an entry, if any of its clients has one (exports(5) wants them all alike).
-std::string fsid_option(const ExportEntry& entry) {
-  for (const ExportClient& client : entry.clients) {
-    if (!client.options.fsid.empty()) {
-      return client.options.fsid == "root" ? "0" : client.options.fsid;
-    }
-  }
-  return {};
-}
-
 bool is_by_name(const ExportClient& client) {
   return client.kind == ExportClient::Kind::kHost || client.kind == ExportClient::Kind::kWildcard ||
          client.kind == ExportClient::Kind::kNetgroup;
+}
+
+bool is_secure(const ExportClient& client) {
+  return client.options.secure;
 }
 
 void fill_access(const ExportOptions& options, ExportAccess* access) {
@@ -65,6 +63,7 @@ void fill_access(const ExportOptions& options, ExportAccess* access) {
   access->insecure_locks = options.insecure_locks;
   access->acls = !options.no_acl;
   access->nohide = options.nohide;
+  access->crossmnt = options.crossmnt;
   access->serves_sys = options.serves_sys;
   access->serves_none = options.serves_none;
   access->none_read_only = options.none_read_only;
@@ -80,7 +79,8 @@ std::string real_path_of(const std::string& path) {
   return out;
 }
 
-Result<std::unique_ptr<Export>> open_export(const ExportEntry& entry, SchemeChoice choice) {
+/// What the entry says, with nothing open.
+std::unique_ptr<Export> describe_export(const ExportEntry& entry) {
   auto out = std::make_unique<Export>();
   out->path = entry.path;
   out->clients = entry.clients;
@@ -90,109 +90,227 @@ Result<std::unique_ptr<Export>> open_export(const ExportEntry& entry, SchemeChoi
     out->crossmnt |= client.options.crossmnt;
     out->subtree_check |= client.options.subtree_check;
   }
+  const std::string fsid = fsid_of(entry);
+  out->id = fsid.empty() ? hash64("path:", entry.path) : hash64("fsid:", fsid);
+  out->is_root = fsid == "0";
+  return out;
+}
+
+Result<void> open_export(const ExportEntry& entry, SchemeChoice choice, Export* out) {
   NFSRDMA_TRY(UniqueFd root, open_export_place(entry));
   NFSRDMA_TRY(out->top, open_mount(std::move(root), 0, choice));
   out->real_path = real_path_of(entry.path);
-  const std::string fsid = fsid_option(entry);
-  out->id = fsid.empty() ? hash64("path:", entry.path) : hash64("fsid:", fsid);
-  out->is_root = fsid == "0";
+  const std::string fsid = fsid_of(entry);
   if (!fsid.empty()) {
     std::uint64_t number = 0;
     auto [end, error] = std::from_chars(fsid.data(), fsid.data() + fsid.size(), number);
     const bool is_number = error == std::errc() && end == fsid.data() + fsid.size();
     out->top->fsid = is_number ? number : out->id;
   }
-  return out;
+  return {};
+}
+
+/// Serves on what was open of the same export before; false: there was none.
+bool keep_open(const ExportSnapshot& before, Export* out) {
+  const Export* known = before.find(out->id);
+  if (known == nullptr || known->path != out->path) return false;
+  out->top = known->top;
+  out->real_path = known->real_path;
+  return true;
+}
+
+/// As one writes it: IPv4 as such, and without an interface.
+std::string address_text(const SocketAddress& peer) {
+  std::string text = peer.host_text();
+  constexpr std::string_view kMapped = "::ffff:";
+  if (text.starts_with(kMapped) && text.find('.') != std::string::npos)
+    text.erase(0, kMapped.size());
+  return text.substr(0, text.find('%'));
 }
 
 std::atomic<std::uint64_t> next_instance{1};
 
 }  // namespace
 
-/// What the name service said, for a minute.
+/// What the name service said, for a minute; what it said last for as long as it does not answer,
+/// but no longer than a day: a mounted client is not to lose its files with the name service.
 class ExportTable::Names {
  public:
-  explicit Names(std::unique_ptr<HostNames> source) : source_(std::move(source)) {}
+  Names(std::unique_ptr<HostNames> source, Seconds clock)
+      : source_(std::move(source)), clock_(clock) {}
 
   /// Does `peer` have a name that `client` means? false with *known = false when that has to be
   /// asked for and may not be.
-  bool matches(const ExportClient& client, const SocketAddress& peer, bool may_block, bool* known) {
+  bool matches(const ExportClient& client, const SocketAddress& peer, Asking asking, bool* known) {
     std::vector<std::string> names;
-    *known = names_of(peer, may_block, &names);
+    *known = names_of(peer, asking, &names);
     if (!*known) return false;
     if (client.kind == ExportClient::Kind::kNetgroup)
-      return in_netgroup(client, names, may_block, known);
+      return in_netgroup(client, hosts_of(peer, names), asking, known);
     for (const std::string& name : names) {
       if (client.matches_name(name)) return true;
     }
     if (client.kind != ExportClient::Kind::kHost) return false;
     Answer answer;
-    *known = lookup("host " + client.text, may_block, &answer,
-                    [&](Answer& fresh) { fresh.addresses = source_->addresses_of(client.text); });
+    *known = lookup("host " + client.text, asking, &answer, [&](Answer& fresh) {
+      return take(source_->addresses_of(client.text), &fresh.addresses);
+    });
     return std::ranges::any_of(
         answer.addresses, [&](const SocketAddress& address) { return address.same_host(peer); });
   }
 
   /// The names that belong to `peer`; false: they have to be asked for.
-  bool names_of(const SocketAddress& peer, bool may_block, std::vector<std::string>* names) {
+  bool names_of(const SocketAddress& peer, Asking asking, std::vector<std::string>* names) {
     Answer answer;
-    const bool known = lookup("peer " + peer.host_text(), may_block, &answer,
-                              [&](Answer& fresh) { fresh.names = source_->names_of(peer); });
+    const bool known = lookup("peer " + peer.host_text(), asking, &answer, [&](Answer& fresh) {
+      return take(source_->names_of(peer), &fresh.names);
+    });
     *names = std::move(answer.names);
     return known;
   }
 
+  void limit(std::size_t most) {
+    std::lock_guard lock(mutex_);
+    most_ = most;
+  }
+  void keep_for(std::chrono::seconds lifetime) {
+    std::lock_guard lock(mutex_);
+    lifetime_ = lifetime.count();
+  }
+
  private:
-  /// By each of its names, and by the part of it in front of the first dot.
-  bool in_netgroup(const ExportClient& client, const std::vector<std::string>& names,
-                   bool may_block, bool* known) {
-    const std::string group(client.netgroup());
+  /// As what `peer` may be a member: by each of its names, by the part of it in front of the first
+  /// dot, and by its address.
+  static std::vector<std::string> hosts_of(const SocketAddress& peer,
+                                           const std::vector<std::string>& names) {
+    std::vector<std::string> hosts;
     for (const std::string& name : names) {
-      for (std::size_t length : {name.size(), std::min(name.size(), name.find('.'))}) {
-        const std::string host = name.substr(0, length);
-        Answer answer;
-        *known = lookup(fmt::format("netgroup {} {}", group, host), may_block, &answer,
-                        [&](Answer& fresh) { fresh.member = source_->in_netgroup(group, host); });
-        if (!*known || answer.member) return answer.member;
-      }
+      hosts.push_back(name);
+      if (name.find('.') != std::string::npos) hosts.push_back(name.substr(0, name.find('.')));
+    }
+    hosts.push_back(address_text(peer));
+    return hosts;
+  }
+
+  bool in_netgroup(const ExportClient& client, const std::vector<std::string>& hosts, Asking asking,
+                   bool* known) {
+    const std::string group(client.netgroup());
+    for (const std::string& host : hosts) {
+      Answer answer;
+      *known = lookup(
+          fmt::format("netgroup {} {}", group, host), asking, &answer,
+          [&](Answer& fresh) { return take(source_->in_netgroup(group, host), &fresh.member); });
+      if (!*known || answer.member) return answer.member;
     }
     return false;
   }
 
   static constexpr std::int64_t kLifetime = 60;
+  /// For so much longer an answer is good for those who may not ask now.
+  static constexpr std::int64_t kWhileAsked = 60;
+  /// Of an answer that could not be had anew, and of none at all.
+  static constexpr std::int64_t kKeepWhileFailing = 24 * 3600;
+  static constexpr std::int64_t kRetry = 10;
   static constexpr std::size_t kMaxAnswers = 4096;
   struct Answer {
     std::int64_t until = 0;
+    std::int64_t last_good = 0;  // when it was given
+    bool given = false;          // false: the name service did not answer
     std::vector<std::string> names;
     std::vector<SocketAddress> addresses;
     bool member = false;  // of a netgroup
   };
 
+  template <typename T>
+  static bool take(Result<T> told, T* to) {
+    if (!told.ok()) return false;
+    *to = std::move(told).value();
+    return true;
+  }
+
+  /// After a question that was not answered, with the mutex held: the answer from before, if it is
+  /// not too old.
+  Answer answer_from_before(const std::string& key, std::int64_t now) {
+    const auto known = answers_.find(key);
+    const bool good = known != answers_.end() && known->second.given &&
+                      now - known->second.last_good < kKeepWhileFailing;
+    Answer kept = good ? known->second : Answer();
+    kept.until = now + (good ? lifetime_ : kRetry);
+    return kept;
+  }
+
+  void warn(const std::string& key) {
+    if (!warnings_.allow()) return;
+    log_warning(
+        "the name service does not answer ({}): clients that exports name by host, wildcard or "
+        "netgroup are let in by what it said last, for a day at most, and others are not",
+        key);
+  }
+
+  /// `ask` is false when there was no answer.
   template <typename Ask>
-  bool lookup(const std::string& key, bool may_block, Answer* answer, Ask ask) {
-    const std::int64_t now = coarse_seconds();
+  bool lookup(const std::string& key, Asking asking, Answer* answer, Ask ask) {
     {
       std::lock_guard lock(mutex_);
-      auto found = answers_.find(key);
-      if (found != answers_.end() && found->second.until >= now) {
-        *answer = found->second;
-        return true;
+      if (find_locked(key, answer)) return true;
+      if (asking == Asking::kNever) return false;
+      if (asking == Asking::kWhileFewDo) {
+        if (!may_ask_locked(key)) return false;
+        asked_.insert(key);
       }
     }
-    if (!may_block) return false;
     Answer fresh;
-    ask(fresh);
-    fresh.until = coarse_seconds() + kLifetime;
-    *answer = fresh;
+    fresh.given = ask(fresh);
     std::lock_guard lock(mutex_);
-    if (answers_.size() >= kMaxAnswers) answers_.clear();
+    if (asking == Asking::kWhileFewDo) asked_.erase(key);
+    fresh.last_good = clock_();
+    fresh.until = fresh.last_good + lifetime_;
+    if (!fresh.given) {
+      warn(key);
+      fresh = answer_from_before(key, fresh.last_good);
+    }
+    *answer = fresh;
+    if (!answers_.contains(key)) make_room_locked(clock_());
     answers_[key] = std::move(fresh);
     return true;
   }
 
+  /// For one more answer: those go that are no good any more, then those that are none (of these
+  /// there are as many as strangers like while nobody answers), and then the oldest.
+  void make_room_locked(std::int64_t now) {
+    if (answers_.size() < kMaxAnswers) return;
+    std::erase_if(answers_, [now](const auto& one) {
+      return one.second.given && now - one.second.last_good >= kKeepWhileFailing;
+    });
+    if (answers_.size() < kMaxAnswers) return;
+    std::erase_if(answers_, [](const auto& one) { return !one.second.given; });
+    if (answers_.size() < kMaxAnswers) return;
+    answers_.erase(std::ranges::min_element(answers_, {},
+                                            [](const auto& one) { return one.second.last_good; }));
+  }
+
+  bool may_ask_locked(const std::string& key) const {
+    return !asked_.contains(key) && asked_.size() < most_;
+  }
+
+  /// A known client does not wait each minute for what most probably is as it was.
+  bool find_locked(const std::string& key, Answer* answer) const {
+    const auto found = answers_.find(key);
+    if (found == answers_.end()) return false;
+    const std::int64_t until = found->second.until + (may_ask_locked(key) ? 0 : kWhileAsked);
+    if (until < clock_()) return false;
+    *answer = found->second;
+    return true;
+  }
+
   std::unique_ptr<HostNames> source_;
-  std::mutex mutex_;
+  Seconds clock_;
+  std::mutex mutex_;  // of what follows
+  RateLimit warnings_{1, std::chrono::seconds(60)};
   std::map<std::string, Answer> answers_;
+  std::set<std::string> asked_;                                 // by calls, now
+  std::size_t most_ = std::numeric_limits<std::size_t>::max();  // of those
+  std::int64_t lifetime_ = kLifetime;
 };
 
 const Export* ExportSnapshot::find(std::uint64_t id) const {
@@ -211,50 +329,66 @@ const Export* ExportSnapshot::find_at(dev_t device, ino_t inode, std::size_t nth
   return nullptr;
 }
 
-const Export* ExportSnapshot::find_path(std::string_view path, std::string_view* rest) const {
+const Export* ExportSnapshot::find_path(std::string_view path, std::string_view* rest,
+                                        std::size_t shorter_than) const {
   const Export* best = nullptr;
-  for (const auto& entry : exports) {
-    const std::string_view top = entry->path;
-    const bool inside =
-        top == "/" || path == top ||
-        (path.size() > top.size() && path.starts_with(top) && path[top.size()] == '/');
-    if (inside && (best == nullptr || top.size() > best->path.size())) best = entry.get();
-  }
+  std::string_view best_top;
+  const auto consider = [&](const Export& entry, std::string_view top) {
+    if (top.size() >= shorter_than || !lies_in(path, top)) return;
+    if (best != nullptr && top.size() <= best_top.size()) return;
+    best = &entry;
+    best_top = top;
+  };
+  for (const auto& entry : exports)
+    consider(*entry, entry->path);
+  // Where an exported symbolic link leads to; an export that is named so itself comes first.
+  for (const auto& entry : exports)
+    consider(*entry, entry->real_path);
   if (best == nullptr) return nullptr;
-  std::string_view below = path.substr(best->path.size());
+  std::string_view below = path.substr(best_top.size());
   while (below.starts_with('/'))
     below.remove_prefix(1);
   *rest = below;
   return best;
 }
 
-ExportTable::ExportTable(std::unique_ptr<HostNames> names, SchemeChoice choice)
+ExportTable::ExportTable(std::unique_ptr<HostNames> names, SchemeChoice choice, Seconds clock)
     : instance_(next_instance.fetch_add(1)),
       choice_(choice),
+      clock_(clock == nullptr ? coarse_seconds : clock),
       snapshot_(std::make_shared<ExportSnapshot>()),
-      names_(std::make_unique<Names>(std::move(names))) {}
+      names_(std::make_unique<Names>(std::move(names), clock_)) {}
 
 ExportTable::~ExportTable() = default;
 
-void ExportTable::reload(const std::vector<ExportEntry>& entries, ConfigProblems* problems) {
+void ExportTable::reload(const std::vector<ExportEntry>& entries, ConfigProblems* problems,
+                         Keep keep) {
   auto fresh = std::make_shared<ExportSnapshot>();
+  std::shared_ptr<const ExportSnapshot> before;
+  {
+    std::lock_guard lock(mutex_);
+    before = snapshot_;
+  }
   for (const ExportEntry& entry : entries) {
-    auto opened = open_export(entry, choice_);
-    if (!opened.ok()) {
-      problems->push_back(
-          {entry.file, entry.line, 0, entry.path + ": " + opened.error().message()});
-      continue;
+    std::unique_ptr<Export> opened = describe_export(entry);
+    if (const auto done = open_export(entry, choice_, opened.get()); !done.ok()) {
+      const bool kept =
+          (keep == Keep::kAll || !is_absent(done.error())) && keep_open(*before, opened.get());
+      problems->push_back({entry.file, entry.line, 0,
+                           fmt::format("{}: {}{}", entry.path, done.error().message(),
+                                       kept ? "; what was open before is served on" : "")});
+      if (!kept) continue;
     }
-    if (const Export* other = fresh->find((*opened)->id); other != nullptr) {
+    if (const Export* other = fresh->find(opened->id); other != nullptr) {
       problems->push_back({entry.file, entry.line, 0,
                            entry.path + ": " + other->path +
                                " has the same identity: give one of them another fsid="});
       continue;
     }
-    (*opened)->choice_ = choice_;
-    (*opened)->snapshot = fresh.get();
-    fresh->by_inode_[(*opened)->top->root_inode].push_back(opened->get());
-    fresh->exports.push_back(std::move(*opened));
+    opened->choice_ = choice_;
+    opened->snapshot = fresh.get();
+    fresh->by_inode_[opened->top->root_inode].push_back(opened.get());
+    fresh->exports.push_back(std::move(opened));
   }
   std::lock_guard lock(mutex_);
   fresh->generation = generation_.load(std::memory_order_relaxed) + 1;
@@ -287,24 +421,42 @@ const ExportSnapshot& ExportTable::current() const {
   return *held.snapshot;
 }
 
+bool ExportTable::has_good_port(const ServerConnection& connection) {
+  // Port numbers say nothing over RDMA (man page): only TCP is asked for a privileged one.
+  return is_rdma(connection.transport()) || connection.peer().has_reserved_port();
+}
+
+void ExportTable::limit_questions(std::size_t most) {
+  names_->limit(most);
+}
+
+void ExportTable::keep_answers_for(std::chrono::seconds lifetime) {
+  names_->keep_for(lifetime);
+}
+
 ExportTable::Verdict ExportTable::judge(const Export& entry, const SocketAddress& peer,
-                                        bool may_block, ExportAccess* access, bool* by_name) const {
+                                        bool good_port, Asking asking, ExportAccess* access,
+                                        bool* by_name) const {
   *access = {};
   *by_name = false;
-  for (const ExportClient& client : entry.clients) {
+  for (auto client = entry.clients.begin(); client != entry.clients.end(); ++client) {
     bool matches;
-    if (is_by_name(client)) {
+    if (is_by_name(*client)) {
+      // Whichever of the rest it is, its port keeps it out: no name server is to know of that.
+      access->wrong_port = !good_port && std::all_of(client, entry.clients.end(), is_secure);
+      if (access->wrong_port) return Verdict::kKnown;
       *by_name = true;
       bool known = true;
-      matches = names_->matches(client, peer, may_block, &known);
+      matches = names_->matches(*client, peer, asking, &known);
       if (!known) return Verdict::kWouldBlock;
     } else {
-      matches = client.matches_address(peer);
+      matches = client->matches_address(peer);
     }
-    if (matches) {
-      fill_access(client.options, access);
-      return Verdict::kKnown;
-    }
+    if (!matches) continue;
+    fill_access(client->options, access);
+    access->wrong_port = access->secure && !good_port;
+    access->allowed = !access->wrong_port;
+    return Verdict::kKnown;
   }
   return Verdict::kKnown;
 }
@@ -313,7 +465,7 @@ std::vector<ExportTable::RuleVerdict> ExportTable::explain(const Export& entry,
                                                            const SocketAddress& peer) const {
   std::vector<std::string> names;
   const bool by_name = std::ranges::any_of(entry.clients, is_by_name);
-  if (by_name) names_->names_of(peer, true, &names);
+  if (by_name) names_->names_of(peer, Asking::kAlways, &names);
   std::string named = names.empty() ? "it has no name that leads back to its address" : "it is";
   for (const std::string& name : names)
     named += (&name == &names.front() ? " " : ", ") + name;
@@ -323,10 +475,11 @@ std::vector<ExportTable::RuleVerdict> ExportTable::explain(const Export& entry,
     verdict.client = &client;
     if (is_by_name(client)) {
       bool known = true;
-      verdict.matches = names_->matches(client, peer, true, &known);
+      verdict.matches = names_->matches(client, peer, Asking::kAlways, &known);
       verdict.why = named;
       if (client.kind == ExportClient::Kind::kNetgroup) {
         verdict.why += verdict.matches ? ", a member" : ", no member";
+        if (verdict.matches && names.empty()) verdict.why = "its address is a member";
       } else if (client.kind == ExportClient::Kind::kHost && verdict.matches &&
                  std::ranges::find(names, client.text) == names.end()) {
         verdict.why = "the host has that address";
@@ -345,7 +498,15 @@ std::vector<ExportTable::RuleVerdict> ExportTable::explain(const Export& entry,
 ExportTable::Verdict ExportTable::access(const Export& entry, const SocketAddress& peer,
                                          bool may_block, ExportAccess* access) const {
   bool by_name;
-  return judge(entry, peer, may_block, access, &by_name);
+  return judge(entry, peer, true, may_block ? Asking::kAlways : Asking::kNever, access, &by_name);
+}
+
+ExportTable::Verdict ExportTable::access_by_any_port(const Export& entry,
+                                                     const ServerConnection& connection,
+                                                     bool may_block, ExportAccess* access) const {
+  bool by_name;
+  return judge(entry, connection.peer(), true, may_block ? Asking::kWhileFewDo : Asking::kNever,
+               access, &by_name);
 }
 
 ExportTable::Verdict ExportTable::access(const Export& entry, const ServerConnection& connection,
@@ -370,13 +531,10 @@ ExportTable::Verdict ExportTable::access(const Export& entry, const ServerConnec
   }
   constexpr std::int64_t kRemember = 60;
   bool by_name;
-  const Verdict verdict = judge(entry, connection.peer(), may_block, access, &by_name);
+  const Asking asking = may_block ? Asking::kWhileFewDo : Asking::kNever;
+  const Verdict verdict =
+      judge(entry, connection.peer(), has_good_port(connection), asking, access, &by_name);
   if (verdict == Verdict::kWouldBlock) return verdict;
-  // Port numbers say nothing over RDMA (man page): only TCP is asked for a privileged one.
-  if (access->secure && !is_rdma(connection.transport()) &&
-      !connection.peer().has_reserved_port()) {
-    access->allowed = false;
-  }
   slot = {
       instance_, generation, connection.id, entry.id, by_name ? coarse_seconds() + kRemember : 0,
       *access};

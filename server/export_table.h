@@ -9,6 +9,8 @@
 // Access: of the clients of an export that match, the first kind decides in the order of
 // exports(5): single host, network, wildcard, netgroup, everyone; of one kind the first in the
 // file. Matching by name or netgroup needs the name service and may block; addresses never do.
+// Anybody can make us ask, and whose reverse zone it is says how long that takes: so a question is
+// asked once at a time, by few threads at a time, and not at all where the port alone decides.
 //
 // Export ids: from `fsid=` when given, else from the path. So a handle outlives restarts, reboots
 // and moves of the data to another disk as long as either stays the same.
@@ -17,6 +19,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -67,13 +70,15 @@ class ExportSnapshot;
 /// What one client may do with one export.
 struct ExportAccess {
   bool allowed = false;
+  bool wrong_port = false;  // not allowed, and with a port below 1024 it would be or might be
   bool read_only = true;
   bool sync = true;
   bool secure = true;  // refused when the call came over TCP from a port above 1023
   bool readdirplus = true;
   bool insecure_locks = false;  // NLM does not ask whether the caller may use the file
   bool acls = true;             // NFSACL shows and sets them
-  bool nohide = false;  // to be seen from the export above it, where version 3 has it mounted
+  bool nohide = false;    // to be seen from the export above it, where version 3 has it mounted
+  bool crossmnt = false;  // what is mounted below the export is part of it
   /// sec=: callers of other flavours are refused.
   bool serves_sys = true;
   bool serves_none = true;
@@ -91,7 +96,7 @@ class Export {
   std::string path;                   // as exported
   std::vector<ExportClient> clients;  // in the order in which they decide
   bool is_root = false;               // fsid=0: what NFSv4 clients get as their root
-  bool crossmnt = false;
+  bool crossmnt = false;              // for some client: which one, ExportAccess says
   bool subtree_check = false;
   std::string real_path;  // of the directory when it was opened, symbolic links resolved
   std::shared_ptr<MountPoint> top;
@@ -104,7 +109,7 @@ class Export {
   Result<std::shared_ptr<MountPoint>> adopt_mount(int root) const;
   /// Forgets what is mounted below it of that file system, until somebody comes there again.
   void forget_mounts(const std::set<std::uint64_t>& devices) const;
-  /// Is the directory `path_fd` the export's own, or below it? Looks upward through "..".
+  /// Is `path_fd` in the export? Looks upward through ".."; true if nobody knows where a file lies.
   bool contains(int path_fd) const;
 
  private:
@@ -124,7 +129,15 @@ class ExportSnapshot {
   const Export* find_at(dev_t device, ino_t inode, std::size_t nth) const;
   /// The export that `path` (absolute, normalised) names or lies in, the longest one; for MOUNT.
   /// *rest: what of `path` goes beyond it, without leading slash.
-  const Export* find_path(std::string_view path, std::string_view* rest) const;
+  /// `shorter_than`: of those alone whose own path, which `path` begins with, is.
+  const Export* find_path(std::string_view path, std::string_view* rest,
+                          std::size_t shorter_than = std::string_view::npos) const;
+  /// How much of `path` it matched, for shorter_than: to the next outer one.
+  static std::size_t matched(std::string_view path, std::string_view rest) {
+    const std::string_view top = path.substr(0, path.size() - rest.size());
+    const std::size_t last = top.find_last_not_of('/');
+    return last == std::string_view::npos ? 0 : last + 1;
+  }
 
  private:
   friend class ExportTable;
@@ -132,16 +145,17 @@ class ExportSnapshot {
 };
 
 /// Asks the name service for the name of an address, and checks it forwards. Tests supply their
-/// own.
+/// own. An Error: nobody knows, since the name service does not answer now; what it denies is a
+/// value.
 class HostNames {
  public:
   virtual ~HostNames() = default;
   /// All lower-case names that belong to `peer` for certain. May block for seconds.
-  virtual std::vector<std::string> names_of(const SocketAddress& peer) = 0;
+  virtual Result<std::vector<std::string>> names_of(const SocketAddress& peer) = 0;
   /// All addresses of `host`.
-  virtual std::vector<SocketAddress> addresses_of(const std::string& host) = 0;
+  virtual Result<std::vector<SocketAddress>> addresses_of(const std::string& host) = 0;
   /// Has the netgroup a member whose host part is `host`? Members without one do not count.
-  virtual bool in_netgroup(const std::string& group, const std::string& host) = 0;
+  virtual Result<bool> in_netgroup(const std::string& group, const std::string& host) = 0;
 };
 std::unique_ptr<HostNames> make_system_host_names();
 
@@ -151,13 +165,23 @@ Result<std::shared_ptr<MountPoint>> open_mount(UniqueFd root, std::uint32_t key,
 
 class ExportTable {
  public:
+  /// A clock in seconds, for how long answers are kept.
+  using Seconds = std::int64_t (*)();
   explicit ExportTable(std::unique_ptr<HostNames> names = make_system_host_names(),
-                       SchemeChoice choice = SchemeChoice::kBest);
+                       SchemeChoice choice = SchemeChoice::kBest, Seconds clock = nullptr);
   ~ExportTable();
 
+  /// Of exports that are in force: which are served on as they were opened before, when their
+  /// directory cannot be opened now.
+  enum class Keep : std::uint8_t {
+    kUnreachable,  // those whose directory may be there, but cannot be looked at (EIO, ESTALE)
+    kAll,          // also those without a directory or a mount: somebody else is to notice
+  };
   /// Opens the directories of `entries` and swaps the new table in. An entry that cannot be opened
-  /// is reported in *problems and left out; the others are served. Any thread but a loop's.
-  void reload(const std::vector<ExportEntry>& entries, ConfigProblems* problems);
+  /// is reported in *problems and, unless it is kept, left out; the others are served. Any thread
+  /// but a loop's, one at a time.
+  void reload(const std::vector<ExportEntry>& entries, ConfigProblems* problems,
+              Keep keep = Keep::kUnreachable);
 
   /// The exports in force. Valid on this thread until its next call of current() or let_go().
   const ExportSnapshot& current() const;
@@ -166,13 +190,27 @@ class ExportTable {
   static void let_go();
 
   enum class Verdict : std::uint8_t { kKnown, kWouldBlock };
-  /// What `peer` may do with `entry`. kWouldBlock (only when !may_block): the name service has to
-  /// be asked. Answers are kept for a minute.
+  /// What `peer` may do with `entry`, from whatever port, for threads of their own. kWouldBlock
+  /// (only when !may_block): the name service has to be asked. Answers are kept for a minute; while
+  /// it does not answer, for a day.
   Verdict access(const Export& entry, const SocketAddress& peer, bool may_block,
                  ExportAccess* access) const;
-  /// The same for a call's connection, remembered per thread: the fast path.
+  /// The same for a call's connection and its port, remembered per thread: the fast path.
+  /// kWouldBlock with may_block: somebody else asks already, or too many do (limit_questions()); to
+  /// be tried again a moment later.
   Verdict access(const Export& entry, const ServerConnection& connection, bool may_block,
                  ExportAccess* access) const;
+  /// The same, for what no privileged port is needed for.
+  Verdict access_by_any_port(const Export& entry, const ServerConnection& connection,
+                             bool may_block, ExportAccess* access) const;
+  /// No privileged port is asked of it (man page), or it has one.
+  static bool has_good_port(const ServerConnection& connection);
+
+  /// How many calls may wait for the name service at a time; no limit at first. Before there are
+  /// calls.
+  void limit_questions(std::size_t most);
+  /// A minute at first; for tests.
+  void keep_answers_for(std::chrono::seconds lifetime);
 
   /// What each client of an export has to do with a peer, in the order in which they decide: the
   /// first that matches does.
@@ -187,12 +225,15 @@ class ExportTable {
  private:
   class Names;
   struct Held;
+  /// May the name service be asked?
+  enum class Asking : std::uint8_t { kNever, kWhileFewDo, kAlways };
   /// What one export's client list says about a peer.
-  Verdict judge(const Export& entry, const SocketAddress& peer, bool may_block,
+  Verdict judge(const Export& entry, const SocketAddress& peer, bool good_port, Asking asking,
                 ExportAccess* access, bool* by_name) const;
 
   std::uint64_t instance_;  // tells tables apart in the threads' memories
   SchemeChoice choice_;
+  Seconds clock_;
   std::atomic<std::uint64_t> generation_{0};
   mutable std::mutex mutex_;
   std::shared_ptr<const ExportSnapshot> snapshot_;  // guarded by mutex_

@@ -13,8 +13,9 @@ namespace nfsrdma {
 class GroupSource {
  public:
   virtual ~GroupSource() = default;
-  /// Would groups() answer without asking the name service?
-  virtual bool knows(std::uint32_t uid) = 0;
+  /// Which answer groups() would give without asking the name service: another number, another
+  /// answer. 0: none.
+  virtual std::uint64_t answer_at_hand(std::uint32_t uid) = 0;
   /// Fills the groups of *identity (not its gid, as knfsd does); false when the uid is not known on
   /// this host, and then the call's groups count. May block.
   virtual bool groups(std::uint32_t uid, CallerIdentity* identity) = 0;

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+
 #include "config/endpoint.h"
 #include "server/metrics.h"
+#include "server/port_holder.h"
 
 namespace nfsrdma {
 
@@ -32,6 +35,13 @@ std::unique_ptr<ControlSocket> listen_for_metrics(EventLoop& loop, NfsServer& se
   if (!socket.ok()) {
     *why =
         fmt::format("NFSoRDMA_METRICS: cannot listen on {}: {}", where, socket.error().message());
+    if (!is_path && socket.error().sys == EADDRINUSE) {
+      PortQuestion question;
+      question.port = address.port();
+      question.option.clear();
+      question.key = "NFSoRDMA_METRICS";
+      *why += "; " + port_holder(question);
+    }
     return nullptr;
   }
   (*socket)->answer_http([&server](std::string_view path, ControlSocket::Done done) {

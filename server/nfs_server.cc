@@ -146,6 +146,8 @@ Result<void> NfsServer::make_parts(std::string* why) {
   replies_ = std::make_unique<ReplyCache>(config.drc_bytes, clock_);
   workers_ = std::make_unique<WorkerPool>(static_cast<unsigned>(config.workers),
                                           &MeasuredPlacement::hand_over_ns(), &ExportTable::let_go);
+  // The other half serves those whose names are known, however long a name server takes.
+  context_->exports.limit_questions(std::max<std::size_t>(1, config.workers / 2));
 
   const unsigned count = shard_count(config);
   Shard::Options shard;
@@ -161,6 +163,9 @@ Result<void> NfsServer::make_parts(std::string* why) {
   shard.rdma.credits.initial = std::min(shard.rdma.credits.initial, shard.rdma.credits.maximum);
   shard.rdma.max_connections = config.max_connections;
   shard.tcp.max_connections = config.max_connections;
+  // Of all shards together, which their threads ask when somebody connects.
+  shard.rdma.places.full =
+      shard.tcp.places.full = [this] { return connections() >= options_.config.max_connections; };
   shard.spin = std::chrono::microseconds(config.spin_us);
   for (FabricUse& use : options_.fabrics)
     shard.fabrics.push_back(use.fabric.get());
@@ -262,24 +267,34 @@ void NfsServer::listen_udp(const SocketAddress& address) {
   listener_infos_.push_back({"udp", address, false});
 }
 
-/// Null when there are as many connections as may be.
-Shard* NfsServer::room_for_connection() {
+std::size_t NfsServer::connections() const {
   std::size_t total = 0;
   for (const auto& shard : shards_)
     total += shard->connections();
-  if (total < options_.config.max_connections) return &least_loaded(shards_, &last_shard_);
+  return total;
+}
+
+/// When all places are taken, a shard takes a connection in place of one that is silent. Not each
+/// may have such a one: who is refused and comes again comes to another shard.
+Shard& NfsServer::shard_for_connection() {
+  const std::size_t total = connections();
+  if (total < options_.config.max_connections) return least_loaded(shards_, &last_shard_);
   if (full_.allow()) {
-    log_warning("{} connections: no more are taken (NFSoRDMA_MAX_CONNECTIONS)", total);
+    log_warning(
+        "{} connections: others are taken in place of silent ones alone "
+        "(NFSoRDMA_MAX_CONNECTIONS)",
+        total);
   }
-  return nullptr;
+  last_shard_ = (last_shard_ + 1) % shards_.size();
+  return *shards_[last_shard_];
 }
 
 void NfsServer::on_incoming(std::unique_ptr<Incoming> incoming) {
-  if (Shard* shard = room_for_connection()) shard->accept(std::move(incoming));
+  shard_for_connection().accept(std::move(incoming));
 }
 
 void NfsServer::take_socket(UniqueFd socket) {
-  if (Shard* shard = room_for_connection()) shard->adopt(std::move(socket));
+  shard_for_connection().adopt(std::move(socket));
 }
 
 void NfsServer::set_exports(const std::vector<ExportEntry>& entries, ConfigProblems* problems) {

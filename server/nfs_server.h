@@ -111,7 +111,9 @@ class NfsServer final : private IncomingHandler {
   std::vector<SocketAddress> addresses_to_listen() const;
   void on_incoming(std::unique_ptr<Incoming> incoming) override;
   void take_socket(UniqueFd socket);
-  Shard* room_for_connection();
+  /// Of all shards. Any thread, once they are made.
+  std::size_t connections() const;
+  Shard& shard_for_connection();
   void tell(std::size_t clients, const std::function<void(const StatusInputs&)>& done) const;
   class Release;
 

@@ -15,7 +15,8 @@ namespace {
 constexpr std::uint16_t kNfsPort = 2049, kNfsRdmaPort = 20049;
 
 std::string choose_another(const PortQuestion& question) {
-  return fmt::format("choose another with {} or {} in rdma.conf", question.option, question.key);
+  return fmt::format("choose another with {}{} in rdma.conf",
+                     question.option.empty() ? "" : question.option + " or ", question.key);
 }
 
 /// "root", "user 1000", "user nobody".

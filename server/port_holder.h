@@ -18,7 +18,7 @@ struct PortQuestion {
   std::uint16_t port = 0;
   bool tcp_socket = true;             // a TCP socket of ours, or a listener of rdma_cm
   bool our_iwarp_engine = false;      // listens on the port already
-  std::string option = "--port";      // that chooses another
+  std::string option = "--port";      // that chooses another; empty: none does
   std::string key = "NFSoRDMA_PORT";  // of rdma.conf, that does
   std::string proc = "/proc";
   std::string cgroups = "/sys/fs/cgroup";

@@ -62,7 +62,8 @@ class Progress {
 
 enum class Outcome : std::uint8_t {
   kReply,         // the result is encoded: send it
-  kWouldBlock,    // nothing was done: run again on a worker thread with may_block set
+  kWouldBlock,    // nothing was done: run again on a worker thread with may_block set; where it was
+                  // set, a moment later (ExportTable::access). Then without Progress
   kNeedBuffer,    // nothing was done: run again when the pool has `buffer_wanted` bytes
   kNeedRoom,      // the same, when the result has room for `room_wanted` bytes. Only with Progress
   kReplyDurable,  // encoded; send it once `durable_fd`'s changes are on stable storage
@@ -107,7 +108,13 @@ struct Request {
   static constexpr int kNotToBeSynced = std::numeric_limits<int>::max();
   std::array<int, kMaxDurable> durable_fd{-1, -1, -1};
   bool durable_data_only = false;  // fdatasync is enough
-  std::size_t status_mark = 0;     // Encoder mark of the nfsstat3 word
+  /// Among them is what the call itself has changed: an error that another one's sync has told of
+  /// meanwhile is an error of this call, too. (COMMIT has its verifier for that.)
+  bool durable_own = false;
+  /// Then this is CommitJob::since: as it was when the call came.
+  std::uint64_t failures_before = ~std::uint64_t{0};
+  std::uint64_t durable_since() const { return durable_own ? failures_before : ~std::uint64_t{0}; }
+  std::size_t status_mark = 0;  // Encoder mark of the nfsstat3 word
   /// Then the reply becomes the status and this many zero words: the failed arm of the result
   /// without attributes (wcc_data: 2; LINK: 3; RENAME: 4).
   std::size_t failure_words = 2;
@@ -140,8 +147,9 @@ inline Outcome null_procedure(ServerContext&, Request&, xdr::Decoder& args, xdr:
 }
 
 enum class Replay : std::uint8_t {
-  kIdempotent,  // running twice does no harm, or the procedure sees to it itself: not cached
-  kCached,      // goes into the duplicate request cache
+  kIdempotent,     // running twice does no harm, or the procedure sees to it itself: not cached
+  kCached,         // goes into the duplicate request cache
+  kCachedBriefly,  // the same, but there are so many of them that only a client's last are kept
 };
 
 enum class Placement : std::uint8_t {
@@ -157,7 +165,7 @@ struct ProcedureRow {
   Placement placement = Placement::kInline;
   /// Room that the result needs besides payload, when it is more than Call::kInlineReply:
   /// computed from the arguments. nullptr: fits.
-  std::size_t (*reply_bytes)(xdr::Decoder args) = nullptr;
+  std::size_t (*reply_bytes)(ServerContext& server, xdr::Decoder args) = nullptr;
   /// Decides in place of `replay`, from the arguments. nullptr: `replay` decides.
   Replay (*replay_of)(xdr::Decoder args) = nullptr;
 };

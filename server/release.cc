@@ -151,15 +151,28 @@ class Revocation {
       std::lock_guard lock(state_.mutex);
       if (state_.revoke_file(key, &lost_)) ++revoked_;
     }
+    write_down();
     // Whatever the kernel has locked for them is free when a turn is over; where other hosts keep
     // the locks of a file, nobody waits for those.
     if (!state_.lock_mirror.has_at_hand(key)) return;
     const nfs4::LockMirror::Turn turn(state_.lock_mirror, file, true);
   }
 
+  /// That they may not reclaim it, before it is anybody else's. Once for each client, mostly.
+  void write_down() {
+    if (!state_.any_ended()) return;
+    const auto settled = state_.settle();
+    if (settled.ok() || std::exchange(complained_, true)) return;
+    log_warning(
+        "who may not reclaim what is released is not written down, and until it is, files stay "
+        "locked for local processes: {}",
+        settled.error().message());
+  }
+
   nfs4::ServerState& state_;
   const ReleaseTarget& target_;
   FileScope& files_;
+  bool complained_ = false;
   std::map<nfs4::ClientId, nfs4::ServerState::Lost> lost_;
   std::size_t revoked_ = 0;
 };
@@ -174,11 +187,6 @@ void take_from_clients(nfs4::ServerState& state, const ReleaseTarget& target, Fi
   out->clients = revocation.clients();
   out->copies = state.offloads.release(*files);
   state.take_released();
-  if (!state.must_settle()) return;
-  if (const auto settled = state.settle(); !settled.ok()) {
-    log_warning("who may not reclaim what was released is not written down: {}",
-                settled.error().message());
-  }
 }
 
 void look_at_exports(const ExportSnapshot& exports, const ReleaseTarget& target,
@@ -257,13 +265,6 @@ Released release(ServerContext& server, const ReleaseTarget& target, const std::
 std::string release_document(const ReleaseTarget& target, const Released& released,
                              std::size_t silent_threads) {
   JsonWriter json;
-  const auto list = [&json](std::string_view name, const std::vector<std::string>& texts) {
-    json.key(name);
-    json.begin_array();
-    for (const std::string& text : texts)
-      json.value(text);
-    json.end_array();
-  };
   json.begin_object();
   json.field("version", 1);
   json.field("path", target.path);
@@ -284,9 +285,9 @@ std::string release_document(const ReleaseTarget& target, const Released& releas
   }
   json.end_array();
   json.field("copies", released.copies);
-  list("exports", released.exports);
-  list("reached_by", released.reached_by);
-  list("mounted_below", released.mounted_below);
+  json.list("exports", released.exports);
+  json.list("reached_by", released.reached_by);
+  json.list("mounted_below", released.mounted_below);
   json.field("files_in_use", released.in_use);
   json.field("has_state_directory", released.has_state_directory);
   json.field("silent_threads", silent_threads);

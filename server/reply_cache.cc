@@ -24,6 +24,7 @@ class ReplyCache::Entry : public ListNode<Entry> {
   TimePoint finished{};
   std::uint32_t body_size = 0;
   bool running = false;
+  bool brief = false;
   std::unique_ptr<std::byte[]> long_body;
   std::array<std::byte, kInlineBody> body;
 
@@ -36,7 +37,13 @@ struct ReplyCache::Client {
   std::size_t bytes = 0;
   std::size_t heap_index = 0;
   std::size_t entries = 0;
-  IntrusiveList<Entry, Entry> finished;  // oldest first; running ones are in no list
+  // Oldest first; running ones are in no list.
+  IntrusiveList<Entry, Entry> finished;
+  IntrusiveList<Entry, Entry> brief;
+  std::size_t brief_count = 0;
+  Entry* oldest() {
+    return brief_count > kFewBrief || finished.empty() ? brief.front() : finished.front();
+  }
 };
 
 namespace {
@@ -140,7 +147,7 @@ ReplyCache::Client& ReplyCache::Stripe::client_of(const std::array<std::uint8_t,
 
 bool ReplyCache::Stripe::evict_one() {
   if (heap.empty()) return false;
-  if (Entry* oldest = heap.front()->finished.front()) {
+  if (Entry* oldest = heap.front()->oldest()) {
     ++stats.evicted;
     remove(*oldest);
     return true;
@@ -148,12 +155,12 @@ bool ReplyCache::Stripe::evict_one() {
   // The largest holder only has calls that are running. Rare; look for the next largest.
   Client* largest = nullptr;
   for (Client* client : heap) {
-    if (client->finished.empty()) continue;
+    if (client->oldest() == nullptr) continue;
     if (largest == nullptr || client->bytes > largest->bytes) largest = client;
   }
   if (largest == nullptr) return false;
   ++stats.evicted;
-  remove(*largest->finished.front());
+  remove(*largest->oldest());
   return true;
 }
 
@@ -184,6 +191,7 @@ void ReplyCache::Stripe::remove(Entry& entry) {
   *link = entry.next_in_bucket;
   entry.unlink();
   Client& client = *entry.client;
+  if (std::exchange(entry.brief, false)) --client.brief_count;
   discharge(client, entry.cost());
   --stats.entries;
   entry.long_body.reset();
@@ -215,7 +223,8 @@ ReplyCache::~ReplyCache() = default;
 
 ReplyCache::Key ReplyCache::make_key(const SocketAddress& client, std::uint32_t xid,
                                      std::uint32_t program, std::uint32_t version,
-                                     std::uint32_t procedure, ByteSpan arguments) {
+                                     std::uint32_t procedure, ByteSpan arguments,
+                                     ByteSpan reduced) {
   Key key;
   if (client.is_v6()) {
     std::memcpy(key.client.data(), &reinterpret_cast<const sockaddr_in6*>(client.data())->sin6_addr,
@@ -229,8 +238,10 @@ ReplyCache::Key ReplyCache::make_key(const SocketAddress& client, std::uint32_t 
   key.program = program;
   key.version = version;
   key.procedure = procedure;
-  key.length = static_cast<std::uint32_t>(arguments.size());
-  key.checksum = crc32c(~0u, arguments.data(), std::min(arguments.size(), kChecksummedBytes));
+  key.length = static_cast<std::uint32_t>(arguments.size() + reduced.size());
+  key.checksum = ~0u;
+  for (const ByteSpan part : {arguments, reduced})
+    key.checksum = crc32c(key.checksum, part.data(), std::min(part.size(), kChecksummedBytes));
   return key;
 }
 
@@ -293,7 +304,7 @@ ReplyCache::Verdict ReplyCache::begin(const Key& key, std::uint64_t connection,
   return verdict;
 }
 
-void ReplyCache::end(Entry* entry, ByteSpan results, bool keep) {
+void ReplyCache::end(Entry* entry, ByteSpan results, bool keep, Keep how) {
   std::size_t hash = 0;
   Stripe& stripe = stripe_of(entry->key, &hash);
   ReplayWaiter* waiter = nullptr;
@@ -316,18 +327,25 @@ void ReplyCache::end(Entry* entry, ByteSpan results, bool keep) {
       }
       entry->running = false;
       entry->finished = clock_.now();
-      entry->client->finished.push_back(*entry);
+      Client& client = *entry->client;
+      if (how == Keep::kLong) {
+        client.finished.push_back(*entry);
+      } else {
+        entry->brief = true;
+        client.brief.push_back(*entry);
+        if (++client.brief_count > kMostBrief) stripe.remove(*client.brief.front());
+      }
     }
   }
   if (waiter != nullptr) waiter->on_original_done();
 }
 
-void ReplyCache::finish(Entry* entry, ByteSpan results) {
-  end(entry, results, true);
+void ReplyCache::finish(Entry* entry, ByteSpan results, Keep keep) {
+  end(entry, results, true, keep);
 }
 
 void ReplyCache::abandon(Entry* entry) {
-  end(entry, {}, false);
+  end(entry, {}, false, Keep::kLong);
 }
 
 ReplyCache::Stats ReplyCache::stats() const {

@@ -20,6 +20,11 @@
 // busy the others are. Entries in progress are not lost; when nothing can be given up, the call is
 // served without being remembered. Answers older than kLifetime do not count any more.
 //
+// Answers to WRITEs are kept briefly: a duplicate must not write again behind what the client wrote
+// when it had the answer, but there are so many of them that they would push out everything else.
+// So of each client only the last kMostBrief of a stripe are kept, and they go first where there
+// are more than a few.
+//
 // Locks: stripes by key; each a leaf, held for some hundred nanoseconds. No allocation in the
 // steady state: entries come from slabs.
 #pragma once
@@ -57,6 +62,13 @@ class ReplyCache {
   static constexpr std::size_t kInlineBody = 304;
   /// Longer results are not kept.
   static constexpr std::size_t kMaxBody = 64 << 10;
+  static constexpr std::size_t kStripes = 8;
+  /// Of a client, in each stripe: together four times the calls that a client has under way over
+  /// RDMA, and little enough to stay in a processor's cache.
+  static constexpr std::size_t kMostBrief = 64;
+  /// So many have a place among the others.
+  static constexpr std::size_t kFewBrief = kMostBrief / 4;
+  enum class Keep : std::uint8_t { kLong, kBriefly };
 
   struct Key {
     std::array<std::uint8_t, 16> client{};
@@ -68,9 +80,10 @@ class ReplyCache {
     std::uint32_t length = 0;
     bool operator==(const Key&) const = default;
   };
-  /// `arguments` is what the message holds behind the verifier.
+  /// `arguments` is what the message holds behind the verifier, `reduced` what came beside it.
   static Key make_key(const SocketAddress& client, std::uint32_t xid, std::uint32_t program,
-                      std::uint32_t version, std::uint32_t procedure, ByteSpan arguments);
+                      std::uint32_t version, std::uint32_t procedure, ByteSpan arguments,
+                      ByteSpan reduced = {});
 
   enum class Verdict : std::uint8_t {
     kNew,       // run it, then finish() or abandon() the entry that *entry names
@@ -91,7 +104,7 @@ class ReplyCache {
   Verdict begin(const Key& key, std::uint64_t connection, ReplayWaiter& waiter, Entry** entry,
                 MutableByteSpan room, std::size_t* size);
   /// The call was run: keeps a copy of `results`.
-  void finish(Entry* entry, ByteSpan results);
+  void finish(Entry* entry, ByteSpan results, Keep keep = Keep::kLong);
   /// The call was not run, or is not worth remembering: a duplicate runs again.
   void abandon(Entry* entry);
 
@@ -108,10 +121,9 @@ class ReplyCache {
  private:
   struct Client;
   struct Stripe;
-  static constexpr std::size_t kStripes = 8;
 
   Stripe& stripe_of(const Key& key, std::size_t* hash) const;
-  void end(Entry* entry, ByteSpan results, bool keep);
+  void end(Entry* entry, ByteSpan results, bool keep, Keep how);
 
   const Clock& clock_;
   std::unique_ptr<Stripe[]> stripes_;

@@ -46,6 +46,7 @@ class ServedCall final : public ListNode<ServedCall>,
   xdr::Encoder encoder{MutableByteSpan()};
   std::size_t results_mark = 0;
   ReplyCache::Entry* entry = nullptr;  // to be finished or abandoned
+  ReplyCache::Keep keep = ReplyCache::Keep::kLong;
   bool cache_asked = false;
   bool reserved = false;
   Next next = Next::kStart;

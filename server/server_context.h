@@ -18,6 +18,7 @@
 #include "server/vfs/committer.h"
 #include "server/vfs/delegation_guard.h"
 #include "server/vfs/fd_cache.h"
+#include "server/vfs/file_syncs.h"
 #include "server/vfs/path_table.h"
 #include "server/vfs/resolver.h"
 #include "server/vfs/write_verifier.h"
@@ -71,6 +72,7 @@ class ServerContext {
   ChangeWitness changes;
   ChangeCounter change_counter;
   WriteVerifier verifier;
+  FileSyncs syncs{verifier};
   FdCache files;
   Resolver resolver;
   Committer committer;

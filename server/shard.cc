@@ -63,6 +63,11 @@ void Shard::serve(unsigned index) {
   pool_ = std::make_unique<BufferPool>(*loop_, options_.memory_budget);
   dispatcher_ = std::make_unique<Dispatcher>(*loop_, options_.shared);
   handler_ = std::make_unique<CountingHandler>(*dispatcher_, connections_, closed_, capture_);
+  // Silent connections make room whatever their transport.
+  options_.rdma.places.evict_elsewhere = [this](Silent silent) {
+    return tcp_ != nullptr && tcp_->evict(silent);
+  };
+  options_.tcp.places.evict_elsewhere = [this](Silent silent) { return rdma_->evict(silent); };
   rdma_ = std::make_unique<RdmaServer>(*loop_, *pool_, *handler_, options_.rdma);
   tcp_ = std::make_unique<TcpServer>(*loop_, *pool_, *handler_, options_.tcp);
   udp_ = std::make_unique<UdpServer>(

@@ -6,6 +6,7 @@
 
 #include "config/edit_distance.h"
 #include "rpcrdma/base/json_writer.h"
+#include "server/fabric_filter.h"
 #include "server/shard.h"
 #include "xdr/nfs4_operations.h"
 
@@ -65,7 +66,7 @@ bool TraceFilter::parse(const JsonValue& request, TraceFilter* out, std::string*
   out->operation = request["operation"].text();
   std::ranges::transform(out->operation, out->operation.begin(),
                          [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  out->fabric = request["fabric"].text();
+  if (!parse_fabric(request, &out->fabric, problem)) return false;
   out->slower_than_ns = request["slower_than_us"].count() * 1000;
   out->only_errors = request["errors"].truth();
   return true;

@@ -44,6 +44,8 @@ Capture::~Capture() {
     session_->stream->send(batch->blocks);
   send_statistics();
   session_->stream->finish();
+  log_notice("the capture ended with the server: {} packets, {} lost", session_->packets,
+             session_->lost);
 }
 
 void Capture::start(const JsonValue& request, std::shared_ptr<ControlStream> stream) {
@@ -63,7 +65,10 @@ void Capture::start(const JsonValue& request, std::shared_ptr<ControlStream> str
   session_->stream = std::move(stream);
   session_->stream->send(head_of_file());
   session_->stream->on_gone([this, raw = session_.get(), alive = alive_] {
-    if (*alive && session_.get() == raw) forget();
+    if (!*alive || session_.get() != raw) return;
+    log_notice("the capture ended, since its reader has gone: {} packets, {} lost", raw->packets,
+               raw->lost);
+    forget();
   });
   auto order = std::make_shared<ShardCapture::Order>();
   order->filter = std::move(filter);

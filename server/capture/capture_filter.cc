@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/capture/capture_filter.h"
 
+#include "server/fabric_filter.h"
+
 namespace nfsrdma {
-
-namespace {
-
-bool known_fabric(const std::string& name) {
-  for (const TransportKind kind : {TransportKind::kVerbs, TransportKind::kIwarp,
-                                   TransportKind::kTcp, TransportKind::kSimulated}) {
-    if (name == transport_name(kind)) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 bool CaptureFilter::matches(const ServerConnection& connection) const {
   if (!fabric.empty() && fabric != transport_name(connection.transport())) return false;
@@ -31,11 +21,7 @@ bool CaptureFilter::parse(const JsonValue& request, CaptureFilter* out, std::str
     }
     out->client = address->host_text();
   }
-  out->fabric = request["fabric"].text();
-  if (!out->fabric.empty() && !known_fabric(out->fabric)) {
-    *problem = "fabric: '" + out->fabric + "' is none of verbs, iwarp, tcp";
-    return false;
-  }
+  if (!parse_fabric(request, &out->fabric, problem)) return false;
   if (request["snap"].kind() == JsonValue::Kind::kNumber) out->snap = request["snap"].count();
   return true;
 }

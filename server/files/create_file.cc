@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <string>
 
+#include "server/files/change_scope.h"
 #include "server/files/entry_names.h"
 #include "server/files/set_attributes.h"
 #include "server/vfs/proc_path.h"
@@ -39,8 +40,8 @@ struct VerifierTimes {
 int use_existing(FileCall& call, Resolved& directory, std::string_view name, const NewFile& wanted,
                  Resolved* object) {
   if (wanted.how == NewFile::How::kGuarded) return EEXIST;
-  if (const int error =
-          call.server().resolver.lookup(call.exported(), *directory.file, name, object)) {
+  if (const int error = call.server().resolver.lookup(call.exported(), call.access(),
+                                                      *directory.file, name, object)) {
     return error;
   }
   if (wanted.how == NewFile::How::kExclusive) {
@@ -50,8 +51,10 @@ int use_existing(FileCall& call, Resolved& directory, std::string_view name, con
   if (!wanted.attributes.size) return 0;
   NewAttributes only_size;
   only_size.size = wanted.attributes.size;
-  if (const int error = set_attributes(call, *object, only_size)) return error;
-  return ::fstat(object->file->path_fd(), &object->attributes) == 0 ? 0 : errno;
+  ChangeScope scope(call.server(), *object);
+  const int error = set_attributes(call, *object, only_size);
+  const bool looked = scope.finish(may_have_changed(error));
+  return error != 0 || looked ? error : EIO;
 }
 
 /// Linking by descriptor alone takes CAP_DAC_READ_SEARCH, which only root's thread has; everybody

@@ -30,20 +30,22 @@ const CallerIdentity& identity_of(const RpcCredentials& credentials, const Squas
     bool used = false;
     RpcCredentials credentials;
     SquashRule rule;
+    std::uint64_t groups = 0;  // which answer of the source; 0: it was not asked
     CallerIdentity identity;
   };
   thread_local std::array<Memory, 4> memories;
   thread_local unsigned next = 0;
-  if (groups == nullptr) {
-    for (Memory& memory : memories) {
-      if (memory.used && same_credentials(memory.credentials, credentials) &&
-          same_rule(memory.rule, rule)) {
-        return memory.identity;
-      }
+  const std::uint64_t answer = groups == nullptr ? 0 : groups->answer_at_hand(credentials.uid);
+  for (Memory& memory : memories) {
+    if (memory.used && memory.groups == answer &&
+        same_credentials(memory.credentials, credentials) && same_rule(memory.rule, rule)) {
+      return memory.identity;
     }
   }
   Memory& memory = memories[next++ % memories.size()];
-  memory.used = groups == nullptr;
+  // What has to be asked for yet is remembered the next time.
+  memory.used = groups == nullptr || answer != 0;
+  memory.groups = answer;
   memory.credentials = credentials;
   memory.rule = rule;
   map_identity(credentials, rule, groups, &memory.identity);
@@ -66,11 +68,14 @@ int FileCall::admit(const HandleParts& parts, Use use) {
   GroupSource* groups = server_.groups.get();
   if (server_.exports.access(*export_, request_.call->connection(), request_.may_block, &access_) ==
           ExportTable::Verdict::kWouldBlock ||
-      (groups != nullptr && !request_.may_block && !groups->knows(request_.credentials.uid))) {
+      (groups != nullptr && !request_.may_block &&
+       groups->answer_at_hand(request_.credentials.uid) == 0)) {
     would_block_ = true;
     return EAGAIN;
   }
   if (!access_.allowed) return EACCES;
+  // A handle of what is mounted below the export, which is part of it for other clients alone.
+  if (parts.mount_key != 0 && !access_.crossmnt) return ESTALE;
   const bool none = request_.credentials.flavor == RpcCredentials::Flavor::kNone;
   wrong_flavor_ = none ? !access_.serves_none : !access_.serves_sys;
   if (wrong_flavor_ && use != Use::kPass) return kWrongFlavor;
@@ -123,15 +128,32 @@ int FileCall::may_see(const FileEntry& file) {
   return guard->stops_reading(file.device(), file.inode(), request_.nfs4_client) ? EAGAIN : 0;
 }
 
+int FileCall::sync_fd(FileEntry& file, int* fd) {
+  *fd = server_.files.sync_fd(file);
+  if (*fd >= 0) return 0;
+  // Looked for anew: exported() may be of a table that this thread has let go of since.
+  const Export* entry = server_.exports.current().find(file.parts().export_id);
+  const std::shared_ptr<MountPoint> mount =
+      entry == nullptr ? nullptr : entry->mount(file.parts().mount_key);
+  if (!mount) return ESTALE;
+  export_ = entry;
+  *fd = server_.files.file_system_fd(file, mount->handle_base.get());
+  if (*fd < 0) return errno;
+  *fd |= CommitJob::kWholeFileSystem;
+  return 0;
+}
+
 bool FileCall::wait_for(Resolved& object) {
-  int fd = server_.files.sync_fd(*object.file);
-  if (fd < 0) {
-    // There is a descriptor that could be synced, but none to be had now: what cannot be made
-    // durable must not be acknowledged as if it were.
-    const bool for_want_of_one = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-    if (!for_want_of_one) return true;
-    fd = Request::kNotToBeSynced;
-  }
+  request_.durable_own = true;
+  return wait_for_written(object);
+}
+
+bool FileCall::wait_for_written(Resolved& object) {
+  const FileEntry& file = *object.file;
+  if (object.covered_by_directory && !file.is_regular() && !file.is_directory()) return true;
+  int fd = -1;
+  // What cannot be made durable must not be acknowledged as if it were.
+  if (sync_fd(*object.file, &fd) != 0) fd = Request::kNotToBeSynced;
   for (std::size_t i = 0; i < Request::kMaxDurable; ++i) {
     if (request_.durable_fd[i] == fd) return true;
     if (request_.durable_fd[i] != -1) continue;

@@ -64,10 +64,15 @@ class FileCall {
   Request& request() { return request_; }
 
   /// The reply shall wait until the object's changes are on stable storage. The object stays open
-  /// until then, and `object` is left without it. Objects without a descriptor to sync (links,
-  /// devices) are covered by their directory's. False, and nothing changed, when the reply waits
-  /// for Request::kMaxDurable others already, which no procedure of NFSv3 reaches.
+  /// until then, and `object` is left without it. Where it cannot be opened (links, devices, what
+  /// somebody has a lease on) its whole file system is synced, unless its directory's sync covers
+  /// it. False, and nothing changed, when the reply waits for Request::kMaxDurable others already,
+  /// which no procedure of NFSv3 reaches.
   bool wait_for(Resolved& object);
+  /// The same of what calls before this one have written (COMMIT).
+  bool wait_for_written(Resolved& file);
+  /// What wait_for() would have synced: a descriptor as CommitJob has them. 0 or an errno.
+  int sync_fd(FileEntry& file, int* fd);
   /// The same, when the export is `sync`, for a change of names or attributes.
   bool wait_for_metadata(Resolved& object) { return !syncs_metadata() || wait_for(object); }
   bool syncs_metadata() const { return access_.sync && server_.sync_names(); }

@@ -123,6 +123,7 @@ int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values
   const mode_t kind = object.attributes.st_mode;
   if (const int error = check_acls(values, object.file->path_fd(), kind)) return error;
   if (const int error = call.may_change(*object.file)) return error;
+  object.covered_by_directory = false;
   const int error = change_attributes(call, object, values);
   // Who was promised meanwhile that nothing changes may have seen what was before, and is asked to
   // give that up; who comes later sees the change.
@@ -133,39 +134,58 @@ int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values
 int set_initial_attributes(FileCall& call, Resolved& object, const NewAttributes& values,
                            std::uint32_t mode) {
   constexpr std::uint32_t kSpecial = S_ISUID | S_ISGID | S_ISVTX;
-  bool changed = false;
+  // What its directory's sync does not take along is another change.
+  bool& unchanged = object.covered_by_directory;
+  unchanged = true;
   if (values.size.value_or(0) != 0 && object.file->is_regular()) {
     if (const int error = set_size(call, object, *values.size)) return error;
-    changed = true;
+    unchanged = false;
   }
   // Only root gives new objects away; anybody else's wish is passed over, as in Linux's server.
   const bool moves = call.caller().is_root() && values.sets_owner();
   if (moves) {
     if (const int error = set_owner(object, values)) return error;
-    changed = true;
+    unchanged = false;
   }
   const std::uint32_t missing = mode & kSpecial & ~object.attributes.st_mode;
   if ((missing != 0 || (moves && (mode & kSpecial) != 0)) && !S_ISLNK(object.attributes.st_mode)) {
     const std::uint32_t now = object.attributes.st_mode & 07777;
     if (const int error = set_mode(object, now | (mode & kSpecial))) return error;
-    changed = true;
+    unchanged = false;
   }
   if (values.acls) {
     if (const int error = set_acls(object, *values.acls)) return error;
-    changed = true;
+    unchanged = false;
   }
   if (values.sets_times()) {
     if (const int error = set_times(call, object, values)) return error;
-    changed = true;
+    unchanged = false;
   }
-  if (!changed) return 0;
+  if (unchanged) return 0;
   return ::fstat(object.file->path_fd(), &object.attributes) == 0 ? 0 : errno;
 }
 
+namespace {
+
+/// Can that be what the caller has just made with `mode`?
+bool may_be_new(const FileCall& call, const struct stat& st, std::uint32_t mode) {
+  // Of others the kernel itself keeps what is not theirs.
+  if (call.caller().uid != 0) return true;
+  const nlink_t most = S_ISDIR(mode) ? 2 : 1;
+  return (st.st_mode & S_IFMT) == (mode & S_IFMT) && st.st_nlink <= most &&
+         (!can_switch_identity() || st.st_uid == call.caller().uid);
+}
+
+}  // namespace
+
 int finish_object(FileCall& call, Resolved& directory, std::string_view name,
                   const NewAttributes& values, std::uint32_t mode, Resolved* object) {
-  const int error = call.server().resolver.lookup(call.exported(), *directory.file, name, object);
+  const int error =
+      call.server().resolver.lookup(call.exported(), call.access(), *directory.file, name, object);
   if (error != 0) return error;
+  // Somebody may have put something else there meanwhile, of which a root caller would give away
+  // what is not his. Then ours was made, and replaced, and what is there stays as it is.
+  if (!may_be_new(call, object->attributes, mode)) return 0;
   return set_initial_attributes(call, *object, values, mode);
 }
 

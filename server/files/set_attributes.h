@@ -23,8 +23,9 @@ int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values
 int set_initial_attributes(FileCall& call, Resolved& object, const NewAttributes& values,
                            std::uint32_t mode);
 
-/// An object that a system call just made under `name`: what is left to do for it, and fresh
-/// attributes. 0 or an errno.
+/// An object that a system call just made under `name`, `mode` with its type: what is left to do
+/// for it, and fresh attributes. 0 or an errno. Nothing is done to what can only be somebody
+/// else's.
 int finish_object(FileCall& call, Resolved& directory, std::string_view name,
                   const NewAttributes& values, std::uint32_t mode, Resolved* object);
 

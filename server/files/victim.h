@@ -10,7 +10,8 @@ namespace nfsrdma {
 class Victim {
  public:
   /// Before the change: whether we hold it open at all.
-  Victim(FileCall& call, Resolved& directory, const char* name) : files_(call.server().files) {
+  Victim(FileCall& call, Resolved& directory, const char* name)
+      : call_(call), files_(call.server().files) {
     FileHandle handle;
     if (call.server().resolver.handle_of(call.exported(), *directory.file, name, &handle)) {
       file_ = files_.find(handle);
@@ -21,10 +22,13 @@ class Victim {
     struct stat st;
     if (!file_ || ::fstat(file_->path_fd(), &st) != 0) return;
     // Not every file system counts the links of directories.
-    if (st.st_nlink == 0 || file_->is_directory()) files_.forget(file_->handle());
+    if (st.st_nlink > 0 && !file_->is_directory()) return;
+    files_.forget(file_->handle());
+    call_.server().resolver.forget_place(call_.exported(), *file_);
   }
 
  private:
+  FileCall& call_;
   FdCache& files_;
   FilePin file_;
 };

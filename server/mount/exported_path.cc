@@ -24,48 +24,71 @@ std::string real_path(const std::string& path) {
 struct Target {
   const Export* entry = nullptr;
   std::string rest;  // below the export
+  ExportAccess access;
 };
 
-Target find_target(const ExportSnapshot& exports, const std::string& path) {
-  Target target;
-  std::string_view rest;
-  if (path.empty()) return target;
-  target.entry = exports.find_path(path, &rest);
-  target.rest = rest;
-  return target;
-}
+/// One lookup for a caller.
+struct Search {
+  ServerContext& server;
+  const Request& request;
+  std::string_view refusal;
+  Ports ports;
 
-/// May the caller use it? Refusals say why in the log; the client learns nothing.
-bool may_use(ServerContext& server, const Request& request, const Export& entry,
-             const std::string& path, std::string_view refusal, Ports ports) {
-  static thread_local RateLimit refusals(10, std::chrono::seconds(10));
-  const ServerConnection& connection = request.call->connection();
-  ExportAccess access;
-  server.exports.access(entry, connection, true, &access);
-  if (access.allowed) return true;
-  // Was it its port alone?
-  server.exports.access(entry, connection.peer(), true, &access);
-  if (access.allowed && ports == Ports::kAny) return true;
-  const char* why = access.allowed
-                        ? "its port is not below 1024, and the export lacks the option insecure"
-                        : "no line of the exports is for it";
-  if (refusals.allow()) {
-    log_notice("{} {} {}: {}", connection.peer().text(), refusal, path, why);
+  ExportTable::Verdict access(const Export& entry, ExportAccess* out) const {
+    const ServerConnection& connection = request.call->connection();
+    return ports == Ports::kAny ? server.exports.access_by_any_port(entry, connection, true, out)
+                                : server.exports.access(entry, connection, true, out);
   }
-  return false;
+  /// Why is for the log; the client learns nothing.
+  int refuse(const std::string& path, bool wrong_port) const {
+    static thread_local RateLimit refusals(10, std::chrono::seconds(10));
+    const char* why = wrong_port
+                          ? "its port is not below 1024, and the export lacks the option insecure"
+                          : "no line of the exports is for it";
+    if (refusals.allow()) {
+      log_notice("{} {} {}: {}", request.call->connection().peer().text(), refusal, path, why);
+    }
+    return EACCES;
+  }
+};
+
+/// The innermost export that `path` lies in and that is for the caller's host: where the inner ones
+/// are for others, an outer one is good, as in mountd and on the way down by LOOKUP. Its port is no
+/// reason to look further. 0 or an errno: ENOENT when it lies in none, EACCES when in none for the
+/// caller, EAGAIN when that is not known yet.
+int find_target(const Search& search, const std::string& path, Target* target) {
+  const ExportSnapshot& exports = search.server.exports.current();
+  std::size_t shorter_than = std::string::npos;
+  std::string_view rest;
+  while (!path.empty()) {
+    const Export* entry = exports.find_path(path, &rest, shorter_than);
+    if (entry == nullptr) break;
+    if (search.access(*entry, &target->access) == ExportTable::Verdict::kWouldBlock) return EAGAIN;
+    if (target->access.allowed) {
+      target->entry = entry;
+      target->rest = rest;
+      return 0;
+    }
+    if (target->access.wrong_port) return search.refuse(path, true);
+    shorter_than = ExportSnapshot::matched(path, rest);
+  }
+  return shorter_than == std::string::npos ? ENOENT : search.refuse(path, false);
 }
 
 /// Walks from the export's directory; 0 or an errno.
-int walk(ServerContext& server, const Export& entry, std::string_view rest, Resolved* out) {
+int walk(ServerContext& server, const Target& target, Resolved* out) {
   AsServer rights;
-  if (int error = server.resolver.open_root(entry, out)) return error;
+  if (int error = server.resolver.open_root(*target.entry, out)) return error;
+  std::string_view rest = target.rest;
   while (!rest.empty()) {
     const std::string_view name = rest.substr(0, rest.find('/'));
     rest.remove_prefix(std::min(rest.size(), name.size() + 1));
     if (name.empty()) continue;
     if (!S_ISDIR(out->attributes.st_mode)) return ENOTDIR;
     Resolved next;
-    if (int error = server.resolver.lookup(entry, *out->file, name, &next)) return error;
+    if (int error = server.resolver.lookup(*target.entry, target.access, *out->file, name, &next)) {
+      return error;
+    }
     *out = std::move(next);
   }
   const mode_t mode = out->attributes.st_mode;
@@ -75,19 +98,21 @@ int walk(ServerContext& server, const Export& entry, std::string_view rest, Reso
 }  // namespace
 
 int find_exported(ServerContext& server, const Request& request, const std::string& path,
-                  std::string_view refusal, Ports ports, Resolved* found) {
-  const ExportSnapshot& exports = server.exports.current();
-  const Target target = find_target(exports, path);
-  int error = ENOENT;
-  if (target.entry != nullptr) {
-    if (!may_use(server, request, *target.entry, path, refusal, ports)) return EACCES;
-    error = walk(server, *target.entry, target.rest, found);
+                  std::string_view refusal, Ports ports, Resolved* found, ExportAccess* access) {
+  const Search search{server, request, refusal, ports};
+  Target target;
+  const int given = find_target(search, path, &target);
+  if (given != 0 && given != ENOENT) return given;
+  int error = given;
+  if (given == 0) error = walk(server, target, found);
+  if (error == ENOENT || error == ENOTDIR || error == ELOOP) {
+    const int behind = find_target(search, path.empty() ? path : real_path(path), &target);
+    if (behind == ENOENT) return given == 0 ? error : EACCES;
+    if (behind != 0) return behind;
+    error = walk(server, target, found);
   }
-  if (error != ENOENT && error != ENOTDIR && error != ELOOP) return error;
-  const Target behind = find_target(exports, path.empty() ? path : real_path(path));
-  if (behind.entry == nullptr) return target.entry == nullptr ? EACCES : error;
-  if (!may_use(server, request, *behind.entry, path, refusal, ports)) return EACCES;
-  return walk(server, *behind.entry, behind.rest, found);
+  *access = target.access;
+  return error;
 }
 
 }  // namespace nfsrdma

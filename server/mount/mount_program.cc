@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small procedures of MOUNT. proc_mnt.cc has the large one.
+// The small procedures of MOUNT. proc_mnt.cc and proc_export.cc have the large ones.
 #include "server/mount/mount_program.h"
 
 #include "server/mount/mount_list.h"
+#include "server/mount/proc_export.h"
 #include "server/mount/proc_mnt.h"
 #include "server/server_context.h"
 #include "xdr/mount3.h"
@@ -14,9 +15,9 @@ namespace {
 using xdr::Decoder;
 using xdr::Encoder;
 
-/// Lists that do not fit are cut; they are for people.
+/// A list that does not fit is cut; it is for people.
 constexpr std::size_t kListBytes = 64 << 10;
-std::size_t list_reply_bytes(Decoder) {
+std::size_t list_reply_bytes(ServerContext&, Decoder) {
   return kListBytes;
 }
 
@@ -51,31 +52,6 @@ Outcome proc_umntall(ServerContext& server, Request& request, Decoder& args, Enc
   return Outcome::kReply;
 }
 
-/// One export with its clients; false when it does not fit.
-bool write_export(const Export& entry, Encoder& result) {
-  result.boolean(true);
-  result.string(std::string_view(entry.path).substr(0, xdr::kMountMaxPath));
-  for (const ExportClient& client : entry.clients) {
-    result.boolean(true);
-    result.string(std::string_view(client.text).substr(0, xdr::kMountMaxName));
-  }
-  result.boolean(false);
-  return !result.overflowed() && result.room() >= 4;
-}
-
-Outcome proc_export(ServerContext& server, Request&, Decoder& args, Encoder& result) {
-  if (!args.at_end()) return Outcome::kGarbageArgs;
-  for (const auto& entry : server.exports.current().exports) {
-    const std::size_t mark = result.mark();
-    if (!write_export(*entry, result)) {
-      result.rewind(mark);
-      break;
-    }
-  }
-  result.boolean(false);
-  return Outcome::kReply;
-}
-
 constexpr Replay kAgain = Replay::kIdempotent;
 
 const ProcedureRow kRows[] = {
@@ -85,7 +61,7 @@ const ProcedureRow kRows[] = {
     {"DUMP", proc_dump, kAgain, Placement::kInline, list_reply_bytes},
     {"UMNT", proc_umnt, kAgain, Placement::kInline, nullptr},
     {"UMNTALL", proc_umntall, kAgain, Placement::kInline, nullptr},
-    {"EXPORT", proc_export, kAgain, Placement::kInline, list_reply_bytes},
+    {"EXPORT", proc_export, kAgain, Placement::kInline, export_reply_bytes},
 };
 static_assert(std::size(kRows) == xdr::kMount3ProcedureCount);
 

@@ -48,11 +48,7 @@ Outcome refuse(mountstat3 status, xdr::Encoder& result) {
 }
 
 /// What sec= of the export lists, AUTH_SYS first. AUTH_NONE only where it is all that there is.
-void list_flavors(ServerContext& server, const Request& request, std::uint64_t export_id,
-                  xdr::mountres3* reply) {
-  ExportAccess access;
-  const Export* entry = server.exports.current().find(export_id);
-  if (entry != nullptr) server.exports.access(*entry, request.call->connection(), true, &access);
+void list_flavors(const ExportAccess& access, xdr::mountres3* reply) {
   auto add = [reply](xdr::auth_flavor flavor) {
     reply->mountinfo.auth_flavors.push_back(static_cast<std::uint32_t>(flavor));
   };
@@ -68,13 +64,15 @@ Outcome proc_mnt(ServerContext& server, Request& request, xdr::Decoder& args,
   if (!xdr::decode(args, argument) || !args.at_end()) return Outcome::kGarbageArgs;
   const std::string path = normalise_mount_path(argument.path);
   Resolved found;
+  ExportAccess access;
   const int error =
-      find_exported(server, request, path, "may not mount", Ports::kAsExported, &found);
+      find_exported(server, request, path, "may not mount", Ports::kAsExported, &found, &access);
+  if (error == EAGAIN) return Outcome::kWouldBlock;
   if (error != 0) return refuse(mount_status(error), result);
   const FileHandle handle = found.file->handle();
   xdr::mountres3 reply;
   reply.mountinfo.fhandle = handle.bytes();
-  list_flavors(server, request, found.file->parts().export_id, &reply);
+  list_flavors(access, &reply);
   xdr::encode(result, reply);
   const SocketAddress& peer = request.call->connection().peer();
   server.mounts.add(peer.host_text(), path);

@@ -11,7 +11,7 @@ namespace nfsrdma::nfs3 {
 namespace {
 
 /// Room for as many entries as may be asked for.
-std::size_t getacl_reply_bytes(xdr::Decoder args) {
+std::size_t getacl_reply_bytes(ServerContext&, xdr::Decoder args) {
   constexpr std::size_t kHead = 256;  // status, attributes, mask and counts
   constexpr std::size_t kEntry = 12;
   xdr::GETACL3args asked;

@@ -30,6 +30,10 @@ inline xdr::post_op_attr post_op(const Resolved& object) {
 class WccScope {
  public:
   WccScope(ServerContext& server, Resolved& object) : scope_(server, object), object_(object) {}
+  /// The attributes before the change.
+  const struct stat& before() const {
+    return scope_.looked() ? scope_.before() : object_.attributes;
+  }
   /// Looks again. `before` is there only when nothing else changed the object meanwhile.
   xdr::wcc_data finish();
 

@@ -26,15 +26,16 @@ Outcome commit(ServerContext& server, Request& request, xdr::Decoder& decoder,
   }
   res.resok.file_wcc.after = res.resfail.file_wcc.after = post_op(file);
   res.resok.verf = write_verf(server.verifier);
-  if (res.status == xdr::nfsstat3::NFS3_OK && server.files.sync_fd(*file.file) < 0) {
-    res.status = status_of_errno(errno);
+  int unused = -1;
+  if (res.status == xdr::nfsstat3::NFS3_OK) {
+    res.status = status_of_errno(call.sync_fd(*file.file, &unused));
   }
   xdr::encode(result, res);
   if (res.status != xdr::nfsstat3::NFS3_OK) return Outcome::kReply;
   request.verifier_mark = result.mark() - xdr::kNfs3WriteVerfBytes;
   file.file->unstable.store(false,
                             std::memory_order_release);  // whatever comes later sets it again
-  call.wait_for(file);
+  call.wait_for_written(file);
   return call.outcome(mark);
 }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
 #include "server/nfs3/call_context.h"
 #include "server/nfs3/procedures.h"
 
@@ -27,12 +29,15 @@ Outcome link(ServerContext& server, Request& request, xdr::Decoder& decoder, xdr
     xdr::encode(result, res);
     return Outcome::kReply;
   }
+  // One scope per inode: two would disturb each other. A directory is not linked anyway.
+  std::optional<WccScope> file_wcc;
+  if (!file.file->is_directory()) file_wcc.emplace(server, file);
   WccScope wcc(server, directory);
   const int error = link_entry(call, file, directory, args.link.name);
   res.status = status_of_errno(error);
-  if (::fstat(file.file->path_fd(), &file.attributes) == 0) {
-    res.resok.file_attributes = res.resfail.file_attributes = post_op(file);
-  }
+  file.covered_by_directory = true;
+  if (file_wcc) res.resok.file_attributes = file_wcc->finish().after;
+  res.resfail.file_attributes = file_wcc ? res.resok.file_attributes : post_op(file);
   res.resok.linkdir_wcc = res.resfail.linkdir_wcc = wcc.finish();
   xdr::encode(result, res);
   if (error != 0) return Outcome::kReply;

@@ -11,15 +11,15 @@ namespace nfsrdma::nfs3 {
 namespace {
 
 /// Is there an export of its own at the root of a mount that was met on the way? It is gone into
-/// where it has the option nohide, or the export above it crossmnt. Its id; 0: there is none.
-/// *would_block: the name service has to be asked first.
+/// where it has the option nohide, or the export above it crossmnt for this client. Its id; 0:
+/// there is none. *would_block: the name service has to be asked first.
 std::uint64_t export_at(CallContext& call, dev_t device, ino_t inode, bool* would_block) {
   const ExportTable& exports = call.server().exports;
   // current() may let go of the table that exported() is part of.
   const Export& exported = call.exported();
   const std::string inside = exported.path == "/" ? exported.path : exported.path + "/";
   const std::uint64_t outer = exported.id;
-  const bool crossmnt = exported.crossmnt;
+  const bool crossmnt = call.access().crossmnt;
   const ExportSnapshot& all = exports.current();
   for (std::size_t nth = 0;; ++nth) {
     const Export* entry = all.find_at(device, inode, nth);
@@ -75,7 +75,8 @@ Outcome lookup(ServerContext& server, Request& request, xdr::Decoder& decoder,
   res.status = call.resolve(args.what.dir, Use::kLook, &directory);
   if (call.would_block()) return Outcome::kWouldBlock;
   if (res.status == xdr::nfsstat3::NFS3_OK) {
-    int error = server.resolver.look(call.exported(), *directory.file, args.what.name, &object);
+    int error = server.resolver.look(call.exported(), call.access(), *directory.file,
+                                     args.what.name, &object);
     bool would_block = false;
     if (args.what.name != "." && args.what.name != "..") {
       error = cross(call, directory, args.what.name, error, &object, &would_block);

@@ -22,7 +22,7 @@ Outcome mkdir(ServerContext& server, Request& request, xdr::Decoder& decoder,
         if (::mkdirat(directory.file->path_fd(), EntryName(args.where.name).c_str(), mode) != 0) {
           return errno;
         }
-        return finish_object(call, directory, args.where.name, values, mode, &object);
+        return finish_object(call, directory, args.where.name, values, S_IFDIR | mode, &object);
       });
 }
 

@@ -61,7 +61,7 @@ Outcome mknod(ServerContext& server, Request& request, xdr::Decoder& decoder,
                       device) != 0) {
           return errno;
         }
-        return finish_object(call, directory, args.where.name, values, mode, &object);
+        return finish_object(call, directory, args.where.name, values, format | mode, &object);
       });
 }
 

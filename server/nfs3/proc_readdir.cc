@@ -7,7 +7,7 @@
 
 namespace nfsrdma::nfs3 {
 
-std::size_t readdir_reply_bytes(xdr::Decoder decoder) {
+std::size_t readdir_reply_bytes(ServerContext&, xdr::Decoder decoder) {
   xdr::READDIR3args args;
   if (!xdr::decode(decoder, args)) return 0;
   return std::min<std::size_t>(args.count, kMaxDirectoryReply) + kListingHead;

@@ -30,7 +30,7 @@ xdr::entryplus3 describe(CallContext& call, Resolved& directory, const Directory
 
 }  // namespace
 
-std::size_t readdirplus_reply_bytes(xdr::Decoder decoder) {
+std::size_t readdirplus_reply_bytes(ServerContext&, xdr::Decoder decoder) {
   xdr::READDIRPLUS3args args;
   if (!xdr::decode(decoder, args)) return 0;
   return std::min<std::size_t>(args.maxcount, kMaxDirectoryReply) + kListingHead;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <mutex>
+
 #include "server/files/set_attributes.h"
 #include "server/nfs3/call_context.h"
 #include "server/nfs3/procedures.h"
@@ -9,6 +12,13 @@ namespace {
 
 bool guard_holds(const xdr::sattrguard3& guard, const struct stat& now) {
   return !guard.check || guard.obj_ctime == fattr3_of(now, 0).ctime;
+}
+
+/// Of two guarded calls that saw the same ctime one is to fail: nobody looks while another one is
+/// between looking and changing.
+std::mutex& guard_of(const FileEntry& file) {
+  static std::array<std::mutex, 64> stripes;
+  return stripes[(file.inode() ^ file.device()) % stripes.size()];
 }
 
 }  // namespace
@@ -27,8 +37,14 @@ Outcome setattr(ServerContext& server, Request& request, xdr::Decoder& decoder,
     xdr::encode(result, res);
     return Outcome::kReply;
   }
+  std::unique_lock<std::mutex> alone;
+  if (args.guard.check) {
+    alone = std::unique_lock(guard_of(*object.file), std::try_to_lock);
+    if (!alone && !request.may_block) return Outcome::kWouldBlock;
+    if (!alone) alone.lock();
+  }
   WccScope wcc(server, object);
-  const bool may = guard_holds(args.guard, object.attributes);
+  const bool may = guard_holds(args.guard, wcc.before());
   NewAttributes values;
   if (!may) {
     res.status = xdr::nfsstat3::NFS3ERR_NOT_SYNC;

@@ -18,7 +18,7 @@ Outcome symlink(ServerContext& server, Request& request, xdr::Decoder& decoder,
                 make_symlink(directory, args.where.name, args.symlink.symlink_data.bytes)) {
           return error;
         }
-        return finish_object(call, directory, args.where.name, values, 0, &object);
+        return finish_object(call, directory, args.where.name, values, S_IFLNK, &object);
       });
 }
 

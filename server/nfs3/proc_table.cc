@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows in the order of the procedures' numbers. READ decides for itself when it would block; what
-// else touches the file system is measured. Whatever changes names or attributes goes through the
-// duplicate request cache; WRITE does not, since writing the same bytes twice does no harm.
+// else touches the file system is measured. Whatever changes names, attributes or data goes through
+// the duplicate request cache: a WRITE that is run twice does harm when the client, which had the
+// answer from the other one, has written something else there by then.
 #include "server/nfs3/procedures.h"
 #include "xdr/nfs3_constants.h"
 
@@ -20,7 +21,7 @@ constexpr ProcedureRow kRows[] = {
     {"ACCESS", access, kIdempotent, kMeasured},
     {"READLINK", readlink, kIdempotent, kMeasured},
     {"READ", read, kIdempotent, kInline},
-    {"WRITE", write, kIdempotent, kMeasured},
+    {"WRITE", write, kCachedBriefly, kMeasured},
     {"CREATE", create, kCached, kMeasured},
     {"MKDIR", mkdir, kCached, kMeasured},
     {"SYMLINK", symlink, kCached, kMeasured},

@@ -46,6 +46,8 @@ Outcome write(ServerContext& server, Request& request, xdr::Decoder& decoder,
   if (error == 0) {
     file.file->unstable.store(true, std::memory_order_release);
     error = write_data(fd, args.data.bytes.first(args.count), args.offset, &written);
+    // A COMMIT meanwhile did not have what came after it.
+    if (written != 0) file.file->unstable.store(true, std::memory_order_release);
   }
   res.status = status_of_errno(error);
   res.resok.file_wcc = res.resfail.file_wcc = wcc.finish();

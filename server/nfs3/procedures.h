@@ -38,7 +38,7 @@ const ProgramTable& program_table();
 /// A directory reply is never longer than this, whatever the client would take.
 inline constexpr std::size_t kMaxDirectoryReply = std::size_t{1} << 20;
 /// Room for READDIR's and READDIRPLUS' results.
-std::size_t readdir_reply_bytes(xdr::Decoder args);
-std::size_t readdirplus_reply_bytes(xdr::Decoder args);
+std::size_t readdir_reply_bytes(ServerContext& server, xdr::Decoder args);
+std::size_t readdirplus_reply_bytes(ServerContext& server, xdr::Decoder args);
 
 }  // namespace nfsrdma::nfs3

@@ -22,12 +22,14 @@ namespace {
 using xdr::nfsstat4;
 using enum xdr::nfsstat4;
 
-/// The result of an operation that changes something is not longer than this, its number included.
+/// The result of an operation that has changed something is not longer than this, its number
+/// included.
 std::size_t longest_change(std::uint32_t number) {
   switch (static_cast<xdr::nfs_opnum4>(number)) {
-    case xdr::nfs_opnum4::OP_OPEN:  // a delegation with its ACE
-      return 1024 + 512;
-    case xdr::nfs_opnum4::OP_LOCK:  // the owner that stands against it
+    // 128 with a write delegation, whose ACE is nobody's (open_delegation.cc). Not more than that
+    // is asked for: clients have as little as 1 KiB of a reply kept.
+    case xdr::nfs_opnum4::OP_OPEN:
+      return 160;
     case xdr::nfs_opnum4::OP_EXCHANGE_ID:
     case xdr::nfs_opnum4::OP_SETCLIENTID:
       return 1024 + 128;
@@ -36,6 +38,12 @@ std::size_t longest_change(std::uint32_t number) {
     default:  // two change_info4 or an attribute mask
       return 64;
   }
+}
+/// The same of one that may have changed nothing: a LOCK that is denied names the owner that stands
+/// against it, and can still become an error.
+std::size_t longest_result(std::uint32_t number) {
+  const bool lock = number == static_cast<std::uint32_t>(xdr::nfs_opnum4::OP_LOCK);
+  return lock ? 1024 + 128 : longest_change(number);
 }
 /// Room to go on with when a result did not fit.
 constexpr std::size_t kNextRoom = 16u << 10;
@@ -233,7 +241,7 @@ nfsstat4 Compound::prepare(const Operation& operation) {
       return NFS4ERR_REP_TOO_BIG_TO_CACHE;
     }
   }
-  if (result_->room() < longest) {
+  if (result_->room() < longest_result(number_)) {
     request_->room_wanted = kNextRoom;
     return retry(Outcome::kNeedRoom);
   }
@@ -246,8 +254,10 @@ nfsstat4 Compound::prepare(const Operation& operation) {
 bool Compound::make_place_to_wait() {
   if (request_->durable_fd[Request::kMaxDurable - 2] == -1) return true;
   if (!may_block()) return false;
-  const int error = server_->committer.commit_now(request_->durable_fd, false);
+  const int error =
+      server_->committer.commit_now(request_->durable_fd, false, request_->durable_since());
   request_->durable_fd.fill(-1);
+  request_->durable_own = false;
   looked_at_clock_ = 0;  // that time is no operation's
   if (request_->release != nullptr) request_->release(*request_);
   if (error != 0) fail_awaited(*result_, error);
@@ -298,6 +308,9 @@ void Compound::write_error(std::uint32_t number, nfsstat4 status) {
 }
 
 nfsstat4 Compound::retry(Outcome where) {
+  // A worker waits for others who ask the name service: the client comes again, since a call that
+  // is put off keeps what came with it, and anybody can send this one.
+  if (where == Outcome::kWouldBlock && may_block()) return NFS4ERR_DELAY;
   // Without memory the operation fails with just that.
   const bool refused = request_->no_memory && where != Outcome::kWouldBlock;
   retry_ = refused ? Outcome::kReply : where;
@@ -451,6 +464,9 @@ nfsstat4 Compound::payload_room(std::size_t wanted, MutableByteSpan* room) {
   if (payload_used_ == 0) {
     if (!have_buffer(*request_, wanted)) return retry(Outcome::kNeedBuffer);
   } else if (payload.window() != nullptr || payload.size() - payload_used_ < wanted) {
+    // None is so large, however often the client comes again.
+    if (payload_used_ + wanted > BufferPool::kMaxBuffer)
+      return minor_version_ == 0 ? NFS4ERR_RESOURCE : NFS4ERR_REP_TOO_BIG;
     // A further READ of the same COMPOUND: all payload has to lie in one buffer. Getting one is for
     // the loop's thread, where more room for the result leads as well.
     if (may_block()) return retry(Outcome::kNeedRoom);
@@ -466,9 +482,19 @@ nfsstat4 Compound::payload_room(std::size_t wanted, MutableByteSpan* room) {
 }
 
 void Compound::wait_for(FileCall& call, const Resolved& object, bool data_only) {
+  call.request().durable_own = true;
+  await(call, object, data_only);
+}
+
+void Compound::wait_for_written(FileCall& call, const Resolved& file) {
+  await(call, file, false);
+}
+
+void Compound::await(FileCall& call, const Resolved& object, bool data_only) {
   Resolved awaited;
   awaited.file = FilePin::another(*object.file);
-  if (!call.wait_for(awaited)) return;  // prepare() has seen to it that there is a place
+  awaited.covered_by_directory = object.covered_by_directory;
+  if (!call.wait_for_written(awaited)) return;  // prepare() has seen to it that there is a place
   request_->durable_data_only = data_only && !awaited_;
   if (!awaited_) awaited_ = Awaited{operation_mark_, index_, number_};
 }
@@ -535,8 +561,7 @@ void Compound::act_for(const Stateid& stateid) {
     of_ended_ = all.is_of_ended(stateid);
     return;
   }
-  // Who has sessions acts in them: a stateid can be guessed, a session's connection cannot.
-  if (its->has_sessions) {
+  if (!speaks_4_0(*its)) {
     set_client(0);
   } else {
     act_as(*its);

@@ -30,6 +30,12 @@
 
 namespace nfsrdma::nfs4 {
 
+/// May requests of minor version 0 name it? IDs and stateids can be guessed: who has sessions acts
+/// in them alone, and a host of NFSv3 by NLM. With the state's mutex.
+inline bool speaks_4_0(const Client& client) {
+  return !client.has_sessions && !client.locks_by_nlm;
+}
+
 class Compound final : public Progress {
  public:
   /// The procedure COMPOUND.
@@ -64,8 +70,9 @@ class Compound final : public Progress {
   /// reply may not be so long. False: return retry(kNeedRoom), with request().room_wanted set.
   bool have_room(std::size_t bytes);
 
-  /// The operation is to be run again, from its start, as `where` says; nothing was done. To be
-  /// returned: `return compound.retry(Outcome::kWouldBlock)`.
+  /// The operation is to be run again, from its start, as `where` says; nothing was done. By the
+  /// client (NFS4ERR_DELAY) where a worker would block, by us else. To be returned:
+  /// `return compound.retry(Outcome::kWouldBlock)`.
   xdr::nfsstat4 retry(Outcome where);
   /// Has an earlier part of the operation asked for that?
   bool is_retry() const { return retry_ != Outcome::kReply; }
@@ -108,6 +115,8 @@ class Compound final : public Progress {
   /// attributes are where the export is `sync`.
   void wait_for(FileCall& call, const Resolved& object, bool data_only = false);
   void wait_for_metadata(FileCall& call, const Resolved& object);
+  /// The same of what was written before (COMMIT).
+  void wait_for_written(FileCall& call, const Resolved& file);
   /// The operation is an OPEN that will succeed. If its result waits for the disk, it is undone
   /// where that fails.
   void note_open(const FileEntry& file, const OpenStates::Answer& answer, const Share& share,
@@ -205,6 +214,7 @@ class Compound final : public Progress {
   void write_head(xdr::nfsstat4 status);
   void end_slot(const xdr::Encoder& result);
   void runs_no_more();
+  void await(FileCall& call, const Resolved& object, bool data_only);
   void fail_awaited(xdr::Encoder& result, int error);
   /// What has no name any more, or is not there: the entry by which some client has it open, and
   /// `otherwise` when none has. A write delegation's lease stands against any other entry.

@@ -153,7 +153,9 @@ void LockMirror::end_turn(Turn& turn) {
   File& file = *turn.file_;
   const bool settled = settle_in_turn(file);
   std::lock_guard guard(state_.mutex);
-  if (!settled) {
+  if (!settled && state_.any_ended()) {
+    queue(file);
+  } else if (!settled) {
     Settler& settler = settler_of(file);
     settler.failed.push_back(file.key);
     settler.more.notify_one();
@@ -253,7 +255,8 @@ void LockMirror::settle_later(const FileKey& key) {
   if (found != files_.end() && !found->second->stale.empty()) queue(*found->second);
 }
 
-/// False: something could not be let go of, and is to be tried again.
+/// False: something could not be let go of, and is to be tried again. Or somebody has lost what he
+/// had, and that is to be written down first: local processes could have what he reclaims.
 bool LockMirror::settle_in_turn(File& file) {
   std::vector<ByteRange> failed;
   while (true) {
@@ -264,6 +267,10 @@ bool LockMirror::settle_in_turn(File& file) {
       if (file.stale.empty()) {
         file.stale = failed;
         return failed.empty();
+      }
+      if (state_.any_ended()) {
+        file.stale.insert(file.stale.end(), failed.begin(), failed.end());
+        return false;
       }
       any = state_.opens.is_locked(file.key);
       for (const ByteRange& range : std::exchange(file.stale, {}))
@@ -304,6 +311,10 @@ void LockMirror::queue(File& file) {
   if (std::exchange(file.queued, true)) return;
   Settler& settler = settler_of(file);
   settler.queue.push_back(file.key);
+  start(settler);
+}
+
+void LockMirror::start(Settler& settler) {
   settler.more.notify_one();
   if (settler.thread.joinable() || stopping_) return;
   try {
@@ -314,8 +325,7 @@ void LockMirror::queue(File& file) {
 }
 
 void LockMirror::waits_began() {
-  for (Settler* settler : {&local_, &remote_})
-    settler->more.notify_one();
+  if (enabled_) start(local_);
 }
 
 void LockMirror::settle_next(Settler& settler, std::unique_lock<std::mutex>& lock) {
@@ -326,14 +336,20 @@ void LockMirror::settle_next(Settler& settler, std::unique_lock<std::mutex>& loc
   std::shared_ptr<File> file = found->second;
   file->queued = false;
   lock.unlock();
+  const Result<void> written = state_.any_ended() ? state_.settle() : Result<void>();
   // A file of this machine is not waited for: its turn's end settles as much, if not all.
-  bool busy = false;
-  {
+  bool busy = !written.ok();
+  if (!busy) {
     const bool remote = file->is_remote;
     const Turn turn(*this, std::move(file), remote);
     busy = turn.would_block();
   }
+  file.reset();
   lock.lock();
+  if (!written.ok() && complaints_.allow()) {
+    log_error("files stay locked for local processes: the records of clients: {}",
+              written.error().message());
+  }
   if (busy) settler.failed.push_back(key);
 }
 
@@ -353,7 +369,7 @@ void LockMirror::serve(Settler& settler) {
     }
     if (std::chrono::steady_clock::now() < look) continue;
     File::end_courtesy(*this, &settler == &remote_, lock);
-    state_.lock_notifier.ask_again();
+    if (&settler == &local_) state_.lock_notifier.ask_again();
     look = std::chrono::steady_clock::now() + kLookForWaiters;
   }
 }

@@ -27,6 +27,7 @@
 #include <thread>
 #include <vector>
 
+#include "rpcrdma/base/log.h"
 #include "rpcrdma/base/unique_fd.h"
 #include "server/nfs4/state/file_state.h"
 #include "server/vfs/file_entry.h"
@@ -43,7 +44,7 @@ class LockMirror {
   /// Without the mutex. Ends the thread; what it has not done stays undone.
   void stop();
   /// With the mutex: somebody waits for a lock, perhaps for a local process (LockNotifier). Nobody
-  /// tells of those, so that the thread, if there is one, looks again every two seconds.
+  /// tells of those, so that the thread looks again every two seconds.
   void waits_began();
 
   /// A lock of a process that is no client.
@@ -122,6 +123,7 @@ class LockMirror {
     std::thread thread;
   };
   Settler& settler_of(const File& file);
+  void start(Settler& settler);
   void serve(Settler& settler);
   void settle_next(Settler& settler, std::unique_lock<std::mutex>& lock);
 
@@ -132,6 +134,7 @@ class LockMirror {
   std::map<FileKey, std::shared_ptr<File>> files_;
   Settler local_, remote_;
   bool logged_ = false;
+  RateLimit complaints_{1, std::chrono::seconds(60)};
   bool stopping_ = false;
 };
 

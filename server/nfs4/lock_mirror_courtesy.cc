@@ -5,7 +5,6 @@
 #include <set>
 #include <string>
 
-#include "rpcrdma/base/log.h"
 #include "server/nfs4/lock_mirror_file.h"
 #include "server/nfs4/server_state.h"
 #include "server/vfs/lock_waiters.h"
@@ -63,19 +62,9 @@ void LockMirror::File::end_courtesy(LockMirror& mirror, bool remote,
   }
   files.clear();  // closes some
   lock.lock();
-  bool ended = false;
   // Others may stand behind them: those are seen when it is looked again.
   for (const FileKey& key : wanted)
-    ended = state.end_expired(lockers(state, key)) || ended;
-  if (!ended) return;
-  // They must not reclaim what local processes have had meanwhile, so that is written down before
-  // the kernel's locks are let go of, which this thread does next. Where it fails it is tried again
-  // before anybody is given new state.
-  lock.unlock();
-  if (const auto written = state.settle(); !written.ok()) {
-    log_error("records of clients: {}", written.error().message());
-  }
-  lock.lock();
+    state.end_expired(lockers(state, key));
 }
 
 }  // namespace nfsrdma::nfs4

@@ -29,6 +29,7 @@ int check_export(const Offloads::Copying& copying, const FileEntry& file, Use us
       !access.allowed) {
     return EACCES;
   }
+  if (file.parts().mount_key != 0 && !access.crossmnt) return ESTALE;
   return use == Use::kChange && access.read_only ? EROFS : 0;
 }
 

@@ -82,6 +82,9 @@ nfsstat4 write(Compound& compound, const xdr::WRITE4args& args, xdr::WRITE4res& 
       file.file->unstable.store(true, std::memory_order_release);
     }
     error = write_data(fd, args.data.bytes, args.offset, &written);
+    // A COMMIT meanwhile did not have what came after it.
+    if (written != 0 && args.stable == xdr::stable_how4::UNSTABLE4)
+      file.file->unstable.store(true, std::memory_order_release);
   }
   scope.finish();
   (void)call.may_use(*file.file);
@@ -104,10 +107,11 @@ nfsstat4 commit(Compound& compound, const xdr::COMMIT4args&, xdr::COMMIT4res& re
   Resolved& file = compound.current.object;
   if (const nfsstat4 bad = check_regular(compound, compound.current); bad != NFS4_OK) return bad;
   res.resok4.writeverf = verifier_of(compound);
-  if (call.server().files.sync_fd(*file.file) < 0) return status_of_errno(errno);
+  int unused = -1;
+  if (const int error = call.sync_fd(*file.file, &unused)) return status_of_errno(error);
   // Whatever comes later sets it again.
   file.file->unstable.store(false, std::memory_order_release);
-  compound.wait_for(call, file);
+  compound.wait_for_written(call, file);
   compound.note_verifier();
   return NFS4_OK;
 }

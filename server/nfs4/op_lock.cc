@@ -233,7 +233,7 @@ nfsstat4 test_clients(Compound& compound, const xdr::LOCKT4args& args, const Wan
   std::lock_guard guard(state.mutex);
   if (compound.minor_version() == 0) {
     Client* client = state.clients.find(args.owner.clientid);
-    if (client == nullptr || client->has_sessions) {
+    if (client == nullptr || !speaks_4_0(*client)) {
       return compound.unknown_client(args.owner.clientid);
     }
     compound.act_as(*client);

@@ -47,7 +47,7 @@ nfsstat4 find_parent(Compound& compound, CurrentHandle* out, bool* wrong_flavor)
   }
   Resolved found;
   if (const int error = call.server().resolver.lookup(
-          call.exported(), *compound.current.object.file, "..", &found)) {
+          call.exported(), call.access(), *compound.current.object.file, "..", &found)) {
     return status_of_errno(error);
   }
   *out = CurrentHandle::of(std::move(found));

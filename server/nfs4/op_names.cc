@@ -119,7 +119,7 @@ nfsstat4 create(Compound& compound, const xdr::CREATE4args& args, xdr::CREATE4re
   int error = make(directory, args, format, mode);
   const bool changed = may_have_changed(error);
   if (error == 0) {
-    error = finish_object(call, directory, args.objname, wanted.values, mode, &object);
+    error = finish_object(call, directory, args.objname, wanted.values, format | mode, &object);
   }
   scope.finish(changed);
   if (error != 0) return status_of_errno(error);
@@ -209,6 +209,7 @@ nfsstat4 link(Compound& compound, const xdr::LINK4args& args, xdr::LINK4res& res
   scope.finish(may_have_changed(error));
   if (error != 0) return status_of_errno(error);
   res.resok4.cinfo = change_info(scope);
+  file.covered_by_directory = true;
   compound.wait_for_metadata(call, directory);
   compound.wait_for_metadata(call, file);
   return NFS4_OK;

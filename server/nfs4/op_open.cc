@@ -109,7 +109,7 @@ nfsstat4 check_grace(Opening& opening) {
     std::lock_guard lock(state.mutex);
     if (compound.minor_version() == 0) compound.set_client(opening.args.owner.clientid);
     Client* client = state.clients.find(compound.client_id());
-    if (client == nullptr || (compound.minor_version() == 0 && client->has_sessions)) {
+    if (client == nullptr || (compound.minor_version() == 0 && !speaks_4_0(*client))) {
       return compound.minor_version() == 0 ? compound.unknown_client(opening.args.owner.clientid)
                                            : NFS4ERR_BADSESSION;
     }
@@ -187,8 +187,8 @@ nfsstat4 check_type(const Compound& compound, const CurrentHandle& handle) {
 /// CLAIM_NULL without creation.
 nfsstat4 find_file(Opening& opening, FileCall& call, Resolved& directory) {
   Resolved found;
-  const int error =
-      call.server().resolver.lookup(call.exported(), *directory.file, opening.name(), &found);
+  const int error = call.server().resolver.lookup(call.exported(), call.access(), *directory.file,
+                                                  opening.name(), &found);
   if (error == EXDEV) return NFS4ERR_ACCESS;
   if (error != 0) return status_of_errno(error);
   opening.file = CurrentHandle::of(std::move(found));
@@ -200,8 +200,8 @@ nfsstat4 find_file(Opening& opening, FileCall& call, Resolved& directory) {
 nfsstat4 check_room(const Opening& opening, FileCall& call, Resolved& directory) {
   if (!opening.full) return NFS4_OK;
   Resolved there;
-  const int error =
-      call.server().resolver.lookup(call.exported(), *directory.file, opening.name(), &there);
+  const int error = call.server().resolver.lookup(call.exported(), call.access(), *directory.file,
+                                                  opening.name(), &there);
   if (error != ENOENT) return NFS4_OK;
   Compound& compound = opening.compound;
   ServerState& state = compound.state();
@@ -336,7 +336,10 @@ nfsstat4 enter_state(Opening& opening) {
   // Who held a delegation and is gone may not come back for it. Nobody held one of a new file.
   if (!opening.made && state.any_ended()) return settle_and_enter(opening, lock);
   const bool reclaims = opening.args.claim.claim == open_claim_type4::CLAIM_PREVIOUS;
-  const Claim claim = reclaims || opening.delegation ? Claim::kHeld : Claim::kNew;
+  // A file that was made had its room before that, which others may have taken meanwhile: it is not
+  // left behind without an open.
+  const bool promised = reclaims || opening.delegation || opening.made;
+  const Claim claim = promised ? Claim::kHeld : Claim::kNew;
   const auto answer = enter_open(opening, key, claim);
   const bool denied = answer.status == OpenStates::Status::kShareDenied;
   const bool full = answer.status == OpenStates::Status::kResource;

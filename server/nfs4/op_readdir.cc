@@ -160,6 +160,11 @@ bool describe_crossed(Lister& lister, FileCall& call, const DirectoryEntry& foun
   if (status == NFS4_OK) {
     status = facts_of(compound, inner, handle, lister.args.attr_request, &facts);
   }
+  // Of the whole: an entry cannot be asked for again.
+  if (status == NFS4ERR_DELAY) {
+    lister.failed = status;
+    return false;
+  }
   *gone = status == NFS4ERR_NOENT;
   if (!*gone && !lister.describe(facts, status, found.inode, &entry->attrs)) return false;
   lister.failed = go_back(compound, call);

@@ -77,7 +77,7 @@ nfsstat4 renew(Compound& compound, const xdr::RENEW4args& args, xdr::RENEW4res&)
   ServerState& state = compound.state();
   std::lock_guard lock(state.mutex);
   Client* client = state.clients.find(args.clientid);
-  if (client == nullptr || client->has_sessions) return compound.unknown_client(args.clientid);
+  if (client == nullptr || !speaks_4_0(*client)) return compound.unknown_client(args.clientid);
   const std::string principal = compound.principal();
   const auto in_use = [&state](const OwnerKey& key) {
     return state.opens.has_owner(key.client, key.name, false);
@@ -131,7 +131,7 @@ nfsstat4 release_lockowner(Compound& compound, const xdr::RELEASE_LOCKOWNER4args
   ServerState& state = compound.state();
   std::lock_guard lock(state.mutex);
   Client* client = state.clients.find(args.lock_owner.clientid);
-  if (client == nullptr || client->has_sessions)
+  if (client == nullptr || !speaks_4_0(*client))
     return compound.unknown_client(args.lock_owner.clientid);
   compound.act_as(*client);
   const std::string name = text_of(args.lock_owner.owner);

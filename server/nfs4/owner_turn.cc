@@ -15,6 +15,13 @@ namespace {
 
 constexpr auto kOpenNumber = static_cast<std::uint32_t>(xdr::nfs_opnum4::OP_OPEN);
 
+/// Owners of others have no sequences, and none is begun in their name: one that is begun anew ends
+/// what the owner has open.
+bool has_sequences(ServerState& state, ClientId id) {
+  const Client* client = state.clients.find(id);
+  return client != nullptr && speaks_4_0(*client);
+}
+
 /// The owner of a stateid, as far as it is known; else who closed it last.
 std::optional<TurnOf> by_stateid(Compound& compound, const xdr::stateid4& wire, OwnerKind kind,
                                  std::uint32_t seqid) {
@@ -22,6 +29,7 @@ std::optional<TurnOf> by_stateid(Compound& compound, const xdr::stateid4& wire, 
   ServerState& state = compound.state();
   if (const auto owner = state.opens.owner_of(stateid)) {
     if (owner->locks != (kind == OwnerKind::kLock)) return std::nullopt;
+    if (!has_sequences(state, owner->client)) return std::nullopt;
     return TurnOf{{owner->client, kind, owner->name}, seqid};
   }
   if (kind == OwnerKind::kLock) return std::nullopt;
@@ -44,7 +52,7 @@ void make_room(ServerState& state, ClientId client) {
 
 std::optional<TurnOf> turn_of(Compound& compound, const xdr::OPEN4args& args) {
   ServerState& state = compound.state();
-  if (state.clients.find(args.owner.clientid) == nullptr) return std::nullopt;
+  if (!has_sequences(state, args.owner.clientid)) return std::nullopt;
   return TurnOf{{args.owner.clientid, OwnerKind::kOpen, text_of(args.owner.owner)}, args.seqid};
 }
 std::optional<TurnOf> turn_of(Compound& compound, const xdr::OPEN_CONFIRM4args& args) {
@@ -117,6 +125,7 @@ void OwnerTurn::begin(const TurnOf& turn) {
   if (!compound_.server().handles.open(owner->opened.bytes(), &handle.parts)) return;
   handle.kind = CurrentHandle::Kind::kObject;
   handle.handle = owner->opened;
+  handle.object.file = state.held_file(handle.handle.bytes());  // CLOSE and its kin look no further
   compound_.current = std::move(handle);
 }
 

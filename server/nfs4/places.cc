@@ -65,8 +65,8 @@ nfsstat4 View::go_to_export(std::uint64_t export_id, std::string_view path, Curr
     const std::string_view name = path.substr(0, path.find('/'));
     path.remove_prefix(std::min(path.size(), name.size() + 1));
     Resolved next;
-    if (const int failed =
-            call.server().resolver.lookup(call.exported(), *object.file, name, &next)) {
+    if (const int failed = call.server().resolver.lookup(call.exported(), call.access(),
+                                                         *object.file, name, &next)) {
       return failed == EXDEV ? NFS4ERR_ACCESS : status_of_errno(failed);
     }
     object = std::move(next);
@@ -81,8 +81,8 @@ nfsstat4 View::find(FileCall& call, const CurrentHandle& directory, std::string_
   const FileEntry& above = *directory.object.file;
   const std::uint64_t outer = call.exported().id;
   Resolved found;
-  const int error =
-      call.server().resolver.lookup(call.exported(), *directory.object.file, name, &found);
+  const int error = call.server().resolver.lookup(call.exported(), call.access(),
+                                                  *directory.object.file, name, &found);
   if (error == 0) {
     *out = CurrentHandle::of(std::move(found));
     return cross(call.exported(), out);

@@ -55,9 +55,11 @@ Replay replay_of(xdr::Decoder args) {
   xdr::COMPOUND4args head;
   if (!xdr::decode(args, head) || head.minorversion != 0) return Replay::kIdempotent;
   if (head.argarray_len > kMostLookedAt) return Replay::kCached;
+  Replay replay = Replay::kIdempotent;
   for (std::uint32_t i = 0; i < head.argarray_len; ++i) {
     const auto number = static_cast<xdr::nfs_opnum4>(args.u32());
     if (!may_run_again(number)) return Replay::kCached;
+    if (number == xdr::nfs_opnum4::OP_WRITE) replay = Replay::kCachedBriefly;
     bool good = false;
     bool creates = false;
     xdr::with_operation(number, [&](auto row) {
@@ -69,10 +71,10 @@ Replay replay_of(xdr::Decoder args) {
         }
       }
     });
-    if (!good) return Replay::kIdempotent;  // it ends there
+    if (!good) return replay;  // it ends there
     if (creates) return Replay::kCached;
   }
-  return Replay::kIdempotent;
+  return replay;
 }
 
 // COMPOUND decides for itself, operation by operation, where it runs.

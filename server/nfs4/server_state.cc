@@ -167,14 +167,16 @@ void ServerState::end_clients(std::vector<std::unique_ptr<Client>> ended) {
     owner_sequences.end_client(client->id);
     moved_exports.end_client(client->id);
     grace.forget(client->owner.id);
-    must_not_reclaim(*client);
+    if (client->recorded) must_not_reclaim(*client);
   }
   for (const FileKey& file : files)
     let_go_of(file);
 }
 
 void ServerState::must_not_reclaim(Client& client) {
-  if (!std::exchange(client.recorded, false)) return;
+  // In a grace period the record of the life before counts until there is one of this life.
+  const bool may = grace.reclaim(client.owner.id, now()) == GracePeriod::Verdict::kGo;
+  if (!std::exchange(client.recorded, false) && !may) return;
   ended_owners_.push_back(client.owner.id);
   ended_count_.fetch_add(1, std::memory_order_release);
 }
@@ -215,6 +217,8 @@ bool ServerState::end_expired(const std::set<ClientId>& owners) {
 bool ServerState::evict(ClientId id) {
   Client* client = clients.find(id);
   if (client == nullptr) return false;
+  must_not_reclaim(*client);
+  grace.exclude(client->owner.id);
   std::vector<std::unique_ptr<Client>> ended;
   ended.push_back(clients.end(*client));
   end_clients(std::move(ended));

@@ -153,7 +153,8 @@ class ServerState {
   bool visit_held(const FileKey& after, std::size_t most,
                   const std::function<bool(const FileKey&, FileEntry&)>& visit) const;
   /// An administrator wants that client gone: everything that it holds goes, and it may not reclaim
-  /// anything after a restart. False: there is none with that id.
+  /// anything, neither after a restart nor in the grace period behind the last one. False: there is
+  /// none with that id.
   bool evict(ClientId id);
   /// What an administrator took away from a client.
   struct Lost {

@@ -10,6 +10,13 @@ namespace nfsrdma::nlm {
 
 using enum xdr::nlm4_stats;
 
+namespace {
+
+/// Who is told of a grace period asks again by himself.
+constexpr xdr::nlm4_stats kLater = NLM4_DENIED_GRACE_PERIOD;
+
+}  // namespace
+
 Host caller_of(const Request& request, std::string_view name) {
   const ServerConnection& connection = request.call->connection();
   return {std::string(name), connection.peer(), connection.local()};
@@ -38,7 +45,7 @@ xdr::nlm4_stats LockCall::find(const xdr::nlm4_share& share, Use use) {
 }
 
 xdr::nlm4_stats LockCall::find_file(ByteSpan handle, bool writes, bool excludes, Use use) {
-  if (use == Use::kRelease && find_held(handle)) return NLM4_GRANTED;
+  if (use == Use::kRelease && find_held(handle)) return check_port();
   switch (call_.resolve(handle, nfsrdma::Use::kLook, &object_)) {
     case 0:
       admitted_ = true;
@@ -47,6 +54,13 @@ xdr::nlm4_stats LockCall::find_file(ByteSpan handle, bool writes, bool excludes,
     case ENOENT:
     case kBadHandle:
       return NLM4_STALE_FH;
+    // Worth asking again: out of descriptors or memory, or the name service is asked who calls.
+    case EAGAIN:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EINTR:
+      return kLater;
     default:
       return NLM4_FAILED;
   }
@@ -58,7 +72,7 @@ xdr::nlm4_stats LockCall::find_file(ByteSpan handle, bool writes, bool excludes,
   // back, and whoever asks for this lock asks again when told of a grace period.
   const int promised = excludes && use == Use::kTake ? call_.may_change(*object_.file)
                                                      : call_.may_use(*object_.file);
-  return promised == 0 ? NLM4_GRANTED : NLM4_DENIED_GRACE_PERIOD;
+  return promised == 0 ? NLM4_GRANTED : kLater;
 }
 
 /// What is locked is open, whatever has become of its name, the exports or the rights since.
@@ -69,6 +83,21 @@ bool LockCall::find_held(ByteSpan handle) {
   std::lock_guard guard(state.mutex);
   object_.file = state.held_file(handle);
   return static_cast<bool>(object_.file);
+}
+
+/// Ordinary users of a host, who have no privileged port, do not let go of what others of it hold.
+/// An export that is gone or for others now keeps nobody from that.
+xdr::nlm4_stats LockCall::check_port() {
+  const ServerConnection& connection = request_.call->connection();
+  if (ExportTable::has_good_port(connection)) return NLM4_GRANTED;
+  const Export* entry = server_.exports.current().find(object_.file->parts().export_id);
+  if (entry == nullptr) return NLM4_GRANTED;
+  ExportAccess access;
+  if (server_.exports.access_by_any_port(*entry, connection, true, &access) ==
+      ExportTable::Verdict::kWouldBlock) {
+    return kLater;
+  }
+  return access.allowed && access.secure ? NLM4_FAILED : NLM4_GRANTED;
 }
 
 /// As Linux's server: the owner, or who may read the file (here: or write it), unless the export

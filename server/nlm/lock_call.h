@@ -20,7 +20,8 @@ class LockCall {
   enum class Use : std::uint8_t {
     kTake,     // LOCK, SHARE: the host becomes known
     kTest,     // TEST: as LOCK, but nothing is taken
-    kRelease,  // UNLOCK, CANCEL, UNSHARE: whoever may not lock any more may still let go
+    kRelease,  // UNLOCK, CANCEL, UNSHARE: whoever may not lock any more may still let go, from a
+               // port that the export's `secure` admits
   };
   /// NLM4_GRANTED: all below is there. `state`: of the host's status monitor, 0 if it is not told.
   xdr::nlm4_stats find(const xdr::nlm4_lock& lock, bool exclusive, Use use, std::int32_t state = 0);
@@ -39,6 +40,7 @@ class LockCall {
   xdr::nlm4_stats find_file(ByteSpan handle, bool writes, bool excludes, Use use);
   xdr::nlm4_stats find_host(Use use, std::int32_t state);
   bool find_held(ByteSpan handle);
+  xdr::nlm4_stats check_port();
   bool may_lock(bool writes);
   bool holds_some();
 

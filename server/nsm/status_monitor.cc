@@ -93,7 +93,13 @@ Result<std::unique_ptr<StatusMonitor>> StatusMonitor::start(nlm::LockService& lo
     log_error("{}", why);
     return Error{Errc::kInvalid, 0, "hosts that are monitored"};
   }
-  NFSRDMA_TRY(const std::optional<std::string> text, storage->read());
+  const auto read = storage->read();
+  if (!read.ok()) {
+    log_error("{}: {}; to start all the same, move it away", storage->name(),
+              read.error().message());
+    return Error{Errc::kInvalid, 0, "hosts that are monitored"};
+  }
+  const std::optional<std::string>& text = read.value();
   std::optional<std::vector<Monitored>> all = std::vector<Monitored>{};
   if (text) all = from_text(*text);
   if (!all) {

@@ -45,8 +45,10 @@ Outcome look(ServerContext& server, Request& request, std::string_view path, std
   }
   const std::string where = quota_path(path, server.exports.current());
   Resolved found;
-  const int missing =
-      find_exported(server, request, where, "may not ask for quotas of", Ports::kAny, &found);
+  ExportAccess access;
+  const int missing = find_exported(server, request, where, "may not ask for quotas of",
+                                    Ports::kAny, &found, &access);
+  if (missing == EAGAIN) return Outcome::kWouldBlock;
   // Nothing is said of what lies outside of the client's exports.
   if (missing == EACCES) return answer(gqr_status::Q_EPERM, result);
   if (missing != 0) return answer(gqr_status::Q_NOQUOTA, result);

@@ -225,6 +225,23 @@ int FdCache::sync_fd(FileEntry& file) {
   return file.sync_fd_.get();
 }
 
+int FdCache::file_system_fd(FileEntry& file, int directory) {
+  {
+    std::lock_guard lock(file.mutex_);
+    if (file.file_system_fd_) return file.file_system_fd_.get();
+  }
+  // Opened anew: one that is kept would tell of errors that others have heard of long ago.
+  UniqueFd opened;
+  {
+    AsServer privileged;
+    opened.reset(reopen(directory, O_RDONLY | O_DIRECTORY));
+  }
+  if (!opened) return -1;
+  std::lock_guard lock(file.mutex_);
+  if (!file.file_system_fd_) file.file_system_fd_ = std::move(opened);
+  return file.file_system_fd_.get();
+}
+
 int FdCache::take_stream(FileEntry& directory, const CallerIdentity& who,
                          const struct stat& attributes, DirectoryStream* stream) {
   if (!directory.is_directory()) return ENOTDIR;

@@ -32,8 +32,8 @@ constexpr int kEvictionAttempts = 8;
 
 }  // namespace
 
-FdCache::FdCache(WriteVerifier& verifier, std::size_t max_files)
-    : verifier_(verifier), stripe_capacity_(std::max(kMinPerStripe, max_files / kStripes)) {
+FdCache::FdCache(FileSyncs& syncs, std::size_t max_files)
+    : syncs_(syncs), stripe_capacity_(std::max(kMinPerStripe, max_files / kStripes)) {
   for (Stripe& stripe : stripes_) {
     stripe.buckets.resize(std::bit_ceil(stripe_capacity_), nullptr);
   }
@@ -188,10 +188,9 @@ void FdCache::flush_unstable(FileEntry& file) {
     std::lock_guard lock(file.mutex_);
     fd = file.data_slot(kRightWrite);
   }
+  if (fd < 0) return;
   // Nobody closes it: we have a pin.
-  if (fd >= 0 && ::fsync(fd) != 0) {
-    const int error = errno;
-    verifier_.renew();
+  if (const int error = syncs_.run({fd}, [fd] { return ::fsync(fd); })) {
     static thread_local RateLimit limit(10, std::chrono::seconds(10));
     if (limit.allow()) {
       log_error("{}; clients will resend unstable data",
@@ -214,7 +213,7 @@ std::size_t FdCache::close(const FileScope& files) {
           unwritten.push_back(FilePin::another(entry));
         } else {
           unlink_locked(stripe, entry);
-          closed.push_back(FilePin(&entry));
+          closed.emplace_back(&entry);
         }
       });
     }

@@ -20,7 +20,7 @@
 #include "server/credentials.h"
 #include "server/vfs/file_entry.h"
 #include "server/vfs/file_scope.h"
-#include "server/vfs/write_verifier.h"
+#include "server/vfs/file_syncs.h"
 
 namespace nfsrdma {
 
@@ -29,7 +29,7 @@ class FdCache {
   static constexpr std::uint64_t kIdleSeconds = 3;
   static constexpr std::uint64_t kGrantSeconds = 2;
 
-  FdCache(WriteVerifier& verifier, std::size_t max_files);
+  FdCache(FileSyncs& syncs, std::size_t max_files);
   ~FdCache();
 
   /// The entry of `handle` (which has been authenticated), or an empty pin.
@@ -72,6 +72,9 @@ class FdCache {
   /// Some descriptor of the file or directory on which fsync works; -1 with errno for objects that
   /// have none (symbolic links, devices).
   int sync_fd(FileEntry& file);
+  /// One of the file system that it is on, for syncfs, as good for as long as others of the entry;
+  /// -1 with errno. `directory`: any of that file system.
+  int file_system_fd(FileEntry& file, int directory);
 
   /// The directory's stream, for the caller alone until it gives it back.
   /// 0 or an errno. The thread acts as `who`.
@@ -107,7 +110,7 @@ class FdCache {
   void flush_unstable(FileEntry& file);
   void run_sweeper();
 
-  WriteVerifier& verifier_;
+  FileSyncs& syncs_;
   std::size_t stripe_capacity_;
   std::array<Stripe, kStripes> stripes_;
   std::atomic<std::size_t> size_{0};

@@ -92,6 +92,7 @@ class FileEntry : public ListNode<FileEntry> {
   UniqueFd read_fd_;
   UniqueFd write_fd_;
   UniqueFd sync_fd_;
+  UniqueFd file_system_fd_;
   DirectoryStream stream_;  // without descriptor while it is taken out
   std::vector<UniqueFd> retired_;
   Grant grants_[kGrants];

@@ -137,10 +137,7 @@ int Resolver::open(const Export& entry, const FileHandle& handle, const HandlePa
       if (const int error = open_uncached(entry, handle, parts, false, out)) return error;
     }
   }
-  if (entry.subtree_check && out->file->is_directory() && !entry.contains(out->file->path_fd())) {
-    return ESTALE;
-  }
-  return 0;
+  return entry.subtree_check && !entry.contains(out->file->path_fd()) ? ESTALE : 0;
 }
 
 }  // namespace nfsrdma

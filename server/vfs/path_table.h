@@ -3,19 +3,22 @@
 // their name there, as last seen. It is a table of hints: whoever follows one checks what it found
 // (inode number and time of birth), so a wrong hint makes a handle stale, never another file.
 //
-// Kept under the state directory in "handle-paths" as records appended with one write() each,
-// rewritten at start when it holds many outdated ones. Unused (and no file is made) while all
-// exports have kernel handles. Memory: about 150 bytes per object that a client has looked up;
-// kMaxEntries caps it, the newest being refused then (their handles work until the cache drops
-// them).
+// Kept under the state directory in "handle-paths" as records appended with one write() each, and
+// rewritten at start and, by a thread of its own, when it has grown to twice of what counts:
+// clients decide how often an object is seen in another place. Unused (and no file is made) while
+// all exports have kernel handles. Memory: about 200 bytes per object that a client has looked up.
+// Of more than `most` those go that were not seen for the longest time (their handles work until
+// the cache drops them).
 #pragma once
 
 #include <cstdint>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 
+#include "rpcrdma/base/intrusive_list.h"
 #include "rpcrdma/base/result.h"
 #include "rpcrdma/base/unique_fd.h"
 
@@ -35,8 +38,14 @@ class PathTable {
  public:
   static constexpr std::size_t kMaxEntries = 4u << 20;
   static constexpr std::size_t kMaxName = 255;
+  /// A log below this is not worth the trouble of a new one.
+  static constexpr std::size_t kSmallLog = std::size_t{4} << 20;
 
-  explicit PathTable(std::string state_dir) : state_dir_(std::move(state_dir)) {}
+  explicit PathTable(std::string state_dir, std::size_t most = kMaxEntries,
+                     std::size_t small_log = kSmallLog)
+      : path_(std::move(state_dir) + "/handle-paths"), most_(most), small_log_(small_log) {}
+  /// Waits for the thread.
+  ~PathTable();
 
   struct Place {
     std::uint64_t parent_inode = 0;
@@ -47,6 +56,8 @@ class PathTable {
   void note(const InodeKey& child, std::uint64_t parent_inode, std::uint64_t parent_birth,
             std::string_view name);
   bool find(const InodeKey& key, Place* place);
+  /// The object is gone.
+  void forget(const InodeKey& key);
   std::size_t size();
 
  private:
@@ -58,16 +69,38 @@ class PathTable {
       return static_cast<std::size_t>(h ^ (h >> 31));
     }
   };
+  struct Entry : ListNode<Entry> {
+    Place place;
+    const InodeKey* key = nullptr;
+  };
+  using Entries = std::unordered_map<InodeKey, Entry, Hash>;
+
   void load_locked();
   std::size_t replay_locked(std::string_view file);
-  void compact_locked();
+  void touch_locked(const InodeKey& key, Entry& entry);
+  Entry& enter_locked(const InodeKey& key, Place place);
+  void erase_locked(Entries::iterator entry);
   void append_locked(const InodeKey& child, const Place& place);
+  std::string contents_locked();
+  void compact_when_due_locked();
+  void compact();
+  UniqueFd write_aside(const std::string& contents) const;
+  bool put_in_place_locked(UniqueFd aside, std::size_t bytes);
 
-  std::string state_dir_;
+  const std::string path_;
+  const std::size_t most_;
+  const std::size_t small_log_;
   std::mutex mutex_;
   bool loaded_ = false;
   UniqueFd log_;
-  std::unordered_map<InodeKey, Place, Hash> places_;
+  std::size_t log_bytes_ = 0;
+  std::size_t live_bytes_ = 0;  // of the log, if it were written anew
+  std::size_t compact_at_ = 0;  // log_bytes_; so that what failed is not tried all the time
+  std::string since_;           // records behind the contents that the thread writes
+  bool compacting_ = false;
+  std::thread thread_;
+  IntrusiveList<Entry, Entry> seen_;  // of entries_; longest ago first
+  Entries entries_;
 };
 
 }  // namespace nfsrdma

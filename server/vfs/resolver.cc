@@ -84,16 +84,23 @@ void Resolver::note_place(const Export& entry, const MountPoint& mount, const Id
               name);
 }
 
-int Resolver::lookup(const Export& entry, FileEntry& directory, std::string_view name,
-                     Resolved* out) {
-  if (!directory.is_directory()) return ENOTDIR;
-  if (const int error = check_name(name)) return error;
-  if (name == "..") return open_parent(entry, directory, out);
-  return open_entry(entry, directory, CName(name).c_str(), out);
+void Resolver::forget_place(const Export& entry, const FileEntry& gone) {
+  const HandleParts& parts = gone.parts();
+  if (parts.scheme != HandleScheme::kInode || parts.body_size != 16) return;
+  paths_.forget(
+      {entry.id, load_be64(parts.body.data()), load_be64(parts.body.data() + 8), parts.mount_key});
 }
 
-int Resolver::look(const Export& entry, FileEntry& directory, std::string_view name,
-                   SeenEntry* out) {
+int Resolver::lookup(const Export& entry, const ExportAccess& access, FileEntry& directory,
+                     std::string_view name, Resolved* out) {
+  if (!directory.is_directory()) return ENOTDIR;
+  if (const int error = check_name(name)) return error;
+  if (name == "..") return open_parent(entry, access, directory, out);
+  return open_entry(entry, access, directory, CName(name).c_str(), out);
+}
+
+int Resolver::look(const Export& entry, const ExportAccess& access, FileEntry& directory,
+                   std::string_view name, SeenEntry* out) {
   if (!directory.is_directory()) return ENOTDIR;
   if (const int error = check_name(name)) return error;
   const std::shared_ptr<MountPoint> mount = entry.mount(directory.parts().mount_key);
@@ -126,16 +133,17 @@ int Resolver::look(const Export& entry, FileEntry& directory, std::string_view n
     }
   }
   Resolved opened;
-  if (const int error = lookup(entry, directory, name, &opened)) return error;
+  if (const int error = lookup(entry, access, directory, name, &opened)) return error;
   out->handle = opened.file->handle();
   out->attributes = opened.attributes;
   out->fsid = opened.file->fsid();
   return 0;
 }
 
-int Resolver::open_parent(const Export& entry, FileEntry& directory, Resolved* out) {
+int Resolver::open_parent(const Export& entry, const ExportAccess& access, FileEntry& directory,
+                          Resolved* out) {
   if (directory.inode() == entry.top->root_inode && directory.device() == entry.top->device) {
-    return open_entry(entry, directory, ".", out);
+    return open_entry(entry, access, directory, ".", out);
   }
   UniqueFd fd(::openat(directory.path_fd(), "..", kOpenEntry | O_DIRECTORY));
   if (!fd) return errno;
@@ -148,7 +156,7 @@ int Resolver::open_parent(const Export& entry, FileEntry& directory, Resolved* o
   if (identity.mount_id == below->mount_id) {
     return enter(entry, *below, std::move(fd), identity, 0, out);
   }
-  if (!entry.crossmnt) return EXDEV;
+  if (!access.crossmnt) return EXDEV;
   if (identity.mount_id == entry.top->mount_id) {
     return enter(entry, *entry.top, std::move(fd), identity, 0, out);
   }
@@ -156,8 +164,8 @@ int Resolver::open_parent(const Export& entry, FileEntry& directory, Resolved* o
   return EACCES;
 }
 
-int Resolver::open_entry(const Export& entry, FileEntry& directory, const char* name,
-                         Resolved* out) {
+int Resolver::open_entry(const Export& entry, const ExportAccess& access, FileEntry& directory,
+                         const char* name, Resolved* out) {
   const std::shared_ptr<MountPoint> found =
       directory.parts().mount_key == 0 ? entry.top : entry.mount(directory.parts().mount_key);
   if (!found) return ESTALE;
@@ -178,7 +186,7 @@ int Resolver::open_entry(const Export& entry, FileEntry& directory, const char* 
   UniqueFd fd(::openat(directory.path_fd(), name, kOpenEntry));
   if (!fd) return errno;
   if (identity.mount_id != mount->mount_id) {
-    if (!entry.crossmnt) return EXDEV;
+    if (!access.crossmnt) return EXDEV;
     auto adopted = entry.adopt_mount(fd.get());
     if (!adopted.ok()) return adopted.error().sys != 0 ? adopted.error().sys : EXDEV;
     crossed = std::move(*adopted);

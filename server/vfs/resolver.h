@@ -5,8 +5,9 @@
 //     walking the path table and checking what is found);
 //   - a name is one component; symbolic links are never followed (O_PATH | O_NOFOLLOW);
 //   - ".." of the export's directory is itself, and elsewhere must end up inside the export;
-//   - a mount point is crossed only with crossmnt. Without it the entry answers EXDEV: what lies
-//     hidden under a mount cannot be reached from user space.
+//   - a mount point is crossed only where the caller's client has crossmnt. Without it the entry
+//     answers EXDEV: what lies hidden under a mount cannot be reached from user space. Handles of
+//     what is mounted below are for FileCall::admit() to refuse.
 //
 // Functions return 0 or an errno. Threads: any; those that say so need the thread to act as the
 // caller already.
@@ -33,6 +34,8 @@ struct Resolved {
   std::optional<ChangeWitness::Seen> seen{};
   /// That of the ChangeCounter, likewise.
   std::optional<ChangeCounter::Moment> read_after{};
+  /// It was just made or linked, and not changed since: the sync of its directory covers it.
+  bool covered_by_directory = false;
 };
 
 /// An entry that was looked at and not opened.
@@ -53,11 +56,14 @@ class Resolver {
   int open(const Export& entry, const FileHandle& handle, const HandleParts& parts, Resolved* out);
   /// The export's own directory.
   int open_root(const Export& entry, Resolved* out);
-  /// The entry `name` of `directory`; "." and ".." included. As the caller.
-  int lookup(const Export& entry, FileEntry& directory, std::string_view name, Resolved* out);
+  /// The entry `name` of `directory`; "." and ".." included. As the caller, whose client may do
+  /// with the export what `access` says.
+  int lookup(const Export& entry, const ExportAccess& access, FileEntry& directory,
+             std::string_view name, Resolved* out);
   /// The same without opening the object, where its handle can do that later (kernel handles): for
   /// LOOKUP, most of whose objects are only looked at.
-  int look(const Export& entry, FileEntry& directory, std::string_view name, SeenEntry* out);
+  int look(const Export& entry, const ExportAccess& access, FileEntry& directory,
+           std::string_view name, SeenEntry* out);
   /// Enters a file that was just created in `directory` with its descriptor (reading and writing).
   int adopt_created(const Export& entry, FileEntry& directory, std::string_view name, UniqueFd fd,
                     Resolved* out);
@@ -68,14 +74,18 @@ class Resolver {
   /// `name` in `directory` is where its object can be found from now on. Nothing to do with kernel
   /// handles.
   void note_moved(const Export& entry, FileEntry& directory, std::string_view name);
+  /// The object has lost its last name.
+  void forget_place(const Export& entry, const FileEntry& gone);
   /// The handle of an entry, or false: to forget what is about to be removed. As the caller.
   bool handle_of(const Export& entry, FileEntry& directory, const char* name, FileHandle* handle);
 
  private:
   struct Identity;  // what there is to know of an object before it has a handle
   int identify(int directory_fd, const char* name, HandleScheme scheme, Identity* identity);
-  int open_entry(const Export& entry, FileEntry& directory, const char* name, Resolved* out);
-  int open_parent(const Export& entry, FileEntry& directory, Resolved* out);
+  int open_entry(const Export& entry, const ExportAccess& access, FileEntry& directory,
+                 const char* name, Resolved* out);
+  int open_parent(const Export& entry, const ExportAccess& access, FileEntry& directory,
+                  Resolved* out);
   int enter(const Export& entry, const MountPoint& mount, UniqueFd fd, const Identity& identity,
             std::uint8_t path_rights, Resolved* out);
   int open_by_table(const Export& entry, const MountPoint& mount, std::uint64_t inode,

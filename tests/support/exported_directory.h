@@ -4,16 +4,13 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "server/server_context.h"
+#include "tests/support/temporary_directory.h"
 
 namespace nfsrdma::test {
 
@@ -27,24 +24,6 @@ inline RpcCredentials user(std::uint32_t uid, std::uint32_t gid,
   std::copy(groups.begin(), groups.end(), out.groups.begin());
   return out;
 }
-
-/// A directory that is gone with the object.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    char name[] = "/tmp/nfsrdma-test-XXXXXX";
-    path_ = ::mkdtemp(name);
-    ::chmod(path_.c_str(), 0777);
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 struct HarnessOptions {
   ExportOptions exported = writable();
@@ -68,21 +47,6 @@ inline FileHandle to_handle(ByteSpan bytes) {
   out.size = static_cast<std::uint8_t>(bytes.size());
   std::copy(bytes.begin(), bytes.end(), out.data.begin());
   return out;
-}
-
-/// Content of a local file.
-inline std::string content_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
-inline void put_file(const std::string& path, std::string_view content, mode_t mode = 0644) {
-  std::ofstream(path, std::ios::binary) << content;
-  ::chmod(path.c_str(), mode);
-}
-inline struct stat stat_of(const std::string& path) {
-  struct stat st {};
-  EXPECT_EQ(::lstat(path.c_str(), &st), 0) << path;
-  return st;
 }
 
 /// Tests of other users' rights need root.

@@ -90,6 +90,8 @@ class Nfs3Harness {
   }
   /// What happens while a call waits for the disk.
   std::function<void()> during_commit;
+  /// How that ends.
+  int commit_error = 0;
   /// On the serving thread.
   void on_serving_thread(std::function<void()> work) { thread_.run(std::move(work)); }
 
@@ -147,6 +149,7 @@ class Nfs3Harness {
     Request request;
     request.call = &call;
     request.credentials = caller_;
+    request.failures_before = server_->committer.failures();
     request.may_block = row.placement == Placement::kWorker;
     for (int attempt = 0; attempt < 4; ++attempt) {
       xdr::Encoder result(call.reply_room());
@@ -165,7 +168,9 @@ class Nfs3Harness {
       if (reply.outcome == Outcome::kReplyDurable) {
         reply.waited_for_disk = true;
         if (during_commit) during_commit();
-        EXPECT_EQ(server_->committer.commit_now(request.durable_fd, request.durable_data_only), 0);
+        EXPECT_EQ(server_->committer.commit_now(request.durable_fd, request.durable_data_only,
+                                                request.durable_since()),
+                  commit_error);
         if (request.verifier_mark != 0) {
           const std::uint64_t verifier = server_->verifier.value();
           result.patch_u32(request.verifier_mark, static_cast<std::uint32_t>(verifier >> 32));

@@ -31,6 +31,18 @@ struct Open4 {
   xdr::stateid4 stateid{};
 };
 
+/// A lock for writing, by an owner that has none yet. `owner` is referred to.
+inline xdr::LOCK4args first_lock(const xdr::stateid4& open, std::uint64_t offset,
+                                 std::uint64_t length, std::string_view owner = "locker") {
+  xdr::LOCK4args args;
+  args.locktype = xdr::nfs_lock_type4::WRITE_LT;
+  args.offset = offset;
+  args.length = length;
+  args.locker.new_lock_owner = true;
+  args.locker.open_owner = {0, open, 0, {0, as_bytes(owner)}};
+  return args;
+}
+
 class HarnessClock final : public Clock {
  public:
   TimePoint now() const override { return TimePoint(Duration(now_.load())); }
@@ -242,6 +254,7 @@ inline void Nfs4Harness::serve(std::vector<std::byte> arguments, Reply4& reply) 
   StubCall call(connection, std::move(arguments));
   Request request;
   request.call = &call;
+  request.failures_before = server_->committer.failures();
   request.credentials = caller_;
   const ProcedureRow& row = nfs4::program_table().procedures[xdr::NFSPROC4_COMPOUND];
   std::vector<std::byte> room(Call::kInlineReply), larger;
@@ -274,7 +287,8 @@ inline void Nfs4Harness::serve(std::vector<std::byte> arguments, Reply4& reply) 
   if (reply.outcome == Outcome::kReplyDurable) {
     reply.waited_for_disk = true;
     if (during_commit) commit_error = during_commit();
-    const int error = server_->committer.commit_now(request.durable_fd, request.durable_data_only);
+    const int error = server_->committer.commit_now(request.durable_fd, request.durable_data_only,
+                                                    request.durable_since());
     if (commit_error == 0) commit_error = error;
     reply.outcome = Outcome::kReply;
   }

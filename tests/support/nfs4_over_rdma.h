@@ -57,7 +57,7 @@ class Nfs4OverRdma {
       continue;
     Dispatcher::Shared shared;
     shared.server = &harness_.server();
-    committer_.emplace(harness_.server().verifier, 2);
+    committer_.emplace(harness_.server().syncs, 2);
     workers_.emplace(2);
     shared.workers = &*workers_;
     shared.committer = &*committer_;

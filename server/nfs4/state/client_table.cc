@@ -226,13 +226,16 @@ ClientTable::Answer ClientTable::create_session(ClientId id, SequenceId sequence
 
 ClientTable::Answer ClientTable::destroy_client_id(ClientId id) {
   Answer answer;
-  if (Client* client = find(confirmed_, id)) {
+  Client* client = find(confirmed_, id);
+  Client* unconfirmed = client == nullptr ? find(unconfirmed_, id) : nullptr;
+  // Those of version 4.0 and hosts of NFSv3 have no such request, and IDs can be guessed.
+  if (client != nullptr && client->has_sessions) {
     if (client->holds > 0) {
       answer.status = Status::kBusy;
     } else {
       answer.ended.push_back(end(*client));
     }
-  } else if (Client* unconfirmed = find(unconfirmed_, id)) {
+  } else if (unconfirmed != nullptr && unconfirmed->has_sessions) {
     drop_unconfirmed(*unconfirmed);
   } else {
     answer.status = Status::kStale;

@@ -15,7 +15,8 @@ namespace nfsrdma::nfs4 {
 enum class Claim : std::uint8_t {
   kNew,
   /// The client holds it already, in another form: from before a restart, by a delegation, as part
-  /// of a lock that is cut in two. A refusal would take from it what it was promised.
+  /// of a lock that is cut in two. A refusal would take from it what it was promised. Or a file was
+  /// made for the open that is asked for.
   kHeld,
 };
 
@@ -28,8 +29,8 @@ struct FairShare {
   /// three quarters, and whoever takes without end leaves a quarter to all who take less.
   ///
   /// A claim of what is held already has no share, only bounds, which are a quarter higher: its
-  /// host got no more than three quarters before, and so has no more to claim. That quarter is a
-  /// reserve for such claims.
+  /// host got no more than three quarters before, and so has no more to claim, but for the OPENs
+  /// that made their files at the same time. That quarter is a reserve for such claims.
   constexpr std::size_t room(std::size_t own, std::size_t of_host, std::size_t everybody,
                              Claim claim = Claim::kNew) const {
     if (claim == Claim::kHeld) {

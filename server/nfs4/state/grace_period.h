@@ -49,6 +49,8 @@ class GracePeriod {
   /// NFS4ERR_COMPLETE_ALREADY.
   bool complete(const std::string& owner);
   bool has_completed(const std::string& owner) const { return completed_.contains(owner); }
+  /// An administrator has taken what it held: it reclaims nothing any more.
+  void exclude(const std::string& owner) { before_.erase(owner); }
   /// The client, or its record, is gone: nobody waits for it any more. A later life of it may
   /// complete again.
   void forget(const std::string& owner);
@@ -58,7 +60,7 @@ class GracePeriod {
 
  private:
   std::set<std::string> waited_for_;  // of `before_`: those that have not completed
-  const std::set<std::string> before_;
+  std::set<std::string> before_;
   const std::set<std::string> lost_before_;
   std::set<std::string> completed_;
   const TimePoint end_;

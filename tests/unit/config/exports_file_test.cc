@@ -82,6 +82,14 @@ TEST(ExportsFile, FsidRootIsZero) {
   EXPECT_EQ(good("/a *(fsid=root)\n").entries[0].clients[0].options.fsid, "0");
 }
 
+TEST(ExportsFile, FsidsAreNumbersHoweverTheyAreWritten) {
+  EXPECT_EQ(good("/a *(fsid=00)\n").entries[0].clients[0].options.fsid, "0");
+  EXPECT_EQ(good("/a *(fsid=05)\n").entries[0].clients[0].options.fsid, "5");
+  // But UUIDs, also one that could be taken for a number, stay what they are.
+  const std::string uuid = std::string(31, '0') + "5";
+  EXPECT_EQ(good("/a *(fsid=" + uuid + ")\n").entries[0].clients[0].options.fsid, uuid);
+}
+
 TEST(ExportsFile, ClientsOfALineHaveOptionsOfTheirOwn) {
   ParsedExports parsed =
       good("/a 192.0.2.0/24(rw) *.example.org 2001:db8::1(rw,async) *(all_squash)\n");
@@ -110,9 +118,40 @@ TEST(ExportsFile, PathsMayBeQuotedOrEscaped) {
   EXPECT_EQ(good("/a\\043b# *\n").entries[0].path, "/a#b#");
 }
 
+TEST(ExportsFile, PathsInOptionsMayBeQuotedOrEscaped) {
+  for (const char* client :
+       {"*(rw,mp=/a\\040b)", "*(rw,mp=\"/a b\")", "*(rw,\"mp=/a b\")", "\"*(rw,mp=/a b)\"",
+        "\"*\"(mp=/a\" \"b,rw)", "-rw,mp=\"/a b\" *", "-rw,mp=/a\\040b *"}) {
+    const auto clients = good("/x " + std::string(client) + " second\n").entries[0].clients;
+    ASSERT_EQ(clients.size(), 2u) << client;
+    EXPECT_EQ(clients[0].options.mountpoint_path, "/a b") << client;
+    EXPECT_FALSE(clients[0].options.read_only) << client;
+  }
+  const auto option = [](const char* text) { return good(text).entries[0].clients[0].options; };
+  EXPECT_EQ(option("/x *(refer=/a\\040b@h)\n").locations.at(0).path, "/a b");
+  EXPECT_EQ(option("/x *(mp=/a\\054b\\051)\n").mountpoint_path, "/a,b)");
+  EXPECT_EQ(option("/x *(mp=\"/a # \")\n").mountpoint_path, "/a # ");
+}
+
 TEST(ExportsFile, TrailingSlashesAreTakenOff) {
   EXPECT_EQ(good("/a/// *\n").entries[0].path, "/a");
   EXPECT_EQ(good("/ *\n").entries[0].path, "/");
+}
+
+TEST(ExportsFile, PathsAreTakenInNormalForm) {
+  for (const char* path : {"/x/b", "/x//b", "/x/b/", "/x/./b/.", "//x/b//", "/x/a/../b", "/../x/b",
+                           "/x/b/c/d/../.."}) {
+    EXPECT_EQ(good(std::string(path) + " *\n").entries.at(0).path, "/x/b") << path;
+  }
+  EXPECT_EQ(normal_path("/.."), "/");
+  EXPECT_EQ(normal_path("/..x/...//"), "/..x/...");
+  EXPECT_EQ(normal_path("x/../y"), "x/../y");
+  // Two ways to write it, one export.
+  const ParsedExports both = good("/x/b 192.0.2.1\n/x/a/../b 192.0.2.2\n");
+  ASSERT_EQ(both.entries.size(), 1u);
+  EXPECT_EQ(both.entries[0].clients.size(), 2u);
+  ASSERT_EQ(both.notices.size(), 1u);
+  EXPECT_EQ(both.notices[0].text(), "exports:2:1: '/x/a/../b' is taken for /x/b");
 }
 
 TEST(ExportsFile, LinesContinueAfterABackslash) {
@@ -373,8 +412,9 @@ TEST(ExportText, OptionsAreReadAsTheSame) {
        {"", "rw", "ro,async,insecure,all_squash,anonuid=7,anongid=8", "rw,no_root_squash,nohide",
         "crossmnt,subtree_check,no_wdelay,insecure_locks,nordirplus", "mp", "mp=/m,fsid=root",
         "fsid=12345678-1234-1234-1234-1234567890ab", "refer=/x@h+i:/y@[2001:db8::1]",
-        "replicas=/x@h", "sec=sys,rw", "sec=none", "sec=none,rw,sec=sys,ro,all_squash",
-        "anonuid=-2", "rw,sec=sys", "rw,sec=none"}) {
+        "replicas=/x@h", "mp=/\\040\\054\\050\\051\\134\\042\\043\\012\\177,ro",
+        "refer=/a\\040b\\054@h:/c\\011@i", "sec=sys,rw", "sec=none",
+        "sec=none,rw,sec=sys,ro,all_squash", "anonuid=-2", "rw,sec=sys", "rw,sec=none"}) {
     const ExportOptions o =
         good("/a *(" + std::string(options) + ")\n").entries[0].clients[0].options;
     const ExportOptions again =
@@ -430,10 +470,16 @@ INSTANTIATE_TEST_SUITE_P(
                     BadExport{"/a *(anonuid)\n", 1, 6, "needs a value"},
                     BadExport{"/a *(anonuid=nobody)\n", 1, 6, "expected a user id"},
                     BadExport{"/a *(anongid=4294967296)\n", 1, 6, "expected a group id"},
+                    BadExport{"/a *(anonuid=-1)\n", 1, 6, "anonuid: '-1' is wrong, expected a"},
+                    BadExport{"/a *(anonuid=4294967295)\n", 1, 6, "a user id (number, but not -1)"},
+                    BadExport{"/a *(rw,anongid=-1)\n", 1, 9, "anongid: '-1' is wrong"},
+                    BadExport{"/a *(anongid=4294967295)\n", 1, 6,
+                              "a group id (number, but not -1)"},
                     BadExport{"/a *(fsid=zero)\n", 1, 6, "a number, root, or a UUID"},
                     BadExport{"/a *(fsid=5)\n/b 192.0.2.1 192.0.2.2(fsid=5)\n", 2, 14,
                               "fsid=5 is that of /a in exports:1 already: give /b another"},
                     BadExport{"/a *(fsid=root)\n/b *(fsid=0)\n", 2, 4, "fsid=0 is that of /a"},
+                    BadExport{"/a *(fsid=5)\n/b *(fsid=05)\n", 2, 4, "fsid=5 is that of /a"},
                     BadExport{"/a 192.0.2.1(fsid=5) 192.0.2.2(fsid=6)\n", 1, 22,
                               "fsid=6 for /a here and fsid=5 in exports:1: give it one"},
                     BadExport{"/a *(sec=krb5)\n", 1, 6, "expected sys, none or a list"},
@@ -454,6 +500,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadExport{"/a *(rw\n", 1, 5, "no closing ')'"},
                     BadExport{"/a *(rw, sync)\n", 1, 9, "a blank inside of an option list"},
                     BadExport{"/a *(rw)sync\n", 1, 9, "after ')'"},
+                    BadExport{"/a *(rw)#x \\\n/b *\n", 1, 9, "after ')'"},
                     BadExport{"/a @(rw)\n", 1, 4, "expected @NAME"},
                     BadExport{"/a @a,b(rw)\n", 1, 4, "expected @NAME"},
                     BadExport{"/a 192.0.2.*(rw)\n", 1, 4, "such as 192.0.2.0/24"},
@@ -476,6 +523,14 @@ INSTANTIATE_TEST_SUITE_P(
                     BadExport{"/a host/24\n", 1, 4, "no IPv4 or IPv6 address"},
                     BadExport{"/a ho=st\n", 1, 4, "no host name has"},
                     BadExport{"/a * *\n", 1, 6, "named twice"},
+                    BadExport{"/a *(rw,mp=/a\\4)\n", 1, 14, "three octal digits"},
+                    BadExport{"/a *(rw,mp=/a\\000)\n", 1, 9, "NUL in an option"},
+                    BadExport{"/a *(rw,mp=\"/a b)\n", 1, 12, "no closing '\"'"},
+                    BadExport{"/a *(rw,mp=\"/a)b\")\n", 1, 12, "no closing '\"'"},
+                    BadExport{"/a \"*(rw) b\n", 1, 4, "no closing '\"'"},
+                    BadExport{"/a \"*\n", 1, 4, "no closing '\"'"},
+                    BadExport{"/a -mp=\"/b *\n", 1, 8, "no closing '\"'"},
+                    BadExport{"/a *(mp=/x\") # \\\n/b *\n", 1, 11, "no closing '\"'"},
                     BadExport{"/a\\9 *\n", 1, 3, "three octal digits"},
                     BadExport{"/a\\777 *\n", 1, 3, "up to \\377"},
                     BadExport{"/a -rw,nonsense *\n", 1, 8, "unknown option"},

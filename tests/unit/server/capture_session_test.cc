@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rpcrdma/base/log.h"
 #include "server/capture/capture.h"
 #include "server/shard.h"
 
@@ -81,6 +82,34 @@ TEST_F(CaptureSessionTest, AReaderThatGoesMakesRoomForTheNext) {
   const auto second = start(R"({"id":"second"})");
   EXPECT_THAT(second->sent, HasSubstr("nfs-rdmad "));
   EXPECT_THAT(stop("first"), HasSubstr("no such capture"));
+}
+
+std::string& logged() {
+  static std::string text;
+  return text;
+}
+
+/// However it ends: nfs-rdma-security(7) promises it.
+TEST_F(CaptureSessionTest, TheEndIsLoggedOnce) {
+  set_log_sink([](int, std::string_view line, std::span<const LogField>) {
+    logged() += std::string(line) + "\n";
+  });
+  const auto first = start(R"({"id":"first"})");
+  logged().clear();
+  first->leave();
+  EXPECT_EQ(logged(), "the capture ended, since its reader has gone: 0 packets, 0 lost\n");
+  start(R"({"id":"second"})");
+  logged().clear();
+  stop("second");
+  EXPECT_EQ(logged(), "the capture ended: 0 packets, 0 lost\n");
+  logged().clear();
+  {
+    Capture short_lived(*loop_, shards_);
+    short_lived.start(*JsonValue::parse("{}"), std::make_shared<FakeStream>());
+    logged().clear();
+  }
+  EXPECT_EQ(logged(), "the capture ended with the server: 0 packets, 0 lost\n");
+  set_log_sink(nullptr);
 }
 
 TEST_F(CaptureSessionTest, TheEndWaitsUntilTheReaderHasRoom) {

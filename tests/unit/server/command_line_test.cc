@@ -48,6 +48,13 @@ TEST_F(Configured, EachKeyIsPrintedWithItsOrigin) {
   EXPECT_THAT(text, HasSubstr("NFSoRDMA_FABRIC=auto  # default\n"));
 }
 
+TEST_F(Configured, AnAddressIsListenedOnOnce) {
+  const Settings named = settings("", {"--listen", "127.0.0.1", "--listen", "::1", "--listen",
+                                       "0:0:0:0:0:0:0:1", "--listen", "127.0.0.1"});
+  EXPECT_EQ(named.listen.size(), 2u);
+  EXPECT_EQ(settings("NFSoRDMA_LISTEN='::1 ::1'\n").listen.size(), 1u);
+}
+
 TEST_F(Configured, WhatIsPrintedIsReadAsTheSame) {
   const Settings s =
       settings("NFSoRDMA_PORT=2050\nNFSoRDMA_EXPORTS='/etc/a b'\nNFSoRDMA_CRC=require\n",

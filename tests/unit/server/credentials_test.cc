@@ -2,9 +2,16 @@
 #include "server/credentials.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <fstream>
+#include <functional>
 
 #include "server/group_source.h"
 #include "tests/support/nfs3_harness.h"
@@ -22,19 +29,80 @@ constexpr SquashRule kNoSquash{false, false, 65534, 65534};
 constexpr SquashRule kRootSquash{true, false, 111, 222};
 constexpr SquashRule kAllSquash{false, true, 111, 222};
 
+constexpr int kNoNamespace = 77;  // what a test fails with then
+
+/// In a process in a user namespace of its own that has those users and groups ("0 0 1").
+int with_users(const std::string& users, bool groups_may_be_set, const std::function<int()>& work) {
+  int mapped[2];
+  if (::pipe(mapped) != 0) return kNoNamespace;
+  // In one step: who forks has the thread of ThreadSanitizer behind it, and then unshare() refuses.
+  const auto child = static_cast<pid_t>(::syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0));
+  if (child < 0) return kNoNamespace;
+  char byte = 'y';
+  if (child == 0) {
+    if (::read(mapped[0], &byte, 1) != 1 || byte != 'y') ::_exit(kNoNamespace);
+    ::_exit(work());
+  }
+  const std::string process = "/proc/" + std::to_string(child);
+  const auto put = [&](const char* file, const std::string& text) {
+    std::ofstream out(process + file);
+    if (!(out << text << std::flush)) byte = 'n';
+  };
+  if (!groups_may_be_set) put("/setgroups", "deny");
+  put("/gid_map", users);
+  put("/uid_map", users);
+  EXPECT_EQ(::write(mapped[1], &byte, 1), 1);
+  for (const int fd : mapped)
+    ::close(fd);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// The capabilities alone say that it could.
+TEST(SwitchingInAUserNamespace, WithoutGroupsThereIsNone) {
+  NFSRDMA_NEEDS_ROOT();
+  const int result = with_users("0 0 70000", false, [] {
+    const Switching found = probe_switching();
+    return !found.can && found.why_not.find("/proc/self/setgroups") != std::string::npos ? 0 : 1;
+  });
+  EXPECT_EQ(result, 0);
+}
+
+TEST(SwitchingInAUserNamespace, WithNobodyElseThereIsNone) {
+  NFSRDMA_NEEDS_ROOT();
+  for (const bool groups : {false, true}) {
+    const int result = with_users("0 0 1", groups, [] {
+      const Switching found = probe_switching();
+      return !found.can && found.why_not.find("/proc/self/uid_map") != std::string::npos ? 0 : 1;
+    });
+    EXPECT_EQ(result, 0);
+  }
+}
+
+TEST(SwitchingInAUserNamespace, ThereIsWithOthers) {
+  NFSRDMA_NEEDS_ROOT();
+  const int result = with_users("0 0 1001", true, [] {
+    if (!probe_switching().can) return 1;
+    if (!has_user(1000) || has_user(1001) || has_user(65534)) return 2;
+    return has_group(1000) && !has_group(65534) ? 0 : 3;
+  });
+  EXPECT_EQ(result, 0);
+}
+
 TEST(Squash, NoneLeavesEverybodyAlone) {
   const CallerIdentity identity = mapped(user(0, 0, {0, 5}), kNoSquash);
   EXPECT_EQ(identity.uid, 0u);
   EXPECT_EQ(identity.gid, 0u);
-  EXPECT_EQ(identity.group_list()[0], 0u);
+  EXPECT_EQ(identity.groups[0], 0u);
 }
 
 TEST(Squash, RootBecomesAnonymous) {
   const CallerIdentity identity = mapped(user(0, 0, {0, 5}), kRootSquash);
   EXPECT_EQ(identity.uid, 111u);
   EXPECT_EQ(identity.gid, 222u);
-  EXPECT_EQ(identity.group_list()[0], 222u);
-  EXPECT_EQ(identity.group_list()[1], 5u);
+  EXPECT_EQ(identity.groups[0], 222u);
+  EXPECT_EQ(identity.groups[1], 5u);
 }
 
 TEST(Squash, GroupRootOfOthersIsSquashedToo) {
@@ -47,7 +115,7 @@ TEST(Squash, AllBecomeAnonymousWithoutGroups) {
   const CallerIdentity identity = mapped(user(1000, 1000, {5}), kAllSquash);
   EXPECT_EQ(identity.uid, 111u);
   EXPECT_EQ(identity.gid, 222u);
-  EXPECT_EQ(identity.group_count, 0u);
+  EXPECT_TRUE(identity.groups.empty());
 }
 
 TEST(Squash, AuthNoneIsAnonymous) {
@@ -69,11 +137,11 @@ TEST(Identity, TagsTellIdentitiesApart) {
 
 class ManyGroups final : public GroupSource {
  public:
-  bool knows(std::uint32_t) override { return true; }
+  std::uint64_t answer_at_hand(std::uint32_t) override { return 1; }
   bool groups(std::uint32_t, CallerIdentity* identity) override {
-    identity->group_count = 100;
-    for (std::uint32_t i = 0; i < 100; ++i)
-      identity->groups[i] = 1000 + i;
+    identity->groups.clear();
+    for (std::uint32_t i = 0; i < 1000; ++i)
+      identity->groups.push_back(1000 + i);
     return true;
   }
 };
@@ -82,8 +150,12 @@ TEST(Identity, ManagedGroupsReplaceTheCallsAndMayBeMoreThanSixteen) {
   ManyGroups source;
   CallerIdentity identity;
   map_identity(user(1, 2, {3}), kNoSquash, &source, &identity);
-  EXPECT_EQ(identity.group_count, 100u);
-  EXPECT_EQ(identity.groups[99], 1099u);
+  ASSERT_EQ(identity.groups.size(), 1000u);
+  EXPECT_EQ(identity.groups[999], 1999u);
+  const std::uint64_t tag = identity.tag;
+  identity.groups[999] = 7;
+  identity.seal();
+  EXPECT_NE(identity.tag, tag) << "all of them count";
 }
 
 class Switching : public ::testing::Test {
@@ -117,6 +189,29 @@ TEST_F(Switching, ServerSectionsHaveTheServersRightsAndGiveThemBack) {
       EXPECT_EQ(fsuid(), 0u);
     }
     EXPECT_EQ(fsuid(), 1000u);
+  });
+}
+
+TEST_F(Switching, AServerSectionWithinAnotherDoesNotEndIt) {
+  thread_.run([] {
+    AsCaller acting(mapped(user(1000, 1000), kNoSquash));
+    {
+      AsServer outer;
+      { AsServer inner; }
+      EXPECT_EQ(fsuid(), 0u);
+    }
+    EXPECT_EQ(fsuid(), 1000u);
+  });
+}
+
+TEST_F(Switching, ACallerIsInAllOfHisGroups) {
+  thread_.run([] {
+    ManyGroups source;
+    CallerIdentity identity;
+    map_identity(user(1, 2), kNoSquash, &source, &identity);
+    AsCaller acting(identity);
+    EXPECT_TRUE(acting.ok());
+    EXPECT_EQ(::getgroups(0, nullptr), 1000);
   });
 }
 

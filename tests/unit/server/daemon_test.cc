@@ -168,7 +168,8 @@ class DaemonTest : public testing::Test {
     UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    std::strcpy(address.sun_path, (directory_ + "/control.sock").c_str());
+    const std::string path = directory_ + "/control.sock";
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     EXPECT_EQ(::write(fd.get(), request.data(), request.size()),
               static_cast<ssize_t>(request.size()));
@@ -258,6 +259,51 @@ TEST_F(DaemonTest, SigtermEndsItWithAClientConnected) {
   ASSERT_EQ(mount(exported_), "");
   server.signal(SIGTERM);
   EXPECT_EQ(server.exit_status(), 0);
+}
+
+/// A reload that does not end, here since the exports file is a pipe that nobody writes to.
+TEST_F(DaemonTest, SigtermEndsItWhileAReloadHangs) {
+  const std::string exports = directory_ + "/exports";
+  std::ofstream(exports) << exported_ << " *(insecure)\n";
+  Child server(arguments({"--fabric", "none", "--exports", exports}));
+  ASSERT_THAT(server.out_line(), StartsWith("ready"));
+  std::filesystem::remove(exports);
+  ASSERT_EQ(::mkfifo(exports.c_str(), 0600), 0);
+  server.signal(SIGHUP);
+  // There is a reader as soon as it hangs.
+  UniqueFd writer;
+  while (!writer)
+    writer.reset(::open(exports.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  server.signal(SIGTERM);
+  EXPECT_THAT(server.err_until("leaving without them"), HasSubstr("exports are stuck"));
+  EXPECT_EQ(server.exit_status(), 0);
+}
+
+/// Nor does it name an option that there is not.
+TEST_F(DaemonTest, ATakenMetricsPortLeavesTheFilesServed) {
+  const int taken = free_port();
+  UniqueFd other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const SocketAddress address =
+      SocketAddress::parse("127.0.0.1", static_cast<std::uint16_t>(taken)).value();
+  ASSERT_EQ(::bind(other.get(), address.data(), address.length()), 0);
+  ASSERT_EQ(::listen(other.get(), 1), 0);
+  std::ofstream(directory_ + "/rdma.conf") << "NFSoRDMA_METRICS=" << address.text() << "\n";
+  Child server(arguments({"--fabric", "none", "-e", export_argument()}));
+  ASSERT_THAT(server.out_line(), StartsWith("ready"));
+  EXPECT_THAT(server.err_until("in rdma.conf"),
+              AllOf(HasSubstr("no metrics are served: NFSoRDMA_METRICS: cannot listen on " +
+                              address.text()),
+                    HasSubstr("; process " + std::to_string(::getpid())),
+                    HasSubstr("choose another with NFSoRDMA_METRICS in rdma.conf")));
+  ASSERT_EQ(mount(exported_), "");
+}
+
+TEST_F(DaemonTest, WhatIsNoRecordOfMonitoredHostsIsNamed) {
+  const std::string log = directory_ + "/state/nsm/log";
+  std::filesystem::create_directories(log);
+  Child server(arguments({"--fabric", "none", "-e", export_argument()}));
+  EXPECT_THAT(server.err_all(), HasSubstr(log + ": not a regular file"));
+  EXPECT_NE(server.exit_status(), 0);
 }
 
 TEST_F(DaemonTest, LibnfsReadsAFile) {
@@ -382,6 +428,19 @@ TEST_F(DaemonTest, AnUnknownControlRequestIsAnError) {
   Child server(arguments({"--fabric", "none", "-e", export_argument()}));
   ASSERT_THAT(server.out_line(), StartsWith("ready"));
   EXPECT_THAT(ask_control("reboot\n"), HasSubstr("\"error\""));
+}
+
+/// Root of a user namespace that has nobody else has capabilities, and nobody to become: it serves
+/// as an ordinary user does, and says why.
+TEST_F(DaemonTest, RootOfALonelyUserNamespaceServesAsAnOrdinaryUser) {
+  Child server({"-r", NFS_RDMAD}, "/usr/bin/unshare",
+               arguments({"--fabric", "none", "-e", export_argument("rw,insecure")}));
+  ASSERT_THAT(server.out_line(), StartsWith("ready"));
+  EXPECT_THAT(
+      server.err_until("everything is done as uid 0"),
+      AllOf(HasSubstr("root cannot act as other users here: "), HasSubstr("/proc/self/uid_map")));
+  ASSERT_EQ(mount(exported_), "");
+  EXPECT_EQ(read_file("/hello"), "hello, world\n");
 }
 
 TEST_F(DaemonTest, SighupReadsTheExportsAgain) {

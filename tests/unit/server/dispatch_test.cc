@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "server/vfs/committer.h"
@@ -39,6 +40,13 @@ Outcome proc_blocks(ServerContext&, Request& request, xdr::Decoder& args, xdr::E
   }
   return Outcome::kReply;
 }
+std::atomic<int> g_refusals{0};
+/// A worker is told to come again as often as that.
+Outcome proc_not_yet(ServerContext&, Request& request, xdr::Decoder& args, xdr::Encoder& result) {
+  result.u32(args.u32());
+  if (request.may_block && g_refusals-- <= 0) return Outcome::kReply;
+  return Outcome::kWouldBlock;
+}
 Outcome proc_buffer(ServerContext&, Request& request, xdr::Decoder&, xdr::Encoder& result) {
   if (!request.payload) {
     request.buffer_wanted = std::size_t{1} << 20;
@@ -51,7 +59,11 @@ Outcome proc_insatiable(ServerContext&, Request& request, xdr::Decoder&, xdr::En
   request.buffer_wanted = 4096;
   return Outcome::kNeedBuffer;
 }
+std::function<void()> g_meanwhile;
+bool g_durable_own = false;
 Outcome proc_durable(ServerContext&, Request& request, xdr::Decoder&, xdr::Encoder& result) {
+  if (g_meanwhile) g_meanwhile();
+  request.durable_own = g_durable_own;
   request.durable_fd[0] = g_durable_fd;
   request.status_mark = result.mark();
   request.failure_words = 3;
@@ -92,6 +104,8 @@ enum : std::uint32_t {
   kBlocksCached,
   kWorkerOnly,
   kDurableOnWorker,
+  kNotYet,
+  kBrief,
   kCount
 };
 const ProcedureRow kRows[] = {
@@ -103,13 +117,15 @@ const ProcedureRow kRows[] = {
     {"DURABLE", proc_durable, Replay::kCached},
     {"OVERFLOW", proc_overflow},
     {"LARGE", proc_large, Replay::kIdempotent, Placement::kInline,
-     [](xdr::Decoder) { return std::size_t{20000}; }},
+     [](ServerContext&, xdr::Decoder) { return std::size_t{20000}; }},
     {"ERROR", proc_error, Replay::kCached},
     {"DROP", proc_drop, Replay::kCached},
     {"HOLE", nullptr},
     {"BLOCKSCACHED", proc_blocks, Replay::kCached},
     {"WORKER", proc_count, Replay::kIdempotent, Placement::kWorker},
     {"DURABLEWORKER", proc_durable, Replay::kCached, Placement::kWorker},
+    {"NOTYET", proc_not_yet},
+    {"BRIEF", proc_count, Replay::kCachedBriefly},
 };
 static_assert(std::size(kRows) == kCount);
 const ProgramTable kTables[] = {{kProgram, 2, "two", kRows}, {kProgram, 4, "four", kRows}};
@@ -165,7 +181,8 @@ class DispatchTest : public testing::Test {
   SteadyClock clock_;
   ReplyCache replies_{1 << 20, clock_};
   WriteVerifier verifier_;
-  Committer committer_{verifier_, 1, Committer::Calls{fake_sync}};
+  FileSyncs syncs_{verifier_};
+  Committer committer_{syncs_, 1, Committer::Calls{fake_sync}};
   WorkerPool workers_{2};
   FakeConnection connection_{*loop_, pool_, "192.0.2.1", 900};
   std::unique_ptr<Dispatcher> dispatcher_;
@@ -328,6 +345,18 @@ TEST_F(DispatchTest, WhatWouldBlockRunsOnAWorkerFromTheStart) {
   EXPECT_EQ(call.answer.size(), 28u);
 }
 
+TEST_F(DispatchTest, WhatAWorkerCannotDoNowRunsAgainALittleLater) {
+  g_refusals = 2;
+  FakeCall& call = send(kNotYet, 1, 77);
+  FakeCall& other = send(kNotYet, 2, 78);
+  finish(call);
+  finish(other);
+  EXPECT_EQ(first_word(call), 77u);
+  EXPECT_EQ(first_word(other), 78u);
+  EXPECT_EQ(g_refusals, -2);
+  EXPECT_EQ(dispatcher_->outstanding(), 0u);
+}
+
 TEST_F(DispatchTest, WorkerProceduresNeverRunInline) {
   FakeCall& call = send(kWorkerOnly);
   EXPECT_FALSE(call.over());
@@ -417,18 +446,48 @@ TEST_F(DispatchTest, AFailedCommitFailsTheReply) {
   sync_error = 0;
 }
 
+TEST_F(DispatchTest, SoDoesOneThatOthersHadMeanwhileOfItsOwnChanges) {
+  g_durable_fd = 0;
+  g_meanwhile = [this] {
+    sync_error = EIO;
+    EXPECT_EQ(committer_.commit_now({g_durable_fd, -1, -1}, false), EIO);
+    sync_error = 0;
+  };
+  std::uint32_t xid = 1;
+  for (const std::uint32_t procedure : {kDurable, kDurableOnWorker}) {
+    for (const bool own : {false, true}) {
+      g_durable_own = own;
+      FakeCall& call = send(procedure, ++xid);
+      finish(call);
+      EXPECT_EQ(first_word(call), own ? 5u : 0u);
+    }
+  }
+  g_meanwhile = {};
+  g_durable_own = false;
+}
+
 TEST_F(DispatchTest, DroppedCallsGetNoReply) {
   EXPECT_EQ(send(kDropped).drops, 1);
 }
 
 TEST_F(DispatchTest, ACachedCallRunsOnce) {
-  FakeCall& first = send(kCountCached, 7);
   FakeConnection reconnected(*loop_, pool_, "192.0.2.1", 901);
   std::byte argument[4];
   store_be32(argument, 9);
-  FakeCall& again = send(call_message(7, kProgram, 2, kCountCached, argument), reconnected);
-  EXPECT_EQ(g_runs, 1);
-  EXPECT_EQ(again.answer, first.answer);
+  int runs = 0;
+  for (const std::uint32_t procedure : {kCountCached, kBrief}) {
+    FakeCall& first = send(procedure, 7);
+    FakeCall& again = send(call_message(7, kProgram, 2, procedure, argument), reconnected);
+    EXPECT_EQ(g_runs, ++runs);
+    EXPECT_EQ(again.answer, first.answer);
+  }
+}
+
+TEST_F(DispatchTest, OfBriefOnesOnlyTheLastAreRemembered) {
+  for (std::uint32_t xid = 0; xid < 5000; ++xid)
+    send(kBrief, xid);
+  EXPECT_LE(replies_.stats().entries, ReplyCache::kStripes * ReplyCache::kMostBrief);
+  EXPECT_EQ(replies_.stats().evicted, 0u);
 }
 
 TEST_F(DispatchTest, AnotherClientWithTheSameXidRuns) {

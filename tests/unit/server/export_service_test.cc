@@ -2,7 +2,13 @@
 // Requests about exports against a table with real directories, as the control socket makes them.
 #include "server/export_service.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cstring>
+
 #include "rpcrdma/base/json_value.h"
 #include "server/export_overlay.h"
 #include "tests/support/exported_directory.h"
@@ -45,7 +51,8 @@ class ExportRequests : public ::testing::Test {
                              [this](const ReloadPlan& plan) {
                                if (plan.applies("NFSoRDMA_LOG_LEVEL"))
                                  level = plan.settings.config.log_level;
-                             }});
+                             },
+                             [this](const std::set<std::uint64_t>& devices) { left = devices; }});
     first = service->load();
   }
   /// The answer to {"request":"exports",MEMBERS}.
@@ -84,6 +91,7 @@ class ExportRequests : public ::testing::Test {
   ExportService::Report first;
   std::size_t told = 0;
   std::string level;
+  std::set<std::uint64_t> left;
 };
 
 TEST_F(ExportRequests, ListWhatIsInForce) {
@@ -155,6 +163,46 @@ TEST_F(ExportRequests, WhatCannotBeAddedOrRemovedIsToldAndChangesNothing) {
   EXPECT_TRUE(access(a, "192.0.2.7").allowed);
 }
 
+/// A client that is added does not change what file handles of the others begin with, nor take the
+/// fsid of another export away.
+TEST_F(ExportRequests, AClientWithAnotherFsidIsRefused) {
+  put_file(file, a + " 192.0.2.0/24(rw)\n" + b + " *(rw,fsid=5)\n");
+  ASSERT_TRUE(ask(",\"action\":\"reread\"")["done"].truth());
+  EXPECT_THAT(change("add", "10.1.2.3", a, "rw,fsid=5")["error"].text(),
+              HasSubstr("fsid=5 is that of " + b + " in " + file + ":2 already"));
+  EXPECT_THAT(change("add", "10.1.2.3", a, "rw,fsid=6")["error"].text(),
+              testing::AllOf(HasSubstr(a + ": file handles that clients have go by their path"),
+                             HasSubstr("would get fsid=6: leave fsid= out")));
+  EXPECT_THAT(change("add", "*", b, "rw")["error"].text(), HasSubstr("get no fsid=: write fsid=5"));
+  EXPECT_THAT(change("add", "10.1.2.3", b, "rw,fsid=6")["error"].text(),
+              HasSubstr("give it one for all of its clients"));
+  EXPECT_TRUE(access(a, "192.0.2.7").allowed);
+  EXPECT_FALSE(access(a, "10.1.2.3").allowed);
+  EXPECT_TRUE(access(b, "192.0.2.7").allowed);
+  EXPECT_TRUE(change("add", "10.1.2.3", b, "rw,fsid=5")["done"].truth());
+}
+
+TEST_F(ExportRequests, TheClientThatHasTheFsidAloneStays) {
+  put_file(file, b + " *(rw) 10.1.2.3(rw,fsid=5)\n");
+  ASSERT_TRUE(ask(",\"action\":\"reread\"")["done"].truth());
+  EXPECT_THAT(change("remove", "10.1.2.3", b)["error"].text(),
+              HasSubstr("give another of its clients fsid=5 first"));
+  EXPECT_TRUE(change("add", "*", b, "rw,fsid=5")["done"].truth());
+  EXPECT_TRUE(change("remove", "10.1.2.3", b)["done"].truth());
+  EXPECT_TRUE(access(b, "10.1.2.3").allowed);
+}
+
+/// Nor does it matter to it what became of the directories of others.
+TEST_F(ExportRequests, AnAddedExportLeavesTheOthersAsTheyAre) {
+  std::filesystem::rename(a, a + ".away");
+  const JsonValue added = change("add", "*", b);
+  EXPECT_TRUE(added["done"].truth()) << added["error"].text();
+  EXPECT_THAT(texts(added["problems"]),
+              ElementsAre(HasSubstr("what was open before is served on")));
+  EXPECT_TRUE(access(a, "192.0.2.7").allowed);
+  EXPECT_TRUE(access(b, "192.0.2.7").allowed);
+}
+
 TEST_F(ExportRequests, RereadingTellsWhatChanged) {
   put_file(file, a + " 192.0.2.0/24(ro)\n" + c + " *\n");
   put_file(config, "NFSoRDMA_EXPORTS=" + file + "\nNFSoRDMA_LOG_LEVEL=debug\nNFSoRDMA_PORT=7\n");
@@ -196,6 +244,23 @@ TEST_F(ExportRequests, EveryoneWhoAskedForAReloadIsAnswered) {
   EXPECT_EQ(answered, 3);
 }
 
+/// A name service that hangs, say, with an exports file that is a pipe nobody writes to.
+TEST_F(ExportRequests, ItStopsInTimeWhileSomethingHangs) {
+  EXPECT_TRUE(service->stop(std::chrono::steady_clock::now()));  // nothing ran yet
+  start();
+  ask(",\"action\":\"reread\"");
+  std::filesystem::remove(file);
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  service->reload(nullptr);
+  // It is in open() once there is a reader.
+  UniqueFd writer;
+  while (!writer)
+    writer.reset(::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  EXPECT_FALSE(service->stop(std::chrono::steady_clock::now()));
+  writer.reset();  // ends the file, and the wait
+  EXPECT_TRUE(service->stop(std::chrono::steady_clock::now() + std::chrono::seconds(20)));
+}
+
 TEST_F(ExportRequests, AnExportThatWaitsForAMountIsServedWhileThereIsOne) {
   put_file(file, b + " *(rw,mp)\n");
   EXPECT_EQ(ask(",\"action\":\"reread\"")["problems"].items().size(), 1u);
@@ -209,6 +274,59 @@ TEST_F(ExportRequests, AnExportThatWaitsForAMountIsServedWhileThereIsOne) {
   while (access(b, "192.0.2.7").allowed)
     loop->turn(std::chrono::seconds(10));
   EXPECT_FALSE(ask("")["exports"].items()[0]["in_force"].truth());
+}
+
+/// The file system that appears over an exported directory is what is exported from then on, and
+/// the directory again when it is gone.
+TEST_F(ExportRequests, AFileSystemMountedOverAnExportIsServed) {
+  const auto device = [this] { return table.current().exports.at(0)->top->device; };
+  const std::uint64_t before = device();
+  MountedTmpfs disk;
+  NFSRDMA_MOUNT(disk, a, "size=1m");
+  while (device() == before)
+    loop->turn(std::chrono::seconds(10));
+  EXPECT_EQ(device(), stat_of(a).st_dev);
+  ask(",\"action\":\"explain\",\"client\":\"192.0.2.7\"");  // behind the look at the mounts
+  EXPECT_EQ(left, std::set<std::uint64_t>{before});
+  EXPECT_TRUE(access(a, "192.0.2.7").allowed);
+  ASSERT_EQ(::umount2(a.c_str(), MNT_DETACH), 0);  // it is in use
+  while (device() != before)
+    loop->turn(std::chrono::seconds(10));
+}
+
+TEST_F(ExportRequests, WhatAReloadLeavesOutIsAmongTheChanges) {
+  std::filesystem::rename(a, a + ".away");
+  JsonValue answer = ask(",\"action\":\"reread\"");
+  EXPECT_TRUE(answer["done"].truth());
+  EXPECT_THAT(texts(answer["changes"]),
+              ElementsAre("export " + a +
+                          ": left out: open the exported directory: " + std::strerror(ENOENT)));
+  EXPECT_THAT(texts(answer["left_out"]), ElementsAre(a));
+  EXPECT_FALSE(access(a, "192.0.2.7").allowed);
+  std::filesystem::rename(a + ".away", a);
+  answer = ask(",\"action\":\"reread\"");
+  EXPECT_THAT(texts(answer["changes"]), ElementsAre("export " + a + ": is there now"));
+  EXPECT_TRUE(answer["left_out"].items().empty());
+  std::filesystem::rename(a, a + ".away");
+  std::filesystem::create_directory(a);
+  answer = ask(",\"action\":\"reread\"");
+  EXPECT_THAT(texts(answer["changes"]),
+              ElementsAre("export " + a + ": another directory is there now, and served"));
+}
+
+/// Nobody could look, so nobody knows that it is gone: here for want of descriptors.
+TEST_F(ExportRequests, AnExportThatCannotBeLookedAtIsServedOn) {
+  const ParsedExports parsed = parse_exports(a + " *(rw)\n", "test");
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{3, limit.rlim_max};
+  ConfigProblems problems;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  table.reload(parsed.entries, &problems);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_THAT(problems[0].message, HasSubstr("what was open before is served on"));
+  EXPECT_FALSE(access(a, "198.51.100.1").read_only);
 }
 
 TEST_F(ExportRequests, ExplainNamesEachRuleAndTheOneThatDecides) {

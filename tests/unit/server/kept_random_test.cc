@@ -4,9 +4,17 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <functional>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -51,6 +59,53 @@ class KeptRandomTest : public testing::Test {
   const std::string state_ = directory_.path() + "/var/lib/state";
   const std::string file_ = state_ + "/numbers";
 };
+
+/// In a process for which openat(O_TMPFILE), and linkat() where `links` is false, fail as on file
+/// systems that have none.
+int on_a_plain_file_system(bool links, const std::function<int()>& work) {
+  const auto fail = [](int error) -> sock_filter {
+    return BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error));
+  };
+  const auto load = [](std::size_t offset) -> sock_filter {
+    return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<unsigned>(offset));
+  };
+  constexpr unsigned kTmpfileAlone = O_TMPFILE & ~O_DIRECTORY;
+  sock_filter filter[] = {
+      load(offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, links ? ~0u : static_cast<unsigned>(SYS_linkat), 4, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 2),
+      load(offsetof(seccomp_data, args[2])),  // its lower half, on little endian
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kTmpfileAlone, 2, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      fail(EPERM),
+      fail(EOPNOTSUPP),
+  };
+  const sock_fprog program{static_cast<unsigned short>(std::size(filter)), filter};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+      ::_exit(77);  // no such filter
+    }
+    ::_exit(work());
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(KeptRandomTest, NeedNoFilesWithoutNames) {
+  for (const bool links : {true, false}) {
+    std::filesystem::remove_all(state_);
+    const int result = on_a_plain_file_system(links, [this] { return load().ok() ? 0 : 1; });
+    ASSERT_EQ(result, 0) << links;
+    // Nothing else is left there, and it is the file that others make.
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(state_), {}), 1) << links;
+    const KeptRandom drawn = load().value();
+    EXPECT_EQ(content(), kMagic + std::string(drawn.begin(), drawn.end()));
+    EXPECT_EQ(mode(file_), 0600u);
+  }
+}
 
 TEST_F(KeptRandomTest, AreDrawnOnceAndStayTheSame) {
   const KeptRandom drawn = load().value();
@@ -133,6 +188,7 @@ TEST_F(KeptRandomTest, NothingElseIsLeftInTheDirectory) {
 TEST_F(KeptRandomTest, ServersThatStartTogetherAgree) {
   std::vector<KeptRandom> drawn(8);
   std::vector<std::thread> servers;
+  servers.reserve(drawn.size());
   for (KeptRandom& one : drawn)
     servers.emplace_back([this, &one] { one = load().value(); });
   for (std::thread& server : servers)

@@ -58,10 +58,14 @@ class ReplyCacheTest : public testing::Test {
     if (answer.verdict == Verdict::kReplay) answer.body = as_text(ByteSpan(room).first(size));
     return answer;
   }
-  void remember(ReplyCache& cache, const ReplyCache::Key& k, std::string_view body) {
+  void remember(ReplyCache& cache, const ReplyCache::Key& k, std::string_view body,
+                ReplyCache::Keep how = ReplyCache::Keep::kLong) {
     Answer answer = begin(cache, k);
     ASSERT_EQ(answer.verdict, Verdict::kNew);
-    cache.finish(answer.entry, as_bytes(body));
+    cache.finish(answer.entry, as_bytes(body), how);
+  }
+  void write(ReplyCache& cache, const ReplyCache::Key& k) {
+    remember(cache, k, "written", ReplyCache::Keep::kBriefly);
   }
   FakeClock clock_;
   Waiter waiter_;
@@ -236,6 +240,51 @@ TEST_F(ReplyCacheTest, ABusyClientCannotEvictAModestOne) {
   for (std::uint32_t xid = 0; xid < 20; ++xid) {
     EXPECT_EQ(begin(cache, key("192.0.2.7", xid)).body, "modest") << xid;
   }
+}
+
+/// Four times what fits in all.
+TEST_F(ReplyCacheTest, OfWhatIsKeptBrieflyAClientHasTheLastAndNothingElseGoesForIt) {
+  ReplyCache cache(1 << 20, clock_);
+  remember(cache, key("192.0.2.1", 100000), "removed");
+  write(cache, key("192.0.2.7", 1));
+  for (std::uint32_t xid = 0; xid < 10000; ++xid)
+    write(cache, key("192.0.2.1", xid));
+  EXPECT_EQ(begin(cache, key("192.0.2.1", 9999)).body, "written");
+  EXPECT_EQ(begin(cache, key("192.0.2.1", 100000)).body, "removed");
+  EXPECT_EQ(begin(cache, key("192.0.2.7", 1)).body, "written");
+  EXPECT_EQ(cache.stats().entries, ReplyCache::kStripes * ReplyCache::kMostBrief + 2);
+  EXPECT_EQ(cache.stats().evicted, 0u);
+}
+
+TEST_F(ReplyCacheTest, WhatIsKeptBrieflyGoesFirst) {
+  ReplyCache cache(256 << 10, clock_);
+  std::uint32_t xid = 0;
+  for (; xid < 200; ++xid)
+    remember(cache, key("192.0.2.1", xid), "removed");
+  for (; xid < 3000; ++xid)
+    write(cache, key("192.0.2.1", xid));
+  for (xid = 0; xid < 200; ++xid)
+    EXPECT_EQ(begin(cache, key("192.0.2.1", xid)).body, "removed");
+}
+
+TEST_F(ReplyCacheTest, WhatIsKeptBrieflyHasAPlaceWhereAllAreTaken) {
+  ReplyCache cache(256 << 10, clock_);
+  std::uint32_t xid = 0;
+  for (; xid < 5000; ++xid)
+    remember(cache, key("192.0.2.1", xid), "removed");
+  for (; xid < 5100; ++xid)
+    write(cache, key("192.0.2.1", xid));
+  for (xid = 5060; xid < 5100; ++xid)
+    EXPECT_EQ(begin(cache, key("192.0.2.1", xid)).body, "written") << xid;
+}
+
+TEST_F(ReplyCacheTest, WhatCameBesideTheArgumentsTellsCallsApart) {
+  const auto with = [](ByteSpan reduced) {
+    return ReplyCache::make_key(address("192.0.2.1"), 1, 100003, 3, 7, arguments(), reduced);
+  };
+  EXPECT_EQ(with(arguments(4096, 1)), with(arguments(4096, 1)));
+  EXPECT_NE(with(arguments(4096, 1)), with(arguments(4096, 2)));
+  EXPECT_NE(with(arguments(4096, 1)), with(arguments(8192, 1)));
 }
 
 TEST_F(ReplyCacheTest, RunningCallsAreNeverEvicted) {

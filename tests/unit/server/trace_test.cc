@@ -130,6 +130,13 @@ TEST(TraceFilterTest, ANameIsNoAddress) {
   EXPECT_THAT(problem, HasSubstr("'host.example' is no numeric address"));
 }
 
+TEST(TraceFilterTest, AFabricIsOneThatThereIs) {
+  TraceFilter out;
+  std::string problem;
+  EXPECT_FALSE(TraceFilter::parse(*JsonValue::parse(R"({"fabric":"foo"})"), &out, &problem));
+  EXPECT_EQ(problem, "fabric: 'foo' is none of verbs, iwarp, tcp");
+}
+
 TEST(TraceFilterTest, AnOperationIsOneThatThereIs) {
   constexpr ProcedureRow kRows[] = {{.name = "NULL"}, {.name = "READDIRPLUS"}};
   const ProgramTable programs[] = {{100003, 3, "NFSv3", kRows}};

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // GETATTR, SETATTR, ACCESS, FSINFO, FSSTAT, PATHCONF.
+#include <fcntl.h>
 #include <sys/statvfs.h>
+#include <atomic>
+#include <optional>
 
+#include <csignal>
+
+#include "server/group_source.h"
+#include "tests/support/held_calls.h"
 #include "tests/support/mounted_tmpfs.h"
 #include "tests/support/nfs3_harness.h"
 
@@ -15,6 +22,14 @@ class Attributes : public ::testing::Test {
     values.atime = {xdr::time_how::SET_TO_CLIENT_TIME, {atime, 5}};
     values.mtime = {xdr::time_how::SET_TO_CLIENT_TIME, {mtime, 7}};
     return values;
+  }
+  /// A change that is to be made only if nothing has changed since.
+  xdr::SETATTR3args guarded(const FileHandle& file) {
+    xdr::SETATTR3args args;
+    args.object = nfs.fh(file);
+    args.new_attributes.mode = {true, 0600};
+    args.guard = {true, nfs.getattr(file).resok.obj_attributes.ctime};
+    return args;
   }
   Nfs3Harness nfs;
 };
@@ -113,19 +128,40 @@ TEST_F(Attributes, ImpossibleTimesAreInvalid) {
 
 TEST_F(Attributes, GuardThatHoldsLetsSetattrThrough) {
   const FileHandle file = nfs.create(nfs.root(), "f");
-  xdr::SETATTR3args args;
-  args.object = nfs.fh(file);
-  args.new_attributes.mode = {true, 0600};
-  args.guard = {true, nfs.getattr(file).resok.obj_attributes.ctime};
+  const xdr::SETATTR3args args = guarded(file);
   EXPECT_EQ(nfs.call<nfsproc3::NFSPROC3_SETATTR>(args).status(), NFS3_OK);
+}
+
+TEST_F(Attributes, NobodyLooksWhileAGuardedCallIsBetweenLookingAndChanging) {
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  const xdr::SETATTR3args args = guarded(file);
+  std::atomic<Outcome> second{Outcome::kDrop};
+  const auto run_second = [&] {
+    prepare_serving_thread();
+    std::vector<std::byte> room(1024);
+    xdr::Encoder encoder(room);
+    xdr::encode(encoder, args);
+    StubCall call(nfs.connection(), flatten(encoder));
+    Request request;
+    request.call = &call;
+    request.credentials = user(0, 0);
+    xdr::Encoder result(call.reply_room());
+    xdr::Decoder decoder = call.decoder();
+    const auto& row =
+        nfs3::program_table().procedures[static_cast<std::size_t>(nfsproc3::NFSPROC3_SETATTR)];
+    second = row.run(nfs.server(), request, decoder, result);
+    if (request.release != nullptr) request.release(request);
+  };
+  std::optional<HeldCalls> held;
+  nfs.on_serving_thread([&] { held.emplace(SYS_fchmod, run_second); });
+  EXPECT_EQ(nfs.call<nfsproc3::NFSPROC3_SETATTR>(args).status(), NFS3_OK);
+  EXPECT_EQ(second, Outcome::kWouldBlock) << "both saw the same time";
 }
 
 TEST_F(Attributes, GuardThatDoesNotHoldIsNotSync) {
   const FileHandle file = nfs.create(nfs.root(), "f");
-  xdr::SETATTR3args args;
-  args.object = nfs.fh(file);
-  args.new_attributes.mode = {true, 0600};
-  args.guard = {true, {1, 1}};
+  xdr::SETATTR3args args = guarded(file);
+  args.guard.obj_ctime = {1, 1};
   EXPECT_EQ(nfs.call<nfsproc3::NFSPROC3_SETATTR>(args).status(), NFS3ERR_NOT_SYNC);
   // A nanosecond is enough.
   args.guard = {true, nfs.getattr(file).resok.obj_attributes.ctime};
@@ -214,6 +250,43 @@ TEST_F(Attributes, AccessFollowsTheModeForStrangers) {
   EXPECT_EQ(nfs.access(file, 0x3f), xdr::ACCESS3_READ);
   nfs.set_caller(user(1000, 1000));
   EXPECT_EQ(nfs.access(file, 0x3f), xdr::ACCESS3_READ | xdr::ACCESS3_MODIFY | xdr::ACCESS3_EXTEND);
+}
+
+/// Of each answer in turn.
+class ChangingGroups final : public GroupSource {
+ public:
+  std::uint64_t answer_at_hand(std::uint32_t) override { return number_; }
+  bool groups(std::uint32_t, CallerIdentity* identity) override {
+    identity->groups = groups_;
+    return true;
+  }
+  void change(std::vector<std::uint32_t> groups) {
+    ++number_;
+    groups_.assign(groups.begin(), groups.end());
+  }
+
+ private:
+  std::uint64_t number_ = 1;
+  decltype(CallerIdentity::groups) groups_;
+};
+
+/// Who a caller is is remembered, for as long as the name service says the same.
+TEST_F(Attributes, AccessFollowsTheGroupsThatTheNameServiceGives) {
+  NFSRDMA_NEEDS_ROOT();
+  nfs.set_caller(user(1000, 1000));
+  const FileHandle file = nfs.create(nfs.root(), "f", 0040);
+  ASSERT_EQ(::chown(nfs.path("f").c_str(), 1000, 3000), 0);
+  auto source = std::make_unique<ChangingGroups>();
+  ChangingGroups& groups = *source;
+  nfs.server().groups = std::move(source);
+  nfs.set_caller(user(2000, 2000));
+  for (int i = 0; i < 2; ++i) {
+    groups.change({});
+    EXPECT_EQ(nfs.access(file, 0x3f), 0u);
+    EXPECT_EQ(nfs.access(file, 0x3f), 0u);
+    groups.change({3000});
+    EXPECT_EQ(nfs.access(file, 0x3f), xdr::ACCESS3_READ);
+  }
 }
 
 TEST_F(Attributes, AccessShowsNoOwnerOverride) {
@@ -330,6 +403,62 @@ TEST_F(FullDisk, SpaceOfLocallyRemovedFilesComesBackAfterSomeSeconds) {
   struct statvfs fs;
   ASSERT_EQ(::statvfs(nfs->directory().c_str(), &fs), 0);
   EXPECT_GT(fs.f_bfree * fs.f_frsize, 200u << 10);
+}
+
+/// How many syncs it takes, and that the reply waits for them, if for any.
+class AttributesOnDisk : public Attributes {
+ protected:
+  std::uint64_t syncs_of_setattr(const std::string& name, const xdr::sattr3& values) {
+    const FileHandle object = nfs.lookup(nfs.root(), name);
+    const std::uint64_t before = nfs.server().committer.stats().syncs;
+    const auto reply = nfs.call<nfsproc3::NFSPROC3_SETATTR>({nfs.fh(object), values, {}});
+    EXPECT_EQ(reply.status(), NFS3_OK);
+    const std::uint64_t syncs = nfs.server().committer.stats().syncs - before;
+    EXPECT_EQ(reply.waited_for_disk, syncs != 0);
+    return syncs;
+  }
+};
+
+TEST_F(AttributesOnDisk, OfWhatCannotBeOpenedAreWaitedFor) {
+  ASSERT_EQ(::symlink("target", nfs.path("link").c_str()), 0);
+  ASSERT_EQ(::mkfifo(nfs.path("fifo").c_str(), 0600), 0);
+  ASSERT_EQ(::mknod(nfs.path("socket").c_str(), S_IFSOCK | 0600, 0), 0);
+  for (const char* name : {"link", "fifo", "socket"})
+    EXPECT_EQ(syncs_of_setattr(name, times(1000, 2000)), 1u) << name;
+  ExportOptions options = HarnessOptions::writable();
+  options.sync = false;
+  nfs.export_with(options);
+  EXPECT_EQ(syncs_of_setattr("link", times(1000, 2000)), 0u);
+}
+
+/// Without root the server may not read it.
+TEST_F(AttributesOnDisk, OfWhatNobodyMayReadAreWaitedFor) {
+  put_file(nfs.path("f"), "x", 0);
+  EXPECT_EQ(syncs_of_setattr("f", times(1000, 2000)), 1u);
+}
+
+/// As Samba has leases.
+TEST_F(AttributesOnDisk, OfWhatAnotherProcessHasALeaseOnAreWaitedFor) {
+  put_file(nfs.path("f"), "x");
+  UniqueFd leased(::open(nfs.path("f").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_NE(::signal(SIGIO, SIG_IGN), SIG_ERR);
+  ASSERT_EQ(::fcntl(leased.get(), F_SETLEASE, F_WRLCK), 0);
+  UniqueFd other(::open(nfs.path("f").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_FALSE(other);
+  EXPECT_EQ(syncs_of_setattr("f", times(1000, 2000)), 1u);
+}
+
+TEST_F(AttributesOnDisk, OfANewLinkNeedNoSyncBesideItsDirectorys) {
+  const std::uint64_t before = nfs.server().committer.stats().syncs;
+  xdr::SYMLINK3args args;
+  args.where = {nfs.fh(nfs.root()), "link"};
+  args.symlink.symlink_data.bytes = as_bytes(std::string_view("target"));
+  ASSERT_EQ(nfs.call<nfsproc3::NFSPROC3_SYMLINK>(args).status(), NFS3_OK);
+  EXPECT_EQ(nfs.server().committer.stats().syncs, before + 1);
+  args.where.name = "with times";
+  args.symlink.symlink_attributes = times(1000, 2000);
+  ASSERT_EQ(nfs.call<nfsproc3::NFSPROC3_SYMLINK>(args).status(), NFS3_OK);
+  EXPECT_EQ(nfs.server().committer.stats().syncs, before + 3) << "that was another change";
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include <sys/sysmacros.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
+#include "tests/support/held_calls.h"
 #include "tests/support/nfs3_harness.h"
 
 namespace nfsrdma::test {
@@ -46,6 +48,28 @@ class Names : public ::testing::Test {
   }
   Nfs3Harness nfs;
 };
+
+/// Between making it and looking it up: a root caller must not give away what is somebody else's.
+TEST_F(Names, WhatSomebodyPutInPlaceOfANewDirectoryIsLeftAlone) {
+  NFSRDMA_NEEDS_ROOT();
+  const std::string victim = nfs.path("victim"), made = nfs.path("d");
+  ASSERT_EQ(::mkdir(victim.c_str(), 0700), 0);
+  ASSERT_EQ(::chown(victim.c_str(), 2000, 2000), 0);
+  std::optional<HeldCalls> held;
+  nfs.on_serving_thread([&] {
+    held.emplace(SYS_openat, [&] {
+      if (::access(made.c_str(), F_OK) == 0) (void)::rename(victim.c_str(), made.c_str());
+    });
+  });
+  xdr::MKDIR3args args;
+  args.where = {nfs.fh(nfs.root()), "d"};
+  args.attributes.mode = {true, 01755};
+  args.attributes.uid = {true, 1000};
+  EXPECT_EQ(nfs.call<nfsproc3::NFSPROC3_MKDIR>(args).status(), NFS3_OK);
+  EXPECT_NE(::access(victim.c_str(), F_OK), 0) << "it was not put there";
+  EXPECT_EQ(stat_of(made).st_uid, 2000u);
+  EXPECT_EQ(stat_of(made).st_mode & 07777, 0700u);
+}
 
 TEST_F(Names, LookupFindsWhatIsThere) {
   put_file(nfs.path("f"), "x");
@@ -503,6 +527,41 @@ TEST_F(Names, NothingCanBeMadeOnAReadOnlyExport) {
   EXPECT_EQ(nfs.remove(nfs.root(), "f"), NFS3ERR_ROFS);
   EXPECT_EQ(nfs.rename(nfs.root(), "f", nfs.root(), "g"), NFS3ERR_ROFS);
   EXPECT_EQ(link(nfs.lookup(nfs.root(), "f"), "g"), NFS3ERR_ROFS);
+}
+
+/// NFSv3's wcc data and NFSv4's change attributes count on every change being announced.
+class AnnouncedChanges : public ::testing::Test {
+ protected:
+  ChangeWitness::Seen seen(const std::string& name) {
+    const struct stat st = stat_of(nfs.path(name));
+    return nfs.server().changes.seen(st.st_dev, st.st_ino);
+  }
+  Nfs3Harness nfs;
+};
+
+TEST_F(AnnouncedChanges, OfAFileThatCreateCuts) {
+  put_file(nfs.path("f"), "content", 0666);
+  const auto before = seen("f");
+  xdr::CREATE3args args;
+  args.where = {nfs.fh(nfs.root()), "f"};
+  args.how.mode = xdr::createmode3::UNCHECKED;
+  args.how.obj_attributes.size = {true, 0};
+  const auto reply = nfs.call<nfsproc3::NFSPROC3_CREATE>(args);
+  ASSERT_EQ(reply.status(), NFS3_OK);
+  EXPECT_EQ(reply.res.resok.obj_attributes.attributes.size, 0u);
+  EXPECT_EQ(content_of(nfs.path("f")), "");
+  EXPECT_NE(seen("f"), before);
+}
+
+TEST_F(AnnouncedChanges, OfAFileThatGetsAnotherName) {
+  put_file(nfs.path("f"), "content", 0666);
+  const FileHandle file = nfs.lookup(nfs.root(), "f");
+  const auto before = seen("f");
+  const auto reply =
+      nfs.call<nfsproc3::NFSPROC3_LINK>({nfs.fh(file), {nfs.fh(nfs.root()), "second"}});
+  ASSERT_EQ(reply.status(), NFS3_OK);
+  EXPECT_EQ(reply.res.resok.file_attributes.attributes.nlink, 2u);
+  EXPECT_NE(seen("f"), before);
 }
 
 }  // namespace

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 
+#include <atomic>
+#include <optional>
+
+#include "tests/support/failed_sync.h"
+#include "tests/support/held_calls.h"
 #include "tests/support/nfs3_harness.h"
 
 namespace nfsrdma::test {
@@ -153,6 +158,13 @@ TEST_F(ReadWrite, WriteWithLessDataThanCountIsGarbage) {
   EXPECT_EQ(nfs.call<nfsproc3::NFSPROC3_WRITE>(args).outcome, Outcome::kGarbageArgs);
 }
 
+/// What the client has written behind it, having the answer from the first one, would be lost.
+TEST_F(ReadWrite, AWriteIsNotRunTwice) {
+  const auto& rows = nfs3::program_table().procedures;
+  EXPECT_EQ(rows[static_cast<std::size_t>(nfsproc3::NFSPROC3_WRITE)].replay,
+            Replay::kCachedBriefly);
+}
+
 TEST_F(ReadWrite, WriteOfNothingSucceeds) {
   const FileHandle file = nfs.create(nfs.root(), "f");
   EXPECT_EQ(nfs.write(file, 0, ""), NFS3_OK);
@@ -224,6 +236,23 @@ TEST_F(ReadWrite, CommitAnswersWithTheVerifierAfterItsSync) {
   EXPECT_NE(load_be64(reply.res.resok.verf.data()), before);
 }
 
+TEST_F(ReadWrite, ACommitMeanwhileDoesNotHaveWhatIsWrittenBehindIt) {
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  const FilePin entry = nfs.server().files.find(file);
+  ASSERT_TRUE(entry);
+  std::atomic<bool> was_unstable{false};
+  std::optional<HeldCalls> held;
+  nfs.during_commit = [&] {  // on the thread that serves
+    held.emplace(SYS_pwrite64, [&] { was_unstable = entry->unstable.exchange(false); });
+  };
+  ASSERT_EQ(nfs.call<nfsproc3::NFSPROC3_COMMIT>({nfs.fh(file), 0, 0}).status(), NFS3_OK);
+  ASSERT_TRUE(held);
+  nfs.during_commit = {};
+  EXPECT_EQ(nfs.write(file, 0, "data"), NFS3_OK);
+  EXPECT_TRUE(was_unstable);
+  EXPECT_TRUE(entry->unstable) << "nobody would sync it before its descriptor is closed";
+}
+
 TEST_F(ReadWrite, WriteReportsTheVerifierFromBeforeItsSync) {
   // The other way round than COMMIT: should the sync fail, the client must see a difference later.
   const FileHandle file = nfs.create(nfs.root(), "f");
@@ -236,6 +265,23 @@ TEST_F(ReadWrite, WriteReportsTheVerifierFromBeforeItsSync) {
   args.data.bytes = as_bytes("x");
   auto reply = nfs.call<nfsproc3::NFSPROC3_WRITE>(args);
   EXPECT_EQ(load_be64(reply.res.resok.verf.data()), before);
+}
+
+/// The kernel tells of lost pages once: the sync of whoever came later says that all is well.
+TEST_F(ReadWrite, ASyncThatFailsMeanwhileFailsWhatWasToBeOnTheDisk) {
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  const FileHandle other = nfs.create(nfs.root(), "other");
+  nfs.during_commit = [&] { fail_a_sync(nfs.server(), file); };
+  EXPECT_EQ(nfs.write(other, 0, "x", stable_how::FILE_SYNC), NFS3_OK);
+  auto reply = nfs.call<nfsproc3::NFSPROC3_COMMIT>({nfs.fh(file), 0, 0});
+  EXPECT_EQ(load_be64(reply.res.resok.verf.data()), nfs.server().verifier.value());
+  nfs.commit_error = EIO;  // the dispatcher makes the status of it
+  for (const stable_how stable : {stable_how::DATA_SYNC, stable_how::FILE_SYNC})
+    (void)nfs.write(file, 0, "x", stable);
+  (void)nfs.setattr(file, {.mode = {true, 0600}});
+  nfs.during_commit = {};
+  nfs.commit_error = 0;
+  EXPECT_EQ(nfs.write(file, 0, "x", stable_how::FILE_SYNC), NFS3_OK);
 }
 
 TEST_F(ReadWrite, WriteReportsAttributesBeforeAndAfter) {

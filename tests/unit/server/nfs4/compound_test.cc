@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "tests/support/failed_sync.h"
 #include "tests/support/nfs4_harness.h"
 
 namespace nfsrdma::test {
@@ -112,6 +113,21 @@ TEST(CompoundsOnABadDisk, ASyncThatFailsOnTheWayIsNotForgotten) {
   EXPECT_EQ(nfs.run(operations).status, NFS4_OK);
 }
 
+/// The kernel tells of lost pages once: the sync of whoever came later says that all is well.
+TEST_F(Compounds, ASyncThatFailsMeanwhileFailsWhatWasToBeOnTheDisk) {
+  const Open4 file = nfs.open(nfs.root(), "f");
+  nfs.during_commit = [&] {
+    fail_a_sync(nfs.server(), file.handle);
+    return 0;
+  };
+  const xdr::WRITE4args args{file.stateid, 0, xdr::stable_how4::FILE_SYNC4, {as_bytes("x")}};
+  EXPECT_EQ(nfs.on<OP_WRITE>(file.handle, args).status, NFS4ERR_IO);
+  const auto committed = nfs.on<OP_COMMIT>(file.handle, {});
+  ASSERT_EQ(committed.status, NFS4_OK);
+  EXPECT_EQ(load_be64(committed.get<OP_COMMIT>().resok4.writeverf.data()),
+            nfs.server().verifier.value());
+}
+
 TEST_F(Compounds, ASavedHandleKnowsWhatChangedMeanwhile) {
   const Open4 file = nfs.open(nfs.root(), "f");
   const Reply4 reply =
@@ -164,6 +180,21 @@ TEST_F(Compounds, ManyReadsOfOneCompoundKeepTheirData) {
   for (std::size_t i = 0; i < 10; ++i) {
     EXPECT_EQ(as_text(reply.get<OP_READ>(i).resok4.data.bytes), std::to_string(i));
   }
+}
+
+/// "Later" would have the client come again for ever.
+TEST_F(Compounds, ReadsThatTogetherAreTooLongSaySo) {
+  const Open4 file = nfs.open(nfs.root(), "f");
+  ASSERT_EQ(file.status, NFS4_OK);
+  ASSERT_EQ(::truncate(nfs.path("f").c_str(), 1 << 20), 0);
+  Operations4 operations;
+  operations.putfh(file.handle);
+  for (int i = 0; i < 5; ++i)
+    operations.add<OP_READ>({xdr::stateid4{}, 0, 1u << 20});
+  const Reply4 old = nfs.run_bare(operations, 0);
+  EXPECT_EQ(old.status, NFS4ERR_RESOURCE);
+  EXPECT_EQ(old.results.size(), 6u) << "PUTFH, four READs, and the one too many";
+  EXPECT_EQ(nfs.run(operations).status, NFS4ERR_REP_TOO_BIG);
 }
 
 /// The first reads go both ways by turns (server/files/read_costs.h).

@@ -227,16 +227,11 @@ TEST_F(OldClient4, UnlockingTakesEveryKindOfLock) {
 class TwoFileSystems4 : public Exports4 {
  protected:
   void SetUp() override {
-    char name[] = "/dev/shm/nfsrdma-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    other_ = name;
-    ::chmod(name, 0777);
     ASSERT_NE(stat_of(other_).st_dev, stat_of(nfs.directory()).st_dev);
     load("@ *(rw,no_root_squash)\n" + other_ + " *(rw,no_root_squash)\n");
     put_file(nfs.path("file"), "");
     put_file(other_ + "/file", "");
   }
-  void TearDown() override { std::filesystem::remove_all(other_); }
   Operations4 other() const {
     Operations4 out;
     out.add<OP_PUTROOTFH>();
@@ -250,7 +245,8 @@ class TwoFileSystems4 : public Exports4 {
     return fsid.major;
   }
 
-  std::string other_;
+  const TemporaryDirectory in_memory_{"/dev/shm"};
+  const std::string& other_ = in_memory_.path();
 };
 
 TEST_F(TwoFileSystems4, EachHasAnFsidOfItsOwnAndSoHasWhatLeadsThere) {

@@ -150,6 +150,16 @@ TEST_F(OwnerSequences4, ANewOwnerConfirmsAndGoesOnInSequence) {
   EXPECT_EQ(run(opening("second", 9)).bytes, second.bytes);
 }
 
+TEST_F(OwnerSequences4, WhatComesBehindARetriedOpenFindsItsFile) {
+  open_confirmed();
+  const Reply4 opened = run(opening("other", 3));
+  ASSERT_EQ(opened.status, NFS4_OK);
+  const xdr::stateid4 open = opened.get<OP_OPEN>().resok4.stateid;
+  const Reply4 again = run(opening("other", 3).add<OP_CLOSE>({4, open}));
+  EXPECT_EQ(again.status, NFS4_OK);
+  EXPECT_EQ(again.get<OP_OPEN>().resok4.stateid.other, open.other);
+}
+
 TEST_F(OwnerSequences4, ARetryHearsThatTheDiskFailedTheOpen) {
   open_confirmed();
   harness_.during_commit = [] { return EIO; };

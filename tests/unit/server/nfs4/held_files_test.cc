@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What clients hold on the server ends when it should: descriptors of files, opens, clients.
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 #include <filesystem>
 
 #include "tests/support/nfs4_harness.h"
+#include "tests/support/refused_calls.h"
 
 namespace nfsrdma::test {
 namespace {
@@ -16,20 +13,6 @@ namespace {
 std::size_t descriptors() {
   return static_cast<std::size_t>(
       std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
-}
-
-/// From here on this thread gets EMFILE for each file it opens. (RLIMIT_NOFILE would take
-/// descriptors from UBSan as well, which then calls sound objects broken.)
-void refuse_descriptors() {
-  sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EMFILE),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog filter{std::size(program), program};
-  ASSERT_EQ(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-  ASSERT_EQ(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
 }
 
 class HeldFiles : public ::testing::Test {
@@ -49,11 +32,7 @@ TEST_F(HeldFiles, CloseNeedsTheFileThatIsOpen) {
   EXPECT_EQ(harness_.on<OP_CLOSE>(other.handle, {0, file.stateid}).status, NFS4ERR_BAD_STATEID);
   EXPECT_EQ(harness_.on<OP_OPEN_DOWNGRADE>(other.handle, {file.stateid, 0, 1, 0}).status,
             NFS4ERR_BAD_STATEID);
-  xdr::LOCK4args lock;
-  lock.locktype = xdr::nfs_lock_type4::WRITE_LT;
-  lock.length = 10;
-  lock.locker.new_lock_owner = true;
-  lock.locker.open_owner = {0, file.stateid, 0, {0, as_bytes(std::string_view("locker"))}};
+  const xdr::LOCK4args lock = first_lock(file.stateid, 0, 10);
   EXPECT_EQ(harness_.on<OP_LOCK>(other.handle, lock).status, NFS4ERR_BAD_STATEID);
   EXPECT_EQ(harness_.close(file), NFS4_OK);
   EXPECT_EQ(opens_of(harness_.session.client), 1u);
@@ -119,7 +98,7 @@ TEST_F(HeldFiles, WithoutDescriptorsNothingIsSaidToBeDurable) {
   mode.obj_attributes.attrmask.set(xdr::fattr4_number::FATTR4_MODE);
   mode.obj_attributes.attr_vals = value;
   EXPECT_EQ(harness_.on<OP_SETATTR>(synced.handle, mode).status, NFS4_OK);
-  harness_.on_its_thread(refuse_descriptors);
+  harness_.on_its_thread([] { refuse_calls(SYS_openat, EMFILE); });
   EXPECT_EQ(harness_.on<OP_SETATTR>(synced.handle, mode).status, NFS4_OK) << "it has one";
   EXPECT_NE(harness_.on<OP_SETATTR>(file.handle, mode).status, NFS4_OK);
 }

@@ -109,13 +109,7 @@ TEST(Nfs4Limits, LocksOfAClient) {
   limits.opens.locks.per_client = 2;
   Nfs4Harness nfs({}, limits);
   const auto lock = [&nfs](const Open4& file, std::uint64_t offset) {
-    xdr::LOCK4args args;
-    args.locktype = xdr::nfs_lock_type4::WRITE_LT;
-    args.offset = offset;
-    args.length = 1;
-    args.locker.new_lock_owner = true;
-    args.locker.open_owner = {0, file.stateid, 0, {0, as_bytes(std::string_view("locker"))}};
-    return nfs.on<OP_LOCK>(file.handle, args).status;
+    return nfs.on<OP_LOCK>(file.handle, first_lock(file.stateid, offset, 1)).status;
   };
   const Open4 file = nfs.open(nfs.root(), "file");
   const Open4 other = nfs.open(nfs.root(), "other");

@@ -3,15 +3,13 @@
 // of the test's own, or a child's POSIX locks, stand for local processes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <chrono>
+#include <csignal>
 #include <random>
 #include <thread>
 
@@ -19,6 +17,7 @@
 #include "server/vfs/record_locks.h"
 #include "tests/support/callback_client.h"
 #include "tests/support/nfs4_harness.h"
+#include "tests/support/refused_calls.h"
 
 namespace nfsrdma::test {
 namespace {
@@ -307,6 +306,31 @@ TEST_F(LockMirrorTest, AnExpiredClientDoesNotKeepLocalProcessesWaiting) {
   EXPECT_EQ(nfs_.state().opens.held(there.session.client).locks, 1u);
 }
 
+/// After a crash it could reclaim what a local process has had meanwhile.
+TEST_F(LockMirrorTest, WhatAnExpiredClientHadIsFreeOnceThatIsWrittenDown) {
+  Client gone = connect("gone"), there = connect("there");
+  ASSERT_EQ(lock(gone, kWrite, 0, 10), NFS4_OK);
+  nfs_.clock.move(std::chrono::seconds(60));
+  ASSERT_EQ(nfs_.run(there.session, Operations4()).status, NFS4_OK);
+  nfs_.clock.move(std::chrono::seconds(60));
+  // As on a full disk.
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  auto* handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit tight{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &tight), 0);
+  EXPECT_EQ(send_test(there, kWrite, 0, 10).status, NFS4_OK);
+  const bool free = local().may(Kind::kRead, 0, 0);
+  const bool left = nfs_.state().any_ended();
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_FALSE(free);
+  EXPECT_TRUE(left);
+  EXPECT_TRUE(is_over());
+  EXPECT_TRUE(local().may(Kind::kWrite, 0, kLastByte));
+  EXPECT_FALSE(nfs_.state().any_ended());
+}
+
 TEST_F(LockMirrorTest, LocksAreMadeStrongerAndWeaker) {
   Client client = connect("client");
   Local local = this->local();
@@ -405,26 +429,13 @@ TEST_F(LockMirrorTest, AReclaimedLockMayHaveBeenTaken) {
   EXPECT_FALSE(local.may(Kind::kRead, 20, 20));
 }
 
-/// From here on this thread gets EMFILE for each file it opens.
-void refuse_descriptors() {
-  sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EMFILE),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog filter{std::size(program), program};
-  ASSERT_EQ(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-  ASSERT_EQ(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
-}
-
 TEST_F(LockMirrorTest, WithoutDescriptorsClientsComeBackLater) {
   Client reader = connect("reader"), writer = connect("writer");
   // The descriptor that made the file would do.
   nfs_.server().files.forget(reader.file.handle);
   ASSERT_EQ(lock(reader, kRead, 0, 10), NFS4_OK);
   Local local = this->local();
-  nfs_.on_its_thread(refuse_descriptors);
+  nfs_.on_its_thread([] { refuse_calls(SYS_openat, EMFILE); });
   EXPECT_EQ(lock(writer, kWrite, 20, 10), NFS4ERR_DELAY);
   EXPECT_FALSE(local.may(Kind::kWrite, 0, 9)) << "what there was stays";
   EXPECT_TRUE(local.may(Kind::kRead, 20, 29));

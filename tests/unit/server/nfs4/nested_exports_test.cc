@@ -232,6 +232,18 @@ TEST_F(MountedExports, WithoutEitherItIsOutOfReach) {
   EXPECT_EQ(listed.at("disk").values.mounted_on_fileid, on_disk_);
 }
 
+/// The calls are those of 192.0.2.7.
+TEST_F(MountedExports, WithCrossmntOfAnotherClientItIsOutOfReachToo) {
+  load("@ 192.0.2.7(rw,crossmnt)\n");
+  const FileHandle below = walk("disk/below");
+  load("@ 198.51.100.1(rw,crossmnt) *(rw)\n");
+  EXPECT_EQ(nfs.run(way_to("disk")).status, NFS4ERR_ACCESS);
+  const auto listed = list(way_to(""), kAll);
+  ASSERT_TRUE(listed.contains("disk"));
+  EXPECT_EQ(listed.at("disk").values.rdattr_error, NFS4ERR_ACCESS);
+  EXPECT_EQ(nfs.run(Operations4().putfh(below)).status, NFS4ERR_STALE);
+}
+
 TEST_F(MountedExports, WhatIsOfTheDirectoryBelowNeedsNoMount) {
   load("@ *(rw)\n");
   const auto listed = list(way_to(""), bitmap4::of({FATTR4_MOUNTED_ON_FILEID, FATTR4_LEASE_TIME}));

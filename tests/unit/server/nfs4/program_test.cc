@@ -29,7 +29,8 @@ TEST(Nfs4Program, WhatMayRunAgainIsNotRemembered) {
   EXPECT_EQ(replay_of(0, on_file().add<OP_READ>({{}, 0, 100})), Replay::kIdempotent);
   EXPECT_EQ(replay_of(0, on_file().add<OP_GETATTR>().add<OP_REMOVE>({"name"})), Replay::kCached);
   EXPECT_EQ(replay_of(0, on_file().add<OP_CREATE>()), Replay::kCached);
-  EXPECT_EQ(replay_of(0, on_file().add<OP_WRITE>().add<OP_GETATTR>()), Replay::kIdempotent);
+  EXPECT_EQ(replay_of(0, on_file().add<OP_WRITE>().add<OP_GETATTR>()), Replay::kCachedBriefly);
+  EXPECT_EQ(replay_of(0, on_file().add<OP_WRITE>().add<OP_REMOVE>({"name"})), Replay::kCached);
   // These have sequence ids.
   EXPECT_EQ(replay_of(0, on_file().add<OP_OPEN>({1, 1, 0, {7, {}}, {}, {}}).add<OP_GETFH>()),
             Replay::kIdempotent);

@@ -179,6 +179,57 @@ TEST_F(Reclaim, WhoDoesNotComeBackIsWaitedForNoLongerThanTheGracePeriod) {
   EXPECT_EQ(claim(first, file).status, NFS4ERR_RECLAIM_BAD);
 }
 
+TEST_F(Reclaim, WhoWasEvictedReclaimsNothingInThisGracePeriodEither) {
+  nfs_.connect("second");  // who is waited for all the time
+  const FileHandle file = nfs_.open(nfs_.root(), "file").handle;
+  nfs_.restart();
+  Session4 first = come_back("first");
+  ASSERT_EQ(claim(first, file).status, NFS4_OK);
+  {
+    std::lock_guard guard(nfs_.state().mutex);
+    ASSERT_TRUE(nfs_.state().evict(first.client));
+  }
+  EXPECT_TRUE(nfs_.state().settle().ok());
+  first = come_back("first");
+  EXPECT_EQ(claim(first, file).status, NFS4ERR_RECLAIM_BAD);
+  // Nor after another restart, though this grace period never came to its end.
+  nfs_.restart();
+  first = come_back("first");
+  EXPECT_EQ(claim(first, file).status, NFS4ERR_RECLAIM_BAD);
+}
+
+class ReclaimAfterALoss : public Reclaim, public ::testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(Knows, ReclaimAfterALoss, ::testing::Bool());
+
+/// Others may have had it when the next life of the server asks who had what.
+TEST_P(ReclaimAfterALoss, WhoLostSomethingInTheGracePeriodSaysThatItKnowsBeforeItIsRecorded) {
+  nfs_.connect("second");  // who is waited for all the time
+  const Open4 before = nfs_.open(nfs_.root(), "file");
+  const Open4 other = nfs_.open(nfs_.root(), "other");
+  nfs_.restart();
+  Session4 first = come_back("first");
+  const Reply4 reclaimed = claim(first, before.handle);
+  ASSERT_EQ(reclaimed.status, NFS4_OK);
+  ASSERT_EQ(claim(first, other.handle).status, NFS4_OK);
+  struct stat file {};
+  ASSERT_EQ(::stat(nfs_.path("file").c_str(), &file), 0);
+  {
+    std::lock_guard guard(nfs_.state().mutex);
+    std::map<nfs4::ClientId, nfs4::ServerState::Lost> lost;
+    ASSERT_TRUE(nfs_.state().revoke_file(nfs4::file_key(file.st_dev, file.st_ino), &lost));
+  }
+  ASSERT_TRUE(nfs_.state().settle().ok());
+  ASSERT_EQ(nfs_.run(first, Operations4().add<OP_RECLAIM_COMPLETE>()).status, NFS4_OK);
+  const bool knows = GetParam();
+  if (knows) {
+    const xdr::stateid4 revoked = reclaimed.get<OP_OPEN>().resok4.stateid;
+    ASSERT_EQ(nfs_.run(first, Operations4().add<OP_FREE_STATEID>({revoked})).status, NFS4_OK);
+  }
+  nfs_.restart();
+  first = come_back("first");
+  EXPECT_EQ(claim(first, other.handle).status, knows ? NFS4_OK : NFS4ERR_RECLAIM_BAD);
+}
+
 TEST_F(Reclaim, AnExpiredClientGivesWayAndMayNotReclaim) {
   const Open4 file = nfs_.open(nfs_.root(), "file");
   ASSERT_EQ(lock(nfs_.session, file.handle, file.stateid, false).status, NFS4_OK);

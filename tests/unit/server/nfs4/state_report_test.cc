@@ -18,13 +18,7 @@ class StateReports : public ::testing::Test {
  protected:
   StateReport report(std::size_t most = 10) { return report_state(nfs_.state(), most); }
   nfsstat4 lock(const Open4& file, std::uint64_t offset, std::string_view owner) {
-    xdr::LOCK4args args;
-    args.locktype = xdr::nfs_lock_type4::WRITE_LT;
-    args.offset = offset;
-    args.length = 1;
-    args.locker.new_lock_owner = true;
-    args.locker.open_owner = {0, file.stateid, 0, {0, as_bytes(owner)}};
-    return nfs_.on<OP_LOCK>(file.handle, args).status;
+    return nfs_.on<OP_LOCK>(file.handle, first_lock(file.stateid, offset, 1, owner)).status;
   }
   Nfs4Harness nfs_;
 };

@@ -2,6 +2,7 @@
 // Locks and shares of NFSv3, among hosts, against NFSv4 and against processes of this machine.
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include "server/nfs4/state_report.h"
 #include "server/vfs/record_locks.h"
@@ -226,6 +227,38 @@ TEST_F(NlmLocks, WhatIsLockedMayBeUnlockedWhateverTheExportsSayNow) {
   EXPECT_EQ(harness.unlock(file, kFirst), NLM4_GRANTED);
   std::lock_guard guard(harness.nfs4.state().mutex);
   EXPECT_TRUE(harness.nfs4.state().opens.empty());
+}
+
+/// An ordinary user of the host has no privileged port.
+TEST_F(NlmLocks, OnlyAPortThatTheExportAdmitsLetsGoOfThem) {
+  harness.nfs4.connection().set_transport(TransportKind::kTcp);
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  ASSERT_EQ(harness.lock(file, kSecond, true, {}, true), NLM4_BLOCKED);
+  ASSERT_EQ(harness.share(file, "a", fsh4_access::FSA_R, fsh4_mode::FSM_DW), NLM4_GRANTED);
+  harness.set_peer("127.0.0.1", 40000);
+  EXPECT_EQ(harness.unlock(file, kFirst), NLM4_FAILED);
+  EXPECT_EQ(harness.cancel(file, kSecond), NLM4_FAILED);
+  EXPECT_EQ(harness.unshare(file, "a"), NLM4_FAILED);
+  ExportOptions options = HarnessOptions::writable();
+  options.secure = false;
+  harness.nfs4.export_with(options);
+  EXPECT_EQ(harness.cancel(file, kSecond), NLM4_GRANTED);
+  EXPECT_EQ(harness.unshare(file, "a"), NLM4_GRANTED);
+  ConfigProblems problems;
+  harness.nfs4.server().exports.reload({}, &problems);
+  EXPECT_EQ(harness.unlock(file, kFirst), NLM4_GRANTED) << "not exported any more";
+}
+
+TEST_F(NlmLocks, WithoutDescriptorsIsLater) {
+  harness.nfs4.server().files.forget(file);
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const xdr::nlm4_stats meanwhile = harness.lock(file, kFirst);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(meanwhile, NLM4_DENIED_GRACE_PERIOD);
+  EXPECT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
 }
 
 TEST_F(NlmLocks, WhatAnAdministratorReleasesIsGivenToWhoWaits) {

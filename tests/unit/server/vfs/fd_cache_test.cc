@@ -33,10 +33,11 @@ class Cache : public ::testing::Test {
   HandleCodec codec{HandleCodec::Key{1}};
   TemporaryDirectory home;
   WriteVerifier verifier;
+  FileSyncs syncs{verifier};
 };
 
 TEST_F(Cache, FindsWhatWasInserted) {
-  FdCache cache(verifier, 1000);
+  FdCache cache(syncs, 1000);
   EXPECT_FALSE(cache.find(handle(1)));
   const FilePin inserted = cache.insert(opened(1));
   const FilePin found = cache.find(handle(1));
@@ -46,7 +47,7 @@ TEST_F(Cache, FindsWhatWasInserted) {
 }
 
 TEST_F(Cache, TheFirstOfTwoInsertsStays) {
-  FdCache cache(verifier, 1000);
+  FdCache cache(syncs, 1000);
   const FilePin first = cache.insert(opened(1));
   const FilePin second = cache.insert(opened(1));
   EXPECT_EQ(&*first, &*second);
@@ -54,7 +55,7 @@ TEST_F(Cache, TheFirstOfTwoInsertsStays) {
 }
 
 TEST_F(Cache, IsBounded) {
-  FdCache cache(verifier, 256);
+  FdCache cache(syncs, 256);
   for (std::uint32_t i = 0; i < 5000; ++i)
     cache.insert(opened(i));
   EXPECT_LE(cache.size(), cache.capacity());
@@ -62,7 +63,7 @@ TEST_F(Cache, IsBounded) {
 }
 
 TEST_F(Cache, PinnedEntriesAreNotEvicted) {
-  FdCache cache(verifier, 256);
+  FdCache cache(syncs, 256);
   const FilePin pinned = cache.insert(opened(0));
   for (std::uint32_t i = 1; i < 5000; ++i)
     cache.insert(opened(i));
@@ -72,7 +73,7 @@ TEST_F(Cache, PinnedEntriesAreNotEvicted) {
 }
 
 TEST_F(Cache, EntriesWithUnstableDataAreNotEvicted) {
-  FdCache cache(verifier, 256);
+  FdCache cache(syncs, 256);
   cache.insert(opened(0))->unstable = true;
   for (std::uint32_t i = 1; i < 5000; ++i)
     cache.insert(opened(i));
@@ -80,7 +81,7 @@ TEST_F(Cache, EntriesWithUnstableDataAreNotEvicted) {
 }
 
 TEST_F(Cache, ForgottenEntriesAreNotFoundAndStayOpenWhilePinned) {
-  FdCache cache(verifier, 1000);
+  FdCache cache(syncs, 1000);
   FilePin pin = cache.insert(opened(1));
   const int fd = pin->path_fd();
   cache.forget(handle(1));
@@ -120,7 +121,7 @@ class CachedFile : public Cache {
 };
 
 TEST_F(CachedFile, EndOfWritingClosesTheDescriptorThatWrites) {
-  FdCache cache(verifier, 1000);
+  FdCache cache(syncs, 1000);
   FilePin file = insert(cache, O_PATH);
   EXPECT_FALSE(is_written());
   open_for_writing(cache, *file);
@@ -135,14 +136,14 @@ TEST_F(CachedFile, EndOfWritingClosesTheDescriptorThatWrites) {
 }
 
 TEST_F(CachedFile, EndOfWritingForgetsWhatWasOpenedToWriteAtFirst) {
-  FdCache cache(verifier, 1000);
+  FdCache cache(syncs, 1000);
   cache.end_writing(insert(cache, O_RDWR, kRightRead | kRightWrite));
   EXPECT_EQ(cache.size(), 0u);
   EXPECT_FALSE(is_written());
 }
 
 TEST_F(CachedFile, EndOfWritingLeavesAloneWhatOthersUseOrIsNotSynced) {
-  FdCache cache(verifier, 1000);
+  FdCache cache(syncs, 1000);
   FilePin file = insert(cache, O_PATH);
   open_for_writing(cache, *file);
   cache.end_writing(FilePin::another(*file));
@@ -153,7 +154,7 @@ TEST_F(CachedFile, EndOfWritingLeavesAloneWhatOthersUseOrIsNotSynced) {
 }
 
 TEST_F(Cache, IdleEntriesAreClosed) {
-  FdCache cache(verifier, 1000);
+  FdCache cache(syncs, 1000);
   const std::size_t before = open_descriptors();
   for (std::uint32_t i = 0; i < 100; ++i)
     cache.insert(opened(i));
@@ -165,7 +166,7 @@ TEST_F(Cache, IdleEntriesAreClosed) {
 }
 
 TEST_F(Cache, EntriesInUseAreNotIdle) {
-  FdCache cache(verifier, 1000);
+  FdCache cache(syncs, 1000);
   cache.insert(opened(1));
   for (std::uint64_t i = 0; i < 4 * FdCache::kIdleSeconds; ++i) {
     cache.sweep();
@@ -174,7 +175,7 @@ TEST_F(Cache, EntriesInUseAreNotIdle) {
 }
 
 TEST_F(Cache, IdleEntriesWithUnstableDataAreSyncedBeforeTheyAreClosed) {
-  FdCache cache(verifier, 1000);
+  FdCache cache(syncs, 1000);
   {
     FdCache::Opened file = opened(1);
     file.path_fd.reset(::open((home.path() + "/f").c_str(), O_RDWR | O_CREAT, 0600));
@@ -194,6 +195,26 @@ TEST_F(Cache, IdleEntriesWithUnstableDataAreSyncedBeforeTheyAreClosed) {
   for (std::uint64_t i = 0; i < 2 * FdCache::kIdleSeconds; ++i)
     cache.sweep();
   EXPECT_EQ(cache.size(), 0u);
+}
+
+TEST_F(Cache, AnErrorOfASweepIsOnRecordForWhoWritesMeanwhile) {
+  FdCache cache(syncs, 1000);
+  const std::uint64_t before = verifier.value();
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  UniqueFd reading(ends[0]);
+  FilePin pin;
+  {
+    FdCache::Opened cannot_be_synced = opened(1);
+    cannot_be_synced.path_fd.reset(ends[1]);
+    cannot_be_synced.path_rights = kRightRead | kRightWrite;
+    cache.insert(std::move(cannot_be_synced))->unstable = true;
+  }
+  for (std::uint64_t i = 0; i <= FdCache::kIdleSeconds; ++i)
+    cache.sweep();
+  EXPECT_EQ(syncs.failures(), 1u);
+  EXPECT_EQ(syncs.failed_since(0, {ends[1]}), EINVAL);
+  EXPECT_NE(verifier.value(), before);
 }
 
 /// What the kernel says of a caller who is not the file's owner.
@@ -238,7 +259,7 @@ class RememberedRights : public CachedFile {
     return error;
   }
   static constexpr std::uint8_t kBoth = kRightRead | kRightWrite;
-  FdCache cache{verifier, 1000};
+  FdCache cache{syncs, 1000};
   FilePin file;
   CallerIdentity somebody, another;
 };
@@ -298,7 +319,7 @@ TEST_F(RememberedRights, DoNotContainWhatAnOwnerMayWhateverTheModeSays) {
 }
 
 TEST_F(Cache, ManyThreadsAgree) {
-  FdCache cache(verifier, 256);
+  FdCache cache(syncs, 256);
   std::vector<std::thread> threads;
   threads.reserve(4);
   std::atomic<int> wrong{0};

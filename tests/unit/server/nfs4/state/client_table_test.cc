@@ -155,6 +155,12 @@ TEST_F(ClientTableTest, DestroyOnlyWhatHoldsNothing) {
   EXPECT_EQ(table_.size(), 0u);
 }
 
+TEST_F(ClientTableTest, WhoHasNoSessionsIsNotDestroyedByOthers) {
+  const ClientId host = table_.add_host("192.0.2.7 a", now_).client->id;
+  EXPECT_EQ(table_.destroy_client_id(host).status, Status::kStale);
+  EXPECT_NE(table_.find(host), nullptr);
+}
+
 // --- SETCLIENTID and SETCLIENTID_CONFIRM, RFC 7530 16.33.5 and 16.34.5 ---
 
 TEST_F(ClientTableTest, Version40AnotherCallbackKeepsIdAndState) {
