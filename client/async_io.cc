@@ -39,13 +39,16 @@ Task<void> read_piece(ReadJob& job, std::size_t begin, std::size_t length) {
     }
     if (part->attributes) job.attributes = part->attributes;
     done += part->count;
-    if (part->eof || part->count == 0) {
-      if (begin + done < job.end || (begin + done == job.end && part->eof)) {
+    if (part->eof) {
+      if (begin + done <= job.end) {
         job.end = begin + done;
         job.eof = true;
       }
       co_return;
     }
+    // Taken for the end it would pass for zeros, or for a shorter file.
+    if (part->count == 0)
+      job.error = Error{Errc::kProtocol, EIO, "READ of no bytes, not at the end"};
   }
 }
 

@@ -55,6 +55,9 @@ std::unique_ptr<RpcClient> make_rpc_client(EventLoop& loop, const Fabrics& fabri
   TcpClientOptions tcp;
   tcp.max_calls = settings.credits;
   tcp.reserved_port = settings.reserved_port;
+  // A reply that is longer would be refused with its connection, again and again.
+  constexpr std::size_t kBesideData = std::size_t{64} << 10;
+  tcp.max_record = std::max<std::size_t>(tcp.max_record, settings.rsize + kBesideData);
   return std::make_unique<RpcClient>(std::make_unique<LoopEnvironment>(loop, rdma, tcp),
                                      std::move(options));
 }
@@ -71,7 +74,10 @@ Result<void> resolve_host(MountSettings& settings, std::string* detail) {
   Result<std::vector<SocketAddress>> addresses = SocketAddress::resolve(host, settings.rdma_port);
   if (!addresses.ok()) {
     if (detail != nullptr) {
-      *detail = "cannot find the host '" + settings.host + "': " + addresses.error().message();
+      const bool later = addresses.error().sys == EAGAIN;
+      *detail =
+          fmt::format("cannot find the host '{}': {}", settings.host,
+                      later ? "the name service cannot say now" : addresses.error().message());
     }
     return addresses.error();
   }
@@ -152,6 +158,7 @@ Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabr
                                                            MountSettings settings,
                                                            RootFinder& finder,
                                                            std::string* detail) {
+  detail->clear();
   std::unique_ptr<AsyncMount> mount(new AsyncMount(loop, std::move(settings)));
   mount->rpc_ = make_rpc_client(loop, fabrics, mount->settings_);
   mount->fabrics_ = fabrics;
@@ -162,6 +169,7 @@ Task<Result<std::unique_ptr<AsyncMount>>> AsyncMount::open(EventLoop& loop, Fabr
   if (stopped != nullptr && stopped->cancelled()) patience.cancel();
   Timer limit([&patience] { patience.cancel(); });
   Result<void> done = co_await mount->rpc_->connect(detail, &patience);
+  if (done.ok()) mount->stay_at(mount->rpc_->address());
   limit.arm_after(loop, mount->settings_.first_answers);
   OpContext op;
   op.cancel = &patience;
@@ -228,6 +236,13 @@ std::unique_ptr<AsyncMount> AsyncMount::over(EventLoop& loop, MountSettings sett
   mount->root_ = std::move(root);
   mount->use_limits(info);
   return mount;
+}
+
+/// For all that connects later: other addresses of a name may lead to other servers, where the
+/// handles, the locks and what is not committed yet mean nothing, or something else.
+void AsyncMount::stay_at(const SocketAddress& address) {
+  if (settings_.addresses_of_host.empty()) settings_.addresses_of_host = settings_.addresses;
+  settings_.addresses = {address};
 }
 
 void AsyncMount::use_limits(const FsInfo& info) {
@@ -353,6 +368,9 @@ TransferStats AsyncMount::totals() const {
 }
 std::size_t AsyncMount::calls_outstanding() const {
   return rpc_->outstanding();
+}
+std::uint64_t AsyncMount::connections_made() const {
+  return rpc_->connections_made();
 }
 
 Task<Result<void>> AsyncMount::join_address(SocketAddress address, std::string* detail) {

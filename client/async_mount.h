@@ -120,6 +120,8 @@ class AsyncMount {
   std::size_t exposed_regions() const;
   /// Calls that wait for an answer or a connection.
   std::size_t calls_outstanding() const;
+  /// RpcClient::connections_made().
+  std::uint64_t connections_made() const;
   /// Uses this further address of the server, too, if the same server is there (trunk.h, which has
   /// the errors). Port 0: the mount's own ports.
   Task<Result<void>> join_address(SocketAddress address, std::string* detail);
@@ -443,6 +445,7 @@ class AsyncMount {
   /// begin() in the version that was named, or in the first of ours that the server takes.
   Task<Result<void>> begin_in_best(const OpContext& op, RootFinder& finder, CancelToken& cancel,
                                    std::string* detail);
+  void stay_at(const SocketAddress& address);
   void use_limits(const FsInfo& info);
 
   EventLoop& loop_;

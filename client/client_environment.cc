@@ -30,6 +30,7 @@ std::unique_ptr<ClientTransport> LoopEnvironment::make_transport(
   if (candidate.fabric == nullptr) {
     TcpClientOptions options = tcp_;
     options.connect_timeout = connect_timeout;
+    options.local_port = candidate.local_port;
     return make_tcp_transport(loop_, candidate.address, options, handler);
   }
   RdmaClientOptions options = rdma_;

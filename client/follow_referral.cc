@@ -102,6 +102,7 @@ MountSettings settings_at(const MountSettings& from, const ReferralTarget& targe
   if (settings.host != target.host) settings.put_off = nullptr;
   settings.host = target.host;
   settings.addresses.clear();
+  settings.addresses_of_host.clear();
   settings.rdma_port = target.port != 0 ? target.port : usual.rdma_port;
   settings.tcp_port = target.port != 0 ? target.port : usual.tcp_port;
   return settings;
@@ -144,9 +145,9 @@ Task<Result<void>> find_addresses(EventLoop& loop, MountSettings* settings, std:
   }
   *detail = question->detail;
   if (!question->outcome.ok()) {
-    // Errors of the resolver need not have an errno.
+    // Whatever the resolver says; its EAGAIN would mean something else to whoever opens files.
     const Error& error = question->outcome.error();
-    co_return Error{error.code, error.sys != 0 ? error.sys : EHOSTUNREACH, error.where};
+    co_return Error{error.code, EHOSTUNREACH, error.where};
   }
   settings->addresses = question->settings.addresses;
   co_return Result<void>();

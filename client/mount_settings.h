@@ -43,8 +43,11 @@ enum class FabricChoice : std::uint8_t { kAuto, kVerbs, kIwarp };
 
 struct MountSettings {
   std::string host;
-  /// Of `host`, tried in order (ports are ignored). resolve_host() fills it.
+  /// Of `host`, tried in order (ports are ignored). resolve_host() fills it; of an AsyncMount the
+  /// one where it found the server.
   std::vector<SocketAddress> addresses;
+  /// All that resolve_host() found, of an AsyncMount: what an earlier one may have used.
+  std::vector<SocketAddress> addresses_of_host;
   std::string path = "/";  // what is mounted
 
   NfsVersion version = kBestVersion;  // of an AsyncMount: the one in force

@@ -124,6 +124,7 @@ class NfsOperations {
                                               std::uint64_t cookie, std::uint64_t verifier,
                                               std::uint32_t max_bytes,
                                               DirectoryVisitor& visitor) = 0;
+  /// readdir(), with handles and attributes where the server gives them.
   virtual Task<Result<DirectoryPage>> readdirplus(const OpContext& op, const FileHandle& directory,
                                                   std::uint64_t cookie, std::uint64_t verifier,
                                                   std::uint32_t max_bytes,

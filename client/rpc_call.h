@@ -59,8 +59,9 @@ class RpcCall final : public ClientCall, public Cancellable, public ListNode<Rpc
 
   /// At the results. Valid until the coroutine next suspends.
   xdr::Decoder& results() { return *results_; }
-  /// It went out again over a new connection: the answer may be that of a second execution.
-  bool resent() const { return submissions_ > 1; }
+  /// It may have run by way of a connection that was lost: the answer may be that of a second
+  /// execution.
+  bool resent() const { return may_have_run_; }
 
  private:
   friend class RpcClient;
@@ -85,7 +86,7 @@ class RpcCall final : public ClientCall, public Cancellable, public ListNode<Rpc
   CancelToken* cancel_ = nullptr;
   std::coroutine_handle<> waiter_;
   State state_ = State::kIdle;
-  unsigned submissions_ = 0;
+  bool may_have_run_ = false;  // by way of a connection that was lost
   TimePoint started_{};
   TimePoint submitted_{};
   bool failed_ = false;

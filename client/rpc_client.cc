@@ -107,10 +107,18 @@ Task<Result<void>> RpcClient::connect(std::string* detail, CancelToken* cancel) 
     }
     co_return first.last_error();
   }
+  stay_at(first.address());
   for (auto& connection : connections_)
     connection->wake();
   note_activity();
   co_return Result<void>();
+}
+
+/// Nothing is being tried: the others have not begun.
+void RpcClient::stay_at(const SocketAddress& address) {
+  const SocketAddress home = address;  // one of those
+  std::erase_if(options_.candidates,
+                [&](const TransportCandidate& one) { return !one.address.same_host(home); });
 }
 
 void RpcClient::put_off(const PutOff::Call& call) const {
@@ -164,7 +172,7 @@ RpcCallLease RpcClient::prepare(std::uint32_t program, std::uint32_t version,
 void RpcClient::release(RpcCall& call) {
   NFSRDMA_CHECK(call.state_ == RpcCall::State::kIdle || call.state_ == RpcCall::State::kDone);
   call.state_ = RpcCall::State::kIdle;
-  call.submissions_ = 0;
+  call.may_have_run_ = call.sent = false;
   call.failed_ = false;
   call.payload = call.tail = call.head = {};
   call.has_payload = false;
@@ -215,8 +223,8 @@ RpcConnection& RpcClient::choose() {
   for (std::size_t i = 0; i < connections_.size(); ++i) {
     RpcConnection& candidate = *connections_[(next_connection_ + i) % connections_.size()];
     if (!candidate.takes_calls()) continue;
-    if (best == nullptr || (candidate.ready() && !best->ready()) ||
-        (candidate.ready() == best->ready() && candidate.load() < best->load())) {
+    if (best == nullptr || (candidate.sends() && !best->sends()) ||
+        (candidate.sends() == best->sends() && candidate.load() < best->load())) {
       best = &candidate;
     }
   }

@@ -54,7 +54,8 @@ class RpcClient {
 
   /// Makes the first connection: one round over all candidates. Further connections follow behind
   /// it. On an error *detail, which outlives the Task, says what was tried. EINTR: cancelled; it
-  /// goes on connecting.
+  /// goes on connecting. From then on no other address is gone to: behind the others of a name may
+  /// be other servers.
   Task<Result<void>> connect(std::string* detail, CancelToken* cancel = nullptr);
 
   /// A call with its header encoded. `arguments`: their bytes, without payload, where that is more
@@ -85,9 +86,13 @@ class RpcClient {
   void abort_all();
   /// The way that the first connection took.
   TransportKind kind() const;
+  /// Where it leads, or led; behind connect().
+  const SocketAddress& address() const { return options_.candidates.front().address; }
   std::vector<ConnectionInfo> connections() const;
   TransferStats totals() const;
   std::size_t outstanding() const;
+  /// Connections that were made, ever: as long as that stays, so does the server's process.
+  std::uint64_t connections_made() const { return connections_made_; }
   const RpcClientOptions& options() const { return options_; }
   ClientEnvironment& environment() { return *environment_; }
 
@@ -104,6 +109,7 @@ class RpcClient {
   /// A connection is ready: no call waits for one that is not.
   void take_from_those_that_wait();
   void call_answered();
+  void stay_at(const SocketAddress& address);
   void note_activity();
   void tick();
   void arm_tick();
@@ -118,6 +124,7 @@ class RpcClient {
   std::vector<std::unique_ptr<RpcCall>> calls_;
   std::vector<RpcCall*> free_calls_;
   std::size_t next_connection_ = 0;
+  std::uint64_t connections_made_ = 0;
   unsigned quiet_ticks_ = 0;
   bool long_tick_ = false;
   bool aborted_ = false;

@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "client/rpc_client.h"
+#include "xdr/nfs3_constants.h"
+#include "xdr/rpc.h"
 
 namespace nfsrdma {
 namespace {
@@ -14,6 +16,11 @@ namespace {
 /// Rounds of attempts after a lost RDMA connection in which TCP is left out: a server that restarts
 /// shall not push its clients off RDMA.
 constexpr unsigned kStickyRounds = 10;
+/// From TCP to the next look whether RDMA is there again, and when it was not there so often.
+constexpr std::chrono::minutes kLookForRdma{2};
+constexpr std::chrono::minutes kLookForRdmaSeldom{32};
+/// New calls wait no longer than this for those under way.
+constexpr std::chrono::seconds kLeaveWithin{3};
 /// Until a connection that could not be made is tried again only to help others.
 constexpr std::chrono::seconds kHelpAgain{15};
 
@@ -21,10 +28,14 @@ constexpr std::chrono::seconds kHelpAgain{15};
 
 RpcConnection::RpcConnection(RpcClient& client, std::vector<TransportCandidate> candidates)
     : client_(client),
+      probe_wait_(kLookForRdma),
       backoff_alarm_(client.environment().make_alarm([this] { start_round(); })),
       own_candidates_(std::move(candidates)) {}
 
-RpcConnection::~RpcConnection() = default;
+RpcConnection::~RpcConnection() {
+  // The NULL that fails with it is not news for us any more.
+  const std::unique_ptr<Probe> probe = std::move(probe_);
+}
 
 const std::vector<TransportCandidate>& RpcConnection::candidates() const {
   return further() ? own_candidates_ : client_.options().candidates;
@@ -34,7 +45,7 @@ void RpcConnection::submit(RpcCall& call) {
   call.connection_ = this;
   ++load_;
   last_used_ = client_.environment().now();
-  if (state_ == State::kReady && waiting_.empty()) {
+  if (state_ == State::kReady && waiting_.empty() && !leaving_) {
     send_now(call);
     return;
   }
@@ -46,7 +57,7 @@ void RpcConnection::submit(RpcCall& call) {
 void RpcConnection::send_now(RpcCall& call) {
   call.state_ = RpcCall::State::kSubmitted;
   call.submitted_ = client_.environment().now();
-  ++call.submissions_;
+  call.sent = false;
   submitted_.push_back(call);
   link_->transport->submit(call);
 }
@@ -55,7 +66,7 @@ void RpcConnection::send_waiting() {
   IntrusiveList<RpcCall, RpcCall> batch;
   batch.splice_back(waiting_);
   while (RpcCall* call = batch.pop_front()) {
-    if (state_ == State::kReady) {
+    if (state_ == State::kReady && !leaving_) {
       send_now(*call);
     } else {
       waiting_.push_back(*call);
@@ -67,12 +78,15 @@ void RpcConnection::call_returned(RpcCall& call, bool answered) {
   call.ListNode<RpcCall>::unlink();
   --load_;
   last_used_ = client_.environment().now();
+  if (leaving_ && submitted_.empty()) client_.environment().run_soon(*this);
   if (!answered) return;
   link_->answered = true;
   client_.call_answered();
 }
 
 void RpcConnection::requeue(RpcCall& call) {
+  // Of what was still with us the server knows nothing.
+  call.may_have_run_ = call.may_have_run_ || call.sent;
   call.state_ = RpcCall::State::kWaiting;
   ++load_;
   waiting_.push_back(call);
@@ -84,6 +98,7 @@ void RpcConnection::withdraw(RpcCall& call) {
   --load_;
   call.state_ = RpcCall::State::kDone;
   if (submitted && link_) link_->transport->cancel(call);
+  if (leaving_ && submitted_.empty()) client_.environment().run_soon(*this);
 }
 
 void RpcConnection::wake() {
@@ -120,7 +135,10 @@ void RpcConnection::try_candidate() {
       last ? client_.options().connect_timeout
            : std::min(client_.options().connect_timeout, client_.options().silence);
   link_ = std::make_unique<Link>(*this);
-  link_->transport = client_.environment().make_transport(candidates[candidate_], patience, *link_);
+  TransportCandidate one = candidates[candidate_];
+  // To many servers (knfsd) a call that comes again is one that they know by its port, too.
+  if (!is_rdma(one.kind)) one.local_port = local_port_;
+  link_->transport = client_.environment().make_transport(one, patience, *link_);
 }
 
 void RpcConnection::round_failed() {
@@ -146,9 +164,14 @@ void RpcConnection::retry_after(Duration wait) {
 
 void RpcConnection::became_ready() {
   if (state_ != State::kConnecting) return;
+  ++client_.connections_made_;
   state_ = State::kReady;
+  address_ = candidates()[candidate_].address;
   kind_ = link_->transport->kind();
   had_rdma_ = is_rdma(kind_);
+  if (!had_rdma_) local_port_ = link_->transport->describe().local.port();
+  leaving_ = false;
+  probe_at_ = client_.environment().now() + probe_wait_;
   rounds_failed_ = 0;
   last_used_ = client_.environment().now();
   fallback_reason_ = client_.options().left_out;
@@ -196,11 +219,14 @@ void RpcConnection::closed(Error why, const std::string& detail) {
 void RpcConnection::lost(const std::string& detail) {
   if (link_->answered) {
     backoff_.reset();
+    if (had_rdma_) probe_wait_ = kLookForRdma;
   } else {
     help_after_ = client_.environment().now() + kHelpAgain;
   }
   past_ += link_->transport->describe().stats;
   retire_link();
+  if (probe_ != nullptr) retire_probe();
+  leaving_ = false;
   state_ = State::kIdle;
   const bool was_in_use = !further() || std::exchange(admitted_, false);
   if (was_in_use && client_.observer_.disconnected) client_.observer_.disconnected(detail);
@@ -246,6 +272,57 @@ void RpcConnection::retire_link() {
 void RpcConnection::run_deferred() {
   std::vector<std::unique_ptr<Link>> gone;
   gone.swap(retired_);
+  std::vector<std::unique_ptr<Probe>> probes;
+  probes.swap(probes_over_);
+  if (leaving_ && submitted_.empty()) hang_up("RDMA is there again");
+}
+
+RpcConnection::Probe::Probe(RpcConnection& o, TimePoint until) : owner(o), deadline(until) {
+  xdr::rpc_msg message;
+  message.xid = xid = 1;
+  message.cbody.prog = xdr::kNfsProgram;
+  message.cbody.vers = xdr::kNfsV3;
+  xdr::Encoder encoder(null_call);
+  xdr::encode(encoder, message);
+  head = null_call;
+  max_reply = 128;
+}
+
+void RpcConnection::look_for_rdma(TimePoint now) {
+  if (further() || is_rdma(kind_)) return;
+  if (leaving_ && now >= leave_until_) {
+    // Something takes long: another time.
+    leaving_ = false;
+    probe_at_ = now + probe_wait_;
+    send_waiting();
+  }
+  if (probe_ != nullptr && now >= probe_->deadline) probed(false);
+  if (leaving_ || probe_ != nullptr || now < probe_at_) return;
+  const auto& candidates = this->candidates();
+  for (std::size_t i = 0; i < candidates.size() && probe_ == nullptr; ++i) {
+    const TransportCandidate& one = candidates[probe_candidate_++ % candidates.size()];
+    if (!is_rdma(one.kind)) continue;
+    const Duration patience = client_.options().connect_timeout;
+    probe_ = std::make_unique<Probe>(*this, now + 2 * patience);
+    probe_->transport = client_.environment().make_transport(one, patience, *probe_);
+  }
+}
+
+void RpcConnection::probed(bool there) {
+  retire_probe();
+  const TimePoint now = client_.environment().now();
+  // Until RDMA has carried calls: what leads to it now may come to nothing.
+  probe_wait_ = std::min<Duration>(2 * probe_wait_, kLookForRdmaSeldom);
+  probe_at_ = now + probe_wait_;
+  if (!there) return;
+  leaving_ = true;
+  leave_until_ = now + kLeaveWithin;
+  client_.environment().run_soon(*this);
+}
+
+void RpcConnection::retire_probe() {
+  probes_over_.push_back(std::move(probe_));
+  client_.environment().run_soon(*this);
 }
 
 bool RpcConnection::expire_one(TimePoint now) {
@@ -300,6 +377,7 @@ void RpcConnection::tick(TimePoint now) {
     hang_up("no answer in time");
     return;
   }
+  look_for_rdma(now);
   const Duration idle = client_.options().idle_timeout;
   if (load_ == 0 && idle > Duration::zero() && now - last_used_ >= idle) hang_up("idle");
 }

@@ -11,10 +11,15 @@
 // A further one leads to another address of the server (trunk.h). It connects when it is told to,
 // carries calls from when it was shown that the same server is there (admit()) until it is lost.
 //
+// One that came to TCP where RDMA was wanted looks for that again from time to time, busy as it may
+// be: an attempt beside it, and when a NULL is answered by way of that, nothing new is sent until
+// all is answered. Then it is dropped, and made anew like one that was lost.
+//
 // What a lost connection leaves unanswered goes by another one that is ready, and waits for this
 // one only where there is none.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,6 +53,8 @@ class RpcConnection final : private Deferred {
   void leave_to_others();
 
   bool ready() const { return state_ == State::kReady; }
+  /// A call would be sent at once.
+  bool sends() const { return ready() && !leaving_; }
   /// Calls may be given to it, though it may have to connect first.
   bool takes_calls() const { return !further() || (ready() && admitted_); }
   /// A further one that is ready leads to the same server.
@@ -61,6 +68,8 @@ class RpcConnection final : private Deferred {
   ConnectionInfo describe() const;
   TransferStats totals() const;
   TransportKind kind() const { return kind_; }
+  /// Where it leads, when it is ready.
+  const SocketAddress& address() const { return address_; }
   /// What was tried and failed in the last round: "verbs ...: ...; iwarp ...".
   const std::string& failures() const { return failures_; }
   /// Woken when the connection became ready or a round of attempts failed.
@@ -91,6 +100,21 @@ class RpcConnection final : private Deferred {
     std::unique_ptr<ClientTransport> transport;
     bool answered = false;
   };
+  /// An attempt to find out whether RDMA is there, and carries calls: where it only connects, a
+  /// mount that works is better off where it is.
+  struct Probe final : ClientTransportHandler, ClientCall {
+    Probe(RpcConnection& o, TimePoint until);
+    void on_transport_ready() override { transport->submit(*this); }
+    void on_transport_closed(Error, const std::string&) override { over(false); }
+    void on_complete() override { over(ok); }
+    void over(bool there) {
+      if (owner.probe_.get() == this) owner.probed(there);
+    }
+    RpcConnection& owner;
+    const TimePoint deadline;
+    std::array<std::byte, 40> null_call;  // any answer will do, and be it that it is refused
+    std::unique_ptr<ClientTransport> transport;
+  };
   enum class State : std::uint8_t { kIdle, kConnecting, kReady, kBackoff };
 
   void start_round();
@@ -115,6 +139,9 @@ class RpcConnection final : private Deferred {
   bool presumed_dead(TimePoint now);
   bool overdue(TimePoint now);
   void run_deferred() override;
+  void look_for_rdma(TimePoint now);
+  void probed(bool there);
+  void retire_probe();
 
   RpcClient& client_;
   State state_ = State::kIdle;
@@ -128,6 +155,15 @@ class RpcConnection final : private Deferred {
   std::string fallback_reason_;
   TransportKind kind_ = TransportKind::kTcp;
   bool had_rdma_ = false;
+  SocketAddress address_;
+  std::uint16_t local_port_ = 0;  // of the last one by TCP
+  std::unique_ptr<Probe> probe_;
+  std::vector<std::unique_ptr<Probe>> probes_over_;  // destroyed like links
+  TimePoint probe_at_{};
+  Duration probe_wait_;
+  std::size_t probe_candidate_ = 0;
+  bool leaving_ = false;  // for RDMA, once all is answered
+  TimePoint leave_until_{};
   unsigned rounds_failed_ = 0;  // since the last connection
   TimePoint help_after_{};      // not to be woken before only to help
   Error last_error_{};

@@ -13,7 +13,8 @@ namespace nfsrdma {
 struct TransportCandidate {
   TransportKind kind = TransportKind::kTcp;
   SocketAddress address;
-  Fabric* fabric = nullptr;  // null: TCP
+  Fabric* fabric = nullptr;      // null: TCP
+  std::uint16_t local_port = 0;  // TCP: rather from there; 0: from any
 };
 
 struct TransportOrder {

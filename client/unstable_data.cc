@@ -5,6 +5,36 @@
 
 namespace nfsrdma {
 
+namespace {
+
+using Piece = UnstableData::Piece;
+
+std::size_t memory_of(const Piece& piece) {
+  return piece.memory->size() + UnstableData::kPieceMemory;
+}
+
+/// What is left of a cut piece holds on to the memory of all of it only where that is less than
+/// twice as much. So at most one of two parts does.
+Piece part_of(const Piece& piece, std::uint64_t begin, std::uint64_t end) {
+  const ByteSpan bytes = piece.bytes.subspan(begin - piece.offset, end - begin);
+  if (bytes.size() > piece.memory->size() / 2) return {begin, bytes, piece.memory};
+  auto memory = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  return {begin, ByteSpan(*memory), memory};
+}
+
+}  // namespace
+
+void UnstableData::add(Map& map, Kept kept) {
+  memory_ += memory_of(kept.piece);
+  const std::uint64_t offset = kept.piece.offset;
+  map.emplace(offset, std::move(kept));
+}
+
+UnstableData::Map::iterator UnstableData::remove(Map& map, Map::iterator it) {
+  memory_ -= memory_of(it->second.piece);
+  return map.erase(it);
+}
+
 void UnstableData::cut(Map& map, std::uint64_t begin, std::uint64_t end) {
   auto it = map.upper_bound(begin);
   if (it != map.begin()) --it;
@@ -16,14 +46,9 @@ void UnstableData::cut(Map& map, std::uint64_t begin, std::uint64_t end) {
       ++it;
       continue;
     }
-    it = map.erase(it);
-    bytes_ -= kept.piece.bytes.size();
+    it = remove(map, it);
     auto keep = [&](std::uint64_t a, std::uint64_t b) {
-      Kept part = kept;
-      part.piece.offset = a;
-      part.piece.bytes = kept.piece.bytes.subspan(a - from, b - a);
-      bytes_ += part.piece.bytes.size();
-      map.emplace(a, std::move(part));
+      add(map, {part_of(kept.piece, a, b), kept.verifier, kept.serial});
     };
     if (from < begin) keep(from, begin);
     if (to > end) {
@@ -42,9 +67,7 @@ void UnstableData::wrote(std::uint64_t offset, ByteSpan data, std::uint64_t veri
 void UnstableData::wrote(Piece piece, std::uint64_t verifier) {
   if (piece.bytes.empty()) return;
   forget(piece.offset, piece.bytes.size());
-  bytes_ += piece.bytes.size();
-  const std::uint64_t offset = piece.offset;
-  kept_.emplace(offset, Kept{std::move(piece), verifier, ++serial_});
+  add(kept_, {std::move(piece), verifier, ++serial_});
 }
 
 void UnstableData::forget(std::uint64_t offset, std::uint64_t length) {
@@ -65,20 +88,15 @@ void UnstableData::committed(std::uint64_t mark, std::uint64_t verifier) {
       ++it;
       continue;
     }
-    if (it->second.verifier == verifier) {
-      bytes_ -= it->second.piece.bytes.size();
-    } else {
-      lost_.emplace(it->first, it->second);
-    }
-    it = kept_.erase(it);
+    if (it->second.verifier != verifier) add(lost_, it->second);
+    it = remove(kept_, it);
   }
 }
 
 std::optional<UnstableData::Piece> UnstableData::take_lost() {
   if (lost_.empty()) return std::nullopt;
-  Piece piece = std::move(lost_.begin()->second.piece);
-  lost_.erase(lost_.begin());
-  bytes_ -= piece.bytes.size();
+  Piece piece = lost_.begin()->second.piece;
+  remove(lost_, lost_.begin());
   return piece;
 }
 

@@ -24,8 +24,10 @@ class UnstableData {
   struct Piece {
     std::uint64_t offset = 0;
     ByteSpan bytes;
-    std::shared_ptr<const std::vector<std::byte>> memory;  // holds `bytes`
+    std::shared_ptr<const std::vector<std::byte>> memory;  // holds `bytes`, of this piece alone
   };
+  /// What a piece takes beside its bytes.
+  static constexpr std::size_t kPieceMemory = 256;
 
   /// `data` was written at `offset` and answered UNSTABLE with `verifier`: keeps a copy. It takes
   /// the place of older data of the same range.
@@ -45,8 +47,8 @@ class UnstableData {
   /// One lost piece, to be written again. Nothing newer overlaps it.
   std::optional<Piece> take_lost();
 
-  /// Kept bytes, lost ones included.
-  std::size_t bytes() const { return bytes_; }
+  /// That all of it takes, what was lost included.
+  std::size_t memory() const { return memory_; }
   bool empty() const { return kept_.empty() && lost_.empty(); }
 
  private:
@@ -58,11 +60,13 @@ class UnstableData {
   using Map = std::map<std::uint64_t, Kept>;  // by offset; never overlapping, within one map
 
   void cut(Map& map, std::uint64_t begin, std::uint64_t end);
+  void add(Map& map, Kept kept);
+  Map::iterator remove(Map& map, Map::iterator it);
 
   Map kept_;
   Map lost_;
   std::uint64_t serial_ = 0;
-  std::size_t bytes_ = 0;
+  std::size_t memory_ = 0;
 };
 
 }  // namespace nfsrdma

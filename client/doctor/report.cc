@@ -120,11 +120,7 @@ void write_result(JsonWriter& json, const CheckResult& result) {
     json.begin_object();
     json.field("verdict", verdict_name(finding.verdict));
     json.field("seen", finding.seen);
-    json.key("remedy");
-    json.begin_array();
-    for (const std::string& line : finding.remedy)
-      json.value(line);
-    json.end_array();
+    json.list("remedy", finding.remedy);
     json.end_object();
   }
   json.end_array();

@@ -25,6 +25,8 @@ constexpr std::uint64_t kBytesOfANode = sizeof(Node) + 512;
 // Open files are revalidated when their attributes expire, since the kernel serves reads from its
 // pages without asking.
 constexpr std::chrono::seconds kRevalidateEvery{1};
+// Much longer than a process takes to take an answer over.
+constexpr std::chrono::seconds kNotKeptBehindAChange{3};
 constexpr std::uint32_t kEverybodySearches = 0111;
 
 /// What grows with each change of an object. A change attribute may be any number, but those of
@@ -115,15 +117,17 @@ void FileSystem::foreign_change(Node& node, const Attributes& now) {
     node.new_modes.reset();
     return;
   }
-  ++node.pages_outdated;
-  node.kernel_size_old = true;
   if (now.size < visible(node).size) node.kernel_size_high = true;
-  if (node.opens > 0) drop_pages(node);
+  if (node.writer != nullptr) node.writer->doubt();
+  pages_are_old(node);
 }
 
-void FileSystem::data_lost(Node& node) {
+void FileSystem::pages_are_old(Node& node) {
   ++node.pages_outdated;
   node.kernel_size_old = true;
+  // In taking them the kernel counts attributes as valid an instant before it has the size, and
+  // another process goes by the one from before.
+  node.not_kept_until = loop.now() + kNotKeptBehindAChange;
   if (node.opens > 0) drop_pages(node);
 }
 
@@ -170,8 +174,8 @@ void FileSystem::told(Node& node, pid_t pid) {
   // Of an answer that is overtaken by the dropping of attributes, the kernel takes nothing.
   if (node.pages_dropped != node.pages_told) return;
   node.kernel_size_old = false;
-  for (const SentBack& one : node.sent_back) {
-    if (one.pid == pid && one.drops == node.drops) node.kernel_size_high = false;
+  for (SentBack& one : node.sent_back) {
+    if (one.pid == pid && one.drops == node.drops) one.told = true;
   }
 }
 
@@ -296,13 +300,20 @@ void FileSystem::believe_again(Node& node) {
   node.timer.again(options.attributes, node.is_directory(), loop.now());
 }
 
+Task<int> FileSystem::getattr_without_doubt(RequestContext context, NodeRef node) {
+  if (int error = co_await getattr(context, node)) co_return error;
+  if (node->writer == nullptr || !node->writer->data().in_doubt()) co_return 0;
+  if (int error = co_await node->writer->flush(context, node, true)) co_return error;
+  co_return co_await getattr(context, node);
+}
+
 Task<int> FileSystem::refresh(RequestContext context, NodeRef node) {
-  if (node->writer != nullptr && !node->writer->data().clean()) {
+  if (node->writer != nullptr && !node->writer->idle()) {
     // Times and sizes are the server's: what it does not have yet goes first.
     if (int error = co_await node->writer->flush(context, node, false)) co_return error;
   }
   if (node->timer.fresh(loop.now())) co_return 0;
-  if (int error = co_await getattr(context, node)) co_return error;
+  if (int error = co_await getattr_without_doubt(context, node)) co_return error;
   co_return stale_if_removed(*node);
 }
 
@@ -337,11 +348,14 @@ Attributes FileSystem::visible(const Node& node) const {
 }
 
 double FileSystem::attribute_seconds(const Node& node) const {
+  if (loop.now() < node.not_kept_until) return 0;
   // The next write may take the set-id bits away on the server, and the kernel would not ask.
   if (node.attributes.type == FileType::kRegular && (node.attributes.mode & (S_ISUID | S_ISGID)))
     return 0;
   // What is written here changes the times on the server, and the kernel is not told then.
-  if (node.writer != nullptr && !node.writer->data().clean()) return 0;
+  if (node.writer != nullptr && (!node.writer->data().clean() || node.writer->data().in_doubt())) {
+    return 0;
+  }
   return std::chrono::duration<double>(node.timer.left(loop.now())).count();
 }
 

@@ -94,11 +94,12 @@ class FileSystem : private DelegationHolder {
     if (attributes) apply(node, *attributes, started);
   }
   void apply_change(Node& node, const Wcc& change, std::uint64_t started);
-  /// Data that was written here never came to be on the server.
-  void data_lost(Node& node);
+  /// The kernel's pages and the size that it knows are not what the server has.
+  void pages_are_old(Node& node);
   /// After a change of its names by us that did not tell its new attributes.
   void note_renamed(Node& node);
-  /// GETATTR unless fresh; with data on its way to the server, after it.
+  /// GETATTR unless fresh; with data on its way to the server, after it, and with data that it may
+  /// have lost, after that is there again.
   Task<int> refresh(RequestContext context, NodeRef node);
   Task<int> getattr(RequestContext context, NodeRef node);
   /// FSSTAT. When the server takes longer than kSpacePatience: what it said last, since umount(8)
@@ -154,6 +155,10 @@ class FileSystem : private DelegationHolder {
   // --- open files ---
   /// Counts an open; *keep_cache says whether the kernel's pages are still good.
   Task<int> open(RequestContext context, NodeRef node, int flags, bool* keep_cache);
+  /// open(2) with O_CREAT of an absent name: makes the file by `maker`, or opens what somebody else
+  /// has made meanwhile. ESTALE: that is no file, and the kernel is to look it up.
+  Task<int> make_open(RequestContext context, NodeRef directory, std::string name, Maker maker,
+                      int flags, NodeRef* node, bool* keep_cache);
   /// Before an open is answered: 0, or ESTALE, after which the kernel asks for the file's
   /// attributes and comes again.
   Task<int> settle_pages(RequestContext context, NodeRef node, bool writes);
@@ -235,6 +240,8 @@ class FileSystem : private DelegationHolder {
   /// Has it, perhaps, any?
   static bool may_hold_locks(const Node& node, LockOwnerId owner);
   FileWriter& writer_of(Node& node);
+  /// What `work` comes to. It goes on when whoever waits is killed: none then.
+  Task<std::optional<int>> to_the_end(RequestContext context, Task<int> work);
   /// Pushes all files' data out, without waiting.
   void write_back_all();
 
@@ -280,8 +287,10 @@ class FileSystem : private DelegationHolder {
   /// Until `giving` is over, or who asks is killed: it goes on then.
   Task<void> wait_for_way(RequestContext context, Task<void> giving);
 
-  /// Others have made it what it is `now`.
+  /// Others have made it what it is `now`, or the server has lost what was not stable.
   void foreign_change(Node& node, const Attributes& now);
+  /// GETATTR, and again behind what the server is seen to have lost, perhaps.
+  Task<int> getattr_without_doubt(RequestContext context, NodeRef node);
   /// Runs a call that changes an object and takes over what it says of it.
   Task<int> make_change(RequestContext context, NodeRef node, Task<Result<Wcc>> change);
   /// The same for one that changes who may do what.
@@ -308,7 +317,11 @@ class FileSystem : private DelegationHolder {
   void may_search(Node& directory, const CallerRef& caller);
   void names_changed(Node& directory, const Wcc& change, std::uint64_t started);
   Task<void> remove_silly(NodeRef node);
+  void remove_silly_unless_used(const NodeRef& node);
   // names_ahead.h
+  Task<int> list_page(RequestContext context, NodeRef directory, std::uint64_t cookie,
+                      std::uint64_t* verifier, bool plus, std::vector<ListedName>* names,
+                      bool* last);
   /// A LOOKUP of a name in `directory` was answered from here, or found something on the server.
   void note_hit(Node& directory, const NodeRef& found);
   void note_miss(const CallerRef& caller, const NodeRef& directory);
@@ -346,7 +359,7 @@ class FileSystem : private DelegationHolder {
   /// False: cancelled.
   Task<bool> unlocks_told(RequestContext context, NodeRef node);
   /// UNLOCK behind the data; whoever stops waiting. `what` is the server's.
-  Task<void> unlock_behind(NodeRef node, CallerRef caller, FileLock what);
+  Task<int> unlock_behind(NodeRef node, CallerRef caller, FileLock what);
   std::string silly_name(const Node& node);
   void on_write_back_timer();
   void on_revalidate_timer();
@@ -377,8 +390,8 @@ class FileSystem : private DelegationHolder {
   std::vector<NodeRef> with_names_ahead_;          // directories
   std::uint64_t clock_ = 0;
   std::uint32_t silly_counter_;
-  std::size_t open_files_ = 0;
-  WaitList silly_done_;
+  std::size_t open_files_ = 0;  // with those that wait for the server
+  Gate silly_done_;
   SpareMemory spare_memory_;
   Timer write_back_timer_;
   Timer revalidate_timer_;

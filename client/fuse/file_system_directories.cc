@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of whole directories: for those who read them, and ahead of those who look at one object
 // after another.
+#include <algorithm>
 #include <cerrno>
 
+#include "client/cookie_circle.h"
 #include "client/fuse/file_system.h"
 #include "client/fuse/names_ahead.h"
 
@@ -46,6 +48,33 @@ class PageReader final : public DirectoryVisitor {
 Task<int> FileSystem::list(RequestContext context, NodeRef directory, std::uint64_t cookie,
                            std::uint64_t* verifier, bool plus, std::vector<ListedName>* names,
                            bool* last) {
+  const int error = co_await list_page(context, directory, cookie, verifier, plus, names, last);
+  if (error != EINVAL || cookie == 0) co_return error;
+  // The directory has changed, and the server knows the cookie no more with the verifier from
+  // before (NFS3ERR_BAD_COOKIE, NFS4ERR_NOT_SAME). What the reader had last is looked for from the
+  // beginning, as by the kernel's client.
+  *verifier = 0;
+  CookieCircle circle;
+  for (std::uint64_t from = 0;;) {
+    if (int again = co_await list_page(context, directory, from, verifier, plus, names, last)) {
+      co_return again;
+    }
+    const auto at = std::find_if(names->begin(), names->end(), [cookie](const ListedName& entry) {
+      return entry.cookie == cookie;
+    });
+    if (at != names->end()) {
+      names->erase(names->begin(), at + 1);
+      if (!names->empty() || *last) co_return 0;
+      co_return co_await list_page(context, directory, cookie, verifier, plus, names, last);
+    }
+    if (*last || names->empty() || circle.closes(names->back().cookie)) co_return EINVAL;
+    from = names->back().cookie;
+  }
+}
+
+Task<int> FileSystem::list_page(RequestContext context, NodeRef directory, std::uint64_t cookie,
+                                std::uint64_t* verifier, bool plus, std::vector<ListedName>* names,
+                                bool* last) {
   const std::uint64_t started = begin_request();
   const std::uint64_t asked = directory->names.clock();
   names->clear();
@@ -93,7 +122,7 @@ Task<void> FileSystem::read_names_ahead(CallerRef caller, NodeRef directory) {
     bool last = false;
     const RequestContext context{caller, nullptr};
     const int error =
-        co_await list(context, directory, ahead.cookie, &ahead.verifier, true, &page, &last);
+        co_await list_page(context, directory, ahead.cookie, &ahead.verifier, true, &page, &last);
     const TimePoint now = loop.now();
     NamesAhead::Nodes found;
     for (const ListedName& entry : page)

@@ -71,23 +71,31 @@ Task<int> FileSystem::settle_pages(RequestContext context, NodeRef node, bool wr
   const bool clean = node->pages_dropped == node->pages_outdated;
   if (!clean && !co_await drop_pages_now(std::move(context), node)) co_return EINTR;
   if (!writes) co_return 0;
-  // The kernel goes only once: the file was not opened by a name, or has got shorter again.
-  const bool again =
-      std::erase_if(node->sent_back, [pid](auto& one) { return one.pid == pid; }) > 0;
-  if (again || !node->kernel_size_high) co_return 0;
+  const auto back = std::find_if(node->sent_back.begin(), node->sent_back.end(),
+                                 [pid](const SentBack& one) { return one.pid == pid; });
+  if (back != node->sent_back.end()) {
+    // The kernel goes only once: the file was not opened by a name, or has got shorter again.
+    if (back->told && back->drops == node->drops) node->kernel_size_high = false;
+    node->sent_back.erase(back);
+    co_return 0;
+  }
+  if (!node->kernel_size_high) co_return 0;
   constexpr std::size_t kMostSentBack = 64;
   if (node->sent_back.size() >= kMostSentBack) node->sent_back.clear();
-  node->sent_back.push_back({pid, node->drops});
+  node->sent_back.push_back({pid, node->drops, false});
   co_return ESTALE;
 }
 
 Task<int> FileSystem::open(RequestContext context, NodeRef node, int flags, bool* keep_cache) {
   ++node->opening;
+  ++open_files_;
   node->openers.add(context.caller, open_access(flags));
   const int error = co_await open_there(context, node, rights_for(flags));
   --node->opening;
+  --open_files_;
   if (error != 0) {
     remove_opener(node, context.caller, open_access(flags));
+    remove_silly_unless_used(node);  // given meanwhile
     close_there_unless_open(node);
     co_return error;
   }
@@ -102,13 +110,42 @@ Task<int> FileSystem::open(RequestContext context, NodeRef node, int flags, bool
   co_return 0;
 }
 
+Task<int> FileSystem::make_open(RequestContext context, NodeRef directory, std::string name,
+                                Maker maker, int flags, NodeRef* node, bool* keep_cache) {
+  int error = co_await make(context, directory, name, std::move(maker), node);
+  const bool made = error == 0;
+  if (!made && (error != EEXIST || (flags & O_EXCL) != 0)) co_return error;
+  // Somebody was faster: an ordinary open.
+  if (!made) error = co_await lookup(context, directory, name, node);
+  if (error != 0) co_return error;
+  if (!(*node)->is_regular()) {
+    // In an answer to CREATE the kernel takes nothing else: it says EIO, and never closes it.
+    close_there_unless_open(*node);
+    co_return ESTALE;
+  }
+  if (made) {
+    // Who makes a file may use it, whatever its mode says.
+    adopt_open(**node, context.caller, flags);
+    *keep_cache = true;
+    co_return 0;
+  }
+  error = co_await open(context, *node, flags, keep_cache);
+  if (error != 0 || !(flags & O_TRUNC)) co_return error;
+  SetAttributes empty;
+  empty.size = 0;
+  error = co_await permit_cut(context, *node, flags);
+  if (error == 0) error = co_await setattr(context, *node, empty);
+  if (error != 0) close(*node, context.caller, flags);
+  co_return error;
+}
+
 void FileSystem::close(NodeRef node, const CallerRef& caller, int flags) {
   --open_files_;
   --node->opens;
   remove_opener(node, caller, open_access(flags));
   if (node->opens > 0) return;
   node->unlink();
-  if (node->silly != nullptr) tasks.spawn(remove_silly(node));
+  remove_silly_unless_used(node);
   if (remote.holds(node->handle)) {
     if (node->opening == 0) tasks.spawn(close_there(node));
   } else if (node->writer != nullptr) {
@@ -147,19 +184,34 @@ Task<int> FileSystem::setattr(RequestContext context, NodeRef node, SetAttribute
 
 Task<int> FileSystem::read(RequestContext context, NodeRef node, std::uint64_t offset,
                            MutableByteSpan sink, std::size_t* count) {
-  if (node->writer != nullptr) {
-    if (int error = co_await node->writer->settle(context, node, offset, sink.size())) {
-      co_return error;
+  const auto unstable = [&] {
+    return node->writer != nullptr && node->writer->data().unstable(offset, sink.size());
+  };
+  const auto pending_end = [&]() -> std::uint64_t {
+    return node->writer == nullptr ? 0 : node->writer->data().pending_end();
+  };
+  std::uint64_t pending_before = 0;
+  // What is unstable when it is asked for may be lost, and is read again then. (What becomes
+  // unstable meanwhile is written at the same time: either will do.)
+  for (bool again = true; again;) {
+    if (node->writer != nullptr) {
+      if (int error = co_await node->writer->settle(context, node, offset, sink.size())) {
+        co_return error;
+      }
     }
+    const bool was_unstable = unstable();
+    if (was_unstable) context.answer = nullptr;
+    pending_before = pending_end();
+    const std::uint64_t started = begin_request();
+    auto answer = co_await remote.read(context, node->handle, offset, sink);
+    if (!answer.ok()) co_return failed(*node, answer.error());
+    apply(*node, answer->attributes, started);
+    *count = std::min(answer->count, sink.size());
+    again = was_unstable && unstable() && node->writer->data().in_doubt();
   }
-  const std::uint64_t started = begin_request();
-  auto answer = co_await remote.read(context, node->handle, offset, sink);
-  if (!answer.ok()) co_return failed(*node, answer.error());
-  apply(*node, answer->attributes, started);
-  *count = std::min(answer->count, sink.size());
-  // A short answer tells the kernel where the file ends. When data further on is still with us, it
-  // does not end there: what lies between is a hole.
-  const std::uint64_t size = visible(*node).size;
+  // A short answer tells the kernel where the file ends. When data further on is still with us, or
+  // was when this was asked, it does not end there: what lies between is a hole.
+  const std::uint64_t size = std::max(pending_before, pending_end());
   if (*count < sink.size() && offset + *count < size) {
     const std::size_t wanted =
         static_cast<std::size_t>(std::min<std::uint64_t>(sink.size(), size - offset));
@@ -173,8 +225,11 @@ Task<int> FileSystem::append_offset(RequestContext context, NodeRef node, std::u
   // The kernel asks nobody for the size before it appends: after a change elsewhere, seen at open
   // or behind a lock, it goes on with the old one. That the file is longer is to be believed also
   // when the kernel has been told: it may have let the answer go.
+  if (node->writer != nullptr && node->writer->data().in_doubt()) {
+    if (int error = co_await node->writer->flush(context, node, true)) co_return error;
+  }
   if (node->kernel_size_old && !node->timer.fresh(loop.now())) {
-    if (int error = co_await getattr(context, node)) co_return error;
+    if (int error = co_await getattr_without_doubt(context, node)) co_return error;
   }
   const std::uint64_t end = visible(*node).size;
   if (end == *offset || (end < *offset && !node->kernel_size_old)) co_return 0;
@@ -182,6 +237,22 @@ Task<int> FileSystem::append_offset(RequestContext context, NodeRef node, std::u
   ++node->pages_outdated;  // it keeps the data as if it lay where it wanted it
   drop_pages(*node);
   co_return 0;
+}
+
+Task<std::optional<int>> FileSystem::to_the_end(RequestContext context, Task<int> work) {
+  struct UnderWay {
+    Occasion over;
+    int result = 0;
+    static Task<void> run(Task<int> work, std::shared_ptr<UnderWay> self) {
+      self->result = co_await std::move(work);
+      self->over.come();
+    }
+  };
+  auto under_way = std::make_shared<UnderWay>();
+  tasks.spawn(UnderWay::run(std::move(work), under_way));
+  const bool over = co_await under_way->over.wait(cancel_of(context));
+  if (!over) co_return std::nullopt;
+  co_return under_way->result;
 }
 
 FileWriter& FileSystem::writer_of(Node& node) {

@@ -74,7 +74,7 @@ Task<int> FileSystem::lock(RequestContext context, NodeRef node, FileLock wanted
   ++node->pages_outdated;
   const bool dropped = co_await drop_pages_now(context, node);
   if (dropped) co_return 0;
-  tasks.spawn(unlock_behind(node, context.caller, wanted));
+  [[maybe_unused]] const bool told = co_await unlock_for(context, node, wanted);
   co_return EINTR;
 }
 
@@ -153,15 +153,8 @@ Task<int> FileSystem::let_go(RequestContext context, NodeRef node, LockOwnerId o
 }
 
 Task<bool> FileSystem::unlock_for(RequestContext context, NodeRef node, FileLock what) {
-  auto over = std::make_shared<Occasion>();
-  struct Told {
-    static Task<void> when(Task<void> done, std::shared_ptr<Occasion> then) {
-      co_await std::move(done);
-      then->come();
-    }
-  };
-  tasks.spawn(Told::when(unlock_behind(node, context.caller, what), over));
-  co_return co_await over->wait(cancel_of(context));
+  const auto told = co_await to_the_end(context, unlock_behind(node, context.caller, what));
+  co_return told.has_value();
 }
 
 void FileSystem::let_go_behind(const NodeRef& node, const CallerRef& caller, LockOwnerId owner) {
@@ -178,7 +171,7 @@ Task<bool> FileSystem::unlocks_told(RequestContext context, NodeRef node) {
   co_return waited;
 }
 
-Task<void> FileSystem::unlock_behind(NodeRef node, CallerRef caller, FileLock what) {
+Task<int> FileSystem::unlock_behind(NodeRef node, CallerRef caller, FileLock what) {
   struct UnderWay {
     explicit UnderWay(Node& its) : node(its) { ++node.unlocking; }
     ~UnderWay() {
@@ -194,18 +187,17 @@ Task<void> FileSystem::unlock_behind(NodeRef node, CallerRef caller, FileLock wh
   if (node->writer != nullptr) {
     [[maybe_unused]] const int error = co_await node->writer->flush(context, node, true);
   }
-  [[maybe_unused]] auto answer = co_await remote.unlock(context, node->handle, what);
+  auto answer = co_await remote.unlock(context, node->handle, what);
+  co_return answer.ok() ? 0 : errno_of(answer.error());
 }
 
 void FileSystem::close_there_unless_open(const NodeRef& node) {
-  const bool unused = node->opens == 0 && node->opening == 0;
-  if (unused && remote.holds(node->handle)) tasks.spawn(close_there(node));
+  if (!node->in_use() && remote.holds(node->handle)) tasks.spawn(close_there(node));
 }
 
 void FileSystem::remove_opener(const NodeRef& node, const CallerRef& caller, std::uint32_t access) {
   node->openers.remove(caller, access);
-  const bool unused = node->opens == 0 && node->opening == 0;
-  if (unused || !node->is_regular() || !remote.holds(node->handle)) return;
+  if (!node->in_use() || !node->is_regular() || !remote.holds(node->handle)) return;
   if ((access & ~node->openers.access_of(*caller)) != 0) tasks.spawn(narrow_there(node, caller));
 }
 
@@ -215,7 +207,7 @@ Task<void> FileSystem::narrow_there(NodeRef node, CallerRef caller) {
     const RequestContext opener{caller, nullptr};
     [[maybe_unused]] const int error = co_await node->writer->flush(opener, node, true);
   }
-  if (node->opens == 0 && node->opening == 0) co_return;
+  if (!node->in_use()) co_return;
   const std::uint32_t left = node->openers.access_of(*caller);
   remote.narrow_open({caller, nullptr}, node->handle, left);
 }
@@ -229,7 +221,7 @@ Task<void> FileSystem::close_there(NodeRef node) {
     const RequestContext nobody{std::make_shared<const Caller>(), nullptr};
     [[maybe_unused]] const int error = co_await node->writer->flush(nobody, node, true);
   }
-  if (node->opens > 0 || node->opening > 0) co_return;
+  if (node->in_use()) co_return;
   node->lockers.clear();
   remote.close(node->handle);
 }

@@ -8,6 +8,16 @@
 #include "client/fuse/file_system.h"
 
 namespace nfsrdma {
+namespace {
+
+/// The server has answered, and has not done it. EIO may be a soft mount's, or its own half way.
+bool is_refusal(const Error& error) {
+  const int number = errno_of(error);
+  const bool answered = error.code == Errc::kSystem || error.code == Errc::kRefused;
+  return answered && number != EINTR && number != EIO;
+}
+
+}  // namespace
 
 Task<int> FileSystem::lookup(RequestContext context, NodeRef directory, std::string name,
                              NodeRef* found) {
@@ -154,20 +164,10 @@ Task<int> FileSystem::hide_open_file(RequestContext context, NodeRef node, NodeR
                                      std::string name, bool keep_name) {
   // Whoever is killed meanwhile leaves: what is sent may be done all the same, and the last close
   // has to know of the name then.
-  struct Hiding {
-    Occasion over;
-    int error = 0;
-    static Task<void> done(Task<int> hidden, std::shared_ptr<Hiding> self) {
-      self->error = co_await std::move(hidden);
-      self->over.come();
-    }
-  };
-  auto hiding = std::make_shared<Hiding>();
   Task<int> hidden =
       hide_to_the_end({context.caller, nullptr}, node, directory, std::move(name), keep_name);
-  tasks.spawn(Hiding::done(std::move(hidden), hiding));
-  const bool waited = co_await hiding->over.wait(cancel_of(context));
-  co_return waited ? hiding->error : EINTR;
+  const auto error = co_await to_the_end(context, std::move(hidden));
+  co_return error.value_or(EINTR);
 }
 
 Task<int> FileSystem::hide_to_the_end(RequestContext context, NodeRef node, NodeRef directory,
@@ -199,8 +199,12 @@ Task<int> FileSystem::hide_to_the_end(RequestContext context, NodeRef node, Node
   directory->names.store(hidden, node);
   node->silly = std::make_unique<SillyName>(SillyName{directory, hidden, context.caller});
   // The last close came while we were at it.
-  if (node->opens == 0) tasks.spawn(remove_silly(node));
+  remove_silly_unless_used(node);
   co_return 0;
+}
+
+void FileSystem::remove_silly_unless_used(const NodeRef& node) {
+  if (node->silly != nullptr && !node->in_use()) tasks.spawn(remove_silly(node));
 }
 
 Task<void> FileSystem::remove_silly(NodeRef node) {
@@ -222,7 +226,7 @@ Task<void> FileSystem::remove_silly(NodeRef node) {
 
 Task<int> FileSystem::remove(RequestContext context, NodeRef directory, std::string name) {
   NodeRef target = co_await target_of(context, directory, name);
-  if (target != nullptr && target->opens > 0 && !target->is_directory()) {
+  if (target != nullptr && target->in_use() && !target->is_directory()) {
     if (target->silly == nullptr) {
       co_return co_await hide_open_file(context, target, directory, name, false);
     }
@@ -263,8 +267,10 @@ Task<int> FileSystem::rmdir(RequestContext context, NodeRef directory, std::stri
       directory->names.forget(name);
       co_return error;
     }
-    while (target->silly_removals > 0)
-      co_await silly_done_.wait();
+    while (target->silly_removals > 0) {
+      const bool go_on = co_await silly_done_.wait(cancel_of(context));
+      if (!go_on) co_return EINTR;
+    }
   }
   directory->names.store_absent(name);
   if (target != nullptr) {
@@ -278,12 +284,14 @@ Task<int> FileSystem::rename(RequestContext context, NodeRef from_directory, std
                              NodeRef to_directory, std::string to) {
   NodeRef moved = co_await target_of(context, from_directory, from);
   NodeRef replaced = co_await target_of(context, to_directory, to);
-  const bool hide = replaced != nullptr && replaced != moved && replaced->opens > 0 &&
+  const bool hide = replaced != nullptr && replaced != moved && replaced->in_use() &&
                     !replaced->is_directory() && replaced->silly == nullptr;
+  bool has_both_names = hide;
   if (hide) {
     // A second name keeps the replacement atomic; a server without links gets the name moved away.
     int error = co_await hide_open_file(context, replaced, to_directory, to, true);
     if (error != 0 && error != EINTR) {
+      has_both_names = false;
       error = co_await hide_open_file(context, replaced, to_directory, to, false);
     }
     if (error != 0) co_return error;
@@ -304,7 +312,8 @@ Task<int> FileSystem::rename(RequestContext context, NodeRef from_directory, std
   from_directory->names.forget(from);
   to_directory->names.forget(to);
   if (!renamed.ok()) {
-    if (hide) tasks.spawn(remove_silly(replaced));
+    // Where it may have run, the hidden name is the only one: the last close removes it.
+    if (has_both_names && is_refusal(renamed.error())) tasks.spawn(remove_silly(replaced));
     const int error = co_await failed_in(context, from_directory, renamed.error());
     if (error == ESTALE) stale(*to_directory);  // it may have been this one
     if (error != ENOENT || to_directory == from_directory) co_return error;

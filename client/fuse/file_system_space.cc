@@ -42,7 +42,7 @@ Task<int> FileSystem::copy(RequestContext context, NodeRef from, std::uint64_t f
   // What lies behind the end must not be asked for (RFC 7862, 15.2.3): the end that the server
   // knows of, since more may be written meanwhile.
   if (!from->timer.fresh(loop.now())) {
-    if (int error = co_await getattr(context, from)) co_return error;
+    if (int error = co_await getattr_without_doubt(context, from)) co_return error;
   }
   const std::uint64_t wanted = *count;
   int error = co_await copy_within(context, from, from_offset, to, to_offset, count);

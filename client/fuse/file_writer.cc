@@ -73,17 +73,18 @@ void FileWriter::data_lost(int error) {
   if (lost() == 0) error_ = error;
   ++errors_;
   // The kernel's pages have what the server has not.
-  fs_.data_lost(node_);
+  fs_.pages_are_old(node_);
 }
 
 Task<int> FileWriter::write(RequestContext context, NodeRef node, std::uint64_t offset,
                             ByteSpan data, BlockRef block) {
-  while (fs_.budget.full() || holding_) {
+  const auto must_wait = [this] { return holding_ || left_ > 0; };
+  while (fs_.budget.full() || must_wait()) {
     if (fs_.budget.full()) fs_.write_back_all();
-    WaitList& list = holding_ ? changed_ : fs_.budget.room;
+    WaitList& list = must_wait() ? changed_ : fs_.budget.room;
     WakeOnInterrupt wake(context.interrupt, list);
     if (wake.raised()) co_return EINTR;
-    if (fs_.budget.full() || holding_) co_await list.wait();
+    if (fs_.budget.full() || must_wait()) co_await list.wait();
   }
   last_writer_ = context.caller;
   if (block != nullptr && data.size() >= kAdoptFrom) {
@@ -98,6 +99,8 @@ Task<int> FileWriter::write(RequestContext context, NodeRef node, std::uint64_t 
   co_return 0;
 }
 
+// Whoever is killed meanwhile leaves: what is sent may be done all the same, and must not be behind
+// the end of his locks. So all of it is done, as with what was written behind.
 Task<int> FileWriter::write_through(RequestContext context, NodeRef node, std::uint64_t offset,
                                     ByteSpan data, BlockRef block) {
   if (int error = co_await settle(context, node, offset, data.size())) co_return error;
@@ -106,7 +109,25 @@ Task<int> FileWriter::write_through(RequestContext context, NodeRef node, std::u
   while (behind_.unstable(offset, data.size())) {
     if (int error = co_await flush(context, node, true)) co_return error;
   }
-  while (!data.empty()) {
+  if (block == nullptr) {
+    block = std::make_shared<DataBlock>(data.size());
+    std::memcpy(block->data(), data.data(), data.size());
+    data = ByteSpan(block->data(), data.size());
+  }
+  auto left = std::make_shared<bool>(false);
+  const RequestContext nobody{context.caller, nullptr};
+  const auto written = co_await fs_.to_the_end(
+      context, write_to_the_end(nobody, node, offset, data, std::move(block), left));
+  if (written) co_return *written;
+  *left = true;
+  ++left_;
+  co_return EINTR;
+}
+
+Task<int> FileWriter::write_to_the_end(RequestContext context, NodeRef node, std::uint64_t offset,
+                                       ByteSpan data, BlockRef block, std::shared_ptr<bool> left) {
+  int error = 0;
+  while (error == 0 && !data.empty()) {
     const ByteSpan piece = data.first(std::min<std::size_t>(data.size(), fs_.remote.write_size()));
     const std::uint64_t started = fs_.begin_request();
     ++node->changes_running;
@@ -114,13 +135,21 @@ Task<int> FileWriter::write_through(RequestContext context, NodeRef node, std::u
         co_await fs_.remote.write(context, node->handle, offset, piece, Stability::kFileSync);
     fs_.apply_change(*node, written.ok() ? written->wcc : Wcc{}, started);
     --node->changes_running;
-    if (!written.ok()) co_return errno_of(written.error());
-    if (written->count == 0 || written->count > piece.size()) co_return EIO;
-    offset += written->count;
-    data = data.subspan(written->count);
+    if (!written.ok()) {
+      error = errno_of(written.error());
+    } else if (written->count == 0 || written->count > piece.size()) {
+      error = EIO;
+    } else {
+      offset += written->count;
+      data = data.subspan(written->count);
+    }
   }
   (void)block;  // held until here
-  co_return 0;
+  if (*left) {
+    --left_;
+    changed_.wake_all();
+  }
+  co_return error;
 }
 
 void FileWriter::pump(const NodeRef& node, bool all) {
@@ -162,6 +191,7 @@ Task<void> FileWriter::send(NodeRef node, WriteBehind::FlightRef flight, Stabili
 Task<void> FileWriter::commit(NodeRef node) {
   committing_ = true;
   const std::uint64_t mark = behind_.commit_mark();
+  const bool in_doubt = behind_.in_doubt();
   const std::uint64_t started = fs_.begin_request();
   auto done = co_await fs_.remote.commit({last_writer_, nullptr}, node->handle);
   if (done.ok()) {
@@ -171,6 +201,8 @@ Task<void> FileWriter::commit(NodeRef node) {
     data_lost(errno_of(done.error()));
   }
   fs_.apply_change(*node, done.ok() ? done->wcc : Wcc{}, started);
+  // The size that the kernel was told meanwhile had it all.
+  if (in_doubt) node->kernel_size_old = true;
   account(node);
   committing_ = false;
   changed_.wake_all();
@@ -197,20 +229,37 @@ Task<int> FileWriter::drain(RequestContext context, NodeRef node, bool commit_to
 }
 
 Task<int> FileWriter::flush(RequestContext context, NodeRef node, bool commit_too) {
-  if (!behind_.clean() || (commit_too && behind_.has_unstable())) {
+  // WRITEs that are sent again behind a restart may put what is from before it in doubt.
+  while (!behind_.clean() || ((commit_too || behind_.in_doubt()) && behind_.has_unstable())) {
+    const bool all = commit_too || behind_.in_doubt();
     ++draining_;
-    const int error = co_await drain(context, node, commit_too);
+    const int error = co_await drain(context, node, all);
     if (--draining_ == 0 && holding_) {
       holding_ = false;
       changed_.wake_all();
     }
     if (error != 0) co_return error;
+    if (!behind_.in_doubt()) break;  // new data is for the next one
   }
-  co_return 0;
+  if (left_ == 0) co_return 0;
+  co_return co_await wait_for_left(context);
+}
+
+Task<int> FileWriter::wait_for_left(RequestContext context) {
+  WakeOnInterrupt wake(context.interrupt, changed_);
+  while (left_ > 0 && !wake.raised())
+    co_await changed_.wait();
+  co_return wake.raised() ? EINTR : 0;
 }
 
 Task<int> FileWriter::settle(RequestContext context, NodeRef node, std::uint64_t offset,
                              std::uint64_t length) {
+  if (left_ > 0) {
+    if (int error = co_await wait_for_left(context)) co_return error;
+  }
+  while (behind_.in_doubt(offset, length)) {
+    if (int error = co_await flush(context, node, true)) co_return error;
+  }
   if (!behind_.pending(offset, length)) co_return 0;
   ++draining_;
   WakeOnInterrupt wake(context.interrupt, changed_);

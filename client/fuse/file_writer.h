@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "client/fuse/node.h"
 #include "client/fuse/write_behind.h"
@@ -46,11 +47,13 @@ class FileWriter : public ListNode<FileWriter> {
   /// Takes data over and returns; waits only for room. `data` lies in `block`.
   Task<int> write(RequestContext context, NodeRef node, std::uint64_t offset, ByteSpan data,
                   BlockRef block);
-  /// Writes past write-behind: stable when it returns (O_DIRECT, O_SYNC).
+  /// Writes past write-behind: stable when it returns (O_DIRECT, O_SYNC). EINTR: whoever waits is
+  /// gone, and the WRITEs go on; flush() is behind them.
   Task<int> write_through(RequestContext context, NodeRef node, std::uint64_t offset, ByteSpan data,
                           BlockRef block);
-  /// Until the server has everything; with `commit` until it is stable. What goes wrong with the
-  /// data is kept for take_error(); EINTR leaves the data in place.
+  /// Until the server has everything; with `commit`, or when it may have lost some, until it is
+  /// stable. What goes wrong with the data is kept for take_error(); EINTR leaves the data in
+  /// place.
   Task<int> flush(RequestContext context, NodeRef node, bool commit);
   /// An error that the open file has not been told of, which this does. `told`: of how many it has
   /// been, from errors_told() on, when it was opened: what nobody was told of is its business, too.
@@ -65,15 +68,20 @@ class FileWriter : public ListNode<FileWriter> {
   /// Like flush without commit, for reading back a range.
   Task<int> settle(RequestContext context, NodeRef node, std::uint64_t offset,
                    std::uint64_t length);
+  /// The server may have lost what it has not made stable (WriteBehind::doubt()).
+  void doubt() { behind_.doubt(); }
   /// Starts a flush that nobody waits for, unless one is under way.
   void write_back(NodeRef node);
 
   WriteBehind& data() { return behind_; }
   const WriteBehind& data() const { return behind_; }
-  bool idle() const { return behind_.stable() && lost() == 0; }
+  bool idle() const { return behind_.stable() && left_ == 0 && lost() == 0; }
   Node& node() { return node_; }
 
  private:
+  Task<int> write_to_the_end(RequestContext context, NodeRef node, std::uint64_t offset,
+                             ByteSpan data, BlockRef block, std::shared_ptr<bool> left);
+  Task<int> wait_for_left(RequestContext context);
   void pump(const NodeRef& node, bool all);
   Task<void> send(NodeRef node, WriteBehind::FlightRef flight, Stability stable);
   Task<void> commit(NodeRef node);
@@ -92,6 +100,7 @@ class FileWriter : public ListNode<FileWriter> {
   WaitList changed_;
   std::uint64_t accounted_ = 0;
   std::size_t flights_ = 0;
+  unsigned left_ = 0;      // writes through under way whose callers are gone
   unsigned draining_ = 0;  // flushes under way: short pieces are sent too
   bool holding_ = false;   // a flush does not come to an end: new writes wait
   bool committing_ = false;

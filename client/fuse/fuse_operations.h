@@ -5,9 +5,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "client/cookie_circle.h"
 #include "client/fuse/channel.h"
 #include "client/fuse/file_system.h"
 #include "client/fuse/fuse_api.h"
@@ -38,6 +40,12 @@ struct OpenDirectory {
   std::uint64_t verifier = 0;
   bool have_page = false;
   bool last_page = false;
+  CookieCircle circle{};
+
+  /// Where in the page at hand whoever reads from `cookie` goes on; none: in another page.
+  std::optional<std::size_t> place_of(std::uint64_t cookie) const;
+  /// The page that was asked for with `cookie` has come. False: the server goes in a circle.
+  bool turn_page(std::uint64_t cookie);
 };
 
 struct FuseOperationsOptions {

@@ -74,7 +74,10 @@ Task<Result<ReadResult>> MountedRemote::read(RequestContext context, const FileH
     op.right = &right;
     Result<ReadResult> done = co_await shard->read(op, file, offset, into, context.answer);
     const bool gone = !done.ok() && is_right_gone(done.error());
-    if (!gone) co_return seen(std::move(done));
+    if (!gone) {
+      NFSRDMA_CO_CHECK_OK(mount_.right_for(op, file, access_bits::kRead));
+      co_return seen(std::move(done));
+    }
     op.right = nullptr;
   }
   const MountShards::OnMain counted(shards_, into.size());

@@ -10,6 +10,7 @@ Node::Node(NodeTable& its_table, std::uint64_t number, const FileHandle& its_han
     : table(its_table), id(number), handle(its_handle) {}
 
 Node::~Node() {
+  writer.reset();  // first: it tells where the file was
   // A successor with the same handle may stand there already when this one died slowly.
   auto it = table.by_handle_.find(handle);
   if (it != table.by_handle_.end() && it->second.expired()) table.by_handle_.erase(it);

@@ -44,11 +44,12 @@ struct LockingProcess {
   pid_t pid = 0;
 };
 
-/// An open that was to look the file up again: what the kernel takes of an answer to that process
-/// is known, as long as the kernel is told to drop nothing more meanwhile.
+/// An open that was to look the file up again: when that process comes back, the kernel has what it
+/// was told by the look, if it was told to drop nothing more meanwhile.
 struct SentBack {
   pid_t pid = 0;
   std::uint64_t drops = 0;
+  bool told = false;
 };
 
 struct Node : public ListNode<Node> {  // linked while open
@@ -57,6 +58,8 @@ struct Node : public ListNode<Node> {  // linked while open
 
   bool is_directory() const { return attributes.type == FileType::kDirectory; }
   bool is_regular() const { return attributes.type == FileType::kRegular; }
+  /// Somebody here has it open, or is about to.
+  bool in_use() const { return opens > 0 || opening > 0; }
 
   NodeTable& table;
   const std::uint64_t id;
@@ -73,8 +76,9 @@ struct Node : public ListNode<Node> {  // linked while open
   bool kernel_size_old = false;   // others changed it unknown to the kernel: it appends at its own
   bool kernel_size_high = false;  // and its own is too large
   std::vector<SentBack> sent_back;
-  bool revalidating = false;  // it is asked for that nobody waits for
-  bool removed = false;       // its last name went away, though the server still knows it
+  TimePoint not_kept_until{};  // by the kernel, since others change them
+  bool revalidating = false;   // it is asked for that nobody waits for
+  bool removed = false;        // its last name went away, though the server still knows it
 
   // --- regular files ---
   unsigned opens = 0;

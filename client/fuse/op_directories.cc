@@ -5,8 +5,28 @@
 #include <cstring>
 
 #include "client/fuse/fuse_operations.h"
+#include "rpcrdma/base/log.h"
+#include "rpcrdma/base/terminal_text.h"
 
 namespace nfsrdma {
+
+std::optional<std::size_t> OpenDirectory::place_of(std::uint64_t cookie) const {
+  if (!have_page) return {};
+  // From the end: a server that gives several entries one cookie leads on, and not round.
+  for (std::size_t i = page.size(); i > 0; --i)
+    if (page[i - 1].cookie == cookie) return i;
+  if (cookie == page_start) return 0;
+  return {};
+}
+
+bool OpenDirectory::turn_page(std::uint64_t cookie) {
+  // Somebody who goes back, or elsewhere, reads anew from there.
+  if (cookie != circle.last()) circle = CookieCircle(cookie);
+  page_start = cookie;
+  have_page = last_page || page.empty() || !circle.closes(page.back().cookie);
+  return have_page;
+}
+
 Task<void> FuseOperations::opendir(fuse_req_t raw, fuse_ino_t ino, fuse_file_info info) {
   Request request(*this, raw);
   NodeRef node = fs.nodes.find(ino);
@@ -14,7 +34,7 @@ Task<void> FuseOperations::opendir(fuse_req_t raw, fuse_ino_t ino, fuse_file_inf
   const bool ask = fs.options.close_to_open || !node->timer.fresh(fs.loop.now());
   const int error = co_await fs.permit(request.context(), node, access_bits::kRead, ask);
   if (error != 0) co_return request.error(error);
-  OpenDirectory* directory = new OpenDirectory{node, request.caller(), {}, 0, 0, false, false};
+  OpenDirectory* directory = new OpenDirectory{node, request.caller(), {}};
   info.fh = reinterpret_cast<std::uintptr_t>(directory);
   if (!request.opened(info)) delete directory;
 }
@@ -27,9 +47,12 @@ Task<int> FuseOperations::fetch_page(Request& request, OpenDirectory& directory,
       co_await fs.list(request.as(directory.caller), directory.node, cookie, &directory.verifier,
                        plus, &directory.page, &directory.last_page);
   if (error != 0) co_return error;
-  directory.page_start = cookie;
-  directory.have_page = true;
-  co_return 0;
+  if (directory.turn_page(cookie)) co_return 0;
+  static RateLimit limit(5, std::chrono::seconds(60));
+  if (limit.allow())
+    log_warning("{}: the server lists the directory in a circle",
+                terminal_text(fs.path_of(*directory.node)));
+  co_return EIO;
 }
 
 Task<void> FuseOperations::readdir(fuse_req_t raw, OpenDirectory* directory, std::size_t size,
@@ -39,13 +62,8 @@ Task<void> FuseOperations::readdir(fuse_req_t raw, OpenDirectory* directory, std
   std::size_t used = 0;
   for (std::uint64_t cookie = offset;;) {
     // Where in the page at hand the reader stands; behind its end, or elsewhere, is another page.
-    std::size_t next = 0;
-    bool inside = directory->have_page && cookie == directory->page_start;
-    for (std::size_t i = 0; !inside && directory->have_page && i < directory->page.size(); ++i) {
-      if (directory->page[i].cookie != cookie) continue;
-      inside = true;
-      next = i + 1;
-    }
+    const std::optional<std::size_t> inside = directory->place_of(cookie);
+    std::size_t next = inside.value_or(0);
     if (!inside || (next == directory->page.size() && !directory->last_page) ||
         (offset == 0 && used == 0 && cookie == 0)) {
       if (used > 0) break;  // enough for one answer

@@ -36,25 +36,7 @@ Task<int> FuseOperations::make_file(Request& request, NodeRef parent, std::strin
   auto maker = [&](Remote& remote) {
     return remote.create_open(context, parent->handle, name, how, set, open_for);
   };
-  int error = co_await fs.make(context, parent, name, maker, node);
-  if (error == 0) {
-    // Who makes a file may use it, whatever its mode says.
-    fs.adopt_open(**node, context.caller, flags);
-    *keep_cache = true;
-    co_return 0;
-  }
-  if (error != EEXIST || (flags & O_EXCL)) co_return error;
-  // Somebody was faster: an ordinary open.
-  error = co_await fs.lookup(context, parent, name, node);
-  if (error != 0) co_return error;
-  error = co_await fs.open(context, *node, flags, keep_cache);
-  if (error != 0 || !(flags & O_TRUNC)) co_return error;
-  SetAttributes empty;
-  empty.size = 0;
-  error = co_await fs.permit_cut(context, *node, flags);
-  if (error == 0) error = co_await fs.setattr(context, *node, empty);
-  if (error != 0) fs.close(*node, context.caller, flags);
-  co_return error;
+  co_return co_await fs.make_open(context, parent, name, maker, flags, node, keep_cache);
 }
 
 Task<void> FuseOperations::create(fuse_req_t raw, fuse_ino_t parent, std::string name, mode_t mode,
@@ -151,8 +133,8 @@ Task<void> FuseOperations::flush(fuse_req_t raw, OpenFile* file, LockOwnerId own
   const RequestContext context = request.as(file->caller);
   std::erase(file->lockers, owner);
   // Who was killed does not wait for the server; data and unlocking go on their way all the same.
-  const bool unstable = node->writer != nullptr && !node->writer->data().stable();
-  if (unstable || FileSystem::may_hold_locks(*node, owner)) watch(request.interrupt());
+  const bool unwritten = node->writer != nullptr && !node->writer->idle();
+  if (unwritten || FileSystem::may_hold_locks(*node, owner)) watch(request.interrupt());
   int error = 0;
   if (node->writer != nullptr && fs.may_keep_back(*node)) {
     node->writer->write_back(node);
@@ -173,7 +155,7 @@ Task<void> FuseOperations::fsync(fuse_req_t raw, OpenFile* file) {
   // close() and fsync() mean the same for data: everything is stable on the server.
   Request request(*this, raw);
   const NodeRef node = file->node;
-  if (node->writer != nullptr && !node->writer->data().stable()) watch(request.interrupt());
+  if (node->writer != nullptr && !node->writer->idle()) watch(request.interrupt());
   const int error = co_await write_out(request, file);
   request.error(error);
 }

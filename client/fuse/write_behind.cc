@@ -148,7 +148,10 @@ void WriteBehind::written(FlightRef flight, std::uint32_t count, bool stable,
   }
   // Older unstable data of the range is history, whatever becomes of this.
   unstable_.carve(extent.offset, extent.length);
+  if (!has_unstable()) doubted_at_ = 0;
+  if (verifier != verifier_) doubt();
   if (stable) return;
+  verifier_ = verifier;
   extent.verifier = verifier;
   extent.serial = ++serial_;
   unstable_.insert(std::move(extent));
@@ -181,20 +184,17 @@ bool WriteBehind::committed(std::uint64_t mark, std::uint64_t verifier) {
     Extent extent = unstable_.take(current);
     if (extent.verifier != verifier) lost.push_back(std::move(extent));
   }
+  if (doubted_at_ <= mark) doubted_at_ = 0;
   const bool all_stable = lost.empty();
   for (Extent& extent : lost)
     make_dirty_below(std::move(extent));
   return all_stable;
 }
 
-void WriteBehind::drop_all() {
-  dirty_.clear();
-  unstable_.clear();
-}
-
 void WriteBehind::truncated(std::uint64_t size) {
   unstable_.carve(size, UINT64_MAX - size);
   dirty_.carve(size, UINT64_MAX - size);
+  if (!has_unstable()) doubted_at_ = 0;
 }
 
 bool WriteBehind::pending(std::uint64_t offset, std::uint64_t length) const {
@@ -212,7 +212,7 @@ std::uint64_t WriteBehind::pending_end() const {
   std::uint64_t end = dirty_.end_offset();
   for (const Flight& flight : flights_)
     end = std::max(end, flight.extent.end());
-  return end;
+  return in_doubt() ? std::max(end, unstable_.end_offset()) : end;
 }
 
 bool WriteBehind::single_write() const {

@@ -9,7 +9,8 @@
 //             overtake each other, so newer data of the range waits until the older is answered
 //   unstable  answered UNSTABLE; kept until a COMMIT comes back with the verifier of its WRITE.
 //             When the verifier differs the server lost it, and what nothing newer covers
-//             becomes dirty again (RFC 1813, 3.3.7 and 3.3.21)
+//             becomes dirty again (RFC 1813, 3.3.7 and 3.3.21). In doubt: something says that the
+//             server may have lost it, and the COMMIT that tells is not answered yet
 #pragma once
 
 #include <cstdint>
@@ -56,23 +57,31 @@ class WriteBehind {
     return unstable_.overlaps(offset, length);
   }
   /// Forgets unstable data (a failed COMMIT was reported).
-  void drop_unstable() { unstable_.clear(); }
-  /// Forgets everything dirty and unstable (the file is gone).
-  void drop_all();
+  void drop_unstable() {
+    unstable_.clear();
+    doubted_at_ = 0;
+  }
   /// The file was cut: what was behind `size` must not come back. Nothing dirty or in flight.
   void truncated(std::uint64_t size);
 
   /// Does the server lack some byte of the range?
   bool pending(std::uint64_t offset, std::uint64_t length) const;
+  bool in_doubt(std::uint64_t offset, std::uint64_t length) const {
+    return in_doubt() && unstable(offset, length);
+  }
   bool clean() const { return dirty_.empty() && flights_.empty(); }
   bool stable() const { return clean() && unstable_.empty(); }
-  bool in_flight() const { return !flights_.empty(); }
   bool has_unstable() const { return !unstable_.empty(); }
   /// A piece of at least a whole WRITE waits.
   bool has_full() const { return dirty_.full() > 0 || dirty_.bytes() >= 4ull * write_size_; }
-  std::uint64_t dirty_bytes() const { return dirty_.bytes(); }
   std::uint64_t unstable_bytes() const { return unstable_.bytes(); }
   std::uint64_t bytes_held() const;
+  /// Whoever goes by what the server says of the file has to see what is unstable now committed
+  /// first: the server restarted, or somebody else changed the file.
+  void doubt() {
+    if (has_unstable()) doubted_at_ = serial_;
+  }
+  bool in_doubt() const { return doubted_at_ > 0 && has_unstable(); }
   /// One behind the last byte that the server may lack; 0: none.
   std::uint64_t pending_end() const;
   /// A flush of this file is exactly one WRITE: it can ask for FILE_SYNC and save the COMMIT.
@@ -89,6 +98,8 @@ class WriteBehind {
   std::list<Flight> flights_;
   ExtentMap unstable_;
   std::uint64_t serial_ = 0;
+  std::uint64_t verifier_ = 0;    // of what became unstable last
+  std::uint64_t doubted_at_ = 0;  // serial_; 0: no doubt
 };
 
 }  // namespace nfsrdma

@@ -41,10 +41,13 @@ std::error_code to_error_code(const Error& error) {
 
 Result<Mount> Mount::open(std::string_view url, std::string* detail) {
   std::string ignored;
+  if (detail == nullptr) detail = &ignored;
   auto driver = LoopDriver::create();
-  if (!driver.ok()) return to_error_code(driver.error());
-  auto impl = open_impl(url, std::move(*driver), LastReferral::kFollow,
-                        detail != nullptr ? detail : &ignored);
+  if (!driver.ok()) {
+    *detail = driver.error().message();
+    return to_error_code(driver.error());
+  }
+  auto impl = open_impl(url, std::move(*driver), LastReferral::kFollow, detail);
   if (!impl.ok()) return to_error_code(impl.error());
   return Mount(std::move(*impl));
 }
@@ -163,8 +166,8 @@ Task<nfsrdma::Result<std::vector<ConnectionInfo>>> list_connections(Mount::Impl&
   co_return std::move(all);
 }
 
-Task<nfsrdma::Result<struct stat>> stat_handle(Mount::Impl& impl, FileHandle handle) {
-  NFSRDMA_CO_TRY(Attributes attributes, co_await impl.mount->getattr(impl.op, handle));
+Task<nfsrdma::Result<struct stat>> stat_file(File::Impl& file) {
+  NFSRDMA_CO_TRY(Attributes attributes, co_await file.state->getattr(file.mount->op));
   co_return to_stat(attributes);
 }
 
@@ -217,7 +220,7 @@ Result<void> File::fsync() {
 
 Result<struct stat> File::stat() {
   if (!impl_) return std::make_error_code(std::errc::bad_file_descriptor);
-  return impl_->mount->run(stat_handle(*impl_->mount, impl_->state->handle()));
+  return impl_->mount->run(stat_file(*impl_));
 }
 
 Result<void> File::truncate(std::uint64_t size) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "client/library/lasting_name.h"
 #include "nfsrdma/client.h"
 
 using nfsrdma::client::DirectoryEntry;
@@ -20,7 +21,6 @@ using nfsrdma::client::SeekWhat;
 
 struct nfsrdma_mount {
   Mount mount;
-  std::string transport;
 };
 struct nfsrdma_file {
   File file;
@@ -85,7 +85,7 @@ int nfsrdma_mount_url(const char* url, nfsrdma_mount** mount, char* detail, size
     detail[length] = 0;
   }
   if (!opened) return status(opened);
-  *mount = new nfsrdma_mount{std::move(*opened), {}};
+  *mount = new nfsrdma_mount{std::move(*opened)};
   return 0;
 }
 
@@ -268,10 +268,9 @@ int nfsrdma_statfs(nfsrdma_mount* mount, const char* path, struct nfsrdma_fs_inf
 }
 
 const char* nfsrdma_transport(nfsrdma_mount* mount) {
-  auto connections = mount->mount.connections();
+  const auto connections = mount->mount.connections();
   if (connections.empty()) return nullptr;
-  mount->transport = connections.front().fabric;
-  return mount->transport.c_str();
+  return nfsrdma::client::lasting_name(connections.front().fabric);
 }
 
 }  // extern "C"

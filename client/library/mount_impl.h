@@ -73,18 +73,26 @@ nfsrdma::Result<std::shared_ptr<Mount::Impl>> open_impl(std::string_view url,
 struct Opened {
   std::shared_ptr<Mount::Impl> mount;  // whose file it is
   std::shared_ptr<FileState> state;
+  std::optional<Attributes> found{};  // of what was there; none: it was made
 };
 /// `deny`: to others while it is open, access_bits::kRead and kModify.
 Task<nfsrdma::Result<Opened>> open_path(Mount::Impl& impl, std::string path, int flags, mode_t mode,
                                         std::uint32_t deny = 0);
 /// open_path() with O_WRONLY | O_CREAT | O_TRUNC, all of `data`, and on stable storage; in fewer
-/// requests where that is a small file. The size of the file then.
+/// requests where that is a small file. The size of the file then. Without `follow` a symbolic link
+/// that the path ends in is ELOOP.
 Task<nfsrdma::Result<std::uint64_t>> write_path(Mount::Impl& impl, std::string path, ByteSpan data,
-                                                mode_t mode);
+                                                mode_t mode, bool follow = true);
 /// Without `follow` a referral that the path ends in is looked at itself, and *leads (which may be
 /// null, else outlives the Task) gets Referral::text() of it; "" where it ends in none.
 Task<nfsrdma::Result<struct stat>> stat_path(Mount::Impl& impl, std::string path, bool follow,
                                              std::string* leads = nullptr);
+/// stat_path(), following links, and whose file it is.
+struct Looked {
+  std::shared_ptr<Mount::Impl> mount;
+  struct stat status {};
+};
+Task<nfsrdma::Result<Looked>> look_path(Mount::Impl& impl, std::string path);
 Task<nfsrdma::Result<std::vector<DirectoryEntry>>> list_path(Mount::Impl& impl, std::string path,
                                                              bool plus);
 Task<nfsrdma::Result<void>> rename_path(Mount::Impl& impl, std::string from, std::string to);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 
+#include "client/library/listing.h"
 #include "client/library/referred_trees.h"
+#include "rpcrdma/base/log.h"
+#include "rpcrdma/base/terminal_text.h"
 
 namespace nfsrdma::client {
 namespace {
@@ -53,18 +56,28 @@ Opened make_state(Mount::Impl& impl, const FileHandle& handle, int flags,
                                       std::move(opened))};
 }
 
+bool cuts(int flags) {
+  return (flags & O_TRUNC) != 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
 Task<Outcome<Opened>> create_at(Mount::Impl& impl, const FilePlace& where, int flags, mode_t mode,
                                 std::uint32_t deny) {
   if (deny != 0 && !impl.mount->can_deny()) co_return kCannotDeny;
   SetAttributes set;
   set.mode = mode & 07777;
   const bool exclusive = (flags & O_EXCL) != 0;
+  // Somebody else may make it meanwhile.
+  if (cuts(flags) && !exclusive) set.size = 0;
   const CreateMode how = exclusive ? CreateMode::kExclusive : CreateMode::kUnchecked;
   const OpenFiles::Share share{access_of(flags), deny};
   NFSRDMA_CO_TRY(std::unique_ptr<OpenFile> opened,
                  co_await impl.opens->create(where, how, set, share));
   const FileHandle handle = opened->handle();
-  co_return make_state(impl, handle, flags, std::move(opened));
+  const bool written = impl.budget.find(handle) != nullptr;
+  Opened file = make_state(impl, handle, flags, std::move(opened));
+  // It was cut in front of what others have written, and write again behind a restart.
+  if (cuts(flags) && written) NFSRDMA_CO_CHECK_OK(co_await file.state->truncate(impl.op, 0));
+  co_return std::move(file);
 }
 
 /// Something else than a new file may be in the way of create_with_data(): a link to be followed, a
@@ -83,46 +96,34 @@ bool may_be_there(const Error& error) {
   }
 }
 
-struct Collector final : DirectoryVisitor {
-  std::vector<DirectoryEntry>* out = nullptr;
-  bool on_entry(const nfsrdma::DirectoryEntry& entry) override {
-    if (entry.name == "." || entry.name == "..") return true;
-    DirectoryEntry& mine = out->emplace_back();
-    mine.name = std::string(entry.name);
-    mine.fileid = entry.fileid;
-    if (entry.attributes != nullptr) mine.attributes = to_stat(*entry.attributes);
-    return true;
-  }
-};
-
 /// False: the cookie went bad, start again.
 Task<Outcome<bool>> list_once(Mount::Impl& impl, const FileHandle& directory, bool plus,
-                              std::vector<DirectoryEntry>* out) {
-  Collector collector;
-  collector.out = out;
+                              Listing* listing) {
   DirectoryPage page;
-  bool with_attributes = plus;
   while (!page.eof) {
     Outcome<DirectoryPage> next = Error{};
     // Two statements: g++ 12 miscompiles ?: around co_await.
-    if (with_attributes) {
+    if (plus) {
       next = co_await impl.mount->readdirplus(impl.op, directory, page.cookie, page.verifier,
-                                              kPageBytes, collector);
+                                              kPageBytes, *listing);
     } else {
       next = co_await impl.mount->readdir(impl.op, directory, page.cookie, page.verifier,
-                                          kPageBytes, collector);
+                                          kPageBytes, *listing);
     }
     if (!next.ok()) {
-      if (with_attributes && next.error().sys == EOPNOTSUPP) {
-        with_attributes = false;
-        continue;
-      }
       if (next.error().code == Errc::kInvalid) co_return false;
       co_return next.error();
     }
     page = *next;
+    NFSRDMA_CO_CHECK_OK(listing->end_page(page));
   }
   co_return true;
+}
+
+/// What an errno cannot tell the user: that it is the server's doing.
+void tell_about_server(const std::string& host, const std::string& path, const Error& error) {
+  if (error.code != Errc::kProtocol && error.code != Errc::kExhausted) return;
+  log_warning("server {}: '{}': {}", terminal_text(host), terminal_text(path), error.message());
 }
 
 /// PathTree::resolve() and parent(), of whatever tree the path leads to; *at, which is where it
@@ -153,14 +154,25 @@ Task<Outcome<Attributes>> write_at_once(Mount::Impl& impl, std::string path, Byt
   NFSRDMA_CO_TRY(CreateResult made,
                  co_await at->mount->create_with_data(at->op, where.directory, where.name,
                                                       CreateMode::kUnchecked, set, data));
+  // Behind what was written to it by Files that are open: what they write again after a restart
+  // would come on top of this.
+  if (at->budget.find(made.handle) != nullptr) co_return errno_error(EEXIST, "open");
   if (made.attributes) co_return *made.attributes;
   co_return co_await at->mount->getattr(at->op, made.handle);
+}
+
+/// Of what a path has led to: of a file that is open here, with what the server may have lost.
+Task<Outcome<struct stat>> status_of(Mount::Impl& impl, const PathNode& node) {
+  const std::shared_ptr<FileData> open_here = impl.budget.find(node.handle);
+  if (open_here == nullptr || !open_here->in_doubt()) co_return to_stat(node.attributes);
+  NFSRDMA_CO_TRY(const Attributes now, co_await open_here->getattr(impl.op));
+  co_return to_stat(now);
 }
 
 /// lstat(), in one tree: a referral is shown, not followed.
 Task<Outcome<struct stat>> look_at(Mount::Impl& impl, std::string path, std::string* leads) {
   Outcome<PathNode> node = co_await impl.tree->resolve(impl.op, std::move(path), false);
-  if (node.ok()) co_return to_stat(node->attributes);
+  if (node.ok()) co_return co_await status_of(impl, *node);
   const ReferralMet* met = impl.tree->met(node.error());
   if (met == nullptr || !met->rest.empty()) co_return node.error();
   if (leads != nullptr) *leads = met->referral.text();
@@ -179,8 +191,11 @@ Task<Outcome<Opened>> open_node(Mount::Impl& impl, const PathNode& node, int fla
     if (deny != 0) co_return errno_error(EINVAL, "open: ShareDeny is for regular files");
     NFSRDMA_CO_CHECK_OK(co_await check_access(impl, node, flags));
   }
+  // What others have written may be lost on the server, and come back to it.
+  const bool written = impl.budget.find(node.handle) != nullptr;
   Opened file = make_state(impl, node.handle, flags, std::move(opened));
-  if ((flags & O_TRUNC) != 0 && (flags & O_ACCMODE) != O_RDONLY && node.attributes.size != 0) {
+  file.found = node.attributes;
+  if (cuts(flags) && (node.attributes.size != 0 || written)) {
     NFSRDMA_CO_CHECK_OK(co_await file.state->truncate(impl.op, 0));
   }
   co_return std::move(file);
@@ -211,15 +226,15 @@ Task<Outcome<Opened>> open_path(Mount::Impl& impl, std::string path, int flags, 
 }
 
 Task<Outcome<std::uint64_t>> write_path(Mount::Impl& impl, std::string path, ByteSpan data,
-                                        mode_t mode) {
+                                        mode_t mode, bool follow) {
   const std::uint32_t most = impl.mount->most_with_create();
   if (most > 0 && data.size() <= most) {
     Outcome<Attributes> done = co_await write_at_once(impl, path, data, mode);
     if (done.ok()) co_return done->size;
     if (!may_be_there(done.error())) co_return done.error();
   }
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
-  NFSRDMA_CO_TRY(Opened file, co_await open_path(impl, std::move(path), kFlags, mode));
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC | (follow ? 0 : O_NOFOLLOW);
+  NFSRDMA_CO_TRY(Opened file, co_await open_path(impl, std::move(path), flags, mode));
   Mount::Impl& its = *file.mount;
   if (!data.empty()) NFSRDMA_CO_CHECK_OK(co_await file.state->write(its.op, data, 0));
   NFSRDMA_CO_CHECK_OK(co_await file.state->flush(its.op));
@@ -233,12 +248,19 @@ Task<Outcome<struct stat>> stat_path(Mount::Impl& impl, std::string path, bool f
   if (leads != nullptr) leads->clear();
   if (follow) {
     NFSRDMA_CO_TRY(PathNode node, co_await resolve(&at, std::move(path), true));
-    co_return to_stat(node.attributes);
+    co_return co_await status_of(*at, node);
   }
   const auto look = [leads](Mount::Impl& tree, std::string name) {
     return look_at(tree, std::move(name), leads);
   };
   co_return co_await along<struct stat>(&at, std::move(path), look);
+}
+
+Task<Outcome<Looked>> look_path(Mount::Impl& impl, std::string path) {
+  Mount::Impl* at = &impl;
+  NFSRDMA_CO_TRY(PathNode node, co_await resolve(&at, std::move(path), true));
+  NFSRDMA_CO_TRY(const struct stat status, co_await status_of(*at, node));
+  co_return Looked{at->shared_from_this(), status};
 }
 
 Task<Outcome<std::vector<ReferralTarget>>> referral_path(Mount::Impl& impl, std::string path) {
@@ -259,12 +281,16 @@ Task<Outcome<std::vector<ReferralTarget>>> referral_path(Mount::Impl& impl, std:
 Task<Outcome<std::vector<DirectoryEntry>>> list_path(Mount::Impl& impl, std::string path,
                                                      bool plus) {
   Mount::Impl* at = &impl;
-  NFSRDMA_CO_TRY(PathNode node, co_await resolve(&at, std::move(path), true));
+  NFSRDMA_CO_TRY(PathNode node, co_await resolve(&at, path, true));
   if (node.attributes.type != FileType::kDirectory) co_return errno_error(ENOTDIR, "readdir");
   for (int attempt = 0; attempt < kDirectoryRestarts; ++attempt) {
-    std::vector<DirectoryEntry> entries;
-    NFSRDMA_CO_TRY(bool complete, co_await list_once(*at, node.handle, plus, &entries));
-    if (complete) co_return std::move(entries);
+    Listing listing;
+    Outcome<bool> complete = co_await list_once(*at, node.handle, plus, &listing);
+    if (!complete.ok()) {
+      tell_about_server(at->mount->settings().host, path, complete.error());
+      co_return complete.error();
+    }
+    if (*complete) co_return listing.take();
   }
   co_return errno_error(EIO, "the directory keeps changing under its reader");
 }
@@ -332,6 +358,9 @@ Task<Outcome<void>> setattr_path(Mount::Impl& impl, std::string path, SetAttribu
                                  bool follow) {
   Mount::Impl* at = &impl;
   NFSRDMA_CO_TRY(PathNode node, co_await resolve(&at, std::move(path), follow));
+  if (const auto written = at->budget.find(node.handle)) {
+    co_return co_await written->change(at->op, set);
+  }
   NFSRDMA_CO_CHECK_OK(co_await at->mount->setattr(at->op, node.handle, set));
   co_return Outcome<void>();
 }

@@ -128,6 +128,7 @@ Mount::Impl::~Impl() {
 nfsrdma::Result<std::shared_ptr<Mount::Impl>> open_impl(std::string_view url,
                                                         std::shared_ptr<LoopDriver> driver,
                                                         LastReferral last, std::string* detail) {
+  detail->clear();  // an error before is no reason
   MountSettings settings;
   if (!parse_mount_url(url, &settings, detail)) return Error{Errc::kInvalid, EINVAL, "URL"};
   NFSRDMA_CHECK_OK(resolve_host(settings, detail));

@@ -20,6 +20,9 @@ struct Collected {
 bool take_flag(char flag, MountCommandLine* line, Collected* all) {
   switch (flag) {
     case 'f':
+      line->fake = true;
+      return true;
+    case 'F':
       line->foreground = true;
       return true;
     case 'v':
@@ -80,6 +83,10 @@ bool collect(std::span<const char* const> arguments, MountCommandLine* line, Col
       options_over = true;
     } else if (word == "--help" && !options_over) {
       line->show_help = true;
+    } else if (word == "--foreground" && !options_over) {
+      line->foreground = true;
+    } else if (word == "--fake" && !options_over) {
+      line->fake = true;
     } else if (word == "--version" && !options_over) {
       line->show_version = true;
     } else if (!options_over && word.size() > 2 && word.substr(0, 2) == "--") {
@@ -116,11 +123,12 @@ bool parse_mount_command_line(std::span<const char* const> arguments, MountComma
 }
 
 const char* mount_usage() {
-  return "usage: mount.nfs-rdma SERVER:/PATH MOUNTPOINT [-o OPTIONS] [-fnrsvw]\n"
+  return "usage: mount.nfs-rdma SERVER:/PATH MOUNTPOINT [-o OPTIONS] [-Ffnrsvw]\n"
          "  -o LIST  nfs(5) options, comma-separated: proto=rdma, port=20049, rsize=, soft ...\n"
          "           and fabric=auto|verbs|iwarp, proto=auto, tcpport=N, noreferrals ...;\n"
          "           see mount.nfs-rdma(8)\n"
-         "  -f       stay in the foreground\n"
+         "  -F       stay in the foreground (--foreground)\n"
+         "  -f       check options and mount point, mount nothing (--fake, mount -f)\n"
          "  -n       accepted for mount(8)\n"
          "  -r, -w   read-only, read-write\n"
          "  -s       ignore unknown mount options\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mount.nfs-rdma SERVER:/PATH MOUNTPOINT [-o OPTIONS] [-fnrsvwhV]
+// mount.nfs-rdma SERVER:/PATH MOUNTPOINT [-o OPTIONS] [-FfnrsvwhV]
 #pragma once
 
 #include <span>
@@ -16,6 +16,7 @@ struct MountCommandLine {
   MountOptions options;
   bool verbose = false;
   bool foreground = false;
+  bool fake = false;  // nothing is mounted
   bool show_help = false;
   bool show_version = false;
 };

@@ -3,8 +3,7 @@
 // it says that the mount can be used, or why not. Exit codes as mount(8).
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/wait.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -16,7 +15,7 @@
 #include "client/mount/mount_daemon.h"
 #include "client/mount/mount_point.h"
 #include "client/mount/remount.h"
-#include "client/mount/syslog_pipe.h"
+#include "client/mount/report.h"
 #include "rpcrdma/base/log.h"
 #include "rpcrdma/base/standard_streams.h"
 
@@ -25,85 +24,69 @@ namespace {
 
 constexpr int kUsage = 1, kSystem = 2, kMountFailed = 32;
 constexpr std::chrono::seconds kBetweenTries{5};
+constexpr const char* kNobodyWaits = "the command that waited for the mount was killed";
 
 int complain(int code, const std::string& why) {
   std::fprintf(stderr, "mount.nfs-rdma: %s\n", why.c_str());
   return code;
 }
 
-/// How the daemon reports to the command: 'K' usable (with the text for -v), 'E' failed, 'B' goes
-/// on in the background; then the text, then the end of the pipe.
-class Report {
- public:
-  explicit Report(UniqueFd pipe) : pipe_(std::move(pipe)) {}
-  /// Once.
-  void send(char kind, const std::string& text) {
-    if (!pipe_) return;
-    const std::string all = kind + text;
-    [[maybe_unused]] ssize_t n = ::write(pipe_.get(), all.data(), all.size());
-    pipe_.reset();
-  }
-  bool open() const { return static_cast<bool>(pipe_); }
-
- private:
-  UniqueFd pipe_;
-};
-
 /// Tries until it works or retry= is over. Empty: connected.
 std::string connect_with_patience(MountDaemon& daemon, const MountCommandLine& line,
-                                  Report& report) {
+                                  MountReport& report) {
   const TimePoint end = std::chrono::steady_clock::now() + line.options.retry;
   bool told = false;
   for (;;) {
     bool again = false;
     std::string why = daemon.connect(&again);
+    // Whoever killed the command has given the mount up, and may do without its mount point.
+    if (report.abandoned()) return kNobodyWaits;
     if (why.empty()) return {};
     if (!again || std::chrono::steady_clock::now() + kBetweenTries > end) return why;
     if (line.options.background && report.open()) {
       ::setsid();
-      report.send('B', why);
+      if (!report.send('B', why)) return kNobodyWaits;
+      // At once: whoever reads what the command writes waits until nobody can write any more.
+      daemon.log_to_syslog();
     } else if (!told) {
       std::fprintf(stderr, "mount.nfs-rdma: %s; trying for %ld min (retry=)\n", why.c_str(),
                    static_cast<long>(line.options.retry.count()));
     }
     told = true;
     daemon.pause(kBetweenTries);
+    if (report.abandoned()) return kNobodyWaits;
   }
 }
 
-int serve(const MountCommandLine& line, const std::string& mount_point, Report report) {
+void tell_usable(MountDaemon& daemon, const MountCommandLine& line, MountReport& report) {
+  if (line.foreground) {
+    if (line.verbose) std::printf("%s\n", daemon.description().c_str());
+    std::fflush(stdout);
+    return;
+  }
+  // Not before: systemd's automount lets only its own process group at the mount point until it is
+  // mounted, and keeps everybody else waiting for that.
+  ::setsid();
+  const bool gone = report.open() && !report.send('K', daemon.description());
+  daemon.log_to_syslog();
+  daemon.tell_way();
+  if (!gone) return;
+  log_warning("{}; unmounting", kNobodyWaits);
+  daemon.stop();
+}
+
+int serve(const MountCommandLine& line, const std::string& mount_point, MountReport report) {
   auto loop = EventLoop::create();
   if (!loop.ok()) return complain(kSystem, loop.error().message());
   const Fabrics fabrics = default_fabrics(line.options.require_crc);
-  int code = 0;
-  {
-    MountDaemon daemon(**loop, fabrics, line, mount_point);
-    std::unique_ptr<SyslogPipe> log;
-    std::string why = connect_with_patience(daemon, line, report);
-    if (why.empty()) why = daemon.mount();
-    if (!why.empty()) {
-      if (!report.open()) return complain(kMountFailed, why);
-      report.send('E', why);
-      return kMountFailed;
-    }
-    const bool usable = daemon.run([&] {
-      if (line.foreground) {
-        if (line.verbose) std::printf("%s\n", daemon.description().c_str());
-        std::fflush(stdout);
-        return;
-      }
-      // Not before: systemd's automount lets only its own process group at the mount point until it
-      // is mounted, and keeps everybody else waiting for that.
-      ::setsid();
-      report.send('K', daemon.description());
-      log = std::make_unique<SyslogPipe>("mount.nfs-rdma");
-    });
-    if (!usable) {
-      code = kMountFailed;
-      report.send('E', "the mount ended before it could be used");
-    }
+  MountDaemon daemon(**loop, fabrics, line, mount_point);
+  std::string why = connect_with_patience(daemon, line, report);
+  if (why.empty()) why = daemon.mount();
+  if (why.empty()) {
+    if (daemon.run([&] { tell_usable(daemon, line, report); })) return 0;
+    why = "the mount ended before it could be used";
   }
-  return code;
+  return report.send('E', why) ? kMountFailed : complain(kMountFailed, why);
 }
 
 /// The parent: waits for the report.
@@ -143,14 +126,15 @@ int run(int argc, char** argv) {
   for (const std::string& notice : line.options.notices) {
     std::fprintf(stderr, "mount.nfs-rdma: %s\n", notice.c_str());
   }
-  if (line.options.remount) {
+  if (line.options.remount && !line.fake) {
     error = remount(line);
     return error.empty() ? 0 : complain(kMountFailed, error);
   }
   auto mount_point = resolve_mount_point(line.mount_point, &error);
   if (!mount_point.ok()) return complain(kMountFailed, error);
+  if (line.fake) return 0;
   if (error = fuse_unavailable(); !error.empty()) return complain(kMountFailed, error);
-  if (line.foreground) return serve(line, *mount_point, Report(UniqueFd()));
+  if (line.foreground) return serve(line, *mount_point, MountReport(UniqueFd()));
 
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return complain(kSystem, std::strerror(errno));
@@ -164,7 +148,7 @@ int run(int argc, char** argv) {
   }
   read_end.reset();
   if (::chdir("/") != 0) return complain(kSystem, std::strerror(errno));
-  return serve(line, *mount_point, Report(std::move(write_end)));
+  return serve(line, *mount_point, MountReport(std::move(write_end)));
 }
 
 }  // namespace
@@ -172,5 +156,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   nfsrdma::hold_standard_streams(nfsrdma::ClosedStream::kIsNull);
+  // Who reads our report or messages may be gone: the daemon's end would leave a dead mount.
+  ::signal(SIGPIPE, SIG_IGN);
   return nfsrdma::run(argc, argv);
 }

@@ -72,7 +72,8 @@ bool may_pass(const Error& error) {
       return true;
     default:
       return error.sys == ECONNREFUSED || error.sys == EHOSTUNREACH || error.sys == ENETUNREACH ||
-             error.sys == ETIMEDOUT || error.sys == ECONNRESET || error.sys == EAGAIN;
+             error.sys == ETIMEDOUT || error.sys == ECONNRESET || error.sys == EAGAIN ||
+             error.sys == EADDRINUSE || error.sys == EADDRNOTAVAIL;
   }
 }
 
@@ -165,7 +166,7 @@ class MountDaemon::Signals final : public FdWatcher {
   void on_fd_ready(std::uint32_t) override {
     signalfd_siginfo info;
     while (::read(fd_.get(), &info, sizeof info) == sizeof info)
-      daemon_.on_signal();
+      daemon_.stop();
   }
 
  private:
@@ -214,6 +215,8 @@ std::string MountDaemon::connect(bool* again) {
   std::string detail;
   *again = false;
   if (Result<void> found = resolve_host(settings, &detail); !found.ok()) {
+    // While a machine starts, a name may be unknown as well: what completes it comes by DHCP.
+    *again = line_.options.background || may_pass(found.error());
     return detail.empty() ? found.error().message() : detail;
   }
   if (!keep_family(line_.options.family, &settings.addresses)) {
@@ -241,6 +244,12 @@ std::string MountDaemon::connect(bool* again) {
   settings.connect_timeout = asked.connect_timeout;
   settings.first_answers = asked.first_answers;
   line_.options.version = settings.version;
+  if (const std::string notice = line_.options.leave_out_of(settings.version.major);
+      !notice.empty()) {
+    log_notice("{}", notice);
+  }
+  // To who waits for the command; the daemon's log says it again.
+  if (fell_back()) tell_way();
   server_->set_observer(observer_of(settings.host, outage_));
   start_shards(settings);
   if (line_.options.discover_trunks) discover();
@@ -313,11 +322,10 @@ void MountDaemon::stop_referrals() {
 void MountDaemon::start_shards(const MountSettings& settings) {
   const std::uint32_t threads = threads_of(line_);
   shards_ = std::make_unique<MountShards>(*server_, std::thread::hardware_concurrency() > threads);
-  const std::vector<ConnectionInfo> connections = server_->connections();
-  const bool fell_back = !connections.empty() && !is_rdma(connections.front().transport);
+  const bool hurry = fell_back();
   for (std::uint32_t i = 1; i < threads; ++i) {
     MountSettings its = settings;
-    if (fell_back) its.silence = std::min(its.silence, kShardSilence);
+    if (hurry) its.silence = std::min(its.silence, kShardSilence);
     its.connections = connections_of_thread(line_.options.connections, threads, i);
     its.first_answers = std::min(its.first_answers, kShardPatience);
     its.locks = false;  // the main thread's
@@ -452,10 +460,15 @@ void MountDaemon::on_patience() {
   }
 }
 
-void MountDaemon::on_signal() {
+void MountDaemon::log_to_syslog() {
+  if (syslog_ == nullptr) syslog_ = std::make_unique<SyslogPipe>("mount.nfs-rdma");
+}
+
+void MountDaemon::stop() {
   if (session_ == nullptr) {
     // Nothing is mounted, nothing can be lost.
     log_notice("{}: told to stop before it was mounted", mount_point_);
+    syslog_.reset();
     std::_Exit(kMountFailed);
   }
   patience_.told(loop_.now());
@@ -538,6 +551,18 @@ bool MountDaemon::run(std::function<void()> usable) {
   if (notifier_ != nullptr) stop_notifier();
   run_to_completion(loop_, End::run(*operations_, *files_));
   return was_usable_;
+}
+
+/// RDMA was wanted, and is not there.
+bool MountDaemon::fell_back() const {
+  const std::vector<ConnectionInfo> connections = server_->connections();
+  return !connections.empty() && !is_rdma(connections.front().transport) &&
+         !connections.front().fallback_reason.empty();
+}
+
+void MountDaemon::tell_way() {
+  const std::vector<ConnectionInfo> connections = server_->connections();
+  if (!connections.empty()) observer_of(line_.source.host, outage_).connected(connections.front());
 }
 
 std::string MountDaemon::description() {

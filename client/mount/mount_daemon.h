@@ -19,6 +19,7 @@
 #include "client/mount/end_patience.h"
 #include "client/mount/mount_trees.h"
 #include "client/mount/status_socket.h"
+#include "client/mount/syslog_pipe.h"
 
 namespace nfsrdma {
 
@@ -41,13 +42,20 @@ class MountDaemon {
   /// never could.
   bool run(std::function<void()> usable);
 
+  /// As a signal does: unmounts. On the loop.
+  void stop();
+  /// From now on messages go to syslog, and the standard streams are nobody else's.
+  void log_to_syslog();
+
   /// "server:/path on /mnt type fuse.nfs-rdma (rw,...)" and how it is connected.
   std::string description();
+  /// To the log: the transport, and why no faster one.
+  void tell_way();
 
  private:
   class Signals;
+  bool fell_back() const;
   void on_ready();
-  void on_signal();
   void on_ended();
   /// connect() met a referral on the way to the path: follows it. Empty: fine, else why not.
   std::string follow(const MountSettings& from, const ReferralMet& met,
@@ -67,6 +75,7 @@ class MountDaemon {
   void stop_notifier();
   std::string status_document();
 
+  std::unique_ptr<SyslogPipe> syslog_;  // the last to go
   EventLoop& loop_;
   Fabrics fabrics_;
   MountCommandLine line_;  // as given, but for the version, which the server has a say in

@@ -207,6 +207,13 @@ bool finish_mount_options(MountOptions* options, std::string* error) {
   return true;
 }
 
+std::string MountOptions::leave_out_of(std::uint32_t major) {
+  if (major == 3 || local_lock_text(*this) == "none") return {};
+  local_posix_locks = local_flock = false;
+  lock.reset();
+  return "nolock and local_lock= are for version 3; by version 4 the server has the locks";
+}
+
 bool parse_mount_source(std::string_view text, MountSource* source, std::string* error) {
   const std::string expected = fmt::format("'{}' is not of the form SERVER:/PATH", text);
   std::size_t colon = text.find(':');

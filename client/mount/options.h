@@ -89,6 +89,8 @@ struct MountOptions {
   /// The ports with defaults filled in: RDMA 20049, TCP 2049; with proto=tcp, `port=` means TCP.
   std::uint16_t rdma_port() const;
   std::uint16_t effective_tcp_port() const;
+  /// Takes back what the kernel's client ignores by that version, too. With what was, in one line.
+  std::string leave_out_of(std::uint32_t major);
   /// "rw,vers=3,proto=auto,...", for -v and logs.
   std::string text() const;
 };

@@ -78,6 +78,7 @@ Task<Result<Answer<Res>>> call(RpcClient& rpc, const OpContext& op, ProcedureNum
                                const Args& args, CallShape shape = {}) {
   const TimePoint started = rpc.environment().now();
   std::optional<TimePoint> put_off_since;
+  bool resent = false;  // what the server says "later" to may have run all the same
   for (Duration wait = kJukeboxFirst;; wait = std::min(2 * wait, kJukeboxLongest)) {
     {
       RpcCallLease call =
@@ -88,7 +89,7 @@ Task<Result<Answer<Res>>> call(RpcClient& rpc, const OpContext& op, ProcedureNum
       Result<void> outcome = co_await call->run();
       if (!outcome.ok()) co_return call_error(outcome.error(), longest_name(args));
       Answer<Res> answer;
-      answer.resent = call->resent();
+      answer.resent = resent = resent || call->resent();
       if constexpr (!std::is_same_v<Res, xdr::Void>) {
         if (!xdr::decode(call->results(), answer.value)) {
           co_return Error{Errc::kProtocol, EIO, "undecodable NFS result"};

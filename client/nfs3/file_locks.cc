@@ -95,7 +95,8 @@ void FileLocks::stop() {
 
 void FileLocks::stop_waiting() {
   waits_no_more_ = true;
-  for (const auto& [handle, file] : files_)
+  // A copy: who is woken may let go of its file.
+  for (const FileRef& file : all_files())
     note_released(*file);
 }
 
@@ -163,7 +164,7 @@ void FileLocks::lose(File& file, LockOwnerId owner) {
   if (file.lost.empty()) ++files_with_losses_;
   for (const ByteRangeLocks::Held& held : file.held.held()) {
     if (held.owner != owner) continue;
-    file.lost.lock(held.owner, held.kind, held.range);
+    file.lost.put(held.owner, held.kind, held.range);
     ++count;
   }
   file.held.release(owner);

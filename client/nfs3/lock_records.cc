@@ -134,7 +134,8 @@ void remove_unfinished(const std::string& path) {
 
 RecordedServer RecordedServer::of(const MountSettings& settings) {
   RecordedServer server;
-  for (const SocketAddress& address : settings.addresses)
+  const bool found = !settings.addresses_of_host.empty();
+  for (const SocketAddress& address : found ? settings.addresses_of_host : settings.addresses)
     server.addresses.push_back(address.host_text());
   // Only those that this mount may use: another server of that host may have the others.
   if (settings.proto != ProtoChoice::kTcp) server.rdma_port = settings.rdma_port;

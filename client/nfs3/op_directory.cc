@@ -77,12 +77,22 @@ Task<Result<DirectoryPage>> Nfs3Operations::readdir(const OpContext& op,
 Task<Result<DirectoryPage>> Nfs3Operations::readdirplus(
     const OpContext& op, const FileHandle& directory, std::uint64_t cookie, std::uint64_t verifier,
     std::uint32_t max_bytes, DirectoryVisitor& visitor) {
+  if (!readdirplus_)
+    co_return co_await readdir(op, directory, cookie, verifier, max_bytes, visitor);
   const xdr::READDIRPLUS3args args{to_wire(directory), cookie, verifier_to_wire(verifier),
                                    max_bytes, max_bytes};
-  NFSRDMA_CO_TRY(
-      Answer<xdr::READDIRPLUS3res> answer,
-      co_await call<xdr::READDIRPLUS3res>(*rpc_, op, nfsproc3::NFSPROC3_READDIRPLUS, args,
-                                          {.max_results = max_bytes + kPageOverhead}));
+  Result<Answer<xdr::READDIRPLUS3res>> called = co_await call<xdr::READDIRPLUS3res>(
+      *rpc_, op, nfsproc3::NFSPROC3_READDIRPLUS, args, {.max_results = max_bytes + kPageOverhead});
+  const bool lacks_it =
+      called.ok() ? called->value.status == nfsstat3::NFS3ERR_NOTSUPP
+                  : called.error().code == Errc::kUnsupported && called.error().sys == EOPNOTSUPP;
+  if (lacks_it) {
+    // Some servers do, or their administrators have it so.
+    readdirplus_ = false;
+    co_return co_await readdir(op, directory, cookie, verifier, max_bytes, visitor);
+  }
+  if (!called.ok()) co_return called.error();
+  const Answer<xdr::READDIRPLUS3res>& answer = *called;
   if (answer.value.status != nfsstat3::NFS3_OK) {
     co_return status_error(answer.value.status, "READDIRPLUS");
   }

@@ -45,6 +45,7 @@ Task<Result<Attributes>> Nfs3Operations::getattr(const OpContext& op, const File
 
 Task<Result<Wcc>> Nfs3Operations::setattr(const OpContext& op, const FileHandle& file,
                                           const SetAttributes& set, const timespec* guard_ctime) {
+  if (set.size) NFSRDMA_CO_CHECK_OK(usable(file));
   xdr::SETATTR3args args{to_wire(file), to_wire(set), {}};
   if (guard_ctime != nullptr) args.guard = {true, to_wire(*guard_ctime)};
   NFSRDMA_CO_TRY(Answer<xdr::SETATTR3res> answer,

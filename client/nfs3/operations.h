@@ -128,6 +128,7 @@ class Nfs3Operations final : public NfsOperations {
   RpcClient* rpc_;
   std::unique_ptr<nfs3::FileLocks> locks_;
   bool posix_acls_;
+  bool readdirplus_ = true;  // the server has it
 };
 
 }  // namespace nfsrdma

@@ -113,14 +113,16 @@ Task<Result<void>> Session::establish_client_id(const OpContext& op, std::string
       co_return kInterrupted;
     }
     std::uint64_t id = 0;
+    const TimePoint asked_at = rpc_.environment().now();
     NFSRDMA_CO_TRY(status, co_await name_client(op, &id));
     // It has restarted in between, or wants to be asked later.
     if (status == nfsstat4::NFS4ERR_STALE_CLIENTID) continue;
     if (remedy_of_minor_0(status) == Remedy::kLater) continue;
     if (status != nfsstat4::NFS4_OK) break;
+    client_id_kept_ = id == std::exchange(last_client_id_, id);
     client_id_ = id;
     use(without_session());
-    heard_at_ = rpc_.environment().now();
+    heard_at_ = asked_at;
     if (delegations_ != nullptr) delegations_->all_lost();
     if (!reclaims) co_return Result<void>();
     Result<void> reclaimed = co_await state_held_->reclaim(op);
@@ -158,6 +160,7 @@ Task<Result<bool>> Session::client_id_stands(const OpContext& op, Turn of) {
   OpContext as_owner;
   as_owner.identity = options_.identity;
   as_owner.cancel = op.cancel;
+  const TimePoint asked_at = rpc_.environment().now();
   NFSRDMA_CO_TRY(nfsstat4 status, co_await renew_client_id(rpc_, as_owner, client_id_));
   if (of.epoch != epoch_) co_return false;
   switch (status) {
@@ -171,7 +174,7 @@ Task<Result<bool>> Session::client_id_stands(const OpContext& op, Turn of) {
     default:
       break;
   }
-  heard_at_ = rpc_.environment().now();
+  heard_at_ = std::max(heard_at_, asked_at);
   // The lease is renewed all the same.
   if (status == nfsstat4::NFS4ERR_CB_PATH_DOWN) {
     // RFC 7530, 10.2.1: what was granted may be revoked without our hearing of it.

@@ -22,6 +22,8 @@ namespace nfsrdma::nfs4 {
 
 /// The current stateid (RFC 8881, section 16.2.3.1.2): that of the OPEN before.
 inline constexpr xdr::stateid4 kCurrentStateid{1, {}};
+/// One that is none, in each minor version (RFC 8881, 8.2.3): NFS4ERR_BAD_STATEID.
+inline constexpr xdr::stateid4 kRefusedStateid{UINT32_MAX, {}};
 
 class CompoundWriter {
  public:

@@ -83,7 +83,7 @@ Task<DelegationOpens::Step> DelegationOpens::open_once(Request& request, const O
   auto parse = [&](CompoundReader& in) {
     xdr::OPEN4res got;
     xdr::GETFH4res object;
-    reached |= in.next(nfs_opnum4::OP_PUTFH);
+    reached = in.next(nfs_opnum4::OP_PUTFH);  // the last time that it went out
     if (!reached) return;
     if (opened) return parse_companion(request, in);
     if (!next_in_sequence(in, nfs_opnum4::OP_OPEN, got, owner.sequence)) return;
@@ -100,7 +100,7 @@ Task<DelegationOpens::Step> DelegationOpens::open_once(Request& request, const O
   Result<Ending> end =
       co_await call_in_sequence(session_, op, {.max_results = 2048}, owner.sequence, build, parse);
   if (!end.ok()) co_return unanswered(end.error());
-  if (end->resent && !reached) co_return Step::kUnreadable;
+  if (end->resent && !reached && !opened) co_return Step::kUnreadable;
   if (end->status == nfsstat4::NFS4ERR_BAD_SEQID) co_return Step::kOutOfStep;
   co_return is_to_be_confirmed(request) ? Step::kOnceMore : Step::kDone;
 }

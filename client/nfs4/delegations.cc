@@ -213,10 +213,13 @@ Task<void> Delegations::give_back_again(FileHandle file, stateid4 stateid, AuthS
   was_given_back(file, stateid);
 }
 
-Task<void> Delegations::give_way(const FileHandle& file) {
+bool Delegations::may_be_in_the_way(const FileHandle& file) const {
   const auto row = rows_.find(file);
-  const bool in_the_way = row != rows_.end() && row->second.kind == DelegationKind::kRead;
-  if (in_the_way) co_await give_back(file);
+  return row != rows_.end() && row->second.kind == DelegationKind::kRead;
+}
+
+Task<void> Delegations::give_way(const FileHandle& file) {
+  if (may_be_in_the_way(file)) co_await give_back(file);
 }
 
 Task<bool> Delegations::send_back(const OpContext& op, FileHandle file, stateid4 stateid) {

@@ -85,6 +85,8 @@ class Delegations final : public DelegationState {
   /// which a server of minor version 0 takes for somebody else's; and what keeps the promise on the
   /// server (a lease of its kernel) may stand in the way of this client, too.
   Task<void> give_way(const FileHandle& file);
+  /// There is one that give_way() gives back.
+  bool may_be_in_the_way(const FileHandle& file) const;
   /// All of them, until `op` is cancelled. The holder has nothing to do with it any more.
   Task<void> give_back_all(const OpContext& op);
   std::size_t size() const { return rows_.size(); }

@@ -32,6 +32,19 @@ constexpr unsigned kClosings = 4;
 /// Times that an OPEN which the server has forgotten is made anew for one LOCK.
 constexpr int kReopens = 3;
 
+/// With which stateid a request went out.
+struct Asked {
+  std::optional<stateid4> stateid;
+  std::uint64_t epoch = 0;
+};
+
+/// Reclaimed, say, or being so, while a request with the former one was on its way: what became of
+/// that one says nothing of it. With sessions no such request is answered.
+bool is_another(const Session& session, const std::optional<stateid4>& now, const Asked& asked) {
+  const bool recovered = session.minor() == 0 && session.epoch() != asked.epoch;
+  return recovered || (now && asked.stateid && now->other != asked.stateid->other);
+}
+
 std::uint32_t access_for(LockKind kind) {
   return kind == LockKind::kRead ? xdr::OPEN4_SHARE_ACCESS_READ : xdr::OPEN4_SHARE_ACCESS_WRITE;
 }
@@ -63,7 +76,8 @@ void FileLocks::stop() {
 
 void FileLocks::stop_waiting() {
   waits_no_more_ = true;
-  for (const auto& [handle, file] : files_)
+  // A copy: who is woken may let go of its file.
+  for (const FileRef& file : all_files())
     note_released(*file);
 }
 
@@ -377,10 +391,12 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
     NFSRDMA_CO_CHECK_OK(co_await ensure_open(file, as_opener, open, access));
     std::optional<stateid4> granted;
     bool first = false;
+    Asked asked;
     bool sent = false;
     auto build = [&](CompoundWriter& out) {
       sent = true;
       first = !locker.stateid;
+      asked = {first ? open.stateid : locker.stateid, session_.epoch()};
       xdr::LOCK4args args = lock_args(locker, wanted, &owner);
       args.locktype = lock_type(wanted.kind, wait);
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
@@ -399,6 +415,10 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
       co_return end.error();
     }
     status = end->status;
+    if (is_another(session_, first ? open.stateid : locker.stateid, asked)) {
+      status = nfsstat4::NFS4ERR_BAD_STATEID;
+      continue;
+    }
     if (granted) {
       locker.stateid = granted;
       locker.doubt.reset();
@@ -430,13 +450,16 @@ Task<Result<void>> FileLocks::unlock_now(File& file, const OpContext& op, FileLo
   if (!locker->stateid && locker->doubt) {
     NFSRDMA_CO_CHECK_OK(co_await settle_doubt(file, op, *locker));
   }
-  if (locker->stateid) {
+  bool asking = locker->stateid.has_value();
+  while (asking) {
     locker->leaving = all;
     OpContext as_opener = op;
     as_opener.identity = locker->open->identity;
     bool done = false;
+    Asked asked;
     const OwnerBytes owner_there(locker->name_there);
     auto build = [&](CompoundWriter& out) {
+      asked = {locker->stateid, session_.epoch()};
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
       out.op(nfs_opnum4::OP_LOCKU,
              xdr::LOCKU4args{lock_type(what.kind, LockWait::kNo), locker->sequence.send(session_),
@@ -474,6 +497,7 @@ Task<Result<void>> FileLocks::unlock_now(File& file, const OpContext& op, FileLo
     const bool unknown =
         end.ok() && (state_is_gone(end->status) || errno_of(end->status) == ESTALE);
     const bool gone = done || unknown;
+    asking = gone && is_another(session_, locker->stateid, asked);
     if (!gone) {
       locker->leaving = false;
       if (!end.ok()) co_return end.error();
@@ -544,7 +568,9 @@ Task<bool> FileLocks::close_one(File& file, const OpContext& op, Open& open) {
     said = co_await settle(file, op, open);
     if (!open.stateid) co_return true;
   }
+  Asked asked{open.stateid, session_.epoch()};
   auto build = [&](CompoundWriter& out) {
+    asked = {open.stateid, session_.epoch()};
     out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
     out.op(nfs_opnum4::OP_CLOSE,
            xdr::CLOSE4args{open.sequence.send(session_), newest(session_, open.stateid)});
@@ -563,8 +589,9 @@ Task<bool> FileLocks::close_one(File& file, const OpContext& op, Open& open) {
     said = end.ok() ? Result<nfsstat4>(end->status) : end.error();
   }
   // NFS4ERR_LOCKS_HELD, a number that the server does not want: it stands.
-  const bool gone = said.ok() && ((settled && *said == nfsstat4::NFS4_OK) || state_is_gone(*said) ||
-                                  errno_of(*said) == ESTALE);
+  const bool gone = said.ok() && !is_another(session_, open.stateid, asked) &&
+                    ((settled && *said == nfsstat4::NFS4_OK) || state_is_gone(*said) ||
+                     errno_of(*said) == ESTALE);
   const bool hopeless = said.ok() && file.closings >= kClosings;
   if (!gone && hopeless) {
     log_warning(
@@ -607,11 +634,17 @@ void FileLocks::note_released(File& file) {
 
 // --- READ and WRITE ---
 
+std::optional<stateid4> FileLocks::refused_by(const File& file) {
+  if (!file.undone_denials.empty()) return file.undone_denials.front().stateid;
+  if (!file.lost.empty()) return kRefusedStateid;
+  return std::nullopt;
+}
+
 stateid4 FileLocks::stateid_of_lock(const FileHandle& handle, std::uint32_t access) const {
   if (files_.empty()) return {};
   const FileRef file = find(handle);
   if (file == nullptr) return {};
-  if (!file->undone_denials.empty()) return file->undone_denials.front().stateid;
+  if (const auto refused = refused_by(*file)) return *refused;
   const Locker* only = nullptr;
   for (const auto& locker : file->lockers) {
     if (locker->leaving || !file->held.holds_any(locker->owner)) continue;
@@ -626,7 +659,7 @@ stateid4 FileLocks::stateid_of_lock(const FileHandle& handle, std::uint32_t acce
 Result<void> FileLocks::usable(const FileHandle& handle) const {
   if (files_.empty()) return {};
   const FileRef file = find(handle);
-  if (file != nullptr && !(file->lost.empty() && file->undone_denials.empty())) return kLost;
+  if (file != nullptr && refused_by(*file)) return kLost;
   return {};
 }
 

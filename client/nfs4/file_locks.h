@@ -121,16 +121,16 @@ class FileLocks final : public HeldState {
     return !files_.empty() && files_.contains(file);
   }
   /// What a READ or WRITE (OPEN4_SHARE_ACCESS_ bits) carries: that of a lock, or the anonymous one;
-  /// before all that of a denial which is lost.
+  /// before all that of a denial which is lost, or one that no server takes while a lock is: the
+  /// loss may come to light when the request was made already, and goes out once more.
   xdr::stateid4 stateid_of_lock(const FileHandle& file, std::uint32_t access) const;
   /// That of an open, preferably of `identity`, or the anonymous one.
   xdr::stateid4 stateid_of_open(const FileHandle& file, std::uint32_t access,
                                 const AuthSys& identity) const;
   /// That of an open which denies something, or has until it was lost, or the anonymous one: what
-  /// travels without a stateid else is refused for the sake of the denial, ours or not.
+  /// travels without a stateid else is refused for the sake of the denial, ours or not. Of what is
+  /// lost as above.
   xdr::stateid4 stateid_of_denial(const FileHandle& file, std::uint32_t access) const;
-  /// EIO: what an open denied others is lost.
-  Result<void> denials_stand(const FileHandle& file) const;
   /// EIO: a lock on this file, or a denial, is lost.
   Result<void> usable(const FileHandle& file) const;
   /// A READ or WRITE with `used` ended with `status`. True: once more, with another stateid.
@@ -167,6 +167,7 @@ class FileLocks final : public HeldState {
     std::optional<Opened> unsettled;  // settle_open() is not through with it: good for nothing yet
     bool unfinished = false;          // its creator does not know of it yet
     bool closing = false;             // alone of the file's
+    bool locks_due = false;           // reclaimed, but for the locks
     unsigned endings = 0;             // tried in vain, of one that denies something
     unsigned refused = 0;             // READs and WRITEs by a stateid that was good a moment ago
     OwnerSequence sequence;
@@ -280,6 +281,8 @@ class FileLocks final : public HeldState {
   /// Some application that will close it has it open.
   static bool is_used(const File& file);
   static bool denial_is_undone(const File& file, LockOwnerId owner);
+  /// What requests for the data of a file show of which something is lost: no server takes it.
+  static std::optional<xdr::stateid4> refused_by(const File& file);
   // open_downgrade.cc
   static bool is_wider_than_wanted(const File& file, const Open& open);
   /// If something is.

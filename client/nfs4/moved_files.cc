@@ -53,7 +53,7 @@ FileLocks::FileRef FileLocks::copy_of(const File& file) {
   const std::vector<ByteRangeLocks::Held> held = copy->held.held();
   for (const ByteRangeLocks::Held& one : held) {
     if (find_locker(*copy, one.owner) != nullptr) continue;
-    copy->lost.lock(one.owner, one.kind, one.range);
+    copy->lost.put(one.owner, one.kind, one.range);
     copy->held.unlock(one.owner, one.range);
   }
   return copy;

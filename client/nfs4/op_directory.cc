@@ -193,6 +193,8 @@ Task<Result<DirectoryPage>> Nfs4Operations::page(const OpContext& op, const File
   NFSRDMA_CO_TRY(
       Ending end,
       co_await call(session_, op, {.max_results = args.maxcount + kPageOverhead}, build, parse));
+  // The verifier is from before a change: the same to whoever reads (RFC 8881 18.23.3).
+  if (end.status == nfsstat4::NFS4ERR_NOT_SAME) end.status = nfsstat4::NFS4ERR_BAD_COOKIE;
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "READDIR");
   visit.finish();
   if (visit.page.entries == 0 && !visit.received && !visit.page.eof) {

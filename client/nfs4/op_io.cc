@@ -25,6 +25,12 @@ xdr::stateid4 Nfs4Operations::stateid_of(const OpContext& op, const FileHandle& 
   return stateid_now(file, access, op.identity);
 }
 
+/// By the right that it was given: whoever gave it is to look at what the server says. That goes
+/// for "later", too: meanwhile a lock may be lost, and the right with it.
+bool is_for_the_giver(nfsstat4 status) {
+  return nfs4::stateid_is_gone(status) || nfs4::remedy_of_minor_0(status) == nfs4::Remedy::kLater;
+}
+
 /// Of a READ's COMPOUND without the data: 216 bytes and the names of owner and group. Few enough to
 /// fit, with the header of a Write chunk, into the smallest inline threshold: the data goes to its
 /// place by RDMA Write whatever the thresholds are.
@@ -58,14 +64,15 @@ Task<Result<ReadResult>> Nfs4Operations::read_once(const OpContext& op, const Fi
     result.count = data.size();
     result.eof = got.resok4.eof;
   };
-  const CallShape shape{.sink = into, .max_results = kReadResults, .data = true};
+  const CallShape shape{
+      .sink = into, .max_results = kReadResults, .patient = op.right == nullptr, .data = true};
   Ending end;
   do {
     NFSRDMA_CO_CHECK_OK(locks_.usable(file));
     NFSRDMA_CO_TRY(end, co_await call(session_, op, shape, build, parse));
   } while (op.right == nullptr && once_more(file, stateid, end.status));
   NFSRDMA_CO_CHECK_OK(locks_.usable(file));
-  if (op.right != nullptr && nfs4::stateid_is_gone(end.status)) co_return kRightGone;
+  if (op.right != nullptr && is_for_the_giver(end.status)) co_return kRightGone;
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "READ");
   if (!fits) co_return Error{Errc::kProtocol, EIO, "READ: wrong length in the reply"};
   co_return result;
@@ -91,13 +98,14 @@ Task<Result<WriteResult>> Nfs4Operations::write_once(const OpContext& op, const 
     result.verifier = load_be64(got.resok4.writeverf.data());
     next_attributes(in, names_, &result.wcc.after);
   };
+  const CallShape shape{.patient = op.right == nullptr, .data = true};
   Ending end;
   do {
     NFSRDMA_CO_CHECK_OK(locks_.usable(file));
-    NFSRDMA_CO_TRY(end, co_await call(session_, op, {.data = true}, build, parse));
+    NFSRDMA_CO_TRY(end, co_await call(session_, op, shape, build, parse));
   } while (op.right == nullptr && once_more(file, stateid, end.status));
   NFSRDMA_CO_CHECK_OK(locks_.usable(file));
-  if (op.right != nullptr && nfs4::stateid_is_gone(end.status)) co_return kRightGone;
+  if (op.right != nullptr && is_for_the_giver(end.status)) co_return kRightGone;
   // Data may have been taken although what came behind it failed; it is written again then.
   if (end.status != nfsstat4::NFS4_OK) co_return status_error(end.status, "WRITE");
   if (result.count > data.size() || (result.count == 0 && !data.empty())) {

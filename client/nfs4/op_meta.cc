@@ -70,7 +70,7 @@ Task<Result<Attributes>> Nfs4Operations::getattr(const OpContext& op, const File
 
 Task<Result<Wcc>> Nfs4Operations::setattr(const OpContext& op, const FileHandle& file,
                                           const SetAttributes& set, const timespec* guard_ctime) {
-  if (set.size) NFSRDMA_CO_CHECK_OK(locks_.denials_stand(file));
+  if (set.size) NFSRDMA_CO_CHECK_OK(locks_.usable(file));
   NFSRDMA_CO_TRY(const nfs4::OwnerTexts owners, co_await names_.texts(set, op.cancel));
   const nfs4::EncodedAttributes values(set, owners);
   xdr::FileAttributes4 expected;

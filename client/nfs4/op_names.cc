@@ -449,10 +449,10 @@ Task<Result<RenameResult>> Nfs4Operations::rename(
   if (renamed) co_return result;
   const Error error = status_error(end.status, "RENAME");
   if (!doubtful_absence(end.resent, error)) co_return error;
-  auto from = co_await look(*this, op, from_directory, from_name);
-  if (!from.ok()) co_return error;
-  auto to = co_await look(*this, op, to_directory, to_name);
-  if (!to.ok() || !rename_happened(*from, *to, known)) co_return error;
+  // Without an answer nobody knows which it was.
+  NFSRDMA_CO_TRY(const auto from, co_await look(*this, op, from_directory, from_name));
+  NFSRDMA_CO_TRY(const auto to, co_await look(*this, op, to_directory, to_name));
+  if (!rename_happened(from, to, known)) co_return error;
   co_return RenameResult{};
 }
 

@@ -116,11 +116,20 @@ Task<Result<AccessResult>> Nfs4Operations::open(const OpContext& op, const FileH
 }
 
 Task<void> Nfs4Operations::give_back(const FileHandle& file) {
-  const FileHandle of = file;
-  const std::optional<xdr::stateid4> by = delegations_.stateid_to_claim_by(of);
-  if (by) co_await locks_.claim(of, *by);
-  co_await delegations_.give_back(of);
-  locks_.claim_later(of);
+  return end_behind_claim(file, &nfs4::Delegations::give_back);
+}
+
+Task<void> Nfs4Operations::give_way(const FileHandle& file) {
+  if (!delegations_.may_be_in_the_way(file)) co_return;
+  // What it has become behind the claim is looked at once more.
+  co_await end_behind_claim(file, &nfs4::Delegations::give_way);
+}
+
+Task<void> Nfs4Operations::end_behind_claim(FileHandle file, DelegationEnding how) {
+  const std::optional<xdr::stateid4> by = delegations_.stateid_to_claim_by(file);
+  if (by) co_await locks_.claim(file, *by);
+  co_await (delegations_.*how)(file);
+  locks_.claim_later(file);
 }
 
 bool Nfs4Operations::open_already(const OpContext& op, const FileHandle& file,
@@ -149,7 +158,7 @@ xdr::stateid4 Nfs4Operations::stateid_now(const FileHandle& file, std::uint32_t 
                                           const AuthSys& identity) const {
   constexpr xdr::stateid4 kAnonymous{};
   const xdr::stateid4 of_lock = locks_.stateid_of_lock(file, access);
-  if (of_lock.other != kAnonymous.other) return of_lock;
+  if (of_lock.other != kAnonymous.other || of_lock.seqid != 0) return of_lock;
   const xdr::stateid4 of_delegation = delegations_.stateid_for(file, access);
   if (of_delegation.other != kAnonymous.other) return of_delegation;
   return locks_.stateid_of_open(file, access, identity);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nfs4Operations: what NFSv4.2 knows of holes, space and copies (RFC 7862, section 15). The stateid
-// is the anonymous one, unless an open of ours denies others something.
+// is the anonymous one, unless an open of ours denies others something, or a lock is lost.
 #include <algorithm>
 #include <cerrno>
 #include <limits>
@@ -78,7 +78,7 @@ bool next_files(CompoundReader& in) {
 Task<Result<std::uint64_t>> Nfs4Operations::seek(const OpContext& op, const FileHandle& file,
                                                  std::uint64_t offset, SeekFor what) {
   if (session_.minor() < 2) co_return not_in_this_version("SEEK");
-  NFSRDMA_CO_CHECK_OK(locks_.denials_stand(file));
+  NFSRDMA_CO_CHECK_OK(locks_.usable(file));
   xdr::SEEK4args args;
   args.sa_offset = offset;
   args.sa_what = what == SeekFor::kData ? xdr::data_content4::NFS4_CONTENT_DATA
@@ -105,7 +105,7 @@ Task<Result<std::uint64_t>> Nfs4Operations::seek(const OpContext& op, const File
 Task<Result<Wcc>> Nfs4Operations::allocate(const OpContext& op, const FileHandle& file,
                                            std::uint64_t offset, std::uint64_t length) {
   if (session_.minor() < 2) co_return not_in_this_version("ALLOCATE");
-  NFSRDMA_CO_CHECK_OK(locks_.denials_stand(file));
+  NFSRDMA_CO_CHECK_OK(locks_.usable(file));
   const auto args = [&] {
     return xdr::ALLOCATE4args{locks_.stateid_of_denial(file, xdr::OPEN4_SHARE_ACCESS_WRITE), offset,
                               length};
@@ -116,7 +116,7 @@ Task<Result<Wcc>> Nfs4Operations::allocate(const OpContext& op, const FileHandle
 Task<Result<Wcc>> Nfs4Operations::deallocate(const OpContext& op, const FileHandle& file,
                                              std::uint64_t offset, std::uint64_t length) {
   if (session_.minor() < 2) co_return not_in_this_version("DEALLOCATE");
-  NFSRDMA_CO_CHECK_OK(locks_.denials_stand(file));
+  NFSRDMA_CO_CHECK_OK(locks_.usable(file));
   const auto args = [&] {
     return xdr::DEALLOCATE4args{locks_.stateid_of_denial(file, xdr::OPEN4_SHARE_ACCESS_WRITE),
                                 offset, length};
@@ -135,8 +135,8 @@ Task<Result<CopyResult>> Nfs4Operations::clone(const OpContext& op, const FileHa
                                                std::uint64_t from_offset, const FileHandle& to,
                                                std::uint64_t to_offset, std::uint64_t count) {
   CopyResult result;
-  NFSRDMA_CO_CHECK_OK(locks_.denials_stand(from));
-  NFSRDMA_CO_CHECK_OK(locks_.denials_stand(to));
+  NFSRDMA_CO_CHECK_OK(locks_.usable(from));
+  NFSRDMA_CO_CHECK_OK(locks_.usable(to));
   xdr::CLONE4args args;
   args.cl_src_offset = from_offset;
   args.cl_dst_offset = to_offset;
@@ -169,8 +169,8 @@ Task<Result<CopyResult>> Nfs4Operations::copy_once(const OpContext& op, const Fi
                                                    std::optional<std::uint64_t>* verifier) {
   CopyResult result;
   bool behind_the_reply = false;
-  NFSRDMA_CO_CHECK_OK(locks_.denials_stand(from));
-  NFSRDMA_CO_CHECK_OK(locks_.denials_stand(to));
+  NFSRDMA_CO_CHECK_OK(locks_.usable(from));
+  NFSRDMA_CO_CHECK_OK(locks_.usable(to));
   xdr::COPY4args args;
   args.ca_src_offset = from_offset;
   args.ca_dst_offset = to_offset;

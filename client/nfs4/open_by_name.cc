@@ -91,9 +91,13 @@ Task<Result<bool>> FileLocks::try_by_name(File& file, const OpContext& op, Open&
     co_return Error{Errc::kProtocol, EIO, "OPEN: empty file handle"};
   }
   if (found != file.handle) co_return co_await met_another(file, op, open, found, *opened);
+  const std::optional<stateid4> before = open.stateid;
   Result<nfsstat4> said = co_await settle_open(session_, op, found, open.sequence, *opened);
   // The server has restarted in between, or has not waited for the confirmation.
   if (said.ok() && state_is_gone(*said)) co_return false;
+  // What the owner had before was reclaimed meanwhile, or lost: this one is gone with it.
+  const bool gone = before && !(open.stateid && open.stateid->other == before->other);
+  if (gone) co_return false;
   // Without an answer, too: it is to be closed.
   open.stateid = opened->stateid;
   open.access = wanted;

@@ -88,13 +88,17 @@ Task<bool> close_for_good(Session& session, const OpContext& op, const FileHandl
   int refusals = 0;
   for (Duration wait = kRetryFirst;; wait = std::min(2 * wait, kRetryLongest)) {
     Result<nfsstat4> said = co_await settle_open(session, op, file, owner, opened);
-    if (said.ok() && *said == nfsstat4::NFS4_OK)
-      said = co_await close_open(session, op, file, owner, opened.stateid);
+    const bool settled = said.ok() && *said == nfsstat4::NFS4_OK;
+    if (settled) said = co_await close_open(session, op, file, owner, opened.stateid);
     if (said.ok() && *said == nfsstat4::NFS4_OK) co_return true;
     // What is gone with the client id, or was taken away, is not open any more. In minor version 0
     // it may as well be that we have lost count: that owner is not used again.
     const bool slots = session.minor() > 0;
-    if (said.ok() && (slots ? state_is_gone(*said) : stateid_is_gone(*said))) co_return slots;
+    // An OPEN or OPEN_CONFIRM that nobody heard of has made it another one.
+    const bool older = !slots && said.ok() && *said == nfsstat4::NFS4ERR_OLD_STATEID;
+    if (older && settled) ++opened.stateid.seqid;
+    if (!older && said.ok() && (slots ? state_is_gone(*said) : stateid_is_gone(*said)))
+      co_return slots;
     const bool cancelled = op.cancel != nullptr && op.cancel->cancelled();
     const bool refused =
         (said.ok() || said.error().code != Errc::kTimedOut) && ++refusals == kMostRefusals;

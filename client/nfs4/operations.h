@@ -151,7 +151,7 @@ class Nfs4Operations final : public NfsOperations {
     return delegations_.kept_back_limit(file);
   }
   Task<void> give_back(const FileHandle& file) override;
-  Task<void> give_way(const FileHandle& file) override { return delegations_.give_way(file); }
+  Task<void> give_way(const FileHandle& file) override;
   std::size_t delegations_held() const override { return delegations_.size(); }
   bool has_acls() const override { return true; }
   Task<Result<bool>> acls_in(const OpContext& op, const FileHandle& file,
@@ -204,6 +204,9 @@ class Nfs4Operations final : public NfsOperations {
   nfs4::Delegations& delegations() { return delegations_; }
 
  private:
+  using DelegationEnding = Task<void> (nfs4::Delegations::*)(const FileHandle&);
+  /// Behind OPENs of what the delegation has made unnecessary, so that nobody comes in between.
+  Task<void> end_behind_claim(FileHandle file, DelegationEnding how);
   /// CREATE, of anything but regular files. An error, too, sets *resent.
   Task<Result<CreateResult>> make(const OpContext& op, const FileHandle& directory,
                                   std::string_view name, const xdr::createtype4& type,

@@ -21,6 +21,30 @@ using xdr::stateid4;
 constexpr Duration kCheckEvery = std::chrono::seconds(5);
 constexpr Duration kCheckLongest = std::chrono::minutes(10);
 
+/// Reclaims of one open, or lock, that come to nothing.
+constexpr int kTries = 3;
+
+/// That a reclaim was refused, and not just failed.
+bool says_it_is_gone(nfsstat4 status) {
+  return status == nfsstat4::NFS4ERR_NO_GRACE || status == nfsstat4::NFS4ERR_RECLAIM_BAD ||
+         status == nfsstat4::NFS4ERR_RECLAIM_CONFLICT || status == nfsstat4::NFS4ERR_STALE ||
+         state_is_gone(status);
+}
+
+/// Of one reclaim.
+class Attempts {
+ public:
+  /// `reached`: the OPEN or LOCK. What failed in front of it says nothing of it, nor of a run
+  /// before that. `stepped_back`: as OwnerSequence has it.
+  bool another(nfsstat4 status, bool reached, bool stepped_back) {
+    const bool unclear = !reached && !says_it_is_gone(status) && ++unclear_ < kTries;
+    return unclear || (stepped_back && status == nfsstat4::NFS4ERR_BAD_SEQID);
+  }
+
+ private:
+  int unclear_ = 0;
+};
+
 }  // namespace
 
 std::vector<FileHandle> FileLocks::files() const {
@@ -41,7 +65,7 @@ std::vector<FileLocks::FileRef> FileLocks::all_files() const {
 void FileLocks::lose(File& file, Locker& locker, const char* why) {
   for (const ByteRangeLocks::Held& held : file.held.held()) {
     if (held.owner != locker.owner) continue;
-    file.lost.lock(held.owner, held.kind, held.range);
+    file.lost.put(held.owner, held.kind, held.range);
     ++lost_;
   }
   file.held.release(locker.owner);
@@ -67,6 +91,7 @@ void FileLocks::lose(File& file, Open& open, const char* why) {
   open.access = 0;
   open.asked = 0;
   open.doubtful = 0;
+  open.locks_due = false;
   open.unsettled.reset();
   if (session_.minor() == 0) rename(open);
   for (const auto& locker : file.lockers) {
@@ -98,6 +123,7 @@ Task<Result<void>> FileLocks::reclaim(const OpContext& op) {
 Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, OpenRef open) {
   const OwnerBytes owner(open->owner);
   std::optional<Opened> opened;
+  bool reached = false;
   const Session::Builder build = [&](CompoundWriter& out) {
     xdr::OPEN4args args;
     args.seqid = open->sequence.send(session_);
@@ -112,16 +138,35 @@ Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, Open
   };
   const Session::Parser parse = [&](CompoundReader& in) {
     xdr::OPEN4res got;
-    if (!in.next(nfs_opnum4::OP_PUTFH)) return;
+    reached = in.next(nfs_opnum4::OP_PUTFH);
+    if (!reached) return;
     if (next_in_sequence(in, nfs_opnum4::OP_OPEN, got, open->sequence)) opened.emplace(got.resok4);
   };
-  Result<nfsstat4> asked = co_await session_.ask_in_recovery(op, build, parse);
-  open->sequence.over(asked.ok());
-  if (!asked.ok()) co_return asked.error();
+  Result<nfsstat4> asked = nfsstat4::NFS4_OK;
+  Attempts attempts;
+  for (bool again = true; again;) {
+    asked = co_await session_.ask_in_recovery(op, build, parse);
+    open->sequence.over(asked.ok());
+    if (!asked.ok()) co_return asked.error();
+    again = attempts.another(*asked, reached, open->sequence.stepped_back());
+  }
   if (!opened) {
+    const bool may_stand = session_.client_id_kept() || !says_it_is_gone(*asked);
+    if (session_.minor() == 0 && open->stateid && may_stand) {
+      // Perhaps only the client id was in doubt.
+      xdr::OPEN4resok standing;
+      standing.stateid = *open->stateid;
+      tasks_.spawn(close_stray(open->identity, file.handle,
+                               open->unsettled.value_or(Opened(standing)), open->sequence));
+    }
     lose(file, *open);
     co_return Result<void>();
   }
+  const bool same = open->stateid && open->stateid->other == opened->stateid.other;
+  // With an open that stood all the time its locks stand, too.
+  const bool stood = same && !open->locks_due && session_.minor() == 0 && session_.client_id_kept();
+  const bool goes_on = same && open->locks_due;
+  open->locks_due = !stood;
   open->stateid = opened->stateid;
   open->unsettled.reset();  // what is reclaimed is confirmed
   open->asked = 1u << open->access;
@@ -134,13 +179,17 @@ Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, Open
     asked = co_await session_.ask_in_recovery(op, give, ignore);
     if (!asked.ok()) co_return asked.error();
   }
+  if (stood) co_return Result<void>();
   const std::vector<LockerRef> lockers = file.lockers;
   for (const LockerRef& locker : lockers) {
     if (locker->open != open) continue;
-    locker->stateid.reset();
-    locker->doubt.reset();
+    if (!goes_on) {
+      locker->stateid.reset();
+      locker->doubt.reset();
+    }
     NFSRDMA_CO_CHECK_OK(co_await reclaim_locks(op, file, locker));
   }
+  open->locks_due = false;
   co_return Result<void>();
 }
 
@@ -151,9 +200,10 @@ Task<Result<void>> FileLocks::reclaim_locks(const OpContext& op, File& file, Loc
   for (const ByteRangeLocks::Held& piece : pieces) {
     std::optional<stateid4> stateid;
     bool first = false;
+    bool reached = false;
+    const FileLock what{piece.owner, piece.kind, piece.range};
     const Session::Builder build = [&](CompoundWriter& out) {
       first = !locker->stateid;
-      const FileLock what{piece.owner, piece.kind, piece.range};
       xdr::LOCK4args args = lock_args(*locker, what, &owner);
       args.reclaim = true;
       out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
@@ -161,19 +211,31 @@ Task<Result<void>> FileLocks::reclaim_locks(const OpContext& op, File& file, Loc
     };
     const Session::Parser parse = [&](CompoundReader& in) {
       xdr::LOCK4res got;
-      if (!in.next(nfs_opnum4::OP_PUTFH)) return;
+      reached = in.next(nfs_opnum4::OP_PUTFH);
+      if (!reached) return;
       if (next_lock(in, *locker, first, got)) stateid = got.resok4.lock_stateid;
     };
-    Result<nfsstat4> asked = co_await session_.ask_in_recovery(op, build, parse);
-    locker->open->sequence.over(asked.ok());
-    locker->sequence.over(asked.ok());
-    if (!asked.ok()) co_return asked.error();
+    Attempts attempts;
+    for (bool again = true; again;) {
+      Result<nfsstat4> asked = co_await session_.ask_in_recovery(op, build, parse);
+      locker->open->sequence.over(asked.ok());
+      locker->sequence.over(asked.ok());
+      if (!asked.ok()) {
+        if (first) locker->doubt = what;  // the next attempt keeps its name
+        co_return asked.error();
+      }
+      bool stepped_back = locker->open->sequence.stepped_back();
+      stepped_back |= locker->sequence.stepped_back();
+      again = attempts.another(*asked, reached, stepped_back);
+      if (again && !reached) locker->doubt = what;  // it keeps its name
+    }
     if (!stateid) {
       // What came before this piece has come back: the owner's unlocking lets go of it.
       lose(file, *locker);
       co_return Result<void>();
     }
     locker->stateid = stateid;
+    locker->doubt.reset();
   }
   co_return Result<void>();
 }

@@ -186,6 +186,12 @@ Task<Result<MadeSession>> Session::make_session(const OpContext& op, xdr::sessio
     const Turn of{0, epoch_};
     MadeSession made;
     NFSRDMA_CO_TRY(status, co_await create_session(as_owner, 0, &made));
+    if (status == nfsstat4::NFS4_OK && ended_) {
+      // end() has destroyed the others, and the client id stands until this one is gone.
+      NFSRDMA_CO_CHECK_OK(co_await destroy(as_owner, made.id));
+      co_await destroy_client_id(as_owner);
+      co_return kStopped;
+    }
     if (status == nfsstat4::NFS4_OK) {
       given_.push_back(made.id);
       co_return made;
@@ -360,6 +366,7 @@ Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,
 }
 
 Task<Result<void>> Session::begin(const OpContext& op, std::string* detail) {
+  detail->clear();
   Result<void> done = co_await establish(op, false, detail);
   if (!done.ok()) {
     if (detail->empty()) *detail = done.error().message();
@@ -376,11 +383,17 @@ Task<void> Session::end(const OpContext& op) {
   fail(kStopped);
   // Who gave it destroys it. Minor version 0 has no way to: a client id ends with its lease.
   if (options_.source != nullptr || options_.minor == 0) co_return;
-  given_.push_back(session_id_);
-  for (const xdr::sessionid4& id : given_) {
+  std::vector<xdr::sessionid4> given = std::exchange(given_, {});
+  given.push_back(session_id_);
+  for (const xdr::sessionid4& id : given) {
     Result<void> done = co_await destroy(op, id);
     if (!done.ok()) co_return;
   }
+  co_await destroy_client_id(op);
+}
+
+/// The server may have its reasons to keep it, until the lease is over.
+Task<void> Session::destroy_client_id(const OpContext& op) {
   auto ignore = [](CompoundReader& in) { static_cast<void>(in); };
   auto client = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_DESTROY_CLIENTID, xdr::DESTROY_CLIENTID4args{client_id_});
@@ -422,7 +435,9 @@ Task<Result<Session::Turn>> Session::take_turn(const OpContext& op) {
     if (state_ != State::kUsable || stopped_) {
       NFSRDMA_CO_CHECK_OK(co_await usable(op));
     }
-    if (std::optional<std::uint32_t> slot = slots_.take()) co_return Turn{*slot, epoch_};
+    if (std::optional<std::uint32_t> slot = slots_.take()) {
+      co_return Turn{*slot, epoch_, rpc_.environment().now()};
+    }
     if (options.soft) {
       // All slots may be taken by requests that were given up, and the server says nothing.
       if (rpc_.environment().now() >= limit) co_return kNoSlot;
@@ -453,7 +468,7 @@ void Session::give_back(const Turn& turn, const xdr::SEQUENCE4res& result) {
   slots_.give_back(turn.slot, used);
   if (result.status == nfsstat4::NFS4_OK) {
     slots_.set_highest(result.resok4.sr_target_highest_slotid);
-    heard_at_ = rpc_.environment().now();
+    heard_at_ = std::max(heard_at_, turn.since);
     if (state_ == State::kUsable) look_at(result.resok4.sr_status_flags, turn);
   }
   slot_freed_.wake_one();
@@ -577,6 +592,7 @@ Task<void> Session::probe(Turn turn) {
     // A new session has new slots.
     if (stopped_ || turn.epoch != epoch_ || state_ != State::kUsable) co_return;
     result = {};
+    turn.since = rpc_.environment().now();
     Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, build, parse);
     if (stopped_ || turn.epoch != epoch_) co_return;
     if (done.ok() && result.status == nfsstat4::NFS4_OK && !answers(asked, result)) {

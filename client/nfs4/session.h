@@ -115,6 +115,7 @@ class Session final : public SessionSource, private CallbackHandler {
   struct Turn {
     std::uint32_t slot = 0;
     std::uint64_t epoch = 0;  // of which session
+    TimePoint since{};        // when it was taken, before anything was sent
   };
 
   Session(RpcClient& rpc, SessionOptions options);
@@ -186,6 +187,8 @@ class Session final : public SessionSource, private CallbackHandler {
   RpcClient& rpc() { return rpc_; }
   std::uint64_t epoch() const { return epoch_; }
   std::uint64_t client_id() const { return client_id_; }
+  /// Minor version 0: the recovery that is under way was given the former client id once more.
+  bool client_id_kept() const { return client_id_kept_; }
   const AuthSys& identity() const { return options_.identity; }
   /// Over within stop(), too.
   Task<void> pause(Duration duration, CancelToken* cancel) {
@@ -224,6 +227,7 @@ class Session final : public SessionSource, private CallbackHandler {
   Task<Result<xdr::nfsstat4>> name_client(const OpContext& op, std::uint64_t* id);
   Task<void> restore_callbacks(Turn of);
   Task<Result<void>> destroy(const OpContext& op, xdr::sessionid4 session);
+  Task<void> destroy_client_id(const OpContext& op);
   /// Until there is a session. kStopped, kInterrupted, or why there is none.
   Task<Result<void>> usable(const OpContext& op);
   Task<Result<xdr::nfsstat4>> reclaim_complete(const OpContext& op, Turn turn);
@@ -252,7 +256,9 @@ class Session final : public SessionSource, private CallbackHandler {
   State state_ = State::kNone;
   Error why_failed_{};
   std::uint64_t failures_ = 0;
-  std::uint64_t client_id_ = 0;  // 0: none
+  std::uint64_t client_id_ = 0;       // 0: none
+  std::uint64_t last_client_id_ = 0;  // that minor version 0 was given
+  bool client_id_kept_ = false;
   std::shared_ptr<const KnownServer> server_;
   std::uint32_t create_sequence_ = 0;
   // The server takes a second CREATE_SESSION with the same number for the first one come again.
@@ -286,7 +292,9 @@ class Session final : public SessionSource, private CallbackHandler {
   bool binding_ = false;
   TimePoint bound_at_{};
   Duration lease_ = std::chrono::seconds(90);
-  TimePoint heard_at_{};  // when SEQUENCE was answered last
+  /// When what the server answered last was sent, at the earliest: from then on it counts the
+  /// lease.
+  TimePoint heard_at_{};
   TimePoint reclaimed_at_{};
   bool finding_ = false;  // find_what_moved() runs
   TimePoint find_again_at_{};

@@ -39,16 +39,10 @@ bool FileLocks::is_used(const File& file) {
                      [](const OpenRef& open) { return open->wanted != 0; });
 }
 
-Result<void> FileLocks::denials_stand(const FileHandle& handle) const {
-  const FileRef file = files_.empty() ? nullptr : find(handle);
-  if (file != nullptr && !file->undone_denials.empty()) return kLost;
-  return {};
-}
-
 xdr::stateid4 FileLocks::stateid_of_denial(const FileHandle& handle, std::uint32_t access) const {
   const FileRef file = files_.empty() ? nullptr : find(handle);
   if (file == nullptr) return {};
-  if (!file->undone_denials.empty()) return file->undone_denials.front().stateid;
+  if (const auto refused = refused_by(*file)) return *refused;
   for (const OpenRef& open : file->opens) {
     const bool good = open->deny.access != 0 && open->stateid && !open->unsettled;
     if (good && (open->access & access) == access) return newest(session_, open->stateid);

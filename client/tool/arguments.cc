@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <sstream>
 
+#include "rpcrdma/base/terminal_text.h"
+
 namespace nfsrdma::tool {
 
 namespace po = boost::program_options;
@@ -60,7 +62,7 @@ void Arguments::print_help() const {
 }
 
 void complain(const std::string& command, const std::string& what) {
-  std::fprintf(stderr, "nfs-rdma %s: %s\n", command.c_str(), what.c_str());
+  std::fprintf(stderr, "nfs-rdma %s: %s\n", command.c_str(), terminal_text(what).c_str());
 }
 
 std::optional<std::uint64_t> parse_bytes(const std::string& text) {

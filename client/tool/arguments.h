@@ -45,7 +45,8 @@ class Arguments {
   int usage_exit_ = kExitUsage;
 };
 
-/// "nfs-rdma COMMAND: what" to standard error.
+/// "nfs-rdma COMMAND: what" to standard error, without what names of a server could do to a
+/// terminal.
 void complain(const std::string& command, const std::string& what);
 
 /// "64", "4k", "1M", "2g" in bytes; nothing when it is none of these.

@@ -24,6 +24,10 @@ using SteadyTime = std::chrono::steady_clock;
 
 constexpr std::uint64_t kFillBlock = 1 << 20;
 constexpr std::uint32_t kFillDepth = 8;
+/// What files of a bench consist of: what they are filled with, and what loads write.
+constexpr std::byte kFilling{0xa5};
+constexpr std::byte kWritten{0x5a};
+constexpr std::size_t kLeastHead = 512;     // fewer may be like that by chance
 constexpr std::uint64_t kMaxErrors = 1000;  // then the server is not worth measuring
 
 double cpu_now() {
@@ -48,7 +52,7 @@ struct Run {
   std::uint64_t verifier = 0;
 
   bool over() const { return SteadyTime::now() >= end || result.errors >= kMaxErrors; }
-  std::uint64_t blocks() const { return options.file_bytes / options.block_bytes; }
+  std::uint64_t blocks() const { return result.file_bytes / options.block_bytes; }
   std::uint64_t next_offset() {
     const bool random_order = options.load == Load::kRandRead || options.load == Load::kRandWrite;
     const std::uint64_t block = random_order ? generator() % blocks() : next_block++ % blocks();
@@ -82,7 +86,7 @@ Task<void> read_worker(Run& run, AsyncMount& mount) {
 }
 
 Task<void> write_worker(Run& run, AsyncMount& mount) {
-  std::vector<std::byte> buffer(run.options.block_bytes, std::byte{0x5a});
+  std::vector<std::byte> buffer(run.options.block_bytes, kWritten);
   const LastingMemory lasting(buffer);
   const Stability how = run.options.stable ? Stability::kFileSync : Stability::kUnstable;
   while (!run.over()) {
@@ -162,7 +166,7 @@ struct Fill {
 };
 
 Task<void> fill_worker(Fill& fill) {
-  std::vector<std::byte> buffer(kFillBlock, std::byte{0xa5});
+  std::vector<std::byte> buffer(kFillBlock, kFilling);
   while (fill.next < fill.size && !fill.error) {
     const std::uint64_t offset = fill.next;
     const std::uint64_t length = std::min(kFillBlock, fill.size - offset);
@@ -173,10 +177,10 @@ Task<void> fill_worker(Fill& fill) {
   }
 }
 
-/// Makes the file at least as long as the load needs it.
+/// Writes the bytes from `begin` on, so that the file has `size` of them.
 Task<Result<void>> fill_file(AsyncMount& mount, const OpContext& op, const FileHandle& file,
-                             std::uint64_t size) {
-  Fill fill{mount, op, file, size};
+                             std::uint64_t begin, std::uint64_t size) {
+  Fill fill{mount, op, file, size, begin};
   TaskGroup workers;
   for (std::uint32_t i = 0; i < kFillDepth; ++i)
     workers.spawn(fill_worker(fill));
@@ -193,48 +197,123 @@ bool reads(Load load) {
   return load == Load::kRead || load == Load::kRandRead;
 }
 
-/// Finds or makes what the load works on: the URL's object, or a file in it when that is a
-/// directory.
-Task<Result<void>> prepare(Run& run, AsyncMount& mount, const std::string& rest,
-                           std::string* detail) {
+/// `name: what`, for people, with an error for the program.
+Error refused(const std::string& name, const std::string& what, int number, std::string* detail) {
+  *detail = name + ": " + what;
+  return {Errc::kInvalid, number, "bench"};
+}
+
+/// Of an empty file. Its head comes first: by that the next run knows it, whatever becomes of this.
+Task<Result<void>> fill_new(Run& run, AsyncMount& mount) {
+  const std::uint64_t size = run.options.file_bytes;
+  const std::uint64_t head = std::min<std::uint64_t>(size, kMostHead);
+  NFSRDMA_CO_CHECK_OK(co_await fill_file(mount, run.op, run.file, 0, head));
+  if (!reads(run.options.load)) co_return Result<void>();
+  co_return co_await fill_file(mount, run.op, run.file, head, size);
+}
+
+Task<Result<bool>> may_write(Run& run, AsyncMount& mount, std::uint64_t size) {
+  if (run.options.overwrite) co_return true;
+  std::vector<std::byte> head(std::min<std::uint64_t>(size, kMostHead));
+  NFSRDMA_CO_TRY(const ReadResult read, co_await mount.read(run.op, run.file, 0, head));
+  head.resize(read.count);
+  co_return is_bench_data(head);
+}
+
+/// run.file, which has `size` bytes, becomes what the load needs, or the load is content with it.
+Task<Result<void>> fit(Run& run, AsyncMount& mount, const std::string& name, std::uint64_t size,
+                       std::string* detail) {
   const BenchOptions& options = run.options;
-  PathTree tree(mount, rest);
-  if (options.load == Load::kNull) co_return Result<void>();
-  auto node = co_await tree.resolve(run.op, "", true);
-  const bool missing = !node.ok() && node.error().sys == ENOENT;
-  if (!node.ok() && !missing) {
-    *detail = rest + ": " + std::strerror(errno_of(node.error()));
-    co_return node.error();
+  if (!moves_data(options.load)) co_return Result<void>();
+  if (size == 0) co_return co_await fill_new(run, mount);
+  if (reads(options.load) && size >= options.file_bytes) co_return Result<void>();
+  NFSRDMA_CO_TRY(const bool ours, co_await may_write(run, mount, size));
+  if (reads(options.load) && ours) {
+    co_return co_await fill_file(mount, run.op, run.file, size, options.file_bytes);
   }
-  const bool is_directory = node.ok() && node->attributes.type == FileType::kDirectory;
-  if (node.ok() && options.load == Load::kGetattr) {
-    run.file = node->handle;
-    co_return Result<void>();
+  if (reads(options.load)) {
+    run.result.file_bytes = size;
+    if (run.blocks() > 0) co_return Result<void>();
+    const std::string what = fmt::format("has {} bytes, less than one block (--block)", size);
+    co_return refused(name, what, EINVAL, detail);
   }
+  if (ours) co_return Result<void>();
+  co_return refused(name, "has data that bench did not write; --overwrite writes into it", EEXIST,
+                    detail);
+}
+
+/// Where the load works; without a file, where that is to be made.
+struct Ground {
   PathParent where;
-  if (is_directory) {
-    where = {node->handle, "nfs-rdma-bench.data"};
-  } else {
-    NFSRDMA_CO_TRY(where, co_await tree.parent(run.op, ""));
+  std::optional<PathNode> file;
+};
+
+/// The URL's object, or a file in it when that is a directory. Sets run.directory.
+Task<Result<Ground>> find_ground(Run& run, AsyncMount& mount, const std::string& rest) {
+  const Load load = run.options.load;
+  PathTree tree(mount, rest);
+  Result<PathNode> node = co_await tree.resolve(run.op, "", true);
+  if (!node.ok() && node.error().sys != ENOENT) co_return node.error();
+  Ground ground;
+  if (node.ok() && load == Load::kGetattr) {
+    ground.file = *node;
+    co_return std::move(ground);
   }
-  run.directory = where.directory;
-  if (options.load == Load::kMeta) co_return Result<void>();
+  if (node.ok() && node->attributes.type == FileType::kDirectory) {
+    ground.where = {node->handle, "nfs-rdma-bench.data"};
+    node = co_await tree.child(run.op, ground.where.directory, ground.where.name);
+    if (!node.ok() && node.error().sys != ENOENT) co_return node.error();
+  } else {
+    NFSRDMA_CO_TRY(ground.where, co_await tree.parent(run.op, ""));
+  }
+  run.directory = ground.where.directory;
+  if (node.ok()) ground.file = *node;
+  co_return std::move(ground);
+}
+
+/// Makes ground.file. Somebody else may do so at the same time: then it is his.
+Task<Result<void>> make_file(Run& run, AsyncMount& mount, Ground& ground) {
   SetAttributes set;
   set.mode = 0644;
-  auto made =
-      co_await mount.create(run.op, where.directory, where.name, CreateMode::kUnchecked, set);
-  if (!made.ok()) {
-    *detail = where.name + ": " + std::strerror(errno_of(made.error()));
-    co_return made.error();
+  const PathParent& where = ground.where;
+  auto made = co_await mount.create(run.op, where.directory, where.name, CreateMode::kGuarded, set);
+  if (made.ok()) {
+    ground.file.emplace();
+    ground.file->handle = made->handle;
+    co_return Result<void>();
   }
-  run.file = made->handle;
-  NFSRDMA_CO_TRY(Attributes now, co_await mount.getattr(run.op, run.file));
-  if (reads(options.load) && now.size < options.file_bytes) {
-    Result<void> filled = co_await fill_file(mount, run.op, run.file, options.file_bytes);
-    if (!filled.ok()) *detail = "filling the file: " + filled.error().message();
-    co_return std::move(filled);
-  }
+  if (made.error().sys != EEXIST) co_return made.error();
+  NFSRDMA_CO_TRY(const LookupResult found,
+                 co_await mount.lookup(run.op, where.directory, where.name));
+  NFSRDMA_CO_TRY(const Attributes attributes, co_await mount.getattr(run.op, found.handle));
+  ground.file = PathNode{found.handle, attributes};
   co_return Result<void>();
+}
+
+/// Finds or makes what the load works on.
+Task<Result<void>> prepare(Run& run, AsyncMount& mount, const std::string& rest,
+                           std::string* detail) {
+  const Load load = run.options.load;
+  if (load == Load::kNull) co_return Result<void>();
+  Result<Ground> ground = co_await find_ground(run, mount, rest);
+  if (!ground.ok()) {
+    *detail = rest + ": " + std::strerror(errno_of(ground.error()));
+    co_return ground.error();
+  }
+  if (load == Load::kMeta) co_return Result<void>();
+  Result<void> done;
+  if (!ground->file) done = co_await make_file(run, mount, *ground);
+  const std::string name = ground->where.name.empty() ? rest : ground->where.name;
+  if (done.ok()) {
+    const Attributes& attributes = ground->file->attributes;
+    run.file = ground->file->handle;
+    if (moves_data(load) && attributes.type != FileType::kRegular) {
+      co_return refused(name, "is no file", EINVAL, detail);
+    }
+    done = co_await fit(run, mount, name, attributes.size, detail);
+  }
+  if (!done.ok() && detail->empty()) *detail = name + ": " + done.error().message();
+  co_return std::move(done);
 }
 
 Task<void> measure(Run& run, const std::vector<std::unique_ptr<AsyncMount>>& mounts) {
@@ -254,6 +333,12 @@ Task<void> measure(Run& run, const std::vector<std::unique_ptr<AsyncMount>>& mou
 
 }  // namespace
 
+bool is_bench_data(ByteSpan head) {
+  return head.size() >= kLeastHead && std::all_of(head.begin(), head.end(), [](std::byte one) {
+           return one == kFilling || one == kWritten;
+         });
+}
+
 Task<Result<void>> run_load(EventLoop& loop, Fabrics fabrics, MountSettings settings,
                             const BenchOptions& options, BenchResult* result, std::string* detail) {
   settings.connections = 1;
@@ -272,6 +357,7 @@ Task<Result<void>> run_load(EventLoop& loop, Fabrics fabrics, MountSettings sett
   first->set_observer(client::telling_of_silence(settings.host));  // and no other: it is one server
   mounts.push_back(std::move(first));
   Run run{options, *result, {}, {}, {}, {}};
+  result->file_bytes = options.file_bytes;
   run.op.identity = settings.identity;
   Result<void> ready = co_await prepare(run, *mounts[0], rest, detail);
   while (ready.ok() && mounts.size() < options.connections) {

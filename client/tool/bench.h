@@ -21,9 +21,12 @@ struct BenchOptions {
   std::uint32_t connections = 1;
   double seconds = 10;
   bool stable = false;  // writes FILE_SYNC instead of UNSTABLE
+  /// Files that the bench has not made may be written to.
+  bool overwrite = false;
 };
 
 struct BenchResult {
+  std::uint64_t file_bytes = 0;  // of those in the options, what the file has
   std::uint64_t operations = 0;
   std::uint64_t bytes = 0;
   std::uint64_t errors = 0;
@@ -35,7 +38,13 @@ struct BenchResult {
   std::vector<ConnectionInfo> connections;
 };
 
-/// Runs the load. On an error *detail says what happened. Everything outlives the Task.
+/// Are these the first bytes of a file that a bench has made? kMostHead of them tell.
+bool is_bench_data(ByteSpan head);
+inline constexpr std::size_t kMostHead = 4096;
+
+/// Runs the load. A file that is not empty is written to only if a bench has made it, or with
+/// options.overwrite: one that is too short for a load that reads is read as far as it goes. On an
+/// error *detail says what happened. Everything outlives the Task.
 Task<Result<void>> run_load(EventLoop& loop, Fabrics fabrics, MountSettings settings,
                             const BenchOptions& options, BenchResult* result, std::string* detail);
 

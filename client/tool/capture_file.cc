@@ -75,7 +75,10 @@ void CaptureFile::take_block(std::uint32_t type, std::string_view block) {
 bool CaptureFile::finish(std::string* why) {
   const bool written = write(statistics_, why);
   statistics_.clear();
-  return written;
+  if (!written) return false;
+  const Result<void> there = hand_over(fd_, close_file_);
+  if (!there.ok()) *why = std::strerror(there.error().sys);
+  return there.ok();
 }
 
 bool CaptureFile::write(std::string_view bytes, std::string* why) {

@@ -8,16 +8,20 @@
 #include <string>
 #include <string_view>
 
+#include "client/tool/hand_over.h"
+
 namespace nfsrdma::tool {
 
 class CaptureFile {
  public:
   /// Writes to `fd`, which the caller owns. `most_packets`: those behind are left out; 0: none are.
-  CaptureFile(int fd, std::uint64_t most_packets) : fd_(fd), most_packets_(most_packets) {}
+  /// `close_file`: see hand_over().
+  CaptureFile(int fd, std::uint64_t most_packets, CloseFile close_file = ::close)
+      : fd_(fd), most_packets_(most_packets), close_file_(close_file) {}
 
   /// Takes what came. False with *why: it is no pcapng, or cannot be written.
   bool add(std::string_view bytes, std::string* why);
-  /// Writes the statistics, if some came.
+  /// Writes the statistics, if some came, and hands over all of it.
   bool finish(std::string* why);
 
   std::uint64_t packets() const { return packets_; }
@@ -31,6 +35,7 @@ class CaptureFile {
 
   int fd_;
   std::uint64_t most_packets_;
+  CloseFile close_file_;
   std::uint64_t packets_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint64_t lost_ = 0;

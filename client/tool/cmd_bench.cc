@@ -60,6 +60,7 @@ std::string read_options(const Arguments& arguments, BenchOptions* options) {
   options->connections = arguments.get<std::uint32_t>("connections");
   options->seconds = arguments.get<double>("time");
   options->stable = arguments.has("stable");
+  options->overwrite = arguments.has("overwrite");
   if (options->depth == 0 || options->depth > 4096) return "--depth: expected 1 to 4096";
   if (options->connections == 0 || options->connections > 1024) {
     return "--connections: expected 1 to 1024";
@@ -80,7 +81,7 @@ void print_json(const Arguments& arguments, const BenchOptions& options, const B
   json.field("url", arguments.operands()[0]);
   json.field("rw", arguments.get<std::string>("rw"));
   json.field("block", options.block_bytes);
-  json.field("size", options.file_bytes);
+  json.field("size", r.file_bytes);
   json.field("depth", options.depth);
   json.field("connections", options.connections);
   json.field("fabric", r.connections.empty() ? "none" : transport_name(r.connections[0].transport));
@@ -113,6 +114,11 @@ void print_table(const Arguments& arguments, const BenchOptions& options, const 
   say("{} over {}, {} connection{}, depth {}, {:.1f} s\n", what,
       r.connections.empty() ? "none" : transport_name(r.connections[0].transport),
       options.connections, options.connections == 1 ? "" : "s", options.depth, r.seconds);
+  if (r.file_bytes < options.file_bytes) {
+    say("  size          {}, all that the file has, instead of {}\n",
+        bytes_text(static_cast<double>(r.file_bytes)),
+        bytes_text(static_cast<double>(options.file_bytes)));
+  }
   if (r.bytes != 0) {
     say("  throughput    {}/s\n", bytes_text(static_cast<double>(r.bytes) / r.seconds));
   }
@@ -134,7 +140,8 @@ void print_table(const Arguments& arguments, const BenchOptions& options, const 
 void describe_options(Arguments& arguments) {
   arguments.add()("rw", po::value<std::string>()->default_value("read")->value_name("LOAD"),
                   "read, write, randread, randwrite, null, getattr or meta")(
-      "size", po::value<std::string>()->value_name("S"), "size of the file (1G)")(
+      "size", po::value<std::string>()->value_name("S"),
+      "size of the file (1G); of one that is there and shorter, all of it is read")(
       "file-size", po::value<std::string>()->value_name("S"), "the same")(
       "block", po::value<std::string>()->value_name("B"),
       "bytes per operation (1M; 4k when random)")(
@@ -143,6 +150,7 @@ void describe_options(Arguments& arguments) {
       "connections", po::value<std::uint32_t>()->default_value(1)->value_name("N"),
       "connections to the server, each with its own depth")(
       "time", po::value<double>()->default_value(10, "10")->value_name("T"), "seconds")(
+      "overwrite", "write to a file that bench has not made, or make it longer")(
       "stable", "writes are FILE_SYNC, else UNSTABLE with one COMMIT at the end")(
       "json", "one JSON object");
 }
@@ -150,10 +158,13 @@ void describe_options(Arguments& arguments) {
 }  // namespace
 
 int run_bench(const Words& words) {
-  Arguments arguments("bench",
-                      "URL [--rw LOAD] [--size S] [--block B] [--depth D] [--connections N] "
-                      "[--time T] [--json]",
-                      "Measures a server. URL names a file (made when missing) or a directory.");
+  Arguments arguments(
+      "bench",
+      "URL [--rw LOAD] [--size S] [--block B] [--depth D] [--connections N] "
+      "[--time T] [--overwrite] [--json]",
+      "Measures a server. URL names a file, which is made when it is missing, or a\n"
+      "directory to make one in. A file with data that bench has not written is\n"
+      "read only, unless --overwrite is given.");
   describe_options(arguments);
   if (auto code = arguments.parse(words, 1, 1)) return *code;
   BenchOptions options;

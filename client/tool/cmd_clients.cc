@@ -98,11 +98,7 @@ std::string clients_json(const JsonValue& document) {
   for (const auto& [address, client] : sample.clients) {
     json.begin_object();
     json.field("address", address);
-    json.key("fabrics");
-    json.begin_array();
-    for (const std::string& fabric : client.fabrics)
-      json.value(fabric);
-    json.end_array();
+    json.list("fabrics", client.fabrics);
     json.field("connections", client.connections.size());
     json.field("calls", client.calls);
     json.field("calls_in_progress", client.calls_in_progress);

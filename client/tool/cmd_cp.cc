@@ -46,6 +46,7 @@ int run_cp(const Words& words) {
     }
   }
   bool all_well = true;
+  std::set<std::string> links;
   for (std::size_t i = 0; i + 1 < operands.size(); ++i) {
     Place source;
     if (!open_place(operands[i], shared, &source, &error)) {
@@ -54,7 +55,7 @@ int run_cp(const Words& words) {
       continue;
     }
     Progress progress(!arguments.has("no-progress"));
-    Copier copier(options, progress);
+    Copier copier(options, progress, links);
     all_well = shared->run(copier.copy(source, target)) && all_well;
     progress.clear();
     if (arguments.has("verbose")) {

@@ -51,10 +51,11 @@ int run_evict(const Words& words) {
 }
 
 int run_reload(const Words& words) {
-  Arguments arguments("reload", "[--server SOCKET] [--or-signal PID]",
-                      "Lets the server read its configuration and exports again and says what "
-                      "changed. No connection\nis dropped. With anything wrong in them all stays "
-                      "as it was: exit code 1.");
+  Arguments arguments(
+      "reload", "[--server SOCKET] [--or-signal PID]",
+      "Lets the server read its configuration and exports again and says what "
+      "changed. No connection\nis dropped. With anything wrong in them all stays "
+      "as it was: exit code 1, as where an\nexport that was served is left out now.");
   namespace po = boost::program_options;
   add_server_option(arguments);
   arguments.add()(
@@ -79,7 +80,7 @@ int run_reload(const Words& words) {
     complain("reload", line.text());
   if (done && answer->value["changes"].items().empty()) std::puts("nothing changed");
   if (!done) complain("reload", "nothing was changed");
-  return done ? kExitOk : kExitFailure;
+  return exit_code_of(answer->value);
 }
 
 }  // namespace nfsrdma::tool

@@ -101,7 +101,7 @@ void print_list(const JsonValue& document) {
 }
 
 /// What a change or reading the files again did.
-int print_report(const JsonValue& document) {
+void print_report(const JsonValue& document) {
   for (const JsonValue& line : document["changes"].items())
     say("{}\n", line.text());
   for (const JsonValue& notice : document["notices"].items())
@@ -110,10 +110,9 @@ int print_report(const JsonValue& document) {
     complain("exports", problem.text());
   if (!document["done"].truth()) {
     complain("exports", "there are mistakes; everything stays as it was");
-    return kExitFailure;
+  } else if (document["changes"].items().empty()) {
+    std::puts("nothing changed");
   }
-  if (document["changes"].items().empty()) std::puts("nothing changed");
-  return kExitOk;
 }
 
 void print_explanation(const JsonValue& document) {
@@ -203,9 +202,12 @@ int run_exports(const Words& words) {
   const bool report = action != "list" && action != "explain";
   if (arguments.has("json")) {
     std::fputs(answer->text.c_str(), stdout);
-    return report && !answer->value["done"].truth() ? kExitFailure : kExitOk;
+    return report ? exit_code_of(answer->value) : kExitOk;
   }
-  if (report) return print_report(answer->value);
+  if (report) {
+    print_report(answer->value);
+    return exit_code_of(answer->value);
+  }
   if (action == "list") {
     print_list(answer->value);
   } else {

@@ -25,6 +25,11 @@ struct Column {
   std::size_t links = 1, user = 1, group = 1, size = 1;
 };
 
+/// What `entry` has of it; "?" where that cannot be known.
+std::string known(const SideEntry& entry, const std::string& text) {
+  return entry.error ? "?" : text;
+}
+
 std::string size_text(const struct stat& st) {
   if (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)) {
     return fmt::format("{}, {}", major(st.st_rdev), minor(st.st_rdev));
@@ -32,27 +37,52 @@ std::string size_text(const struct stat& st) {
   return std::to_string(st.st_size);
 }
 
+struct Row {
+  std::string links, user, group, size;
+};
+
+Row row_of(const SideEntry& entry) {
+  const struct stat& st = entry.status;
+  return {known(entry, std::to_string(st.st_nlink)), known(entry, user_text(st.st_uid)),
+          known(entry, group_text(st.st_gid)), known(entry, size_text(st))};
+}
+
 void print_long(const std::vector<SideEntry>& entries, const std::vector<std::string>& targets) {
   Column width;
+  std::vector<Row> rows;
   for (const SideEntry& entry : entries) {
-    width.links = std::max(width.links, std::to_string(entry.status.st_nlink).size());
-    width.user = std::max(width.user, user_text(entry.status.st_uid).size());
-    width.group = std::max(width.group, group_text(entry.status.st_gid).size());
-    width.size = std::max(width.size, size_text(entry.status).size());
+    const Row& row = rows.emplace_back(row_of(entry));
+    width.links = std::max(width.links, row.links.size());
+    width.user = std::max(width.user, row.user.size());
+    width.group = std::max(width.group, row.group.size());
+    width.size = std::max(width.size, row.size.size());
   }
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const struct stat& st = entries[i].status;
+    const SideEntry& entry = entries[i];
+    const std::string mode = entry.error ? "??????????" : mode_text(entry.status.st_mode);
     const std::string target = targets[i].empty() ? "" : " -> " + shown_name(targets[i]);
-    std::fputs(fmt::format("{} {:>{}} {:<{}} {:<{}} {:>{}} {} {}{}\n", mode_text(st.st_mode),
-                           st.st_nlink, width.links, user_text(st.st_uid), width.user,
-                           group_text(st.st_gid), width.group, size_text(st), width.size,
-                           minute_text(st.st_mtim), shown_name(entries[i].name), target)
-                   .c_str(),
-               stdout);
+    std::fputs(
+        fmt::format("{} {:>{}} {:<{}} {:<{}} {:>{}} {} {}{}\n", mode, rows[i].links, width.links,
+                    rows[i].user, width.user, rows[i].group, width.group, rows[i].size, width.size,
+                    known(entry, minute_text(entry.status.st_mtim)), shown_name(entry.name), target)
+            .c_str(),
+        stdout);
   }
 }
 
-Task<Result<void>> list_place(Place place, bool details, bool all, bool itself) {
+/// Of what is there and cannot be looked at. False: there is some.
+bool complain_of(const std::string& directory, const std::vector<SideEntry>& entries) {
+  bool all_well = true;
+  for (const SideEntry& entry : entries) {
+    if (!entry.error) continue;
+    complain("ls", join(directory, entry.name) + ": " + std::strerror(errno_of(*entry.error)));
+    all_well = false;
+  }
+  return all_well;
+}
+
+/// False: some of it was not to be had, and that was said.
+Task<Result<bool>> list_place(Place place, bool details, bool all, bool itself) {
   std::string referral;
   NFSRDMA_CO_TRY(struct stat st,
                  co_await place.side->status(place.path, !itself && !details, &referral));
@@ -66,18 +96,18 @@ Task<Result<void>> list_place(Place place, bool details, bool all, bool itself) 
     NFSRDMA_CO_TRY(std::vector<SideEntry> listed, co_await place.side->list(place.path));
     entries = std::move(listed);
     directory = place.path;
+    // What the user names is shown whatever its name.
+    if (!all) std::erase_if(entries, [](const SideEntry& e) { return e.name.starts_with("."); });
   } else {
-    entries.push_back({place.shown, st, referral});
-  }
-  if (!all) {
-    std::erase_if(entries, [](const SideEntry& e) { return e.name.starts_with("."); });
+    entries.push_back({place.shown, st, referral, {}});
   }
   std::sort(entries.begin(), entries.end(),
             [](const SideEntry& a, const SideEntry& b) { return a.name < b.name; });
+  const bool all_well = complain_of(place.shown, entries);
   if (!details) {
     for (const SideEntry& entry : entries)
       std::puts(shown_name(entry.name).c_str());
-    co_return Result<void>();
+    co_return all_well;
   }
   std::vector<std::string> targets(entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -90,7 +120,7 @@ Task<Result<void>> list_place(Place place, bool details, bool all, bool itself) 
     if (text.ok()) targets[i] = *text;
   }
   print_long(entries, targets);
-  co_return Result<void>();
+  co_return all_well;
 }
 
 }  // namespace
@@ -117,12 +147,12 @@ int run_ls(const Words& words) {
       continue;
     }
     if (arguments.operands().size() > 1) std::printf("%s:\n", place.shown.c_str());
-    Result<void> done = shared->run(
+    Result<bool> done = shared->run(
         list_place(place, arguments.has("long"), arguments.has("all"), arguments.has("directory")));
     if (!done.ok()) {
       complain("ls", place.shown + ": " + std::strerror(errno_of(done.error())));
-      code = kExitFailure;
     }
+    if (!done.ok() || !*done) code = kExitFailure;
   }
   return code;
 }

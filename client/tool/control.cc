@@ -62,4 +62,8 @@ std::string request_text(std::string_view request, std::string_view name, std::s
   return json.take();
 }
 
+int exit_code_of(const JsonValue& report) {
+  return report["done"].truth() && report["left_out"].items().empty() ? kExitOk : kExitFailure;
+}
+
 }  // namespace nfsrdma::tool

@@ -35,4 +35,7 @@ inline constexpr std::chrono::milliseconds kWorkPatience{60'000};
 /// A request with one more member, `name`: {"request":"evict","client":"192.0.2.7"}.
 std::string request_text(std::string_view request, std::string_view name, std::string_view value);
 
+/// Of a report on the exports: were they read, and is all that was served served still?
+int exit_code_of(const JsonValue& report);
+
 }  // namespace nfsrdma::tool

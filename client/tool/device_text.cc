@@ -92,11 +92,7 @@ void write_port(JsonWriter& json, const DevicePort& port) {
   for (const DevicePort::GidType& type : port.gid_types)
     json.field(type.name, type.count);
   json.end_object();
-  json.key("networks");
-  json.begin_array();
-  for (const std::string& network : port.networks)
-    json.value(network);
-  json.end_array();
+  json.list("networks", port.networks);
   json.end_object();
 }
 
@@ -187,11 +183,7 @@ std::string devices_json(const RdmaHostReport& host) {
   json.begin_object();
   json.field("usable", devices_verdict(host) == kAllRdma);
   json.field("problem", host.verbs.problem);
-  json.key("remedies");
-  json.begin_array();
-  for (const std::string& remedy : host.verbs.remedies)
-    json.value(remedy);
-  json.end_array();
+  json.list("remedies", host.verbs.remedies);
   json.key("memlock_bytes");
   if (host.verbs.memlock_unlimited) {
     json.null();

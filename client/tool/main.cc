@@ -10,6 +10,7 @@
 
 #include "client/tool/arguments.h"
 #include "client/tool/commands.h"
+#include "client/tool/hand_over.h"
 #include "rpcrdma/base/log.h"
 #include "rpcrdma/base/standard_streams.h"
 
@@ -95,7 +96,7 @@ int main(int argc, char** argv) {
   nfsrdma::set_log_level(nfsrdma::LogLevel::kWarning);
   const int code = nfsrdma::tool::run(argc, argv);
   std::fflush(stdout);
-  if (std::ferror(stdout) == 0) return code;
+  if (std::ferror(stdout) == 0 && nfsrdma::tool::hand_over(STDOUT_FILENO).ok()) return code;
   // A reader that has seen enough (| head) is no news.
   pollfd reader{STDOUT_FILENO, 0, 0};
   if (::poll(&reader, 1, 0) == 0) {

@@ -169,7 +169,8 @@ class File {
   /// library keeps what the server has not made stable (at most a set number of bytes, see
   /// set_unstable_limit()) so that a server restart loses nothing before fsync() or close().
   Result<std::size_t> pwrite(std::span<const std::byte> data, std::uint64_t offset);
-  /// Everything written through this File is on stable storage.
+  /// Everything written to the file so far, by any File of this Mount, is on stable storage. Data
+  /// that could not be saved behind a restart of the server is told to each File, once.
   Result<void> fsync();
   Result<struct stat> stat();
   Result<void> truncate(std::uint64_t size);
@@ -280,9 +281,9 @@ class Mount {
   /// name).
   Result<std::vector<ReferralTarget>> referral(std::string_view path);
 
-  /// Bytes of written, not yet stable data that Files of this mount keep together (default 64 MiB),
-  /// and as many again behind each referral. More makes the oldest be committed first; 0 makes
-  /// every pwrite stable.
+  /// Bytes of memory that Files of this mount take together for written, not yet stable data
+  /// (default 64 MiB), and as many again behind each referral. More makes the oldest be committed
+  /// first, and a large pwrite in parts; 0 makes every pwrite stable.
   void set_unstable_limit(std::size_t bytes);
   std::vector<ConnectionStatus> connections();
 

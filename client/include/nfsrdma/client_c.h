@@ -109,8 +109,8 @@ struct nfsrdma_fs_info {
 };
 int nfsrdma_statfs(nfsrdma_mount* mount, const char* path, struct nfsrdma_fs_info* out);
 
-/* "verbs", "iwarp" or "tcp" of the first connection, NULL when there is none; valid until the next
- * call of this function on the mount. */
+/* "verbs", "iwarp" or "tcp" of the first connection, NULL when there is none. The text is never
+ * freed. */
 const char* nfsrdma_transport(nfsrdma_mount* mount);
 
 #ifdef __cplusplus

@@ -129,6 +129,33 @@ TEST_F(AsyncMountTest, ShortReadsBeforeTheEndGoOn) {
   EXPECT_EQ((*read_)->count, 100u);
 }
 
+/// For the end of the file it would pass for one that is shorter, or has zeros.
+TEST_F(AsyncMountTest, NoDataBeforeTheEndIsAnError) {
+  start_read(100);
+  answer(data(60, false));
+  answer(data(0, false));
+  ASSERT_TRUE(read_);
+  EXPECT_EQ(read_->error().sys, EIO);
+}
+
+/// What is put off may have run before the connection was lost.
+TEST_F(AsyncMountTest, LaterDoesNotMakeACallForgetThatItWentOutTwice) {
+  // The call is under way when the test ends.
+  static const std::string kName = "new";
+  static const SetAttributes kSet;
+  static std::optional<Result<CreateResult>> made;
+  group_.spawn(keep(mount_->mkdir(op_, test_handle(0), kName, kSet), &made));
+  static_cast<void>(next_call<xdr::MKDIR3args>(nfsproc3::NFSPROC3_MKDIR));
+  break_connection();
+  answer(failure<xdr::MKDIR3res>(nfsstat3::NFS3ERR_JUKEBOX));
+  environment_->advance(std::chrono::seconds(5));
+  static_cast<void>(next_call<xdr::MKDIR3args>(nfsproc3::NFSPROC3_MKDIR));
+  answer(failure<xdr::MKDIR3res>(nfsstat3::NFS3ERR_EXIST));
+  // It looks at what is there, in place of believing that others made it.
+  EXPECT_FALSE(made);
+  static_cast<void>(next_call<xdr::LOOKUP3args>(nfsproc3::NFSPROC3_LOOKUP));
+}
+
 TEST_F(AsyncMountTest, MoreDataThanAskedForIsAnError) {
   start_read(8);
   answer(data(12, false));
@@ -391,6 +418,32 @@ TEST_F(ReaddirTest, AVisitorMayStopAndGoOnLater) {
   ASSERT_TRUE(page_ && page_->ok());
   EXPECT_EQ((*page_)->cookie, 11u);
   EXPECT_FALSE((*page_)->eof);
+}
+
+/// Some servers lack it, and kernels ask for nothing else.
+TEST_F(ReaddirTest, WithoutReaddirplusItIsAReaddir) {
+  Names names;
+  const auto list_plus = [&] {
+    page_.reset();
+    group_.spawn(keep(mount_->readdirplus(op_, test_handle(0), 0, 0, 4096, names), &page_));
+  };
+  const auto answer_readdir = [&] {
+    static_cast<void>(next_call<xdr::READDIR3args>(nfsproc3::NFSPROC3_READDIR));
+    transport().answer([&](xdr::Encoder& encoder) {
+      xdr::DirectoryWriter<xdr::entry3> writer(encoder, {.result_bytes = 4096});
+      ASSERT_TRUE(writer.start({}));
+      ASSERT_TRUE(writer.try_add({1, "a", 11}));
+      writer.finish(true);
+    });
+    EXPECT_TRUE(page_ && page_->ok());
+  };
+  list_plus();
+  static_cast<void>(next_call<xdr::READDIRPLUS3args>(nfsproc3::NFSPROC3_READDIRPLUS));
+  answer(failure<xdr::READDIRPLUS3res>(nfsstat3::NFS3ERR_NOTSUPP));
+  answer_readdir();
+  list_plus();  // not asked for again
+  answer_readdir();
+  EXPECT_EQ(names.seen, (std::vector<std::string>{"a", "a"}));
 }
 
 TEST_F(ReaddirTest, NamesThatLeadElsewhereAreLeftOut) {

@@ -95,5 +95,17 @@ TEST_F(CaptureFileTest, AFullDiskIsSaid) {
   EXPECT_EQ(why_, std::strerror(ENOSPC));
 }
 
+TEST_F(CaptureFileTest, WhatIsToldAtTheCloseIsToldOn) {
+  const CloseFile close_without_room = [](int fd) {
+    ::close(fd);
+    errno = ENOSPC;
+    return -1;
+  };
+  CaptureFile file(fd_.get(), 0, close_without_room);
+  ASSERT_TRUE(file.add(packet("abcd"), &why_));
+  EXPECT_FALSE(file.finish(&why_));
+  EXPECT_EQ(why_, "No space left on device");
+}
+
 }  // namespace
 }  // namespace nfsrdma::tool

@@ -14,6 +14,17 @@ FakeTransport::FakeTransport(FakeEnvironment& environment, TransportCandidate ca
 
 FakeTransport::~FakeTransport() {
   std::erase(environment_.alive_, this);
+  fail_calls();
+}
+
+void FakeTransport::fail_calls() {
+  while (!out_.empty()) {
+    ClientCall* call = out_.front();
+    out_.pop_front();
+    call->ok = false;
+    call->error = {Errc::kClosed, 0, "lost"};
+    call->on_complete();
+  }
 }
 
 void FakeTransport::accept() {
@@ -30,13 +41,7 @@ void FakeTransport::refuse(int number) {
 void FakeTransport::lose() {
   if (over_) return;
   over_ = true;
-  while (!out_.empty()) {
-    ClientCall* call = out_.front();
-    out_.pop_front();
-    call->ok = false;
-    call->error = {Errc::kClosed, 0, "lost"};
-    call->on_complete();
-  }
+  fail_calls();
   handler_.on_transport_closed({Errc::kClosed, 0, "lost"}, "lost");
 }
 
@@ -62,6 +67,7 @@ void FakeTransport::submit(ClientCall& call) {
     call.on_complete();
     return;
   }
+  call.sent = !environment_.keeps_calls;
   out_.push_back(&call);
 }
 

@@ -53,6 +53,8 @@ class FakeTransport final : public ClientTransport {
   std::chrono::steady_clock::time_point last_heard() const override { return heard_; }
 
  private:
+  void fail_calls();
+
   FakeEnvironment& environment_;
   TransportCandidate candidate_;
   ClientTransportHandler& handler_;
@@ -85,6 +87,8 @@ class FakeEnvironment final : public ClientEnvironment {
   /// The newest transport that is alive; null: none.
   FakeTransport* transport() const { return alive_.empty() ? nullptr : alive_.back(); }
   std::size_t made() const { return made_; }
+  /// Transports send nothing, for want of credits.
+  bool keeps_calls = false;
   /// Where this client begins its connections.
   SocketAddress local = SocketAddress::parse("192.0.2.77", 999).value();
   /// Addresses that cannot be listened at, and why.
@@ -115,6 +119,17 @@ class FakeEnvironment final : public ClientEnvironment {
   std::vector<FakeTransport*> alive_;
   std::size_t made_ = 0;
 };
+
+/// The server restarts, with a time of grace in which all is to be had back.
+template <typename Server>
+void restart_with_grace(FakeEnvironment& environment, Server& server, Duration behind) {
+  server.restart();
+  server.in_grace = true;
+  environment.transport()->lose();
+  server.serve_for(std::chrono::seconds(5));
+  server.in_grace = false;
+  server.serve_for(behind);
+}
 
 /// One server over TCP; two seconds are a minor timeout, four the end on a soft mount.
 inline RpcClientOptions impatient_options(bool soft) {

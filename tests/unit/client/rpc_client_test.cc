@@ -106,6 +106,53 @@ TEST_F(RpcClientTest, TakesTheFirstTransportThatConnects) {
   EXPECT_EQ(rpc_->connections().front().fallback_reason, "");
 }
 
+/// Behind another address of the name may be another server.
+TEST_F(RpcClientTest, StaysAtTheAddressThatItFirstConnectedTo) {
+  const auto other = SocketAddress::parse("192.0.2.2", 20049).value();
+  options_.candidates.insert(options_.candidates.begin(), {{TransportKind::kIwarp, other, nullptr},
+                                                           {TransportKind::kTcp, other, nullptr}});
+  std::swap(options_.candidates[1], options_.candidates[2]);
+  options_.connections = 2;
+  make();
+  group_.spawn(connect(*rpc_, &detail_, &connected_));
+  EXPECT_EQ(transport().candidate().address.host_text(), "192.0.2.2");
+  transport().refuse(ECONNREFUSED);
+  environment_->settle();
+  EXPECT_EQ(transport().candidate().address.host_text(), "192.0.2.1");
+  first_ = &transport();
+  first_->accept();
+  environment_->settle();
+  ASSERT_TRUE(connected_.ok);
+  EXPECT_EQ(rpc_->address().host_text(), "192.0.2.1");
+  ASSERT_NE(&transport(), first_) << "the second one";
+  EXPECT_EQ(transport().candidate().address.host_text(), "192.0.2.1");
+  transport().accept();
+
+  start_call();
+  transport().lose();
+  first_->lose();
+  environment_->settle();
+  for (int round = 0; round < 30; ++round) {
+    if (environment_->transport() == nullptr) {
+      environment_->advance(seconds(1));
+      continue;
+    }
+    EXPECT_EQ(transport().candidate().address.host_text(), "192.0.2.1");
+    transport().refuse(ECONNREFUSED);
+    environment_->settle();
+  }
+}
+
+/// Servers whose duplicate request cache goes by the port (Linux's) know what is sent again.
+TEST_F(RpcClientTest, ComesBackByTcpFromTheSamePort) {
+  options_.candidates = {candidate(TransportKind::kTcp)};
+  make_connected();
+  EXPECT_EQ(transport().candidate().local_port, 0);
+  start_call();
+  lose();
+  EXPECT_EQ(transport().candidate().local_port, 999);
+}
+
 TEST_F(RpcClientTest, FallsBackAndSaysWhy) {
   make();
   group_.spawn(connect(*rpc_, &detail_, &connected_));
@@ -207,6 +254,19 @@ TEST_F(RpcClientTest, LostConnectionIsMadeAgainAtOnceAndCallsGoOutWithTheSameXid
   EXPECT_TRUE(second.ok && second.resent);
 }
 
+/// Their answers are those of the first execution: nothing is doubtful about an EEXIST then.
+TEST_F(RpcClientTest, WhatNeverLeftIsNotSentAgain) {
+  make_connected();
+  environment_->keeps_calls = true;
+  Outcome& outcome = start_call();
+  environment_->keeps_calls = false;
+  lose();
+  transport().accept();
+  transport().answer({});
+  EXPECT_TRUE(outcome.ok);
+  EXPECT_FALSE(outcome.resent);
+}
+
 TEST_F(RpcClientTest, ReconnectingBacksOff) {
   make_connected();
   start_call();
@@ -251,6 +311,102 @@ TEST_F(RpcClientTest, ALongOutageLetsItFallBack) {
     environment_->advance(seconds(5));
   }
   EXPECT_TRUE(tcp);
+}
+
+class FellBackToTcp : public RpcClientTest {
+ protected:
+  void SetUp() override {
+    make();
+    Outcome& outcome = start_call();
+    while (transport().candidate().kind != TransportKind::kTcp) {
+      transport().refuse(ECONNREFUSED);
+      environment_->settle();
+    }
+    tcp_ = &transport();
+    tcp_->accept();
+    tcp_->answer({});
+    ASSERT_TRUE(outcome.ok);
+  }
+  /// Calls, one at a time, over TCP, until something else is made.
+  bool probes_within(Duration limit) {
+    const std::size_t made = environment_->made();
+    for (Duration passed{0}; passed < limit && environment_->made() == made;
+         passed += milliseconds(500)) {
+      const Outcome& outcome = start_call();
+      tcp_->answer({});
+      EXPECT_TRUE(outcome.ok);
+      environment_->advance(milliseconds(500));
+    }
+    return environment_->made() > made;
+  }
+  void answer_probe() {
+    transport().accept();
+    ASSERT_EQ(transport().out().size(), 1u);
+    transport().answer({});
+    environment_->settle();
+  }
+  FakeTransport* tcp_ = nullptr;
+};
+
+TEST_F(FellBackToTcp, CanGoWhileItAsksWhetherRdmaIsThere) {
+  ASSERT_TRUE(probes_within(std::chrono::minutes(3)));
+  transport().accept();
+  ASSERT_EQ(transport().out().size(), 1u);
+  rpc_.reset();  // its answer is none any more
+}
+
+TEST_F(FellBackToTcp, GoesBackWhenRdmaIsThereAgain) {
+  EXPECT_FALSE(probes_within(seconds(100)));
+  ASSERT_TRUE(probes_within(seconds(60)));
+  EXPECT_EQ(transport().candidate().kind, TransportKind::kIwarp);
+  Outcome& under_way = start_call();
+  ASSERT_EQ(tcp_->out().size(), 1u);
+  answer_probe();
+  Outcome& waits = start_call();
+  ASSERT_EQ(tcp_->out().size(), 1u);
+  const std::size_t made = environment_->made();
+  tcp_->answer({});
+  environment_->settle();
+  EXPECT_TRUE(under_way.ok && !under_way.resent);
+  ASSERT_EQ(environment_->made(), made + 1);
+  EXPECT_EQ(transport().candidate().kind, TransportKind::kIwarp);
+  transport().accept();
+  transport().answer({});
+  EXPECT_TRUE(waits.ok && !waits.resent);
+}
+
+/// Who accepts connections and answers nothing would keep the mount waiting for ever.
+TEST_F(FellBackToTcp, StaysWhereRdmaOnlyConnects) {
+  ASSERT_TRUE(probes_within(seconds(130)));
+  transport().accept();
+  environment_->settle();
+  Outcome& outcome = start_call();
+  ASSERT_EQ(tcp_->out().size(), 1u);
+  tcp_->answer({});
+  EXPECT_TRUE(outcome.ok);
+  EXPECT_FALSE(probes_within(seconds(30 + 230)));
+  EXPECT_TRUE(probes_within(seconds(20)));
+}
+
+TEST_F(FellBackToTcp, LooksSeldomerWhileItIsNotThere) {
+  ASSERT_TRUE(probes_within(seconds(130)));
+  transport().refuse(ECONNREFUSED);
+  environment_->settle();
+  EXPECT_FALSE(probes_within(seconds(230)));
+  EXPECT_TRUE(probes_within(seconds(20)));
+}
+
+TEST_F(FellBackToTcp, ACallThatTakesLongDoesNotHoldUpTheOthers) {
+  ASSERT_TRUE(probes_within(seconds(130)));
+  Outcome& slow = start_call();
+  answer_probe();
+  Outcome& waits = start_call();
+  EXPECT_EQ(tcp_->out().size(), 1u);
+  environment_->advance(seconds(5));
+  ASSERT_EQ(tcp_->out().size(), 2u);
+  tcp_->answer({});
+  tcp_->answer({});
+  EXPECT_TRUE(slow.ok && waits.ok);
 }
 
 TEST_F(RpcClientTest, LostWhileIdleConnectsOnlyForTheNextCall) {

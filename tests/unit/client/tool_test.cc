@@ -14,6 +14,8 @@
 #include "client/counted.h"
 #include "client/status_source.h"
 #include "client/tool/arguments.h"
+#include "client/tool/bench.h"
+#include "client/tool/commands.h"
 #include "client/tool/format.h"
 #include "client/tool/histogram.h"
 #include "client/tool/mounted_server.h"
@@ -22,9 +24,32 @@
 #include "client/tool/status_verdict.h"
 #include "rpcrdma/base/json_value.h"
 #include "rpcrdma/base/unique_fd.h"
+#include "tests/support/temporary_directory.h"
 
 namespace nfsrdma::tool {
 namespace {
+
+std::string listed(const Words& words) {
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_ls(words), kExitOk);
+  std::fflush(stdout);
+  return testing::internal::GetCapturedStdout();
+}
+
+TEST(List, WhatIsNamedIsShownWhateverItsName) {
+  const test::TemporaryDirectory top;
+  const std::string hidden = top.path() + "/./.hidden", one = top.path() + "/one";
+  test::put_file(hidden, "x");
+  test::put_file(one, "x");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(top.path());
+  EXPECT_EQ(listed({"./one"}), "./one\n");
+  EXPECT_EQ(listed({".hidden"}), ".hidden\n");
+  EXPECT_EQ(listed({"-d", "."}), ".\n");
+  EXPECT_EQ(listed({"."}), "one\n");
+  EXPECT_EQ(listed({"-a", "."}), ".hidden\none\n");
+  std::filesystem::current_path(before);
+}
 
 TEST(ParseBytes, TakesUnits) {
   EXPECT_EQ(parse_bytes("0"), 0u);
@@ -62,6 +87,17 @@ TEST(Histogram, TakesTheLargestValues) {
   histogram.add(0);
   EXPECT_EQ(histogram.count(), 2u);
   EXPECT_EQ(histogram.percentile(1), UINT64_MAX);
+}
+
+TEST(BenchData, IsKnownByItsHead) {
+  std::vector<std::byte> head(kMostHead, std::byte{0xa5});
+  std::fill_n(head.begin(), 1000, std::byte{0x5a});
+  EXPECT_TRUE(is_bench_data(head));
+  EXPECT_TRUE(is_bench_data(ByteSpan(head).first(512)));
+  EXPECT_FALSE(is_bench_data(ByteSpan(head).first(511)));
+  EXPECT_FALSE(is_bench_data({}));
+  head.back() = std::byte{0};
+  EXPECT_FALSE(is_bench_data(head));
 }
 
 TEST(JsonValue, ReadsWhatTheStatusDocumentHas) {

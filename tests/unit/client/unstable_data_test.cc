@@ -11,6 +11,11 @@ namespace {
 
 constexpr std::uint64_t kBefore = 1, kAfter = 2;  // verifiers of two server instances
 
+/// Of pieces with that many bytes together.
+constexpr std::size_t memory_of(std::size_t pieces, std::size_t bytes) {
+  return pieces * UnstableData::kPieceMemory + bytes;
+}
+
 std::string text_of(const UnstableData::Piece& piece) {
   return std::string(as_text(piece.bytes));
 }
@@ -18,10 +23,10 @@ std::string text_of(const UnstableData::Piece& piece) {
 TEST(UnstableData, CommitWithTheSameVerifierLetsGo) {
   UnstableData data;
   data.wrote(0, as_bytes("abc"), kBefore);
-  EXPECT_EQ(data.bytes(), 3u);
+  EXPECT_EQ(data.memory(), memory_of(1, 3));
   data.committed(data.mark(), kBefore);
   EXPECT_TRUE(data.empty());
-  EXPECT_EQ(data.bytes(), 0u);
+  EXPECT_EQ(data.memory(), 0u);
 }
 
 TEST(UnstableData, CommitWithAnotherVerifierMeansLost) {
@@ -41,7 +46,7 @@ TEST(UnstableData, WritesBehindTheMarkAreNotCovered) {
   const std::uint64_t mark = data.mark();
   data.wrote(10, as_bytes("def"), kBefore);
   data.committed(mark, kBefore);
-  EXPECT_EQ(data.bytes(), 3u);
+  EXPECT_EQ(data.memory(), memory_of(1, 3));
   EXPECT_FALSE(data.has_lost());
 }
 
@@ -61,7 +66,7 @@ TEST(UnstableData, StableWritesForgetWhatTheyCover) {
   UnstableData data;
   data.wrote(0, as_bytes("abcd"), kBefore);
   data.forget(1, 2);
-  EXPECT_EQ(data.bytes(), 2u);
+  EXPECT_EQ(data.memory(), memory_of(2, 2));
   data.forget(0, UINT64_MAX);
   EXPECT_TRUE(data.empty());
 }
@@ -70,7 +75,7 @@ TEST(UnstableData, TruncationForgetsTheEnd) {
   UnstableData data;
   data.wrote(0, as_bytes("abcd"), kBefore);
   data.truncated(1);
-  EXPECT_EQ(data.bytes(), 1u);
+  EXPECT_EQ(data.memory(), memory_of(1, 1));
 }
 
 TEST(UnstableData, KeepsItsOwnCopy) {
@@ -80,6 +85,28 @@ TEST(UnstableData, KeepsItsOwnCopy) {
   mine = "xyz";
   data.committed(data.mark(), kAfter);
   EXPECT_EQ(text_of(*data.take_lost()), "abc");
+}
+
+/// Cut again and again, a large piece takes no more than twice what is left of it.
+TEST(UnstableData, WhatIsLeftOfAPieceHoldsNoMoreMemoryThanItNeeds) {
+  constexpr std::size_t kSize = 1 << 20;
+  std::string all(kSize, 'a');
+  UnstableData data;
+  data.wrote(0, as_bytes(all), kBefore);
+  data.forget(1, kSize - 2);
+  EXPECT_EQ(data.memory(), memory_of(2, 2));
+  data.wrote(0, as_bytes(all), kBefore);
+  for (std::size_t begin = 0; begin < kSize; begin += kSize / 16) {
+    data.forget(begin, kSize / 16 - 1);
+    const std::size_t pieces = 1 + 16 * (begin + kSize / 16) / kSize;
+    EXPECT_LE(data.memory(), memory_of(pieces, pieces + 2 * (kSize - begin - kSize / 16)));
+  }
+  data.committed(data.mark(), kAfter);
+  std::string lost;
+  while (auto piece = data.take_lost())
+    lost += text_of(*piece);
+  EXPECT_EQ(lost, std::string(16, 'a'));
+  EXPECT_EQ(data.memory(), 0u);
 }
 
 /// A server that loses what is not committed whenever it restarts, and a client that follows the
@@ -117,7 +144,7 @@ TEST(UnstableData, NothingIsLostOverRandomRestarts) {
       }
     }
     EXPECT_EQ(disk, wanted) << "seed " << seed;
-    EXPECT_EQ(data.bytes(), 0u);
+    EXPECT_EQ(data.memory(), 0u);
   }
 }
 

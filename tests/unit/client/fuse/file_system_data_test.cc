@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // FileSystem: data.
+#include "rpcrdma/base/log.h"
 #include "tests/unit/client/fuse/file_system_fixture.h"
 
 namespace nfsrdma {
@@ -42,6 +43,89 @@ TEST_F(FileSystemTest, UncommittedDataSurvivesARestartOfTheServer) {
   ASSERT_EQ(file->data, "");
   ASSERT_EQ(fsync(node), 0);
   EXPECT_EQ(file->stable_data, "abcdefgh");
+}
+
+/// From a restart until the COMMIT that tells of it, the size is what applications made it.
+TEST_F(FileSystemTest, WhatARestartedServerMayHaveLostIsThereAgainBeforeItsSizeCounts) {
+  remote_.set_write_size(4);
+  auto file = remote_.add_file("a");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  ASSERT_EQ(write(node, 0, "abcdefgh"), 0);
+  remote_.restart();
+  age(node);
+  EXPECT_EQ(run(fs_->getattr(me_, node)), 0);  // as the timer does
+  EXPECT_EQ(fs_->visible(*node).size, 8u);
+  EXPECT_EQ(fs_->attribute_seconds(*node), 0);
+  std::uint64_t offset = 8;
+  EXPECT_EQ(run(fs_->append_offset(me_, node, &offset)), 0);
+  EXPECT_EQ(offset, 8u);
+  EXPECT_EQ(file->data, "abcdefgh");
+  close(node);
+}
+
+TEST_F(FileSystemTest, AnAppendFindsOutThatTheServerMayHaveLostWhatIsBeforeIt) {
+  remote_.set_write_size(4);
+  auto file = remote_.add_file("a");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  ASSERT_EQ(write(node, 0, "abcdefgh"), 0);
+  remote_.restart();
+  age(node);
+  node->kernel_size_old = true;
+  std::uint64_t offset = 8;
+  EXPECT_EQ(run(fs_->append_offset(me_, node, &offset)), 0);
+  EXPECT_EQ(offset, 8u);
+  close(node);
+}
+
+TEST_F(FileSystemTest, StatAndReadSeeWhatARestartedServerLost) {
+  remote_.set_write_size(4);
+  remote_.add_file("a");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  ASSERT_EQ(write(node, 0, "abcdefgh"), 0);
+  remote_.restart();
+  EXPECT_EQ(read(node, 2, 4), "cdef");
+  EXPECT_EQ(remote_.calls["commit"], 2);  // the second one of what the first one found lost
+  ASSERT_EQ(write(node, 8, "ijkl"), 0);
+  remote_.restart();
+  age(node);
+  EXPECT_EQ(run(fs_->refresh(me_, node)), 0);
+  EXPECT_EQ(fs_->visible(*node).size, 12u);
+  EXPECT_EQ(read(node, 0, 12), "abcdefghijkl");
+  close(node);
+}
+
+/// A WRITE tells of the restart, too.
+TEST_F(FileSystemTest, AnAnswerFromBehindARestartPutsInDoubtWhatIsFromBeforeIt) {
+  remote_.set_write_size(4);
+  remote_.add_file("a");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  ASSERT_EQ(write(node, 0, "abcdefgh"), 0);
+  remote_.restart();
+  ASSERT_EQ(write(node, 0, "ABCD"), 0);
+  EXPECT_EQ(fs_->visible(*node).size, 8u);
+  EXPECT_EQ(read(node, 4, 4), "efgh");
+  close(node);
+}
+
+/// Somebody else's change looks the same until the COMMIT is answered.
+TEST_F(FileSystemTest, AFileThatOthersCutIsAsLongAsTheyMadeItBehindACommit) {
+  remote_.set_write_size(4);
+  auto file = remote_.add_file("a");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  ASSERT_EQ(write(node, 0, "abcdefgh"), 0);
+  remote_.write_elsewhere(*file, "xy");
+  age(node);
+  EXPECT_EQ(run(fs_->refresh(me_, node)), 0);
+  EXPECT_EQ(fs_->visible(*node).size, 2u);
+  EXPECT_EQ(remote_.calls["commit"], 1);
+  EXPECT_EQ(remote_.calls["write"], 2);
+  EXPECT_EQ(file->data, "xy");
+  close(node);
 }
 
 TEST_F(FileSystemTest, TheLastCloseWritesBack) {
@@ -168,6 +252,49 @@ TEST_F(FileSystemTest, AReadBeforeUnwrittenDataDoesNotEndTheFile) {
   NodeRef node = look("a");
   ASSERT_EQ(write(node, 100, "X"), 0);
   EXPECT_EQ(read(node, 0, 4), std::string("ab\0\0", 4));
+}
+
+/// The WRITE was answered meanwhile, behind the READ that did not see it.
+TEST_F(FileSystemTest, AShortReadIsFilledUpToDataThatWasOnItsWayWhenItWasAsked) {
+  remote_.set_write_size(4);
+  auto file = remote_.add_file("a", "abc");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  remote_.hold();
+  int written = -1, error = -1;
+  start(fs_->writer_of(*node).write(me_, node, 20, as_bytes(std::string_view("wxyz")), nullptr),
+        &written);
+  std::string out(8, '?');
+  std::size_t count = 0;
+  remote_.short_reads = 3;
+  start(fs_->read(me_, node, 0, {reinterpret_cast<std::byte*>(out.data()), out.size()}, &count),
+        &error);
+  remote_.release();
+  EXPECT_EQ(error, 0);
+  EXPECT_EQ(out.substr(0, count), std::string("abc\0\0\0\0\0", 8));
+  close(node);
+}
+
+TEST_F(FileSystemTest, AFlushGoesOnWhenWhatItSendsPutsOlderDataInDoubt) {
+  remote_.set_write_size(4);
+  auto file = remote_.add_file("a");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  ASSERT_EQ(write(node, 0, "abcd"), 0);  // unstable
+  ASSERT_EQ(write(node, 6, "x"), 0);     // waits for a flush
+  remote_.restart();
+  EXPECT_EQ(run(fs_->writer_of(*node).flush(me_, node, false)), 0);
+  EXPECT_EQ(file->data, std::string("abcd\0\0x", 7));
+  close(node);
+}
+
+/// Nothing of ours is behind it: the server is right.
+TEST_F(FileSystemTest, AShortReadIsNotFilledUpToASizeFromBefore) {
+  auto file = remote_.add_file("a", "abcdef");
+  age(fs_->root);
+  NodeRef node = look("a");
+  file->data = "abc";  // and tells the old size still
+  EXPECT_EQ(read(node, 0, 6), "abc");
 }
 
 TEST_F(FileSystemTest, TheVisibleSizeCoversUnwrittenData) {
@@ -324,6 +451,40 @@ TEST_F(FileSystemTest, RaisingAnInterruptMayEndTheRequestThatOwnsIt) {
   EXPECT_EQ(interrupt, nullptr);
 }
 
+/// What it sent may be carried out at any time: nothing that is to be behind it goes before that.
+TEST_F(FileSystemTest, AWriteThroughGoesOnWhenItsCallerIsKilled) {
+  auto file = remote_.add_file("a", "......");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  FileWriter& writer = fs_->writer_of(*node);
+  const FileLock all{7, LockKind::kWrite, kAllBytes};
+  ASSERT_EQ(run(fs_->lock(me_, node, all, LockWait::kNo, O_RDWR, 1)), 0);
+  Interrupt interrupt;
+  const RequestContext killed{me_.caller, &interrupt};
+  remote_.set_write_size(2);
+  remote_.hold();
+  int result = -1, unlocked = -1, written = -1;
+  start(writer.write_through(killed, node, 0, as_bytes(std::string_view("abcd")), nullptr),
+        &result);
+  interrupt.raise();
+  EXPECT_EQ(result, EINTR);
+  EXPECT_FALSE(writer.idle());
+  start(fs_->let_go(me_, node, 7), &unlocked);
+  start(writer.write(me_, node, 0, as_bytes(std::string_view("xy")), nullptr), &written);
+  EXPECT_EQ(remote_.calls["unlock"], 0);
+  EXPECT_EQ(written, -1);
+  remote_.release();
+  while (fs_->tasks.running() > 0)
+    loop_->turn(Duration(0));
+  EXPECT_EQ(unlocked, 0);
+  EXPECT_EQ(written, 0);
+  EXPECT_EQ(remote_.calls["unlock"], 1);
+  EXPECT_EQ(fsync(node), 0);
+  EXPECT_EQ(file->stable_data, "xycd..");
+  EXPECT_TRUE(writer.idle());
+  close(node);
+}
+
 TEST_F(FileSystemTest, WriteThroughIsStableWhenItReturns) {
   auto file = remote_.add_file("a");
   age(fs_->root);
@@ -344,6 +505,41 @@ TEST_F(FileSystemTest, ARewriteAfterARestartDoesNotUndoAWriteThrough) {
   remote_.restart();
   ASSERT_EQ(fsync(node), 0);
   EXPECT_EQ(file->stable_data, "aaXXaaaa");
+}
+
+std::string& logged() {
+  static std::string text;
+  return text;
+}
+
+/// AddressSanitizer sees whether that is asked of the directory when it is gone.
+TEST_F(FileSystemTest, LostDataOfAFileThatOutlivesItsDirectoryIsTold) {
+  const auto top = remote_.add_directory(*remote_.root_object(), "d");
+  remote_.add_file_in(*remote_.add_directory(*top, "e"), "f", "");
+  age(fs_->root);
+  NodeRef above = look("d");
+  NodeRef parent, node;
+  ASSERT_EQ(run(fs_->lookup(me_, above, "e", &parent)), 0);
+  fs_->nodes.reference(parent);
+  ASSERT_EQ(run(fs_->lookup(me_, parent, "f", &node)), 0);
+  fs_->nodes.reference(node);
+  bool keep = false;
+  ASSERT_EQ(run(fs_->open(me_, node, O_RDWR, &keep)), 0);
+  EXPECT_EQ(write(node, 0, "data"), 0);
+  remote_.fail_writes_with = ENOSPC;
+  remote_.hold("write");
+  fs_->write_back_all();
+  close(node);
+  for (NodeRef* one : {&node, &parent, &above}) {
+    const std::uint64_t id = (*one)->id;
+    one->reset();
+    fs_->nodes.forget(id, 1);
+  }
+  set_log_sink(
+      [](int, std::string_view line, std::span<const LogField>) { logged() += std::string(line); });
+  remote_.release();
+  set_log_sink(nullptr);
+  EXPECT_NE(logged().find(": data that was written is lost"), std::string::npos) << logged();
 }
 
 }  // namespace

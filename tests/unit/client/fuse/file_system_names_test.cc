@@ -260,6 +260,7 @@ TEST_F(FileSystemTest, WhoCannotLookItUpAgainIsLetInAllTheSame) {
   bool keep = true;
   EXPECT_EQ(run(fs_->open(me_, node, O_WRONLY, &keep)), ESTALE);
   EXPECT_EQ(run(fs_->open(me_, node, O_WRONLY, &keep)), 0);
+  EXPECT_TRUE(node->kernel_size_high) << "the next one is to try";
   close(node, O_WRONLY);
 }
 
@@ -295,7 +296,30 @@ TEST_F(FileSystemTest, AnAnswerThatTheKernelOvertakesHasToldItNothing) {
   fs_->told(*node, 1);
   EXPECT_TRUE(node->kernel_size_high);
   fs_->told(*node, 0);
+  EXPECT_TRUE(node->kernel_size_high) << "it is not known to have it";
+  EXPECT_EQ(run(fs_->open(me_, node, O_WRONLY, &keep)), 0);
   EXPECT_FALSE(node->kernel_size_high);
+  close(node, O_WRONLY);
+  close(node, O_RDONLY);
+}
+
+/// Else another process that has just opened it may go by its size from before, while the kernel
+/// takes the answer to the first one.
+TEST_F(FileSystemTest, TheKernelKeepsNoAttributesOfWhatOthersHaveJustChanged) {
+  auto [file, node] = changed_elsewhere("one", "three");
+  bool keep = true;
+  ASSERT_EQ(run(fs_->open(me_, node, O_RDONLY, &keep)), 0);
+  EXPECT_EQ(fs_->attribute_seconds(*node), 0);
+  fs_->told(*node, 1);
+  EXPECT_EQ(fs_->attribute_seconds(*node), 0);
+  EXPECT_GT(node->not_kept_until, fs_->loop.now() + std::chrono::seconds(2));
+  EXPECT_LE(node->not_kept_until, fs_->loop.now() + std::chrono::seconds(3));
+  node->not_kept_until = fs_->loop.now();
+  EXPECT_GT(fs_->attribute_seconds(*node), 0);
+  SetAttributes set;
+  set.size = 2;
+  ASSERT_EQ(run(fs_->setattr(me_, node, set)), 0);
+  EXPECT_GT(fs_->attribute_seconds(*node), 0) << "it changed the size itself";
   close(node, O_RDONLY);
 }
 
@@ -351,6 +375,50 @@ TEST_F(FileSystemTest, AnOvertakenAnswerDoesNotBringOldAttributesBack) {
   ASSERT_EQ(fsync(node), 0);
   fs_->apply(*node, old, started);
   EXPECT_EQ(node->attributes.size, 6u);
+}
+
+class DirectoryThatChanges : public FileSystemTest {
+ protected:
+  DirectoryThatChanges() {
+    for (const char* name : {"a", "b", "c", "d", "e"})
+      remote_.add_file(name);
+    remote_.names_per_page = 2;
+    remote_.directory_verifier = 7;
+  }
+  void TearDown() override {
+    names_.clear();
+    FileSystemTest::TearDown();
+  }
+  int list(std::uint64_t cookie) {
+    return run(fs_->list(me_, fs_->root, cookie, &verifier_, true, &names_, &last_));
+  }
+  std::uint64_t verifier_ = 0;
+  std::vector<ListedName> names_;
+  bool last_ = false;
+};
+
+TEST_F(DirectoryThatChanges, IsReadOnBehindWhatTheReaderHadLast) {
+  ASSERT_EQ(list(0), 0);
+  ASSERT_EQ(names_.size(), 2u);
+  remote_.directory_verifier = 8;
+  ASSERT_EQ(list(2), 0);  // the page from the beginning ends there
+  ASSERT_EQ(names_.size(), 2u);
+  EXPECT_EQ(names_[0].name, "c");
+  EXPECT_EQ(verifier_, 8u);
+  remote_.directory_verifier = 9;
+  ASSERT_EQ(list(3), 0);  // in the middle of one
+  ASSERT_EQ(names_.size(), 1u);
+  EXPECT_EQ(names_[0].name, "d");
+  remote_.directory_verifier = 10;
+  ASSERT_EQ(list(5), 0);
+  EXPECT_TRUE(names_.empty());
+  EXPECT_TRUE(last_);
+}
+
+TEST_F(DirectoryThatChanges, IsNotReadOnBehindACookieThatIsGone) {
+  ASSERT_EQ(list(0), 0);
+  remote_.directory_verifier = 8;
+  EXPECT_EQ(list(99), EINVAL);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -81,13 +82,17 @@ class MemoryRemote final : public Remote {
     ++boot_;
     for (auto& weak : all_) {
       if (ObjectRef object = weak.lock()) {
+        if (object->data != object->stable_data) touch(*object);
         object->data = object->stable_data;
         object->attributes.size = object->data.size();
       }
     }
   }
-  /// Answers wait until release() from now on.
-  void hold() { holding_ = true; }
+  /// Answers wait until release() from now on: all, or those to calls of this name.
+  void hold(const std::string& alone = {}) {
+    holding_ = true;
+    held_alone_ = alone;
+  }
   void release() {
     holding_ = false;
     held_.wake_all();
@@ -104,11 +109,15 @@ class MemoryRemote final : public Remote {
     for (auto& weak : all_)
       if (ObjectRef object = weak.lock()) object->attributes.fsid = fsid;
   }
+  std::optional<Error> renames_end_with;  // though they are done
   int fail_getattrs_with = 0;
   int fail_writes_with = 0;
   int fail_commits_with = 0;
   int fail_copies_with = 0;
+  std::size_t short_reads = SIZE_MAX;  // as if files ended there
   int fail_listings_with = 0;
+  std::uint64_t directory_verifier = 0;  // cookies with another one are not known
+  std::uint64_t names_per_page = 1 << 20;
   bool posix_acls = false;
   int fail_acls_with = 0;
   PosixAclChange last_acl_change;
@@ -276,11 +285,12 @@ class MemoryRemote final : public Remote {
     ObjectRef object = find(file);
     if (object == nullptr) co_return failure(ESTALE);
     ReadResult result;
-    if (offset < object->data.size()) {
-      result.count = std::min<std::size_t>(into.size(), object->data.size() - offset);
+    const std::size_t end = std::min(object->data.size(), short_reads);
+    if (offset < end) {
+      result.count = std::min<std::size_t>(into.size(), end - offset);
       std::memcpy(into.data(), object->data.data() + offset, result.count);
     }
-    result.eof = offset + result.count >= object->data.size();
+    result.eof = offset + result.count >= end;
     result.attributes = object->attributes;
     co_return result;
   }
@@ -392,6 +402,7 @@ class MemoryRemote final : public Remote {
     touch(*source);
     if (source != target) touch(*target);
     touch_attributes(*moved);  // most file systems do
+    if (renames_end_with) co_return *renames_end_with;
     finish(result.from_directory, *source);
     finish(result.to_directory, *target);
     co_return result;
@@ -414,16 +425,20 @@ class MemoryRemote final : public Remote {
     co_return result;
   }
   Task<Result<DirectoryPage>> readdir(RequestContext, const FileHandle& directory,
-                                      std::uint64_t cookie, std::uint64_t, bool plus,
+                                      std::uint64_t cookie, std::uint64_t verifier, bool plus,
                                       DirectoryVisitor& visitor) override {
     co_await count("readdir");
     if (fail_listings_with != 0) co_return failure(fail_listings_with);
     ObjectRef parent = find(directory);
     if (parent == nullptr) co_return failure(ESTALE);
+    if (cookie != 0 && verifier != directory_verifier) co_return failure(EINVAL);
     DirectoryPage page;
+    page.verifier = directory_verifier;
+    page.directory = parent->attributes;
     std::uint64_t position = 0;
     for (const auto& [name, object] : parent->names) {
       if (++position <= cookie) continue;
+      if (position > cookie + names_per_page) co_return page;
       DirectoryEntry entry;
       entry.name = name;
       entry.cookie = position;
@@ -435,7 +450,6 @@ class MemoryRemote final : public Remote {
       visitor.on_entry(entry);
     }
     page.eof = true;
-    page.directory = parent->attributes;
     co_return page;
   }
   Task<Result<FsStat>> fsstat(RequestContext context, const FileHandle&) override {
@@ -689,8 +703,11 @@ class MemoryRemote final : public Remote {
   };
   Task<void> count(const char* name) {
     ++calls[name];
-    while (holding_)
+    while (holds_back(name))
       co_await held_.wait();
+  }
+  bool holds_back(const char* name) const {
+    return holding_ && (held_alone_.empty() || held_alone_ == name);
   }
   /// count() of a call that its caller may end: true then.
   Task<bool> ended(RequestContext context, const char* name) {
@@ -699,9 +716,9 @@ class MemoryRemote final : public Remote {
     const std::shared_ptr<CancelToken> token =
         context.interrupt != nullptr ? context.interrupt->token : nullptr;
     if (token != nullptr) token->enlist(waker);
-    while (holding_ && !(token != nullptr && token->cancelled()))
+    while (holds_back(name) && !(token != nullptr && token->cancelled()))
       co_await held_.wait();
-    co_return holding_;
+    co_return holds_back(name);
   }
   /// The server of version 4.0 knows of a change that carries no stateid of ours only that somebody
   /// makes it.
@@ -824,6 +841,7 @@ class MemoryRemote final : public Remote {
   std::uint64_t last_fileid_ = 0;
   std::uint64_t boot_ = 1;
   bool holding_ = false;
+  std::string held_alone_;
   WaitList held_;
   std::vector<std::weak_ptr<Object>> all_;
   std::set<std::uint64_t> moved_;  // file systems

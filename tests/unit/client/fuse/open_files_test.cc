@@ -106,6 +106,48 @@ TEST_F(OpenFilesTest, DataGoesInFrontOfTheClose) {
   EXPECT_EQ(remote_.root_object()->names["a"]->stable_data, "more");
 }
 
+/// Of a CREATE that the server has answered without the file's handle.
+Task<Result<CreateResult>> made_and_not_told(Remote&) {
+  co_return CreateResult{};
+}
+
+TEST_F(OpenFilesTest, WhatIsNoFileIsNotOpenedByWhoWouldHaveMadeOne) {
+  const FileHandle root = fs_->root->handle;
+  const std::string name = "link", text = "somewhere";
+  ASSERT_TRUE(run(remote_.symlink(me_, root, name, text)).ok());
+  const SetAttributes set;
+  const FileSystem::Maker makers[] = {
+      [&](Remote& remote) {
+        return remote.create_open(me_, root, name, CreateMode::kGuarded, set, access_bits::kRead);
+      },
+      made_and_not_told};
+  for (const FileSystem::Maker& maker : makers) {
+    told();
+    remote_.root_object()->names[name]->held = true;  // as an OPEN has it that is not told of
+    NodeRef node;
+    bool keep = false;
+    EXPECT_EQ(run(fs_->make_open(me_, fs_->root, name, maker, O_RDWR, &node, &keep)), ESTALE);
+    EXPECT_EQ(node->opens, 0u);
+    EXPECT_EQ(told(), Log{"close"});
+  }
+}
+
+TEST_F(OpenFilesTest, WhoComesLateOpensWhatSomebodyElseHasMade) {
+  const FileHandle root = fs_->root->handle;
+  const std::string name = "a";
+  const SetAttributes set;
+  const FileSystem::Maker maker = [&](Remote& remote) {
+    return remote.create_open(me_, root, name, CreateMode::kGuarded, set, access_bits::kModify);
+  };
+  NodeRef node;
+  bool keep = false;
+  EXPECT_EQ(run(fs_->make_open(me_, fs_->root, name, maker, O_RDWR | O_TRUNC, &node, &keep)), 0);
+  EXPECT_EQ(node, node_);
+  EXPECT_EQ(node->opens, 1u);
+  EXPECT_EQ(remote_.root_object()->names["a"]->data, "");
+  close(O_RDWR);
+}
+
 TEST_F(OpenFilesTest, WhoIsRefusedLeavesItClosed) {
   deny(access_bits::kModify);
   EXPECT_EQ(open(O_RDWR), EACCES);

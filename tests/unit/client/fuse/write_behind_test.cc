@@ -194,6 +194,39 @@ TEST_F(WriteBehindTest, RewritesWhatARestartedServerLost) {
   EXPECT_EQ(next(true), "0:abcd");
 }
 
+/// Another verifier says that it restarted, before any COMMIT does.
+TEST_F(WriteBehindTest, AWriteOfTheNextLifePutsWhatIsUnstableInDoubt) {
+  write(0, "abcd");
+  write_out(kBoot1);
+  write(8, "ijkl");
+  write_out(kBoot1);
+  EXPECT_FALSE(behind_.in_doubt());
+  EXPECT_EQ(behind_.pending_end(), 0u);
+  write(0, "ABCD");
+  write_out(kBoot2);
+  EXPECT_TRUE(behind_.in_doubt());
+  EXPECT_TRUE(behind_.in_doubt(10, 1));
+  EXPECT_FALSE(behind_.in_doubt(4, 4));
+  EXPECT_EQ(behind_.pending_end(), 12u);
+  EXPECT_FALSE(behind_.committed(behind_.commit_mark(), kBoot2));
+  EXPECT_FALSE(behind_.in_doubt());
+  EXPECT_EQ(next(true), "8:ijkl");
+}
+
+/// The one that was under way tells of nothing that came behind it.
+TEST_F(WriteBehindTest, ACommitFromBeforeADoubtDoesNotEndIt) {
+  write(0, "abcd");
+  write_out(kBoot1);
+  const std::uint64_t mark = behind_.commit_mark();
+  write(8, "ijkl");
+  write_out(kBoot1);
+  behind_.doubt();
+  EXPECT_TRUE(behind_.committed(mark, kBoot1));
+  EXPECT_TRUE(behind_.in_doubt());
+  EXPECT_TRUE(behind_.committed(behind_.commit_mark(), kBoot1));
+  EXPECT_FALSE(behind_.in_doubt());
+}
+
 TEST_F(WriteBehindTest, RewritesOnlyWhatWasWrittenBeforeTheRestart) {
   write(0, "abcd");
   write_out(kBoot1);

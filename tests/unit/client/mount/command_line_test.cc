@@ -32,8 +32,20 @@ TEST(MountCommandLine, TakesRepeatedOptionListsInOrder) {
 TEST(MountCommandLine, TakesBundledFlags) {
   MountCommandLine line;
   std::string error;
-  ASSERT_TRUE(parse({"-fnvr", "server:/srv", "/mnt"}, &line, &error)) << error;
+  ASSERT_TRUE(parse({"-Fnvr", "server:/srv", "/mnt"}, &line, &error)) << error;
   EXPECT_TRUE(line.foreground && line.verbose && line.options.read_only);
+  EXPECT_FALSE(line.fake);
+}
+
+/// mount -f has its helpers mount nothing; mount(8).
+TEST(MountCommandLine, FakesWhenMountDoes) {
+  for (const char* word : {"-f", "-sfnv", "--fake"}) {
+    MountCommandLine line;
+    std::string error;
+    ASSERT_TRUE(parse({"server:/srv", "/mnt", word}, &line, &error)) << error;
+    EXPECT_TRUE(line.fake) << word;
+    EXPECT_FALSE(line.foreground) << word;
+  }
 }
 
 TEST(MountCommandLine, SloppyCountsWhereverItStands) {

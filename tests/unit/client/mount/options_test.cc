@@ -317,6 +317,22 @@ TEST(MountOptions, TrunksAreLookedForWhereThatIsAskedFor) {
   }
 }
 
+/// As by the kernel's client: else lines of fstab from the days of version 3 exclude nobody.
+TEST(MountOptions, LocksAreLocalByVersion3Alone) {
+  for (const char* list : {"nolock", "local_lock=all", "local_lock=posix", "local_lock=flock"}) {
+    MountOptions options;
+    std::string error;
+    ASSERT_TRUE(parse_mount_options(list, false, &options, &error)) << error;
+    ASSERT_TRUE(finish_mount_options(&options, &error)) << error;
+    EXPECT_EQ(options.leave_out_of(3), "");
+    EXPECT_TRUE(options.local_posix_locks || options.local_flock) << list;
+    EXPECT_NE(options.leave_out_of(4), "") << list;
+    EXPECT_FALSE(options.local_posix_locks || options.local_flock) << list;
+    EXPECT_NE(options.text().find("local_lock=none"), std::string::npos) << options.text();
+    EXPECT_EQ(options.leave_out_of(4), "");
+  }
+}
+
 TEST(MountOptions, WhereTheServerMayCallIsForVersion40) {
   struct Row {
     const char* list;

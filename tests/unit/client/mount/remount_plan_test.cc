@@ -19,6 +19,7 @@ std::string running(const std::string& list) {
   EXPECT_TRUE(parse_mount_options(list, false, &options, &error)) << error;
   EXPECT_TRUE(finish_mount_options(&options, &error)) << error;
   if (options.version.any) options.version = {4, 2, false, false};
+  [[maybe_unused]] const std::string left_out = options.leave_out_of(options.version.major);
   return options.text();
 }
 
@@ -62,7 +63,7 @@ TEST(RemountPlan, WhatMountRepeatsOfFstabSaysNothingNew) {
        {"rdma,port=2050,_netdev", "vers=4.1,soft,timeo=50,retrans=3,nconnect=2,bg,retry=5",
         "vers=4,rsize=65536,wsize=65536,noac,nocto", "vers=3,nolock,mountport=2049,mountproto=tcp",
         "proto=tcp,port=2050,lookupcache=none,nordirplus,sync", "vers=4,minorversion=1", "hard",
-        "dirsync,noatime"}) {
+        "dirsync,noatime", "local_lock=all", "vers=4.1,nolock", "local_lock=posix,vers=3"}) {
     EXPECT_EQ(plan(std::string(fstab) + ",remount,ro", fstab).refused, Words()) << fstab;
   }
 }
@@ -74,7 +75,7 @@ TEST(RemountPlan, WhatWouldChangeTheDaemonIsNamed) {
   EXPECT_EQ(plan("remount,vers=3").refused, Words{"vers=3"});
   EXPECT_EQ(plan("remount,vers=4.1").refused, Words{"vers=4.1"});
   EXPECT_EQ(plan("remount,nolock,local_lock=none,lock", "vers=3").refused, Words{"nolock"});
-  EXPECT_EQ(plan("remount,local_lock=all,local_lock=flock", "nolock").refused,
+  EXPECT_EQ(plan("remount,local_lock=all,local_lock=flock", "vers=3,nolock").refused,
             Words{"local_lock=flock"});
   EXPECT_EQ(plan("remount,sync").refused, Words{"sync"});
   EXPECT_EQ(plan("remount,acl,noacl", "vers=3").refused, Words{"noacl"});

@@ -368,6 +368,12 @@ TEST_F(Nfs3LocksTest, WhatSomebodyElseHasByThenIsLostAndToldUntilItIsUnlocked) {
   EXPECT_EQ(nfs_->locks_held(), 1u);
   EXPECT_EQ(read(), EIO);
   EXPECT_EQ(write(), EIO);
+  SetAttributes cut;
+  cut.size = 0;
+  std::optional<Result<Wcc>> done;
+  group_.spawn(keep(nfs_->setattr(op_, file_, cut, nullptr), &done));
+  ASSERT_TRUE(done.has_value());
+  EXPECT_EQ(done->error().sys, EIO);
   EXPECT_FALSE(nfs_->right_for(op_, file_, access_bits::kRead).ok());
   EXPECT_EQ(lock({1, LockKind::kWrite, {30, 39}}), EIO);
   EXPECT_EQ(lock({2, LockKind::kWrite, {40, 49}}), 0);
@@ -376,6 +382,16 @@ TEST_F(Nfs3LocksTest, WhatSomebodyElseHasByThenIsLostAndToldUntilItIsUnlocked) {
   EXPECT_EQ(read(), 0);
   EXPECT_TRUE(nfs_->right_for(op_, file_, access_bits::kRead).ok());
   EXPECT_EQ(lock({1, LockKind::kWrite, {0, 4}}), 0);
+}
+
+// Who waits lets go of the file, which nothing else keeps.
+TEST_F(Nfs3LocksTest, WhoWaitsForAnotherHostIsToldOfTheEnd) {
+  manager_.lock_elsewhere(LockKind::kWrite, {0, 9});
+  Outcome done;
+  start_lock(&done, {1, LockKind::kRead, {0, 9}}, LockWait::kYes);
+  serve_for(seconds(2));
+  nfs_->stop_waiting();
+  EXPECT_EQ(number(done), EINTR);
 }
 
 TEST_F(Nfs3LocksTest, ARefusalThatSaysNothingOfTheLockDoesNotLoseIt) {

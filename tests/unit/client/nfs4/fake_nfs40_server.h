@@ -497,7 +497,10 @@ class FakeNfs40Server {
         xdr::FileAttributes4 values;
         (void)xdr::decode_attributes(want.obj_attributes, values);
         if (values.attrmask.has(xdr::fattr4_number::FATTR4_MODE)) modes_set.push_back(values.mode);
-        return answer(number, xdr::SETATTR4res{}, out);
+        xdr::SETATTR4res res;
+        if (values.attrmask.has(xdr::fattr4_number::FATTR4_SIZE))
+          res.status = of_data(want.stateid);
+        return answer(number, res, out);
       }
       case Op::OP_DELEGRETURN: {
         const auto want = args<xdr::DELEGRETURN4args>(in);
@@ -622,7 +625,9 @@ class FakeNfs40Server {
 
   /// What a READ or WRITE by that stateid ends with.
   Stat of_data(const xdr::stateid4& stateid) {
-    if (stateid.other == xdr::stateid4{}.other) return Stat::NFS4_OK;
+    if (stateid.other == xdr::stateid4{}.other) {
+      return stateid.seqid == 0 ? Stat::NFS4_OK : Stat::NFS4ERR_BAD_STATEID;
+    }
     if (delegated_.contains(id_of(stateid))) return Stat::NFS4_OK;
     const Stat of_open = check(opens_, stateid);
     if (of_open == Stat::NFS4_OK) return age(stateid, opens_[id_of(stateid)].seqid);

@@ -626,7 +626,9 @@ class FakeNfs4Server {
   }
   Stat use(const xdr::stateid4& stateid) {
     data_stateids.push_back(number_of(stateid));
-    return number_of(stateid) == 0 ? Stat::NFS4_OK : check(stateid);
+    // RFC 8881, 8.2.3: of those without anything else, only the anonymous one is good.
+    if (number_of(stateid) != 0) return check(stateid);
+    return stateid.seqid == 0 ? Stat::NFS4_OK : Stat::NFS4ERR_BAD_STATEID;
   }
   /// Of the OPEN before, in the same COMPOUND.
   const xdr::stateid4& current(const xdr::stateid4& stateid) const {
@@ -793,6 +795,9 @@ class FakeNfs4Server {
     note(Op::OP_SETATTR, want.obj_attributes);
     xdr::SETATTR4res res;
     res.status = next(setattr_errors);
+    // Like those of READ and WRITE, which data_stateids tells of alone.
+    if (res.status == Stat::NFS4_OK && number_of(want.stateid) == 0 && want.stateid.seqid != 0)
+      res.status = Stat::NFS4ERR_BAD_STATEID;
     if (res.status == Stat::NFS4_OK) {
       if (want.obj_attributes.attrmask.has(xdr::fattr4_number::FATTR4_ACL)) {
         acl = as_text(want.obj_attributes.attr_vals);

@@ -3,7 +3,7 @@
 // revokes: who believes to have a lock has it, and nobody keeps one that nobody wants.
 #include "client/nfs4/file_locks.h"
 
-#include "tests/unit/client/nfs4/session_fixture.h"
+#include "tests/unit/client/nfs4/file_locks_fixture.h"
 
 namespace nfsrdma {
 namespace {
@@ -12,60 +12,8 @@ using Op = xdr::nfs_opnum4;
 using Stat = xdr::nfsstat4;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using Outcome = std::optional<Result<void>>;
 
 constexpr ByteRange kAll{0, UINT64_MAX};
-
-class FileLocksTest : public SessionTest {
- protected:
-  explicit FileLocksTest(bool soft = false) : SessionTest(soft) { EXPECT_TRUE(begin().ok()); }
-
-  void start_lock(Outcome* out, const FileLock& wanted, LockWait wait = LockWait::kNo,
-                  CancelToken* cancel = nullptr) {
-    const std::uint32_t open_for = access_bits::kRead;
-    op_as_.push_back(std::make_unique<OpContext>(op_));
-    op_as_.back()->cancel = cancel;
-    group_.spawn(keep(nfs_->lock(*op_as_.back(), file_, wanted, wait, open_for), out));
-    environment_->settle();
-  }
-  /// 0, or the errno.
-  int lock(const FileLock& wanted, LockWait wait = LockWait::kNo) {
-    Outcome done;
-    start_lock(&done, wanted, wait);
-    server_->serve_for(seconds(2));
-    return number(done);
-  }
-  int unlock(LockOwnerId owner, ByteRange range) {
-    Outcome done;
-    group_.spawn(keep(nfs_->unlock(op_, file_, {owner, LockKind::kRead, range}), &done));
-    server_->serve_for(seconds(2));
-    return number(done);
-  }
-  static int number(const Outcome& done) {
-    if (!done) return -1;
-    return done->ok() ? 0 : done->error().sys;
-  }
-  int read() {
-    std::optional<Result<ReadResult>> done;
-    group_.spawn(keep(nfs_->read_once(op_, file_, 0, room_), &done));
-    server_->serve_for(seconds(2));
-    if (!done) return -1;
-    return done->ok() ? 0 : done->error().sys;
-  }
-  void close() {
-    nfs_->close(file_);
-    server_->serve_for(seconds(2));
-  }
-  void expect_getattr_works_soon() {
-    std::optional<Result<Attributes>> got;
-    ask(&got, op_);
-    server_->serve_for(milliseconds(200));
-    ASSERT_TRUE(got.has_value() && got->ok());
-  }
-
-  std::vector<std::unique_ptr<OpContext>> op_as_;
-  std::array<std::byte, 16> room_{};
-};
 
 TEST_F(FileLocksTest, TheFirstLockOpensTheFileAndTheLastCloseClosesIt) {
   EXPECT_EQ(lock({1, LockKind::kRead, {0, 9}}), 0);

@@ -439,7 +439,17 @@ TEST_F(HeldOpens, WhatIsRevokedIsOpenedAgain) {
   EXPECT_EQ(read_by(), 0u);
 }
 
-TEST_F(HeldOpens, WhatADelegationCoversIsOpenedWhenItEnds) {
+/// Recalled, or given way.
+using Ending = Task<void> (Nfs4Operations::*)(const FileHandle&);
+class DelegationEnds : public HeldOpens, public testing::WithParamInterface<Ending> {
+ protected:
+  void end() { group_.spawn((nfs_.get()->*GetParam())(file_)); }
+};
+INSTANTIATE_TEST_SUITE_P(HeldOpens, DelegationEnds,
+                         testing::Values(&Nfs4Operations::give_back, &Nfs4Operations::give_way),
+                         [](const auto& one) { return one.index == 0 ? "GivenBack" : "GivesWay"; });
+
+TEST_P(DelegationEnds, WhatItCoversIsOpened) {
   server_->delegations.give = xdr::open_delegation_type4::OPEN_DELEGATE_READ;
   EXPECT_EQ(open(kRead, true), 0);
   ASSERT_EQ(nfs_->delegation(file_), DelegationKind::kRead);
@@ -449,7 +459,7 @@ TEST_F(HeldOpens, WhatADelegationCoversIsOpenedWhenItEnds) {
   EXPECT_TRUE(nfs_->open_already(op_, file_, kRead));
   EXPECT_EQ(read_by(), *server_->stateids.begin());
   EXPECT_EQ(times(Op::OP_OPEN), 0u);
-  group_.spawn(nfs_->give_back(file_));
+  end();
   server_->serve_for(seconds(1));
   EXPECT_EQ(times(Op::OP_DELEGRETURN), 1u);
   EXPECT_EQ(times(Op::OP_OPEN), 1u);
@@ -463,20 +473,32 @@ TEST_F(HeldOpens, WhatADelegationCoversIsOpenedWhenItEnds) {
   EXPECT_TRUE(server_->stateids.empty());
 }
 
-TEST_F(HeldOpens, TheEndOfADelegationDoesNotWaitForItsOpens) {
+TEST_P(DelegationEnds, ItDoesNotWaitForItsOpens) {
   server_->delegations.give = xdr::open_delegation_type4::OPEN_DELEGATE_READ;
   EXPECT_EQ(open(kRead, true), 0);
   close();
   EXPECT_TRUE(nfs_->open_already(op_, file_, kRead));
   server_->open_errors = {Stat::NFS4ERR_DELAY};
   const TimePoint before = environment_->now();
-  group_.spawn(nfs_->give_back(file_));
+  end();
   server_->serve_all();
   EXPECT_EQ(environment_->now(), before);
   EXPECT_EQ(times(Op::OP_DELEGRETURN), 1u);
   server_->serve_for(seconds(1));
   EXPECT_EQ(server_->opens_seen.back().claim.claim, xdr::open_claim_type4::CLAIM_FH);
   EXPECT_EQ(server_->stateids.size(), 1u);
+}
+
+TEST_F(HeldOpens, AWriteDelegationThatIsNotInTheWayClaimsNothing) {
+  server_->delegations.give = xdr::open_delegation_type4::OPEN_DELEGATE_WRITE;
+  EXPECT_EQ(open(kRead | kModify, true), 0);
+  close();
+  server_->seen.clear();
+  EXPECT_TRUE(nfs_->open_already(op_, file_, kRead));
+  group_.spawn(nfs_->give_way(file_));
+  server_->serve_for(seconds(1));
+  EXPECT_TRUE(server_->seen.empty());
+  EXPECT_EQ(nfs_->delegation(file_), DelegationKind::kWrite);
 }
 
 TEST_F(HeldOpens, AReadDelegationIsNoneForWriters) {

@@ -111,6 +111,9 @@ class Minor0Test : public testing::Test {
     nfs_->close(file_);
     server_->serve_for(std::chrono::seconds(2));
   }
+  void restart() { restart_with_grace(*environment_, *server_, std::chrono::seconds(15)); }
+  /// Locks on the file, on the server.
+  std::size_t held() const { return server_->locks["f0"].held().size(); }
   nfs4::Session& session() { return nfs_->session(); }
   static FileHandle handle_of(std::string_view text) { return FileHandle(as_bytes(text)); }
 

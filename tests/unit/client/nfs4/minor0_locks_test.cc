@@ -14,15 +14,6 @@ class Minor0Locks : public Minor0Test {
     EXPECT_EQ(begin(), 0) << detail_;
     server_->seen.clear();
   }
-  void restart() {
-    server_->restart();
-    server_->in_grace = true;
-    environment_->transport()->lose();
-    server_->serve_for(seconds(5));
-    server_->in_grace = false;
-    server_->serve_for(seconds(5));
-  }
-  std::size_t held() const { return server_->locks["f0"].held().size(); }
 };
 
 TEST_F(Minor0Locks, TheFirstLockOpensTheFileByItsNameAndTheLastCloseClosesIt) {

@@ -76,15 +76,7 @@ class SessionTest : public testing::Test {
     ASSERT_TRUE(done.has_value() && done->ok());
   }
   nfs4::Session& session() { return nfs_->session(); }
-  /// The server's, with a time of grace behind it.
-  void restart() {
-    server_->restart();
-    server_->in_grace = true;
-    environment_->transport()->lose();
-    server_->serve_for(std::chrono::seconds(5));
-    server_->in_grace = false;
-    server_->serve_for(std::chrono::seconds(20));
-  }
+  void restart() { restart_with_grace(*environment_, *server_, std::chrono::seconds(20)); }
   /// How often the server has seen it.
   std::size_t times(xdr::nfs_opnum4 operation) const {
     std::size_t count = 0;
@@ -97,6 +89,24 @@ class SessionTest : public testing::Test {
   std::unique_ptr<RpcClient> rpc_;
   std::unique_ptr<FakeNfs4Server> server_;
   std::unique_ptr<Nfs4Operations> nfs_;
+  /// 0, or the errno; -1: not yet.
+  template <typename T>
+  static int number(const std::optional<Result<T>>& done) {
+    if (!done) return -1;
+    return done->ok() ? 0 : done->error().sys;
+  }
+  int set_attributes(const SetAttributes& values) {
+    std::optional<Result<Wcc>> done;
+    group_.spawn(keep(nfs_->setattr(op_, file_, values, nullptr), &done));
+    server_->serve_for(std::chrono::seconds(2));
+    return number(done);
+  }
+  int truncate() {
+    SetAttributes values;
+    values.size = 0;
+    return set_attributes(values);
+  }
+
   TaskGroup group_;
   OpContext op_;
   FileHandle file_;
@@ -110,12 +120,6 @@ class OpensTest : public SessionTest {
     EXPECT_TRUE(begin().ok());
     allow_opens();
     server_->seen.clear();
-  }
-  /// -1: not yet.
-  template <typename T>
-  static int number(const std::optional<Result<T>>& done) {
-    if (!done) return -1;
-    return done->ok() ? 0 : done->error().sys;
   }
   void start_open(std::optional<Result<AccessResult>>* out, OpenFor how, const OpContext& op) {
     group_.spawn(keep(nfs_->open(op, file_, 0x3f, how), out));

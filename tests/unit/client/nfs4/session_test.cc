@@ -24,6 +24,16 @@ TEST_F(SessionTest, BeginsWithClientIdAndSession) {
   expect_getattr_works();
 }
 
+TEST_F(SessionTest, AnErrorOfBeforeIsNotTheReasonOfThisOne) {
+  detail_ = "an error of before";
+  std::optional<Result<void>> done;
+  group_.spawn(keep(nfs_->begin(op_, &detail_), &done));
+  rpc_->abort_all();
+  environment_->settle();
+  ASSERT_TRUE(done.has_value() && !done->ok());
+  EXPECT_EQ(detail_, done->error().message());
+}
+
 TEST_F(SessionTest, TakesTheMinorVersionThatTheServerHas) {
   server_->newest_minor = 1;
   ASSERT_TRUE(begin().ok());

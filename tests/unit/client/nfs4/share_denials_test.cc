@@ -40,14 +40,6 @@ class ShareDenials : public OpensTest {
     server_->serve_for(seconds(2));
     return number(done);
   }
-  int truncate() {
-    SetAttributes set;
-    set.size = 0;
-    std::optional<Result<Wcc>> done;
-    group_.spawn(keep(nfs_->setattr(op_, file_, set, nullptr), &done));
-    server_->serve_for(seconds(2));
-    return number(done);
-  }
   FakeNfs4Server::Share newest_share() const {
     EXPECT_FALSE(server_->shares.empty());
     return server_->shares.empty() ? FakeNfs4Server::Share{} : server_->shares.rbegin()->second;
