@@ -66,12 +66,14 @@ def libnfs_load(ctx, server, phase, depth, files=None, seconds=None, version=3, 
 
 def rdma_load(ctx, server, rw, depth, block, leaf="/bench.dat", prefix=(), seconds=None):
     """Our library over iWARP, by `nfs-rdma bench`. The server's CPU time is that of the time
-    measured: connecting and the COMMIT behind are left out, as in libnfs_load."""
+    measured: connecting and the COMMIT behind are left out, as in libnfs_load. The file is the
+    benchmark's own, though others than `nfs-rdma bench` write to it, too."""
     args = ctx.args
     with CpuWatch(server.group) as watch:
         result = run_json([*prefix, ctx.programs["nfs-rdma"], "bench", server.rdma_url(leaf),
                            "--rw", rw, "--block", block, "--size", f"{args.size}M",
-                           "--depth", depth, "--time", seconds or args.seconds, "--json"])
+                           "--depth", depth, "--time", seconds or args.seconds, "--overwrite",
+                           "--json"])
         end = time.monotonic() - result["commit_seconds"]
     if result["errors"]:
         raise BenchError(f"{rw} over iWARP had {result['errors']} errors")

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # client_server_test.sh: the tool and the library against nfs-rdmad on loopback, over iWARP and TCP:
-# trees in and out with checksums, every operation of the library, small files in every version,
-# status and its exit codes, and a server that is killed and started again in the middle of a copy.
+# trees in and out with checksums, every operation of the library, small files in every version, what
+# is copied onto itself, status and its exit codes, and a server that is killed and started again in the middle of a copy.
 #
 #   tests/interop/client_server_test.sh [iwarp|tcp]...      (both)
 # NFSRDMA_BIN: where the programs are (build/release/bin).
@@ -133,7 +133,13 @@ small_files() {
         echo old >"$work/export/behind"
         ln -s ../behind "$work/export/small/through"
         echo through >"$work/small/through"
-        "$tool" cp -r "$work/small" "$url$query&vers=$version" || fail "$way: cp over small files"
+        "$tool" cp -r "$work/small" "$url$query&vers=$version" 2>"$work/err" &&
+            fail "$way: a link in the target was not noticed"
+        grep -q "/small/through: .*a symbolic link is in the way" "$work/err" || fail "$way: $(cat "$work/err")"
+        [[ -L $work/export/small/through && $(<"$work/export/behind") == old ]] ||
+            fail "$way: a link in the target was followed"
+        # What the user names himself is another matter.
+        "$tool" cp "$work/small/through" "$url/small$query&vers=$version" || fail "$way: cp to a link"
         [[ -L $work/export/small/through && $(<"$work/export/behind") == through ]] ||
             fail "$way: a link was not followed"
         rm "$work/export/small/through" "$work/small/through"
@@ -145,6 +151,66 @@ small_files() {
         grep -q 'Is a directory' "$work/err" || fail "$way: $(cat "$work/err")"
     done
     [[ $(server_says nfs4 opens) == 0 ]] || fail "$way: something is open"
+}
+
+# is_refused TEXT COMMAND...: it fails, and says so.
+is_refused() {
+    "${@:2}" >/dev/null 2>"$work/err" && fail "'${*:2}' did not fail"
+    grep -qF -e "$1" "$work/err" || fail "'${*:2}' does not say '$1': $(cat "$work/err")"
+}
+
+# What is copied onto itself is not cut before it is read, whatever the server is called.
+onto_itself() {
+    local way=$1 url=$2 query=$3 version of
+    for version in 3 4.0 4.1 4.2; do
+        step "$way: copies onto themselves, version $version"
+        of="$query&vers=$version"
+        rm -rf "$work/export/self" "$work/self"
+        mkdir -p "$work/export/self/dir/sub"
+        head -c 3000000 /dev/urandom >"$work/export/self/big"
+        echo small >"$work/export/self/small"
+        ln "$work/export/self/big" "$work/export/self/hard"
+        ln -s big "$work/export/self/link"
+        cp -a "$work/export/self" "$work/self"
+        for name in big hard link; do
+            is_refused "are the same file" "$tool" cp "$url/self/big$of" "$url/self/$name$of"
+        done
+        is_refused "are the same file" "$tool" cp "$url/self/small$of" "$url/self/small$of"
+        is_refused "are the same file" "$tool" cp "$url/self/big$of" "${url/127.0.0.1/localhost}/self/hard$of"
+        is_refused "are the same file" "$tool" cp -r "$url/self/dir$of" "$url/self$of"
+        is_refused "into itself" "$tool" cp -r "$url/self/dir$of" "$url/self/dir/sub$of"
+        is_refused "into itself" "$tool" cp -r "$url/self/dir$of" "$url/self/dir/new$of"
+        # Nobody can see that these are the same; they are still there behind it.
+        "$tool" cp "$work/export/self/big" "$url/self/big$of" || fail "$way: cp to a server of this machine"
+        "$tool" cp "$url/self/big$of" "$work/export/self/big" || fail "$way: cp from a server of this machine"
+        same_trees "$work/self" "$work/export/self" "$way: a copy onto itself has changed something"
+    done
+}
+
+odd_names_and_modes() {
+    local way=$1 url=$2 query=$3 version of
+    for version in 3 4.2; do
+        step "$way: names with spaces, and what cannot be looked at, version $version"
+        of="$query&vers=$version"
+        rm -rf "$work/export/odd" "$work/odd"
+        mkdir -p "$work/export/odd/a dir" "$work/export/odd/locked" "$work/odd"
+        echo x >"$work/export/odd/a dir/100%"
+        echo x >"$work/export/odd/locked/file"
+        chmod 744 "$work/export/odd/locked"
+        "$tool" cp "$url/odd/a%20dir/100%25$of" "$work/odd" || fail "$way: cp of a file"
+        "$tool" cp -r "$url/odd/a%20dir$of" "$work/odd" || fail "$way: cp of a directory"
+        [[ -f $work/odd/100% && -f "$work/odd/a dir/100%" ]] || fail "$way: the names are $(ls "$work/odd")"
+        is_refused "/odd/locked/file: Permission denied" "$tool" ls "$url/odd/locked$of&uid=1000&gid=1000"
+        is_refused "/odd/locked/file: Permission denied" \
+            "$tool" cp -r "$url/odd/locked$of&uid=1000&gid=1000" "$work/odd"
+        # Of root, and set-user-id; the copy is somebody else's.
+        echo x >"$work/odd/suid"
+        chmod 4755 "$work/odd/suid"
+        chmod 777 "$work/export/odd"
+        "$tool" cp -p "$work/odd/suid" "$url/odd$of&uid=1000&gid=1000" || fail "$way: cp -p"
+        [[ $(stat -c '%u %a' "$work/export/odd/suid") == "1000 755" ]] ||
+            fail "$way: set-user-id for another owner: $(stat -c '%u %a' "$work/export/odd/suid")"
+    done
 }
 
 # Made with their data while the server comes and goes.
@@ -241,6 +307,25 @@ assert r["errors"] == 0 and r["ops_per_second"] > 0 and r["cpu_seconds"] > 0, r
 assert 0 < r["latency_us"]["p50"] <= r["latency_us"]["p99"] <= r["latency_us"]["p999"], r
 ' "$work/bench.json" || fail "$way: bench --rw $load: result"
     done
+    step "$way: bench with a file that it has not made"
+    head -c 3000000 /dev/urandom >"$work/mine"
+    cp "$work/mine" "$work/export/mine"
+    for load in read randread getattr meta; do
+        "$tool" bench "$url/mine$query" --rw "$load" --size 16M --time 0.1 >"$work/bench.txt" ||
+            fail "$way: bench --rw $load of a file"
+        [[ $load != *read ]] || grep -q '^  size .*2.9 MiB.* instead of 16.0 MiB' "$work/bench.txt" ||
+            fail "$way: bench --rw $load does not say how little it reads"
+    done
+    for load in write randwrite; do
+        is_refused --overwrite "$tool" bench "$url/mine$query" --rw "$load" --size 1M --time 0.1
+    done
+    cmp "$work/mine" "$work/export/mine" || fail "$way: bench has written to a file that it has not made"
+    "$tool" bench "$url/mine$query" --rw write --size 1M --time 0.1 --overwrite >"$work/bench.txt" ||
+        fail "$way: bench --overwrite"
+    cmp -s "$work/mine" "$work/export/mine" && fail "$way: bench --overwrite has written nothing"
+    # Of its own it makes more.
+    "$tool" bench "$url/bench.dat$query" --size 20M --time 0.1 >"$work/bench.txt" || fail "$way: bench --size 20M"
+    [[ $(stat -c %s "$work/export/bench.dat") == 20971520 ]] || fail "$way: bench has not made its file longer"
 }
 
 ways=("$@")
@@ -272,6 +357,8 @@ for way in "${ways[@]}"; do
     way_by "$way"
     library_operations "$way" "$url" "$query"
     small_files "$way" "$url" "$query"
+    onto_itself "$way" "$url" "$query"
+    odd_names_and_modes "$way" "$url" "$query"
     check_status "$way" "$url" "$query" "$expected"
     benchmarks "$way" "$url" "$query"
 done

@@ -27,8 +27,8 @@ called_back() {
   "$bin/nfs-rdma" status --mount "$work/a" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["callbacks_done"])'
 }
 
-meet() {  # meet opens|locks|appends
-  timeout 300 "$here/matrix/close_to_open.py" "$work/a" "$work/b" "$1" "${SECONDS_EACH:-5}" "${SEED:-1}" >"$out" 2>&1
+meet() {  # meet opens|locks|appends|together
+  timeout 100 "$here/matrix/close_to_open.py" "$work/a" "$work/b" "$1" "${SECONDS_EACH:-5}" "${SEED:-1}" >"$out" 2>&1
 }
 
 start_server
@@ -38,6 +38,8 @@ for version in 3 4.0 4.1 4.2; do
   result $? "who opens a file reads what was closed before, vers=$version: $(tail -n 1 "$out")"
   meet locks
   result $? "who locks a file reads what was unlocked before, vers=$version: $(tail -n 1 "$out")"
+  meet together
+  result $? "so do several processes that open it at once, vers=$version: $(tail -n 1 "$out")"
   rm -f "$export_dir/appended"
   meet appends
   result $? "what is appended under a lock is all there, vers=$version: $(tail -n 1 "$out")"
@@ -53,7 +55,7 @@ for version in 3 4.0 4.1 4.2; do
 done
 # With threads that do not get a processor at once when they are to tell the kernel what to forget.
 for dir in a b; do LD_PRELOAD=$bin/slow_notifications.so mount_on "$work/$dir" "vers=4.2"; done
-for way in opens locks; do
+for way in opens locks together; do
   meet "$way"
   result $? "the same where the kernel hears late, $way: $(tail -n 1 "$out")"
 done

@@ -258,7 +258,7 @@ verdict "status of a server that hangs" $?
 
 # Nothing is mounted yet: a signal ends the attempts.
 kill_server
-"$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -f -o "proto=tcp,port=$tcp_port,retry=5" \
+"$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -F -o "proto=tcp,port=$tcp_port,retry=5" \
   >"$work/daemon.log" 2>&1 &
 daemon=$!
 until grep -q "trying for" "$work/daemon.log"; do sleep 0.1; done

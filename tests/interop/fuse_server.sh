@@ -67,7 +67,7 @@ mount_on() {  # mount_on DIR [OPTIONS]
 }
 mount_here() {  # mount_here [OPTIONS [PATH]]: with -v; false: it does not mount
   : >"$work/daemon.log"
-  "$bin/mount.nfs-rdma" "127.0.0.1:${2:-$export_dir}" "$mnt" -f -v -o "$mount_by,retry=0${1:+,$1}" \
+  "$bin/mount.nfs-rdma" "127.0.0.1:${2:-$export_dir}" "$mnt" -F -v -o "$mount_by,retry=0${1:+,$1}" \
     >"$work/daemon.log" 2>&1 &
   daemon=$!
   for _ in $(seq 300); do

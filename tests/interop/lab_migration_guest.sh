@@ -96,7 +96,7 @@ moved_to() {
     ./nfs-rdma status --mount /mnt/moving --json | grep -q "\"source\":\"192.0.$1.2:/moves\""
 }
 mount_it() {  # mount_it PATH VERSION
-    ./mount.nfs-rdma "192.0.2.2:$1" /mnt/moving -f -v -o "vers=$2,retry=0" >>daemon.log 2>&1 &
+    ./mount.nfs-rdma "192.0.2.2:$1" /mnt/moving -F -v -o "vers=$2,retry=0" >>daemon.log 2>&1 &
     daemon=$!
     within 60 mountpoint -q /mnt/moving
 }

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Which version of NFS a mount and the tool speak with our server when none is named, with one that
-# has version 3 alone, and when the path is not there.
+# has version 3 alone, and when the path is not there. And what becomes of mounts when the server, or
+# its name, is not there yet.
 #
 #   versions.sh BIN_DIR [iwarp|tcp]     needs root and /dev/fuse
 # shellcheck disable=SC2016  # check() evaluates its commands
@@ -19,8 +20,12 @@ mnt=$work/mnt
 mkdir -p "$export_dir" "$mnt" "$work/state"
 echo data >"$export_dir/file"
 failures=0
+syslog=
 
 clean_up() {
+  # What a test that failed has left.
+  pkill -9 -f "^$bin/mount.nfs-rdma .* $mnt " 2>/dev/null
+  [ -n "$syslog" ] && kill "$syslog"
   umount -l "$mnt" 2>/dev/null
   [ -n "$server_pid" ] && kill "$server_pid" 2>/dev/null && wait "$server_pid" 2>/dev/null
   rm -rf "$work"
@@ -93,7 +98,7 @@ check "the tool goes on with version 3" '
   "$bin/nfs-rdma" cat "$url/file?$query" | grep -x data
   if "$bin/nfs-rdma" cat "$url/file?$query&vers=4.2"; then exit 1; fi'
 check "locks are not local then, either" '
-  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -f -v -o "$by,retry=0" >"$work/log" 2>&1 &
+  "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -F -v -o "$by,retry=0" >"$work/log" 2>&1 &
   for _ in $(seq 100); do mountpoint -q "$mnt" && break; sleep 0.1; done
   exec 9<>"$mnt/file"; flock 9
   "$bin/nfs-rdma" status --mount "$mnt" | grep "1 lock held by NLM (NFS connection)"
@@ -101,6 +106,88 @@ check "locks are not local then, either" '
   exec 9>&-
   umount "$mnt"; wait
   grep "local_lock=none" "$work/log"'
+
+# Commands that are killed while they wait, by a time limit for instance: nobody wants their mounts any more.
+start_mount() {  # start_mount [NAME=VALUE...]: sets command, and daemon, its child
+  env "$@" "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -o "$by,retry=5" >"$work/out" 2>&1 </dev/null &
+  command=$!
+  within 10 pgrep -P "$command" && daemon=$(pgrep -P "$command")
+}
+mounted() { grep -q " $mnt fuse" /proc/self/mounts; }
+given_up() { ends_within 30 "$daemon" && ! mounted && grep -q "was killed" "$work/out"; }
+
+# The server is in its time of grace from here on: files are looked at, not opened.
+kill_server
+server_options=()
+start_mount && within 10 grep "trying for" "$work/out"
+kill_hard "$command"
+start_server
+given_up
+result $? "a command that is killed while it tries mounts nothing later"
+umount -l "$mnt" 2>/dev/null
+
+mkfifo "$work/hold"
+start_mount LD_PRELOAD="$bin/hold_mount.so" HOLD_MOUNT="$work/hold" && within 10 test -e "$work/hold.reached"
+kill_hard "$command"
+timeout 10 sh -c ": >$work/hold"
+ends_within 30 "$daemon" && ! mounted
+result $? "nor one that is killed while it mounts"
+umount -l "$mnt" 2>/dev/null
+
+# With bg, what reads the command's output comes to its end.
+in_background() { "$bin/mount.nfs-rdma" "127.0.0.1:$export_dir" "$mnt" -o "$by,retry=5,bg" 2>&1; }
+export -f in_background mounted within
+kill_server
+check "with bg nothing of the caller's is kept open" '
+  said=$(in_background); grep "goes on in the background" <<<"$said"'
+start_server
+check "and it is mounted when the server is there" 'within 30 mounted; [ -f "$mnt/file" ]; umount "$mnt"'
+
+# Host names that nobody knows yet, in a namespace with such files in /etc; its /dev/log is a file here.
+mkdir "$work/dev"
+python3 -c '
+import socket, sys
+words = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+words.bind(sys.argv[1])
+while True: open(sys.argv[2], "ab").write(words.recv(4096) + b"\n")' "$work/dev/log" "$work/syslog" &
+syslog=$!
+for device in null zero urandom fuse; do : >"$work/dev/$device"; done
+printf 'nameserver 192.0.2.53\noptions timeout:1 attempts:1\n' >"$work/resolv.conf"  # nobody's: RFC 5737
+with_names() {  # with_names DATABASES COMMAND...: of hosts, as nsswitch.conf(5) has them
+  echo "hosts: $1" >"$work/nsswitch.conf"
+  : >"$work/hosts"
+  shift
+  unshare --mount --propagation private bash -euc '
+    for file in hosts resolv.conf nsswitch.conf; do mount --bind "$work/$file" "/etc/$file"; done
+    for device in null zero urandom fuse; do mount --bind "/dev/$device" "$work/dev/$device"; done
+    mount --rbind "$work/dev" /dev
+    "$@"' - "$@"
+}
+by_name() {  # by_name OPTIONS [PATH]
+  "$bin/mount.nfs-rdma" "nfs.example:${2:-$export_dir}" "$mnt" -o "$by,retry=5${1:+,$1}" 2>&1
+}
+named_later() {  # named_later OPTIONS SAYS
+  by_name "$1" >"$work/said" &
+  local command=$!
+  within 20 grep "cannot find the host 'nfs.example'.*; $2" "$work/said"
+  echo 127.0.0.1 nfs.example >>"$work/hosts"
+  wait $command
+  within 30 mounted
+  [ -f "$mnt/file" ]
+  umount "$mnt"
+}
+fails_later() {
+  by_name bg /no/such/path
+  echo 127.0.0.1 nfs.example >>"$work/hosts"
+  within 30 grep "/no/such/path: " "$work/syslog"
+}
+export -f with_names by_name named_later fails_later
+check "a name server that does not answer is asked again" 'with_names "files dns" named_later "" "trying for"'
+check "with bg, too" 'with_names "files dns" named_later bg "goes on"'
+check "a name that nobody knows is asked for once" '
+  code=0; with_names files by_name "" >"$work/why" || code=$?; [ $code = 32 ]; grep "name lookup: not found" "$work/why"'
+check "with bg it is asked for again" 'with_names files named_later bg "goes on"'
+check "with bg the reason for the end goes to syslog" 'with_names files fails_later'
 
 echo "$failures failures"
 [ $failures = 0 ]

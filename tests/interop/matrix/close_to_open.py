@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the caches of two clients meet, two mounts with several processes on each: open and close, or locks.
 
-    close_to_open.py A B opens|locks|appends SECONDS SEED
+    close_to_open.py A B opens|locks|appends|together SECONDS SEED
 
 A and B are mounts of one directory.
 
@@ -12,37 +12,42 @@ opens  Who writes a file has it for himself (a lock of this program, which no fi
 locks  Each process keeps the files open. Who has a lock of a file (fcntl) has to read exactly what was written under
        the one before. Others ask for the file's size meanwhile.
 appends  Each process keeps one file open with O_APPEND, and appends to it under a lock. Nothing of it may be lost.
+together  Whenever a file was written by way of A, some processes open it by way of B, all at once.
 
 The last line counts versions and reads; exit status 1 and a line for each when something else was read.
 """
+import ctypes
 import fcntl
 import mmap
 import multiprocessing
 import os
 import random
-import struct
 import sys
 import time
+from multiprocessing.sharedctypes import RawArray
 
 FILES = 3
 PROCESSES = 3  # on each mount
 MOST = 300000
 LENGTHS = (17, 3000, 5000, 70000, MOST)
 LINE = 17
+READERS = 4  # that read together
+TO_END = 60  # seconds: who has failed with a lock would keep the others waiting
 
 
 class Board:
     """What all processes know: the version of each file that was closed last, and the last one begun."""
 
     def __init__(self):
-        self.room = mmap.mmap(-1, 4096)
+        self.room = RawArray(ctypes.c_uint64, 2 * FILES)
+        self.read = RawArray(ctypes.c_uint64, READERS)
         self.locks = [multiprocessing.Lock() for _ in range(FILES)]
 
     def get(self, kind, file):
-        return struct.unpack_from("Q", self.room, 8 * (2 * file + kind))[0]
+        return self.room[2 * file + kind]
 
     def put(self, kind, file, version):
-        struct.pack_into("Q", self.room, 8 * (2 * file + kind), version)
+        self.room[2 * file + kind] = version
 
 
 CLOSED, BEGUN = 0, 1
@@ -208,22 +213,65 @@ def work_appending(board, directory, end, dice):
     return writes, reads, len(complaints)
 
 
+def write_for_all(board, directory, end):
+    path = f"{directory}/together"
+    versions = 0
+    while time.monotonic() < end:
+        versions += 1
+        rewrite(path, content(versions, LENGTHS[versions % 3]))
+        board.put(CLOSED, 0, versions)
+        while min(board.read) < versions and time.monotonic() < end:
+            os.sched_yield()
+    board.put(BEGUN, 0, 1)
+    return versions, 0, 0
+
+
+def read_at_once(board, directory, number):
+    path = f"{directory}/together"
+    reads = wrongs = 0
+    while not board.get(BEGUN, 0):
+        version = board.get(CLOSED, 0)
+        if version == reads:
+            os.sched_yield()
+            continue
+        fd = os.open(path, os.O_RDONLY)
+        sizes = {os.fstat(fd).st_size, os.fstat(fd).st_size}
+        data = os.pread(fd, 2 * MOST, 0)
+        os.close(fd)
+        if sizes != {len(data)} or data != content(version, LENGTHS[version % 3]):
+            print(f"{path}: sizes {sizes}, {len(data)} bytes, {data[:LINE]} where {version} was closed before", flush=True)
+            wrongs += 1
+        reads = version
+        board.read[number] = version
+    return 0, reads, wrongs
+
+
 def main():
     a, b, by, seconds, seed = *sys.argv[1:4], float(sys.argv[4]), int(sys.argv[5])
-    task = {"opens": work, "locks": work_with_locks, "appends": work_appending}[by]
     board = Board()
     results = multiprocessing.Queue()
     end = time.monotonic() + seconds
+    if by == "together":
+        tasks = [lambda: write_for_all(board, a, end)]
+        tasks += [lambda number=number: read_at_once(board, b, number) for number in range(READERS)]
+    else:
+        task = {"opens": work, "locks": work_with_locks, "appends": work_appending}[by]
+        tasks = [
+            lambda number=number: task(board, (a, b)[number % 2], end, random.Random(seed * 1000 + number))
+            for number in range(2 * PROCESSES)
+        ]
 
-    def run(directory, number):
-        results.put(task(board, directory, end, random.Random(seed * 1000 + number)))
+    def run(number):
+        results.put(tasks[number]())
 
-    workers = []
-    for number in range(2 * PROCESSES):
-        workers.append(multiprocessing.Process(target=run, args=((a, b)[number % 2], number)))
-        workers[-1].start()
+    workers = [multiprocessing.Process(target=run, args=(number,)) for number in range(len(tasks))]
     for worker in workers:
-        worker.join()
+        worker.start()
+    for worker in workers:
+        worker.join(max(0, end + TO_END - time.monotonic()))
+        if worker.is_alive():
+            worker.kill()
+            worker.join()
     ended = [worker.exitcode for worker in workers if worker.exitcode != 0]
     counts = [results.get() for worker in workers if worker.exitcode == 0]
     writes, reads, bad = (sum(count[i] for count in counts) for i in range(3))
