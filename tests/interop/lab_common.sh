@@ -81,7 +81,7 @@ keep_logs() {
 # failed WHY...: shows the ends of the logs that there are, and ends.
 failed() {
     local log
-    for log in guest server dmesg; do
+    for log in dmesg server guest; do
         [[ -s $stage/$log.log ]] || continue
         note "--- $log.log"
         tail -n 60 "$stage/$log.log" >&2

@@ -3,8 +3,9 @@
 # lab_migration_guest.sh knfsd|linux|serve N: what lab_migration.sh does in the guest: our FUSE mount
 # with two of Linux's servers, Linux's client with two of ours; with `serve`, in the namespaces of one
 # of Linux's servers.
-set -eu
+set -Eeu
 trap 'dmesg | tail -n 60 >dmesg.log' EXIT
+trap 'echo "line $LINENO failed ($?): $BASH_COMMAND"' ERR
 
 network() {  # network N: namespace sN at 192.0.N.2
     local n=$1

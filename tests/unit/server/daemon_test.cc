@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -72,6 +73,7 @@ class Child {
       ::kill(pid_, SIGKILL);
       ::waitpid(pid_, nullptr, 0);
     }
+    if (testing::Test::HasFailure()) std::fprintf(stderr, "its log:\n%s\n", err_all().c_str());
   }
   void signal(int number) { ::kill(pid_, number); }
   /// A line of the output, or what there is when it ends or 20 seconds pass.
