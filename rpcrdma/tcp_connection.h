@@ -94,6 +94,10 @@ class TcpServerConnection final : public ServerConnection,
   /// The same, and says why.
   void cut_off(const char* why);
   void tear_down();
+  /// Waits for the client to close.
+  bool is_leaving() const { return leaving_ && !closing_; }
+  /// The same, and the client has taken all by now, and sent nothing since the last look.
+  bool has_left();
   /// Has no call under way, and can be cut.
   bool is_idle() const { return !closing_ && open_calls_ == 0; }
   bool has_called() const { return stats_.calls != 0; }
@@ -186,6 +190,7 @@ class TcpServerConnection final : public ServerConnection,
   bool draining_ = false;
   bool client_ended_ = false;  // it sends no more, but may wait for answers
   bool leaving_ = false;       // we send no more, and wait for the client to close
+  bool heard_ = false;         // from it meanwhile
   bool told_closed_ = false;
   TransferStats stats_;
 };

@@ -29,13 +29,19 @@ void TcpServerConnection::tell_closed() {
 
 /// All is answered. Whoever closes with calls of the client unread, or before more of them come,
 /// makes the kernel throw away what it has not sent yet (RST). So only our direction is closed, and
-/// the client does the rest; TcpServer::shutdown() knows how long to wait for that.
+/// the client does the rest. One that does not look at its connection gets no longer than it takes
+/// to acknowledge everything, and TcpServer::shutdown() knows how long to wait for the others.
 void TcpServerConnection::leave() {
   if (leaving_ || closing_) return;
   if (client_ended_ || !has_something_to_lose()) return fail();
   leaving_ = true;
   ::shutdown(socket_.get(), SHUT_WR);
   update_interest();
+  server_.watch_leaving();
+}
+
+bool TcpServerConnection::has_left() {
+  return is_leaving() && !std::exchange(heard_, false) && !has_something_to_lose();
 }
 
 bool TcpServerConnection::has_something_to_lose() const {
@@ -45,6 +51,7 @@ bool TcpServerConnection::has_something_to_lose() const {
 }
 
 void TcpServerConnection::discard() {
+  heard_ = true;
   if (!discard_received(socket_.get())) fail();
 }
 

@@ -16,6 +16,8 @@ constexpr int kBacklog = 1024;
 constexpr int kAcceptsPerEvent = 64;
 constexpr Duration kSweepInterval = std::chrono::seconds(10);
 constexpr Duration kRetryAccept = std::chrono::milliseconds(100);
+constexpr Duration kLookAtLeaving =
+    std::chrono::milliseconds(100);  // an acknowledgement waits for 40
 
 UniqueFd spare_descriptor() {
   return UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -114,6 +116,7 @@ TcpServer::TcpServer(EventLoop& loop, BufferPool& pool, CallHandler& handler,
       scratch_(new std::byte[kScratchBytes]),
       patience_([this] { connections_.for_each([](TcpServerConnection& c) { c.fail(); }); }),
       sweep_([this] { sweep(); }),
+      leaving_([this] { look_at_leaving(); }),
       reaper_(std::make_unique<Reaper>(*this)) {
   limits_.max_record = std::min(limits_.max_record, BufferPool::kMaxBuffer);
 }
@@ -209,6 +212,19 @@ void TcpServer::sweep() {
     connection.cut_off(why);
   });
   if (any) watch_stalls();
+}
+
+void TcpServer::watch_leaving() {
+  if (!leaving_.armed()) leaving_.arm_after(loop_, kLookAtLeaving);
+}
+
+void TcpServer::look_at_leaving() {
+  bool any = false;
+  connections_.for_each([&any](TcpServerConnection& connection) {
+    if (connection.has_left()) return connection.fail();
+    any |= connection.is_leaving();
+  });
+  if (any) watch_leaving();
 }
 
 void TcpServer::shutdown(Duration patience, std::function<void()> done) {

@@ -107,6 +107,10 @@ class TcpServer {
   /// socket does not take: watch it.
   void watch_stalls();
   void sweep();
+  /// A connection waits for its client to close, which may be long in doing so: end it as soon as
+  /// it has lost nothing by that.
+  void watch_leaving();
+  void look_at_leaving();
 
   static constexpr std::size_t kScratchBytes = 256 << 10;
   static constexpr std::size_t kWarmCalls = 128;
@@ -126,6 +130,7 @@ class TcpServer {
   std::function<void()> drained_;
   Timer patience_;
   Timer sweep_;
+  Timer leaving_;
   std::unique_ptr<Reaper> reaper_;
 };
 

@@ -17,7 +17,22 @@ namespace nfsrdma {
 
 namespace {
 constexpr std::chrono::milliseconds kRetry{100};
+
+void refuse(int fd, bool http) {
+  static RateLimit limit(1, std::chrono::seconds(10));
+  if (limit.allow()) {
+    log_warning("{} ask for status and the like at a time: no more are answered",
+                ControlSocket::kMaxClients);
+  }
+  if (http) return;
+  // Closed with its request unread it would hear of nothing but the end.
+  char request[ControlSocket::kMaxRequest];
+  while (::recv(fd, request, sizeof request, MSG_DONTWAIT) > 0) {
+  }
+  const std::string why = control_error("too many ask at a time, try again later") + "\n";
+  ::send(fd, why.data(), why.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
+}  // namespace
 
 /// One asker. Shared with the making of its answer, which may come after it went away.
 class ControlSocket::Client final : public FdWatcher,
@@ -227,7 +242,8 @@ void ControlSocket::on_fd_ready(std::uint32_t) {
     loop_.remove(fd_.get(), *this);
     retry_.arm_after(loop_, kRetry);
   }
-  if (!fd || clients_.size() >= kMaxClients) return;
+  if (!fd) return;
+  if (clients_.size() >= kMaxClients) return refuse(fd.get(), http_ != nullptr);
   auto client = std::make_shared<Client>(*this, std::move(fd));
   if (client->start()) clients_.push_back(std::move(client));
 }

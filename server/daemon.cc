@@ -8,9 +8,12 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <set>
+#include <thread>
 
 #include "config/default_paths.h"
 #include "rpcrdma/base/json_writer.h"
@@ -30,6 +33,58 @@ namespace nfsrdma {
 namespace {
 
 constexpr std::chrono::seconds kShutdownPatience{5};
+constexpr std::chrono::seconds kGoodbyePatience{3};  // when all calls are answered
+
+/// While it is there SIGTERM and SIGINT end the process at once: nobody is served yet, and what
+/// this thread waits for may not come. No thread may be made meanwhile, it would inherit that.
+class EndsAtOnce {
+ public:
+  EndsAtOnce() { change(SIG_UNBLOCK); }
+  ~EndsAtOnce() { change(SIG_BLOCK); }
+  EndsAtOnce(const EndsAtOnce&) = delete;
+  EndsAtOnce& operator=(const EndsAtOnce&) = delete;
+
+ private:
+  static void change(int how) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    ::pthread_sigmask(how, &set, nullptr);
+  }
+};
+
+/// Ends the process if it is still there after `patience`: a thread that hangs in a file system, to
+/// give up a lock or to close a file, cannot be waited for.
+class TimeToLeave {
+ public:
+  explicit TimeToLeave(std::chrono::seconds patience)
+      : thread_([this, patience] { watch(patience); }) {}
+  ~TimeToLeave() {
+    {
+      std::lock_guard lock(mutex_);
+      left_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  TimeToLeave(const TimeToLeave&) = delete;
+  TimeToLeave& operator=(const TimeToLeave&) = delete;
+
+ private:
+  void watch(std::chrono::seconds patience) {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, patience, [this] { return left_; })) return;
+    log_warning("locks or files are stuck in the file system; leaving without them");
+    std::fflush(nullptr);
+    ::_exit(0);
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool left_ = false;
+  std::thread thread_;
+};
 
 void log_notices(const ConfigProblems& notices) {
   for (const ConfigProblem& notice : notices)
@@ -164,7 +219,10 @@ bool Daemon::load_first_exports() {
                              for (int i = 0; i < 2; ++i)
                                server_->context().files.close(files);
                            }});
-  const ExportService::Report report = exports_->load();
+  const ExportService::Report report = [this] {
+    EndsAtOnce signals;
+    return exports_->load();
+  }();
   // Those that are left out come later, as soon as their directory is there.
   const LogLevel level = report.ok ? LogLevel::kWarning : LogLevel::kError;
   for (const ConfigProblem& problem : report.problems)
@@ -262,6 +320,8 @@ void Daemon::run() {
   ::sd_notify(0, "STOPPING=1");
   log_info("stopping");
   const auto deadline = std::chrono::steady_clock::now() + kShutdownPatience;
+  // Both end at the same time: the second is not to be found stuck because the first took long.
+  exports_->begin_end();
   watchdog_.reset();
   metrics_.reset();
   control_.reset();
@@ -275,8 +335,11 @@ void Daemon::run() {
     std::fflush(nullptr);
     ::_exit(0);
   }
-  exports_.reset();
-  server_.reset();
+  {
+    TimeToLeave limit(kGoodbyePatience);
+    exports_.reset();
+    server_.reset();
+  }
   log_info("stopped");
 }
 

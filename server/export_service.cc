@@ -125,10 +125,15 @@ ExportService::~ExportService() {
   if (thread_.joinable()) thread_.join();
 }
 
-bool ExportService::stop(std::chrono::steady_clock::time_point deadline) {
-  std::unique_lock lock(mutex_);
+void ExportService::begin_end() {
+  std::lock_guard lock(mutex_);
   ending_ = true;
   changed_.notify_all();
+}
+
+bool ExportService::stop(std::chrono::steady_clock::time_point deadline) {
+  begin_end();
+  std::unique_lock lock(mutex_);
   return changed_.wait_until(lock, deadline, [this] { return !running_; });
 }
 

@@ -60,8 +60,10 @@ class ExportService final : private FdWatcher {
   ExportService(const ExportService&) = delete;
   ExportService& operator=(const ExportService&) = delete;
 
-  /// Begins nothing more. True as soon as nothing runs; false at `deadline`: a file system or the
-  /// name service hangs, and so would the destructor.
+  /// Begins nothing more.
+  void begin_end();
+  /// The same, and true as soon as nothing runs; false at `deadline`: a file system or the name
+  /// service hangs, and so would the destructor.
   bool stop(std::chrono::steady_clock::time_point deadline);
 
   /// At the start, on this thread. Not ok: the server must not start.

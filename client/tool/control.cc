@@ -41,6 +41,10 @@ std::optional<ServerAnswer> ask_server(const std::string& command, const std::st
     complain(command, why);
     return std::nullopt;
   }
+  if (text->empty()) {
+    complain(command, socket + ": closed without an answer; is the server ending?");
+    return std::nullopt;
+  }
   std::optional<JsonValue> value = JsonValue::parse(*text);
   if (!value || value->kind() != JsonValue::Kind::kObject) {
     complain(command, "the answer is no JSON document");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mount/exported_path.h"
 
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -12,6 +13,22 @@
 namespace nfsrdma {
 
 namespace {
+
+/// Behind links a path may lead anywhere, to a server that is dead or to autofs, and whoever can
+/// send a call says where. So most workers are kept out of that.
+class PlaceToFollow {
+ public:
+  PlaceToFollow() : has_one_(taken_.fetch_add(1, std::memory_order_relaxed) < kPlaces) {}
+  ~PlaceToFollow() { taken_.fetch_sub(1, std::memory_order_relaxed); }
+  PlaceToFollow(const PlaceToFollow&) = delete;
+  PlaceToFollow& operator=(const PlaceToFollow&) = delete;
+  bool has_one() const { return has_one_; }
+
+ private:
+  static constexpr int kPlaces = 2;
+  static inline std::atomic<int> taken_{0};  // by all workers of the process
+  const bool has_one_;
+};
 
 /// What `path` is behind symbolic links, or "".
 std::string real_path(const std::string& path) {
@@ -106,6 +123,8 @@ int find_exported(ServerContext& server, const Request& request, const std::stri
   int error = given;
   if (given == 0) error = walk(server, target, found);
   if (error == ENOENT || error == ENOTDIR || error == ELOOP) {
+    const PlaceToFollow place;
+    if (!place.has_one()) return EAGAIN;
     const int behind = find_target(search, path.empty() ? path : real_path(path), &target);
     if (behind == ENOENT) return given == 0 ? error : EACCES;
     if (behind != 0) return behind;

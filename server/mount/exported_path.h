@@ -18,9 +18,10 @@ namespace nfsrdma {
 enum class Ports : std::uint8_t { kAsExported, kAny };
 
 /// The directory or file that `path`, normalised (mount_program.h), leads to. 0 or an errno: EACCES
-/// when it lies in no export that the caller's host may use; EAGAIN when that is not known yet, to
-/// be run again a moment later (Outcome::kWouldBlock). *access: how it may use that export.
-/// `refusal` is for the log: "may not mount". May block.
+/// when it lies in no export that the caller's host may use; EAGAIN when that is not known yet, or
+/// too many others are followed to where they lead, to be run again a moment later
+/// (Outcome::kWouldBlock). *access: how it may use that export. `refusal` is for the log: "may not
+/// mount". May block.
 int find_exported(ServerContext& server, const Request& request, const std::string& path,
                   std::string_view refusal, Ports ports, Resolved* found, ExportAccess* access);
 

@@ -192,6 +192,22 @@ TEST_F(ControlTest, AReaderThatStopsIsSentAway) {
   EXPECT_TRUE(closed);
 }
 
+TEST_F(ControlTest, WhoFindsNoPlaceIsTold) {
+  std::vector<UniqueFd> askers;
+  for (std::size_t i = 0; i < ControlSocket::kMaxClients; ++i)
+    askers.push_back(connect());
+  turn(50);
+  const UniqueFd another = connect();
+  say(another, "status\n");
+  turn();
+  bool closed = false;
+  EXPECT_THAT(heard(another, &closed), HasSubstr("too many ask at a time"));
+  EXPECT_TRUE(closed);
+  say(askers.front(), "status\n");
+  turn();
+  EXPECT_EQ(heard(askers.front()), "{\"version\":1}\n");
+}
+
 TEST_F(ControlTest, WithoutDescriptorsItWaitsAndDoesNotSpin) {
   loop_->set_clock(&clock_);
   rlimit before{};

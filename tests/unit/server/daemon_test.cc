@@ -281,6 +281,18 @@ TEST_F(DaemonTest, SigtermEndsItWhileAReloadHangs) {
   EXPECT_EQ(server.exit_status(), 0);
 }
 
+// Nobody is served yet, and the file system with the exports, or one of them, may never answer.
+TEST_F(DaemonTest, SigtermEndsItWhileTheStartHangs) {
+  const std::string exports = directory_ + "/exports";
+  ASSERT_EQ(::mkfifo(exports.c_str(), 0600), 0);
+  Child server(arguments({"--fabric", "none", "--exports", exports}));
+  UniqueFd writer;
+  while (!writer)
+    writer.reset(::open(exports.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.exit_status(), -SIGTERM);
+}
+
 /// Nor does it name an option that there is not.
 TEST_F(DaemonTest, ATakenMetricsPortLeavesTheFilesServed) {
   const int taken = free_port();
