@@ -36,7 +36,8 @@ constexpr std::chrono::seconds kShutdownPatience{5};
 constexpr std::chrono::seconds kGoodbyePatience{3};  // when all calls are answered
 
 /// While it is there SIGTERM and SIGINT end the process at once: nobody is served yet, and what
-/// this thread waits for may not come. No thread may be made meanwhile, it would inherit that.
+/// this thread waits for may not come. A handler of ours would wake no call that hangs. No thread
+/// may be made meanwhile, it would inherit that.
 class EndsAtOnce {
  public:
   EndsAtOnce() { change(SIG_UNBLOCK); }
@@ -46,6 +47,8 @@ class EndsAtOnce {
 
  private:
   static void change(int how) {
+    // For the first process of a container they would be lost; it ends when it has started.
+    if (::getpid() == 1) return;
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);

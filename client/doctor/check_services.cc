@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint32_t kNfsProgram = 100003;
 constexpr std::size_t kMostProblems = 10;
+constexpr std::chrono::milliseconds kPatience{5000};
 
 /// Is that where nfs-rdmad listens?
 bool is_ours(const LocalServer& server, const RpcbindEntry& entry) {
@@ -196,7 +197,14 @@ CheckResult check_configuration(const HostView& host) {
       result.ok(fmt::format("{} is in order: {} director{}", exports_file, count,
                             count == 1 ? "y" : "ies"));
       for (const ExportEntry& entry : parsed.entries) {
-        if (host.exists(entry.path)) continue;
+        const std::optional<bool> there = host.exists_within(entry.path, kPatience);
+        if (!there) {
+          result.problem(fmt::format("{} exports {}, whose file system does not answer",
+                                     exports_file, entry.path),
+                         {"findmnt -T " + entry.path + "    # and bring back what that needs"});
+          break;  // others may hang as well, and take as long
+        }
+        if (*there) continue;
         result.warning(fmt::format("{} exports {}, which is not there", exports_file, entry.path),
                        {"mkdir -p " + entry.path + "    # or mount what belongs there"});
       }

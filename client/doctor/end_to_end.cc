@@ -2,8 +2,10 @@
 #include "client/doctor/end_to_end.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -187,6 +189,35 @@ Task<Result<std::unique_ptr<AsyncMount>>> exchange_task(EventLoop& loop, MountSe
   co_return std::move(*mount);
 }
 
+/// While it is there, who ends the process is told which file may be left behind.
+class ToldWhenKilled {
+ public:
+  explicit ToldWhenKilled(const std::string& file) {
+    text_ = "\nnfs-rdma: doctor: ended; this file may be left behind: " + file + "\n";
+    struct sigaction tell {};
+    tell.sa_handler = [](int number) {
+      if (::write(STDERR_FILENO, text_.data(), text_.size()) < 0) ::_exit(128 + number);
+      ::raise(number);
+    };
+    tell.sa_flags = static_cast<int>(SA_RESETHAND);
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler != SIG_IGN) ::sigaction(kSignals[i], &tell, nullptr);
+    }
+  }
+  ~ToldWhenKilled() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i)
+      ::sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  ToldWhenKilled(const ToldWhenKilled&) = delete;
+  ToldWhenKilled& operator=(const ToldWhenKilled&) = delete;
+
+ private:
+  static constexpr std::array<int, 3> kSignals{SIGINT, SIGTERM, SIGHUP};
+  static inline std::string text_;  // not changed while it may be read
+  std::array<struct sigaction, 3> before_{};
+};
+
 }  // namespace
 
 std::uint64_t checksum_of(std::span<const std::byte> bytes) {
@@ -243,6 +274,7 @@ DataAnswer exchange_data(LoopDriver& driver, const MountSettings& wanted, Transp
   op.identity = settings.identity;
   Exchange x{op, &answer, random_bytes(kFileBytes), {}, {}, {}, file_name()};
   answer.file = settings.host + ":" + settings.path + "/" + x.name;
+  const ToldWhenKilled told(answer.file);
   auto mount = driver.run(exchange_task(driver.loop(), settings, x));
   // With nothing of the mount on the stack.
   if (mount.ok()) driver.while_it_stands([&] { mount->reset(); });

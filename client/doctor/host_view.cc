@@ -8,6 +8,9 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <memory>
+#include <thread>
 
 #include "config/config.h"
 #include "config/default_paths.h"
@@ -80,6 +83,19 @@ std::vector<std::string> exports_files(const HostView& host, const std::string& 
 bool HostView::exists(std::string_view absolute) const {
   std::error_code ignored;
   return fs::exists(path(absolute), ignored);
+}
+
+std::optional<bool> HostView::exists_within(std::string_view absolute,
+                                            std::chrono::milliseconds patience) const {
+  auto found = std::make_shared<std::promise<bool>>();
+  std::future<bool> answer = found->get_future();
+  // It may hang until the process ends.
+  std::thread([found, file = path(absolute)] {
+    std::error_code ignored;
+    found->set_value(fs::exists(file, ignored));
+  }).detach();
+  if (answer.wait_for(patience) != std::future_status::ready) return std::nullopt;
+  return answer.get();
 }
 
 std::string HostView::text(std::string_view absolute) const {

@@ -64,6 +64,9 @@ struct HostView {
   /// The file that stands for `absolute`.
   std::string path(std::string_view absolute) const { return root + std::string(absolute); }
   bool exists(std::string_view absolute) const;
+  /// The same; none: its file system does not say so within `patience`.
+  std::optional<bool> exists_within(std::string_view absolute,
+                                    std::chrono::milliseconds patience) const;
   /// The whole file (at most 8 MiB of it), "" when it cannot be read.
   std::string text(std::string_view absolute) const;
   /// Its first line.

@@ -160,11 +160,8 @@ int show_once(const Arguments& arguments) {
     complain("status", why);
     return kExitFailure;
   }
-  std::optional<JsonValue> value = JsonValue::parse(*document);
-  if (!value || value->kind() != JsonValue::Kind::kObject) {
-    complain("status", "the answer is no JSON document");
-    return kExitFailure;
-  }
+  const std::optional<JsonValue> value = parse_answer("status", *document);
+  if (!value) return kExitFailure;
   const int verdict = status_verdict(*value);
   if (arguments.has("json")) {
     std::fputs(document->c_str(), stdout);

@@ -32,6 +32,23 @@ std::string server_socket(const Arguments& arguments) {
   return is_there(kSystemControlSocket) ? kSystemControlSocket : own;
 }
 
+std::optional<JsonValue> parse_answer(const std::string& command, const std::string& text) {
+  if (text.empty()) {
+    complain(command, "there was no answer; is whoever was asked ending?");
+    return std::nullopt;
+  }
+  std::optional<JsonValue> value = JsonValue::parse(text);
+  if (!value || value->kind() != JsonValue::Kind::kObject) {
+    complain(command, "the answer is no JSON document");
+    return std::nullopt;
+  }
+  if (const std::string& error = (*value)["error"].text(); !error.empty()) {
+    complain(command, error);
+    return std::nullopt;
+  }
+  return value;
+}
+
 std::optional<ServerAnswer> ask_server(const std::string& command, const std::string& socket,
                                        std::string_view request,
                                        std::chrono::milliseconds patience) {
@@ -41,19 +58,8 @@ std::optional<ServerAnswer> ask_server(const std::string& command, const std::st
     complain(command, why);
     return std::nullopt;
   }
-  if (text->empty()) {
-    complain(command, socket + ": closed without an answer; is the server ending?");
-    return std::nullopt;
-  }
-  std::optional<JsonValue> value = JsonValue::parse(*text);
-  if (!value || value->kind() != JsonValue::Kind::kObject) {
-    complain(command, "the answer is no JSON document");
-    return std::nullopt;
-  }
-  if (const std::string& error = (*value)["error"].text(); !error.empty()) {
-    complain(command, error);
-    return std::nullopt;
-  }
+  std::optional<JsonValue> value = parse_answer(command, *text);
+  if (!value) return std::nullopt;
   return ServerAnswer{std::move(*text), std::move(*value)};
 }
 

@@ -23,6 +23,9 @@ struct ServerAnswer {
   std::string text;  // the document
   JsonValue value;
 };
+/// What a server or a mount has answered. Nothing when it is none, or says that it is an error;
+/// then that was said, for `command`.
+std::optional<JsonValue> parse_answer(const std::string& command, const std::string& text);
 /// The document that a server answers `request` with. Nothing when there is none or it says that it
 /// is an error; then that was said, for `command`.
 /// `patience`: how long the server may take.

@@ -29,6 +29,17 @@ Error explain(const char* step, const std::string& path, std::string* why) {
   return error;
 }
 
+/// In /tmp, where the sockets of users without XDG_RUNTIME_DIR are, anybody can have been first.
+bool is_known(const std::string& path, int fd) {
+  if (!path.starts_with("/tmp/nfs-rdma-")) return true;
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
+  const char* behind_sudo = std::getenv("SUDO_UID");
+  return peer.uid == 0 || peer.uid == ::geteuid() ||
+         (behind_sudo != nullptr && std::to_string(peer.uid) == behind_sudo);
+}
+
 /// A socket whose calls together take no longer than `patience`.
 class PatientSocket {
  public:
@@ -40,10 +51,12 @@ class PatientSocket {
     if (!fd_) return explain("socket", path_, why);
     // Also connecting waits when a daemon that hangs has let its backlog fill up.
     if (!limit(SO_SNDTIMEO)) return silent(why);
-    if (::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-      return {};
+    if (::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      return failed("connect", why);
     }
-    return failed("connect", why);
+    if (is_known(path_, fd_.get())) return {};
+    *why = path_ + ": another user answers there; nothing that he says is believed";
+    return Error{Errc::kRefused, EPERM, "connect"};
   }
   Result<void> send(std::string_view text, std::string* why) {
     if (!limit(SO_SNDTIMEO)) return silent(why);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mount/exported_path.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstdlib>
 
@@ -30,11 +32,17 @@ class PlaceToFollow {
   const bool has_one_;
 };
 
-/// What `path` is behind symbolic links, or "".
-std::string real_path(const std::string& path) {
+/// What `path` is behind symbolic links; "" when it is nothing, or that cannot be found out since
+/// others hang in it. False: it may be found out a moment later.
+bool real_path(const Request& request, const std::string& path, std::string* out) {
+  constexpr auto kPatience = std::chrono::seconds(5);
+  const PlaceToFollow place;
+  if (!place.has_one())
+    return std::chrono::steady_clock::now() - request.call->arrived >= kPatience;
   AsServer rights;
   char real[PATH_MAX];
-  return ::realpath(path.c_str(), real) != nullptr ? real : "";
+  if (!path.empty() && ::realpath(path.c_str(), real) != nullptr) *out = real;
+  return true;
 }
 
 /// Where a path leads to.
@@ -55,6 +63,14 @@ struct Search {
     const ServerConnection& connection = request.call->connection();
     return ports == Ports::kAny ? server.exports.access_by_any_port(entry, connection, true, out)
                                 : server.exports.access(entry, connection, true, out);
+  }
+  /// Is anything exported to the caller's host, or may be, for all that is known yet?
+  bool is_client() const {
+    return std::ranges::any_of(server.exports.current().exports, [this](const auto& entry) {
+      ExportAccess may;
+      return access(*entry, &may) == ExportTable::Verdict::kWouldBlock || may.allowed ||
+             may.wrong_port;
+    });
   }
   /// Why is for the log; the client learns nothing.
   int refuse(const std::string& path, bool wrong_port) const {
@@ -123,9 +139,9 @@ int find_exported(ServerContext& server, const Request& request, const std::stri
   int error = given;
   if (given == 0) error = walk(server, target, found);
   if (error == ENOENT || error == ENOTDIR || error == ELOOP) {
-    const PlaceToFollow place;
-    if (!place.has_one()) return EAGAIN;
-    const int behind = find_target(search, path.empty() ? path : real_path(path), &target);
+    std::string real;
+    if (search.is_client() && !real_path(request, path, &real)) return EAGAIN;
+    const int behind = find_target(search, real, &target);
     if (behind == ENOENT) return given == 0 ? error : EACCES;
     if (behind != 0) return behind;
     error = walk(server, target, found);

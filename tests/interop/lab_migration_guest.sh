@@ -5,7 +5,7 @@
 # of Linux's servers.
 set -Eeu
 trap 'dmesg | tail -n 60 >dmesg.log' EXIT
-trap 'echo "line $LINENO failed ($?): $BASH_COMMAND"' ERR
+trap 'echo "line $LINENO failed ($?): $BASH_COMMAND" >&2' ERR
 
 network() {  # network N: namespace sN at 192.0.N.2
     local n=$1
