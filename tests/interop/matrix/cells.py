@@ -116,6 +116,8 @@ CELLS = [
       for version in ("3", "4.0", "4.1", "4.2")),
     Cell("7-tcp-libnfs", "nfs-rdmad on TCP <- libnfs",
          sides.Pair(), sides.OurServer("none"), sides.Libnfs(), SERVER, kind="libnfs"),
+    Cell("7-tcp-libnfs-4.0", "nfs-rdmad on TCP <- libnfs, NFS version 4.0",
+         sides.Pair(), sides.OurServer("none"), sides.Libnfs("4"), SERVER, kind="libnfs"),
 ]
 
 # (cells, cases, why not): the first line that fits counts; with None the case has its place.

@@ -519,5 +519,8 @@ class Libnfs:
     """libnfs: its cases load the library themselves and mount nothing."""
     ours = False
 
+    def __init__(self, version="3"):
+        self.version = version
+
     def prepare(self, settings):
         pass

@@ -26,7 +26,7 @@ class Client:
         # Taking an URL apart is how the library is told ports; otherwise it asks rpcbind.
         self.library.nfs_parse_url_dir.restype = ctypes.c_void_p
         address = t.network.server_address
-        url = f"nfs://{address}{t.here}?version=3&nfsport=2049&mountport=2049"
+        url = f"nfs://{address}{t.here}?version={t.client.version}&nfsport=2049&mountport=2049"
         parsed = self.library.nfs_parse_url_dir(self.context, url.encode())
         expect(parsed, f"libnfs does not take {url}: {self.error()}")
         self.library.nfs_destroy_url(ctypes.c_void_p(parsed))
