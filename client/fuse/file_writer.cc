@@ -94,7 +94,7 @@ Task<int> FileWriter::write(RequestContext context, NodeRef node, std::uint64_t 
     behind_.write(offset, data, context.caller);
   }
   account(node);
-  pump(node, false);
+  pump(node);
   relieve(node);
   co_return 0;
 }
@@ -152,16 +152,19 @@ Task<int> FileWriter::write_to_the_end(RequestContext context, NodeRef node, std
   co_return error;
 }
 
-void FileWriter::pump(const NodeRef& node, bool all) {
-  all |= draining_ > 0;
+// A WRITE that fails before anything is sent ends within spawn(), and comes here again: the loop
+// goes on with the next one, however many there are.
+void FileWriter::pump(const NodeRef& node) {
+  if (std::exchange(pumping_, true)) return;
   // A file that is flushed with a single WRITE needs no COMMIT.
   const bool alone = draining_ > 0 && behind_.single_write();
   while (flights_ < kMostFlights) {
-    auto flight = behind_.next(all);
-    if (!flight) return;
+    auto flight = behind_.next(draining_ > 0);
+    if (!flight) break;
     ++flights_;
     fs_.tasks.spawn(send(node, *flight, alone ? Stability::kFileSync : Stability::kUnstable));
   }
+  pumping_ = false;
 }
 
 Task<void> FileWriter::send(NodeRef node, WriteBehind::FlightRef flight, Stability stability) {
@@ -183,7 +186,7 @@ Task<void> FileWriter::send(NodeRef node, WriteBehind::FlightRef flight, Stabili
   --node->changes_running;
   --flights_;
   account(node);
-  pump(node, false);
+  pump(node);
   relieve(node);
   changed_.wake_all();
 }
@@ -212,10 +215,10 @@ Task<int> FileWriter::drain(RequestContext context, NodeRef node, bool commit_to
   WakeOnInterrupt wake(context.interrupt, changed_);
   for (int rounds = 0;; ++rounds) {
     if (wake.raised()) co_return EINTR;
-    pump(node, true);
+    pump(node);
     if (rounds > kPatience) holding_ = true;
     if (!behind_.clean()) {
-      if (flights_ > 0) co_await changed_.wait();
+      if (under_way()) co_await changed_.wait();
       continue;
     }
     if (!commit_too || !behind_.has_unstable()) co_return 0;
@@ -228,16 +231,20 @@ Task<int> FileWriter::drain(RequestContext context, NodeRef node, bool commit_to
   }
 }
 
+/// Writers that a flush keeps waiting go on behind the last one.
+void FileWriter::end_draining() {
+  if (--draining_ > 0 || !holding_) return;
+  holding_ = false;
+  changed_.wake_all();
+}
+
 Task<int> FileWriter::flush(RequestContext context, NodeRef node, bool commit_too) {
   // WRITEs that are sent again behind a restart may put what is from before it in doubt.
   while (!behind_.clean() || ((commit_too || behind_.in_doubt()) && behind_.has_unstable())) {
     const bool all = commit_too || behind_.in_doubt();
     ++draining_;
     const int error = co_await drain(context, node, all);
-    if (--draining_ == 0 && holding_) {
-      holding_ = false;
-      changed_.wake_all();
-    }
+    end_draining();
     if (error != 0) co_return error;
     if (!behind_.in_doubt()) break;  // new data is for the next one
   }
@@ -264,10 +271,10 @@ Task<int> FileWriter::settle(RequestContext context, NodeRef node, std::uint64_t
   ++draining_;
   WakeOnInterrupt wake(context.interrupt, changed_);
   while (behind_.pending(offset, length) && !wake.raised()) {
-    pump(node, true);
-    if (behind_.pending(offset, length) && flights_ > 0) co_await changed_.wait();
+    pump(node);
+    if (behind_.pending(offset, length) && under_way()) co_await changed_.wait();
   }
-  --draining_;
+  end_draining();
   co_return wake.raised() ? EINTR : 0;
 }
 
@@ -275,10 +282,7 @@ Task<void> FileWriter::write_back_task(NodeRef node) {
   ++draining_;
   // Errors stay for the next fsync or close.
   [[maybe_unused]] int error = co_await drain({last_writer_, nullptr}, node, true);
-  if (--draining_ == 0 && holding_) {
-    holding_ = false;
-    changed_.wake_all();
-  }
+  end_draining();
   writing_back_ = false;
 }
 

@@ -82,7 +82,11 @@ class FileWriter : public ListNode<FileWriter> {
   Task<int> write_to_the_end(RequestContext context, NodeRef node, std::uint64_t offset,
                              ByteSpan data, BlockRef block, std::shared_ptr<bool> left);
   Task<int> wait_for_left(RequestContext context);
-  void pump(const NodeRef& node, bool all);
+  /// Sends what there is to send: whole WRITEs, and for whoever flushes everything.
+  void pump(const NodeRef& node);
+  /// Something else than a call of this one will wake who waits for `changed_`.
+  bool under_way() const { return flights_ > 0 || pumping_; }
+  void end_draining();
   Task<void> send(NodeRef node, WriteBehind::FlightRef flight, Stability stable);
   Task<void> commit(NodeRef node);
   Task<void> write_back_task(NodeRef node);
@@ -103,6 +107,7 @@ class FileWriter : public ListNode<FileWriter> {
   unsigned left_ = 0;      // writes through under way whose callers are gone
   unsigned draining_ = 0;  // flushes under way: short pieces are sent too
   bool holding_ = false;   // a flush does not come to an end: new writes wait
+  bool pumping_ = false;
   bool committing_ = false;
   bool writing_back_ = false;
   int error_ = 0;  // the first one since an open file was told of one

@@ -423,6 +423,41 @@ TEST_F(FileSystemTest, WritersWaitWhenTheBudgetIsFull) {
   EXPECT_EQ(result, 0);
 }
 
+/// As behind a lock that is lost: each WRITE is refused before it is sent.
+TEST_F(FileSystemTest, AnyNumberOfWritesMayFailAtOnce) {
+  remote_.add_file("a");
+  age(fs_->root);
+  NodeRef node = look("a");
+  constexpr std::uint64_t kPieces = 100'000;
+  for (std::uint64_t i = 0; i < kPieces; ++i)
+    ASSERT_EQ(write(node, 2 * i, "x"), 0);
+  remote_.fail_writes_with = EIO;
+  EXPECT_EQ(fsync(node), EIO);
+  EXPECT_EQ(remote_.calls["write"], static_cast<int>(kPieces));
+  remote_.fail_writes_with = 0;
+}
+
+/// It takes so long that writers have to wait for its end.
+TEST_F(FileSystemTest, WritersGoOnBehindALongFlushAndAReadThatWaitedWithIt) {
+  remote_.add_file("a");
+  age(fs_->root);
+  NodeRef node = look("a");
+  constexpr std::uint64_t kPieces = 400;
+  for (std::uint64_t i = 0; i < kPieces; ++i)
+    ASSERT_EQ(write(node, 2 * i, "x"), 0);
+  FileWriter& writer = fs_->writer_of(*node);
+  remote_.hold("write");
+  int flushed = -1, settled = -1, written = -1;
+  start(writer.flush(me_, node, false), &flushed);
+  start(writer.settle(me_, node, 2 * (kPieces - 1), 1), &settled);
+  remote_.release();
+  EXPECT_EQ(flushed, 0);
+  EXPECT_EQ(settled, 0);
+  const std::string more = "y";
+  start(writer.write(me_, node, 1, as_bytes(more), nullptr), &written);
+  EXPECT_EQ(written, 0);
+}
+
 TEST_F(FileSystemTest, AnInterruptedFlushKeepsTheData) {
   auto file = remote_.add_file("a");
   age(fs_->root);
