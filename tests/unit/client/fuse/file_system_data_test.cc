@@ -449,7 +449,8 @@ TEST_F(FileSystemTest, WritersGoOnBehindALongFlushAndAReadThatWaitedWithIt) {
   remote_.hold("write");
   int flushed = -1, settled = -1, written = -1;
   start(writer.flush(me_, node, false), &flushed);
-  start(writer.settle(me_, node, 2 * (kPieces - 1), 1), &settled);
+  // The last one of those that are under way, and so of all to be answered.
+  start(writer.settle(me_, node, 2 * (FileWriter::kMostFlights - 1), 1), &settled);
   remote_.release();
   EXPECT_EQ(flushed, 0);
   EXPECT_EQ(settled, 0);
