@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Our passive side against bytes on a socket.
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 
 #include <thread>
 
@@ -116,6 +118,13 @@ TEST_F(ResponderSocket, SmallMessagesAreNotHeldBackAndDeadPeersAreNoticed) {
   EXPECT_EQ(option(IPPROTO_TCP, TCP_NODELAY), 1);
   EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 1);
   EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 60'000);
+  ours_.post_receives(1);
+  say(fd, kSendHelloNoCrc);
+  ASSERT_TRUE(ours_.send(1, ours_.text("hello")).ok());
+  ASSERT_TRUE(until([&] { return ours_.done.size() == 2; }));
+  int unsent = -1;
+  EXPECT_EQ(::ioctl(ours, SIOCOUTQNSD, &unsent), 0);
+  EXPECT_EQ(unsent, 0) << "as MSG_MORE would have it";
 }
 
 TEST_F(ResponderSocket, HalfOpenHandshakesAreLimitedPerAddress) {
@@ -169,6 +178,18 @@ TEST_F(ResponderSocket, RejectLeavesTheFirstFinToThePeer) {
   EXPECT_EQ(reply_, "4d504120 49442052 65702046 72616d65 30020004 00000000");
   EXPECT_TRUE(hears_nothing(fd));
   ::shutdown(fd.get(), SHUT_WR);
+  EXPECT_TRUE(hears_end(fd));
+}
+
+TEST_F(ResponderSocket, RejectedPeerHasTwoSecondsToClose) {
+  stop_the_clock();
+  start();
+  listen();
+  reject_ = true;
+  UniqueFd fd = dial_and_ask(kLinuxRequest, &reply_, 24);
+  let_pass(std::chrono::milliseconds(1'999));
+  EXPECT_TRUE(hears_nothing(fd));
+  let_pass(std::chrono::milliseconds(1));
   EXPECT_TRUE(hears_end(fd));
 }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "rpcrdma/iwarp/socket.h"
 #include "rpcrdma/iwarp/tcp_driver.h"
 #include "tests/unit/rpcrdma/iwarp/loopback_capture.h"
 #include "tests/unit/rpcrdma/iwarp/raw_peer.h"
@@ -297,6 +298,28 @@ TEST_F(SegmentStart, TerminateIsOneSegment) {
   EXPECT_EQ(last.header.queue, kQueueTerminate);
   EXPECT_TRUE(stream().starts_segment(last.at));
   EXPECT_TRUE(stream().in_one_segment(last.at, last.size));
+}
+
+TEST(ReadRequestRoom, OurBufferCountsToo) {
+  SocketAddress address;
+  const UniqueFd listener = nfsrdma::test::listen_on_loopback(&address);
+  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int small = 8192, on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+  ASSERT_EQ(::connect(fd.get(), address.data(), address.length()), 0);
+  EXPECT_TRUE(sent_in_one_piece(fd.get(), 0));
+  // The window stays open: the kernel holds this back, for 200 ms.
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_CORK, &on, sizeof on);
+  const std::vector<char> much(12'000);
+  bool in_one_piece = true;
+  int held = 0;
+  for (int i = 0; i < 3 && held == 0; ++i) {
+    EXPECT_GT(::send(fd.get(), much.data(), much.size(), MSG_DONTWAIT), 0);
+    in_one_piece = sent_in_one_piece(fd.get(), 0);
+    ASSERT_EQ(::ioctl(fd.get(), SIOCOUTQNSD, &held), 0);
+  }
+  EXPECT_GT(held, 0);
+  EXPECT_FALSE(in_one_piece);
 }
 
 class RequestSegment : public RawPeerTest {};
