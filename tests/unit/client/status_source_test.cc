@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "client/status_source.h"
+#include "client/tool/arguments.h"
 #include "client/tool/commands.h"
 #include "rpcrdma/base/unique_fd.h"
 
