@@ -232,7 +232,7 @@ Task<void> FileLocks::carry_out(RequestRef request) {
         break;
     }
     file->busy = false;
-    file->turn.wake_one();
+    file->turn.pass(file->busy);
   }
   if (stopped_ && !request->result.ok()) request->result = kStopped;
   if (!file->loose.empty() && !file->letting_go && !stopped_) {

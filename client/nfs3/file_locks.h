@@ -39,6 +39,7 @@
 #include "client/nfs3/lock_records.h"
 #include "client/nfs_types.h"
 #include "client/pauses.h"
+#include "client/turn.h"
 #include "rpcrdma/base/task.h"
 
 namespace nfsrdma::nfs3 {
@@ -107,7 +108,7 @@ class FileLocks {
     std::vector<Loose> loose;
     bool busy = false;        // a request is under way
     bool letting_go = false;  // keep_letting_go() runs
-    Gate turn;
+    Turn turn;
     std::vector<bool*> waiting;  // set when a lock is let go of
   };
   using FileRef = std::shared_ptr<File>;

@@ -151,7 +151,7 @@ void FileLocks::over_with(FileRef file) {
     tasks_.spawn(close_later(file));
   }
   file->busy = false;
-  file->turn.wake_one();
+  file->turn.pass(file->busy);
   drop_unless_used(file);
 }
 

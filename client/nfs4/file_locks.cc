@@ -161,7 +161,7 @@ Task<void> FileLocks::carry_out(RequestRef request) {
   }
   if (mine && file->moved) {
     request->result = kMovedAway;
-    file->turn.wake_one();
+    file->turn.pass(file->busy);
   } else if (mine) {
     file->busy = true;
     OpContext op;
@@ -208,7 +208,7 @@ Task<void> FileLocks::carry_out(RequestRef request) {
       drop_idle_locker(*file, request->lock.owner);
     }
     file->busy = false;
-    file->turn.wake_one();
+    file->turn.pass(file->busy);
     // What came of it, the other server does not know.
     if (file->moved) request->result = kMovedAway;
   }

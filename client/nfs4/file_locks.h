@@ -46,6 +46,7 @@
 #include "client/nfs4/session.h"
 #include "client/nfs_types.h"
 #include "client/pauses.h"
+#include "client/turn.h"
 
 namespace nfsrdma::nfs4 {
 
@@ -221,7 +222,7 @@ class FileLocks final : public HeldState {
     std::optional<FilePlace> place;              // where it was found last
     std::vector<Loose> loose;
     bool letting_go = false;  // keep_letting_go() runs
-    Gate turn;
+    Turn turn;
     std::vector<bool*> waiting;  // set when a lock is let go of
   };
   using FileRef = std::shared_ptr<File>;

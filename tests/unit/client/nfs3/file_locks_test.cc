@@ -109,6 +109,28 @@ TEST_F(Nfs3LocksTest, WaitingEndsWhenItIsCancelled) {
   EXPECT_FALSE(nfs_->holds(file_));
 }
 
+TEST_F(Nfs3LocksTest, AnyNumberOfThoseWhoHaveLeftMayBeInTheFilesTurn) {
+  constexpr std::size_t kMany = 40'000;
+  manager_.silent = true;
+  Outcome first;
+  start_lock(&first, {1, LockKind::kWrite, {0, 0}});
+  CancelToken cancel;
+  OpContext op = op_;
+  op.cancel = &cancel;
+  std::vector<Outcome> others(kMany);
+  for (std::size_t i = 0; i < kMany; ++i) {
+    const FileLock wanted{i + 2, LockKind::kWrite, {1, 1}};
+    group_.spawn(
+        keep(nfs_->lock(op, file_, wanted, LockWait::kNo, access_bits::kRead), &others[i]));
+  }
+  cancel.cancel();
+  EXPECT_EQ(number(others.back()), EINTR);
+  manager_.silent = false;
+  serve_for(seconds(30));
+  EXPECT_EQ(number(first), 0);
+  EXPECT_EQ(nfs_->locks_held(), 1u);
+}
+
 TEST_F(Nfs3LocksTest, WaitingEndsWithTheMountAndWhatIsHeldIsStillLetGoOf) {
   EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
   Outcome done, later;
