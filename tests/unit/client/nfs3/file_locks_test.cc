@@ -110,7 +110,7 @@ TEST_F(Nfs3LocksTest, WaitingEndsWhenItIsCancelled) {
 }
 
 TEST_F(Nfs3LocksTest, AnyNumberOfThoseWhoHaveLeftMayBeInTheFilesTurn) {
-  constexpr std::size_t kMany = 40'000;
+  constexpr std::size_t kMany = 10'000;
   manager_.silent = true;
   Outcome first;
   start_lock(&first, {1, LockKind::kWrite, {0, 0}});
