@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -27,8 +28,7 @@ void refuse(int fd, bool http) {
   if (http) return;
   // Closed with its request unread it would hear of nothing but the end.
   char request[ControlSocket::kMaxRequest];
-  while (::recv(fd, request, sizeof request, MSG_DONTWAIT) > 0) {
-  }
+  if (::recv(fd, request, sizeof request, MSG_DONTWAIT) < 0 && errno != EAGAIN) return;
   const std::string why = control_error("too many ask at a time, try again later") + "\n";
   ::send(fd, why.data(), why.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }

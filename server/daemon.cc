@@ -13,6 +13,7 @@
 #include <cstring>
 #include <mutex>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include "config/default_paths.h"
@@ -58,18 +59,24 @@ class EndsAtOnce {
 };
 
 /// Ends the process if it is still there after `patience`: a thread that hangs in a file system, to
-/// give up a lock or to close a file, cannot be waited for.
+/// give up a lock or to close a file, cannot be waited for. Without a thread to be had it does
+/// nothing.
 class TimeToLeave {
  public:
-  explicit TimeToLeave(std::chrono::seconds patience)
-      : thread_([this, patience] { watch(patience); }) {}
+  explicit TimeToLeave(std::chrono::seconds patience) {
+    try {
+      thread_ = std::thread([this, patience] { watch(patience); });
+    } catch (const std::system_error& error) {
+      log_warning("the end is not watched: {}", error.what());
+    }
+  }
   ~TimeToLeave() {
     {
       std::lock_guard lock(mutex_);
       left_ = true;
     }
     changed_.notify_all();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
   TimeToLeave(const TimeToLeave&) = delete;
   TimeToLeave& operator=(const TimeToLeave&) = delete;

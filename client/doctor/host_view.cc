@@ -10,6 +10,7 @@
 #include <fstream>
 #include <future>
 #include <memory>
+#include <system_error>
 #include <thread>
 
 #include "config/config.h"
@@ -90,10 +91,14 @@ std::optional<bool> HostView::exists_within(std::string_view absolute,
   auto found = std::make_shared<std::promise<bool>>();
   std::future<bool> answer = found->get_future();
   // It may hang until the process ends.
-  std::thread([found, file = path(absolute)] {
-    std::error_code ignored;
-    found->set_value(fs::exists(file, ignored));
-  }).detach();
+  try {
+    std::thread([found, file = path(absolute)] {
+      std::error_code ignored;
+      found->set_value(fs::exists(file, ignored));
+    }).detach();
+  } catch (const std::system_error&) {
+    return exists(absolute);
+  }
   if (answer.wait_for(patience) != std::future_status::ready) return std::nullopt;
   return answer.get();
 }

@@ -47,12 +47,7 @@ TEST_F(FileSystemTest, UncommittedDataSurvivesARestartOfTheServer) {
 
 /// From a restart until the COMMIT that tells of it, the size is what applications made it.
 TEST_F(FileSystemTest, WhatARestartedServerMayHaveLostIsThereAgainBeforeItsSizeCounts) {
-  remote_.set_write_size(4);
-  auto file = remote_.add_file("a");
-  age(fs_->root);
-  NodeRef node = opened("a");
-  ASSERT_EQ(write(node, 0, "abcdefgh"), 0);
-  remote_.restart();
+  NodeRef node = written_before_a_restart();
   age(node);
   EXPECT_EQ(run(fs_->getattr(me_, node)), 0);  // as the timer does
   EXPECT_EQ(fs_->visible(*node).size, 8u);
@@ -60,17 +55,12 @@ TEST_F(FileSystemTest, WhatARestartedServerMayHaveLostIsThereAgainBeforeItsSizeC
   std::uint64_t offset = 8;
   EXPECT_EQ(run(fs_->append_offset(me_, node, &offset)), 0);
   EXPECT_EQ(offset, 8u);
-  EXPECT_EQ(file->data, "abcdefgh");
+  EXPECT_EQ(remote_.root_object()->names.at("a")->data, "abcdefgh");
   close(node);
 }
 
 TEST_F(FileSystemTest, AnAppendFindsOutThatTheServerMayHaveLostWhatIsBeforeIt) {
-  remote_.set_write_size(4);
-  auto file = remote_.add_file("a");
-  age(fs_->root);
-  NodeRef node = opened("a");
-  ASSERT_EQ(write(node, 0, "abcdefgh"), 0);
-  remote_.restart();
+  NodeRef node = written_before_a_restart();
   age(node);
   node->kernel_size_old = true;
   std::uint64_t offset = 8;
@@ -80,12 +70,7 @@ TEST_F(FileSystemTest, AnAppendFindsOutThatTheServerMayHaveLostWhatIsBeforeIt) {
 }
 
 TEST_F(FileSystemTest, StatAndReadSeeWhatARestartedServerLost) {
-  remote_.set_write_size(4);
-  remote_.add_file("a");
-  age(fs_->root);
-  NodeRef node = opened("a");
-  ASSERT_EQ(write(node, 0, "abcdefgh"), 0);
-  remote_.restart();
+  NodeRef node = written_before_a_restart();
   EXPECT_EQ(read(node, 2, 4), "cdef");
   EXPECT_EQ(remote_.calls["commit"], 2);  // the second one of what the first one found lost
   ASSERT_EQ(write(node, 8, "ijkl"), 0);
@@ -99,12 +84,7 @@ TEST_F(FileSystemTest, StatAndReadSeeWhatARestartedServerLost) {
 
 /// A WRITE tells of the restart, too.
 TEST_F(FileSystemTest, AnAnswerFromBehindARestartPutsInDoubtWhatIsFromBeforeIt) {
-  remote_.set_write_size(4);
-  remote_.add_file("a");
-  age(fs_->root);
-  NodeRef node = opened("a");
-  ASSERT_EQ(write(node, 0, "abcdefgh"), 0);
-  remote_.restart();
+  NodeRef node = written_before_a_restart();
   ASSERT_EQ(write(node, 0, "ABCD"), 0);
   EXPECT_EQ(fs_->visible(*node).size, 8u);
   EXPECT_EQ(read(node, 4, 4), "efgh");
@@ -429,8 +409,7 @@ TEST_F(FileSystemTest, AnyNumberOfWritesMayFailAtOnce) {
   age(fs_->root);
   NodeRef node = look("a");
   constexpr std::uint64_t kPieces = 100'000;
-  for (std::uint64_t i = 0; i < kPieces; ++i)
-    ASSERT_EQ(write(node, 2 * i, "x"), 0);
+  write_in_pieces(node, kPieces);
   remote_.fail_writes_with = EIO;
   EXPECT_EQ(fsync(node), EIO);
   EXPECT_EQ(remote_.calls["write"], static_cast<int>(kPieces));
@@ -442,9 +421,7 @@ TEST_F(FileSystemTest, WritersGoOnBehindALongFlushAndAReadThatWaitedWithIt) {
   remote_.add_file("a");
   age(fs_->root);
   NodeRef node = look("a");
-  constexpr std::uint64_t kPieces = 400;
-  for (std::uint64_t i = 0; i < kPieces; ++i)
-    ASSERT_EQ(write(node, 2 * i, "x"), 0);
+  write_in_pieces(node, 400);
   FileWriter& writer = fs_->writer_of(*node);
   remote_.hold("write");
   int flushed = -1, settled = -1, written = -1;

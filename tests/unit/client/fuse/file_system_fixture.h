@@ -89,6 +89,22 @@ class FileSystemTest : public testing::Test {
   int write(const NodeRef& node, std::uint64_t offset, const std::string& text) {
     return run(fs_->writer_of(*node).write(me_, node, offset, as_bytes(text), nullptr));
   }
+  /// Of a byte each, with gaps, so that each is a WRITE of its own.
+  void write_in_pieces(const NodeRef& node, std::uint64_t pieces) {
+    for (std::uint64_t i = 0; i < pieces; ++i)
+      ASSERT_EQ(write(node, 2 * i, "x"), 0);
+  }
+  /// A file "a" that is open, into which "abcdefgh" was written, unstable, before the server
+  /// restarted and lost it.
+  NodeRef written_before_a_restart() {
+    remote_.set_write_size(4);
+    remote_.add_file("a");
+    age(fs_->root);
+    NodeRef node = opened("a");
+    EXPECT_EQ(write(node, 0, "abcdefgh"), 0);
+    remote_.restart();
+    return node;
+  }
   std::string read(const NodeRef& node, std::uint64_t offset, std::size_t size) {
     std::string out(size, '?');
     std::size_t count = 0;

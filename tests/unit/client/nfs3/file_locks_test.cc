@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/support/leaving_lockers.h"
 #include "tests/unit/client/nfs3/file_locks_fixture.h"
 
 namespace nfsrdma {
@@ -114,17 +115,7 @@ TEST_F(Nfs3LocksTest, AnyNumberOfThoseWhoHaveLeftMayBeInTheFilesTurn) {
   manager_.silent = true;
   Outcome first;
   start_lock(&first, {1, LockKind::kWrite, {0, 0}});
-  CancelToken cancel;
-  OpContext op = op_;
-  op.cancel = &cancel;
-  std::vector<Outcome> others(kMany);
-  for (std::size_t i = 0; i < kMany; ++i) {
-    const FileLock wanted{i + 2, LockKind::kWrite, {1, 1}};
-    group_.spawn(
-        keep(nfs_->lock(op, file_, wanted, LockWait::kNo, access_bits::kRead), &others[i]));
-  }
-  cancel.cancel();
-  EXPECT_EQ(number(others.back()), EINTR);
+  EXPECT_EQ(test::ask_for_locks_and_leave(group_, *nfs_, op_, file_, kMany), kMany);
   manager_.silent = false;
   serve_for(seconds(30));
   EXPECT_EQ(number(first), 0);

@@ -3,6 +3,7 @@
 // revokes: who believes to have a lock has it, and nobody keeps one that nobody wants.
 #include "client/nfs4/file_locks.h"
 
+#include "tests/support/leaving_lockers.h"
 #include "tests/unit/client/nfs4/file_locks_fixture.h"
 
 namespace nfsrdma {
@@ -162,23 +163,11 @@ TEST_F(FileLocksTest, AWaitCanBeInterrupted) {
   EXPECT_TRUE(server_->locks.empty());
 }
 
-/// As one process can do whose waits for a lock signals interrupt, while the server is away.
 TEST_F(FileLocksTest, AnyNumberOfThoseWhoHaveLeftMayBeInTheFilesTurn) {
   constexpr std::size_t kMany = 40'000;
   Outcome first;
   start_lock(&first, {1, LockKind::kWrite, {0, 0}});  // and is not answered yet
-  CancelToken cancel;
-  OpContext op = op_;
-  op.cancel = &cancel;
-  std::vector<Outcome> others(kMany);
-  for (std::size_t i = 0; i < kMany; ++i) {
-    const FileLock wanted{i + 2, LockKind::kWrite, {1, 1}};
-    group_.spawn(
-        keep(nfs_->lock(op, file_, wanted, LockWait::kNo, access_bits::kRead), &others[i]));
-  }
-  cancel.cancel();
-  EXPECT_EQ(number(others.front()), EINTR);
-  EXPECT_EQ(number(others.back()), EINTR);
+  EXPECT_EQ(test::ask_for_locks_and_leave(group_, *nfs_, op_, file_, kMany), kMany);
   server_->serve_for(seconds(2));
   EXPECT_EQ(number(first), 0);
   EXPECT_EQ(nfs_->locks_held(), 1u);
