@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/support/leaving_lockers.h"
+#include "tests/support/small_stack.h"
 #include "tests/unit/client/nfs3/file_locks_fixture.h"
 
 namespace nfsrdma {
@@ -117,7 +118,7 @@ TEST_F(Nfs3LocksTest, AnyNumberOfThoseWhoHaveLeftMayBeInTheFilesTurn) {
   start_lock(&first, {1, LockKind::kWrite, {0, 0}});
   EXPECT_EQ(test::ask_for_locks_and_leave(group_, *nfs_, op_, file_, kMany), kMany);
   manager_.silent = false;
-  serve_for(seconds(30));
+  test::on_small_stack([&] { serve_for(seconds(30)); });
   EXPECT_EQ(number(first), 0);
   EXPECT_EQ(nfs_->locks_held(), 1u);
 }
