@@ -247,7 +247,7 @@ Task<Result<void>> FileLocks::lock(const OpContext& op, const FileHandle& handle
                                    LockWait wait) {
   const FileRef file = file_of(handle);
   bool look_again = false;
-  file->waiting.push_back(&look_again);
+  file->waiting.insert(&look_again);
   Result<void> result;
   for (Duration pause = kPollFirst;;) {
     look_again = false;
@@ -267,7 +267,7 @@ Task<Result<void>> FileLocks::lock(const OpContext& op, const FileHandle& handle
       break;
     }
   }
-  std::erase(file->waiting, &look_again);
+  file->waiting.erase(&look_again);
   drop_unless_used(file);
   co_return result;
 }

@@ -32,6 +32,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "client/gate.h"
@@ -109,7 +110,7 @@ class FileLocks {
     bool busy = false;        // a request is under way
     bool letting_go = false;  // keep_letting_go() runs
     Turn turn;
-    std::vector<bool*> waiting;  // set when a lock is let go of
+    std::unordered_set<bool*> waiting;  // set when a lock is let go of
   };
   using FileRef = std::shared_ptr<File>;
   struct Request;

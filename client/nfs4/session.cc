@@ -471,13 +471,22 @@ void Session::give_back(const Turn& turn, const xdr::SEQUENCE4res& result) {
     heard_at_ = std::max(heard_at_, turn.since);
     if (state_ == State::kUsable) look_at(result.resok4.sr_status_flags, turn);
   }
-  slot_freed_.wake_one();
+  pass_slots_on();
 }
 
 void Session::give_back(const Turn& turn) {
   if (turn.epoch != epoch_) return;
   slots_.give_back(turn.slot, true);
-  slot_freed_.wake_one();
+  pass_slots_on();
+}
+
+void Session::pass_slots_on() {
+  // Whose request ends at once gives its slot back before it returns to here: however many those
+  // are, they take no more stack than one.
+  if (std::exchange(passing_on_, true)) return;
+  while (slots_.any_free() && !slot_freed_.empty())
+    slot_freed_.wake_one();
+  passing_on_ = false;
 }
 
 void Session::look_at(std::uint32_t status_flags, const Turn& turn) {

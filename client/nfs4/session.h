@@ -170,6 +170,8 @@ class Session final : public SessionSource, private CallbackHandler {
   void give_back(const Turn& turn, const xdr::SEQUENCE4res& result);
   /// In minor version 0, where nothing was asked with it.
   void give_back(const Turn& turn);
+  /// Lets those go on who wait for a slot, as long as one is free.
+  void pass_slots_on();
   /// It was not, or not so that it can be read.
   void give_up(const Turn& turn);
   /// The session that `turn` was of is gone.
@@ -273,6 +275,7 @@ class Session final : public SessionSource, private CallbackHandler {
   std::uint32_t max_operations_ = 0;
   Gate changed_;  // state_
   Gate slot_freed_;
+  bool passing_on_ = false;
   Pauses pauses_;  // over within stop(), as all of tasks_ must be
   CancelToken stopping_;
   bool stopped_ = false;

@@ -31,6 +31,13 @@ class SlotTable {
     }
     return std::nullopt;
   }
+  /// Whether take() finds one.
+  bool any_free() const {
+    for (std::uint32_t i = 0; i < target_; ++i) {
+      if (!slots_[i].taken) return true;
+    }
+    return false;
+  }
   /// `used`: the server has taken up a request with the slot's sequence id.
   void give_back(std::uint32_t slot, bool used) {
     slots_[slot].taken = false;

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "rpcrdma/base/log.h"
+#include "tests/support/small_stack.h"
 #include "tests/unit/client/nfs4/minor0_fixture.h"
 
 namespace nfsrdma {
@@ -256,6 +257,20 @@ TEST_F(Minor0, WhoHasOpenedNothingIsNotHeardOf) {
   server_->serve_for(seconds(60));
   EXPECT_GE(server_->times(Op::OP_RENEW), 5u);
   EXPECT_LE(server_->seen.size(), 8u);
+}
+
+TEST_F(Minor0, AnyNumberOfRequestsMayBeGivenUpWhileTheyWaitForASlot) {
+  constexpr std::size_t kMany = 10'000;
+  std::vector<std::optional<Result<Attributes>>> got(kMany);
+  CancelToken cancel;
+  OpContext op = op_;
+  op.cancel = &cancel;
+  for (auto& each : got)
+    group_.spawn(keep(nfs_->getattr(op, file_), &each));
+  test::on_small_stack([&] { cancel.cancel(); });
+  for (const auto& each : got)
+    ASSERT_TRUE(each && !each->ok() && errno_of(each->error()) == EINTR);
+  EXPECT_EQ(getattr(), 0);
 }
 
 TEST_F(Minor0, TheEndWaitsForWhatIsNotClosedYet) {
