@@ -85,20 +85,23 @@ ByteRangeLocks::Outcome ByteRangeLocks::replace(LockOwnerId owner, const ByteRan
   return Outcome::kDone;
 }
 
+// Of many owners most hold nothing of a file where others hold much: they are found, and not looked
+// for among all.
+
 void ByteRangeLocks::release(LockOwnerId owner) {
-  std::erase_if(held_, [owner](const Held& held) { return held.owner == owner; });
+  const auto its = std::ranges::equal_range(held_, owner, {}, &Held::owner);
+  held_.erase(its.begin(), its.end());
 }
 
 bool ByteRangeLocks::holds_any(LockOwnerId owner) const {
-  return std::any_of(held_.begin(), held_.end(),
-                     [owner](const Held& held) { return held.owner == owner; });
+  return std::ranges::binary_search(held_, owner, {}, &Held::owner);
 }
 
 std::vector<ByteRange> ByteRangeLocks::gaps(LockOwnerId owner, const ByteRange& range) const {
   std::vector<ByteRange> gaps;
   std::uint64_t from = range.first;
-  for (const Held& held : held_) {
-    if (held.owner != owner || !held.range.overlaps(range)) continue;
+  for (const Held& held : std::ranges::equal_range(held_, owner, {}, &Held::owner)) {
+    if (!held.range.overlaps(range)) continue;
     if (held.range.first > from) gaps.push_back({from, held.range.first - 1});
     if (held.range.last >= range.last) return gaps;
     from = held.range.last + 1;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <set>
 
@@ -79,6 +80,29 @@ TEST(ByteRangeLocks, ReleaseTakesAllOfOneOwner) {
   EXPECT_TRUE(locks.holds_any(2));
   locks.release(2);
   EXPECT_TRUE(locks.empty());
+}
+
+/// They are searched for by owner, so that whoever holds nothing costs nothing: 10,000 such owners
+/// beside 10,000 locks would be looked for 10^8 times.
+TEST(ByteRangeLocks, OwnersAreFoundAmongManyOthers) {
+  constexpr LockOwnerId kOwners = 10'000;
+  ByteRangeLocks locks;
+  for (LockOwnerId owner = 0; owner < kOwners; ++owner)
+    locks.put(2 * owner + 1, LockKind::kRead, {owner, owner});
+  for (LockOwnerId owner = 0; owner <= kOwners; ++owner) {
+    ASSERT_FALSE(locks.holds_any(2 * owner));
+    locks.release(2 * owner);
+    ASSERT_EQ(locks.gaps(2 * owner, {5, 7}), (std::vector<ByteRange>{{5, 7}}));
+  }
+  ASSERT_EQ(locks.held().size(), kOwners);
+  for (const LockOwnerId owner : {LockOwnerId{0}, kOwners / 2, kOwners - 1}) {
+    ASSERT_TRUE(locks.holds_any(2 * owner + 1));
+    ASSERT_EQ(locks.gaps(2 * owner + 1, {owner, owner}), std::vector<ByteRange>());
+    locks.release(2 * owner + 1);
+    ASSERT_FALSE(locks.holds_any(2 * owner + 1));
+  }
+  ASSERT_EQ(locks.held().size(), kOwners - 3);
+  EXPECT_TRUE(std::ranges::is_sorted(locks.held(), {}, &ByteRangeLocks::Held::owner));
 }
 
 // Every state that two owners can reach on four bytes, and every lock and unlock in each, against
