@@ -36,6 +36,10 @@ void LockNotifier::unlocked(const FileKey& file, const ByteRange& range) {
   if (!waits_.empty()) tell(file, range);
 }
 
+void LockNotifier::other_ended(const FileKey& file) {
+  if (watcher_ != nullptr) watcher_->on_unlocked(file);
+}
+
 void LockNotifier::ask_again() {
   for (const FileKey& file : waits_.files())
     tell(file, {0, UINT64_MAX});

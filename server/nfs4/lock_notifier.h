@@ -11,7 +11,8 @@ namespace nfsrdma::nfs4 {
 
 class ServerState;
 
-/// Is told of the same, and of clients that end, with the mutex held. Quick.
+/// Is told of the same, of all else that ends of a file, and of clients that end, with the mutex
+/// held. Quick.
 class LockWatcher {
  public:
   virtual ~LockWatcher() = default;
@@ -26,6 +27,9 @@ class LockNotifier {
   LockWaits& waits() { return waits_; }
   /// Of that file, locks were let go of, in that range.
   void unlocked(const FileKey& file, const ByteRange& range = {0, UINT64_MAX});
+  /// Of that file, an open or a delegation ended, and no lock: nobody who waits may ask again for
+  /// that. But a host of NFSv3 may have been refused for a delegation's lease (LockWatcher).
+  void other_ended(const FileKey& file);
   /// No client is in the way of some who wait, but a local process was, and nobody tells of those:
   /// they may ask again.
   void ask_again();

@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <ctime>
+#include <set>
 #include <utility>
 
 #include "rpcrdma/base/log.h"
@@ -153,13 +154,13 @@ std::uint32_t ServerState::lease_seconds() const {
 }
 
 void ServerState::end_clients(std::vector<std::unique_ptr<Client>> ended) {
-  std::vector<FileKey> files;
+  // Each once, however many owners had it open.
+  std::set<FileKey> files;
   for (const std::unique_ptr<Client>& client : ended) {
     sessions.end_client(*client);
-    for (const FileKey& file : delegations.table().files_of(client->id))
-      files.push_back(file);
-    for (FileKey& file : opens.end_client(client->id))
-      files.push_back(std::move(file));
+    for (FileKey& file : delegations.table().files_of(client->id))
+      files.insert(std::move(file));
+    files.merge(opens.end_client(client->id));
     lock_notifier.client_ended(client->id);
     caller.lines().end_client(client->id);
     delegations.end_client(client->id);
@@ -283,10 +284,15 @@ bool ServerState::is_of_ended(const Stateid& stateid) const {
 }
 
 void ServerState::let_go_of(const FileKey& key, std::vector<FilePin>* closed) {
-  // An open that ended took its locks along.
-  lock_mirror.note_ended(key);
-  lock_mirror.settle_later(key);
-  lock_notifier.unlocked(key);
+  // An open that ended took its locks along. Most had none, and nobody has to be looked for who
+  // waited for them.
+  if (opens.take_unlocked(key)) {
+    lock_mirror.note_ended(key);
+    lock_mirror.settle_later(key);
+    lock_notifier.unlocked(key);
+  } else {
+    lock_notifier.other_ended(key);
+  }
   const auto held = held_.find(key);
   if (held == held_.end() || opens.is_open(key) || delegations.table().has_file(key)) return;
   held_by_handle_.erase(text_of(held->second->handle().bytes()));

@@ -154,6 +154,7 @@ void OpenStates::end(LockState& lock) {
   FileState& file = *lock.open->file;
   const std::size_t before = file.locks.held().size();
   file.locks.release(owner.id);
+  if (file.locks.held().size() != before) unlocked_.insert(file.key);
   count_locks(owner, file, before);
   file.lock_states.erase(owner.id);
   lock.open->lock_states.erase(&lock);
@@ -186,13 +187,13 @@ void OpenStates::end(OpenState& open) {
   }
 }
 
-std::vector<FileKey> OpenStates::end_client(ClientId client) {
-  std::vector<FileKey> files;
+std::set<FileKey> OpenStates::end_client(ClientId client) {
+  std::set<FileKey> files;
   while (true) {
     const auto its = open_owners_.lower_bound({client, std::string()});
     if (its == open_owners_.end() || its->first.first != client) break;
     OpenState& open = *opens_.at(*its->second->states.begin());
-    files.push_back(open.file->key);
+    files.insert(open.file->key);
     end(open);
   }
   NFSRDMA_CHECK(holds(client) == 0);

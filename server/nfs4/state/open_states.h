@@ -101,6 +101,9 @@ class OpenStates {
   /// What all clients have locked of a file in that range, whole ranges and in no order.
   std::vector<ByteRangeLocks::Held> locks_in(const FileKey& file, const ByteRange& range) const;
   bool is_locked(const FileKey& file) const;
+  /// Have locks of that file ended together with an open since this was last asked? (Most opens end
+  /// without one, and whoever waits for a lock need not be looked at.)
+  bool take_unlocked(const FileKey& file) { return unlocked_.erase(file) != 0; }
   /// RELEASE_LOCKOWNER: kLocksHeld while it holds any.
   Status release_lock_owner(const Asker& asker, const std::string& owner);
 
@@ -175,8 +178,8 @@ class OpenStates {
 
   /// Whom the client shares its part of the limits with; alone until then.
   void set_host(ClientId client, const std::string& host);
-  /// The client is gone, and all that it held. The files that it had open.
-  std::vector<FileKey> end_client(ClientId client);
+  /// The client is gone, and all that it held. The files that it had open, each once.
+  std::set<FileKey> end_client(ClientId client);
   /// Opens and lock states of a client: Client::holds, with what others count.
   std::size_t holds(ClientId client) const { return held(client).states(); }
   /// What a client has, or all together.
@@ -265,6 +268,7 @@ class OpenStates {
   std::unordered_map<std::uint64_t, std::unique_ptr<OpenState>> opens_;  // by number
   std::unordered_map<std::uint64_t, std::unique_ptr<LockState>> locks_;  // by number
   RevokedStates revoked_;
+  std::set<FileKey> unlocked_;  // take_unlocked()
   std::unordered_map<ClientId, Held> held_;
   std::unordered_map<ClientId, std::string> hosts_;
   std::unordered_map<std::string, Held> held_by_host_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients that wait for locks are told when they may ask again (CB_NOTIFY_LOCK, RFC 8881 20.11).
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/support/callback_client.h"
 
@@ -25,19 +26,34 @@ class LockNotifyTest : public ::testing::Test {
   Client connect(std::string_view name) {
     Client out;
     out.session = harness_.connect(name);
-    xdr::OPEN4args args;
-    args.share_access = xdr::OPEN4_SHARE_ACCESS_BOTH | xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
-    args.owner = {out.session.client, as_bytes(std::string_view("owner"))};
-    args.openhow.opentype = xdr::opentype4::OPEN4_CREATE;
-    args.claim.file = "file";
-    const Reply4 reply = harness_.run(
-        out.session, Operations4().putfh(harness_.root()).add<OP_OPEN>(args).add<OP_GETFH>());
-    EXPECT_EQ(reply.status, NFS4_OK);
+    const Reply4 reply = open(out.session, "owner");
     const auto& result = reply.get<OP_OPEN>().resok4;
     out.file.stateid = result.stateid;
     out.rflags = result.rflags;
     out.file.handle = to_handle(reply.get<OP_GETFH>().resok4.object.data);
     return out;
+  }
+  Reply4 open(Session4& session, std::string_view owner) {
+    xdr::OPEN4args args;
+    args.share_access = xdr::OPEN4_SHARE_ACCESS_BOTH | xdr::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+    args.owner = {session.client, as_bytes(owner)};
+    args.openhow.opentype = xdr::opentype4::OPEN4_CREATE;
+    args.claim.file = "file";
+    Reply4 reply = harness_.run(
+        session, Operations4().putfh(harness_.root()).add<OP_OPEN>(args).add<OP_GETFH>());
+    EXPECT_EQ(reply.status, NFS4_OK);
+    return reply;
+  }
+  nfsstat4 close(Client& client) {
+    return harness_
+        .run(client.session,
+             Operations4().putfh(client.file.handle).add<OP_CLOSE>({0, client.file.stateid}))
+        .status;
+  }
+  nfs4::FileKey key_of(const std::string& name) const {
+    struct stat file {};
+    EXPECT_EQ(::stat(harness_.path(name).c_str(), &file), 0);
+    return nfs4::file_key(file.st_dev, file.st_ino);
   }
   Reply4 lock(Client& client, nfs_lock_type4 type, std::uint64_t offset, std::uint64_t length,
               std::string_view owner = "locker") {
@@ -98,12 +114,7 @@ TEST_F(LockNotifyTest, CloseAndDowngradeFreeAsWell) {
   ASSERT_EQ(lock(holder_, nfs_lock_type4::READ_LT, 0, 100).status, NFS4_OK);
   expect_notified();
   ASSERT_EQ(lock(waiter_, nfs_lock_type4::WRITEW_LT, 50, 10).status, NFS4ERR_DENIED);
-  ASSERT_EQ(
-      harness_
-          .run(holder_.session,
-               Operations4().putfh(holder_.file.handle).add<OP_CLOSE>({0, holder_.file.stateid}))
-          .status,
-      NFS4_OK);
+  ASSERT_EQ(close(holder_), NFS4_OK);
   expect_notified();
 }
 
@@ -117,6 +128,51 @@ TEST_F(LockNotifyTest, ClientsThatEndFreeTheirs) {
     std::lock_guard guard(harness_.state().mutex);
     EXPECT_TRUE(harness_.state().end_expired({holder_.session.client}));
   }
+  expect_notified();
+}
+
+/// To find out whether somebody may ask again, all locks of the file are looked at for each who
+/// waits. So that is not done where no lock has ended: this one could have its lock, and would be
+/// told so.
+TEST_F(LockNotifyTest, OpensWithoutLocksAreNobodysConcern) {
+  const nfs4::FileKey key = key_of("file");
+  {
+    std::lock_guard guard(harness_.state().mutex);
+    nfs4::LockWait wait;
+    wait.client = waiter_.session.client;
+    wait.owner = "locker";
+    wait.range = {0, 9};
+    wait.handle.assign(waiter_.file.handle.bytes().begin(), waiter_.file.handle.bytes().end());
+    harness_.state().lock_notifier.waits().add(key, wait);
+  }
+  ASSERT_EQ(close(holder_), NFS4_OK);
+  EXPECT_EQ(waiting(), 1u);
+  const Client other = connect("other");
+  {
+    std::lock_guard guard(harness_.state().mutex);
+    EXPECT_TRUE(harness_.state().evict(other.session.client));
+  }
+  EXPECT_EQ(waiting(), 1u);
+  EXPECT_TRUE(client_side_.is_quiet());
+}
+
+TEST_F(LockNotifyTest, OfAFileThatManyOwnersHadOpenOnceIsEnough) {
+  struct Counter final : nfs4::LockWatcher {
+    void on_unlocked(const nfs4::FileKey&) override { ++told; }
+    void on_client_ended(nfs4::ClientId) override {}
+    int told = 0;
+  } counter;
+  for (const char* owner : {"a", "b", "c", "d"})
+    open(holder_.session, owner);
+  ASSERT_EQ(lock(holder_, nfs_lock_type4::WRITE_LT, 0, 100).status, NFS4_OK);
+  ASSERT_EQ(lock(waiter_, nfs_lock_type4::WRITEW_LT, 50, 10).status, NFS4ERR_DENIED);
+  {
+    std::lock_guard guard(harness_.state().mutex);
+    harness_.state().lock_notifier.watch(&counter);
+    EXPECT_TRUE(harness_.state().evict(holder_.session.client));
+    harness_.state().lock_notifier.watch(nullptr);
+  }
+  EXPECT_EQ(counter.told, 1);
   expect_notified();
 }
 

@@ -83,6 +83,33 @@ TEST_F(OpenStatesTest, SharesOfOthersAreInTheWay) {
   EXPECT_EQ(states_.open(kTwo, "o", "f", {0, 0}).status, Status::kInvalid);
 }
 
+TEST_F(OpenStatesTest, OnlyOpensThatHadLocksUnlock) {
+  const Stateid with = open(kOne, "with", "f"), without = open(kOne, "without", "f");
+  ASSERT_EQ(lock(kOne, with, "l", LockKind::kWrite, {0, 9}).status, Status::kOk);
+  ASSERT_EQ(states_.close(kOne, without).status, Status::kOk);
+  EXPECT_FALSE(states_.take_unlocked("f"));
+  ASSERT_EQ(states_.close(kOne, with).status, Status::kOk);
+  EXPECT_FALSE(states_.take_unlocked("g"));
+  EXPECT_TRUE(states_.take_unlocked("f"));
+  EXPECT_FALSE(states_.take_unlocked("f")) << "once";
+  // What was unlocked before is not the open's.
+  const Stateid again = open(kOne, "with", "f");
+  const auto locked = lock(kOne, again, "l", LockKind::kWrite, {0, 9});
+  ASSERT_EQ(states_.unlock(kOne, locked.stateid, {0, 9}).status, Status::kOk);
+  ASSERT_EQ(states_.close(kOne, again).status, Status::kOk);
+  EXPECT_FALSE(states_.take_unlocked("f"));
+}
+
+TEST_F(OpenStatesTest, AClientThatEndsNamesEachOfItsFilesOnce) {
+  for (const char* owner : {"a", "b", "c"})
+    open(kOne, owner, "f");
+  const Stateid other = open(kOne, "a", "g");
+  ASSERT_EQ(lock(kOne, other, "l", LockKind::kRead, {0, 9}).status, Status::kOk);
+  EXPECT_EQ(states_.end_client(1), (std::set<FileKey>{"f", "g"}));
+  EXPECT_FALSE(states_.take_unlocked("f"));
+  EXPECT_TRUE(states_.take_unlocked("g"));
+}
+
 TEST_F(OpenStatesTest, ThatOthersDenyWritingIsToldFromTheOwnersDenial) {
   EXPECT_FALSE(states_.is_writing_denied(kOne, "o", "f"));
   open(kOne, "o", "f", {kShareRead, kShareWrite});
