@@ -97,23 +97,20 @@ nfsstat4 reclaim_complete(Compound& compound, const xdr::RECLAIM_COMPLETE4args& 
   }
   if (!compound.may_block()) return compound.retry(Outcome::kWouldBlock);
   std::string owner;
-  bool lost = false;
   {
     std::lock_guard lock(state.mutex);
     const Client* client = state.clients.find(compound.client_id());
     if (client == nullptr) return NFS4ERR_STALE_CLIENTID;
     owner = client->owner.id;
     if (state.grace.has_completed(owner)) return NFS4ERR_COMPLETE_ALREADY;
-    lost = state.lost_unknown(client->id);
   }
   // From here on it may hold state: the record comes before anybody can say so. Unless some of what
   // it reclaimed was revoked: then it comes with the FREE_STATEID that says that it knows.
-  if (!lost && !state.record(owner).ok()) return NFS4ERR_DELAY;
+  if (!state.record(compound.client_id()).ok()) return NFS4ERR_DELAY;
   std::lock_guard lock(state.mutex);
   Client* client = state.clients.find(compound.client_id());
   if (client == nullptr) return NFS4ERR_STALE_CLIENTID;
-  client->recorded = !lost;
-  // Something may have been revoked meanwhile.
+  // Nor does the record of the life before count any more.
   if (state.lost_unknown(client->id)) state.must_not_reclaim(*client);
   return state.grace.complete(owner) ? NFS4_OK : NFS4ERR_COMPLETE_ALREADY;
 }

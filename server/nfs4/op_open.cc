@@ -104,7 +104,7 @@ nfsstat4 check_arguments(Opening& opening) {
 nfsstat4 check_grace(Opening& opening) {
   Compound& compound = opening.compound;
   ServerState& state = compound.state();
-  std::string unrecorded;
+  bool unrecorded = false;
   {
     std::lock_guard lock(state.mutex);
     if (compound.minor_version() == 0) compound.set_client(opening.args.owner.clientid);
@@ -124,15 +124,13 @@ nfsstat4 check_grace(Opening& opening) {
       opening.full = state.opens.check_room(client->id) != Limit::kNone;
     // Later minor versions do that with RECLAIM_COMPLETE. Not while it may believe to have what was
     // revoked.
-    if (compound.minor_version() == 0 && !client->recorded && !state.lost_unknown(client->id))
-      unrecorded = client->owner.id;
-    if (reclaims && unrecorded.empty()) return NFS4_OK;
+    unrecorded =
+        compound.minor_version() == 0 && !client->recorded && !state.lost_unknown(client->id);
+    if (reclaims && !unrecorded) return NFS4_OK;
   }
-  if (!unrecorded.empty()) {
+  if (unrecorded) {
     if (!compound.may_block()) return compound.retry(Outcome::kWouldBlock);
-    if (!state.record(unrecorded).ok()) return NFS4ERR_DELAY;
-    std::lock_guard lock(state.mutex);
-    if (Client* client = state.clients.find(compound.client_id())) client->recorded = true;
+    if (!state.record(compound.client_id()).ok()) return NFS4ERR_DELAY;
   }
   return compound.settle_first();
 }

@@ -40,15 +40,9 @@ void may_reclaim_again(Compound& compound, std::unique_lock<std::mutex>& lock) {
       state.lost_unknown(client->id)) {
     return;
   }
-  const std::string owner = client->owner.id;
   lock.unlock();
-  if (!state.record(owner).ok()) return;
-  lock.lock();
-  Client* same = state.clients.find(compound.client_id());
-  if (same == nullptr) return;
-  same->recorded = true;
-  // Another one may have been revoked meanwhile.
-  if (state.lost_unknown(same->id)) state.must_not_reclaim(*same);
+  // What cannot be written is left to the next FREE_STATEID.
+  (void)state.record(compound.client_id());
 }
 
 }  // namespace

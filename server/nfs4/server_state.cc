@@ -168,7 +168,7 @@ void ServerState::end_clients(std::vector<std::unique_ptr<Client>> ended) {
     owner_sequences.end_client(client->id);
     moved_exports.end_client(client->id);
     grace.forget(client->owner.id);
-    if (client->recorded) must_not_reclaim(*client);
+    if (client->may_be_recorded) must_not_reclaim(*client);
   }
   for (const FileKey& file : files)
     let_go_of(file);
@@ -177,7 +177,8 @@ void ServerState::end_clients(std::vector<std::unique_ptr<Client>> ended) {
 void ServerState::must_not_reclaim(Client& client) {
   // In a grace period the record of the life before counts until there is one of this life.
   const bool may = grace.reclaim(client.owner.id, now()) == GracePeriod::Verdict::kGo;
-  if (!std::exchange(client.recorded, false) && !may) return;
+  client.recorded = false;
+  if (!std::exchange(client.may_be_recorded, false) && !may) return;
   ended_owners_.push_back(client.owner.id);
   ended_count_.fetch_add(1, std::memory_order_release);
 }
@@ -199,7 +200,7 @@ void ServerState::note_told(ClientId client, const Stateid& stateid) {
 }
 
 void ServerState::must_not_reclaim_delegations(const Client& client) {
-  if (!client.recorded) return;
+  if (!client.may_be_recorded) return;
   lost_owners_.push_back(client.owner.id);
   ended_count_.fetch_add(1, std::memory_order_release);
 }
@@ -369,12 +370,29 @@ Result<void> ServerState::settle_locked() {
   return {};
 }
 
-Result<void> ServerState::record(const std::string& owner) {
+/// From here on the record is taken back if the client ends, or loses what it had: whatever is to
+/// be written down for that waits until nobody else writes, and so comes behind the record. None:
+/// that has happened already.
+std::optional<std::string> ServerState::begin_recording(ClientId id) {
+  std::lock_guard lock(mutex);
+  Client* client = clients.find(id);
+  if (client == nullptr || lost_unknown(id)) return std::nullopt;
+  client->may_be_recorded = true;
+  return client->owner.id;
+}
+
+Result<void> ServerState::record(ClientId id) {
   std::lock_guard storage(storage_mutex_);
   // What an earlier life of the same client lost goes first.
   NFSRDMA_CHECK_OK(settle_locked());
+  const std::optional<std::string> owner = begin_recording(id);
+  if (!owner) return {};
   const AsServer privileged;
-  return records_->add(owner);
+  if (while_recording) while_recording();
+  NFSRDMA_CHECK_OK(records_->add(*owner));
+  std::lock_guard lock(mutex);
+  if (Client* client = clients.find(id)) client->recorded = client->may_be_recorded;
+  return {};
 }
 
 bool ServerState::must_settle() const {

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -183,8 +184,11 @@ class ServerState {
   bool any_ended() const { return ended_count_.load(std::memory_order_acquire) != 0; }
   /// Writes down who must not reclaim any more, and that the grace period is over. Blocks.
   Result<void> settle();
-  /// `owner` is about to hold state: written down when this returns. Blocks.
-  Result<void> record(const std::string& owner);
+  /// The client is about to hold state: Client::recorded when this returns. Unless it has ended, or
+  /// has lost something that it does not know of: whoever asked sees that for himself. Blocks.
+  Result<void> record(ClientId client);
+  /// For tests: what happens while a record is being written, without the mutex.
+  std::function<void()> while_recording;
 
   /// The hosts that held locks by NLM when the server ended (ClientTable::add_host() has the form).
   std::vector<std::string> hosts_before() const;
@@ -206,6 +210,7 @@ class ServerState {
               std::string server_owner);
 
   Result<void> settle_locked();
+  std::optional<std::string> begin_recording(ClientId client);
   Result<void> write_down(std::vector<std::string>* owners,
                           Result<void> (ClientRecords::*note)(std::string_view));
   /// Has the client any of what that limit is about?

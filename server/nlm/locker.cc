@@ -24,9 +24,8 @@ OpenStates::Asker as_asker(ClientId client) {
   return {client, 0};
 }
 
-/// May it have state now? With the mutex. *owner: its name in the records, when it is not there
-/// yet.
-xdr::nlm4_stats check_grace(ServerState& state, ClientId id, bool reclaim, std::string* owner) {
+/// May it have state now, and has it no record yet? With the mutex.
+xdr::nlm4_stats check_grace(ServerState& state, ClientId id, bool reclaim, bool* unrecorded) {
   Client* client = state.clients.find(id);
   if (client == nullptr) return NLM4_DENIED_GRACE_PERIOD;  // it has ended, and is made anew
   state.clients.renew(*client, state.now());
@@ -35,19 +34,15 @@ xdr::nlm4_stats check_grace(ServerState& state, ClientId id, bool reclaim, std::
               : state.grace.make_new(client->owner.id, false, state.now());
   // Who comes too late for a reclaim hears the same, as from Linux's server.
   if (verdict != GracePeriod::Verdict::kGo) return NLM4_DENIED_GRACE_PERIOD;
-  if (!client->recorded) *owner = client->owner.id;
+  *unrecorded = !client->recorded;
   return NLM4_GRANTED;
 }
 
 /// Before anybody is given anything: what others lost, and that this host may reclaim, is written
 /// down.
-bool write_down(ServerState& state, ClientId id, const std::string& unrecorded) {
+bool write_down(ServerState& state, ClientId id, bool unrecorded) {
   if (state.must_settle() && !state.settle().ok()) return false;
-  if (unrecorded.empty()) return true;
-  if (!state.record(unrecorded).ok()) return false;
-  std::lock_guard guard(state.mutex);
-  if (Client* client = state.clients.find(id)) client->recorded = true;
-  return true;
+  return !unrecorded || state.record(id).ok();
 }
 
 /// Who of the clients is in the way; those that are gone do not keep others out. With the mutex.
@@ -104,15 +99,14 @@ LockResult take_lock(ServerState& state, FileEntry& file, const LockOrder& order
   const Wish& wish = order.wish;
   const FileKey key = file_key(file);
   LockMirror::Turn turn(state.lock_mirror, file, true);
-  std::string unrecorded;
+  bool unrecorded = false;
   {
     std::lock_guard guard(state.mutex);
     const auto bad = check_grace(state, wish.client, order.reclaim, &unrecorded);
     if (bad != NLM4_GRANTED) return {bad};
     if (auto holder = find_holder(state, key, wish)) return {NLM4_DENIED, std::move(holder)};
   }
-  if (!order.monitored) unrecorded.clear();
-  if (!write_down(state, wish.client, unrecorded)) return {NLM4_DENIED_NOLOCKS};
+  if (!write_down(state, wish.client, unrecorded && order.monitored)) return {NLM4_DENIED_NOLOCKS};
   LockMirror::Holder machine;
   switch (turn.acquire(wish.kind, wish.range, &machine)) {
     case LockMirror::Outcome::kDone:
@@ -187,7 +181,7 @@ xdr::nlm4_stats release_lock(ServerState& state, FileEntry& file, const Wish& wi
 xdr::nlm4_stats take_share(ServerState& state, FileEntry& file, ClientId id,
                            const std::string& owner, const nfs4::Share& share, bool reclaim) {
   const FileKey key = file_key(file);
-  std::string unrecorded;
+  bool unrecorded = false;
   {
     std::lock_guard guard(state.mutex);
     const auto bad = check_grace(state, id, reclaim, &unrecorded);

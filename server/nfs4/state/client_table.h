@@ -57,6 +57,9 @@ struct Client {
   std::string address;
   /// The caller's: it is on stable storage.
   bool recorded = false;
+  /// The caller's: that is so, or is being seen to. If the client ends meanwhile, the record has to
+  /// go behind it.
+  bool may_be_recorded = false;
   /// Exactly-once for CREATE_SESSION, on a slot of its own.
   SlotTable create_session{1};
   // Of minor version 0:

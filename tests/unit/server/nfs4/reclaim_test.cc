@@ -198,6 +198,59 @@ TEST_F(Reclaim, WhoWasEvictedReclaimsNothingInThisGracePeriodEither) {
   EXPECT_EQ(claim(first, file).status, NFS4ERR_RECLAIM_BAD);
 }
 
+/// Because its next life has come, say, while this one was saying that it has reclaimed all.
+TEST_F(Reclaim, WhoEndsWhileItIsRecordedMayNotReclaim) {
+  const FileHandle file = nfs_.open(nfs_.root(), "file").handle;
+  Session4 other = come_back("other");
+  nfs_.state().while_recording = [&] {
+    nfs4::ServerState& state = nfs_.state();
+    std::lock_guard guard(state.mutex);
+    std::vector<std::unique_ptr<nfs4::Client>> ended;
+    ended.push_back(state.clients.end(*state.clients.find(other.client)));
+    state.end_clients(std::move(ended));
+  };
+  EXPECT_EQ(nfs_.run(other, Operations4().add<OP_RECLAIM_COMPLETE>()).status,
+            NFS4ERR_STALE_CLIENTID);
+  nfs_.state().while_recording = {};
+  EXPECT_TRUE(nfs_.state().any_ended()) << "its record has to go";
+  ASSERT_TRUE(nfs_.state().settle().ok());
+  nfs_.restart();
+  other = come_back("other");
+  EXPECT_EQ(claim(other, file).status, NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(Reclaim, WhoHasEndedIsNotRecordedAnyMore) {
+  const FileHandle file = nfs_.open(nfs_.root(), "file").handle;
+  Session4 other = come_back("other");
+  {
+    std::lock_guard guard(nfs_.state().mutex);
+    ASSERT_TRUE(nfs_.state().evict(other.client));
+  }
+  ASSERT_TRUE(nfs_.state().settle().ok());
+  EXPECT_TRUE(nfs_.state().record(other.client).ok());
+  nfs_.restart();
+  other = come_back("other");
+  EXPECT_EQ(claim(other, file).status, NFS4ERR_RECLAIM_BAD);
+}
+
+/// Others who ask for state in its name wait until it is on stable storage.
+TEST_F(Reclaim, WhoIsBeingRecordedIsNotYet) {
+  Session4 other = come_back("other");
+  const auto is_recorded = [&] {
+    std::lock_guard guard(nfs_.state().mutex);
+    return nfs_.state().clients.find(other.client)->recorded;
+  };
+  bool asked = false;
+  nfs_.state().while_recording = [&] {
+    EXPECT_FALSE(is_recorded());
+    asked = true;
+  };
+  ASSERT_EQ(nfs_.run(other, Operations4().add<OP_RECLAIM_COMPLETE>()).status, NFS4_OK);
+  nfs_.state().while_recording = {};
+  EXPECT_TRUE(asked);
+  EXPECT_TRUE(is_recorded());
+}
+
 class ReclaimAfterALoss : public Reclaim, public ::testing::WithParamInterface<bool> {};
 INSTANTIATE_TEST_SUITE_P(Knows, ReclaimAfterALoss, ::testing::Bool());
 
