@@ -234,12 +234,7 @@ nfsstat4 Compound::prepare(const Operation& operation) {
   const std::size_t longest = longest_change(number_);
   if (index_ > 0 || minor_version_ == 0) {
     // Found out now, since afterwards it could not be undone.
-    if (reply_bytes() + longest > max_response_) {
-      return minor_version_ == 0 ? NFS4ERR_RESOURCE : NFS4ERR_REP_TOO_BIG;
-    }
-    if (cache_this_ && reply_bytes() + longest > max_response_cached_) {
-      return NFS4ERR_REP_TOO_BIG_TO_CACHE;
-    }
+    if (const nfsstat4 bad = check_length(longest); bad != NFS4_OK) return bad;
   }
   if (result_->room() < longest_result(number_)) {
     request_->room_wanted = kNextRoom;
@@ -328,6 +323,13 @@ std::size_t Compound::room_left() const {
     left = std::min(left, max_response_cached_ > used ? max_response_cached_ - used : 0);
   }
   return left;
+}
+
+nfsstat4 Compound::check_length(std::size_t bytes) const {
+  if (bytes > kMostRoom || reply_bytes() + bytes > max_response_)
+    return minor_version_ == 0 ? NFS4ERR_RESOURCE : NFS4ERR_REP_TOO_BIG;
+  const bool kept = !cache_this_ || reply_bytes() + bytes <= max_response_cached_;
+  return kept ? NFS4_OK : NFS4ERR_REP_TOO_BIG_TO_CACHE;
 }
 
 bool Compound::have_room(std::size_t bytes) {

@@ -66,6 +66,8 @@ class Compound final : public Progress {
   xdr::Encoder& result() { return *result_; }
   /// How many bytes the result of the operation at hand may have, its number and status included.
   std::size_t room_left() const;
+  /// Is there a reply into which the result of the operation at hand goes with `bytes` more?
+  xdr::nfsstat4 check_length(std::size_t bytes) const;
   /// For results that can be long: the encoder shall have room for `bytes` more, less when the
   /// reply may not be so long. False: return retry(kNeedRoom), with request().room_wanted set.
   bool have_room(std::size_t bytes);

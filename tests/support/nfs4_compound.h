@@ -70,7 +70,7 @@ struct Reply4 {
   bool waited_for_disk = false;
   bool ran_on_worker = false;
   bool shows_pages = false;  // its payload is a window
-  bool grew = false;         // was given more room
+  int grew = 0;              // so often it was given more room
   struct Result {
     nfs_opnum4 number;
     nfsstat4 status;

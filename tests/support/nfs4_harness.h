@@ -275,7 +275,7 @@ inline void Nfs4Harness::serve(std::vector<std::byte> arguments, Reply4& reply) 
       request.payload = connection.buffers().acquire(request.buffer_wanted);
       ASSERT_TRUE(request.payload);
     } else if (reply.outcome == Outcome::kNeedRoom) {
-      reply.grew = true;
+      ++reply.grew;
       larger.assign(result.bytes().begin(), result.bytes().end());
       larger.resize(result.size() + request.room_wanted);
       result.move_to(larger);
