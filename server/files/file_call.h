@@ -25,6 +25,7 @@ inline constexpr int kNoSuchAttribute =
     524;  // the file system has none: NFS3ERR_NOTSUPP, NFS4ERR_ATTRNOTSUPP
 inline constexpr int kWrongFlavor = 525;  // not in sec=: NFS3ERR_ACCES, NFS4ERR_WRONGSEC
 inline constexpr int kNoIdentity = 526;   // the kernel refused the caller's identity: SERVERFAULT
+inline constexpr int kMovedAway = 527;    // another server has the export now: NFS4ERR_MOVED
 
 class FileCall {
  public:

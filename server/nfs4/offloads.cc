@@ -19,7 +19,8 @@ namespace {
 constexpr std::size_t kThreads = 2;
 constexpr auto kTick = std::chrono::seconds(1);
 
-/// May the client still use that export? 0 or an errno, as FileCall::admit() has them.
+/// May the client still use that export? 0 or an errno, as FileCall::admit() has them, or
+/// kMovedAway: what is left here may be old by now.
 int check_export(const Offloads::Copying& copying, const FileEntry& file, Use use) {
   const ExportTable& exports = copying.server.exports;
   const Export* exported = exports.current().find(file.parts().export_id);
@@ -29,6 +30,7 @@ int check_export(const Offloads::Copying& copying, const FileEntry& file, Use us
       !access.allowed) {
     return EACCES;
   }
+  if (access.referral) return kMovedAway;
   if (file.parts().mount_key != 0 && !access.crossmnt) return ESTALE;
   return use == Use::kChange && access.read_only ? EROFS : 0;
 }

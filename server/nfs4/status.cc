@@ -41,6 +41,7 @@ constexpr Row kTable[] = {
     {kBadHandle, NFS4ERR_BADHANDLE},
     {kWrongFlavor, NFS4ERR_WRONGSEC},
     {kNoIdentity, NFS4ERR_SERVERFAULT},
+    {kMovedAway, NFS4ERR_MOVED},
     {kNoSuchAttribute, NFS4ERR_ATTRNOTSUPP},
     {EOPNOTSUPP, NFS4ERR_NOTSUPP},
     {ENOSYS, NFS4ERR_NOTSUPP},

@@ -369,6 +369,22 @@ TEST_F(OffloadsTest, AnExportThatIsTakenBackEndsIt) {
   EXPECT_EQ(status(stateid).get<OP_OFFLOAD_STATUS>().resok4.osr_complete.items[0], NFS4ERR_ROFS);
 }
 
+/// What the client would read or write now it finds elsewhere.
+TEST_F(OffloadsTest, AnExportThatMovesEndsIt) {
+  begin();
+  gate.let_pass(1);
+  gate.wait_until_used();
+  ExportOptions options = HarnessOptions::writable();
+  options.referral = true;
+  nfs.export_with(options);
+  gate.open();
+  const xdr::offload_info4 info = read(*calls().at(0)).offload.coa_offload_info;
+  EXPECT_EQ(info.coa_status, NFS4ERR_MOVED);
+  EXPECT_EQ(info.coa_bytes_copied, kPiece);
+  // Nor does another one begin.
+  EXPECT_EQ(nfs.run(Operations4().putfh(from.handle).add<OP_SAVEFH>()).status, NFS4ERR_MOVED);
+}
+
 TEST_F(OffloadsTest, AnExportThatIsGoneEndsIt) {
   begin();
   gate.let_pass(1);
