@@ -172,6 +172,12 @@ class FileSystem : private DelegationHolder {
   }
   /// Data may be written behind the close.
   bool may_keep_back(const Node& node);
+  /// fsync(2): 0 when everything is stable on the server, or why data did not get there.
+  /// `errors_told`: FileWriter::take_error() of the open file.
+  Task<int> write_out(RequestContext context, NodeRef node, std::uint64_t* errors_told);
+  /// close(2) of one descriptor of an open file that `writes` or not.
+  Task<int> write_out_at_close(RequestContext context, NodeRef node, bool writes,
+                               std::uint64_t* errors_told);
   /// The end of an open by `caller` with `flags`. The last one removes a silly name.
   void close(NodeRef node, const CallerRef& caller, int flags);
   /// Writes back and cuts or changes attributes, in this order.

@@ -139,6 +139,22 @@ Task<int> FileSystem::make_open(RequestContext context, NodeRef directory, std::
   co_return error;
 }
 
+Task<int> FileSystem::write_out(RequestContext context, NodeRef node, std::uint64_t* errors_told) {
+  if (node->writer == nullptr) co_return 0;
+  const int error = co_await node->writer->flush(context, node, true);
+  co_return error == 0 ? node->writer->take_error(errors_told) : error;
+}
+
+Task<int> FileSystem::write_out_at_close(RequestContext context, NodeRef node, bool writes,
+                                         std::uint64_t* errors_told) {
+  // Whose data it is waits for it, and hears of what becomes of it: who only reads would wait for
+  // all that somebody else goes on writing, and hold him up at last.
+  if (!writes || node->writer == nullptr) co_return 0;
+  if (!may_keep_back(*node)) co_return co_await write_out(context, node, errors_told);
+  node->writer->write_back(node);
+  co_return node->writer->take_error(errors_told);
+}
+
 void FileSystem::close(NodeRef node, const CallerRef& caller, int flags) {
   --open_files_;
   --node->opens;

@@ -151,8 +151,6 @@ class FuseOperations {
   /// One of the two as an extended attribute has it.
   Task<int> get_posix_acl(Request& request, NodeRef node, bool initial, std::string* value);
   Task<int> set_posix_acl(Request& request, NodeRef node, bool initial, std::string value);
-  /// 0, or why data did not reach the server.
-  Task<int> write_out(Request& request, OpenFile* file);
   Task<int> make_file(Request& request, NodeRef parent, std::string name, mode_t mode, int flags,
                       NodeRef* node, bool* keep_cache);
   Task<int> fetch_page(Request& request, OpenDirectory& directory, std::uint64_t cookie, bool plus);

@@ -120,31 +120,15 @@ Task<void> FuseOperations::write(fuse_req_t raw, OpenFile* file, ByteSpan data,
   request.written(data.size());
 }
 
-Task<int> FuseOperations::write_out(Request& request, OpenFile* file) {
-  NodeRef node = file->node;
-  if (node->writer == nullptr) co_return 0;
-  const int error = co_await node->writer->flush(request.as(file->caller), node, true);
-  co_return error == 0 ? node->writer->take_error(&file->errors_told) : error;
-}
-
 Task<void> FuseOperations::flush(fuse_req_t raw, OpenFile* file, LockOwnerId owner) {
   Request request(*this, raw);
   NodeRef node = file->node;
   const RequestContext context = request.as(file->caller);
   std::erase(file->lockers, owner);
   // Who was killed does not wait for the server; data and unlocking go on their way all the same.
-  const bool unwritten = node->writer != nullptr && !node->writer->idle();
+  const bool unwritten = file->writes() && node->writer != nullptr && !node->writer->idle();
   if (unwritten || FileSystem::may_hold_locks(*node, owner)) watch(request.interrupt());
-  int error = 0;
-  if (node->writer != nullptr && fs.may_keep_back(*node)) {
-    node->writer->write_back(node);
-    if (file->writes()) error = node->writer->take_error(&file->errors_told);
-  } else if (file->writes()) {
-    error = co_await write_out(request, file);
-  } else if (node->writer != nullptr) {
-    // Whose data it is hears of what becomes of it.
-    error = co_await node->writer->flush(context, node, true);
-  }
+  int error = co_await fs.write_out_at_close(context, node, file->writes(), &file->errors_told);
   // Closing any descriptor of a file lets go of all locks that the process has on it (fcntl(2)).
   const int kept = co_await fs.let_go(context, node, owner);
   if (error == 0) error = kept;
@@ -152,11 +136,10 @@ Task<void> FuseOperations::flush(fuse_req_t raw, OpenFile* file, LockOwnerId own
 }
 
 Task<void> FuseOperations::fsync(fuse_req_t raw, OpenFile* file) {
-  // close() and fsync() mean the same for data: everything is stable on the server.
   Request request(*this, raw);
   const NodeRef node = file->node;
   if (node->writer != nullptr && !node->writer->idle()) watch(request.interrupt());
-  const int error = co_await write_out(request, file);
+  const int error = co_await fs.write_out(request.as(file->caller), node, &file->errors_told);
   request.error(error);
 }
 

@@ -436,6 +436,36 @@ TEST_F(FileSystemTest, WritersGoOnBehindALongFlushAndAReadThatWaitedWithIt) {
   EXPECT_EQ(written, 0);
 }
 
+TEST_F(FileSystemTest, WhoOnlyReadsClosesWithoutWaitingForOthersData) {
+  auto file = remote_.add_file("a");
+  age(fs_->root);
+  NodeRef node = look("a");
+  ASSERT_EQ(write(node, 0, "abc"), 0);
+  remote_.hold();
+  std::uint64_t reader_told = 0, writer_told = 0;
+  int reader = -1, writer = -1;
+  start(fs_->write_out_at_close(me_, node, false, &reader_told), &reader);
+  EXPECT_EQ(reader, 0);
+  start(fs_->write_out_at_close(me_, node, true, &writer_told), &writer);
+  EXPECT_EQ(writer, -1);
+  remote_.release();
+  EXPECT_EQ(writer, 0);
+  EXPECT_EQ(file->stable_data, "abc");
+}
+
+TEST_F(FileSystemTest, WhatIsLostIsToldToTheCloseOfWhoWrites) {
+  remote_.add_file("a");
+  age(fs_->root);
+  NodeRef node = look("a");
+  ASSERT_EQ(write(node, 0, "abc"), 0);
+  remote_.fail_writes_with = ENOSPC;
+  std::uint64_t reader_told = 0, writer_told = 0;
+  EXPECT_EQ(run(fs_->write_out_at_close(me_, node, false, &reader_told)), 0);
+  EXPECT_EQ(run(fs_->write_out_at_close(me_, node, true, &writer_told)), ENOSPC);
+  remote_.fail_writes_with = 0;
+  EXPECT_EQ(run(fs_->write_out_at_close(me_, node, false, &reader_told)), 0);
+}
+
 TEST_F(FileSystemTest, AnInterruptedFlushKeepsTheData) {
   auto file = remote_.add_file("a");
   age(fs_->root);
