@@ -192,8 +192,9 @@ MountDaemon::~MountDaemon() {
   channel_.reset();
   notifier_.reset();
   if (session_ != nullptr) {
-    // Also when the kernel let go of it already: libfuse sees that, and frees what is left.
-    ::fuse_session_unmount(session_);
+    // Also when the kernel let go of it already: libfuse sees that, and frees what is left. Where
+    // somebody else is mounted by now, the end of the session has to do, which closes /dev/fuse.
+    if (!kernel_has_it_ || is_on_top()) ::fuse_session_unmount(session_);
     ::fuse_session_destroy(session_);
   }
   // With the session's descriptor the kernel's hope is gone that somebody answers: it waits no
@@ -402,6 +403,7 @@ std::string MountDaemon::mount() {
     return fmt::format("could not mount on {}", mount_point_);
   }
   kernel_has_it_ = true;
+  device_ = device_of_mount(mount_point_);
   if (Result<void> taken = take_over_device_io(session_); !taken.ok())
     return taken.error().message();
   notifier_ = std::make_unique<Notifier>(session_);
@@ -413,9 +415,9 @@ std::string MountDaemon::mount() {
 }
 
 void MountDaemon::on_ready() {
-  if (std::optional<DeviceNumber> device = device_of_mount(mount_point_)) {
-    raise_read_ahead(*device, kReadAhead);
-    auto socket = StatusSocket::listen(loop_, mount_socket_path(*device, ::geteuid()),
+  if (device_) {
+    raise_read_ahead(*device_, kReadAhead);
+    auto socket = StatusSocket::listen(loop_, mount_socket_path(*device_, ::geteuid()),
                                        [this] { return status_document(); });
     if (socket.ok()) {
       status_ = std::move(socket).value();
@@ -482,14 +484,22 @@ void MountDaemon::stop() {
     loop_.stop();
     return;
   }
-  // On a thread of its own: the kernel writes back through us while it unmounts.
-  unmounter_ = std::thread([this] {
-    if (unmount_now(mount_point_, false).ok()) return;
-    (void)unmount_now(mount_point_, true).ok();
-    loop_.post([this] {
-      log_notice("{}: in use; detached", mount_point_);
-      detach_timer_.arm_after(loop_, kDetachPatience);
-    });
+  unmounter_ = std::thread([this] { unmount(); });
+}
+
+bool MountDaemon::is_on_top() const {
+  return !device_ || is_mounted_at(mount_point_, *device_);
+}
+
+void MountDaemon::unmount() {
+  if (is_on_top() && unmount_now(mount_point_, false).ok()) return;
+  // Looked at again: it may have been unmounted, and something else mounted, while we waited.
+  const bool detaches = is_on_top();
+  if (detaches) (void)unmount_now(mount_point_, true).ok();
+  loop_.post([this, detaches] {
+    log_notice("{}: in use; {}", mount_point_,
+               detaches ? "detached" : "detached before, or below another mount");
+    detach_timer_.arm_after(loop_, kDetachPatience);
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "client/async_mount.h"
@@ -17,6 +18,7 @@
 #include "client/fuse/notifier.h"
 #include "client/mount/command_line.h"
 #include "client/mount/end_patience.h"
+#include "client/mount/mount_point.h"
 #include "client/mount/mount_trees.h"
 #include "client/mount/status_socket.h"
 #include "client/mount/syslog_pipe.h"
@@ -55,6 +57,10 @@ class MountDaemon {
  private:
   class Signals;
   bool fell_back() const;
+  /// Is it what is mounted at the mount point? Everything that unmounts goes by the path.
+  bool is_on_top() const;
+  /// After a signal, on a thread of its own: the kernel writes back through us while it unmounts.
+  void unmount();
   void on_ready();
   void on_ended();
   /// connect() met a referral on the way to the path: follows it. Empty: fine, else why not.
@@ -91,6 +97,7 @@ class MountDaemon {
   std::unique_ptr<FuseOperations> operations_;
   fuse_session* session_ = nullptr;
   bool kernel_has_it_ = false;
+  std::optional<DeviceNumber> device_;  // the kernel's, of the mount; none: not to be found out
   std::unique_ptr<Notifier> notifier_;
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<StatusSocket> status_;

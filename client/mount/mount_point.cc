@@ -107,6 +107,10 @@ std::optional<DeviceNumber> device_of_mount(const std::string& mount_point) {
   return it->second.device;
 }
 
+bool is_mounted_at(const std::string& mount_point, DeviceNumber device) {
+  return device_of_mount(mount_point) == device;
+}
+
 std::optional<OurMount> our_mount(const std::string& path, std::string* why) {
   constexpr int kMostLinks = 40;
   const std::map<std::string, MountRow> table = read_mount_table();

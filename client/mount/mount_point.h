@@ -19,9 +19,13 @@ std::string fuse_unavailable();
 struct DeviceNumber {
   unsigned major = 0;
   unsigned minor = 0;
+  bool operator==(const DeviceNumber&) const = default;
 };
 /// From /proc/self/mountinfo: asking the file system itself would be asking ourselves.
 std::optional<DeviceNumber> device_of_mount(const std::string& mount_point);
+/// Does `mount_point` lead to that mount? Behind `umount -l` while files are open, or below another
+/// mount, it does not.
+bool is_mounted_at(const std::string& mount_point, DeviceNumber device);
 
 struct OurMount {
   DeviceNumber device;

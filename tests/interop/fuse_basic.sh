@@ -303,6 +303,19 @@ check "it is gone when the daemon has ended" '! ls -A "$export_dir" | grep "^\.n
 kill -9 $holder
 wait $holder 2>/dev/null
 
+# Something else is mounted there when the daemon, whose mount still has open files, is told to end.
+mount_it "" "$mnt2"
+daemon=$(pgrep -f "mount.nfs-rdma 127.0.0.1:$export_dir $mnt2 ")
+exec 7>"$mnt2/open_below"
+umount -l "$mnt2"
+mount -t tmpfs tmpfs "$mnt2" && echo other >"$mnt2/other"
+kill $daemon
+for _ in $(seq 200); do [ -n "$(tr -d "\0" 2>/dev/null <"/proc/$daemon/cmdline")" ] || break; sleep 0.1; done
+check "a daemon that ends leaves alone what is mounted in its place" '
+  [ -z "$(tr -d "\0" 2>/dev/null <"/proc/'$daemon'/cmdline")" ]; [ "$(cat "$mnt2/other")" = other ]'
+exec 7>&-
+umount "$mnt2"
+
 unmount_it
 mount_it acregmin=3,acregmax=3,acdirmin=3,acdirmax=3
 check "user: rights taken away on the server are gone after the attribute time-out" '
