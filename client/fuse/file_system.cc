@@ -184,12 +184,11 @@ void FileSystem::take_over(Node& node, const Attributes& attributes) {
   if (node.has_attributes &&
       (old.mode != attributes.mode || old.uid != attributes.uid || old.gid != attributes.gid)) {
     node.access.clear();
-    // The kernel asks nobody on the way through names that it has: once not everybody may search
-    // here, it must ask again.
+    // Once not everybody may search here, the kernel must ask again.
     const bool searchable = (node.attributes.mode & kEverybodySearches) == kEverybodySearches;
     if (node.is_directory() && searchable && !options.one_user &&
         (attributes.mode & kEverybodySearches) != kEverybodySearches) {
-      node.names.for_each([&](const std::string& name) { kernel_.expire_name(node.id, name); });
+      expire_names(node);
     }
   }
   // A server that holds a removed object open still knows it; its names lead elsewhere by now. Some
@@ -202,6 +201,17 @@ void FileSystem::take_over(Node& node, const Attributes& attributes) {
   node.attributes = attributes;
   node.has_attributes = true;
   node.applied_at = ++clock_;
+}
+
+void FileSystem::expire_names(Node& directory) {
+  const auto expire = [&](const std::string& name) { kernel_.expire_name(directory.id, name); };
+  directory.names.for_each(expire);
+  if (!directory.names.take_overflow()) return;
+  // Of a name that found no room the kernel has the object, if it has anything.
+  nodes.for_each([&](const NodeRef& node) {
+    const bool is_here = node->lookups > 0 && node->parent.lock().get() == &directory;
+    if (is_here && !node->name.empty()) expire(node->name);
+  });
 }
 
 void FileSystem::apply(Node& node, const Attributes& attributes, std::uint64_t started) {

@@ -260,9 +260,9 @@ class FileSystem : private DelegationHolder {
   TaskGroup tasks;  // what runs without a request
   NodeRef root;
   /// `node` was found in `directory`.
-  void place(Node& node, const NodeRef& directory, std::string_view name) const {
+  static void place(Node& node, const NodeRef& directory, std::string_view name) {
     node.parent = directory;
-    if (node.is_directory() || remote.opens_by_name()) node.name = name;
+    node.name = name;
   }
 
  private:
@@ -312,6 +312,9 @@ class FileSystem : private DelegationHolder {
   /// Like failed(), for a call that was about a name in `directory`.
   Task<int> failed_in(RequestContext context, NodeRef directory, Error error);
   void take_over(Node& node, const Attributes& attributes);
+  /// The kernel asks nobody on the way through names that it has: it is to ask again for all of
+  /// those in `directory`.
+  void expire_names(Node& directory);
   /// Which object a name stands for, when some open file might: for silly names.
   Task<NodeRef> target_of(RequestContext context, NodeRef directory, std::string name);
   /// Gives an open file a silly name: in place of `name`, or (keep_name) beside it. It goes on when

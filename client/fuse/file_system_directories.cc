@@ -30,7 +30,7 @@ class PageReader final : public DirectoryVisitor {
     if (entry.handle != nullptr && entry.attributes != nullptr && !dot_name(entry.name)) {
       row.node = fs_.nodes.obtain(*entry.handle);
       fs_.apply(*row.node, *entry.attributes, started_);
-      fs_.place(*row.node, directory_, entry.name);
+      FileSystem::place(*row.node, directory_, entry.name);
     }
     page_->push_back(std::move(row));
     return true;

@@ -247,7 +247,10 @@ Task<int> FileSystem::remove(RequestContext context, NodeRef directory, std::str
     note_renamed(*target);  // its link count
     if (promised(*target)) tasks.spawn(end_promise(target));
     const bool was_here = target->name == name && target->parent.lock() == directory;
-    if (was_here && !target->is_directory()) target->name = directory->names.name_of(*target);
+    if (was_here && !target->is_directory()) {
+      // Who opens it by a name needs another one.
+      target->name = remote.opens_by_name() ? directory->names.name_of(*target) : "";
+    }
   }
   co_return 0;
 }

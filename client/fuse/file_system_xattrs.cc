@@ -70,9 +70,7 @@ Task<int> FileSystem::change_acl(RequestContext context, NodeRef node, Task<Resu
   node->access.clear();
   node->new_modes.reset();
   kernel_.drop_attributes(node->id);
-  if (node->is_directory() && !options.one_user) {
-    node->names.for_each([&](const std::string& name) { kernel_.expire_name(node->id, name); });
-  }
+  if (node->is_directory() && !options.one_user) expire_names(*node);
   co_return error;
 }
 

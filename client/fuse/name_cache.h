@@ -2,7 +2,8 @@
 // What one directory's names stand for, as far as the server said so: answers LOOKUP for callers
 // that may search the directory. Believed as long as the directory's attributes are fresh and
 // unchanged; whoever notices a change clears it. Names that are not believed any more stay on the
-// list, since the kernel may still hold them: for_each() gives them all. Bounded.
+// list, since the kernel may still hold them: for_each() gives them all, but for those that there
+// was no room for (take_overflow()). Bounded.
 //
 // Answers can overtake each other: what an answer says of a name that was changed here since its
 // request went out is not learnt.
@@ -13,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace nfsrdma {
 
@@ -54,7 +56,7 @@ class NameCache {
   }
   /// The kernel hears of the name, but what it stands for is not certain.
   void note(const std::string& name) {
-    make_room();
+    make_room_for(name);
     names_.try_emplace(name);
   }
 
@@ -75,6 +77,8 @@ class NameCache {
     for (const auto& [name, row] : names_)
       fn(name);
   }
+  /// Were names dropped that the kernel may hold, since somebody asked last?
+  bool take_overflow() { return std::exchange(overflowed_, false); }
 
  private:
   struct Row {
@@ -88,15 +92,17 @@ class NameCache {
     return it != names_.end() && it->second.changed_at > asked;
   }
   void put(const std::string& name, Row row) {
-    make_room();
+    make_room_for(name);
     names_.insert_or_assign(name, std::move(row));
   }
-  void make_room() {
-    if (names_.size() < kMostNames) return;
+  void make_room_for(const std::string& name) {
+    if (names_.size() < kMostNames || names_.contains(name)) return;
     names_.clear();
+    overflowed_ = true;
     cleared_at_ = ++clock_;
   }
   std::unordered_map<std::string, Row> names_;
+  bool overflowed_ = false;
   std::uint64_t age_ = 1;         // rows of another age are not believed
   std::uint64_t clock_ = 0;       // grows with every change of a name that we make or see
   std::uint64_t cleared_at_ = 0;  // by it

@@ -110,7 +110,7 @@ struct Node : public ListNode<Node> {  // linked while open
 
   // --- the last place where it was found ---
   std::weak_ptr<Node> parent;
-  std::string name;  // there; of a directory, or when the server opens files by their names
+  std::string name;  // there
 };
 
 /// Where the server finds the file, as far as anybody here knows.

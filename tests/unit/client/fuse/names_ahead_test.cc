@@ -187,5 +187,19 @@ TEST(NameCache, LearnsNothingOfWhatWasChangedMeanwhile) {
   EXPECT_EQ(names.find("removed").node, node);
 }
 
+TEST(NameCache, MakesRoomForNewNamesAlone) {
+  NameCache names;
+  for (std::size_t i = 0; i < NameCache::kMostNames; ++i)
+    names.store_absent(std::to_string(i));
+  names.store_absent("0");
+  names.note("1");
+  EXPECT_TRUE(names.find("2").known);
+  EXPECT_FALSE(names.take_overflow());
+  names.note("one more");
+  EXPECT_FALSE(names.find("2").known);
+  EXPECT_TRUE(names.take_overflow());
+  EXPECT_FALSE(names.take_overflow());
+}
+
 }  // namespace
 }  // namespace nfsrdma

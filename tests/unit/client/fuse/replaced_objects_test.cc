@@ -2,6 +2,8 @@
 // FileSystem: objects that others replaced or removed, servers that do not answer.
 #include "tests/unit/client/fuse/file_system_fixture.h"
 
+#include <algorithm>
+
 namespace nfsrdma {
 namespace {
 
@@ -185,6 +187,33 @@ TEST_F(FileSystemTest, ClosingADirectoryMakesTheKernelAskForItsNames) {
   ASSERT_EQ(run(fs_->setattr(me_, node, set)), 0);
   EXPECT_EQ(expired_, std::vector<std::string>{"f"});
   EXPECT_EQ(fs_->entry_seconds(*node), 0);
+}
+
+TEST_F(FileSystemTest, ClosingADirectoryMakesTheKernelAskForNamesThatThereWasNoRoomFor) {
+  auto directory = remote_.add_directory(*remote_.root_object(), "d");
+  remote_.add_file_in(*directory, "f", "data");
+  remote_.add_file_in(*directory, "forgotten", "data");
+  remote_.add_file("elsewhere");
+  age(fs_->root);
+  NodeRef node = look("d"), found, forgotten;
+  const NodeRef elsewhere = look("elsewhere");
+  ASSERT_EQ(run(fs_->lookup(me_, node, "f", &found)), 0);
+  ASSERT_EQ(run(fs_->lookup(me_, node, "forgotten", &forgotten)), 0);
+  fs_->nodes.reference(found);
+  for (std::size_t i = 0; i < NameCache::kMostNames; ++i)
+    node->names.note(std::to_string(i));
+  SetAttributes set;
+  set.mode = 0700;
+  ASSERT_EQ(run(fs_->setattr(me_, node, set)), 0);
+  const auto times = [this](const char* name) {
+    return std::count(expired_.begin(), expired_.end(), name);
+  };
+  EXPECT_EQ(times("f"), 1);
+  EXPECT_EQ(times("forgotten"), 0) << "the kernel does not have it any more";
+  EXPECT_EQ(times("elsewhere"), 0);
+  expired_.clear();
+  ASSERT_EQ(run(fs_->set_acl(me_, node, "deny")), 0);
+  EXPECT_EQ(times("f"), 0) << "the kernel has been told";
 }
 
 TEST_F(FileSystemTest, OpeningADirectoryLeavesTheKernelsNames) {
