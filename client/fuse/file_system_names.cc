@@ -150,8 +150,9 @@ Task<int> FileSystem::make(RequestContext context, NodeRef directory, std::strin
 
 Task<NodeRef> FileSystem::target_of(RequestContext context, NodeRef directory, std::string name) {
   NameCache::Answer known = directory->names.find(name);
-  if (known.known && known.node != nullptr) co_return known.node;
-  if (open_files_ == 0) co_return nullptr;
+  // Also when it is known that there is none: the kernel has just asked, before a rename. Linux's
+  // client believes that, too.
+  if (known.known || open_files_ == 0) co_return known.node;
   auto answer = co_await remote.lookup(context, directory->handle, name, nullptr);
   co_return answer.ok() ? nodes.obtain(answer->handle) : nullptr;
 }

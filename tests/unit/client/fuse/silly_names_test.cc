@@ -46,6 +46,25 @@ TEST_F(FileSystemTest, AReplacedNameIsNeverAbsent) {
   close(node);
 }
 
+TEST_F(FileSystemTest, BesideOpenFilesANameThatIsKnownToBeAbsentIsNotAskedForAgain) {
+  remote_.add_file("a", "old");
+  remote_.add_file("b", "new");
+  age(fs_->root);
+  NodeRef node = opened("a");
+  look("b");
+  look("c");
+  EXPECT_EQ(last_error_, ENOENT);
+  remote_.calls.clear();
+  ASSERT_EQ(run(fs_->rename(me_, fs_->root, "b", fs_->root, "c")), 0);
+  EXPECT_EQ(remote_.calls, (std::map<std::string, int>{{"rename", 1}}));
+  // Where nothing is known, what is open may be in the way.
+  fs_->root->names.clear();
+  ASSERT_EQ(run(fs_->rename(me_, fs_->root, "c", fs_->root, "a")), 0);
+  EXPECT_EQ(read(node, 0, 10), "old");
+  close(node);
+  EXPECT_EQ(names(), std::vector<std::string>{"a"});
+}
+
 TEST_F(FileSystemTest, WithoutLinksAReplacedOpenFileIsMovedAway) {
   remote_.no_links = true;
   remote_.add_file("a", "old");
