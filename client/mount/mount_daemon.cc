@@ -62,6 +62,8 @@ std::string session_options(const MountCommandLine& line) {
     // Debian 12's libfuse does not know it. No FUSE mount has the kernel set access times.
     if (flag != "nodiratime") list += "," + flag;
   }
+  for (const std::string& label : o.label_words())
+    list += "," + escaped(label);
   return list;
 }
 
@@ -400,7 +402,13 @@ std::string MountDaemon::mount() {
   ::fuse_opt_free_args(&arguments);
   if (session_ == nullptr) return "libfuse refused the session's options";
   if (::fuse_session_mount(session_, mount_point_.c_str()) != 0) {
-    return fmt::format("could not mount on {}", mount_point_);
+    std::string why = fmt::format("could not mount on {}", mount_point_);
+    if (const std::vector<std::string> labels = line_.options.label_words(); !labels.empty()) {
+      // A kernel without SELinux knows none, and fusermount3 passes none on.
+      why += fmt::format(" with {}: they are for root, and a kernel with SELinux",
+                         fmt::join(labels, ","));
+    }
+    return why;
   }
   kernel_has_it_ = true;
   device_ = device_of_mount(mount_point_);

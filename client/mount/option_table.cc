@@ -258,6 +258,20 @@ string take_migration(MountOptions& o, string_view) {
   return {};
 }
 
+/// Of SELinux. Quotes keep the commas of its categories together, here and in the kernel.
+string take_label(MountOptions& o, const char* name, string_view v) {
+  if (v.size() >= 2 && v.front() == '"' && v.back() == '"') v = v.substr(1, v.size() - 2);
+  if (v.empty() || v.find('"') != string_view::npos) return "that is no label of SELinux";
+  o.labels.insert_or_assign(name, v);
+  return {};
+}
+
+// A label's name, too, is found again in the table.
+#define LABEL(name)                                                                               \
+  {                                                                                               \
+    name, Value::kRequired, [](MountOptions& o, string_view v) { return take_label(o, name, v); } \
+  }
+
 // A vfs flag's name is found again in the table, so that one function serves all.
 #define VFS_FLAG(name)                                     \
   {                                                        \
@@ -379,6 +393,10 @@ constexpr OptionRow kTable[] = {
     {"atime", Value::kNone, ignore},
     VFS_FLAG("nodiratime"),
     {"diratime", Value::kNone, ignore},
+    LABEL("context"),
+    LABEL("fscontext"),
+    LABEL("defcontext"),
+    LABEL("rootcontext"),
     {"relatime", Value::kNone, ignore},
     {"norelatime", Value::kNone, ignore},
     {"strictatime", Value::kNone, ignore},
@@ -409,6 +427,7 @@ constexpr OptionRow kTable[] = {
     {"sloppy", Value::kNone, ignore},  // seen to by parse_mount_options
 };
 #undef VFS_FLAG
+#undef LABEL
 
 }  // namespace
 

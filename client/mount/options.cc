@@ -109,6 +109,13 @@ std::uint16_t MountOptions::effective_tcp_port() const {
   return proto == MountProto::kTcp && port != 0 ? port : kTcpPort;
 }
 
+std::vector<std::string> MountOptions::label_words() const {
+  std::vector<std::string> words;
+  for (const auto& [name, label] : labels)
+    words.push_back(fmt::format("{}=\"{}\"", name, label));
+  return words;
+}
+
 std::string MountOptions::text() const {
   std::string out = read_only ? "ro" : "rw";
   auto add = [&out](std::string_view word) {
@@ -120,6 +127,8 @@ std::string MountOptions::text() const {
   if (!exec) add("noexec");
   for (const std::string& flag : vfs_flags)
     add(flag);
+  for (const std::string& label : label_words())
+    add(label);
   if (synchronous) add("sync");
   if (!version.any) add(fmt::format("vers={}", version.text()));
   add(fmt::format("proto={}", proto_text(*this)));

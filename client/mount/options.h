@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -77,7 +78,8 @@ struct MountOptions {
   bool suid = true, exec = true;
   bool dev = false;          // the kernel asks nobody who opens a device file on a FUSE mount
   bool allow_other = false;  // mounts of root are open to all in any case
-  std::vector<std::string> vfs_flags;  // noatime, nodiratime ... as spelled
+  std::vector<std::string> vfs_flags;         // noatime, nodiratime ... as spelled
+  std::map<std::string, std::string> labels;  // SELinux: context, fscontext ...; without quotes
 
   bool remount = false;            // of a mount that is there
   bool names_fuse = false;         // options that FUSE mounts show: of use at a remount alone
@@ -91,6 +93,8 @@ struct MountOptions {
   std::uint16_t effective_tcp_port() const;
   /// Takes back what the kernel's client ignores by that version, too. With what was, in one line.
   std::string leave_out_of(std::uint32_t major);
+  /// The labels as options for the kernel: in quotes, since commas may stand in them.
+  std::vector<std::string> label_words() const;
   /// "rw,vers=3,proto=auto,...", for -v and logs.
   std::string text() const;
 };

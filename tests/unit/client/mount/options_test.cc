@@ -83,6 +83,12 @@ INSTANTIATE_TEST_SUITE_P(
                  "rw,proto=auto,fabric=iwarp,port=20049,tcpport=12049," + kTail},
         GoodCase{"ro,nosuid,dev,noexec,noatime,nodiratime",
                  "ro,nosuid,dev,noexec,noatime,nodiratime," + kAuto + kTail},
+        GoodCase{
+            "context=system_u:object_r:httpd_sys_content_t:s0,noatime",
+            "rw,noatime,context=\"system_u:object_r:httpd_sys_content_t:s0\"," + kAuto + kTail},
+        GoodCase{"defcontext=\"a:b:c:s0:c1,c2\",rootcontext=a:b:c,defcontext=\"a:b:d:s0:c1,c3\"",
+                 "rw,defcontext=\"a:b:d:s0:c1,c3\",rootcontext=\"a:b:c\"," + kAuto + kTail},
+        GoodCase{"fscontext=\"a:b:c\"", "rw,fscontext=\"a:b:c\"," + kAuto + kTail},
         GoodCase{"dev,nodev", "rw," + kAuto + kTail}, GoodCase{"ro,rw", "rw," + kAuto + kTail},
         GoodCase{"nfsvers=3,mountport=2049,mountproto=tcp",
                  "rw,vers=3," + kAuto + "mountport=2049,mountproto=tcp," + kTail},
@@ -152,6 +158,7 @@ INSTANTIATE_TEST_SUITE_P(
     Table, BadOptions,
     testing::Values(
         BadCase{"rszie=4096", "parse: unknown mount option 'rszie'; did you mean 'rsize'?"},
+        BadCase{"context=\"\"", "parse: mount option 'context=\"\"': that is no label of SELinux"},
         BadCase{"rdirplus=some",
                 "parse: mount option 'rdirplus=some': 'some' is not one of none, force"},
         BadCase{

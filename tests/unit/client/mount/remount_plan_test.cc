@@ -63,7 +63,8 @@ TEST(RemountPlan, WhatMountRepeatsOfFstabSaysNothingNew) {
        {"rdma,port=2050,_netdev", "vers=4.1,soft,timeo=50,retrans=3,nconnect=2,bg,retry=5",
         "vers=4,rsize=65536,wsize=65536,noac,nocto", "vers=3,nolock,mountport=2049,mountproto=tcp",
         "proto=tcp,port=2050,lookupcache=none,nordirplus,sync", "vers=4,minorversion=1", "hard",
-        "dirsync,noatime", "local_lock=all", "vers=4.1,nolock", "local_lock=posix,vers=3"}) {
+        "dirsync,noatime", "local_lock=all", "vers=4.1,nolock", "local_lock=posix,vers=3",
+        "context=\"a:b:c:s0:c1,c2\"", "rootcontext=a:b:c"}) {
     EXPECT_EQ(plan(std::string(fstab) + ",remount,ro", fstab).refused, Words()) << fstab;
   }
 }
@@ -78,6 +79,7 @@ TEST(RemountPlan, WhatWouldChangeTheDaemonIsNamed) {
   EXPECT_EQ(plan("remount,local_lock=all,local_lock=flock", "vers=3,nolock").refused,
             Words{"local_lock=flock"});
   EXPECT_EQ(plan("remount,sync").refused, Words{"sync"});
+  EXPECT_EQ(plan("remount,context=a:b:d", "context=a:b:c").refused, Words{"context=a:b:d"});
   EXPECT_EQ(plan("remount,acl,noacl", "vers=3").refused, Words{"noacl"});
   EXPECT_EQ(plan("remount,port=2050,tcpport=2049").refused, Words{"port=2050"});
 }
