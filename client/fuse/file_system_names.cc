@@ -234,6 +234,9 @@ Task<int> FileSystem::remove(RequestContext context, NodeRef directory, std::str
     if (target->silly->name == name && target->silly->directory == directory) co_return EBUSY;
   }
   co_await give_way_to_change(context, target);
+  // Who opens it by a name; but one goes through all names to find it.
+  const bool needs_another =
+      remote.opens_by_name() && target != nullptr && target->attributes.nlink > 1;
   const std::uint64_t started = begin_request();
   ++directory->changes_running;
   auto removed = co_await remote.remove(context, directory->handle, name,
@@ -249,8 +252,7 @@ Task<int> FileSystem::remove(RequestContext context, NodeRef directory, std::str
     if (promised(*target)) tasks.spawn(end_promise(target));
     const bool was_here = target->name == name && target->parent.lock() == directory;
     if (was_here && !target->is_directory()) {
-      // Who opens it by a name needs another one.
-      target->name = remote.opens_by_name() ? directory->names.name_of(*target) : "";
+      target->name = needs_another ? directory->names.name_of(*target) : "";
     }
   }
   co_return 0;

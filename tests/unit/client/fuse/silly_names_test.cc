@@ -112,6 +112,22 @@ TEST_F(FileSystemTest, WhoIsKilledWhileAnOpenFileIsRemovedLeavesNoSillyName) {
   EXPECT_TRUE(names().empty());
 }
 
+/// By version 4.0 it is opened by a name.
+TEST_F(FileSystemTest, AnotherNameIsLookedForWhereThereIsOneAlone) {
+  remote_.by_name = true;
+  remote_.add_file("a");
+  remote_.add_file("single");
+  age(fs_->root);
+  const NodeRef node = look("a"), single = look("single");
+  ASSERT_EQ(run(fs_->link(me_, node, fs_->root, "b")), 0);
+  ASSERT_EQ(run(fs_->remove(me_, fs_->root, "a")), 0);
+  EXPECT_EQ(node->name, "b");
+  // It would be found, if somebody went through all names.
+  fs_->root->names.store("single too", single);
+  ASSERT_EQ(run(fs_->remove(me_, fs_->root, "single")), 0);
+  EXPECT_EQ(single->name, "");
+}
+
 class SillyNamesIn : public FileSystemTest {
  protected:
   /// A directory "d", in which an open file was removed.
