@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "client/fuse/access_cache.h"
@@ -132,12 +133,16 @@ class NodeTable {
   /// The kernel dropped `count` references.
   void forget(std::uint64_t id, std::uint64_t count);
 
-  /// Every node alive, also ones that only unwritten data holds.
+  /// Every node alive, also ones that only unwritten data holds. `fn` may let go of any.
   template <typename Fn>
   void for_each(Fn fn) const {
+    std::vector<NodeRef> all;  // with its last reference a node leaves the table
+    all.reserve(by_handle_.size());
     for (const auto& [handle, weak] : by_handle_) {
-      if (NodeRef node = weak.lock()) fn(node);
+      if (NodeRef node = weak.lock()) all.push_back(std::move(node));
     }
+    for (const NodeRef& node : all)
+      fn(node);
   }
   std::size_t referenced() const { return by_id_.size(); }
   std::size_t alive() const { return by_handle_.size(); }
