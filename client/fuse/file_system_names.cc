@@ -143,6 +143,10 @@ Task<int> FileSystem::make(RequestContext context, NodeRef directory, std::strin
     co_return error;
   }
   place(*node, directory, name);
+  // A directory inherits a default ACL, and so that there is none.
+  const bool has_none =
+      directory->new_modes == Node::kByUmask && directory->timer.fresh(loop.now());
+  if (has_none && node->is_directory()) node->new_modes = Node::kByUmask;
   directory->names.store(name, node);
   *made = std::move(node);
   co_return 0;

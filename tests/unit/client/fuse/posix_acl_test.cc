@@ -16,6 +16,13 @@ class FileSystemPosixAclTest : public FileSystemTest {
     return mode;
   }
   int asked() { return std::exchange(remote_.calls["get_posix_acls"], 0); }
+  NodeRef make_directory(const std::string& name) {
+    NodeRef made;
+    const SetAttributes set;
+    auto maker = [&](Remote& remote) { return remote.mkdir(me_, fs_->root->handle, name, set); };
+    EXPECT_EQ(run(fs_->make(me_, fs_->root, name, maker, &made)), 0);
+    return made;
+  }
   int set_initial(const NodeRef& node, std::optional<PosixAcl> acl) {
     return run(fs_->set_posix_acl(me_, node, true, std::move(acl)));
   }
@@ -100,6 +107,24 @@ TEST_F(FileSystemPosixAclTest, NamesThatWeMakeDoNotMakeItUnknown) {
   ASSERT_EQ(run(fs_->make(me_, fs_->root, name, maker, &made)), 0);
   EXPECT_EQ(masked(fs_->root, 077, 0666), 0600u);
   EXPECT_EQ(asked(), 0);
+}
+
+TEST_F(FileSystemPosixAclTest, ADirectoryThatWeMakeHasInheritedThatThereIsNone) {
+  EXPECT_EQ(masked(fs_->root, 077, 0666), 0600u);
+  asked();
+  const NodeRef made = make_directory("new");
+  EXPECT_EQ(masked(made, 077, 0666), 0600u);
+  EXPECT_EQ(asked(), 0);
+  // Not when somebody else has changed the directory above meanwhile, or there is one.
+  remote_.add_file("by somebody else");
+  const NodeRef unknown = make_directory("unknown");
+  remote_.root_object()->names["unknown"]->posix_acls.initial = acl_of(0777, 7);
+  EXPECT_EQ(masked(unknown, 077, 0666), 0666u);
+  ASSERT_EQ(set_initial(fs_->root, acl_of(0777, 7)), 0);
+  EXPECT_EQ(masked(fs_->root, 077, 0666), 0666u);
+  asked();
+  masked(make_directory("with one"), 077, 0666);
+  EXPECT_EQ(asked(), 1);
 }
 
 TEST_F(FileSystemPosixAclTest, AForeignChangeOrOldAttributesAskAgain) {
