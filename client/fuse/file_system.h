@@ -143,6 +143,8 @@ class FileSystem : private DelegationHolder {
   using Maker = std::function<Task<Result<CreateResult>>(Remote&)>;
   Task<int> make(RequestContext context, NodeRef directory, std::string name, Maker maker,
                  NodeRef* made);
+  /// What a symbolic link says. Believed as long as its attributes are, and the same.
+  Task<int> readlink(RequestContext context, NodeRef node, std::string* text);
   Task<int> remove(RequestContext context, NodeRef directory, std::string name);
   Task<int> rmdir(RequestContext context, NodeRef directory, std::string name);
   Task<int> rename(RequestContext context, NodeRef from_directory, std::string from,

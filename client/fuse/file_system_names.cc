@@ -152,6 +152,21 @@ Task<int> FileSystem::make(RequestContext context, NodeRef directory, std::strin
   co_return 0;
 }
 
+Task<int> FileSystem::readlink(RequestContext context, NodeRef node, std::string* text) {
+  const bool known = node->link != nullptr && node->link->is_of(node->attributes);
+  if (known && node->timer.fresh(loop.now())) {
+    *text = node->link->text;
+    co_return 0;
+  }
+  LinkText link{{}, node->attributes.ctime, node->attributes.change};
+  auto answer = co_await remote.readlink(context, node->handle);
+  if (!answer.ok()) co_return failed(*node, answer.error());
+  *text = *answer;
+  link.text = std::move(*answer);  // 4096 bytes at most, by whatever version
+  node->link = std::make_unique<LinkText>(std::move(link));
+  co_return 0;
+}
+
 Task<NodeRef> FileSystem::target_of(RequestContext context, NodeRef directory, std::string name) {
   NameCache::Answer known = directory->names.find(name);
   // Also when it is known that there is none: the kernel has just asked, before a rename. Linux's

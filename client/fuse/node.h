@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -51,6 +52,17 @@ struct SentBack {
   pid_t pid = 0;
   std::uint64_t drops = 0;
   bool told = false;
+};
+
+/// What a symbolic link says, and of which state of its attributes.
+struct LinkText {
+  std::string text;
+  timespec ctime{};
+  std::optional<std::uint64_t> change;
+
+  bool is_of(const Attributes& now) const {
+    return same_time(ctime, now.ctime) && change == now.change;
+  }
 };
 
 struct Node : public ListNode<Node> {  // linked while open
@@ -108,6 +120,8 @@ struct Node : public ListNode<Node> {  // linked while open
   /// not known.
   std::optional<mode_t> new_modes;
   static constexpr mode_t kByUmask = ~mode_t{0};
+
+  std::unique_ptr<LinkText> link;  // of a symbolic link, once it was asked for
 
   // --- the last place where it was found ---
   std::weak_ptr<Node> parent;

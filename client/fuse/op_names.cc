@@ -168,9 +168,10 @@ Task<void> FuseOperations::readlink(fuse_req_t raw, fuse_ino_t ino) {
   Request request(*this, raw);
   NodeRef node = fs.nodes.find(ino);
   if (node == nullptr) co_return request.error(ESTALE);
-  auto text = co_await fs.remote.readlink(request.context(), node->handle);
-  if (!text.ok()) co_return request.error(fs.failed(*node, text.error()));
-  request.link_text(*text);
+  std::string text;
+  const int error = co_await fs.readlink(request.context(), node, &text);
+  if (error != 0) co_return request.error(error);
+  request.link_text(text);
 }
 
 Task<void> FuseOperations::getattr(fuse_req_t raw, fuse_ino_t ino) {

@@ -421,5 +421,32 @@ TEST_F(DirectoryThatChanges, IsNotReadOnBehindACookieThatIsGone) {
   EXPECT_EQ(list(99), EINVAL);
 }
 
+TEST_F(FileSystemTest, WhatALinkSaysIsAskedForOncePerStateOfIt) {
+  const std::string name = "l", target = "target";
+  ASSERT_TRUE(run(remote_.symlink(me_, remote_.root(), name, target)).ok());
+  age(fs_->root);
+  const NodeRef node = look("l");
+  std::string text;
+  const auto asked = [&] {
+    text.clear();
+    const int before = remote_.calls["readlink"];
+    EXPECT_EQ(run(fs_->readlink(me_, node, &text)), 0);
+    return remote_.calls["readlink"] - before;
+  };
+  EXPECT_EQ(asked(), 1);
+  EXPECT_EQ(asked(), 0);
+  EXPECT_EQ(text, "target");
+  age(node);
+  EXPECT_EQ(asked(), 1) << "nothing is believed that is too old";
+  const auto link = remote_.root_object()->names["l"];
+  link->text = "elsewhere";
+  remote_.write_elsewhere(*link, "");
+  age(node);
+  ASSERT_EQ(run(fs_->getattr(me_, node)), 0);
+  EXPECT_EQ(asked(), 1);
+  EXPECT_EQ(text, "elsewhere");
+  EXPECT_EQ(asked(), 0);
+}
+
 }  // namespace
 }  // namespace nfsrdma
