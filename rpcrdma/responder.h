@@ -78,6 +78,7 @@ class ResponderCall final : public Call,
   bool chunks_affordable() const;
   void proceed();
   void read_done(WorkStatus status);
+  void all_read();
   void deliver();
   void refuse(Refusal refusal);
   /// Its connection is cut, and nothing of it is posted.

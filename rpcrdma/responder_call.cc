@@ -180,7 +180,11 @@ void ResponderCall::read_done(WorkStatus status) {
     return;
   }
   const bool all_posted = next_chunk_ == header_.chunks.read_chunk_count;
-  if (!all_posted || reads_out_ > 0 || read_failed_) return;
+  if (all_posted && reads_out_ == 0 && !read_failed_) all_read();
+}
+
+/// Its chunks are here, and nobody can write to them from now on: the handler may look at them.
+void ResponderCall::all_read() {
   shard_.server_.poison_.record_success(responder().peer_, xid_);
   for (std::size_t i = 0; i < header_.chunks.read_chunk_count; ++i) {
     sinks_[i].reset();

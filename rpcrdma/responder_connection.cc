@@ -140,8 +140,9 @@ void ResponderConnection::pump_reads() {
   }
 }
 
-/// Posts the next segment of `call`, or delivers it when nothing had to be read at all. False when
-/// posting failed.
+/// Posts the next segment of `call`, or delivers it when there is none and nothing is under way:
+/// its segments may be empty, or the last of them, behind those that are here. False when posting
+/// failed.
 bool ResponderConnection::add_read(ResponderCall& call) {
   const ChunkLists& chunks = call.header_.chunks;
   while (call.next_chunk_ < chunks.read_chunk_count) {
@@ -158,7 +159,7 @@ bool ResponderConnection::add_read(ResponderCall& call) {
   }
   if (call.next_chunk_ == chunks.read_chunk_count) {
     call.ListNode<WaitingTag>::unlink();
-    if (call.reads_out_ == 0) call.deliver();
+    if (call.reads_out_ == 0) call.all_read();
     return true;
   }
 

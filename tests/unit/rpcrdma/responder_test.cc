@@ -79,6 +79,28 @@ TEST_F(Responder, SeveralReadChunksAndSegmentsArePulled) {
   EXPECT_EQ(pair_.handler.bad_calls, 0u);
 }
 
+TEST_F(Responder, NobodyCanWriteToWhatTheHandlerLooksAt) {
+  // One Read at a time, so that the empty segment is come to when the first one is here.
+  client_ = std::make_unique<RawClient>(pair_, true, 1);
+  pair_.handler.hold = true;
+  ToyCall call(kXid, kToyWrite, 1000, 9);
+  std::vector<std::byte> data(call.payload.begin(), call.payload.end());
+  std::vector<std::byte> rpc(call.head.begin(), call.head.end());
+  rpc.insert(rpc.end(), call.tail.begin(), call.tail.end());
+  const auto at = static_cast<std::uint32_t>(call.head.size());
+  ChunkLists chunks = lists();
+  chunks.add_read_segment(at, client_->expose(data, Access::kRemoteRead));
+  chunks.add_read_segment(at, {12345, 0, 0});
+  client_->send(message(kXid, RDMA_MSG, chunks, rpc));
+  ASSERT_EQ(pair_.handler.held.size(), 1u);
+  EXPECT_EQ(pair_.fabric.exposed_regions(), client_->regions.size()) << "the server's own are gone";
+  pair_.handler.hold = false;
+  pair_.handler.answer_held();
+  pair_.run();
+  EXPECT_EQ(answer_type(), RDMA_MSG);
+  EXPECT_EQ(pair_.handler.bad_calls, 0u);
+}
+
 TEST_F(Responder, ReadChunkMayHoldThePad) {
   connect();
   ToyCall call(kXid, kToyWrite, 10'001, 9);
