@@ -101,7 +101,7 @@ class RdmaClient final : public ClientTransport,
   void run_deferred() override;
 
   void pump();
-  enum class Sent : std::uint8_t { kYes, kFailed, kNoRoom };
+  enum class Sent : std::uint8_t { kYes, kFailed, kNotNow };
   Sent send(Exchange& exchange, ClientCall& call);
   bool wait_for_room();
   Result<std::size_t> marshal(Exchange& exchange, ClientCall& call);

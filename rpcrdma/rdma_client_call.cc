@@ -85,8 +85,9 @@ void RdmaClient::pump() {
     const Sent sent = send(*exchange, call);
     if (sent == Sent::kYes) continue;
     idle_.push_back(exchange);
-    if (sent == Sent::kNoRoom) {
-      // What the calls under way have registered comes back with their replies.
+    if (sent == Sent::kNotNow) {
+      // What the calls under way have registered comes back with their replies; or it is the end of
+      // the connection, and of those who wait with it.
       waiting_.push_front(call);
       break;
     }
@@ -109,7 +110,7 @@ Exchange* RdmaClient::idle_exchange() {
   return exchanges_.back().get();
 }
 
-/// Unless kYes the exchange is still idle. kFailed: the call completed with an error; kNoRoom: it
+/// Unless kYes the exchange is still idle. kFailed: the call completed with an error; kNotNow: it
 /// may go later, nothing has happened to it.
 RdmaClient::Sent RdmaClient::send(Exchange& exchange, ClientCall& call) {
   // The reply needs a receive before the call leaves.
@@ -119,7 +120,12 @@ RdmaClient::Sent RdmaClient::send(Exchange& exchange, ClientCall& call) {
                   : Result<std::size_t>(Error{Errc::kExhausted, ENOMEM, "receive buffers"});
   if (!size.ok()) {
     exchange.withdraw();
-    if (size.error().code == Errc::kExhausted && wait_for_room()) return Sent::kNoRoom;
+    if (size.error().code == Errc::kExhausted && wait_for_room()) return Sent::kNotNow;
+    if (size.error().code == Errc::kClosed) {
+      // The device went, or the connection, and we have not been told yet.
+      queue_pair_->disconnect();
+      return Sent::kNotNow;
+    }
     call.error = size.error();
     call.on_complete();
     return Sent::kFailed;

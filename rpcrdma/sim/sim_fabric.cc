@@ -19,6 +19,9 @@ Result<MemoryRegion> SimDomain::register_memory(MutableByteSpan bytes, Access ac
                                                 const QueuePair* scope) {
   SimNetwork& network = fabric_.network();
   if (network.count_register()) return Error{Errc::kSystem, ENOMEM, "simulated registration"};
+  if (access != Access::kLocal && !fabric_.exposes_) {
+    return Error{Errc::kClosed, ENODEV, "simulated registration"};
+  }
   if (access != Access::kLocal && fabric_.exposed_regions() >= fabric_.max_exposed_) {
     return Error{Errc::kExhausted, ENOMEM, "simulated limit of regions"};
   }

@@ -175,6 +175,9 @@ class SimFabric final : public Fabric {
   void violation(std::string what) { violations_.push_back(std::move(what)); }
   /// From now on at most `count` regions can be reachable at the same time (a limit of the device).
   void limit_exposed_regions(std::size_t count) { max_exposed_ = count; }
+  /// From now on nothing can be exposed, as with a device that is gone when nobody has been told
+  /// yet.
+  void refuse_exposure() { exposes_ = false; }
   /// Takes the device of `loop`'s server side away, with every connection. The next connection
   /// finds another one.
   void remove_server_device(EventLoop& loop);
@@ -215,6 +218,7 @@ class SimFabric final : public Fabric {
   std::set<SimDomain*> domains_;
   std::uint64_t next_id_ = 1;
   std::size_t max_exposed_ = SIZE_MAX;
+  bool exposes_ = true;
   std::vector<std::string> violations_;
 };
 

@@ -36,6 +36,11 @@ std::uint64_t token_of(const Window* window) {
   return reinterpret_cast<std::uintptr_t>(window) | kIsWindow;
 }
 
+/// Commands of a device that is being removed, or broke, end so, before its event has come.
+bool means_broken(int err) {
+  return err == EIO || err == ENODEV || err == ENXIO || err == ETIMEDOUT;
+}
+
 }  // namespace
 
 VerbsProtectionDomain::VerbsProtectionDomain(VerbsDevice& device, PdHandle pd)
@@ -67,11 +72,20 @@ Result<MemoryRegion> VerbsProtectionDomain::register_memory(MutableByteSpan byte
                                                             const QueuePair* scope) {
   const bool remote = access == Access::kRemoteRead || access == Access::kRemoteWrite;
   NFSRDMA_CHECK(!remote || scope != nullptr);
-  if (remote) {
-    // Binding is the queue pair's work, although callers need not know.
-    auto* queue_pair = static_cast<VerbsQueuePair*>(const_cast<QueuePair*>(scope));
-    if (queue_pair->exposes_by_window()) return expose_by_window(bytes, access, *queue_pair);
-  }
+  // Binding and ending are the queue pair's work, although callers need not know.
+  auto* queue_pair = static_cast<VerbsQueuePair*>(const_cast<QueuePair*>(scope));
+  auto made = remote && queue_pair->exposes_by_window()
+                  ? expose_by_window(bytes, access, *queue_pair)
+                  : make_region(bytes, access);
+  if (made.ok() || !means_broken(made.error().sys)) return made;
+  // No fault of whoever wants it, and not to be told as one: the connection ends, as it would with
+  // the event, and what it was for goes by the next.
+  const Error gone{Errc::kClosed, made.error().sys, "the RDMA device was removed or is broken"};
+  if (queue_pair != nullptr) queue_pair->device_failed(gone);
+  return gone;
+}
+
+Result<MemoryRegion> VerbsProtectionDomain::make_region(MutableByteSpan bytes, Access access) {
   NFSRDMA_TRY(ibv_mr * mr, add_region(bytes, access_flags(access, device_.traits()), access));
   if (access == Access::kLocal && device_.traits().memory_windows) parents_.add(mr, bytes);
   return MemoryRegion(*this, bytes, mr->lkey, mr->rkey,

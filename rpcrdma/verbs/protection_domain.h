@@ -32,6 +32,7 @@ class VerbsProtectionDomain final : public ProtectionDomain, private ParentRegio
 
  private:
   VerbsProtectionDomain(VerbsDevice& device, PdHandle pd);
+  Result<MemoryRegion> make_region(MutableByteSpan bytes, Access access);
   Result<ibv_mr*> add_region(MutableByteSpan bytes, int rights, Access access);
   void remove_region(ibv_mr* region, MutableByteSpan bytes);
   Result<MemoryRegion> expose_by_window(MutableByteSpan bytes, Access access,

@@ -58,6 +58,8 @@ class VerbsQueuePair final : public QueuePair,
   Result<void> bind(Window& window);
   /// As WindowList::forget().
   bool unbind(Window& window);
+  /// A command told what the device's event has not told yet.
+  void device_failed(Error why) { drain(why); }
 
   // For VerbsCompletionQueue.
   /// The peer's message came with the invalidation of `handle`.

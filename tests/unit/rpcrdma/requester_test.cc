@@ -442,6 +442,21 @@ TEST_F(Requester, ACallWaitsForRoomThatOthersHave) {
   answer_null(1);
   EXPECT_TRUE(call.ok);
 }
+TEST_F(Requester, WhenTheDeviceIsGoneCallsEndWithTheConnectionAndCanBeMadeAgain) {
+  connect();
+  fabric_.refuse_exposure();
+  ToyCall first(1, kToyRead, 9000, 0), second(2, kToyWrite, 9000, 0);
+  client_->submit(first);
+  client_->submit(second);
+  EXPECT_EQ(first.completions + second.completions, 0) << "failed by themselves";
+  run();
+  for (const ToyCall* call : {&first, &second}) {
+    EXPECT_EQ(call->completions, 1);
+    EXPECT_EQ(call->error.code, Errc::kClosed);
+    EXPECT_FALSE(call->sent);
+  }
+  EXPECT_EQ(log_.closed, 1);
+}
 TEST_F(Requester, ACallThatNothingCanMakeRoomForFails) {
   connect();
   fabric_.limit_exposed_regions(0);

@@ -50,5 +50,56 @@ TEST_F(VerbsDeviceTest, IsGivenUpWhenItIsBroken) {
   EXPECT_TRUE(device_gone_);
 }
 
+/// Commands fail before the event comes, which may be a while later or never.
+class BrokenDevice : public FakeRig {
+ protected:
+  void start_with(WindowUse windows) {
+    VerbsOptions options;
+    options.windows = windows;
+    start(options);
+    auto connected = connect();
+    ASSERT_TRUE(connected.ok());
+    pair_ = *connected;
+  }
+  Errc exposing_fails_with() {
+    auto exposed = domain_->register_memory(memory_, Access::kRemoteWrite, pair_);
+    EXPECT_FALSE(exposed.ok());
+    turn();
+    return exposed.ok() ? Errc::kInvalid : exposed.error().code;
+  }
+  VerbsQueuePair* pair_ = nullptr;
+};
+
+TEST_F(BrokenDevice, ShowsInARegistrationAndEndsTheConnection) {
+  start_with(WindowUse::kNever);
+  provider_.refuses_regions = EIO;
+  EXPECT_EQ(exposing_fails_with(), Errc::kClosed);
+  EXPECT_EQ(disconnected_, 1);
+}
+
+TEST_F(BrokenDevice, ShowsInAWindowAndEndsTheConnection) {
+  start_with(WindowUse::kSafe);
+  provider_.refuses_windows = ENODEV;
+  EXPECT_EQ(exposing_fails_with(), Errc::kClosed);
+  EXPECT_EQ(disconnected_, 1);
+}
+
+TEST_F(BrokenDevice, ShowsInWhatAWindowIsBoundOnAndEndsTheConnection) {
+  start_with(WindowUse::kSafe);
+  provider_.refuses_regions = ENXIO;
+  EXPECT_EQ(exposing_fails_with(), Errc::kClosed);
+  EXPECT_EQ(disconnected_, 1);
+}
+
+TEST_F(BrokenDevice, IsNotOneThatHasNoRoom) {
+  start_with(WindowUse::kSafe);
+  provider_.refuses_windows = ENOMEM;
+  EXPECT_EQ(exposing_fails_with(), Errc::kExhausted);
+  provider_.refuses_windows = 0;
+  provider_.refuses_regions = EFAULT;
+  EXPECT_EQ(exposing_fails_with(), Errc::kSystem);
+  EXPECT_EQ(disconnected_, 0);
+}
+
 }  // namespace
 }  // namespace nfsrdma::verbs::test

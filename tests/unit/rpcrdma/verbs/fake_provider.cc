@@ -49,7 +49,14 @@ int post_srq_recv(ibv_srq*, ibv_recv_wr* request, ibv_recv_wr**) {
   return 0;
 }
 
+/// Does a command fail that is refused with `err`?
+bool fails(int err) {
+  if (err != 0) errno = err;
+  return err != 0;
+}
+
 ibv_mw* alloc_mw(ibv_pd* domain, ibv_mw_type type) {
+  if (fails(FakeProvider::current().refuses_windows)) return nullptr;
   auto* window = new ibv_mw{};
   window->context = domain->context;
   window->pd = domain;
@@ -156,6 +163,7 @@ int ibv_dealloc_pd(ibv_pd* domain) {
   return 0;
 }
 ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int) {
+  if (nfsrdma::verbs::test::fails(FakeProvider::current().refuses_regions)) return nullptr;
   auto* region = new ibv_mr{};
   region->context = domain->context;
   region->pd = domain;

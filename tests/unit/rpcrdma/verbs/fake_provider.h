@@ -43,6 +43,9 @@ class FakeProvider {
   ibv_device_attr attr{};
   bool resizes_queues = true;
   bool healthy = true;  // its queue pairs, when somebody asks
+  // What a command fails with, unless 0.
+  int refuses_regions = 0;
+  int refuses_windows = 0;
   /// What ibv_post_send answers to a request; 0 takes it.
   std::function<int(const ibv_send_wr&)> answer = [](const ibv_send_wr&) { return 0; };
 

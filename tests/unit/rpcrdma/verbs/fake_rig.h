@@ -93,6 +93,7 @@ class FakeRig : public ::testing::Test, private CompletionHandler, private Queue
   std::vector<WorkCompletion> done_;
   std::size_t batch_ = 16;  // completions that the handler takes in one call; 0: it looks at none
   bool device_gone_ = false;
+  int disconnected_ = 0;  // queue pairs that were told
 
  private:
   struct Nobody final : CmUser {
@@ -104,7 +105,7 @@ class FakeRig : public ::testing::Test, private CompletionHandler, private Queue
     done_.insert(done_.end(), batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(got));
   }
   void on_device_gone() override { device_gone_ = true; }
-  void on_disconnected(Error) override {}
+  void on_disconnected(Error) override { ++disconnected_; }
 
   Nobody nobody_;
 };
