@@ -18,6 +18,13 @@ RdmaClientOptions in_range(RdmaClientOptions options) {
   return options;
 }
 
+/// Calls that `device` has room for in a queue pair's queues, beside what else is posted there.
+/// Without shared receive queues its limit is the same for receives.
+std::uint32_t calls_beside_others(const DeviceInfo& device, std::uint32_t receives) {
+  const std::uint32_t limit = std::min(device.max_send_depth - 1, receives);
+  return std::max(limit, kSpareReceives + 1) - kSpareReceives;
+}
+
 /// For the messages of both directions: as many calls as there may be credits must find room.
 /// Virtual memory until used.
 std::size_t message_budget(const RdmaClientOptions& options) {
@@ -83,6 +90,8 @@ Result<QueuePairOptions> RdmaClient::on_device(Device& device) {
     shape.receive_depth = options_.max_credits + kSpareReceives;
     shape.send_completions = 2 * (options_.max_credits + kSpareReceives);
     NFSRDMA_TRY(endpoint_, RdmaEndpoint::create(loop_, device, *pool_, shape, *this));
+    options_.max_credits =
+        std::min(options_.max_credits, calls_beside_others(device_, endpoint_->receives().depth()));
     endpoint_->ensure_receives(1 + kSpareReceives);
     if (endpoint_->receive_count() == 0) return pool_->why_not();
   }

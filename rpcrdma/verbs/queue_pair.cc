@@ -41,6 +41,8 @@ VerbsQueuePair::VerbsQueuePair(VerbsDevice& device, const QueuePairOptions& opti
       established_(role == Role::kClient),
       completions_(static_cast<VerbsCompletionQueue&>(*options.completions)),
       receives_(static_cast<ReceiveQueue&>(*options.receives)),
+      // A client has its receives for itself, and its server may answer all calls in one go.
+      own_receives_(role == Role::kClient ? receives_.whole() : receives_.share()),
       handler_(*options.handler),
       exposes_by_window_(role == Role::kClient && device.traits().memory_windows),
       ring_(send_places(device, options), exposes_by_window_ ? bind_places(device, options) : 0),
@@ -69,7 +71,7 @@ Result<void> VerbsQueuePair::create_qp(rdma_cm_id* id, const QueuePairOptions& o
   attr.qp_type = IBV_QPT_RC;
   attr.cap.max_send_wr = ring_.places();
   attr.cap.max_send_sge = device_.info().max_send_sge;
-  attr.cap.max_recv_wr = receives_.share();
+  attr.cap.max_recv_wr = own_receives_;
   attr.cap.max_recv_sge = 1;
   auto& domain = static_cast<VerbsProtectionDomain&>(*options.domain);
   ibv_qp_init_attr tried = attr;
@@ -87,7 +89,7 @@ Result<void> VerbsQueuePair::create_qp(rdma_cm_id* id, const QueuePairOptions& o
   number_ = qp_->qp_num;
   owner_ = completions_.attach(*this, number_);
   async_.emplace(device_.async(), qp_, loop_, static_cast<AsyncTarget&>(*this));
-  return receives_.attach(qp_);
+  return receives_.attach(qp_, own_receives_);
 }
 
 VerbsQueuePair::~VerbsQueuePair() {

@@ -107,6 +107,7 @@ class VerbsQueuePair final : public QueuePair,
   Error why_{Errc::kClosed, 0, "disconnected"};
   VerbsCompletionQueue& completions_;
   ReceiveQueue& receives_;
+  std::uint32_t own_receives_;  // that it holds at most; 0: they are an SRQ's
   QueuePairHandler& handler_;
   QueuePairInfo info_;
   bool exposes_by_window_;

@@ -13,7 +13,8 @@ namespace nfsrdma::verbs {
 
 namespace {
 
-// Without SRQ: receives that one queue pair holds, above the credits that a peer is granted.
+// Without SRQ: receives that one of a server's queue pairs holds, above the credits that a peer is
+// granted.
 constexpr std::uint32_t kShare = 64;
 
 ibv_sge to_ibv(const Sge& sge) {
@@ -45,7 +46,8 @@ Result<std::unique_ptr<SharedReceiveQueue>> ReceiveQueue::create(VerbsDevice& de
     queue->srq_ = own(device.commands(), [&] { return ::ibv_create_srq(domain.get(), &attr); });
     if (!queue->srq_) return system_error("ibv_create_srq");
   } else {
-    queue->share_ = std::min({kShare, depth, device.traits().max_receive_depth});
+    queue->whole_ = std::min(depth, device.traits().max_receive_depth);
+    queue->share_ = std::min(kShare, queue->whole_);
   }
   device.add_receive_queue(id, *queue);
   return std::unique_ptr<SharedReceiveQueue>(std::move(queue));
@@ -110,9 +112,10 @@ void ReceiveQueue::deal() {
     // The hungriest first. A broken queue pair still takes receives and flushes them back; its
     // detach() ends that.
     auto member =
-        std::min_element(members_.begin(), members_.end(),
-                         [](const Member& a, const Member& b) { return a.held < b.held; });
-    if (member == members_.end() || member->held >= share_) return;
+        std::min_element(members_.begin(), members_.end(), [](const Member& a, const Member& b) {
+          return std::pair(a.full(), a.held) < std::pair(b.full(), b.held);
+        });
+    if (member == members_.end() || member->full()) return;
     const std::uint32_t slot = stock_.back();
     if (auto posted = post_to(*member, slot); !posted.ok()) {
       log_debug("verbs: {}", posted.error().message());
@@ -130,9 +133,9 @@ ReceiveQueue::Member* ReceiveQueue::member_of(ibv_qp* queue_pair) {
   return nullptr;
 }
 
-Result<void> ReceiveQueue::attach(ibv_qp* queue_pair) {
+Result<void> ReceiveQueue::attach(ibv_qp* queue_pair, std::uint32_t most) {
   if (srq_) return {};
-  members_.push_back({queue_pair, 0});
+  members_.push_back({queue_pair, most, 0});
   deal();
   Member* member = member_of(queue_pair);
   // A queue that nobody has filled yet is its user's choice; one that others hold is a limit.

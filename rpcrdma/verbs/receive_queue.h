@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReceiveQueue: the seam's shared receive queue on a verbs SRQ or, for devices without one, a
 // stock of buffers dealt out to the receive queues of the queue pairs (each then holds up to
-// share() of them even when idle).
+// share() of them even when idle; a client's, which is alone, all of them).
 //
 // Every posted buffer has a slot; the adapter sees the slot's number, and what it flushes goes
 // back to the queue, so that a dying connection costs nobody a receive.
@@ -30,11 +30,14 @@ class ReceiveQueue final : public SharedReceiveQueue {
 
   /// Null when buffers are dealt out instead.
   ibv_srq* srq() const { return srq_.get(); }
-  /// Receives that a queue pair's own queue must hold; 0 with a real SRQ.
+  /// Receives that the own queue of one of several queue pairs must hold; 0 with a real SRQ.
   std::uint32_t share() const { return share_; }
+  /// That of the only one; 0 with a real SRQ.
+  std::uint32_t whole() const { return whole_; }
 
-  /// Without SRQ: deals receives to `queue_pair`; kExhausted when none is left for it.
-  Result<void> attach(ibv_qp* queue_pair);
+  /// Without SRQ: deals `most` receives at a time to `queue_pair`; kExhausted when none is left for
+  /// it.
+  Result<void> attach(ibv_qp* queue_pair, std::uint32_t most);
   /// Takes back what a destroyed queue pair held.
   void detach(ibv_qp* queue_pair);
 
@@ -53,7 +56,9 @@ class ReceiveQueue final : public SharedReceiveQueue {
   };
   struct Member {
     ibv_qp* queue_pair;
+    std::uint32_t most;
     std::uint32_t held;
+    bool full() const { return held >= most; }
   };
 
   ReceiveQueue(VerbsDevice& device, std::uint32_t depth, std::uint32_t id);
@@ -65,6 +70,7 @@ class ReceiveQueue final : public SharedReceiveQueue {
   VerbsDevice& device_;
   std::uint32_t id_;
   std::uint32_t share_ = 0;
+  std::uint32_t whole_ = 0;
   SrqHandle srq_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;

@@ -7,6 +7,7 @@
 
 #include "rpcrdma/header.h"
 #include "rpcrdma/private_data.h"
+#include "rpcrdma/rdma_client.h"
 #include "rpcrdma/rdma_endpoint.h"
 #include "rpcrdma/sim/sim_fabric.h"
 #include "tests/support/toy_rpc.h"
@@ -162,6 +163,22 @@ TEST_F(Requester, CreditsOfTheReplyLimitTheCalls) {
   }
   run();
   EXPECT_EQ(server_.inbox.size(), 4u);
+  client_.reset();
+}
+TEST_F(Requester, TheDevicesQueuesLimitTheCalls) {
+  fabric_.device_info().max_send_depth = 16;
+  connect();
+  ToyCall first(1, kToyNull, 0, 0);
+  client_->submit(first);
+  run();
+  answer_null(1, 32);
+  std::vector<std::unique_ptr<ToyCall>> calls;
+  for (std::uint32_t i = 2; i < 32; ++i) {
+    calls.push_back(std::make_unique<ToyCall>(i, kToyNull, 0, 0));
+    client_->submit(*calls.back());
+  }
+  run();
+  EXPECT_EQ(server_.inbox.size(), 1u + 16 - 1 - kSpareReceives);
   client_.reset();
 }
 TEST_F(Requester, GrantOfZeroCountsAsOne) {

@@ -257,6 +257,7 @@ int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* attr) {
   queue_pair->recv_cq = attr->recv_cq;
   queue_pair->srq = attr->srq;
   queue_pair->qp_num = FakeProvider::current().next_queue_pair++;
+  FakeProvider::current().capacity = attr->cap;
   id->qp = queue_pair;
   return 0;
 }

@@ -23,7 +23,7 @@ class FakeRig : public ::testing::Test, private CompletionHandler, private Queue
   static constexpr std::uint32_t kSends = 16;
 
   /// Before anything else.
-  void start(const VerbsOptions& options = {}) {
+  void start(const VerbsOptions& options = {}, std::uint32_t receives = kReceives) {
     options_ = options;
     channel_ = std::move(CmChannel::create(*loop_, commands_)).value();
     const SocketAddress local = std::move(SocketAddress::parse("192.0.2.1", 0)).value();
@@ -31,8 +31,8 @@ class FakeRig : public ::testing::Test, private CompletionHandler, private Queue
                                             commands_, options_))
                   .value();
     domain_ = std::move(device_->create_protection_domain()).value();
-    queue_ = std::move(device_->create_completion_queue(*loop_, *this, kReceives + kSends)).value();
-    receives_ = std::move(device_->create_shared_receive_queue(*domain_, kReceives)).value();
+    queue_ = std::move(device_->create_completion_queue(*loop_, *this, receives + kSends)).value();
+    receives_ = std::move(device_->create_shared_receive_queue(*domain_, receives)).value();
   }
   ~FakeRig() override {
     pairs_.clear();
