@@ -128,8 +128,10 @@ Task<void> FileLocks::close_together(std::vector<FileRef> files) {
     // The others go on without it.
     const bool gone = state_is_gone(done->status) || errno_of(done->status) == ESTALE;
     if (gone) {
-      (*failed)->opens.front()->stateid.reset();
-      (*failed)->opens.front()->access = 0;
+      Open& open = *(*failed)->opens.front();
+      free_if_revoked(done->status, open, open.stateid);
+      open.stateid.reset();
+      open.access = 0;
     }
     if (!gone) std::erase(files, FileRef(*failed));
     if (!gone) over_with(*failed);

@@ -133,9 +133,26 @@ std::uint64_t Delegations::kept_back_limit(const FileHandle& file) const {
   return held ? row->second.kept_back_limit : 0;
 }
 
-bool Delegations::gone(const FileHandle& file, const stateid4& used) {
+bool Delegations::gone(const FileHandle& file, const stateid4& used, nfsstat4 status) {
   const auto row = rows_.find(file);
-  if (row == rows_.end() || row->second.stateid.other != used.other) return false;
+  if (row == rows_.end()) return false;
+  const AuthSys identity = row->second.identity;
+  if (!forget(file, used)) return false;
+  // check_all() does not come by it any more.
+  if (is_revoked(status) && session_.minor() > 0) tasks_.spawn(free_revoked(identity, used));
+  return true;
+}
+
+Task<void> Delegations::free_revoked(AuthSys identity, stateid4 stateid) {
+  OpContext op;
+  op.identity = identity;
+  op.cancel = &stopping_;
+  co_await free_stateid(session_, op, stateid);
+}
+
+bool Delegations::forget(const FileHandle& file, const stateid4& stateid) {
+  const auto row = rows_.find(file);
+  if (row == rows_.end() || row->second.stateid.other != stateid.other) return false;
   const bool told = row->second.phase != Phase::kHeld;
   erase(row);
   if (!told && holder_ != nullptr) holder_->give_up(file);
@@ -346,6 +363,11 @@ void Delegations::some_is_revoked() {
   tasks_.spawn(check_all());
 }
 
+void Delegations::none_is_revoked() {
+  // What it says next is news.
+  check_every_ = std::min(check_every_, kCheckEvery);
+}
+
 Task<void> Delegations::check_all() {
   std::vector<FileHandle> all(oldest_.begin(), oldest_.end());
   bool found = false;
@@ -360,7 +382,7 @@ Task<void> Delegations::check_all() {
     if (stopped_) break;
     found |= !valid;
     static thread_local RateLimit limit(10, std::chrono::seconds(10));
-    if (!valid && gone(file, stateid) && limit.allow()) {
+    if (!valid && forget(file, stateid) && limit.allow()) {
       log_warning("NFSv4.{}: the server has revoked a delegation: it was not given back in time",
                   session_.minor());
     }

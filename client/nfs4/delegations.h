@@ -76,8 +76,8 @@ class Delegations final : public DelegationState {
   /// For OPENs that it covers, before it is given back.
   std::optional<xdr::stateid4> stateid_to_claim_by(const FileHandle& file) const;
   std::uint64_t kept_back_limit(const FileHandle& file) const;
-  /// The server does not know `used`. True: it was a delegation's, which is over.
-  bool gone(const FileHandle& file, const xdr::stateid4& used);
+  /// The server has refused `used` with `status`. True: it was a delegation's, which is over.
+  bool gone(const FileHandle& file, const xdr::stateid4& used, xdr::nfsstat4 status);
   /// Over when the server has said something to it, or a soft mount has given that up once: then it
   /// goes on by itself.
   Task<void> give_back(const FileHandle& file);
@@ -97,6 +97,7 @@ class Delegations final : public DelegationState {
   // DelegationState:
   void all_lost() override;
   void some_is_revoked() override;
+  void none_is_revoked() override;
   xdr::nfsstat4 recall(const xdr::stateid4& stateid, const FileHandle& file) override;
   std::optional<HeldAttributes> held_attributes(const FileHandle& file) override;
   void keep_most(std::uint32_t most) override;
@@ -120,6 +121,9 @@ class Delegations final : public DelegationState {
   using Rows = std::unordered_map<FileHandle, Row, FileHandleHash>;
 
   void erase(Rows::iterator row);
+  /// False: it is none's.
+  bool forget(const FileHandle& file, const xdr::stateid4& stateid);
+  Task<void> free_revoked(AuthSys identity, xdr::stateid4 stateid);
   void touch(const Row& row) const;
   Task<void> give_back_some(const OpContext& op);
   /// The holder is told, once.

@@ -428,6 +428,7 @@ Task<Result<void>> FileLocks::lock_now(File& file, const OpContext& op, FileLock
       co_return Result<void>();
     }
     if (!stateid_is_gone(status)) break;
+    free_if_revoked(status, open, asked.stateid);
     if (first) {
       lose(file, open);
       continue;
@@ -498,6 +499,7 @@ Task<Result<void>> FileLocks::unlock_now(File& file, const OpContext& op, FileLo
         end.ok() && (state_is_gone(end->status) || errno_of(end->status) == ESTALE);
     const bool gone = done || unknown;
     asking = gone && is_another(session_, locker->stateid, asked);
+    if (unknown) free_if_revoked(end->status, *locker->open, asked.stateid);
     if (!gone) {
       locker->leaving = false;
       if (!end.ok()) co_return end.error();
@@ -592,6 +594,7 @@ Task<bool> FileLocks::close_one(File& file, const OpContext& op, Open& open) {
   const bool gone = said.ok() && !is_another(session_, open.stateid, asked) &&
                     ((settled && *said == nfsstat4::NFS4_OK) || state_is_gone(*said) ||
                      errno_of(*said) == ESTALE);
+  if (gone) free_if_revoked(*said, open, asked.stateid);
   const bool hopeless = said.ok() && file.closings >= kClosings;
   if (!gone && hopeless) {
     log_warning(
@@ -612,6 +615,12 @@ Task<void> FileLocks::close_later(FileRef file) {
   co_await pauses_.pause(kCloseAgain, &stopping_);
   // Whoever has locked since then closes it.
   if (file->locks_asked == asked) close_unused(file);
+}
+
+void FileLocks::free_if_revoked(nfsstat4 status, const Open& open,
+                                const std::optional<stateid4>& stateid) {
+  if (!is_revoked(status) || !stateid || session_.minor() == 0) return;
+  tasks_.spawn(free_revoked(open.identity, *stateid));
 }
 
 Task<void> FileLocks::free_revoked(AuthSys identity, stateid4 stateid) {
@@ -671,6 +680,7 @@ bool FileLocks::again(const FileHandle& handle, const stateid4& used, nfsstat4 s
     if (!locker->stateid || locker->stateid->other != used.other || locker->leaving) continue;
     // Its number is another one since then, in minor version 0.
     if (status == nfsstat4::NFS4ERR_OLD_STATEID && file->busy) return true;
+    free_if_revoked(status, *locker->open, used);
     locker->stateid.reset();
     locker->doubt.reset();
     lose(*file, *locker);
@@ -680,9 +690,10 @@ bool FileLocks::again(const FileHandle& handle, const stateid4& used, nfsstat4 s
   for (const OpenRef& open : opens) {
     if (!open->stateid || open->stateid->other != used.other) continue;
     ++open->refused;
-    const bool revoked =
-        status == nfsstat4::NFS4ERR_EXPIRED || status == nfsstat4::NFS4ERR_ADMIN_REVOKED;
-    if (revoked && session_.minor() > 0) tasks_.spawn(free_revoked(open->identity, used));
+    free_if_revoked(status, *open, used);
+    // The locks by it are revoked with it.
+    for (const auto& locker : file->lockers)
+      if (locker->open == open) free_if_revoked(status, *open, locker->stateid);
     lose(*file, *open);
   }
   // Unlocked or reclaimed while it was on its way.

@@ -151,6 +151,7 @@ class FileLocks final : public HeldState {
   // HeldState:
   Task<Result<void>> reclaim(const OpContext& op) override;
   void some_is_revoked() override;
+  void none_is_revoked() override;
   void lock_may_be_free(const FileHandle& file) override;
   std::vector<FileHandle> files() const override;
 
@@ -263,7 +264,10 @@ class FileLocks final : public HeldState {
   /// Once.
   Task<Result<void>> let_go(File& file, const OpContext& op);
   Task<void> close_later(FileRef file);
-  /// The server wants to hear that its loss is known.
+  /// The server has answered `status` to `stateid`, of `open` or of a lock by it: if it is revoked,
+  /// the server wants to hear that its loss is known. check_all() does not come by it any more.
+  void free_if_revoked(xdr::nfsstat4 status, const Open& open,
+                       const std::optional<xdr::stateid4>& stateid);
   Task<void> free_revoked(AuthSys identity, xdr::stateid4 stateid);
   /// Lets go of `granted` but for what its owner holds by `kept`. It was granted to somebody who is
   /// gone, or perhaps without an answer.

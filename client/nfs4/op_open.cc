@@ -173,7 +173,7 @@ Result<DataRight> Nfs4Operations::right_for(const OpContext& op, const FileHandl
 
 bool Nfs4Operations::once_more(const FileHandle& file, const xdr::stateid4& used, nfsstat4 status) {
   if (!nfs4::stateid_is_gone(status)) return false;
-  return delegations_.gone(file, used) || locks_.again(file, used, status);
+  return delegations_.gone(file, used, status) || locks_.again(file, used, status);
 }
 
 }  // namespace nfsrdma

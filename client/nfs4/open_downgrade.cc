@@ -115,7 +115,9 @@ Task<void> FileLocks::downgrade(File& file, const OpContext& op, Open& open) {
   }
   // It is as wide there as it was, which does no harm but to others, or the server has lost it.
   if (!end.ok() && !asked) open.doubtful = access;
-  if (end.ok() && state_is_gone(end->status)) lose(file, open);
+  if (!end.ok() || !state_is_gone(end->status)) co_return;
+  free_if_revoked(end->status, open, open.stateid);
+  lose(file, open);
 }
 
 }  // namespace nfsrdma::nfs4

@@ -251,6 +251,11 @@ void FileLocks::some_is_revoked() {
   tasks_.spawn(check_all());
 }
 
+void FileLocks::none_is_revoked() {
+  // What it says next is news.
+  check_every_ = std::min(check_every_, kCheckEvery);
+}
+
 Task<void> FileLocks::check_all() {
   OpContext op;
   op.cancel = &stopping_;

@@ -489,15 +489,23 @@ void Session::pass_slots_on() {
   passing_on_ = false;
 }
 
-void Session::look_at(std::uint32_t status_flags, const Turn& turn) {
+void Session::look_for_revoked(std::uint32_t status_flags) {
   constexpr std::uint32_t kRevoked = xdr::SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED |
                                      xdr::SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED |
                                      xdr::SEQ4_STATUS_ADMIN_STATE_REVOKED;
-  if ((status_flags & kRevoked) != 0 && state_held_ != nullptr) state_held_->some_is_revoked();
   constexpr std::uint32_t kMayBeDelegation = kRevoked | xdr::SEQ4_STATUS_RECALLABLE_STATE_REVOKED;
-  if ((status_flags & kMayBeDelegation) != 0 && delegations_ != nullptr) {
-    delegations_->some_is_revoked();
+  if (state_held_ != nullptr) {
+    if ((status_flags & kRevoked) == 0) state_held_->none_is_revoked();
+    if ((status_flags & kRevoked) != 0) state_held_->some_is_revoked();
   }
+  if (delegations_ != nullptr) {
+    if ((status_flags & kMayBeDelegation) == 0) delegations_->none_is_revoked();
+    if ((status_flags & kMayBeDelegation) != 0) delegations_->some_is_revoked();
+  }
+}
+
+void Session::look_at(std::uint32_t status_flags, const Turn& turn) {
+  look_for_revoked(status_flags);
   if ((status_flags & xdr::SEQ4_STATUS_LEASE_MOVED) != 0) lease_moved();
   // A server that goes on saying so does not get a new session with each call.
   const bool just_done = rpc_.environment().now() - reclaimed_at_ < kRetryLongest;

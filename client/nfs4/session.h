@@ -89,6 +89,8 @@ class HeldState : public HeldFiles {
   virtual Task<Result<void>> reclaim(const OpContext& op) = 0;
   /// The server says, perhaps not for the first time, that it has revoked something.
   virtual void some_is_revoked() = 0;
+  /// It does not say so, or no longer.
+  virtual void none_is_revoked() = 0;
   /// A lock on `file` for which this client waits may be granted now.
   virtual void lock_may_be_free(const FileHandle& file) = 0;
 };
@@ -100,6 +102,8 @@ class DelegationState : public HeldFiles {
   virtual void all_lost() = 0;
   /// It says, perhaps not for the first time, that it has revoked one.
   virtual void some_is_revoked() = 0;
+  /// It does not say so, or no longer.
+  virtual void none_is_revoked() = 0;
   virtual xdr::nfsstat4 recall(const xdr::stateid4& stateid, const FileHandle& file) = 0;
   virtual std::optional<HeldAttributes> held_attributes(const FileHandle& file) = 0;
   virtual void keep_most(std::uint32_t most) = 0;
@@ -238,6 +242,7 @@ class Session final : public SessionSource, private CallbackHandler {
   Task<void> keep_lease();
   Task<void> restore_back_channel();
   void look_at(std::uint32_t status_flags, const Turn& turn);
+  void look_for_revoked(std::uint32_t status_flags);
   Task<void> find_what_moved();
   Task<bool> has_moved(const OpContext& op, FileHandle file);
   struct HeldFile {

@@ -24,6 +24,11 @@ bool state_is_gone(nfsstat4 status) {
   }
 }
 
+bool is_revoked(nfsstat4 status) {
+  return status == nfsstat4::NFS4ERR_EXPIRED || status == nfsstat4::NFS4ERR_ADMIN_REVOKED ||
+         status == nfsstat4::NFS4ERR_DELEG_REVOKED;
+}
+
 bool stateid_is_gone(nfsstat4 status) {
   return state_is_gone(status) || status == nfsstat4::NFS4ERR_OLD_STATEID ||
          status == nfsstat4::NFS4ERR_BAD_SEQID;

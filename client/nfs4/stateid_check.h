@@ -10,6 +10,9 @@ namespace nfsrdma::nfs4 {
 bool stateid_is_gone(xdr::nfsstat4 status);
 /// The former alone: what it stood for is gone from the server, too.
 bool state_is_gone(xdr::nfsstat4 status);
+/// It is revoked. The server keeps that, and says so with each SEQUENCE, until FREE_STATEID tells
+/// it that this is known (RFC 8881, 8.2.4 and 10.2.1).
+bool is_revoked(xdr::nfsstat4 status);
 
 /// TEST_STATEID, and FREE_STATEID of what is revoked: the server keeps that until it is told. True
 /// also when the server did not answer that.

@@ -54,12 +54,21 @@ class DelegationsTest : public SessionTest {
     group_.spawn(nfs_->give_back(file));
     server_->serve_all();
   }
-  bool read() {
+  bool read() { return read(file_); }
+  bool read(const FileHandle& file) {
     std::optional<Result<ReadResult>> got;
     std::array<std::byte, 8> room;
-    group_.spawn(keep(nfs_->read_once(op_, file_, 0, room), &got));
+    group_.spawn(keep(nfs_->read_once(op_, file, 0, room), &got));
     server_->serve_for(seconds(2));
     return got.has_value() && got->ok();
+  }
+  /// Hears what the server has to say, `behind` so long.
+  void listen(Duration behind) {
+    server_->serve_for(behind);
+    std::optional<Result<Attributes>> got;
+    ask(&got, op_);
+    server_->serve_for(seconds(1));
+    EXPECT_TRUE(got.has_value() && got->ok());
   }
 
   Holder holder_;
@@ -206,6 +215,36 @@ TEST_F(DelegationsTest, WhatIsRevokedIsFoundAndFreed) {
   EXPECT_EQ(server_->status_flags, 0u);
   EXPECT_EQ(holder_.told, std::vector{file_});
   EXPECT_EQ(nfs_->delegation(file_), DelegationKind::kNone);
+}
+
+/// RFC 8881, 10.2.1: also what data meets before it is looked for.
+TEST_F(DelegationsTest, WhatDataFindsRevokedIsFreed) {
+  nfs_->set_delegation_holder(&holder_);
+  have(file_, Given::OPEN_DELEGATE_READ);
+  const std::uint64_t number = have(file(1), Given::OPEN_DELEGATE_READ);
+  for (const std::uint32_t flags : {0u, xdr::SEQ4_STATUS_RECALLABLE_STATE_REVOKED}) {
+    server_->revoke(flags == 0 ? number : have(file(1), Given::OPEN_DELEGATE_READ), flags);
+    EXPECT_TRUE(read(file(1)));
+    EXPECT_TRUE(server_->revoked.empty());
+    EXPECT_EQ(server_->status_flags, 0u);
+  }
+  EXPECT_EQ(holder_.told, (std::vector{file(1), file(1)}));
+  EXPECT_EQ(nfs_->delegation(file_), DelegationKind::kRead);
+}
+
+TEST_F(DelegationsTest, ARevocationIsNewsOnceTheServerWasContent) {
+  nfs_->set_delegation_holder(&holder_);
+  const std::uint64_t number = have(file_, Given::OPEN_DELEGATE_READ);
+  server_->status_flags = xdr::SEQ4_STATUS_RECALLABLE_STATE_REVOKED;  // of what nobody knows
+  for (const int behind : {0, 6, 11, 21})                             // believed less and less
+    listen(seconds(behind));
+  EXPECT_EQ(times(Op::OP_TEST_STATEID), 4u);
+  server_->status_flags = 0;
+  listen(seconds(5));
+  server_->revoke(number, xdr::SEQ4_STATUS_RECALLABLE_STATE_REVOKED);
+  listen(seconds(0));
+  EXPECT_EQ(holder_.told, std::vector{file_});
+  EXPECT_TRUE(server_->revoked.empty());
 }
 
 TEST_F(DelegationsTest, DataGoesOnWithoutAStateidThatTheServerHasForgotten) {

@@ -141,6 +141,12 @@ class FakeNfs4Server {
     locks = {};
     status_flags = xdr::SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED;
   }
+  /// One alone; what is said of that is `flags`.
+  void revoke(std::uint64_t stateid, std::uint32_t flags) {
+    stateids.erase(stateid);
+    revoked.insert(stateid);
+    status_flags = flags;
+  }
   std::uint64_t session() const { return session_; }
   /// One that another client has made.
   std::uint64_t give_session() {

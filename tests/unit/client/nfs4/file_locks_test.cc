@@ -287,6 +287,33 @@ TEST_F(FileLocksTest, RevokedLocksAreLostAndTheServerIsToldSo) {
   EXPECT_EQ(lock({2, LockKind::kWrite, {0, 9}}), 0);
 }
 
+/// RFC 8881, 8.2.4: whatever meets it first, and without the server's having said so.
+TEST_F(FileLocksTest, WhatIsFoundRevokedIsFreed) {
+  const FileLock wanted{1, LockKind::kWrite, {0, 9}};
+  const std::vector<std::function<void()>> meet{
+      [&] { EXPECT_EQ(read(), EIO); }, [&] { EXPECT_EQ(lock(wanted), EIO); },
+      [&] { EXPECT_EQ(unlock(1, kAll), 0); }, [&] { close(); }};
+  for (std::size_t i = 0; i < meet.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(lock(wanted), 0);
+    server_->revoke(*server_->stateids.rbegin(), 0);  // the lock is the last that was given
+    server_->locks = {};
+    meet[i]();
+    EXPECT_TRUE(server_->revoked.empty());
+    EXPECT_EQ(server_->stateids.size(), i + 1 < meet.size() ? 1u : 0u);  // the open
+    EXPECT_EQ(unlock(1, kAll), 0);
+  }
+}
+
+TEST_F(FileLocksTest, LocksOfAnOpenThatIsFoundRevokedAreFreedWithIt) {
+  EXPECT_EQ(lock({1, LockKind::kRead, {0, 9}}), 0);
+  EXPECT_EQ(lock({2, LockKind::kRead, {0, 9}}), 0);  // so data goes by the open
+  server_->revoke_everything();
+  server_->status_flags = 0;
+  EXPECT_EQ(read(), EIO);
+  EXPECT_TRUE(server_->revoked.empty());
+}
+
 TEST_F(FileLocksTest, DataIsRefusedWhenItsLockHasGone) {
   EXPECT_EQ(lock({1, LockKind::kWrite, {0, 9}}), 0);
   server_->stateids.clear();
