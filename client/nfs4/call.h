@@ -167,6 +167,7 @@ Task<Result<Ending>> call(Session& session, const OpContext& op, CallShape shape
       co_return go_on.error();
     }
     if (turn && turn->epoch != session.epoch()) {
+      session.give_up(*turn);
       turn.reset();
       ending.resent = true;
     }

@@ -28,6 +28,10 @@ constexpr std::uint32_t kCallbackBytes = 4096;
 constexpr Duration kRetryFirst = std::chrono::milliseconds(500);
 constexpr Duration kRetryLongest = std::chrono::seconds(15);
 constexpr int kAttempts = 8;
+/// Of those that may stand; who was replaced first is forgotten first.
+constexpr std::size_t kMostReplaced = 16;
+/// The same: more than a mount has threads.
+constexpr std::size_t kMostGiven = 256;
 
 const Error kNoSlot{Errc::kTimedOut, ETIMEDOUT, "every slot waits for the server"};
 
@@ -158,7 +162,7 @@ Task<Result<xdr::nfsstat4>> Session::create_session(const OpContext& op, std::ui
 
 void Session::use(const MadeSession& made) {
   session_id_ = made.id;
-  client_id_ = made.client_id;
+  session_of_ = client_id_ = made.client_id;
   options_.minor = made.minor;
   const bool another = server_ != nullptr && made.server != nullptr && *server_ != *made.server;
   if (another) rpc_.disown_further();
@@ -172,9 +176,48 @@ void Session::use(const MadeSession& made) {
   max_write_ = std::min(room_for_data(made.request_bytes), options_.max_transfer);
 }
 
+void Session::replace(const MadeSession& made) {
+  const Replaced before{session_id_, epoch_, slots_.taken()};
+  const bool same_client = session_of_ == made.client_id;
+  use(made);
+  // All sessions go with their client id.
+  if (!same_client) given_.clear();
+  if (!same_client) replaced_.clear();
+  if (!same_client || before.id == made.id) return;
+  // What is under way has its answer from that one's slots, also behind a lost connection. Without
+  // them it would be run again.
+  if (before.under_way > 0) return keep_replaced(before);
+  tasks_.spawn(destroy_replaced(before));
+}
+
+void Session::keep_replaced(const Replaced& session) {
+  if (replaced_.size() == kMostReplaced) replaced_.erase(replaced_.begin());
+  replaced_.push_back(session);
+}
+
+Task<void> Session::destroy_replaced(Replaced session) {
+  OpContext op;
+  op.identity = options_.identity;
+  op.cancel = &stopping_;
+  Result<nfsstat4> done = co_await destroy(op, session.id);
+  // As a rule it is gone already: that is why there is another one.
+  const bool gone =
+      done.ok() && (*done == nfsstat4::NFS4_OK || *done == nfsstat4::NFS4ERR_BADSESSION);
+  if (!gone && !stopped_) keep_replaced({session.id, session.epoch, 0});
+}
+
+void Session::is_over(const Turn& turn) {
+  const auto its = std::find_if(replaced_.begin(), replaced_.end(), [&](const Replaced& session) {
+    return session.epoch == turn.epoch && session.under_way > 0;
+  });
+  if (its == replaced_.end() || --its->under_way > 0 || stopped_ || ended_) return;
+  const Replaced session = *its;
+  replaced_.erase(its);
+  tasks_.spawn(destroy_replaced(session));
+}
+
 Task<Result<MadeSession>> Session::make_session(const OpContext& op, xdr::sessionid4 before,
                                                 std::string* detail) {
-  std::erase(given_, before);
   OpContext as_owner;
   as_owner.identity = options_.identity;
   as_owner.cancel = op.cancel;
@@ -193,7 +236,10 @@ Task<Result<MadeSession>> Session::make_session(const OpContext& op, xdr::sessio
       co_return kStopped;
     }
     if (status == nfsstat4::NFS4_OK) {
+      const bool stood = std::erase(given_, before) > 0;
+      if (given_.size() == kMostGiven) given_.erase(given_.begin());
       given_.push_back(made.id);
+      if (stood) tasks_.spawn(destroy_replaced({before, 0, 0}));
       co_return made;
     }
     const bool forgotten =
@@ -277,8 +323,9 @@ Task<Result<nfsstat4>> Session::ask_in_recovery(const OpContext& op, const Build
     Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, build_all, parse_all);
     if (!done.ok()) co_return done.error();
     const nfsstat4 status = *done;
-    // The slots of a session that is given up need not be given back.
+    // The session is given up, and nothing is under way by it.
     if (!answered || (!in_session && remedy_of(status, true) != Remedy::kLater)) {
+      slots_.give_back(turn.slot, false);
       co_return Error{Errc::kInvalid, EIO, "SEQUENCE"};
     }
     give_back(turn, sequenced);
@@ -298,7 +345,9 @@ void Session::put_off(nfs_opnum4 operation, nfsstat4 status, Duration so_far) {
 Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,
                                       std::string* detail) {
   if (options_.source != nullptr) {
-    Result<MadeSession> given = co_await options_.source->make_session(op, session_id_, detail);
+    // Nobody destroys it while requests are under way, whose answers it keeps.
+    const xdr::sessionid4 before = slots_.taken() == 0 ? session_id_ : xdr::sessionid4{};
+    Result<MadeSession> given = co_await options_.source->make_session(op, before, detail);
     if (!given.ok()) co_return given.error();
     use(*given);
     co_return Result<void>();
@@ -329,7 +378,7 @@ Task<Result<void>> Session::establish(const OpContext& op, bool keep_client_id,
     MadeSession made;
     NFSRDMA_CO_TRY(status,
                    co_await create_session(op, xdr::CREATE_SESSION4_FLAG_CONN_BACK_CHAN, &made));
-    if (status == nfsstat4::NFS4_OK) use(made);
+    if (status == nfsstat4::NFS4_OK) replace(made);
     if (status == nfsstat4::NFS4ERR_DELAY) {
       keep_client_id = true;
       continue;
@@ -384,9 +433,11 @@ Task<void> Session::end(const OpContext& op) {
   // Who gave it destroys it. Minor version 0 has no way to: a client id ends with its lease.
   if (options_.source != nullptr || options_.minor == 0) co_return;
   std::vector<xdr::sessionid4> given = std::exchange(given_, {});
+  for (const Replaced& session : replaced_)
+    given.push_back(session.id);
   given.push_back(session_id_);
   for (const xdr::sessionid4& id : given) {
-    Result<void> done = co_await destroy(op, id);
+    Result<nfsstat4> done = co_await destroy(op, id);
     if (!done.ok()) co_return;
   }
   co_await destroy_client_id(op);
@@ -401,14 +452,12 @@ Task<void> Session::destroy_client_id(const OpContext& op) {
   static_cast<void>(co_await ask(rpc_, op, options_.minor, client, ignore));
 }
 
-Task<Result<void>> Session::destroy(const OpContext& op, xdr::sessionid4 session) {
+Task<Result<nfsstat4>> Session::destroy(const OpContext& op, xdr::sessionid4 session) {
   auto build = [&](CompoundWriter& out) {
     out.op(nfs_opnum4::OP_DESTROY_SESSION, xdr::DESTROY_SESSION4args{session});
   };
   auto ignore = [](CompoundReader& in) { static_cast<void>(in); };
-  Result<nfsstat4> done = co_await ask(rpc_, op, options_.minor, build, ignore);
-  if (!done.ok()) co_return done.error();
-  co_return Result<void>();
+  co_return co_await ask(rpc_, op, options_.minor, build, ignore);
 }
 
 Task<Result<void>> Session::usable(const OpContext& op) {
@@ -462,7 +511,7 @@ bool Session::answers(const xdr::SEQUENCE4args& asked, const xdr::SEQUENCE4res& 
 }
 
 void Session::give_back(const Turn& turn, const xdr::SEQUENCE4res& result) {
-  if (turn.epoch != epoch_) return;
+  if (turn.epoch != epoch_) return is_over(turn);
   const bool used =
       result.status == nfsstat4::NFS4_OK || result.status == nfsstat4::NFS4ERR_RETRY_UNCACHED_REP;
   slots_.give_back(turn.slot, used);
@@ -590,7 +639,8 @@ Task<void> Session::keep_lease() {
 
 void Session::give_up(const Turn& turn) {
   if (options_.minor == 0) return give_back(turn);
-  if (turn.epoch != epoch_ || stopped_) return;
+  if (turn.epoch != epoch_) return is_over(turn);
+  if (stopped_) return;
   tasks_.spawn(probe(turn));
 }
 

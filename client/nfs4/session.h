@@ -9,7 +9,8 @@
 //   call.h:    take a Turn (a slot), SEQUENCE and operations, give the Turn back
 //   renew():   a call was told that session or client id are gone. One task makes new ones, all
 //              other calls wait for it, and go out again. What the client held is asked for again
-//              in front of RECLAIM_COMPLETE (HeldState)
+//              in front of RECLAIM_COMPLETE (HeldState). A session that is replaced, and may stand,
+//              is destroyed when nothing is under way by it any more: the server keeps its answers
 //   keep_lease():  SEQUENCE when nothing else was sent for half of the lease, and at once when a
 //              connection was lost: a server that has restarted waits for its clients, and keeps
 //              everybody else waiting until then
@@ -225,6 +226,8 @@ class Session final : public SessionSource, private CallbackHandler {
   Task<Result<xdr::nfsstat4>> create_session(const OpContext& op, std::uint32_t flags,
                                              MadeSession* made);
   void use(const MadeSession& made);
+  /// use(), in place of the session that there was, if any.
+  void replace(const MadeSession& made);
   Task<Result<void>> establish_client_id(const OpContext& op, std::string* detail);
   Task<Result<xdr::nfsstat4>> ask_in_recovery_0(const OpContext& op, const Builder& build,
                                                 const Parser& parse);
@@ -232,7 +235,17 @@ class Session final : public SessionSource, private CallbackHandler {
   MadeSession without_session() const;
   Task<Result<xdr::nfsstat4>> name_client(const OpContext& op, std::uint64_t* id);
   Task<void> restore_callbacks(Turn of);
-  Task<Result<void>> destroy(const OpContext& op, xdr::sessionid4 session);
+  Task<Result<xdr::nfsstat4>> destroy(const OpContext& op, xdr::sessionid4 session);
+  struct Replaced {
+    xdr::sessionid4 id{};
+    std::uint64_t epoch = 0;
+    std::uint32_t under_way = 0;  // requests
+  };
+  /// By end(), if nobody does before.
+  void keep_replaced(const Replaced& session);
+  Task<void> destroy_replaced(Replaced session);
+  /// One of a session that was replaced is under way no more.
+  void is_over(const Turn& turn);
   Task<void> destroy_client_id(const OpContext& op);
   /// Until there is a session. kStopped, kInterrupted, or why there is none.
   Task<Result<void>> usable(const OpContext& op);
@@ -272,7 +285,9 @@ class Session final : public SessionSource, private CallbackHandler {
   bool creating_ = false;
   Gate created_;
   std::vector<xdr::sessionid4> given_;  // by make_session()
+  std::vector<Replaced> replaced_;      // of this client id
   xdr::sessionid4 session_id_{};
+  std::uint64_t session_of_ = 0;  // client id
   std::uint64_t epoch_ = 0;
   SlotTable slots_;
   std::uint32_t max_read_ = 0;

@@ -34,8 +34,8 @@ struct MadeSession {
 class SessionSource {
  public:
   virtual ~SessionSource() = default;
-  /// `before`: the one that this replaces, which is gone; none: zeros. An error comes with *detail
-  /// for people. Over within op.cancel->cancel().
+  /// `before`: the one that this replaces, by which nothing is under way; none: zeros. If it is not
+  /// gone it is destroyed. An error comes with *detail for people. Over within op.cancel->cancel().
   virtual Task<Result<MadeSession>> make_session(const OpContext& op, xdr::sessionid4 before,
                                                  std::string* detail) = 0;
   /// A server that holds state of the client id has given some of it to another one, and does not

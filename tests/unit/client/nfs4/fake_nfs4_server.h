@@ -81,6 +81,7 @@ class FakeNfs4Server {
   bool file_there = true;
   bool in_grace = false;
   bool further_sessions = false;  // CREATE_SESSION makes one more, else another
+  bool keeps_sessions = false;    // that CREATE_SESSION makes others of, until they are destroyed
   bool clientid_busy = false;     // at the last DESTROY_CLIENTID, to look at
 
   std::deque<Stat> open_errors, close_errors, lock_errors, unlock_errors, downgrade_errors;
@@ -163,9 +164,12 @@ class FakeNfs4Server {
   }
   /// The sequence ids of all of them.
   void forget_slots() { cached_.clear(); }
+  /// Sessions that were kept.
+  std::size_t replaced() const { return kept_.size(); }
   void lose_session() {
     session_ = 0;
     cached_.clear();
+    kept_.clear();
     further.clear();
   }
 
@@ -266,7 +270,7 @@ class FakeNfs4Server {
     xdr::Encoder out(results_);
     status_ = Stat::NFS4_OK;
     count_ = 0;
-    slot_.reset();
+    slot_ = nullptr;
     if (head.minorversion > newest_minor) {
       status_ = Stat::NFS4ERR_MINOR_VERS_MISMATCH;
     } else {
@@ -282,7 +286,7 @@ class FakeNfs4Server {
     xdr::encode(reply, xdr::COMPOUND4res{status_, {}, count_});
     reply.fixed_opaque(out.bytes());
     whole.resize(reply.size());
-    if (slot_ && cache_this_) cached_[*slot_].reply = whole;
+    if (slot_ != nullptr && cache_this_) slot_->reply = whole;
     return whole;
   }
 
@@ -291,6 +295,7 @@ class FakeNfs4Server {
     std::uint32_t sequence = 0;
     std::vector<std::byte> reply;
   };
+  using Slots = std::map<std::uint32_t, Cached>;
 
   static Stat next(std::deque<Stat>& errors) {
     if (errors.empty()) return Stat::NFS4_OK;
@@ -359,6 +364,7 @@ class FakeNfs4Server {
             if (further_sessions && session_ != 0) {
               further.insert(made);
             } else {
+              if (keeps_sessions && session_ != 0) kept_[session_] = cached_;
               session_ = made;
               cached_.clear();
             }
@@ -393,7 +399,8 @@ class FakeNfs4Server {
         return destroy_session(args<xdr::DESTROY_SESSION4args>(in), out);
       case Op::OP_DESTROY_CLIENTID: {
         (void)args<xdr::DESTROY_CLIENTID4args>(in);
-        const bool busy = !stateids.empty() || session_ != 0 || !further.empty();
+        bool busy = !stateids.empty() || session_ != 0 || !further.empty();
+        busy |= !kept_.empty();
         clientid_busy = busy;
         return plain(number, busy ? Stat::NFS4ERR_CLIENTID_BUSY : Stat::NFS4_OK, out);
       }
@@ -612,7 +619,7 @@ class FakeNfs4Server {
   }
   void destroy_session(const xdr::DESTROY_SESSION4args& want, xdr::Encoder& out) {
     const std::uint64_t id = load_be64(want.dsa_sessionid.data());
-    const bool known = id == session_ || further.erase(id) != 0;
+    const bool known = id == session_ || further.erase(id) + kept_.erase(id) != 0;
     if (id == session_) session_ = 0;
     plain(Op::OP_DESTROY_SESSION, known ? Stat::NFS4_OK : Stat::NFS4ERR_BADSESSION, out);
   }
@@ -773,12 +780,14 @@ class FakeNfs4Server {
   }
 
   Stat check(const xdr::SEQUENCE4args& want) {
-    if (session_ == 0 || load_be64(want.sa_sessionid.data()) != session_) {
+    const std::uint64_t session = load_be64(want.sa_sessionid.data());
+    const auto kept = kept_.find(session);
+    if (session == 0 || (session != session_ && kept == kept_.end())) {
       return Stat::NFS4ERR_BADSESSION;
     }
     if (want.sa_slotid >= slots) return Stat::NFS4ERR_BADSLOT;
     EXPECT_GE(want.sa_highest_slotid, want.sa_slotid);
-    Cached& cached = cached_[want.sa_slotid];
+    Cached& cached = (kept == kept_.end() ? cached_ : kept->second)[want.sa_slotid];
     if (want.sa_sequenceid == cached.sequence && cached.sequence != 0) {
       if (cached.reply.empty()) return Stat::NFS4ERR_RETRY_UNCACHED_REP;
       replayed_ = cached.reply;
@@ -786,7 +795,7 @@ class FakeNfs4Server {
     }
     if (want.sa_sequenceid != cached.sequence + 1) return Stat::NFS4ERR_SEQ_MISORDERED;
     cached = {want.sa_sequenceid, {}};
-    slot_ = want.sa_slotid;
+    slot_ = &cached;
     cache_this_ = want.sa_cachethis;
     return Stat::NFS4_OK;
   }
@@ -899,7 +908,8 @@ class FakeNfs4Server {
   std::uint64_t session_ = 0;
   std::uint32_t create_sequence_ = 0;
   std::uint32_t callback_sequence_ = 0;
-  std::map<std::uint32_t, Cached> cached_;
+  Slots cached_;
+  std::map<std::uint64_t, Slots> kept_;               // by session
   std::map<LockOwnerId, xdr::stateid4> opened_;       // by open-owner
   std::map<std::uint64_t, LockOwnerId> owners_;       // of lock stateids
   std::map<std::uint64_t, std::uint64_t> opened_by_;  // the same: of the OPEN
@@ -909,7 +919,7 @@ class FakeNfs4Server {
   std::vector<std::byte> results_;
   Stat status_ = Stat::NFS4_OK;
   std::uint32_t count_ = 0;
-  std::optional<std::uint32_t> slot_;
+  Cached* slot_ = nullptr;
   bool cache_this_ = false;
   bool behind_name_ = false;  // of a LOOKUP in this COMPOUND
   std::optional<std::vector<std::byte>> replayed_;

@@ -204,6 +204,69 @@ TEST_F(SessionTest, ALostSessionKeepsTheClientId) {
   EXPECT_EQ(server_->reclaims_complete, 1u);
 }
 
+/// RFC 8881, 18.37: or its slots are there until the client goes, and the client id with them.
+TEST_F(SessionTest, ASessionThatIsReplacedIsDestroyed) {
+  server_->keeps_sessions = true;
+  ASSERT_TRUE(begin().ok());
+  server_->sequence_errors = {Stat::NFS4ERR_SEQ_MISORDERED};
+  expect_getattr_works();
+  EXPECT_EQ(server_->sessions, 2u);
+  EXPECT_EQ(server_->replaced(), 0u);
+  EXPECT_EQ(times(Op::OP_DESTROY_SESSION), 1u);
+  group_.spawn(nfs_->end(op_));
+  server_->serve_all();
+  EXPECT_FALSE(server_->clientid_busy);
+}
+
+TEST_F(SessionTest, ASessionThatIsReplacedIsKeptForWhatIsUnderWay) {
+  server_->keeps_sessions = true;
+  ASSERT_TRUE(begin().ok());
+  std::optional<Result<Attributes>> got;
+  std::optional<Result<RemoveResult>> removed;
+  ask(&got, op_);
+  group_.spawn(keep(nfs_->remove(op_, file_, "name", nullptr), &removed));
+  environment_->settle();
+  server_->sequence_errors = {Stat::NFS4ERR_SEQ_MISORDERED};
+  server_->serve_one();  // the GETATTR
+  environment_->settle();
+  server_->run_unanswered();  // the REMOVE
+  auto& out = environment_->transport()->out();
+  ASSERT_EQ(out.size(), 2u);
+  std::swap(out[0], out[1]);
+  server_->serve_one();  // CREATE_SESSION
+  environment_->settle();
+  EXPECT_EQ(server_->replaced(), 1u);
+  EXPECT_EQ(times(Op::OP_DESTROY_SESSION), 0u);
+  environment_->transport()->lose();
+  server_->serve_for(seconds(5));
+  ASSERT_TRUE(got.has_value() && removed.has_value());
+  EXPECT_TRUE(got->ok() && removed->ok());
+  EXPECT_EQ(server_->removed, 1u);
+  EXPECT_EQ(server_->sessions, 2u);
+  EXPECT_EQ(server_->replaced(), 0u);
+}
+
+/// What was given up there, nobody asks about any more.
+TEST_F(SessionTest, AReplacedSessionEndsWithTheOthersAtTheLatest) {
+  server_->keeps_sessions = true;
+  ASSERT_TRUE(begin().ok());
+  std::optional<Result<Attributes>> got;
+  CancelToken cancel;
+  OpContext op;
+  op.cancel = &cancel;
+  ask(&got, op);
+  cancel.cancel();  // its slot is asked for, which is answered with nonsense
+  server_->wrong_ids = {FakeNfs4Server::WrongId::kSequence};
+  server_->serve_for(seconds(2));
+  expect_getattr_works();
+  EXPECT_EQ(server_->sessions, 2u);
+  EXPECT_EQ(server_->replaced(), 1u);
+  group_.spawn(nfs_->end(op_));
+  server_->serve_all();
+  EXPECT_EQ(server_->replaced(), 0u);
+  EXPECT_FALSE(server_->clientid_busy);
+}
+
 TEST_F(SessionTest, ARemoveThatRanBeforeTheRestartSucceeds) {
   ASSERT_TRUE(begin().ok());
   std::optional<Result<RemoveResult>> removed;
@@ -562,10 +625,10 @@ TEST_F(FurtherSessions, EndWithTheClientId) {
   Made one, two;
   start(&one);
   server_->serve_all();
-  start(&two, (*one)->id);  // instead of the first, which is lost
+  start(&two, (*one)->id);  // instead of the first
   server_->serve_all();
   ASSERT_TRUE(two && two->ok());
-  server_->further.erase(id_of(one));
+  EXPECT_EQ(server_->further, std::set{id_of(two)});
   group_.spawn(nfs_->end(op_));
   server_->serve_all();
   EXPECT_TRUE(server_->further.empty());
@@ -698,6 +761,17 @@ TEST_F(GivenSession, IsAskedForAgainWhenItIsLost) {
   EXPECT_EQ(asked_, (std::vector<std::uint64_t>{0, first}));
   for (const auto& compound : server_->seen)
     EXPECT_EQ(compound.front(), Op::OP_SEQUENCE);
+}
+
+TEST_F(GivenSession, IsNotForOthersToDestroyWhileSomethingIsUnderWay) {
+  ASSERT_TRUE(begin().ok());
+  std::optional<Result<Attributes>> first, second;
+  ask(&first, op_);
+  ask(&second, op_);
+  server_->sequence_errors = {Stat::NFS4ERR_SEQ_MISORDERED};
+  server_->serve_for(seconds(2));
+  EXPECT_TRUE(first && first->ok() && second && second->ok());
+  EXPECT_EQ(asked_, (std::vector<std::uint64_t>{0, 0}));
 }
 
 TEST_F(GivenSession, MayBeRefused) {
