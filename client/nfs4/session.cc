@@ -171,6 +171,7 @@ void Session::use(const MadeSession& made) {
   ++epoch_;
   max_operations_ = made.operations;
   back_channel_ = made.back_channel;
+  back_channel_fault_ = false;
   if (made.minor > 0) callbacks_.begin_session(made.minor, made.id, made.callbacks);
   max_read_ = std::min(room_for_data(made.response_bytes), options_.max_transfer);
   max_write_ = std::min(room_for_data(made.request_bytes), options_.max_transfer);
@@ -562,6 +563,14 @@ void Session::look_at(std::uint32_t status_flags, const Turn& turn) {
     // The server has kept the session across its restart, and nothing else.
     reclaim_due_ = true;
     if (delegations_ != nullptr) delegations_->all_lost();
+    renew(turn, Remedy::kNewSession);
+    return;
+  }
+  back_channel_fault_ = (status_flags & xdr::SEQ4_STATUS_BACKCHANNEL_FAULT) != 0;
+  const bool just_mended = rpc_.environment().now() - fault_mended_at_ < kRetryLongest;
+  if (back_channel_fault_ && opens_ && !just_mended) {
+    // No binding helps (RFC 8881, 18.46.3). The client id stands, with all that is held.
+    fault_mended_at_ = rpc_.environment().now();
     renew(turn, Remedy::kNewSession);
     return;
   }

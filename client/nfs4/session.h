@@ -19,7 +19,7 @@
 //              its `source`: it makes nothing itself, and asks there again when it was lost
 //   callbacks: the server calls on the connection that made the session (callbacks.h). When that is
 //              lost, it says so in SEQUENCE's reply, and is given another one by
-//              BIND_CONN_TO_SESSION
+//              BIND_CONN_TO_SESSION; when the back channel is past help, another session
 //   lease_moved(): what the server holds for this client is another server's business in part. All
 //              of it is asked about, so that it is found out which file systems have moved
 //   end():     DESTROY_SESSION of all of them, DESTROY_CLIENTID
@@ -205,7 +205,9 @@ class Session final : public SessionSource, private CallbackHandler {
   void put_off(xdr::nfs_opnum4 operation, xdr::nfsstat4 status, Duration so_far);
   const SlotTable& slots() const { return slots_; }
   /// The server can call us.
-  bool has_back_channel() const { return options_.minor == 0 ? called_ : back_channel_; }
+  bool has_back_channel() const {
+    return options_.minor == 0 ? called_ : back_channel_ && !back_channel_fault_;
+  }
   /// Minor version 0: tells a server that has not called so far where it may, if that was some time
   /// ago. The way to that place may have been closed then.
   void offer_callbacks_again();
@@ -312,6 +314,8 @@ class Session final : public SessionSource, private CallbackHandler {
   TimePoint named_at_{};
   Gate named_;
   bool back_channel_ = false;
+  bool back_channel_fault_ = false;  // as of the last answer
+  TimePoint fault_mended_at_{};
   bool binding_ = false;
   TimePoint bound_at_{};
   Duration lease_ = std::chrono::seconds(90);

@@ -572,6 +572,64 @@ TEST_F(SessionTest, AServerThatWantsNoBindingIsNotAskedWithoutEnd) {
   EXPECT_LE(server_->binds, 5u);  // in a minute
 }
 
+/// RFC 8881, 18.46.3: the session is given up, when nothing is under way any more.
+TEST_F(SessionTest, ABackChannelThatIsBrokenEndsItsSession) {
+  server_->keeps_sessions = true;
+  ASSERT_TRUE(begin().ok());
+  allow_opens();
+  const std::uint64_t broken = server_->session();
+  std::optional<Result<Attributes>> got;
+  std::optional<Result<RemoveResult>> removed;
+  ask(&got, op_);
+  group_.spawn(keep(nfs_->remove(op_, file_, "name", nullptr), &removed));
+  environment_->settle();
+  server_->status_flags = xdr::SEQ4_STATUS_BACKCHANNEL_FAULT;
+  server_->serve_one();  // the GETATTR
+  server_->status_flags = 0;
+  environment_->settle();
+  EXPECT_TRUE(got.has_value() && got->ok());
+  EXPECT_FALSE(nfs_->has_back_channel());
+  server_->serve_for(seconds(2));
+  EXPECT_TRUE(removed.has_value() && removed->ok());
+  EXPECT_EQ(server_->removed, 1u);
+  EXPECT_NE(server_->session(), broken);
+  EXPECT_EQ(server_->sessions, 2u);
+  EXPECT_EQ(server_->replaced(), 0u);
+  EXPECT_EQ(server_->reclaims_complete, 1u) << "the client id stands";
+  EXPECT_TRUE(nfs_->has_back_channel());
+  EXPECT_EQ(server_->notify_lock(file_.bytes()), Stat::NFS4_OK);
+}
+
+TEST_F(SessionTest, AServerWhoseBackChannelsAllBreakMakesFewSessions) {
+  server_->keeps_sessions = true;
+  ASSERT_TRUE(begin().ok());
+  allow_opens();
+  server_->status_flags = xdr::SEQ4_STATUS_BACKCHANNEL_FAULT;
+  for (int i = 0; i < 300; ++i) {
+    std::optional<Result<Attributes>> got;
+    ask(&got, op_);
+    server_->serve_for(std::chrono::milliseconds(200));
+    ASSERT_TRUE(got.has_value() && got->ok());
+  }
+  EXPECT_FALSE(nfs_->has_back_channel());
+  EXPECT_GE(server_->sessions, 3u);
+  EXPECT_LE(server_->sessions, 6u);  // in a minute
+  EXPECT_EQ(server_->replaced(), 0u);
+  EXPECT_EQ(server_->binds, 0u);
+  server_->status_flags = 0;
+  expect_getattr_works();
+  EXPECT_TRUE(nfs_->has_back_channel());
+}
+
+/// Nothing is held that it would have to call for.
+TEST_F(SessionTest, WhoHasOpenedNothingMindsNoBrokenBackChannel) {
+  ASSERT_TRUE(begin().ok());
+  server_->status_flags = xdr::SEQ4_STATUS_BACKCHANNEL_FAULT;
+  expect_getattr_works();
+  EXPECT_EQ(server_->sessions, 1u);
+  EXPECT_FALSE(nfs_->has_back_channel());
+}
+
 TEST_F(SessionTest, CallsOfAnOlderSessionAreRefused) {
   ASSERT_TRUE(begin().ok());
   const auto old =
