@@ -35,4 +35,7 @@ def close_to_open(t):
 def locks_meeting(t):
     with open(t.path("first"), "wb") as file:
         fcntl.lockf(file, fcntl.LOCK_EX)  # once it is granted the server's grace period is over
-    meet(t, "locks", "appends")
+    # Linux 6.1's own client of these versions keeps the end of a file from before, behind a lock, now and
+    # then. It does so with knfsd, too: 0-knfsd-kernel-4.2 shows it.
+    keeps_the_end = t.server.ours and not t.client.ours and t.client.version in ("4.1", "4.2")
+    meet(t, *(() if keeps_the_end else ("locks",)), "appends")
