@@ -4,6 +4,18 @@
 #include <algorithm>
 
 namespace nfsrdma {
+namespace {
+
+struct ByOwner {
+  bool operator()(const ByteRangeLocks::Held& held, LockOwnerId id) const {
+    return held.owner < id;
+  }
+  bool operator()(LockOwnerId id, const ByteRangeLocks::Held& held) const {
+    return id < held.owner;
+  }
+};
+
+}  // namespace
 
 std::optional<ByteRange> byte_range(std::uint64_t offset, std::uint64_t length) {
   if (length == 0) return std::nullopt;
@@ -40,8 +52,7 @@ ByteRangeLocks::Outcome ByteRangeLocks::unlock(LockOwnerId owner, const ByteRang
 ByteRangeLocks::Outcome ByteRangeLocks::replace(LockOwnerId owner, const ByteRange& range,
                                                 std::optional<LockKind> kind, std::size_t room) {
   // The pieces of this owner that overlap the range or touch it.
-  auto begin = std::lower_bound(held_.begin(), held_.end(), owner,
-                                [](const Held& held, LockOwnerId id) { return held.owner < id; });
+  auto begin = std::lower_bound(held_.begin(), held_.end(), owner, ByOwner());
   while (begin != held_.end() && begin->owner == owner && begin->range.last < range.first &&
          range.first - begin->range.last > 1) {
     ++begin;
@@ -89,18 +100,20 @@ ByteRangeLocks::Outcome ByteRangeLocks::replace(LockOwnerId owner, const ByteRan
 // for among all.
 
 void ByteRangeLocks::release(LockOwnerId owner) {
-  const auto its = std::ranges::equal_range(held_, owner, {}, &Held::owner);
-  held_.erase(its.begin(), its.end());
+  const auto [begin, end] = std::equal_range(held_.begin(), held_.end(), owner, ByOwner());
+  held_.erase(begin, end);
 }
 
 bool ByteRangeLocks::holds_any(LockOwnerId owner) const {
-  return std::ranges::binary_search(held_, owner, {}, &Held::owner);
+  return std::binary_search(held_.begin(), held_.end(), owner, ByOwner());
 }
 
 std::vector<ByteRange> ByteRangeLocks::gaps(LockOwnerId owner, const ByteRange& range) const {
   std::vector<ByteRange> gaps;
   std::uint64_t from = range.first;
-  for (const Held& held : std::ranges::equal_range(held_, owner, {}, &Held::owner)) {
+  const auto [begin, end] = std::equal_range(held_.begin(), held_.end(), owner, ByOwner());
+  for (auto at = begin; at != end; ++at) {
+    const Held& held = *at;
     if (!held.range.overlaps(range)) continue;
     if (held.range.first > from) gaps.push_back({from, held.range.first - 1});
     if (held.range.last >= range.last) return gaps;
