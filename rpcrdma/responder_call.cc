@@ -85,7 +85,7 @@ bool ResponderCall::judge(const ReceivedMessage& message) {
   const bool readable = header_.chunks.read_chunk_count == 0 || connection.outbound_reads_ > 0;
   if (!readable || !chunks_affordable() ||
       !call_chunks_sane(header_, inline_message_.size(), shard_.server_.limits_.max_call) ||
-      shard_.server_.poison_.poisoned(connection.peer_, xid_)) {
+      shard_.server_.poison_.poisoned(connection.peer_, xid_, arrived)) {
     refusal_ = Refusal::kErrChunk;
     return true;
   }
@@ -173,7 +173,8 @@ void ResponderCall::on_work_done(std::uint32_t tag, WorkStatus status) {
 void ResponderCall::read_done(WorkStatus status) {
   --reads_out_;
   if (status == WorkStatus::kFailed) {
-    shard_.server_.poison_.record_failure(responder().peer_, xid_);
+    RdmaServer& server = shard_.server_;
+    server.poison_.record_failure(responder().peer_, xid_, server.loop_.now());
   }
   if (status != WorkStatus::kSuccess) {
     read_failed_ = true;  // the queue pair is broken: tear_down() frees the call

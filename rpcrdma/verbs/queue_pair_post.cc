@@ -38,6 +38,20 @@ int post_errno(int result) {
   return result < 0 ? -result : result;
 }
 
+/// Did the way to the peer, or the adapter, fail? Of work that may be whole.
+bool is_outage(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_RETRY_EXC_ERR:
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+    case IBV_WC_RESP_TIMEOUT_ERR:
+    case IBV_WC_FATAL_ERR:
+    case IBV_WC_GENERAL_ERR:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// The ibv form of a chain; lives on the stack of one post.
 struct Chain {
   std::array<ibv_send_wr, kChain> requests;
@@ -227,8 +241,10 @@ void VerbsQueuePair::post_empty_read() {
 
 void VerbsQueuePair::send_ended(std::uint32_t sequence, ibv_wc_status status) {
   const bool flushed = status == IBV_WC_WR_FLUSH_ERR || failed_;
+  // kFailed counts against whoever wanted the work (PoisonTable), kFlushed against nobody.
+  const bool blameless = flushed || is_outage(status);
   const WorkStatus result = status == IBV_WC_SUCCESS ? WorkStatus::kSuccess
-                            : flushed                ? WorkStatus::kFlushed
+                            : blameless              ? WorkStatus::kFlushed
                                                      : WorkStatus::kFailed;
   if (!ring_.complete(sequence, result)) return;
   if (status == IBV_WC_MW_BIND_ERR && !unbound_early_) device_.forget_memory_windows();

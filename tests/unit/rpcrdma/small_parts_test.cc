@@ -248,18 +248,31 @@ TEST(Credits, RequestOfZeroStillGetsOne) {
 TEST(PoisonTable, OneFailureProvesNothing) {
   PoisonTable table;
   const auto peer = SocketAddress::any_v4(1);
-  table.record_failure(peer, 5);
-  EXPECT_FALSE(table.poisoned(peer, 5));
+  table.record_failure(peer, 5, TimePoint{});
+  EXPECT_FALSE(table.poisoned(peer, 5, TimePoint{}));
 }
 TEST(PoisonTable, PortDoesNotMatterAndSuccessClears) {
   PoisonTable table;
   for (std::uint16_t port = 1; port <= PoisonTable::kPoisonAfter; ++port) {
-    table.record_failure(SocketAddress::any_v4(port), 5);
+    table.record_failure(SocketAddress::any_v4(port), 5, TimePoint{});
   }
-  EXPECT_TRUE(table.poisoned(SocketAddress::any_v4(99), 5));
-  EXPECT_FALSE(table.poisoned(SocketAddress::any_v4(99), 6));
+  EXPECT_TRUE(table.poisoned(SocketAddress::any_v4(99), 5, TimePoint{}));
+  EXPECT_FALSE(table.poisoned(SocketAddress::any_v4(99), 6, TimePoint{}));
   table.record_success(SocketAddress::any_v4(7), 5);
-  EXPECT_FALSE(table.poisoned(SocketAddress::any_v4(99), 5));
+  EXPECT_FALSE(table.poisoned(SocketAddress::any_v4(99), 5, TimePoint{}));
+}
+TEST(PoisonTable, AnotherCallMayHaveTheXidLater) {
+  PoisonTable table;
+  const auto peer = SocketAddress::any_v4(1);
+  TimePoint now{};
+  for (std::uint32_t i = 0; i < PoisonTable::kPoisonAfter; ++i)
+    table.record_failure(peer, 5, now);
+  now += PoisonTable::kForgottenAfter - std::chrono::seconds(1);
+  EXPECT_TRUE(table.poisoned(peer, 5, now));
+  now += std::chrono::seconds(1);
+  EXPECT_FALSE(table.poisoned(peer, 5, now));
+  table.record_failure(peer, 5, now);
+  EXPECT_FALSE(table.poisoned(peer, 5, now)) << "counted anew";
 }
 
 struct Owner : WorkOwner {
