@@ -44,7 +44,7 @@ Result<std::unique_ptr<CompletionQueue>> VerbsCompletionQueue::create(VerbsDevic
     return ::ibv_create_cq(device.context(), static_cast<int>(depth), nullptr,
                            queue->channel_.get(), 0);
   });
-  if (!queue->cq_) return system_error("ibv_create_cq");
+  if (!queue->cq_) return device.queue_refusal("ibv_create_cq", errno);
   if (!queue->arm()) return system_error("ibv_req_notify_cq");
   NFSRDMA_CHECK_OK(loop.add(fd, EPOLLIN, *queue));
   queue->watching_ = true;
@@ -109,7 +109,7 @@ bool VerbsCompletionQueue::grow(std::uint64_t entries) {
   // By doubling: growing copies the queue.
   const auto size = static_cast<int>(std::min(std::bit_ceil(entries), limit));
   const int err = device_.commands().run([&] { return ::ibv_resize_cq(cq_.get(), size); });
-  if (err != 0) log_debug("verbs: {}", system_error("ibv_resize_cq", err).message());
+  if (err != 0) log_debug("verbs: {}", device_.queue_refusal("ibv_resize_cq", err).message());
   return holds();
 }
 

@@ -9,6 +9,7 @@
 #include "rpcrdma/base/log.h"
 #include "rpcrdma/verbs/completion_queue.h"
 #include "rpcrdma/verbs/device_vendor.h"
+#include "rpcrdma/verbs/memlock_account.h"
 #include "rpcrdma/verbs/protection_domain.h"
 #include "rpcrdma/verbs/receive_queue.h"
 
@@ -191,6 +192,12 @@ bool VerbsDevice::try_memory_window() {
     ::ibv_dealloc_pd(domain);
     return window != nullptr;
   });
+}
+
+Error VerbsDevice::queue_refusal(const char* call, int err) {
+  // The capabilities that count are those of the thread that made the call.
+  const MemlockLimit limit = commands_.run([] { return memlock_limit(); });
+  return MemlockAccount::of_process().queue_refusal(call, err, limit);
 }
 
 void VerbsDevice::forget_memory_windows() {

@@ -82,6 +82,9 @@ class VerbsDevice final : public Device,
   bool gone() const { return gone_; }
   /// And nothing is left of it here: context() may be another device's by now.
   bool released() const { return released_; }
+  /// The error of `call`, which made no queue and left `err`: with the remedy, where there may be
+  /// one (MemlockAccount::queue_refusal()).
+  Error queue_refusal(const char* call, int err);
   /// Who has something of the device.
   void add_user() { ++users_; }
   void remove_user();

@@ -20,6 +20,14 @@ std::uint64_t pages_of(ByteSpan bytes) {
   return (end - first) * page;
 }
 
+/// May the numbers be logged once more?
+bool is_time_to_tell() {
+  static RateLimit rate(1, std::chrono::seconds(60));
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  return rate.allow();
+}
+
 }  // namespace
 
 MemlockAccount& MemlockAccount::of_process() {
@@ -48,16 +56,27 @@ Error MemlockAccount::refusal(std::uint64_t wanted, const MemlockLimit& limit) {
     return Error{Errc::kExhausted, ENOMEM,
                  "the device or the kernel has no room for another region"};
   }
-  static RateLimit rate(1, std::chrono::seconds(60));
-  static std::mutex mutex;
-  std::lock_guard lock(mutex);
-  if (rate.allow()) {
+  if (is_time_to_tell()) {
     log_error("verbs: cannot register {} bytes: {} bytes are locked and the limit is {}; {}",
               wanted, pinned(), limit.bytes, memlock_remedy());
   }
   return Error{Errc::kExhausted, ENOMEM,
                "registering memory needs a higher limit of locked memory ('ulimit -l unlimited', "
                "LimitMEMLOCK=infinity in the systemd unit, or CAP_IPC_LOCK)"};
+}
+
+Error MemlockAccount::queue_refusal(const char* call, int err, const MemlockLimit& limit) {
+  // EPERM: of older kernels, where nothing at all may be locked.
+  if (!limit.binds() || (err != ENOMEM && err != EPERM)) return system_error(call, err);
+  if (is_time_to_tell()) {
+    log_error(
+        "verbs: cannot make a queue of the adapter ({}): {} bytes are locked beside its queues and "
+        "the limit is {}; {}",
+        call, pinned(), limit.bytes, memlock_remedy());
+  }
+  return Error{Errc::kExhausted, err,
+               "a queue of the adapter needs a higher limit of locked memory ('ulimit -l "
+               "unlimited', LimitMEMLOCK=infinity in the systemd unit, or CAP_IPC_LOCK)"};
 }
 
 }  // namespace nfsrdma::verbs

@@ -30,6 +30,9 @@ class MemlockAccount {
   /// The error of a registration that the limit forbids, by our count or by the kernel's (ENOMEM).
   /// Once in a while it also logs the numbers.
   Error refusal(std::uint64_t wanted, const MemlockLimit& limit);
+  /// The error of `call`, which made no queue of an adapter: `err`, or what refusal() says where
+  /// the limit may be the reason. Drivers pin their queues, which is not in our count.
+  Error queue_refusal(const char* call, int err, const MemlockLimit& limit);
 
  private:
   std::atomic<std::uint64_t> pinned_{0};  // bytes, in whole pages

@@ -81,7 +81,7 @@ Result<void> VerbsQueuePair::create_qp(rdma_cm_id* id, const QueuePairOptions& o
   };
   if (make() != 0) {
     tried = attr;  // some providers have no inline data at all
-    if (make() != 0) return system_error("rdma_create_qp");
+    if (make() != 0) return device_.queue_refusal("rdma_create_qp", errno);
   }
   max_inline_ = tried.cap.max_inline_data;
   id_ = id;

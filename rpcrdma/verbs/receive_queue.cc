@@ -44,7 +44,7 @@ Result<std::unique_ptr<SharedReceiveQueue>> ReceiveQueue::create(VerbsDevice& de
     attr.attr.max_wr = depth;
     attr.attr.max_sge = 1;
     queue->srq_ = own(device.commands(), [&] { return ::ibv_create_srq(domain.get(), &attr); });
-    if (!queue->srq_) return system_error("ibv_create_srq");
+    if (!queue->srq_) return device.queue_refusal("ibv_create_srq", errno);
   } else {
     queue->whole_ = std::min(depth, device.traits().max_receive_depth);
     queue->share_ = std::min(kShare, queue->whole_);

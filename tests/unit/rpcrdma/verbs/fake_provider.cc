@@ -190,6 +190,9 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
   return 0;
 }
 ibv_cq* ibv_create_cq(ibv_context* context, int size, void*, ibv_comp_channel* channel, int) {
+  if (nfsrdma::verbs::test::fails(FakeProvider::current().refuses_completion_queues)) {
+    return nullptr;
+  }
   auto* queue = new ibv_cq{};
   queue->context = context;
   queue->channel = channel;
@@ -251,6 +254,7 @@ int rdma_resolve_addr(rdma_cm_id* id, sockaddr*, sockaddr*, int) {
   return rdma_bind_addr(id, nullptr);
 }
 int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* attr) {
+  if (nfsrdma::verbs::test::fails(FakeProvider::current().refuses_queue_pairs)) return -1;
   auto* queue_pair = new ibv_qp{};
   queue_pair->context = domain->context;
   queue_pair->send_cq = attr->send_cq;

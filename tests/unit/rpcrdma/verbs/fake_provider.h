@@ -46,6 +46,8 @@ class FakeProvider {
   // What a command fails with, unless 0.
   int refuses_regions = 0;
   int refuses_windows = 0;
+  int refuses_completion_queues = 0;
+  int refuses_queue_pairs = 0;
   /// What ibv_post_send answers to a request; 0 takes it.
   std::function<int(const ibv_send_wr&)> answer = [](const ibv_send_wr&) { return 0; };
 

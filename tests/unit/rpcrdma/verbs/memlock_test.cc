@@ -65,6 +65,25 @@ TEST(MemlockAccount, WhenTheKernelRefusesWithoutLimitItIsSomethingElse) {
   EXPECT_NE(account.refusal(1, {kPage, false, true}).message().find("ulimit"), std::string::npos);
 }
 
+TEST(MemlockAccount, ShowsTheRemedyForAQueueThatTheLimitMayForbid) {
+  MemlockAccount account;
+  for (int err : {ENOMEM, EPERM}) {
+    const Error refused = account.queue_refusal("ibv_create_cq", err, bound(kPage));
+    EXPECT_EQ(refused.code, Errc::kExhausted);
+    EXPECT_EQ(refused.sys, err);
+    EXPECT_NE(refused.message().find("LimitMEMLOCK="), std::string::npos) << refused.message();
+  }
+}
+
+TEST(MemlockAccount, BlamesNothingElseOfAQueueOnTheLimit) {
+  MemlockAccount account;
+  for (const Error& other : {account.queue_refusal("ibv_create_cq", EINVAL, bound(kPage)),
+                             account.queue_refusal("ibv_create_cq", ENOMEM, {0, true, false})}) {
+    EXPECT_EQ(other.code, Errc::kSystem);
+    EXPECT_NE(other.message().find("ibv_create_cq"), std::string::npos) << other.message();
+  }
+}
+
 TEST(MemlockLimit, IsThatOfTheProcess) {
   rlimit memlock{};
   ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &memlock), 0);
