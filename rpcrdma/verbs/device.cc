@@ -206,6 +206,14 @@ void VerbsDevice::forget_memory_windows() {
   log_notice("verbs: {} cannot bind memory windows: registration from now on", info_.name);
 }
 
+void VerbsDevice::forget_shared_receive_queues(const Error& why) {
+  if (!traits_.shared_receive_queue) return;
+  traits_.shared_receive_queue = false;
+  traits_.max_receive_depth = info_.max_send_depth;
+  log_notice("verbs: {} makes no shared receive queue ({}): receives per queue pair from now on",
+             info_.name, why.message());
+}
+
 void VerbsDevice::forget_send_with_invalidate() {
   if (!info_.send_with_invalidate) return;
   info_.send_with_invalidate = false;

@@ -43,6 +43,11 @@ struct DeviceTraits {
   unsigned invalidated_flag = 0;         // wc_flags of a message that came with an invalidation
 };
 
+/// Commands of a device that is being removed, or broke, end so, before its event has come.
+inline bool means_broken(int err) {
+  return err == EIO || err == ENODEV || err == ENXIO || err == ETIMEDOUT;
+}
+
 class VerbsDevice final : public Device,
                           private FdWatcher,
                           private CmUser,
@@ -96,6 +101,9 @@ class VerbsDevice final : public Device,
   void forget_send_with_invalidate();
   /// The same of binding a window: connections made from now on expose by registration.
   void forget_memory_windows();
+  /// Nor did it make a shared receive queue that is of use: queue pairs have receives of their own
+  /// from now on, but for those of queues that are there.
+  void forget_shared_receive_queues(const Error& why);
 
   void add_receive_queue(std::uint32_t id, ReceiveQueue& queue) { receive_queues_[id] = &queue; }
   void remove_receive_queue(std::uint32_t id) { receive_queues_.erase(id); }

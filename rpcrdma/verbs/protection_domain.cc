@@ -36,11 +36,6 @@ std::uint64_t token_of(const Window* window) {
   return reinterpret_cast<std::uintptr_t>(window) | kIsWindow;
 }
 
-/// Commands of a device that is being removed, or broke, end so, before its event has come.
-bool means_broken(int err) {
-  return err == EIO || err == ENODEV || err == ENXIO || err == ETIMEDOUT;
-}
-
 }  // namespace
 
 VerbsProtectionDomain::VerbsProtectionDomain(VerbsDevice& device, PdHandle pd)

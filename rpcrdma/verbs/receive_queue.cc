@@ -16,15 +16,49 @@ namespace {
 // Without SRQ: receives that one of a server's queue pairs holds, above the credits that a peer is
 // granted.
 constexpr std::uint32_t kShare = 64;
+// An SRQ of fewer receives than were wanted, and than these, serves worse than queue pairs that
+// have their own.
+constexpr std::uint32_t kLeastShared = 1024;
 
 ibv_sge to_ibv(const Sge& sge) {
   return {reinterpret_cast<std::uintptr_t>(sge.address), sge.length, sge.lkey};
 }
 
+/// Of `*depth` receives or, where that is too many, of fewer; null when the device makes none that
+/// is of use.
+Result<SrqHandle> make_srq(VerbsDevice& device, ibv_pd* domain, std::uint32_t* depth) {
+  const std::uint32_t wanted = std::min(*depth, device.traits().max_receive_depth);
+  for (std::uint32_t size = wanted;; size /= 2) {
+    ibv_srq_init_attr attr{};
+    attr.attr.max_wr = size;
+    attr.attr.max_sge = 1;
+    SrqHandle srq = own(device.commands(), [&] { return ::ibv_create_srq(domain, &attr); });
+    const int err = errno;
+    if (srq) {
+      if (size < wanted) {
+        log_notice("verbs: {} makes a shared receive queue of {} receives, not of {}",
+                   device.info().name, size, wanted);
+      }
+      *depth = size;
+      return srq;
+    }
+    if (means_broken(err)) return system_error("ibv_create_srq", err);
+    if (size / 2 < kLeastShared) {
+      device.forget_shared_receive_queues(device.queue_refusal("ibv_create_srq", err));
+      return srq;
+    }
+  }
+}
+
 }  // namespace
 
-ReceiveQueue::ReceiveQueue(VerbsDevice& device, std::uint32_t depth, std::uint32_t id)
-    : device_(device), id_(id), slots_(depth) {
+ReceiveQueue::ReceiveQueue(VerbsDevice& device, SrqHandle srq, std::uint32_t depth,
+                           std::uint32_t id)
+    : device_(device), id_(id), srq_(std::move(srq)), slots_(depth) {
+  if (!srq_) {
+    whole_ = std::min(depth, device.traits().max_receive_depth);
+    share_ = std::min(kShare, whole_);
+  }
   device.add_user();
   free_.reserve(depth);
   for (std::uint32_t slot = depth; slot-- > 0;)
@@ -36,19 +70,11 @@ Result<std::unique_ptr<SharedReceiveQueue>> ReceiveQueue::create(VerbsDevice& de
                                                                  std::uint32_t depth,
                                                                  std::uint32_t id) {
   if (depth == 0) return Error{Errc::kInvalid, 0, "receive queue of depth 0"};
-  const bool shared = device.traits().shared_receive_queue;
-  if (shared) depth = std::min(depth, device.traits().max_receive_depth);
-  std::unique_ptr<ReceiveQueue> queue(new ReceiveQueue(device, depth, id));
-  if (shared) {
-    ibv_srq_init_attr attr{};
-    attr.attr.max_wr = depth;
-    attr.attr.max_sge = 1;
-    queue->srq_ = own(device.commands(), [&] { return ::ibv_create_srq(domain.get(), &attr); });
-    if (!queue->srq_) return device.queue_refusal("ibv_create_srq", errno);
-  } else {
-    queue->whole_ = std::min(depth, device.traits().max_receive_depth);
-    queue->share_ = std::min(kShare, queue->whole_);
+  SrqHandle srq;
+  if (device.traits().shared_receive_queue) {
+    NFSRDMA_TRY(srq, make_srq(device, domain.get(), &depth));
   }
+  std::unique_ptr<ReceiveQueue> queue(new ReceiveQueue(device, std::move(srq), depth, id));
   device.add_receive_queue(id, *queue);
   return std::unique_ptr<SharedReceiveQueue>(std::move(queue));
 }

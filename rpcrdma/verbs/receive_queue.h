@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReceiveQueue: the seam's shared receive queue on a verbs SRQ or, for devices without one, a
 // stock of buffers dealt out to the receive queues of the queue pairs (each then holds up to
-// share() of them even when idle; a client's, which is alone, all of them).
+// share() of them even when idle; a client's, which is alone, all of them). What a device promises
+// of SRQs it need not have: one that makes none as deep as wanted is asked for less, then for none.
 //
 // Every posted buffer has a slot; the adapter sees the slot's number, and what it flushes goes
 // back to the queue, so that a dying connection costs nobody a receive.
@@ -61,7 +62,7 @@ class ReceiveQueue final : public SharedReceiveQueue {
     bool full() const { return held >= most; }
   };
 
-  ReceiveQueue(VerbsDevice& device, std::uint32_t depth, std::uint32_t id);
+  ReceiveQueue(VerbsDevice& device, SrqHandle srq, std::uint32_t depth, std::uint32_t id);
   Result<void> post_slot(std::uint32_t slot);
   Result<void> post_to(Member& member, std::uint32_t slot);
   void deal();

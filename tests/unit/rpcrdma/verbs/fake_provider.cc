@@ -213,7 +213,10 @@ int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq**, void**) {
   return ::eventfd_read(channel->fd, &count);
 }
 void ibv_ack_cq_events(ibv_cq*, unsigned int) {}
-ibv_srq* ibv_create_srq(ibv_pd* domain, ibv_srq_init_attr*) {
+ibv_srq* ibv_create_srq(ibv_pd* domain, ibv_srq_init_attr* attr) {
+  if (nfsrdma::verbs::test::fails(FakeProvider::current().srq_answer(attr->attr.max_wr))) {
+    return nullptr;
+  }
   auto* queue = new ibv_srq{};
   queue->context = domain->context;
   return queue;

@@ -50,6 +50,8 @@ class FakeProvider {
   int refuses_queue_pairs = 0;
   /// What ibv_post_send answers to a request; 0 takes it.
   std::function<int(const ibv_send_wr&)> answer = [](const ibv_send_wr&) { return 0; };
+  /// What ibv_create_srq of so many receives fails with; 0 makes it.
+  std::function<int(std::uint32_t)> srq_answer = [](std::uint32_t) { return 0; };
 
   std::deque<ibv_wc> completions;  // of all completion queues
   std::vector<Posted> sent;
