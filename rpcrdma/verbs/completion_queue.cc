@@ -19,6 +19,16 @@ namespace {
 constexpr unsigned kAckBatch = 64;
 // Calls of the handler in one go; then the loop's others get their turn.
 constexpr int kRounds = 8;
+
+/// Of `receives`, by a queue pair alone.
+std::uint64_t most_taken(const VerbsCompletionQueue::Demand& demand, const ReceiveQueue& receives) {
+  return demand.own_receives != 0 ? demand.own_receives : receives.depth();
+}
+
+/// By queue pairs that can take `taken`: buffers are posted once each, whoever takes them.
+std::uint64_t most_ended(std::uint64_t taken, const ReceiveQueue& receives) {
+  return std::min<std::uint64_t>(taken, receives.depth());
+}
 }  // namespace
 
 Result<std::unique_ptr<CompletionQueue>> VerbsCompletionQueue::create(VerbsDevice& device,
@@ -74,10 +84,12 @@ void VerbsCompletionQueue::acknowledge() {
   unacknowledged_ = 0;
 }
 
-Result<void> VerbsCompletionQueue::reserve(std::uint32_t sends, const ReceiveQueue& receives) {
-  // A receive queue's buffers are posted once each, whoever of its queue pairs takes them.
-  const bool known = fed_by_.count(&receives) != 0;
-  const std::uint64_t more = std::uint64_t{sends} + (known ? 0 : receives.depth());
+Result<void> VerbsCompletionQueue::reserve(const Demand& demand, const ReceiveQueue& receives) {
+  const auto found = fed_by_.find(&receives);
+  const std::uint64_t before = found == fed_by_.end() ? 0 : found->second;
+  const std::uint64_t after = before + most_taken(demand, receives);
+  const std::uint64_t more =
+      demand.sends + most_ended(after, receives) - most_ended(before, receives);
   if (!grow(reserved_ + more)) {
     if (refusals_.allow()) {
       log_warning(
@@ -89,16 +101,17 @@ Result<void> VerbsCompletionQueue::reserve(std::uint32_t sends, const ReceiveQue
     return Error{Errc::kExhausted, 0, "completion queue full: too many connections"};
   }
   reserved_ += more;
-  ++fed_by_[&receives];
+  fed_by_[&receives] = after;
   return {};
 }
 
-void VerbsCompletionQueue::release(std::uint32_t sends, const ReceiveQueue& receives) {
-  reserved_ -= sends;
-  auto found = fed_by_.find(&receives);
-  if (--found->second > 0) return;
-  fed_by_.erase(found);
-  reserved_ -= receives.depth();
+void VerbsCompletionQueue::release(const Demand& demand, const ReceiveQueue& receives) {
+  const auto found = fed_by_.find(&receives);
+  const std::uint64_t before = found->second;
+  const std::uint64_t after = before - most_taken(demand, receives);
+  reserved_ -= demand.sends + most_ended(before, receives) - most_ended(after, receives);
+  found->second = after;
+  if (after == 0) fed_by_.erase(found);
 }
 
 bool VerbsCompletionQueue::grow(std::uint64_t entries) {

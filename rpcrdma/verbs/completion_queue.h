@@ -41,11 +41,15 @@ class VerbsCompletionQueue final : public CompletionQueue,
   std::size_t poll(std::span<WorkCompletion> out) override;
 
   ibv_cq* get() const { return cq_.get(); }
-  /// Makes room for the completions that a queue pair with `sends` places, fed by `receives`, can
-  /// leave here before anybody looks; an overrun would end every connection of the queue.
-  /// kExhausted when the adapter has no larger queue.
-  Result<void> reserve(std::uint32_t sends, const ReceiveQueue& receives);
-  void release(std::uint32_t sends, const ReceiveQueue& receives);
+  /// What a queue pair can leave here before anybody looks.
+  struct Demand {
+    std::uint32_t sends;         // places of its send queue
+    std::uint32_t own_receives;  // that it holds at most; 0: they are an SRQ's
+  };
+  /// Makes room for a queue pair that `receives` feeds; an overrun would end every connection of
+  /// the queue. kExhausted when the adapter has no larger queue.
+  Result<void> reserve(const Demand& demand, const ReceiveQueue& receives);
+  void release(const Demand& demand, const ReceiveQueue& receives);
   /// A number for a queue pair's send queue in wr_ids.
   std::uint32_t attach(VerbsQueuePair& queue_pair, std::uint32_t number);
   /// Takes what there is out of the ibv_cq, for later.
@@ -101,8 +105,9 @@ class VerbsCompletionQueue final : public CompletionQueue,
   bool driving_ = false;  // drive() is under way, and arms
   bool* gone_ = nullptr;  // of drive(): set by the destructor
   unsigned unacknowledged_ = 0;
-  std::uint64_t reserved_ = 0;                                     // at most what the ibv_cq holds
-  std::unordered_map<const ReceiveQueue*, std::uint32_t> fed_by_;  // and by how many queue pairs
+  std::uint64_t reserved_ = 0;  // at most what the ibv_cq holds
+  // And how many receives its queue pairs can take, each by itself.
+  std::unordered_map<const ReceiveQueue*, std::uint64_t> fed_by_;
   RateLimit refusals_{1, std::chrono::seconds(60)};
   std::uint32_t next_owner_ = 1;
   std::unordered_map<std::uint32_t, VerbsQueuePair*> by_owner_;

@@ -63,8 +63,8 @@ Result<std::unique_ptr<VerbsQueuePair>> VerbsQueuePair::create(rdma_cm_id* id, V
 }
 
 Result<void> VerbsQueuePair::create_qp(rdma_cm_id* id, const QueuePairOptions& options) {
-  NFSRDMA_CHECK_OK(completions_.reserve(ring_.places(), receives_));
-  reserved_ = ring_.places();
+  NFSRDMA_CHECK_OK(completions_.reserve(demand(), receives_));
+  reserved_ = true;
   ibv_qp_init_attr attr{};
   attr.send_cq = attr.recv_cq = completions_.get();
   attr.srq = receives_.srq();
@@ -98,7 +98,7 @@ VerbsQueuePair::~VerbsQueuePair() {
   state_ = State::kClosed;
   destroy_qp();
   if (owner_ != 0) completions_.forget(*this, owner_);
-  if (reserved_ != 0) completions_.release(reserved_, receives_);
+  if (reserved_) completions_.release(demand(), receives_);
 }
 
 int VerbsQueuePair::cm_disconnect() {

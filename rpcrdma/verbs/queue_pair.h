@@ -91,6 +91,7 @@ class VerbsQueuePair final : public QueuePair,
   /// that waits for the answer to its first call sends no more. Reading nothing makes it answer.
   void nudge();
   void post_empty_read();
+  VerbsCompletionQueue::Demand demand() const { return {ring_.places(), own_receives_}; }
   void drain(Error why);
   void drain_timed_out();
   void queue_emptied();
@@ -116,7 +117,7 @@ class VerbsQueuePair final : public QueuePair,
   WindowList windows_;
   std::uint32_t owner_ = 0;
   std::uint32_t number_ = 0;
-  std::uint32_t reserved_ = 0;  // places of the send queue that completions_ has room for
+  bool reserved_ = false;  // completions_ has room for demand()
   std::uint32_t max_inline_ = 0;
   rdma_cm_id* id_ = nullptr;  // set while there is an ibv_qp on it
   ibv_qp* qp_ = nullptr;

@@ -99,6 +99,45 @@ TEST_F(VerbsCompletionQueueTest, APollingLoopKeepsTheOrderOfMessages) {
   EXPECT_EQ(received(), (Ids{0, 1}));
 }
 
+/// Of servers without SRQ, where each holds so many receives.
+class RoomForQueuePairs : public VerbsCompletionQueueTest {
+ protected:
+  static constexpr std::uint32_t kShare = 64;
+
+  void start_with(std::uint32_t receives, std::uint32_t completions) {
+    provider_.attr.max_cqe = static_cast<int>(completions);
+    VerbsOptions options;
+    options.per_queue_pair_receives = true;
+    start(options, receives);
+  }
+  bool connects() { return connect(VerbsQueuePair::Role::kServer).ok(); }
+};
+
+TEST_F(RoomForQueuePairs, IsForWhatTheyHoldAndNotForAllThereIs) {
+  start_with(1000, 2 * (kSends + kShare));
+  EXPECT_TRUE(connects());
+  EXPECT_EQ(provider_.capacity.max_recv_wr, kShare);
+  EXPECT_TRUE(connects());
+  EXPECT_FALSE(connects()) << "an overrun would end all of them";
+}
+
+TEST_F(RoomForQueuePairs, IsForNoMoreThanThereIs) {
+  start_with(kShare + 36, 2 * kSends + kShare + 36);
+  EXPECT_TRUE(connects());
+  EXPECT_TRUE(connects());
+  EXPECT_FALSE(connects());
+}
+
+TEST_F(RoomForQueuePairs, ComesBack) {
+  start_with(kShare + 36, 2 * kSends + kShare + 36);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(connects());
+    EXPECT_TRUE(connects());
+    EXPECT_FALSE(connects());
+    pairs_.clear();
+  }
+}
+
 TEST_F(VerbsCompletionQueueTest, HasRoomForBindsWhereNoQueueGrows) {
   provider_.resizes_queues = false;
   VerbsOptions options;
