@@ -3,10 +3,12 @@
 #include "rpcrdma/verbs/completion_queue.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <mutex>
 
 #include "rpcrdma/verbs/queue_pair.h"
 #include "rpcrdma/verbs/receive_queue.h"
@@ -19,6 +21,17 @@ namespace {
 constexpr unsigned kAckBatch = 64;
 // Calls of the handler in one go; then the loop's others get their turn.
 constexpr int kRounds = 8;
+
+/// Whose interrupt a queue raises: all loops take turns with a device's, so that one CPU does not
+/// serve all of them. Mounts are processes of one queue each, and do not all begin with the first.
+int next_vector(const ibv_context& context) {
+  if (context.num_comp_vectors <= 1) return 0;
+  static std::mutex mutex;
+  static std::unordered_map<const ibv_context*, unsigned> next;
+  std::lock_guard lock(mutex);
+  unsigned& turn = next.try_emplace(&context, static_cast<unsigned>(::getpid())).first->second;
+  return static_cast<int>(turn++ % static_cast<unsigned>(context.num_comp_vectors));
+}
 
 /// Of `receives`, by a queue pair alone.
 std::uint64_t most_taken(const VerbsCompletionQueue::Demand& demand, const ReceiveQueue& receives) {
@@ -50,9 +63,10 @@ Result<std::unique_ptr<CompletionQueue>> VerbsCompletionQueue::create(VerbsDevic
     // larger later.
     depth = std::min(depth + binds_beside(depth), device.traits().max_completions);
   }
+  const int vector = next_vector(*device.context());
   queue->cq_ = own(device.commands(), [&] {
     return ::ibv_create_cq(device.context(), static_cast<int>(depth), nullptr,
-                           queue->channel_.get(), 0);
+                           queue->channel_.get(), vector);
   });
   if (!queue->cq_) return device.queue_refusal("ibv_create_cq", errno);
   if (!queue->arm()) return system_error("ibv_req_notify_cq");

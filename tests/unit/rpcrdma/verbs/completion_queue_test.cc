@@ -138,6 +138,45 @@ TEST_F(RoomForQueuePairs, ComesBack) {
   }
 }
 
+class CompletionVectors : public VerbsCompletionQueueTest {
+ protected:
+  /// Makes a queue as another thread's loop does.
+  void add_loop() {
+    auto loop = std::move(EventLoop::create()).value();
+    auto channel = std::move(CmChannel::create(*loop, commands_)).value();
+    const SocketAddress local = std::move(SocketAddress::parse("192.0.2.1", 0)).value();
+    auto device = std::move(VerbsDevice::create(*loop, *channel, &provider_.context, local, events_,
+                                                commands_, options_))
+                      .value();
+    struct Handler final : nfsrdma::CompletionHandler {
+      void on_completions() override {}
+    } handler;
+    EXPECT_TRUE(device->create_completion_queue(*loop, handler, 16).ok());
+  }
+};
+
+TEST_F(CompletionVectors, AreTakenInTurnsByAllLoops) {
+  provider_.context.num_comp_vectors = 4;
+  start();
+  for (int i = 0; i < 7; ++i)
+    add_loop();
+  ASSERT_EQ(provider_.vectors.size(), 8U);
+  std::array<int, 4> queues{};
+  for (int vector : provider_.vectors) {
+    ASSERT_GE(vector, 0);
+    ASSERT_LT(vector, 4);
+    ++queues[static_cast<std::size_t>(vector)];
+  }
+  EXPECT_EQ(queues, (std::array{2, 2, 2, 2}));
+}
+
+TEST_F(CompletionVectors, AreTheFirstWhereThereIsNoOther) {
+  provider_.context.num_comp_vectors = 0;
+  start();
+  add_loop();
+  EXPECT_EQ(provider_.vectors, (std::vector<int>{0, 0}));
+}
+
 TEST_F(VerbsCompletionQueueTest, HasRoomForBindsWhereNoQueueGrows) {
   provider_.resizes_queues = false;
   VerbsOptions options;

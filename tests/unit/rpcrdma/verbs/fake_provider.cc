@@ -189,7 +189,8 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
   delete channel;
   return 0;
 }
-ibv_cq* ibv_create_cq(ibv_context* context, int size, void*, ibv_comp_channel* channel, int) {
+ibv_cq* ibv_create_cq(ibv_context* context, int size, void*, ibv_comp_channel* channel,
+                      int vector) {
   if (nfsrdma::verbs::test::fails(FakeProvider::current().refuses_completion_queues)) {
     return nullptr;
   }
@@ -197,6 +198,7 @@ ibv_cq* ibv_create_cq(ibv_context* context, int size, void*, ibv_comp_channel* c
   queue->context = context;
   queue->channel = channel;
   queue->cqe = size;
+  FakeProvider::current().vectors.push_back(vector);
   return queue;
 }
 int ibv_resize_cq(ibv_cq* queue, int size) {

@@ -56,9 +56,10 @@ class FakeProvider {
   std::deque<ibv_wc> completions;  // of all completion queues
   std::vector<Posted> sent;
   std::vector<Receive> receives;
-  ibv_qp_cap capacity{};   // that the latest queue pair was asked to have
-  int completion_fd = -1;  // of the latest completion channel
-  int channels = 0;        // of librdmacm's events, that are there
+  ibv_qp_cap capacity{};     // that the latest queue pair was asked to have
+  int completion_fd = -1;    // of the latest completion channel
+  std::vector<int> vectors;  // of the completion queues, as they were made
+  int channels = 0;          // of librdmacm's events, that are there
   std::uint32_t next_queue_pair = 100;
 };
 
