@@ -20,6 +20,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "rpcrdma/call.h"
 #include "rpcrdma/credits.h"
@@ -79,6 +80,8 @@ class ResponderCall final : public Call,
   void proceed();
   void read_done(WorkStatus status);
   void all_read();
+  /// None of its Reads is under way: gives back the sinks of those that are done.
+  void drop_sinks();
   void deliver();
   void refuse(Refusal refusal);
   /// Its connection is cut, and nothing of it is posted.
@@ -178,6 +181,10 @@ class ResponderConnection final : public ServerConnection,
   bool take_backward_error(const TransportHeader& header);
   void pump_reads();
   bool add_read(ResponderCall& call);
+  /// No sink can be registered now. The call stays in front, and its turn comes when a Read of ours
+  /// ends, or soon: other connections have sinks as well. Cuts after
+  /// RdmaServerLimits::stalled_after.
+  void wait_for_sink();
   /// Counts a Read that is being posted.
   void read_posted();
   void read_ended();
@@ -211,6 +218,8 @@ class ResponderConnection final : public ServerConnection,
   TimePoint read_progress_{};
   // Left armed when no Read is out, since arming costs an allocation: it looks when it fires.
   Timer read_watch_;
+  std::optional<TimePoint> no_sink_since_;  // readers_.front() waits for one
+  Timer sink_timer_;
   IntrusiveList<ResponderCall, OpenTag> open_calls_;
   std::uint32_t open_count_ = 0;
   std::uint32_t receives_held_ = 0;  // by its calls

@@ -187,13 +187,18 @@ void ResponderCall::read_done(WorkStatus status) {
 /// Its chunks are here, and nobody can write to them from now on: the handler may look at them.
 void ResponderCall::all_read() {
   shard_.server_.poison_.record_success(responder().peer_, xid_);
+  drop_sinks();
   for (std::size_t i = 0; i < header_.chunks.read_chunk_count; ++i) {
-    sinks_[i].reset();
     if (WireTap* tap = responder().tap.get()) {
       tap->on_read_done({chunk_buffers_[i].data(), header_.chunks.read_chunks[i].length});
     }
   }
   deliver();
+}
+
+void ResponderCall::drop_sinks() {
+  for (std::size_t i = 0; i < header_.chunks.read_chunk_count; ++i)
+    sinks_[i].reset();
 }
 
 void ResponderCall::deliver() {

@@ -33,7 +33,8 @@ ResponderConnection::ResponderConnection(ResponderShard& shard, const SocketAddr
       last_heard_(since_),
       send_queue_(std::min(shard.server().limits_.send_depth, shard.device_.info().max_send_depth)),
       credits_(shard.ledger()),
-      read_watch_([this] { watch_reads(); }) {
+      read_watch_([this] { watch_reads(); }),
+      sink_timer_([this] { pump_reads(); }) {
   const RdmaServerLimits& limits = shard.server().limits_;
   const PrivateData ours{limits.inline_bytes, limits.inline_bytes, true};
   inline_ = InlineThresholds::negotiate(ours, theirs);
@@ -141,8 +142,8 @@ void ResponderConnection::pump_reads() {
 }
 
 /// Posts the next segment of `call`, or delivers it when there is none and nothing is under way:
-/// its segments may be empty, or the last of them, behind those that are here. False when posting
-/// failed.
+/// its segments may be empty, or the last of them, behind those that are here. False when nothing
+/// can be posted: it waits for a sink, or that failed.
 bool ResponderConnection::add_read(ResponderCall& call) {
   const ChunkLists& chunks = call.header_.chunks;
   while (call.next_chunk_ < chunks.read_chunk_count) {
@@ -170,12 +171,19 @@ bool ResponderConnection::add_read(ResponderCall& call) {
   RdmaEndpoint& endpoint = shard_.endpoint();
   MemoryRegion& sink = call.sinks_[chunk_index];
   if (endpoint.device().info().read_sink_needs_handle && !sink) {
+    // Calls that keep one and wait for another could stop each other.
+    if (call.reads_out_ == 0) call.drop_sinks();
     auto region = endpoint.domain().register_memory({buffer.data(), chunk.length},
                                                     Access::kReadSink, queue_pair_.get());
     if (!region.ok()) {
-      cut();
+      if (region.error().code == Errc::kExhausted) {
+        wait_for_sink();
+      } else {
+        cut();
+      }
       return false;
     }
+    no_sink_since_.reset();
     sink = std::move(region).value();
   }
   const Sge sge{buffer.data() + call.chunk_done_, segment.length, endpoint.lkey(buffer)};
@@ -208,6 +216,16 @@ bool ResponderConnection::add_read(ResponderCall& call) {
     return false;
   }
   return true;
+}
+
+void ResponderConnection::wait_for_sink() {
+  constexpr std::chrono::milliseconds kLookAgain{20};
+  const TimePoint now = loop().now();
+  if (!no_sink_since_) no_sink_since_ = now;
+  if (now - *no_sink_since_ >= shard_.server().limits_.stalled_after) {
+    return cut_off("no memory could be registered for its data for a long time");
+  }
+  if (!sink_timer_.armed()) sink_timer_.arm_after(loop(), kLookAgain);
 }
 
 void ResponderConnection::read_posted() {
@@ -365,6 +383,7 @@ void ResponderConnection::tear_down() {
   if (torn_down_) return;
   disconnected_ = true;
   read_watch_.cancel();
+  sink_timer_.cancel();
   shard_.endpoint().retire(std::move(queue_pair_));
   torn_down_ = true;
   ++open_count_;  // keeps the connection while its calls go

@@ -424,6 +424,59 @@ TEST_F(Responder, AReadHasItsMinuteHoweverLongAgoTheLatestEnded) {
   EXPECT_EQ(client_->inbox.size(), 2u);
 }
 
+TEST_F(Responder, ACallWaitsUntilThereIsASinkForItsData) {
+  connect();
+  WriteInSegments write(*client_, 1);
+  pair_.fabric.limit_exposed_regions(pair_.fabric.exposed_regions());
+  client_->send(write.bytes());
+  pair_.network.advance(*pair_.loop, std::chrono::seconds(59));
+  pair_.run();
+  EXPECT_FALSE(client_->disconnected);
+  EXPECT_EQ(pair_.handler.calls, 0u);
+  pair_.fabric.limit_exposed_regions(100);
+  pair_.network.advance(*pair_.loop, std::chrono::milliseconds(50));
+  pair_.run();
+  EXPECT_EQ(answer_type(), RDMA_MSG);
+  EXPECT_EQ(pair_.handler.bad_calls, 0u);
+}
+
+TEST_F(Responder, ACallThatFindsNoSinkForAMinuteEndsItsConnection) {
+  connect();
+  for (int times = 0; times < 2; ++times) {  // not a minute in all
+    WriteInSegments write(*client_, 1);
+    pair_.fabric.limit_exposed_regions(pair_.fabric.exposed_regions());
+    client_->send(write.bytes());
+    pair_.network.advance(*pair_.loop, std::chrono::seconds(40));
+    pair_.fabric.limit_exposed_regions(100);
+    pair_.network.advance(*pair_.loop, std::chrono::milliseconds(50));
+    pair_.run();
+    EXPECT_FALSE(client_->disconnected);
+  }
+  WriteInSegments write(*client_, 1);
+  pair_.fabric.limit_exposed_regions(pair_.fabric.exposed_regions());
+  client_->send(write.bytes());
+  pair_.network.advance(*pair_.loop, std::chrono::seconds(60));
+  pair_.run();
+  EXPECT_TRUE(client_->disconnected);
+  EXPECT_EQ(pair_.handler.calls, 2u);
+}
+
+TEST_F(Responder, ACallKeepsNoSinkOfAChunkThatIsHereWhileItWaitsForAnother) {
+  connect();
+  ToyCall call(kXid, kToyWrite, 10'001, 9);
+  std::vector<std::byte> rest(call.head.begin(), call.head.end());
+  rest.insert(rest.end(), call.tail.begin(), call.tail.end());
+  std::vector<std::byte> data(call.payload.begin(), call.payload.end());
+  ChunkLists chunks = lists();
+  chunks.add_read_segment(0, client_->expose(rest, Access::kRemoteRead));
+  chunks.add_read_segment(static_cast<std::uint32_t>(call.head.size()),
+                          client_->expose(data, Access::kRemoteRead));
+  pair_.fabric.limit_exposed_regions(pair_.fabric.exposed_regions() + 1);
+  client_->send(message(kXid, RDMA_NOMSG, chunks, {}));
+  EXPECT_EQ(answer_type(), RDMA_MSG);
+  EXPECT_EQ(pair_.handler.bad_calls, 0u);
+}
+
 TEST_F(Responder, ACallWhoseChunksDoNotFitYetWaitsWithoutWork) {
   connect();
   ToyCall call(kXid, kToyWrite, 1 << 20, 9);
