@@ -137,20 +137,12 @@ Task<Result<void>> Session::establish_client_id(const OpContext& op, std::string
 
 Task<Result<nfsstat4>> Session::ask_in_recovery_0(const OpContext& op, const Builder& build,
                                                   const Parser& parse) {
-  Duration wait = kRetryFirst;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    if (stopped_) co_return Error{Errc::kSystem, EIO, "aborted"};
-    Result<nfsstat4> done = co_await ask(rpc_, op, 0, build, parse);
-    if (!done.ok()) co_return done.error();
-    const nfsstat4 status = *done;
-    if (status == nfsstat4::NFS4ERR_STALE_CLIENTID || status == nfsstat4::NFS4ERR_STALE_STATEID) {
-      co_return Error{Errc::kInvalid, EIO, "the client id is gone"};
-    }
-    if (remedy_of_minor_0(status) != Remedy::kLater) co_return status;
-    co_await pauses_.pause(wait, op.cancel);
-    wait = std::min(2 * wait, kRetryLongest);
+  if (stopped_) co_return Error{Errc::kSystem, EIO, "aborted"};
+  NFSRDMA_CO_TRY(const nfsstat4 status, co_await ask(rpc_, op, 0, build, parse));
+  if (status == nfsstat4::NFS4ERR_STALE_CLIENTID || status == nfsstat4::NFS4ERR_STALE_STATEID) {
+    co_return Error{Errc::kInvalid, EIO, "the client id is gone"};
   }
-  co_return Error{Errc::kSystem, EIO, "reclaim: the server keeps saying: later"};
+  co_return status;
 }
 
 Task<Result<bool>> Session::client_id_stands(const OpContext& op, Turn of) {

@@ -344,11 +344,32 @@ class FileLocks final : public HeldState {
   }
 
   // reclaim.cc
-  Task<Result<void>> reclaim_open(const OpContext& op, File& file, OpenRef open);
-  Task<Result<void>> reclaim_locks(const OpContext& op, File& file, LockerRef locker);
+  /// An open that stood, and how far its reclaim has come.
+  struct Due {
+    struct Lock {
+      LockerRef locker;
+      FileLock what;
+    };
+    FileRef file;
+    OpenRef open;
+    bool opened = false;                      // the OPEN is made
+    std::optional<xdr::stateid4> delegation;  // that came with it, and goes back
+    std::vector<Lock> locks;                  // once it is opened: what is left, the last one first
+    /// Of what was answered last.
+    xdr::nfsstat4 status = xdr::nfsstat4::NFS4_OK;
+  };
+  /// One attempt. False: the server says "later", and it goes on from there.
+  Task<Result<bool>> reclaim_all_of(const OpContext& op, Due& due);
+  Task<Result<bool>> reclaim_open(const OpContext& op, Due& due);
+  Task<Result<bool>> return_delegation(const OpContext& op, Due& due);
+  Task<Result<bool>> reclaim_lock(const OpContext& op, Due& due);
+  /// What is left of it is not to be had back.
+  void give_up(Due& due, const char* why);
   Task<void> check_all();
   static constexpr const char* kLostByServer =
       "the server has given up waiting for this client, or was told to let go";
+  static constexpr const char* kLostByDelay =
+      "the server has restarted, and has put off giving it back for too long";
   static constexpr const char* kLostByMoving =
       "the file system has moved to another server, which does not know of it";
   /// Its locks are lost; its stateid is the caller's business. `why`: for people.

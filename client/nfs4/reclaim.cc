@@ -31,6 +31,15 @@ bool says_it_is_gone(nfsstat4 status) {
          state_is_gone(status);
 }
 
+/// Between rounds of those that the server has put off.
+constexpr Duration kPutOffFirst = std::chrono::milliseconds(500);
+constexpr Duration kPutOffLongest = std::chrono::seconds(15);
+
+bool is_later(const Session& session, nfsstat4 status) {
+  const bool sequenced = session.minor() > 0;
+  return (sequenced ? remedy_of(status, false) : remedy_of_minor_0(status)) == Remedy::kLater;
+}
+
 /// Of one reclaim.
 class Attempts {
  public:
@@ -106,21 +115,83 @@ void FileLocks::lose(File& file, Open& open, const char* why) {
 // --- after a restart of the server ---
 
 Task<Result<void>> FileLocks::reclaim(const OpContext& op) {
-  const std::vector<FileRef> all = all_files();
-  for (const FileRef& file : all) {
-    // Copies, here and below: a request in the file's turn may come to its end meanwhile.
-    const std::vector<OpenRef> opens = file->opens;
-    for (const OpenRef& open : opens) {
-      if (!open->stateid) continue;
+  std::vector<Due> due;
+  for (const FileRef& file : all_files())
+    for (const OpenRef& open : file->opens)
+      if (open->stateid) due.push_back({file, open, false, std::nullopt, {}, nfsstat4::NFS4_OK});
+  const TimePoint until = session_.rpc().environment().now() + session_.lease();
+  // Asking is what keeps the others' lease.
+  const Duration longest = std::min(kPutOffLongest, session_.lease() / 4);
+  bool any_done = false;
+  Duration wait = kPutOffFirst;
+  for (;;) {
+    // The server's time of grace goes by: who is put off lets all others go first.
+    std::vector<Due> put_off;
+    for (Due& one : due) {
       OpContext as_opener = op;
-      as_opener.identity = open->identity;
-      NFSRDMA_CO_CHECK_OK(co_await reclaim_open(as_opener, *file, open));
+      as_opener.identity = one.open->identity;
+      NFSRDMA_CO_TRY(const bool done, co_await reclaim_all_of(as_opener, one));
+      any_done |= done || one.opened;
+      if (!done) put_off.push_back(std::move(one));
     }
+    if (put_off.empty()) co_return Result<void>();
+    due = std::move(put_off);
+    if (session_.rpc().environment().now() >= until) break;
+    co_await session_.pause(wait, op.cancel);
+    wait = std::min(2 * wait, longest);
   }
+  // A server that says so to all of them is not ready: that is nothing about a file.
+  if (!any_done) {
+    co_return Error{Errc::kSystem, EIO, "reclaim: the server keeps saying: later"};
+  }
+  for (Due& one : due)
+    give_up(one, kLostByDelay);
   co_return Result<void>();
 }
 
-Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, OpenRef open) {
+Task<Result<bool>> FileLocks::reclaim_all_of(const OpContext& op, Due& due) {
+  // Somebody may have found that it is lost.
+  if (!due.open->stateid) co_return true;
+  if (!due.opened) {
+    NFSRDMA_CO_TRY(const bool answered, co_await reclaim_open(op, due));
+    if (!answered || !due.opened) co_return answered;
+  }
+  while (!due.locks.empty()) {
+    NFSRDMA_CO_TRY(const bool answered, co_await reclaim_lock(op, due));
+    if (!answered) co_return false;
+  }
+  due.open->locks_due = false;
+  if (!due.delegation) co_return true;
+  co_return co_await return_delegation(op, due);
+}
+
+void FileLocks::give_up(Due& due, const char* why) {
+  Open& open = *due.open;
+  File& file = *due.file;
+  if (due.opened) {
+    // What of a locker's has come back already goes by its owner's unlocking.
+    while (!due.locks.empty()) {
+      const LockerRef locker = due.locks.back().locker;
+      lose(file, *locker, why);
+      std::erase_if(due.locks, [&](const Due::Lock& one) { return one.locker == locker; });
+    }
+    open.locks_due = false;
+    return;
+  }
+  const bool may_stand = session_.client_id_kept() || !says_it_is_gone(due.status);
+  if (session_.minor() == 0 && open.stateid && may_stand) {
+    // Perhaps only the client id was in doubt.
+    xdr::OPEN4resok standing;
+    standing.stateid = *open.stateid;
+    tasks_.spawn(close_stray(open.identity, file.handle, open.unsettled.value_or(Opened(standing)),
+                             open.sequence));
+  }
+  lose(file, open, why);
+}
+
+Task<Result<bool>> FileLocks::reclaim_open(const OpContext& op, Due& due) {
+  const OpenRef open = due.open;
+  File& file = *due.file;
   const OwnerBytes owner(open->owner);
   std::optional<Opened> opened;
   bool reached = false;
@@ -142,26 +213,21 @@ Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, Open
     if (!reached) return;
     if (next_in_sequence(in, nfs_opnum4::OP_OPEN, got, open->sequence)) opened.emplace(got.resok4);
   };
-  Result<nfsstat4> asked = nfsstat4::NFS4_OK;
   Attempts attempts;
   for (bool again = true; again;) {
-    asked = co_await session_.ask_in_recovery(op, build, parse);
+    Result<nfsstat4> asked = co_await session_.ask_in_recovery(op, build, parse);
     open->sequence.over(asked.ok());
     if (!asked.ok()) co_return asked.error();
-    again = attempts.another(*asked, reached, open->sequence.stepped_back());
+    due.status = *asked;
+    if (is_later(session_, due.status)) co_return false;
+    again = attempts.another(due.status, reached, open->sequence.stepped_back());
   }
   if (!opened) {
-    const bool may_stand = session_.client_id_kept() || !says_it_is_gone(*asked);
-    if (session_.minor() == 0 && open->stateid && may_stand) {
-      // Perhaps only the client id was in doubt.
-      xdr::OPEN4resok standing;
-      standing.stateid = *open->stateid;
-      tasks_.spawn(close_stray(open->identity, file.handle,
-                               open->unsettled.value_or(Opened(standing)), open->sequence));
-    }
-    lose(file, *open);
-    co_return Result<void>();
+    give_up(due, kLostByServer);
+    co_return true;
   }
+  due.opened = true;
+  due.delegation = opened->delegation;
   const bool same = open->stateid && open->stateid->other == opened->stateid.other;
   // With an open that stood all the time its locks stand, too.
   const bool stood = same && !open->locks_due && session_.minor() == 0 && session_.client_id_kept();
@@ -170,74 +236,82 @@ Task<Result<void>> FileLocks::reclaim_open(const OpContext& op, File& file, Open
   open->stateid = opened->stateid;
   open->unsettled.reset();  // what is reclaimed is confirmed
   open->asked = 1u << open->access;
-  if (opened->delegation) {
-    const Session::Builder give = [&](CompoundWriter& out) {
-      out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
-      out.op(nfs_opnum4::OP_DELEGRETURN, xdr::DELEGRETURN4args{*opened->delegation});
-    };
-    const Session::Parser ignore = [](CompoundReader& in) { static_cast<void>(in); };
-    asked = co_await session_.ask_in_recovery(op, give, ignore);
-    if (!asked.ok()) co_return asked.error();
-  }
-  if (stood) co_return Result<void>();
-  const std::vector<LockerRef> lockers = file.lockers;
-  for (const LockerRef& locker : lockers) {
+  if (stood) co_return true;
+  const std::vector<ByteRangeLocks::Held> pieces = file.held.held();
+  for (const LockerRef& locker : file.lockers) {
     if (locker->open != open) continue;
     if (!goes_on) {
       locker->stateid.reset();
       locker->doubt.reset();
     }
-    NFSRDMA_CO_CHECK_OK(co_await reclaim_locks(op, file, locker));
+    for (const ByteRangeLocks::Held& piece : pieces) {
+      if (piece.owner != locker->owner) continue;
+      due.locks.push_back({locker, {piece.owner, piece.kind, piece.range}});
+    }
   }
-  open->locks_due = false;
-  co_return Result<void>();
+  std::reverse(due.locks.begin(), due.locks.end());
+  co_return true;
 }
 
-Task<Result<void>> FileLocks::reclaim_locks(const OpContext& op, File& file, LockerRef locker) {
+Task<Result<bool>> FileLocks::return_delegation(const OpContext& op, Due& due) {
+  const Session::Builder give = [&](CompoundWriter& out) {
+    out.op(nfs_opnum4::OP_PUTFH, put(due.file->handle));
+    out.op(nfs_opnum4::OP_DELEGRETURN, xdr::DELEGRETURN4args{*due.delegation});
+  };
+  const Session::Parser ignore = [](CompoundReader& in) { static_cast<void>(in); };
+  NFSRDMA_CO_TRY(due.status, co_await session_.ask_in_recovery(op, give, ignore));
+  if (is_later(session_, due.status)) co_return false;
+  due.delegation.reset();
+  co_return true;
+}
+
+Task<Result<bool>> FileLocks::reclaim_lock(const OpContext& op, Due& due) {
+  const LockerRef locker = due.locks.back().locker;
+  const FileLock what = due.locks.back().what;
   OwnerBytes owner(locker->owner);
-  std::vector<ByteRangeLocks::Held> pieces = file.held.held();
-  std::erase_if(pieces, [&](const auto& held) { return held.owner != locker->owner; });
-  for (const ByteRangeLocks::Held& piece : pieces) {
-    std::optional<stateid4> stateid;
-    bool first = false;
-    bool reached = false;
-    const FileLock what{piece.owner, piece.kind, piece.range};
-    const Session::Builder build = [&](CompoundWriter& out) {
-      first = !locker->stateid;
-      xdr::LOCK4args args = lock_args(*locker, what, &owner);
-      args.reclaim = true;
-      out.op(nfs_opnum4::OP_PUTFH, put(file.handle));
-      out.op(nfs_opnum4::OP_LOCK, args);
-    };
-    const Session::Parser parse = [&](CompoundReader& in) {
-      xdr::LOCK4res got;
-      reached = in.next(nfs_opnum4::OP_PUTFH);
-      if (!reached) return;
-      if (next_lock(in, *locker, first, got)) stateid = got.resok4.lock_stateid;
-    };
-    Attempts attempts;
-    for (bool again = true; again;) {
-      Result<nfsstat4> asked = co_await session_.ask_in_recovery(op, build, parse);
-      locker->open->sequence.over(asked.ok());
-      locker->sequence.over(asked.ok());
-      if (!asked.ok()) {
-        if (first) locker->doubt = what;  // the next attempt keeps its name
-        co_return asked.error();
-      }
-      bool stepped_back = locker->open->sequence.stepped_back();
-      stepped_back |= locker->sequence.stepped_back();
-      again = attempts.another(*asked, reached, stepped_back);
-      if (again && !reached) locker->doubt = what;  // it keeps its name
+  std::optional<stateid4> stateid;
+  bool first = false;
+  bool reached = false;
+  const Session::Builder build = [&](CompoundWriter& out) {
+    first = !locker->stateid;
+    xdr::LOCK4args args = lock_args(*locker, what, &owner);
+    args.reclaim = true;
+    out.op(nfs_opnum4::OP_PUTFH, put(due.file->handle));
+    out.op(nfs_opnum4::OP_LOCK, args);
+  };
+  const Session::Parser parse = [&](CompoundReader& in) {
+    xdr::LOCK4res got;
+    reached = in.next(nfs_opnum4::OP_PUTFH);
+    if (!reached) return;
+    if (next_lock(in, *locker, first, got)) stateid = got.resok4.lock_stateid;
+  };
+  Attempts attempts;
+  for (bool again = true; again;) {
+    Result<nfsstat4> asked = co_await session_.ask_in_recovery(op, build, parse);
+    locker->open->sequence.over(asked.ok());
+    locker->sequence.over(asked.ok());
+    if (!asked.ok()) {
+      if (first) locker->doubt = what;  // the next attempt keeps its name
+      co_return asked.error();
     }
-    if (!stateid) {
-      // What came before this piece has come back: the owner's unlocking lets go of it.
-      lose(file, *locker);
-      co_return Result<void>();
-    }
+    due.status = *asked;
+    bool stepped_back = locker->open->sequence.stepped_back();
+    stepped_back |= locker->sequence.stepped_back();
+    const bool later = is_later(session_, due.status);
+    again = !later && attempts.another(due.status, reached, stepped_back);
+    if ((again || later) && !reached) locker->doubt = what;  // it keeps its name
+    if (later) co_return false;
+  }
+  if (stateid) {
     locker->stateid = stateid;
     locker->doubt.reset();
+    due.locks.pop_back();
+    co_return true;
   }
-  co_return Result<void>();
+  // What came before this piece has come back: the owner's unlocking lets go of it.
+  lose(*due.file, *locker);
+  std::erase_if(due.locks, [&](const Due::Lock& one) { return one.locker == locker; });
+  co_return true;
 }
 
 // --- revoked ---

@@ -330,7 +330,8 @@ Task<Result<nfsstat4>> Session::ask_in_recovery(const OpContext& op, const Build
       co_return Error{Errc::kInvalid, EIO, "SEQUENCE"};
     }
     give_back(turn, sequenced);
-    if (remedy_of(status, !in_session) != Remedy::kLater) co_return status;
+    if (in_session) co_return status;
+    // Not about what is asked for.
     co_await pauses_.pause(wait, op.cancel);
     wait = std::min(2 * wait, kRetryLongest);
   }

@@ -147,7 +147,7 @@ class Session final : public SessionSource, private CallbackHandler {
   bool lease_is_over() const { return rpc_.environment().now() - heard_at_ > lease_; }
   using Builder = std::function<void(CompoundWriter&)>;
   using Parser = std::function<void(CompoundReader&)>;
-  /// One COMPOUND of HeldState::reclaim(), a few times more when the server says: later.
+  /// One COMPOUND of HeldState::reclaim(). Who is told "later" asks again, behind others.
   Task<Result<xdr::nfsstat4>> ask_in_recovery(const OpContext& op, const Builder& build,
                                               const Parser& parse);
 

@@ -75,6 +75,19 @@ TEST_F(Minor0Reclaims, OneThatIsBrokenOffBeforeTheLocksGoesOnWithThem) {
   expect_nothing_left();
 }
 
+TEST_F(Minor0Reclaims, OneThatIsPutOffGoesOnWhereItWas) {
+  EXPECT_EQ(lock(2, {20, 29}), 0);
+  const std::size_t opens = server_->opens_seen.size();
+  server_->open_errors = {Stat::NFS4ERR_DELAY};
+  server_->lock_errors = {Stat::NFS4_OK, Stat::NFS4ERR_DELAY};
+  restart();
+  EXPECT_EQ(server_->opens_seen.size(), opens + 2);
+  EXPECT_EQ(server_->lock_reclaims, 3u);
+  EXPECT_EQ(held(), 2u);
+  EXPECT_EQ(read(), 0);
+  expect_nothing_left();
+}
+
 TEST_F(Minor0Reclaims, WhatAnOpenBroughtBeforeTheRestartIsGone) {
   server_->grants = xdr::open_delegation_type4::OPEN_DELEGATE_READ;
   Outcome done;
