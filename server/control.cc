@@ -76,6 +76,8 @@ class ControlSocket::Client final : public FdWatcher,
     watch();
   }
 
+  bool is_stream() const { return streaming_; }
+
   // --- ControlStream ---
   bool send(std::string_view bytes) override {
     if (owner_ == nullptr || !fd_ || out_.size() - sent_ + bytes.size() > kMostUnread) return false;
@@ -227,8 +229,27 @@ ControlSocket::~ControlSocket() {
   // Who is told that its reader is gone may not find a half of us.
   for (const std::shared_ptr<Client>& client : std::exchange(clients_, {}))
     client->detach();
+  stop_listening();
+}
+
+void ControlSocket::stop_listening() {
+  if (!fd_) return;
+  retry_.cancel();
   loop_.remove(fd_.get(), *this);
+  fd_.reset();
   if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+void ControlSocket::close_to_askers() {
+  stop_listening();
+  std::vector<std::shared_ptr<Client>> all = std::exchange(clients_, {});
+  for (std::shared_ptr<Client>& client : all) {
+    if (client->is_stream()) {
+      clients_.push_back(std::move(client));
+    } else {
+      client->detach();
+    }
+  }
 }
 
 void ControlSocket::watch() {

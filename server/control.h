@@ -57,6 +57,9 @@ class ControlSocket final : private FdWatcher {
                                                        const SocketAddress& address);
   /// Removes the socket.
   ~ControlSocket() override;
+  /// Removes the socket already: nobody comes any more, who waits for an answer is turned away, and
+  /// streams alone go on.
+  void close_to_askers();
 
   /// What is done about requests of that name, which nothing was registered for before.
   void on(std::string name, Answer answer);
@@ -71,6 +74,7 @@ class ControlSocket final : private FdWatcher {
   ControlSocket(EventLoop& loop, UniqueFd fd, std::string path);
   void on_fd_ready(std::uint32_t events) override;
   void watch();
+  void stop_listening();
   void answer(const std::shared_ptr<Client>& client, std::string_view text);
   std::string names() const;
   void remove(Client& client);

@@ -35,6 +35,7 @@ namespace {
 
 constexpr std::chrono::seconds kShutdownPatience{5};
 constexpr std::chrono::seconds kGoodbyePatience{3};  // when all calls are answered
+constexpr std::chrono::seconds kLastWords{3};        // for the reader of a capture
 
 /// While it is there SIGTERM and SIGINT end the process at once: nobody is served yet, and what
 /// this thread waits for may not come. A handler of ours would wake no call that hangs. No thread
@@ -334,8 +335,11 @@ void Daemon::run() {
   exports_->begin_end();
   watchdog_.reset();
   metrics_.reset();
+  control_->close_to_askers();
+  const bool all_answered = server_->stop(kShutdownPatience);
+  server_->capture().end(std::chrono::steady_clock::now() + kLastWords);
   control_.reset();
-  if (!server_->stop(kShutdownPatience)) {
+  if (!all_answered) {
     log_warning("calls are stuck in the file system; leaving without them");
     std::fflush(nullptr);
     ::_exit(0);

@@ -83,6 +83,7 @@ void Shard::serve(unsigned index) {
   handler_.reset();
   dispatcher_.reset();
   tap_.reset();
+  if (capture_) capture_->flush();
   capture_.reset();
   pool_.reset();
   ended_.store(true, std::memory_order_release);

@@ -103,8 +103,33 @@ std::string Capture::stop(const JsonValue& request) {
 
 void Capture::shard_stopped(std::uint64_t number) {
   if (!session_ || session_->number != number) return;
-  --session_->shards_left;
+  if (session_->shards_left > 0) --session_->shards_left;
   pump();
+}
+
+void Capture::end(std::chrono::steady_clock::time_point deadline) {
+  if (!session_) return;
+  const std::shared_ptr<Session> session = session_;
+  session->with_server = true;
+  // Behind what the shards have handed over.
+  loop_.post([this, alive = alive_, session] {
+    if (!*alive || session_ != session) return;
+    session->stopping = true;
+    session->shards_left = 0;
+    pump();
+  });
+  // At least once: what is there may be all, and the socket have room for it.
+  do {
+    loop_.turn(kRetry);
+  } while (session->stream->open() && std::chrono::steady_clock::now() < deadline);
+  if (session_ == session) {
+    log_notice("the capture ended with the server: {} packets, {} lost", session->packets,
+               session->lost);
+    forget();
+  }
+  if (session->stream->open())
+    log_warning(
+        "the last packets are missing in the capture: its reader did not take them in time");
 }
 
 void Capture::take(std::uint64_t number, std::shared_ptr<const CaptureBatch> batch) {
@@ -127,7 +152,8 @@ void Capture::pump() {
   if (ends && session->waiting.empty() && send_statistics()) {
     if (session != session_) return;
     session->stream->finish();
-    log_notice("the capture ended: {} packets, {} lost", session->packets, session->lost);
+    log_notice("the capture ended{}: {} packets, {} lost",
+               session->with_server ? " with the server" : "", session->packets, session->lost);
     return forget();
   }
   if (ends || !session->waiting.empty()) retry_.arm_after(loop_, kRetry);

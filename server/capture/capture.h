@@ -39,6 +39,10 @@ class Capture {
   /// Ends the one of that "id": its stream gets all that has crossed until now, then closes.
   /// Returns what to answer.
   std::string stop(const JsonValue& request);
+  /// The server ends, and so does the capture: its stream gets all that has crossed, as far as its
+  /// reader takes that until `deadline`. When the shards have ended, and the loop does not run;
+  /// turns it meanwhile.
+  void end(std::chrono::steady_clock::time_point deadline);
 
  private:
   /// One capture, from the request to the end of its stream.
@@ -53,6 +57,7 @@ class Capture {
     std::uint64_t lost = 0;
     std::size_t shards_left = 0;  // that have not stopped yet
     bool stopping = false;
+    bool with_server = false;  // end() is why
   };
   // Of the session with that number, which may have gone.
   void take(std::uint64_t number, std::shared_ptr<const CaptureBatch> batch);

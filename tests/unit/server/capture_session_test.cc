@@ -21,7 +21,10 @@ class FakeStream final : public ControlStream {
     return true;
   }
   bool open() const override { return open_; }
-  void finish() override { finished = true; }
+  void finish() override {
+    finished = true;
+    open_ = false;
+  }
   void on_gone(std::function<void()> gone) override { gone_ = std::move(gone); }
   void leave() {
     open_ = false;
@@ -122,6 +125,37 @@ TEST_F(CaptureSessionTest, TheEndWaitsUntilTheReaderHasRoom) {
     loop_->turn(std::chrono::milliseconds(100));
   EXPECT_TRUE(stream->finished);
   EXPECT_TRUE(ends_with_statistics(stream->sent));
+}
+
+/// The last second is what somebody who looks for the reason of an end wants to see.
+TEST_F(CaptureSessionTest, TheServersEndWaitsForTheReaderAndIsLoggedAsThat) {
+  set_log_sink([](int, std::string_view line, std::span<const LogField>) {
+    logged() += std::string(line) + "\n";
+  });
+  const auto stream = start(R"({"id":"me"})");
+  stream->has_room = false;
+  logged().clear();
+  loop_->post([&] { loop_->post([&] { stream->has_room = true; }); });
+  capture_.end(std::chrono::steady_clock::now() + std::chrono::seconds(60));
+  EXPECT_TRUE(stream->finished);
+  EXPECT_TRUE(ends_with_statistics(stream->sent));
+  EXPECT_EQ(logged(), "the capture ended with the server: 0 packets, 0 lost\n");
+  set_log_sink(nullptr);
+}
+
+TEST_F(CaptureSessionTest, TheServersEndDoesNotWaitForeverForAReader) {
+  set_log_sink([](int, std::string_view line, std::span<const LogField>) {
+    logged() += std::string(line) + "\n";
+  });
+  const auto stream = start(R"({"id":"me"})");
+  stream->has_room = false;
+  logged().clear();
+  capture_.end(std::chrono::steady_clock::now());
+  stream->leave();
+  EXPECT_EQ(logged(),
+            "the capture ended with the server: 0 packets, 0 lost\n"
+            "the last packets are missing in the capture: its reader did not take them in time\n");
+  set_log_sink(nullptr);
 }
 
 TEST_F(CaptureSessionTest, ABadRequestIsRefused) {

@@ -113,6 +113,27 @@ TEST_F(ControlTest, ARequestWithoutAnEndIsAnsweredWhenItIsTooLong) {
   EXPECT_THAT(ask(std::string(ControlSocket::kMaxRequest, 'x')), HasSubstr("unknown request"));
 }
 
+TEST_F(ControlTest, StreamsOutliveTheSocket) {
+  const UniqueFd watcher = connect();
+  say(watcher, "watch\n");
+  const UniqueFd asker = connect();
+  say(asker, "later\n");
+  turn();
+  ASSERT_NE(stream_, nullptr);
+  control_->close_to_askers();
+  EXPECT_NE(::access(path_.c_str(), F_OK), 0);
+  bool closed = false;
+  EXPECT_EQ(heard(asker, &closed), "");
+  EXPECT_TRUE(closed);
+  EXPECT_FALSE(gone_);
+  EXPECT_TRUE(stream_->send("last words"));
+  stream_->finish();
+  turn();
+  EXPECT_EQ(heard(watcher, &closed), "last words");
+  EXPECT_TRUE(closed);
+  EXPECT_FALSE(stream_->open());
+}
+
 TEST_F(ControlTest, AFileThatIsNoSocketIsNotReplaced) {
   const std::string file = directory_ + "/file";
   std::ofstream(file) << "mine";

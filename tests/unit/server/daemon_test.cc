@@ -166,7 +166,8 @@ class DaemonTest : public testing::Test {
     ::nfs_close(nfs_.get(), file);
     return std::string(text, static_cast<std::size_t>(std::max(n, 0)));
   }
-  std::string ask_control(const std::string& request) {
+  /// A connection to the control socket that has asked for that.
+  UniqueFd ask_control_for(const std::string& request) {
     UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -175,6 +176,9 @@ class DaemonTest : public testing::Test {
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     EXPECT_EQ(::write(fd.get(), request.data(), request.size()),
               static_cast<ssize_t>(request.size()));
+    return fd;
+  }
+  static std::string all_of(const UniqueFd& fd) {
     std::string answer;
     char chunk[4096];
     for (ssize_t n; (n = ::read(fd.get(), chunk, sizeof chunk)) > 0;) {
@@ -182,6 +186,7 @@ class DaemonTest : public testing::Test {
     }
     return answer;
   }
+  std::string ask_control(const std::string& request) { return all_of(ask_control_for(request)); }
 
   /// What GETATTR of NFSv4.0 says of the owner of the root, with all that the reply has around it.
   std::string owner_of_root() {
@@ -260,6 +265,26 @@ TEST_F(DaemonTest, SigtermEndsItWithAClientConnected) {
   ASSERT_THAT(server.out_line(), StartsWith("ready"));
   ASSERT_EQ(mount(exported_), "");
   server.signal(SIGTERM);
+  EXPECT_EQ(server.exit_status(), 0);
+}
+
+/// What crossed just before, down to the end of the connection, and its statistics.
+TEST_F(DaemonTest, ACaptureHasTheLastFramesWhenTheServerEnds) {
+  Child server(arguments({"--fabric", "none", "-e", export_argument()}));
+  ASSERT_THAT(server.out_line(), StartsWith("ready"));
+  const UniqueFd capture = ask_control_for("capture\n");
+  // The head is there: it has begun.
+  char first = 0;
+  ASSERT_EQ(::recv(capture.get(), &first, 1, MSG_PEEK), 1);
+  ASSERT_EQ(mount(exported_), "");
+  EXPECT_EQ(read_file("/hello"), "hello, world\n");
+  server.signal(SIGTERM);
+  const std::string captured = all_of(capture);
+  EXPECT_THAT(captured, HasSubstr("hello, world"));
+  ASSERT_GT(captured.size(), 76u);
+  EXPECT_EQ(captured.substr(captured.size() - 76, 8), std::string("\5\0\0\0\x4c\0\0\0", 8));
+  EXPECT_THAT(server.err_until("the capture ended"), HasSubstr("the capture ended"));
+  EXPECT_THAT(server.err_until("\n"), StartsWith(" with the server: "));
   EXPECT_EQ(server.exit_status(), 0);
 }
 
