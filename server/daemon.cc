@@ -12,9 +12,11 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "config/default_paths.h"
 #include "rpcrdma/base/json_writer.h"
@@ -29,6 +31,7 @@
 #include "server/nlm/nlm_program.h"
 #include "server/nsm/nsm_program.h"
 #include "server/quota/rquota_program.h"
+#include "server/start_watch.h"
 
 namespace nfsrdma {
 namespace {
@@ -36,28 +39,6 @@ namespace {
 constexpr std::chrono::seconds kShutdownPatience{5};
 constexpr std::chrono::seconds kGoodbyePatience{3};  // when all calls are answered
 constexpr std::chrono::seconds kLastWords{3};        // for the reader of a capture
-
-/// While it is there SIGTERM and SIGINT end the process at once: nobody is served yet, and what
-/// this thread waits for may not come. A handler of ours would wake no call that hangs. No thread
-/// may be made meanwhile, it would inherit that.
-class EndsAtOnce {
- public:
-  EndsAtOnce() { change(SIG_UNBLOCK); }
-  ~EndsAtOnce() { change(SIG_BLOCK); }
-  EndsAtOnce(const EndsAtOnce&) = delete;
-  EndsAtOnce& operator=(const EndsAtOnce&) = delete;
-
- private:
-  static void change(int how) {
-    // For the first process of a container they would be lost; it ends when it has started.
-    if (::getpid() == 1) return;
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    ::pthread_sigmask(how, &set, nullptr);
-  }
-};
 
 /// Ends the process if it is still there after `patience`: a thread that hangs in a file system, to
 /// give up a lock or to close a file, cannot be waited for. Without a thread to be had it does
@@ -189,6 +170,8 @@ bool Daemon::start() {
     options.programs.push_back(nlm4_program());
     options.programs.push_back(nsm1_program());
   }
+  std::optional<StartWatch> watch(std::in_place);
+  options.waits_for = [&watch](std::string what) { watch->waits_for(std::move(what)); };
   std::string why;
   auto server = NfsServer::start(*loop_, std::move(options), &why);
   if (!server.ok()) {
@@ -196,7 +179,11 @@ bool Daemon::start() {
     return false;
   }
   server_ = std::move(*server);
-  if (!load_first_exports() || !open_control_socket()) return false;
+  watch->waits_for("the exports in " + settings_.exports_file + " or one of their directories");
+  if (!load_first_exports()) return false;
+  // From here on there is something to take away again.
+  watch.reset();
+  if (!open_control_socket()) return false;
   open_metrics();
   tell_limits();
   warn_about_reach();
@@ -230,10 +217,7 @@ bool Daemon::load_first_exports() {
                              for (int i = 0; i < 2; ++i)
                                server_->context().files.close(files);
                            }});
-  const ExportService::Report report = [this] {
-    EndsAtOnce signals;
-    return exports_->load();
-  }();
+  const ExportService::Report report = exports_->load();
   // Those that are left out come later, as soon as their directory is there.
   const LogLevel level = report.ok ? LogLevel::kWarning : LogLevel::kError;
   for (const ConfigProblem& problem : report.problems)

@@ -80,6 +80,7 @@ Result<std::unique_ptr<NfsServer>> NfsServer::start(EventLoop& acceptor, Options
   std::unique_ptr<NfsServer> server(new NfsServer(acceptor, std::move(options)));
   NFSRDMA_CHECK_OK(server->make_parts(why));
   NFSRDMA_CHECK_OK(server->listen_all(why));
+  server->options_.waits_for = nullptr;
   return server;
 }
 
@@ -108,8 +109,13 @@ NfsServer::~NfsServer() {
   shards_.clear();
 }
 
+void NfsServer::tell_wait(std::string what) const {
+  if (options_.waits_for) options_.waits_for(std::move(what));
+}
+
 Result<void> NfsServer::make_parts(std::string* why) {
   const Config& config = options_.config;
+  tell_wait("the state directory " + config.state_dir);
   ServerOptions context_options;
   context_options.state_dir = config.state_dir;
   context_options.rtmax = static_cast<std::uint32_t>(config.rtmax);
@@ -191,6 +197,7 @@ std::vector<SocketAddress> NfsServer::addresses_to_listen() const {
 }
 
 Result<void> NfsServer::listen_all(std::string* why) {
+  tell_wait("adapters and ports to listen on");
   const std::vector<SocketAddress> addresses = addresses_to_listen();
   for (FabricUse& use : options_.fabrics) {
     NFSRDMA_CHECK_OK(listen_fabric(use, addresses, why));

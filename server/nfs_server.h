@@ -41,6 +41,8 @@ class NfsServer final : private IncomingHandler {
     std::vector<FabricUse> fabrics;
     std::vector<ProgramTable> programs;
     std::unique_ptr<HostNames> host_names;  // null: the system's
+    /// Hears, during the start, what is asked next and may not answer; may be empty.
+    std::function<void(std::string what)> waits_for = {};
   };
   struct ListenerInfo {
     std::string transport;  // "iwarp", "verbs", "tcp", "udp"
@@ -99,6 +101,7 @@ class NfsServer final : private IncomingHandler {
 
  private:
   NfsServer(EventLoop& acceptor, Options options);
+  void tell_wait(std::string what) const;
   Result<void> make_parts(std::string* why);
   Result<void> listen_all(std::string* why);
   bool listens(const std::string& transport) const;

@@ -318,6 +318,25 @@ TEST_F(DaemonTest, SigtermEndsItWhileTheStartHangs) {
   EXPECT_EQ(server.exit_status(), -SIGTERM);
 }
 
+/// Here open(2) waits for somebody who has a lease, as it would for an NFS server that is gone.
+TEST_F(DaemonTest, SigtermEndsItWhileTheStateDirectoryHangs) {
+  const std::string records = directory_ + "/state/nfs4-clients";
+  std::filesystem::create_directories(records);
+  ASSERT_NE(::signal(SIGIO, SIG_IGN), SIG_ERR);
+  UniqueFd leased(::open((records + "/log.new").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(::fcntl(leased.get(), F_SETLEASE, F_WRLCK), 0);
+  Child server(arguments({"--fabric", "none", "-e", export_argument()}));
+  // It is to be given up as soon as somebody waits for that.
+  while (::fcntl(leased.get(), F_GETLEASE) == F_WRLCK)
+    ::poll(nullptr, 0, 1);
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.exit_status(), -SIGTERM);
+  EXPECT_THAT(server.err_all(),
+              HasSubstr("ended by SIGTERM before the start was over; it was waiting for the state "
+                        "directory " +
+                        directory_ + "/state\n"));
+}
+
 /// Nor does it name an option that there is not.
 TEST_F(DaemonTest, ATakenMetricsPortLeavesTheFilesServed) {
   const int taken = free_port();
