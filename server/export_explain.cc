@@ -8,6 +8,7 @@
 #include "config/export_text.h"
 #include "rpcrdma/base/json_writer.h"
 #include "rpcrdma/base/path_text.h"
+#include "server/export_mounts.h"
 #include "server/export_overlay.h"
 
 namespace nfsrdma {
@@ -82,8 +83,12 @@ void write_export(JsonWriter& json, const ExportTable& table, const Export& entr
     json.end_object();
   }
   json.end_array();
-  json.field("allowed", winner != rules.end());
-  if (winner != rules.end()) {
+  const bool unmounted = winner != rules.end() && winner->lacks_mount;
+  json.field("allowed", winner != rules.end() && !unmounted);
+  if (unmounted) {
+    json.field("refused", "nothing is mounted at " + mount_wanted_by(*winner->client, entry.path) +
+                              " (option mountpoint)");
+  } else if (winner != rules.end()) {
     const ExportOptions& options = winner->client->options;
     json.field("client", winner->client->text);
     json.field("options", options_text(options));

@@ -121,7 +121,6 @@ Result<void> want_mountpoint(const std::string& path) {
   } else if (here.st_dev != above.st_dev || here.st_ino == above.st_ino) {
     return {};
   }
-  // Says why in words, and nothing behind them.
   return Error{Errc::kUnsupported, 0, kNoMount};
 }
 
@@ -152,15 +151,30 @@ UniqueFd open_below(int root, const std::string& relative) {
 
 }  // namespace
 
-Result<UniqueFd> open_export_place(const ExportEntry& entry) {
+std::string mount_wanted_by(const ExportClient& client, const std::string& path) {
+  if (!client.options.need_mountpoint) return {};
+  const std::string& where = client.options.mountpoint_path;
+  return where.empty() ? path : where;
+}
+
+Result<ExportPlace> open_export_place(const ExportEntry& entry) {
+  ExportPlace place;
+  std::set<std::string> wanted;
+  bool for_somebody = entry.clients.empty();
   for (const ExportClient& client : entry.clients) {
-    if (!client.options.need_mountpoint) continue;
-    const std::string& where = client.options.mountpoint_path;
-    NFSRDMA_CHECK_OK(want_mountpoint(where.empty() ? entry.path : where));
+    const std::string where = mount_wanted_by(client, entry.path);
+    if (!where.empty() && wanted.insert(where).second) {
+      const Result<void> mounted = want_mountpoint(where);
+      if (!mounted.ok() && !is_absent(mounted.error())) return mounted.error();
+      if (!mounted.ok()) place.unmounted.insert(where);
+    }
+    for_somebody |= where.empty() || !place.unmounted.contains(where);
   }
-  UniqueFd root(::open(entry.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root) return system_error("open the exported directory");
-  return root;
+  // Says why in words, and nothing behind them.
+  if (!for_somebody) return Error{Errc::kUnsupported, 0, kNoMount};
+  place.root.reset(::open(entry.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!place.root) return system_error("open the exported directory");
+  return place;
 }
 
 bool is_absent(const Error& error) {

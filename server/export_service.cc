@@ -77,6 +77,11 @@ std::string not_served_any_more(const Served& served, const ExportsInForce& now)
   return {};
 }
 
+std::string refused_without_mount(const std::string& path, const std::string& where) {
+  return fmt::format("export {}: nothing is mounted at {}: clients that need that are refused",
+                     path, where);
+}
+
 bool has_path(const std::vector<ExportEntry>& entries, const std::string& path) {
   return std::ranges::find(entries, path, &ExportEntry::path) != entries.end();
 }
@@ -177,7 +182,8 @@ ExportsInForce ExportService::open(std::vector<ExportEntry> entries, ExportTable
   served_.clear();
   for (const auto& entry : table_.current().exports) {
     out.open.push_back(entry->path);
-    served_[entry->path] = {entry->top->device, entry->top->mount_id, entry->top->root_inode};
+    served_[entry->path] = {entry->top->device, entry->top->mount_id, entry->top->root_inode,
+                            entry->unmounted};
   }
   waiting_.clear();
   for (const ExportEntry& entry : entries) {
@@ -201,6 +207,13 @@ ExportService::Report ExportService::load() {
   if (!report.ok) return report;
   show(open(std::move(parsed.entries)));
   report.problems = shown_.problems;
+  for (const ExportEntry& entry : shown_.entries) {
+    const auto served = served_.find(entry.path);
+    if (served == served_.end()) continue;
+    for (const std::string& where : served->second.unmounted)
+      report.notices.push_back(
+          {entry.file, entry.line, 0, refused_without_mount(entry.path, where)});
+  }
   // A directory of the file may be mounted later and come with SIGHUP; one of the command line was
   // meant to be there.
   report.ok = std::ranges::none_of(report.problems, [](const ConfigProblem& problem) {
@@ -274,12 +287,23 @@ void ExportService::tell_of_places(const std::vector<ExportEntry>& before,
                                             why_not_in_force(now, path).substr(path.size() + 2)));
     } else if (was == served.end() && is != served_.end() && has_path(before, path)) {
       report->changes.push_back(fmt::format("export {}: is there now", path));
-    } else if (was != served.end() && is != served_.end() && was->second != is->second) {
+    } else if (was != served.end() && is != served_.end() && !was->second.is_at(is->second)) {
       left.insert(was->second.device);
       report->changes.push_back(
           was->second.mount_id != is->second.mount_id || was->second.device != is->second.device
               ? fmt::format("export {}: another file system is there now, and served", path)
               : fmt::format("export {}: another directory is there now, and served", path));
+    }
+    if (was == served.end() || is == served_.end()) continue;
+    for (const std::string& where : is->second.unmounted) {
+      if (!was->second.unmounted.contains(where))
+        report->changes.push_back(refused_without_mount(path, where));
+    }
+    for (const std::string& where : was->second.unmounted) {
+      if (!is->second.unmounted.contains(where)) {
+        report->changes.push_back(fmt::format(
+            "export {}: {} is mounted: clients that need that are served", path, where));
+      }
     }
   }
   if (!left.empty() && hooks_.on_left) hooks_.on_left(left);
@@ -291,13 +315,13 @@ void ExportService::tell_of_places(const std::vector<ExportEntry>& before,
 ExportService::Finish ExportService::look_at_mounts() {
   bool differs = false;
   for (const ExportEntry& entry : entries_) {
-    const Result<UniqueFd> place = open_export_place(entry);
+    Result<ExportPlace> place = open_export_place(entry);
     const auto served = served_.find(entry.path);
     if (!place.ok()) {
       differs = differs || (served != served_.end() && is_absent(place.error()));
     } else if (served != served_.end()) {
-      differs = differs ||
-                !is_same_mount(place.value().get(), served->second.device, served->second.mount_id);
+      differs = differs || place->unmounted != served->second.unmounted ||
+                !is_same_mount(place->root.get(), served->second.device, served->second.mount_id);
     } else {
       differs = differs || waiting_.contains(entry.path);
     }

@@ -84,8 +84,11 @@ class ExportService final : private FdWatcher {
     std::uint64_t device = 0;
     int mount_id = -1;
     std::uint64_t inode = 0;
+    std::set<std::string> unmounted;  // as in ExportPlace
 
-    bool operator==(const ServedPlace&) const = default;
+    bool is_at(const ServedPlace& other) const {
+      return device == other.device && mount_id == other.mount_id && inode == other.inode;
+    }
   };
   /// Something that may block, and what is to be done on the loop's thread afterwards.
   using Finish = std::function<void()>;

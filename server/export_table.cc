@@ -97,8 +97,9 @@ std::unique_ptr<Export> describe_export(const ExportEntry& entry) {
 }
 
 Result<void> open_export(const ExportEntry& entry, SchemeChoice choice, Export* out) {
-  NFSRDMA_TRY(UniqueFd root, open_export_place(entry));
-  NFSRDMA_TRY(out->top, open_mount(std::move(root), 0, choice));
+  NFSRDMA_TRY(ExportPlace place, open_export_place(entry));
+  NFSRDMA_TRY(out->top, open_mount(std::move(place.root), 0, choice));
+  out->unmounted = std::move(place.unmounted);
   out->real_path = real_path_of(entry.path);
   const std::string fsid = fsid_of(entry);
   if (!fsid.empty()) {
@@ -116,6 +117,7 @@ bool keep_open(const ExportSnapshot& before, Export* out) {
   if (known == nullptr || known->path != out->path) return false;
   out->top = known->top;
   out->real_path = known->real_path;
+  out->unmounted = known->unmounted;
   return true;
 }
 
@@ -313,6 +315,10 @@ class ExportTable::Names {
   std::int64_t lifetime_ = kLifetime;
 };
 
+bool Export::lacks_mount_of(const ExportClient& client) const {
+  return !unmounted.empty() && unmounted.contains(mount_wanted_by(client, path));
+}
+
 const Export* ExportSnapshot::find(std::uint64_t id) const {
   for (const auto& entry : exports) {
     if (entry->id == id) return entry.get();
@@ -453,6 +459,8 @@ ExportTable::Verdict ExportTable::judge(const Export& entry, const SocketAddress
       matches = client->matches_address(peer);
     }
     if (!matches) continue;
+    // Nor does the next one decide in its place.
+    if (entry.lacks_mount_of(*client)) return Verdict::kKnown;
     fill_access(client->options, access);
     access->wrong_port = access->secure && !good_port;
     access->allowed = !access->wrong_port;
@@ -473,6 +481,7 @@ std::vector<ExportTable::RuleVerdict> ExportTable::explain(const Export& entry,
   for (const ExportClient& client : entry.clients) {
     RuleVerdict& verdict = out.emplace_back();
     verdict.client = &client;
+    verdict.lacks_mount = entry.lacks_mount_of(client);
     if (is_by_name(client)) {
       bool known = true;
       verdict.matches = names_->matches(client, peer, Asking::kAlways, &known);

@@ -99,6 +99,8 @@ class Export {
   bool crossmnt = false;              // for some client: which one, ExportAccess says
   bool subtree_check = false;
   std::string real_path;  // of the directory when it was opened, symbolic links resolved
+  /// Where nothing was mounted then: who is let in with mountpoint= of such a place, is not.
+  std::set<std::string> unmounted;
   std::shared_ptr<MountPoint> top;
   const ExportSnapshot* snapshot = nullptr;  // that it is part of
 
@@ -107,6 +109,8 @@ class Export {
   std::shared_ptr<MountPoint> mount(std::uint32_t key) const;
   /// The file system whose root is `root` (O_PATH), just found by crossing a mount point.
   Result<std::shared_ptr<MountPoint>> adopt_mount(int root) const;
+  /// Is there no mount that it asks for (mountpoint=)? Of its own clients.
+  bool lacks_mount_of(const ExportClient& client) const;
   /// Forgets what is mounted below it of that file system, until somebody comes there again.
   void forget_mounts(const std::set<std::uint64_t>& devices) const;
   /// Is `path_fd` in the export? Looks upward through ".."; true if nobody knows where a file lies.
@@ -217,7 +221,8 @@ class ExportTable {
   struct RuleVerdict {
     const ExportClient* client = nullptr;
     bool matches = false;
-    std::string why;  // "192.0.2.7 is in it", "its names are a.example.org", ...
+    bool lacks_mount = false;  // is refused if it decides: nothing is mounted there
+    std::string why;           // "192.0.2.7 is in it", "its names are a.example.org", ...
   };
   /// Valid as long as the export. May block.
   std::vector<RuleVerdict> explain(const Export& entry, const SocketAddress& peer) const;

@@ -35,8 +35,15 @@ void log_notices(const ConfigProblems& notices) {
 /// Directories that cannot be exported now: a start warns, too, and serves the others.
 void warn_of_missing_directories(const ParsedExports& exports) {
   for (const ExportEntry& entry : exports.entries) {
-    const auto place = open_export_place(entry);
-    if (place.ok()) continue;
+    auto place = open_export_place(entry);
+    if (place.ok()) {
+      for (const std::string& where : place->unmounted)
+        std::fprintf(stderr,
+                     "nfs-rdmad: warning: %s: nothing is mounted at %s: clients with that option "
+                     "mountpoint are refused until it is\n",
+                     entry.path.c_str(), where.c_str());
+      continue;
+    }
     const ConfigProblem missing{
         entry.file, entry.line, 0,
         fmt::format("{}: {}; left out until it is there", entry.path, place.error().message())};

@@ -53,6 +53,8 @@ std::string explanation_text(const JsonValue& exported) {
                        rule["client"].text(), rule["matches"].truth() ? "matches" : "-",
                        rule["why"].text(), place_of(rule));
   }
+  if (const std::string& why = exported["refused"].text(); !why.empty())
+    return out + "    " + why + ": not exported to it\n";
   if (!exported["allowed"].truth()) return out + "    no rule matches: not exported to it\n";
   out += fmt::format("    gets {}({})\n", exported["client"].text(), exported["options"].text());
   const JsonValue& squash = exported["squash"];

@@ -276,6 +276,36 @@ TEST_F(ExportRequests, AnExportThatWaitsForAMountIsServedWhileThereIsOne) {
   EXPECT_FALSE(ask("")["exports"].items()[0]["in_force"].truth());
 }
 
+/// And is not let in by the next rule that matches.
+TEST_F(ExportRequests, WithoutTheMountOnlyTheClientThatAsksForItIsRefused) {
+  put_file(file, b + " 192.0.2.0/24(rw,mp=" + c + ") *(ro)\n");
+  JsonValue answer = ask(",\"action\":\"reread\"");
+  EXPECT_TRUE(answer["done"].truth());
+  EXPECT_TRUE(answer["problems"].items().empty());
+  EXPECT_TRUE(access(b, "198.51.100.1").allowed);
+  EXPECT_FALSE(access(b, "192.0.2.7").allowed);
+  answer = ask(",\"action\":\"explain\",\"client\":\"192.0.2.7\"");
+  const JsonValue& entry = answer["addresses"].items().at(0)["exports"].items().at(0);
+  EXPECT_FALSE(entry["allowed"].truth());
+  EXPECT_TRUE(entry["rules"].items().at(0)["decides"].truth());
+  EXPECT_EQ(entry["refused"].text(), "nothing is mounted at " + c + " (option mountpoint)");
+}
+
+TEST_F(ExportRequests, AClientThatWaitsForAMountIsServedWhileThereIsOne) {
+  put_file(file, b + " 192.0.2.0/24(rw,mp=" + c + ") *(ro)\n");
+  ask(",\"action\":\"reread\"");
+  MountedTmpfs disk;
+  NFSRDMA_MOUNT(disk, c, "size=1m");
+  while (!access(b, "192.0.2.7").allowed)
+    loop->turn(std::chrono::seconds(10));
+  EXPECT_FALSE(access(b, "192.0.2.7").read_only);
+  ASSERT_EQ(::umount2(c.c_str(), MNT_DETACH), 0);
+  while (access(b, "192.0.2.7").allowed)
+    loop->turn(std::chrono::seconds(10));
+  EXPECT_TRUE(access(b, "198.51.100.1").allowed);
+  EXPECT_TRUE(left.empty()) << "the directory is what it was";
+}
+
 /// The file system that appears over an exported directory is what is exported from then on, and
 /// the directory again when it is gone.
 TEST_F(ExportRequests, AFileSystemMountedOverAnExportIsServed) {
