@@ -31,7 +31,11 @@ Got read_waiting(int fd, MutableByteSpan room, std::uint64_t offset, std::size_t
       *error = errno;
       return Got::kError;
     }
-    if (n <= 0) break;
+    if (n < 0) {
+      *size = done;
+      return Got::kSome;
+    }
+    if (n == 0) break;
     done += static_cast<std::size_t>(n);
   }
   *size = done;

@@ -12,6 +12,7 @@ namespace nfsrdma {
 /// How reading came out.
 enum class Got : std::uint8_t {
   kData,        // *size bytes, less than asked for only at the end of the file
+  kSome,        // *size bytes, and an error behind them: whoever asks for the rest meets it
   kWouldBlock,  // not all of it is in the page cache (only when !may_block)
   kError,       // *error is an errno
 };

@@ -47,19 +47,21 @@ Outcome read(ServerContext& server, Request& request, xdr::Decoder& decoder, xdr
   const std::uint64_t left = args.offset < file_size ? file_size - args.offset : 0;
   const std::size_t want = std::min<std::uint64_t>({args.count, server.rtmax(), left});
   std::size_t size = 0;
+  Got got = Got::kData;
   if (want != 0 && show_pages(call, fd, file.attributes, args.offset, want)) {
     size = want;
   } else if (want != 0) {
     if (!have_buffer(request, want)) return Outcome::kNeedBuffer;
     const MutableByteSpan room = request.payload.bytes().first(want);
     int error = 0;
-    const Got got = copy_data(call, fd, room, args.offset, &size, &error);
+    got = copy_data(call, fd, room, args.offset, &size, &error);
     if (got == Got::kWouldBlock) return Outcome::kWouldBlock;
     if (got == Got::kError) return fail(res, error, result);
   }
   res.resok.file_attributes = res.resfail.file_attributes;
   res.resok.count = static_cast<std::uint32_t>(size);
-  res.resok.eof = size < want || size == left;
+  // Wrongly said, it has the client fill up with zeros (RFC 1813 3.3.6).
+  res.resok.eof = got == Got::kData && (size < want || size == left);
   res.resok.data.bytes = size == 0 ? ByteSpan() : ByteSpan(request.payload.bytes().first(size));
   xdr::encode(result, res);
   return Outcome::kReply;

@@ -44,15 +44,18 @@ nfsstat4 read(Compound& compound, const xdr::READ4args& args, xdr::READ4res& res
   if (const nfsstat4 status = compound.payload_room(want, &room); status != NFS4_OK) return status;
   std::size_t size = 0;
   int error = 0;
-  switch (copy_data(call, fd, room, args.offset, &size, &error)) {
+  const Got got = copy_data(call, fd, room, args.offset, &size, &error);
+  switch (got) {
     case Got::kWouldBlock:
       return compound.retry(Outcome::kWouldBlock);
     case Got::kError:
       return status_of_errno(error);
     case Got::kData:
+    case Got::kSome:
       break;
   }
-  res.resok4.eof = size < room.size() || size == left;
+  // Wrongly said, it has the client fill up with zeros (RFC 8881 18.22.3).
+  res.resok4.eof = got == Got::kData && (size < room.size() || size == left);
   res.resok4.data.bytes = room.first(size);
   compound.use_payload(size);
   return NFS4_OK;

@@ -119,17 +119,20 @@ nfsstat4 read_plus(Compound& compound, const xdr::READ_PLUS4args& args, xdr::Enc
     std::size_t got = 0;
     int error = 0;
     const MutableByteSpan bytes = room.subspan(used, next.end - at);
-    switch (read_data(fd, compound.may_block(), bytes, at, &got, &error)) {
+    const Got how = read_data(fd, compound.may_block(), bytes, at, &got, &error);
+    switch (how) {
       case Got::kWouldBlock:
         return compound.retry(Outcome::kWouldBlock);
       case Got::kError:
         return status_of_errno(error);
       case Got::kData:
+      case Got::kSome:
         break;
     }
     if (got > 0) segments.data(at, bytes.first(got));
     used += round_up4(got);
     at += got;
+    if (how == Got::kSome) break;
     eof = got < bytes.size() || at == size;
     if (eof) break;
   }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tests/support/failed_sync.h"
+#include "tests/support/faulty_buffer.h"
 #include "tests/support/held_calls.h"
 #include "tests/support/nfs3_harness.h"
 
@@ -48,6 +49,17 @@ TEST_F(ReadWrite, ReadBehindTheEndIsEmpty) {
   const FileHandle file = nfs.lookup(nfs.root(), "f");
   EXPECT_EQ(nfs.read(file, 1000, 10), "");
   EXPECT_EQ(nfs.read(file, ~std::uint64_t{0}, 10), "");
+}
+
+/// Linux's client takes what is missing before the end of the file that it knows for zeros.
+TEST_F(ReadWrite, AnErrorInTheMiddleIsNotTheEndOfTheFile) {
+  put_file(nfs.path("f"), std::string(FaultyBuffer::kSize, 'x'));
+  const FileHandle file = nfs.lookup(nfs.root(), "f");
+  const FaultyBuffer faulty(nfs.connection().buffers());
+  auto reply = nfs.call<nfsproc3::NFSPROC3_READ>({nfs.fh(file), 0, FaultyBuffer::kSize});
+  EXPECT_EQ(reply.status(), NFS3_OK);
+  EXPECT_EQ(reply.res.resok.count, FaultyBuffer::kGood);
+  EXPECT_FALSE(reply.res.resok.eof);
 }
 
 TEST_F(ReadWrite, ReadGivesNoMoreThanRtmax) {

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 
 #include "rpcrdma/base/unique_fd.h"
+#include "tests/support/faulty_buffer.h"
 #include "tests/support/nfs4_harness.h"
 
 namespace nfsrdma::test {
@@ -95,6 +96,17 @@ TEST_F(ReadPlus, BehindTheEndIsNothing) {
   EXPECT_EQ(segments(read(file, ~std::uint64_t{0}, 1)), "eof");
   const Open4 empty = nfs.open(nfs.root(), "empty");
   EXPECT_EQ(segments(read(empty, 0, 10)), "eof");
+}
+
+TEST_F(ReadPlus, AnErrorInTheMiddleIsNotTheEndOfTheFileAndNoneForRead) {
+  const Open4 file = file_of("ddd");
+  const FaultyBuffer faulty(nfs.connection().buffers());
+  EXPECT_EQ(segments(read(file, 0, 3 * kBlock)),
+            "data 0+" + std::to_string(FaultyBuffer::kGood) + " more");
+  const Reply4 reply = nfs.on<OP_READ>(file.handle, {file.stateid, 0, 3 * kBlock});
+  ASSERT_EQ(reply.status, NFS4_OK);
+  EXPECT_EQ(reply.get<OP_READ>().resok4.data.bytes.size(), FaultyBuffer::kGood);
+  EXPECT_FALSE(reply.get<OP_READ>().resok4.eof);
 }
 
 TEST_F(ReadPlus, UnevenSegmentsAreNotMixedUp) {
