@@ -4,8 +4,8 @@
 //
 // UNSTABLE data is in the page cache when the reply goes out; the file is marked so that nothing
 // closes it before an fsync has told whether it reached the disk. DATA_SYNC and FILE_SYNC wait for
-// the committer, also on an `async` export: that option is about names, not about data a client
-// asked to have on disk.
+// the committer, and hold the descriptor until then, also on an `async` export: that option is
+// about names, not about data a client asked to have on disk.
 #include "server/files/file_data.h"
 #include "server/nfs3/call_context.h"
 #include "server/nfs3/procedures.h"
@@ -43,11 +43,12 @@ Outcome write(ServerContext& server, Request& request, xdr::Decoder& decoder,
   int fd = -1;
   std::size_t written = 0;
   int error = server.files.data_fd(*file.file, call.caller(), kRightWrite, before, &fd);
+  const bool unstable = args.stable == xdr::stable_how::UNSTABLE;
   if (error == 0) {
-    file.file->unstable.store(true, std::memory_order_release);
+    if (unstable) file.file->unstable.store(true, std::memory_order_release);
     error = write_data(fd, args.data.bytes.first(args.count), args.offset, &written);
     // A COMMIT meanwhile did not have what came after it.
-    if (written != 0) file.file->unstable.store(true, std::memory_order_release);
+    if (unstable && written != 0) file.file->unstable.store(true, std::memory_order_release);
   }
   res.status = status_of_errno(error);
   res.resok.file_wcc = res.resfail.file_wcc = wcc.finish();
@@ -56,7 +57,7 @@ Outcome write(ServerContext& server, Request& request, xdr::Decoder& decoder,
   res.resok.count = static_cast<std::uint32_t>(written);
   res.resok.committed = args.stable;
   xdr::encode(result, res);
-  if (error != 0 || args.stable == xdr::stable_how::UNSTABLE) return Outcome::kReply;
+  if (error != 0 || unstable) return Outcome::kReply;
   request.durable_data_only = args.stable == xdr::stable_how::DATA_SYNC;
   call.wait_for(file);
   return call.outcome(mark);

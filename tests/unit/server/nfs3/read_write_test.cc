@@ -198,6 +198,21 @@ TEST_F(ReadWrite, UnstableDoesNotWaitAndOthersDo) {
   }
 }
 
+/// Or each file of an untarred tree stays open for seconds, and is synced once more.
+TEST_F(ReadWrite, WhatIsOnTheDiskIsNotSyncedAgain) {
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  const FilePin entry = nfs.server().files.find(file);
+  ASSERT_TRUE(entry);
+  for (const stable_how stable : {stable_how::DATA_SYNC, stable_how::FILE_SYNC}) {
+    EXPECT_EQ(nfs.write(file, 0, "abc", stable), NFS3_OK);
+    EXPECT_FALSE(entry->unstable);
+  }
+  EXPECT_EQ(nfs.write(file, 0, "abc"), NFS3_OK);
+  EXPECT_TRUE(entry->unstable);
+  EXPECT_EQ(nfs.write(file, 0, "abc", stable_how::FILE_SYNC), NFS3_OK);
+  EXPECT_TRUE(entry->unstable) << "of what was written before, COMMIT is to tell";
+}
+
 TEST_F(ReadWrite, AsyncExportStillSyncsDataWhenAsked) {
   ExportOptions options = HarnessOptions::writable();
   options.sync = false;
