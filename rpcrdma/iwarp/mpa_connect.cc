@@ -198,12 +198,14 @@ MpaFrame make_request(MpaAttempt attempt, const MpaLimits& limits) {
   MpaFrame request;
   request.crc = limits.require_crc;
   request.own_peer = true;
+  request.ird = std::min(limits.ird, kMpaMaxDepth);
   if (attempt == MpaAttempt::kRevision1) {
+    // The frame has no words for it, but the peer may read all the same (at least once at a time,
+    // wire.md 0.1(13)); we never do.
     request.revision = kMpaRevision1;
     return request;
   }
   request.enhanced = true;
-  request.ird = std::min(limits.ird, kMpaMaxDepth);
   request.ord = std::min(limits.ord, kMpaMaxDepth);
   if (attempt == MpaAttempt::kPeerToPeer) {
     request.peer_to_peer = true;

@@ -28,7 +28,7 @@ struct MpaFrame {
   bool rtr_send = false;      // B
   bool rtr_write = false;     // C
   bool rtr_read = false;      // D
-  std::uint16_t ird = 0;
+  std::uint16_t ird = 0;      // of a request of ours also without: what we let the peer read
   std::uint16_t ord = 0;
   bool own_peer = false;  // our block is there
   ByteSpan private_data;  // of the layer above, without words and block

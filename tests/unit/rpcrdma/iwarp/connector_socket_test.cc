@@ -205,6 +205,26 @@ TEST_F(ConnectorAfterRevision1, WhatIsRememberedIsTriedFirstAndNotAlone) {
   EXPECT_TRUE(until([&] { return failed_; })) << "each kind once";
 }
 
+/// Else each WRITE of some size would end the connection, and the next one is of revision 1 again.
+TEST_F(ConnectorAfterRevision1, TheServerMayRead) {
+  stop_the_clock();  // no nudges
+  start();
+  listener_fd_ = raw_listen();
+  learn_revision_1();
+  connect();
+  UniqueFd fd = accept_request(listener_fd_, &request_, 36);
+  say(fd, kRevision1Reply);
+  ASSERT_TRUE(until([&] { return connected_; }));
+  EXPECT_EQ(ours_.queue_pair->info().max_inbound_reads, 16u);
+  EXPECT_EQ(ours_.queue_pair->info().max_outbound_reads, 0u);
+  // A Read Request of no bytes, and its Response.
+  say(fd,
+      "002e4141 00000000 00000001 00000001 00000000 00000000 00000000 00000000 00000000 "
+      "00000000 00000000 00000000 00000000");
+  EXPECT_EQ(hear(fd, 20), "000ec142 00000000 00000000 00000000 00000000");
+  EXPECT_EQ(ours_.disconnected, 0);
+}
+
 TEST_F(ConnectorAfterRevision1, TheBestKindHasItsTurnAgainAfterTenMinutes) {
   stop_the_clock();
   start();

@@ -311,6 +311,18 @@ TEST(MpaInitiator, PlainReplyToAnEnhancedRequestIsTolerated) {
   EXPECT_EQ(agreed->ord, 0u);
 }
 
+TEST(MpaInitiator, Revision1LetsThePeerReadAndDoesNotItself) {
+  auto agreed = conclude(MpaAttempt::kRevision1, "00010000", {false, 16, 8});
+  ASSERT_TRUE(agreed.ok());
+  EXPECT_EQ(agreed->ird, 16u);
+  EXPECT_EQ(agreed->ord, 0u);
+  // As a connector has it: of the request itself.
+  const MpaFrame request = make_request(MpaAttempt::kRevision1, {false, 200, 8});
+  EXPECT_EQ(request.ird, 128);
+  EXPECT_EQ(request.ord, 0);
+  EXPECT_EQ(encode(request), std::string(kRequestKeyHex) + "00010008 6e72646d 01000000");
+}
+
 TEST(MpaInitiator, PeersCrcIsObeyed) {
   EXPECT_TRUE(conclude(MpaAttempt::kPlain, "50020004 00000010")->crc);
 }
