@@ -3,8 +3,10 @@
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "rpcrdma/base/discard.h"
@@ -24,14 +26,28 @@ constexpr Duration kRememberAttempt = std::chrono::minutes(10);
 constexpr std::chrono::milliseconds kLastWords{500};
 constexpr std::chrono::milliseconds kLook{2};
 
+/// How many sockets of a fabric may linger. Clients that all end at once want many. Asked anew: a
+/// daemon raises its limit of descriptors when it begins.
+rlim_t lingering_limit(const IwarpOptions& options) {
+  constexpr rlim_t kLeast = 64, kMost = 65'536;
+  if (options.max_lingering != 0) return options.max_lingering;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kLeast;
+  return std::clamp(limit.rlim_cur / 8, kLeast, kMost);
+}
+
 class LingeringSocket final : public DeviceOwned, private FdWatcher {
  public:
   LingeringSocket(IwarpDevice& device, UniqueFd fd, Duration limit)
       : device_(device), fd_(std::move(fd)), timer_([this] { device_.release(*this); }) {
+    ++device_.fabric().lingering;
     if (!device_.loop().add(fd_.get(), EPOLLIN | EPOLLRDHUP, *this).ok()) limit = Duration::zero();
     timer_.arm_after(device_.loop(), limit);
   }
-  ~LingeringSocket() override { device_.loop().remove(fd_.get(), *this); }
+  ~LingeringSocket() override {
+    device_.loop().remove(fd_.get(), *this);
+    --device_.fabric().lingering;
+  }
 
   bool still_sends() override {
     // From when each was left alone: the loops of a client that ends do not wait one by one.
@@ -106,15 +122,15 @@ IwarpDevice::~IwarpDevice() {
   const auto end = std::chrono::steady_clock::now() + kLastWords;
   while (any_still_sends() && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(kLook);
-  while (DeviceOwned* owned = live_.pop_front())
-    delete owned;
-  while (DeviceOwned* owned = dead_.pop_front())
-    delete owned;
+  for (auto* list : {&live_, &lingering_, &dead_}) {
+    while (DeviceOwned* owned = list->pop_front())
+      delete owned;
+  }
 }
 
 bool IwarpDevice::any_still_sends() {
   bool any = false;
-  live_.for_each([&any](DeviceOwned& owned) { any |= owned.still_sends(); });
+  lingering_.for_each([&any](DeviceOwned& owned) { any |= owned.still_sends(); });
   return any;
 }
 
@@ -158,7 +174,12 @@ void IwarpDevice::linger(UniqueFd fd, bool peer_closes_first) {
   if (!peer_closes_first) ::shutdown(fd.get(), SHUT_WR);
   const auto limit =
       peer_closes_first ? fabric_.options.reject_linger : fabric_.options.close_linger;
-  adopt(std::make_unique<LingeringSocket>(*this, std::move(fd), limit));
+  // Nothing else counts them, and a stranger that is refused, or ended for what it sends, can be
+  // back at once, while its last socket is still here: the oldest has had most of its time.
+  if (fabric_.lingering >= lingering_limit(fabric_.options)) {
+    if (DeviceOwned* oldest = lingering_.pop_front()) delete oldest;
+  }
+  lingering_.push_back(*new LingeringSocket(*this, std::move(fd), limit));
 }
 
 }  // namespace nfsrdma::iwarp

@@ -3,7 +3,9 @@
 // handshakes and sockets on their way out. All on the loop's thread.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 
@@ -31,6 +33,8 @@ class FabricState {
   const IwarpOptions options;
   HalfOpenLimit half_open;
   std::unique_ptr<PcapTap> tap;  // null: none
+  /// Sockets on their way out (IwarpDevice::linger()), of all loops.
+  std::atomic<std::uint32_t> lingering{0};
 
   /// The kind of request to begin with: what worked with `peer`, if that was learnt lately.
   MpaAttempt remembered_attempt(const SocketAddress& peer, TimePoint now);
@@ -85,7 +89,8 @@ class IwarpDevice final : public Device, private Deferred {
   /// Destroys it at the end of the turn.
   void release(DeviceOwned& owned);
   /// Closes a socket politely: sends FIN (unless the peer must be the first), reads what still
-  /// comes until the peer's FIN, but not for longer than the options say.
+  /// comes until the peer's FIN, but not for longer than the options say. When as many linger as
+  /// may, the oldest of this loop is closed for it.
   void linger(UniqueFd fd, bool peer_closes_first);
 
  private:
@@ -103,6 +108,7 @@ class IwarpDevice final : public Device, private Deferred {
   std::uint64_t next_number_ = 1;
   std::unordered_map<std::uint64_t, IwarpQueuePair*> queue_pairs_;
   IntrusiveList<DeviceOwned, DeviceOwned> live_;
+  IntrusiveList<DeviceOwned, DeviceOwned> lingering_;  // the oldest first
   IntrusiveList<DeviceOwned, DeviceOwned> dead_;
 };
 

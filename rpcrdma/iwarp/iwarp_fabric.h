@@ -33,6 +33,9 @@ struct IwarpOptions {
   /// Handshakes that are not complete yet, from one address and in all.
   std::uint32_t max_half_open_per_address = 64;
   std::uint32_t max_half_open = 1024;
+  /// Sockets that wait for their peers to close, for one of the two times above, in all (and one
+  /// more for each loop). 0: an eighth of the descriptors that the process may have.
+  std::uint32_t max_lingering = 0;
   /// Treat peers of this software like strangers: no large or coalesced FPDUs (for tests).
   bool hide_own_peer = false;
   /// Write all traffic to this file in pcap format; empty: no.

@@ -193,6 +193,30 @@ TEST_F(ResponderSocket, RejectedPeerHasTwoSecondsToClose) {
   EXPECT_TRUE(hears_end(fd));
 }
 
+/// Who is refused can be back at once, and each of its sockets would cost a descriptor.
+TEST_F(ResponderSocket, RejectedPeersThatStayMakeRoomTheOldestFirst) {
+  stop_the_clock();
+  IwarpOptions options;
+  options.max_lingering = 2;
+  start(options);
+  listen();
+  reject_ = true;
+  UniqueFd first = dial_and_ask(kLinuxRequest, &reply_, 24);
+  UniqueFd second = dial_and_ask(kLinuxRequest, &reply_, 24);
+  EXPECT_TRUE(hears_nothing(first));
+  UniqueFd third = dial_and_ask(kLinuxRequest, &reply_, 24);
+  EXPECT_TRUE(hears_end(first));
+  EXPECT_TRUE(hears_nothing(second));
+  // One that closes leaves its place.
+  second.reset();
+  for (int i = 0; i < 5; ++i)
+    turn();
+  UniqueFd fourth = dial_and_ask(kLinuxRequest, &reply_, 24);
+  EXPECT_TRUE(hears_nothing(third));
+  EXPECT_TRUE(hears_nothing(fourth));
+  EXPECT_EQ(requests_, 4);
+}
+
 TEST_F(ResponderSocket, ReadAsRtrIsAnsweredAndEstablishes) {
   start();
   listen();
