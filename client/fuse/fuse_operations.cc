@@ -5,6 +5,7 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace nfsrdma {
 namespace {
@@ -12,6 +13,9 @@ namespace {
 // A signal that ends the process may follow one that does not: looked at again until answered.
 constexpr std::chrono::milliseconds kLookAgain{200};
 constexpr unsigned kBackgroundRequests = 128;
+constexpr std::uint32_t kLeastBlock = 4096;
+/// As much as FUSE takes at once.
+constexpr std::uint32_t kLargestBlock = 1u << 20;
 
 void choose(fuse_conn_info* connection, unsigned capability, bool wanted) {
   if (wanted && (connection->capable & capability) != 0) {
@@ -75,11 +79,20 @@ std::uint64_t FuseOperations::inode_number(std::uint64_t fsid, std::uint64_t fil
   return fileid ^ (fsid * 0x9e3779b97f4a7c15u | std::uint64_t{1} << 63);
 }
 
+/// Kernels before 6.17 make i_blkbits of it, later ones keep it for stat(2) alone. More than a page
+/// is no harm there: FUSE asks for i_blkbits with DAX only, and Linux's NFS client has as many, by
+/// its wsize (fs/nfs/super.c), so that what file systems share gets along with them.
+blksize_t FuseOperations::block_size(FileType type, std::uint32_t write_size) {
+  // Whoever reads a directory would have the kernel ask for as much.
+  if (type != FileType::kRegular) return kLeastBlock;
+  return static_cast<blksize_t>(std::bit_floor(std::clamp(write_size, kLeastBlock, kLargestBlock)));
+}
+
 struct stat FuseOperations::stat_of(const Node& node) const {
   const Attributes attributes = fs.visible(node);
   struct stat out = to_stat(attributes);
   out.st_ino = inode_number(attributes.fsid, attributes.fileid);
-  out.st_blksize = 4096;  // the kernel derives its block arithmetic from it
+  out.st_blksize = block_size(attributes.type, fs.remote.write_size());
   return out;
 }
 

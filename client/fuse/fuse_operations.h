@@ -68,6 +68,10 @@ class FuseOperations {
 
   void init(fuse_conn_info* connection);
 
+  /// st_blksize, bytes, where WRITEs have `write_size`: in what sizes programs write best (Python's
+  /// files and cp(1) do as it says, stdio's up to 8 KiB). A power of two.
+  static blksize_t block_size(FileType type, std::uint32_t write_size);
+
   // Names.
   Task<void> lookup(fuse_req_t raw, fuse_ino_t parent, std::string name);
   Task<void> mkdir(fuse_req_t raw, fuse_ino_t parent, std::string name, mode_t mode);

@@ -80,6 +80,10 @@ check "hard links share an inode" '
   rm l1; [ "$(stat -c %h l2)" = 1 ]; [ "$(cat l2)" = a ]'
 check "symbolic links" 'ln -s include/stdio.h s; cmp s /usr/include/stdio.h; [ "$(readlink s)" = include/stdio.h ]'
 check "fifo and device nodes" 'mkfifo p; [ -p p ]; mknod n c 1 3; [ "$(stat -c %t,%T n)" = 1,3 ]; rm p n'
+check "the block size of files is that of a WRITE, of directories a page" '
+  echo a > blocks; [ "$(stat -c %o blocks)" -ge 65536 ]; [ "$(stat -c %o .)" = 4096 ]
+  truncate -s 5 blocks; truncate -s 100000 blocks; [ "$(stat -c %s blocks)" = 100000 ]
+  [ "$(head -c 5 blocks | od -An -tx1)" = " 61 0a 00 00 00" ]; [ "$(tr -d "\000" <blocks)" = a ]; rm blocks'
 check "rename over an open file" '
   echo old > r1; echo new > r2; exec 5<r1; mv r2 r1; [ "$(cat r1)" = new ]; [ "$(cat <&5)" = old ]
   exec 5<&-; sleep 0.2; [ -z "$(ls -A | grep "^.nfs" || true)" ]'
