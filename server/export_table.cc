@@ -15,9 +15,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
+#include <system_error>
+#include <thread>
 
 #include "rpcrdma/base/log.h"
 #include "rpcrdma/base/path_text.h"
@@ -134,39 +137,48 @@ std::atomic<std::uint64_t> next_instance{1};
 
 }  // namespace
 
+struct ExportTable::Question {
+  Asking asking = Asking::kNever;
+  /// Takes what was known for what could not be told the last time, and leaves it here to be asked.
+  bool passes_over = false;
+  std::vector<std::function<void()>> passed_over = {};
+};
+
 /// What the name service said, for a minute; what it said last for as long as it does not answer,
 /// but no longer than a day: a mounted client is not to lose its files with the name service.
-class ExportTable::Names {
+class ExportTable::Names : public std::enable_shared_from_this<Names> {
  public:
   Names(std::unique_ptr<HostNames> source, Seconds clock)
       : source_(std::move(source)), clock_(clock) {}
 
   /// Does `peer` have a name that `client` means? false with *known = false when that has to be
   /// asked for and may not be.
-  bool matches(const ExportClient& client, const SocketAddress& peer, Asking asking, bool* known) {
+  bool matches(const ExportClient& client, const SocketAddress& peer, Question& question,
+               bool* known) {
     std::vector<std::string> names;
-    *known = names_of(peer, asking, &names);
+    *known = names_of(peer, question, &names);
     if (!*known) return false;
     if (client.kind == ExportClient::Kind::kNetgroup)
-      return in_netgroup(client, hosts_of(peer, names), asking, known);
+      return in_netgroup(client, hosts_of(peer, names), question, known);
     for (const std::string& name : names) {
       if (client.matches_name(name)) return true;
     }
     if (client.kind != ExportClient::Kind::kHost) return false;
     Answer answer;
-    *known = lookup("host " + client.text, asking, &answer, [&](Answer& fresh) {
-      return take(source_->addresses_of(client.text), &fresh.addresses);
-    });
+    *known =
+        lookup("host " + client.text, question, &answer, [this, host = client.text](Answer& fresh) {
+          return take(source_->addresses_of(host), &fresh.addresses);
+        });
     return std::ranges::any_of(
         answer.addresses, [&](const SocketAddress& address) { return address.same_host(peer); });
   }
 
   /// The names that belong to `peer`; false: they have to be asked for.
-  bool names_of(const SocketAddress& peer, Asking asking, std::vector<std::string>* names) {
+  bool names_of(const SocketAddress& peer, Question& question, std::vector<std::string>* names) {
     Answer answer;
-    const bool known = lookup("peer " + peer.host_text(), asking, &answer, [&](Answer& fresh) {
-      return take(source_->names_of(peer), &fresh.names);
-    });
+    const bool known =
+        lookup("peer " + peer.host_text(), question, &answer,
+               [this, peer](Answer& fresh) { return take(source_->names_of(peer), &fresh.names); });
     *names = std::move(answer.names);
     return known;
   }
@@ -178,6 +190,11 @@ class ExportTable::Names {
   void keep_for(std::chrono::seconds lifetime) {
     std::lock_guard lock(mutex_);
     lifetime_ = lifetime.count();
+  }
+  /// Who still asks then, on a thread of its own, is not listened to, nor does it log any more.
+  void end() {
+    std::lock_guard lock(mutex_);
+    ended_ = true;
   }
 
  private:
@@ -194,14 +211,15 @@ class ExportTable::Names {
     return hosts;
   }
 
-  bool in_netgroup(const ExportClient& client, const std::vector<std::string>& hosts, Asking asking,
-                   bool* known) {
+  bool in_netgroup(const ExportClient& client, const std::vector<std::string>& hosts,
+                   Question& question, bool* known) {
     const std::string group(client.netgroup());
     for (const std::string& host : hosts) {
       Answer answer;
-      *known = lookup(
-          fmt::format("netgroup {} {}", group, host), asking, &answer,
-          [&](Answer& fresh) { return take(source_->in_netgroup(group, host), &fresh.member); });
+      *known = lookup(fmt::format("netgroup {} {}", group, host), question, &answer,
+                      [this, group, host](Answer& fresh) {
+                        return take(source_->in_netgroup(group, host), &fresh.member);
+                      });
       if (!*known || answer.member) return answer.member;
     }
     return false;
@@ -218,6 +236,7 @@ class ExportTable::Names {
     std::int64_t until = 0;
     std::int64_t last_good = 0;  // when it was given
     bool given = false;          // false: the name service did not answer
+    bool unanswered = false;     // the last time; what is here is from before
     std::vector<std::string> names;
     std::vector<SocketAddress> addresses;
     bool member = false;  // of a netgroup
@@ -241,6 +260,11 @@ class ExportTable::Names {
     return kept;
   }
 
+  /// Or none at all, which matches nobody.
+  bool is_good_for_want_of_another(const Answer& old) const {
+    return old.unanswered && (!old.given || clock_() - old.last_good < kKeepWhileFailing);
+  }
+
   void warn(const std::string& key) {
     if (!warnings_.allow()) return;
     log_warning(
@@ -251,30 +275,61 @@ class ExportTable::Names {
 
   /// `ask` is false when there was no answer.
   template <typename Ask>
-  bool lookup(const std::string& key, Asking asking, Answer* answer, Ask ask) {
+  bool lookup(const std::string& key, Question& question, Answer* answer, Ask ask) {
+    const bool counted = question.asking == Asking::kWhileFewDo;
     {
       std::lock_guard lock(mutex_);
       if (find_locked(key, answer)) return true;
-      if (asking == Asking::kNever) return false;
-      if (asking == Asking::kWhileFewDo) {
+      if (question.asking == Asking::kNever) return false;
+      if (const auto old = answers_.find(key); question.passes_over && old != answers_.end() &&
+                                               is_good_for_want_of_another(old->second)) {
+        *answer = old->second;
+        question.passed_over.emplace_back([this, key, ask] { ask_beside(key, ask); });
+        return true;
+      }
+      if (counted) {
         if (!may_ask_locked(key)) return false;
         asked_.insert(key);
       }
     }
+    *answer = ask_now(key, counted, ask);
+    return true;
+  }
+
+  /// On a thread of its own, if a call could ask now.
+  template <typename Ask>
+  void ask_beside(const std::string& key, Ask ask) {
+    std::lock_guard lock(mutex_);
+    // It may have been told meanwhile.
+    if (Answer fresh; !may_ask_locked(key) || find_locked(key, &fresh)) return;
+    asked_.insert(key);
+    try {
+      std::thread([self = shared_from_this(), key, ask] {
+        self->ask_now(key, true, ask);
+      }).detach();
+    } catch (const std::system_error&) {
+      asked_.erase(key);
+    }
+  }
+
+  /// What it says, which is kept. `counted`: the key is in asked_.
+  template <typename Ask>
+  Answer ask_now(const std::string& key, bool counted, const Ask& ask) {
     Answer fresh;
     fresh.given = ask(fresh);
     std::lock_guard lock(mutex_);
-    if (asking == Asking::kWhileFewDo) asked_.erase(key);
+    if (ended_) return fresh;
+    if (counted) asked_.erase(key);
     fresh.last_good = clock_();
     fresh.until = fresh.last_good + lifetime_;
     if (!fresh.given) {
       warn(key);
       fresh = answer_from_before(key, fresh.last_good);
+      fresh.unanswered = true;
     }
-    *answer = fresh;
     if (!answers_.contains(key)) make_room_locked(clock_());
-    answers_[key] = std::move(fresh);
-    return true;
+    answers_[key] = fresh;
+    return fresh;
   }
 
   /// For one more answer: those go that are no good any more, then those that are none (of these
@@ -310,9 +365,10 @@ class ExportTable::Names {
   std::mutex mutex_;  // of what follows
   RateLimit warnings_{1, std::chrono::seconds(60)};
   std::map<std::string, Answer> answers_;
-  std::set<std::string> asked_;                                 // by calls, now
+  std::set<std::string> asked_;                                 // by or for calls, now
   std::size_t most_ = std::numeric_limits<std::size_t>::max();  // of those
   std::int64_t lifetime_ = kLifetime;
+  bool ended_ = false;
 };
 
 bool Export::lacks_mount_of(const ExportClient& client) const {
@@ -363,9 +419,11 @@ ExportTable::ExportTable(std::unique_ptr<HostNames> names, SchemeChoice choice, 
       choice_(choice),
       clock_(clock == nullptr ? coarse_seconds : clock),
       snapshot_(std::make_shared<ExportSnapshot>()),
-      names_(std::make_unique<Names>(std::move(names), clock_)) {}
+      names_(std::make_shared<Names>(std::move(names), clock_)) {}
 
-ExportTable::~ExportTable() = default;
+ExportTable::~ExportTable() {
+  names_->end();
+}
 
 void ExportTable::reload(const std::vector<ExportEntry>& entries, ConfigProblems* problems,
                          Keep keep) {
@@ -443,8 +501,27 @@ void ExportTable::keep_answers_for(std::chrono::seconds lifetime) {
 ExportTable::Verdict ExportTable::judge(const Export& entry, const SocketAddress& peer,
                                         bool good_port, Asking asking, ExportAccess* access,
                                         bool* by_name) const {
+  bool decided = false;
+  // A call is not to wait for names that nobody could tell of before, but for those it needs.
+  Question question{asking, asking == Asking::kWhileFewDo};
+  Verdict verdict = go_through(entry, peer, good_port, question, access, by_name, &decided);
+  if (verdict != Verdict::kKnown || question.passed_over.empty()) return verdict;
+  if (!decided) {
+    Question again{asking};
+    return go_through(entry, peer, good_port, again, access, by_name, &decided);
+  }
+  for (const std::function<void()>& ask : question.passed_over)
+    ask();
+  return verdict;
+}
+
+ExportTable::Verdict ExportTable::go_through(const Export& entry, const SocketAddress& peer,
+                                             bool good_port, Question& question,
+                                             ExportAccess* access, bool* by_name,
+                                             bool* decided) const {
   *access = {};
   *by_name = false;
+  *decided = true;
   for (auto client = entry.clients.begin(); client != entry.clients.end(); ++client) {
     bool matches;
     if (is_by_name(*client)) {
@@ -453,7 +530,7 @@ ExportTable::Verdict ExportTable::judge(const Export& entry, const SocketAddress
       if (access->wrong_port) return Verdict::kKnown;
       *by_name = true;
       bool known = true;
-      matches = names_->matches(*client, peer, asking, &known);
+      matches = names_->matches(*client, peer, question, &known);
       if (!known) return Verdict::kWouldBlock;
     } else {
       matches = client->matches_address(peer);
@@ -466,6 +543,7 @@ ExportTable::Verdict ExportTable::judge(const Export& entry, const SocketAddress
     access->allowed = !access->wrong_port;
     return Verdict::kKnown;
   }
+  *decided = false;
   return Verdict::kKnown;
 }
 
@@ -473,7 +551,8 @@ std::vector<ExportTable::RuleVerdict> ExportTable::explain(const Export& entry,
                                                            const SocketAddress& peer) const {
   std::vector<std::string> names;
   const bool by_name = std::ranges::any_of(entry.clients, is_by_name);
-  if (by_name) names_->names_of(peer, Asking::kAlways, &names);
+  Question question{Asking::kAlways};
+  if (by_name) names_->names_of(peer, question, &names);
   std::string named = names.empty() ? "it has no name that leads back to its address" : "it is";
   for (const std::string& name : names)
     named += (&name == &names.front() ? " " : ", ") + name;
@@ -484,7 +563,7 @@ std::vector<ExportTable::RuleVerdict> ExportTable::explain(const Export& entry,
     verdict.lacks_mount = entry.lacks_mount_of(client);
     if (is_by_name(client)) {
       bool known = true;
-      verdict.matches = names_->matches(client, peer, Asking::kAlways, &known);
+      verdict.matches = names_->matches(client, peer, question, &known);
       verdict.why = named;
       if (client.kind == ExportClient::Kind::kNetgroup) {
         verdict.why += verdict.matches ? ", a member" : ", no member";

@@ -10,7 +10,10 @@
 // exports(5): single host, network, wildcard, netgroup, everyone; of one kind the first in the
 // file. Matching by name or netgroup needs the name service and may block; addresses never do.
 // Anybody can make us ask, and whose reverse zone it is says how long that takes: so a question is
-// asked once at a time, by few threads at a time, and not at all where the port alone decides.
+// asked once at a time, by few threads at a time, and not at all where the port alone decides. What
+// nobody could answer the last time is passed over where another client of the export decides, and
+// asked for anew on a thread that no call waits for: a name of a host that is gone costs its
+// time-out once, and not each minute.
 //
 // Export ids: from `fsid=` when given, else from the path. So a handle outlives restarts, reboots
 // and moves of the data to another disk as long as either stays the same.
@@ -232,9 +235,14 @@ class ExportTable {
   struct Held;
   /// May the name service be asked?
   enum class Asking : std::uint8_t { kNever, kWhileFewDo, kAlways };
+  /// How a list of clients is gone through.
+  struct Question;
   /// What one export's client list says about a peer.
   Verdict judge(const Export& entry, const SocketAddress& peer, bool good_port, Asking asking,
                 ExportAccess* access, bool* by_name) const;
+  /// *decided: one of the clients is it, or none can be.
+  Verdict go_through(const Export& entry, const SocketAddress& peer, bool good_port,
+                     Question& question, ExportAccess* access, bool* by_name, bool* decided) const;
 
   std::uint64_t instance_;  // tells tables apart in the threads' memories
   SchemeChoice choice_;
@@ -242,7 +250,7 @@ class ExportTable {
   std::atomic<std::uint64_t> generation_{0};
   mutable std::mutex mutex_;
   std::shared_ptr<const ExportSnapshot> snapshot_;  // guarded by mutex_
-  std::unique_ptr<Names> names_;
+  std::shared_ptr<Names> names_;                    // also of those who ask on threads of their own
 };
 
 }  // namespace nfsrdma

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <latch>
 #include <thread>
 
@@ -593,6 +594,85 @@ TEST_F(SlowExports, WhomThePortKeepsOutIsNotAskedFor) {
   load("*.example.org(rw) *(ro,insecure)");
   EXPECT_EQ(allowed(high), false) << "its name's line decides";
   EXPECT_EQ(names->questions, 1);
+}
+
+/// dead.example.org is never answered for but when `alive`; then it is 192.0.2.1. All have names.
+class DeadName final : public HostNames {
+ public:
+  Result<std::vector<std::string>> names_of(const SocketAddress&) override {
+    return std::vector<std::string>{"a.example.org"};
+  }
+  Result<std::vector<SocketAddress>> addresses_of(const std::string&) override {
+    asked_by = std::this_thread::get_id();
+    ++questions;
+    if (!alive) return Error{Errc::kNotFound, 0, "no answer"};
+    return std::vector<SocketAddress>{peer("192.0.2.1")};
+  }
+  Result<bool> in_netgroup(const std::string&, const std::string&) override { return false; }
+
+  std::atomic<int> questions = 0;
+  std::atomic<bool> alive = false;
+  std::atomic<std::thread::id> asked_by;
+};
+
+std::atomic<std::int64_t> now_s = 1000;
+
+class DeadExports : public ::testing::Test {
+ protected:
+  /// As somebody is treated who comes for the first time since `clients` were loaded.
+  ExportAccess access(const std::string& clients) {
+    const ParsedExports parsed = parse_exports(home.path() + " " + clients + "\n", "test");
+    ConfigProblems problems;
+    table.reload(parsed.entries, &problems);
+    ExportAccess out;
+    EXPECT_EQ(table.access(*table.current().exports.at(0), connection, true, &out),
+              ExportTable::Verdict::kKnown);
+    return out;
+  }
+  TemporaryDirectory home;
+  DeadName* names = new DeadName;
+  ExportTable table{std::unique_ptr<HostNames>(names), SchemeChoice::kBest,
+                    [] { return now_s.load(); }};
+  StubConnection connection{peer("192.0.2.1")};
+};
+
+/// Whom another line lets in was to wait for its time-out once a minute.
+TEST_F(DeadExports, AskingForADeadNameAgainHoldsNobodyUp) {
+  const std::string clients = "dead.example.org(ro) 192.0.2.0/24(rw)";
+  EXPECT_FALSE(access(clients).read_only);
+  EXPECT_EQ(names->asked_by.load(), std::this_thread::get_id()) << "nothing was known";
+  now_s += 3600;
+  names->alive = true;
+  EXPECT_FALSE(access(clients).read_only);
+  while (!access(clients).read_only)
+    std::this_thread::yield();
+  EXPECT_NE(names->asked_by.load(), std::this_thread::get_id());
+  EXPECT_EQ(names->questions, 2);
+}
+
+TEST_F(DeadExports, WhoCanBeNobodyElseWaitsForTheName) {
+  const std::string clients = "dead.example.org(rw)";
+  EXPECT_FALSE(access(clients).allowed);
+  now_s += 3600;
+  names->alive = true;
+  EXPECT_TRUE(access(clients).allowed);
+  EXPECT_EQ(names->asked_by.load(), std::this_thread::get_id());
+}
+
+/// What was said last is good for a day, and is not waited for each minute either.
+TEST_F(DeadExports, WhoIsKnownWaitsOnceForANameServiceThatIsSilent) {
+  const std::string clients = "dead.example.org(rw)";
+  names->alive = true;
+  EXPECT_TRUE(access(clients).allowed);
+  names->alive = false;
+  now_s += 100;
+  EXPECT_TRUE(access(clients).allowed);
+  EXPECT_EQ(names->asked_by.load(), std::this_thread::get_id()) << "until then it had answered";
+  now_s += 100;
+  EXPECT_TRUE(access(clients).allowed);
+  while (names->questions < 3)
+    std::this_thread::yield();
+  EXPECT_NE(names->asked_by.load(), std::this_thread::get_id());
 }
 
 }  // namespace
