@@ -11,7 +11,7 @@ namespace nfsrdma::nsm {
 namespace {
 
 constexpr std::string_view kMagic = "nfs-rdma monitored hosts 1";
-constexpr std::size_t kFields = 7;
+constexpr std::size_t kFields = 7;  // and an eighth one, the state
 
 std::vector<std::string_view> split(std::string_view text, char at) {
   std::vector<std::string_view> parts;
@@ -51,8 +51,10 @@ std::string to_text(const std::vector<Monitored>& all) {
     std::string hex;
     for (const std::byte byte : one.priv)
       hex += fmt::format("{:02x}", static_cast<unsigned>(byte));
-    text += fmt::format("{} {} {} {} {} {} {}\n", one.mon_name, one.my_name, one.my_prog,
-                        one.my_vers, one.my_proc, hex, one.boot_id);
+    text += fmt::format("{} {} {} {} {} {} {}", one.mon_name, one.my_name, one.my_prog, one.my_vers,
+                        one.my_proc, hex, one.boot_id);
+    if (one.state != 0) text += fmt::format(" {}", one.state);
+    text += '\n';
   }
   return text;
 }
@@ -69,9 +71,12 @@ std::optional<std::vector<Monitored>> from_text(std::string_view text) {
   for (std::size_t i = 1; i <= count; ++i) {
     const auto fields = split(lines[i], ' ');
     Monitored one;
-    if (fields.size() != kFields || !is_plain_name(fields[0]) || !is_plain_name(fields[1]) ||
-        !read_number(fields[2], 10, &one.my_prog) || !read_number(fields[3], 10, &one.my_vers) ||
-        !read_number(fields[4], 10, &one.my_proc) || !read_private(fields[5], &one.priv)) {
+    const bool is_old = fields.size() == kFields + 1;
+    if ((fields.size() != kFields && !is_old) || !is_plain_name(fields[0]) ||
+        !is_plain_name(fields[1]) || !read_number(fields[2], 10, &one.my_prog) ||
+        !read_number(fields[3], 10, &one.my_vers) || !read_number(fields[4], 10, &one.my_proc) ||
+        !read_private(fields[5], &one.priv) ||
+        (is_old && !read_number(fields[7], 10, &one.state))) {
       return std::nullopt;
     }
     one.mon_name = fields[0];

@@ -19,7 +19,8 @@ struct Monitored {
   std::string my_name;   // what that host calls this one
   std::uint32_t my_prog = 0, my_vers = 0, my_proc = 0;
   std::array<std::byte, xdr::kNsmPrivate> priv{};
-  std::string boot_id;  // of the machine, when it was asked
+  std::string boot_id;     // of the machine, when it was asked
+  std::int32_t state = 0;  // what the host is to be told of a restart since then; 0: there was none
 
   /// Of one lock manager, about one host.
   bool same_as(const Monitored& other) const {

@@ -8,7 +8,9 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <set>
 #include <thread>
+#include <utility>
 
 #include "rpcrdma/base/host_name.h"
 #include "rpcrdma/base/log.h"
@@ -178,21 +180,26 @@ void StatusMonitor::add_notices() {
     std::string name;
     if (!nlm::parse_host_key(key, &notice.where, &name)) continue;
     notice.my_name = host_;
+    notice.state = state_;
     notices.push_back(std::move(notice));
   }
   std::vector<Monitored> still;
   for (Monitored& one : monitored_) {
-    if (one.boot_id == boot_id_) {
+    if (one.state == 0 && one.boot_id == boot_id_) {
       still.push_back(std::move(one));
-      continue;
+    } else {
+      // The machine has restarted, and its lock managers with it: they ask anew.
+      add_untold(std::move(one));
     }
-    // The machine has restarted, and its lock managers with it: they ask anew.
+  }
+  monitored_ = std::move(still);
+  for (const Monitored& one : untold_) {
     Notice notice;
     notice.name = one.mon_name;
     notice.my_name = one.my_name;
+    notice.state = one.state;
     notices.push_back(std::move(notice));
   }
-  monitored_ = std::move(still);
   if (!write_down()) log_warning("{}: cannot be written", storage_->name());
   if (notices.empty()) return;
   log_info("telling {} hosts that this server has restarted, so that they reclaim their locks",
@@ -216,9 +223,41 @@ void StatusMonitor::add_notices() {
   });
 }
 
+void StatusMonitor::add_untold(Monitored one) {
+  // A restart of this server alone has the host hear of the same state again: by another one it
+  // would take away what the machine has locked since.
+  const bool is_new = one.state == 0;
+  if (is_new) one.state = state_;
+  const auto known = std::ranges::find_if(untold_, [&](const Monitored& other) {
+    return other.mon_name == one.mon_name && other.my_name == one.my_name;
+  });
+  if (known == untold_.end()) {
+    if (untold_.size() < kMostMonitored) untold_.push_back(std::move(one));
+  } else if (is_new) {
+    *known = std::move(one);
+  }
+}
+
 bool StatusMonitor::write_down() {
   const AsServer privileged;
-  return storage_->replace(to_text(monitored_)).ok();
+  std::vector<Monitored> all = monitored_;
+  all.insert(all.end(), untold_.begin(), untold_.end());
+  return storage_->replace(to_text(all)).ok();
+}
+
+/// Once for all who were told since the last time. Should the server end before, they are told
+/// again, which changes nothing for them.
+void StatusMonitor::strike_out_told() {
+  if (!std::exchange(some_told_, false)) return;
+  std::lock_guard guard(mutex_);
+  std::set<std::pair<std::string_view, std::string_view>> told;
+  for (const Notice& notice : notices_)
+    if (notice.done) told.emplace(notice.name, notice.my_name);
+  const auto is_told = [&told](const Monitored& one) {
+    return told.contains({one.mon_name, one.my_name});
+  };
+  if (std::erase_if(untold_, is_told) == 0) return;
+  if (!write_down()) log_warning("{}: cannot be written", storage_->name());
 }
 
 void StatusMonitor::on_time() {
@@ -233,13 +272,14 @@ void StatusMonitor::on_time() {
     if (now >= notice.until) {
       log_notice("{} could not be told of the restart: what it had locked is free for others",
                  notice.name.empty() ? notice.where.host_text() : notice.name);
-      notice.done = true;
+      notice.done = some_told_ = true;
       continue;
     }
     if (notice.where.family() == AF_UNSPEC) continue;
     send(i);
     ++under_way;
   }
+  strike_out_told();
   const bool any = std::ranges::any_of(notices_, [](const Notice& n) { return !n.done; });
   if (any) {
     timer_.arm_after(caller_.loop(), kTick);
@@ -253,11 +293,12 @@ void StatusMonitor::send(std::size_t index) {
   notice.under_way = true;
   const HostCalls::Target target{notice.where, {}, xdr::kNsmProgram, xdr::kNsmV1};
   caller_.calls().call(target, number(xdr::nsmproc1::SM_NOTIFY),
-                       encoded(xdr::stat_chge{notice.my_name, state_}),
+                       encoded(xdr::stat_chge{notice.my_name, notice.state}),
                        [this, index](HostCalls::End end, ByteSpan) {
                          Notice& told = notices_[index];
                          told.under_way = false;
                          told.done = end == HostCalls::End::kAnswered;
+                         some_told_ |= told.done;
                          told.next = caller_.loop().now() + told.pause;
                          told.pause = std::min(2 * told.pause, kLongestPause);
                        });

@@ -60,8 +60,9 @@ class StatusMonitor {
   /// Somebody who has to be told.
   struct Notice {
     SocketAddress where;  // without a family: not found yet by `name`
-    std::string name;
+    std::string name;     // empty: known by the address alone
     std::string my_name;
+    std::int32_t state = 0;
     Duration pause{};
     TimePoint next{};
     TimePoint until{};
@@ -78,7 +79,9 @@ class StatusMonitor {
   static void look_up(const std::shared_ptr<Found>& found);
   void take_found();
   void add_notices();
+  void add_untold(Monitored one);
   bool write_down();
+  void strike_out_told();
   void on_time();
   void send(std::size_t index);
   void pass_on(const Monitored& to, std::int32_t state);
@@ -92,9 +95,13 @@ class StatusMonitor {
   std::mutex mutex_;
   const std::unique_ptr<nfs4::RecordStorage> storage_;  // guarded by mutex_
   std::vector<Monitored> monitored_;                    // guarded by mutex_
+  // Of earlier lives of this machine; guarded by mutex_. Each host once, until it was told or given
+  // up: this server may end before.
+  std::vector<Monitored> untold_;
 
   // Of the loop's thread:
   std::vector<Notice> notices_;
+  bool some_told_ = false;        // and are in untold_ still
   std::shared_ptr<Found> found_;  // null: every address is known
   Timer timer_;
 };

@@ -251,6 +251,33 @@ TEST_F(NlmRestarts, AfterARestartOfTheMachineMonitoredHostsAreToldOfIt) {
   EXPECT_EQ(harness.programs.next().program, 400001u);
 }
 
+TEST_F(NlmRestarts, WhoIsNotToldYetIsToldBehindTheNextRestartAsWell) {
+  nsm::Monitored one;
+  one.mon_name = "127.0.0.1";
+  one.my_name = "me";
+  one.my_prog = 400000;
+  one.boot_id = "an-earlier-one";
+  const std::string log = harness.nfs4.state_dir() + "/nsm/log";
+  harness.programs.register_programs(false);
+  // Two lock managers have had it monitored.
+  nsm::Monitored other = one;
+  other.my_prog = 400001;
+  harness.restart([&] { put_file(log, nsm::to_text({one, other})); });
+  const std::int32_t state = harness.nfs4.server().nsm->state();
+  harness.restart();
+  EXPECT_EQ(harness.programs.waiting(), 0u);
+  harness.programs.register_programs(true);
+  harness.restart();
+  const HostPrograms::Seen call = harness.programs.next();
+  ASSERT_EQ(call.program, xdr::kNsmProgram);
+  ASSERT_EQ(call.procedure, kNotify);
+  EXPECT_EQ(call.as<xdr::stat_chge>().mon_name, "me");
+  EXPECT_EQ(call.as<xdr::stat_chge>().state, state) << "this machine has not restarted since then";
+  while (nsm::from_text(content_of(log)).value().size() != 0)
+    std::this_thread::yield();
+  EXPECT_EQ(harness.programs.waiting(), 0u) << "once";
+}
+
 TEST(Monitored, IsReadBackAsItWasWritten) {
   nsm::Monitored one;
   one.mon_name = "host";
@@ -260,19 +287,25 @@ TEST(Monitored, IsReadBackAsItWasWritten) {
   one.my_proc = 16;
   one.priv[15] = std::byte{0xab};
   one.boot_id = "b";
-  const std::string text = nsm::to_text({one, one});
+  nsm::Monitored untold = one;
+  untold.state = 0x7fffffff;
+  const std::string text = nsm::to_text({untold, one});
   const auto back = nsm::from_text(text);
   ASSERT_TRUE(back);
   ASSERT_EQ(back->size(), 2u);
   EXPECT_TRUE((*back)[1].same_as(one));
   EXPECT_EQ((*back)[1].priv, one.priv);
   EXPECT_EQ((*back)[1].boot_id, "b");
+  EXPECT_EQ((*back)[1].state, 0);
+  EXPECT_EQ((*back)[0].state, untold.state);
 }
 
 TEST(Monitored, DamageIsSeen) {
   nsm::Monitored one;
   one.mon_name = one.my_name = one.boot_id = "x";
-  const std::string text = nsm::to_text({one});
+  nsm::Monitored untold = one;
+  untold.state = 7;
+  const std::string text = nsm::to_text({one, untold});
   for (std::size_t cut = 0; cut < text.size(); ++cut)
     EXPECT_FALSE(nsm::from_text(text.substr(0, cut))) << cut;
   EXPECT_FALSE(nsm::from_text(text + "more"));
