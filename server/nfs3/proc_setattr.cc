@@ -15,7 +15,8 @@ bool guard_holds(const xdr::sattrguard3& guard, const struct stat& now) {
 }
 
 /// Of two guarded calls that saw the same ctime one is to fail: nobody looks while another one is
-/// between looking and changing.
+/// between looking and changing. Nor does anybody wait for it: where its file system hangs, each
+/// would take a worker away.
 std::mutex& guard_of(const FileEntry& file) {
   static std::array<std::mutex, 64> stripes;
   return stripes[(file.inode() ^ file.device()) % stripes.size()];
@@ -40,8 +41,7 @@ Outcome setattr(ServerContext& server, Request& request, xdr::Decoder& decoder,
   std::unique_lock<std::mutex> alone;
   if (args.guard.check) {
     alone = std::unique_lock(guard_of(*object.file), std::try_to_lock);
-    if (!alone && !request.may_block) return Outcome::kWouldBlock;
-    if (!alone) alone.lock();
+    if (!alone) return Outcome::kWouldBlock;
   }
   WccScope wcc(server, object);
   const bool may = guard_holds(args.guard, wcc.before());

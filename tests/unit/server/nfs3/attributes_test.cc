@@ -132,12 +132,12 @@ TEST_F(Attributes, GuardThatHoldsLetsSetattrThrough) {
   EXPECT_EQ(nfs.call<nfsproc3::NFSPROC3_SETATTR>(args).status(), NFS3_OK);
 }
 
+/// Nor waits for it, which a worker could do for as long as that call's file system hangs.
 TEST_F(Attributes, NobodyLooksWhileAGuardedCallIsBetweenLookingAndChanging) {
   const FileHandle file = nfs.create(nfs.root(), "f");
   const xdr::SETATTR3args args = guarded(file);
-  std::atomic<Outcome> second{Outcome::kDrop};
-  const auto run_second = [&] {
-    prepare_serving_thread();
+  std::atomic<Outcome> second{Outcome::kDrop}, on_worker{Outcome::kDrop};
+  const auto run = [&](bool may_block) {
     std::vector<std::byte> room(1024);
     xdr::Encoder encoder(room);
     xdr::encode(encoder, args);
@@ -145,17 +145,25 @@ TEST_F(Attributes, NobodyLooksWhileAGuardedCallIsBetweenLookingAndChanging) {
     Request request;
     request.call = &call;
     request.credentials = user(0, 0);
+    request.may_block = may_block;
     xdr::Encoder result(call.reply_room());
     xdr::Decoder decoder = call.decoder();
     const auto& row =
         nfs3::program_table().procedures[static_cast<std::size_t>(nfsproc3::NFSPROC3_SETATTR)];
-    second = row.run(nfs.server(), request, decoder, result);
+    const Outcome outcome = row.run(nfs.server(), request, decoder, result);
     if (request.release != nullptr) request.release(request);
+    return outcome;
+  };
+  const auto run_second = [&] {
+    prepare_serving_thread();
+    second = run(false);
+    on_worker = run(true);
   };
   std::optional<HeldCalls> held;
   nfs.on_serving_thread([&] { held.emplace(SYS_fchmod, run_second); });
   EXPECT_EQ(nfs.call<nfsproc3::NFSPROC3_SETATTR>(args).status(), NFS3_OK);
   EXPECT_EQ(second, Outcome::kWouldBlock) << "both saw the same time";
+  EXPECT_EQ(on_worker, Outcome::kWouldBlock);
 }
 
 TEST_F(Attributes, GuardThatDoesNotHoldIsNotSync) {
