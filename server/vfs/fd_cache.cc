@@ -3,6 +3,7 @@
 // used for is in fd_access.cc.
 #include "server/vfs/fd_cache.h"
 
+#include <pthread.h>
 #include <sodium.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <system_error>
 
 #include "rpcrdma/base/log.h"
 
@@ -47,6 +49,8 @@ FdCache::~FdCache() {
   }
   sweeper_wake_.notify_one();
   sweeper_.join();
+  for (auto& [device, upkeep] : upkeep_)
+    upkeep.thread.join();
   for (Stripe& stripe : stripes_) {
     while (FileEntry* entry = stripe.by_use.front()) {
       unlink_locked(stripe, *entry);
@@ -225,24 +229,23 @@ std::size_t FdCache::close(const FileScope& files) {
   return in_use;
 }
 
-void FdCache::sweep() {
+void FdCache::begin_sweep() {
   const std::uint64_t now = epoch_.fetch_add(1, std::memory_order_relaxed) + 1;
+  std::map<std::uint64_t, std::vector<FilePin>> found;  // by device
   for (Stripe& stripe : stripes_) {
     for (;;) {
       FilePin expired;
-      bool flush = false;
       {
         std::lock_guard lock(stripe.mutex);
         FileEntry* entry = stripe.by_use.back();
         if (entry == nullptr || entry->last_used_ + kIdleSeconds >= now) break;
-        if (entry->references_.load(std::memory_order_acquire) != 1) {
+        if (entry->references_.load(std::memory_order_acquire) != 1 || is_busy(entry->device_)) {
           // In use for so long (a slow disk, a slow client): look again in some seconds.
           entry->last_used_ = now;
           stripe.by_use.push_front(*entry);
           continue;
         }
-        flush = entry->unstable.load(std::memory_order_acquire);
-        if (flush) {
+        if (entry->unstable.load(std::memory_order_acquire)) {
           entry->references_.fetch_add(1, std::memory_order_relaxed);
           entry->last_used_ = now;
           stripe.by_use.push_front(*entry);
@@ -251,9 +254,55 @@ void FdCache::sweep() {
         }
         expired = FilePin(entry);
       }
-      if (flush) flush_unstable(*expired);
+      const std::uint64_t device = expired->device();
+      found[device].push_back(std::move(expired));
     }
   }
+  for (auto& [device, files] : found)
+    begin_upkeep(device, files);
+}
+
+bool FdCache::is_busy(std::uint64_t device) {
+  std::lock_guard lock(upkeep_mutex_);
+  const auto known = upkeep_.find(device);
+  return known != upkeep_.end() && known->second.under_way;
+}
+
+/// Syncs the files where that is due, and gives up the pins.
+void FdCache::begin_upkeep(std::uint64_t device, std::vector<FilePin>& files) {
+  std::lock_guard lock(upkeep_mutex_);
+  // Those of others that are over.
+  std::erase_if(upkeep_, [](auto& entry) {
+    if (entry.second.under_way) return false;
+    entry.second.thread.join();
+    return true;
+  });
+  const auto [at, is_new] = upkeep_.try_emplace(device);
+  if (!is_new) return;  // somebody else swept meanwhile: what is not synced yet comes again
+  Upkeep& upkeep = at->second;
+  upkeep.under_way = true;
+  try {
+    upkeep.thread = std::thread([this, &upkeep, files = std::move(files)]() mutable {
+      ::pthread_setname_np(::pthread_self(), "upkeep");
+      for (FilePin& file : files) {
+        flush_unstable(*file);
+        file.reset();
+      }
+      std::lock_guard ending(upkeep_mutex_);
+      upkeep.under_way = false;
+      upkeep_ended_.notify_all();
+    });
+  } catch (const std::system_error&) {
+    upkeep_.erase(at);  // no thread to be had: the same
+  }
+}
+
+void FdCache::sweep() {
+  begin_sweep();
+  std::unique_lock lock(upkeep_mutex_);
+  upkeep_ended_.wait(lock, [this] {
+    return std::ranges::none_of(upkeep_, [](const auto& entry) { return entry.second.under_way; });
+  });
 }
 
 void FdCache::run_sweeper() {
@@ -265,7 +314,7 @@ void FdCache::run_sweeper() {
     }
     if (sweeper_wake_.wait_for(lock, std::chrono::seconds(1), [this] { return stop_; })) return;
     lock.unlock();
-    sweep();
+    begin_sweep();
     lock.lock();
   }
 }

@@ -9,11 +9,14 @@
 // the same, at most kGrantSeconds. ACCESS and OPEN ask rights(), which remembers likewise, but what
 // the kernel says without the overrides of data_fd().
 //
-// Threads: any. 64 stripes by hash, each with a mutex held for some ten instructions.
+// Threads: any. 64 stripes by hash, each with a mutex held for some ten instructions. The sweeper's
+// thread only looks: what may hang in a file system, syncing and closing, is done by a thread for
+// each of them, so that one that hangs holds up neither the others nor the time.
 #pragma once
 
 #include <array>
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <thread>
 
@@ -84,8 +87,11 @@ class FdCache {
 
   std::size_t size() const { return size_.load(std::memory_order_relaxed); }
   std::size_t capacity() const { return kStripes * stripe_capacity_; }
-  /// One round of the sweeper, as if a second had passed. For tests and the sweeper.
+  /// One round of the sweeper, as if a second had passed, until all is done that it began. For
+  /// tests.
   void sweep();
+  /// The same without waiting. For the sweeper.
+  void begin_sweep();
 
  private:
   static constexpr std::size_t kStripes = 64;
@@ -108,6 +114,8 @@ class FdCache {
   int open_data(FileEntry& file, const CallerIdentity& who, Right right,
                 const struct stat& attributes, UniqueFd* fd);
   void flush_unstable(FileEntry& file);
+  bool is_busy(std::uint64_t device);
+  void begin_upkeep(std::uint64_t device, std::vector<FilePin>& files);
   void run_sweeper();
 
   FileSyncs& syncs_;
@@ -115,6 +123,15 @@ class FdCache {
   std::array<Stripe, kStripes> stripes_;
   std::atomic<std::size_t> size_{0};
   std::atomic<std::uint64_t> epoch_{1};
+
+  /// What a round of the sweeper has found to do on one file system.
+  struct Upkeep {
+    std::thread thread;
+    bool under_way = false;
+  };
+  std::mutex upkeep_mutex_;
+  std::map<std::uint64_t, Upkeep> upkeep_;  // by device; guarded by upkeep_mutex_
+  std::condition_variable upkeep_ended_;
 
   std::mutex sweeper_mutex_;
   std::condition_variable sweeper_wake_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <future>
 
 #include "tests/support/nfs3_harness.h"
 
@@ -193,6 +194,44 @@ TEST_F(Cache, IdleEntriesWithUnstableDataAreSyncedBeforeTheyAreClosed) {
     EXPECT_FALSE(pin->unstable);
   }
   for (std::uint64_t i = 0; i < 2 * FdCache::kIdleSeconds; ++i)
+    cache.sweep();
+  EXPECT_EQ(cache.size(), 0u);
+}
+
+TEST_F(Cache, AFileSystemThatHangsKeepsNoOtherFromBeingClosed) {
+  FdCache cache(syncs, 1000);
+  int fd = -1;
+  {
+    FdCache::Opened file = opened(1);
+    file.path_fd.reset(::open((home.path() + "/f").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    fd = file.path_fd.get();
+    ::fstat(fd, &file.attributes);
+    file.path_rights = kRightRead | kRightWrite;
+    cache.insert(std::move(file))->unstable = true;
+  }
+  std::promise<void> began, goes_on;
+  std::thread hangs([&] {
+    syncs.run({fd}, [&] {
+      began.set_value();
+      goes_on.get_future().wait();
+      return 0;
+    });
+  });
+  began.get_future().wait();
+  for (std::uint64_t i = 0; i <= FdCache::kIdleSeconds; ++i)
+    cache.begin_sweep();
+  FdCache::Opened elsewhere = opened(2), there = opened(3);
+  elsewhere.attributes.st_dev ^= 1;
+  there.attributes.st_dev = stat_of(home.path() + "/f").st_dev;
+  cache.insert(std::move(elsewhere));
+  cache.insert(std::move(there));
+  for (std::uint64_t i = 0; i <= FdCache::kIdleSeconds; ++i)
+    cache.begin_sweep();
+  EXPECT_FALSE(cache.find(handle(2)));
+  EXPECT_TRUE(cache.find(handle(3))) << "closing it could hang, too";
+  goes_on.set_value();
+  hangs.join();
+  for (std::uint64_t i = 0; i < 3 * FdCache::kIdleSeconds; ++i)
     cache.sweep();
   EXPECT_EQ(cache.size(), 0u);
 }
