@@ -5,7 +5,9 @@
 // UNSTABLE data is in the page cache when the reply goes out; the file is marked so that nothing
 // closes it before an fsync has told whether it reached the disk. DATA_SYNC and FILE_SYNC wait for
 // the committer, and hold the descriptor until then, also on an `async` export: that option is
-// about names, not about data a client asked to have on disk.
+// about names, not about data a client asked to have on disk. So does UNSTABLE data of a file that
+// the full cache does not keep open, and is committed when it is answered (RFC 1813 3.3.7: it may
+// be more than was asked for).
 #include "server/files/file_data.h"
 #include "server/nfs3/call_context.h"
 #include "server/nfs3/procedures.h"
@@ -43,7 +45,11 @@ Outcome write(ServerContext& server, Request& request, xdr::Decoder& decoder,
   int fd = -1;
   std::size_t written = 0;
   int error = server.files.data_fd(*file.file, call.caller(), kRightWrite, before, &fd);
-  const bool unstable = args.stable == xdr::stable_how::UNSTABLE;
+  xdr::stable_how stable = args.stable;
+  if (stable == xdr::stable_how::UNSTABLE && file.file->left_out()) {
+    stable = xdr::stable_how::FILE_SYNC;
+  }
+  const bool unstable = stable == xdr::stable_how::UNSTABLE;
   if (error == 0) {
     if (unstable) file.file->unstable.store(true, std::memory_order_release);
     error = write_data(fd, args.data.bytes.first(args.count), args.offset, &written);
@@ -55,10 +61,10 @@ Outcome write(ServerContext& server, Request& request, xdr::Decoder& decoder,
   (void)call.may_use(*file.file);
   server.files.note_own_change(*file.file, before, file.attributes);
   res.resok.count = static_cast<std::uint32_t>(written);
-  res.resok.committed = args.stable;
+  res.resok.committed = stable;
   xdr::encode(result, res);
   if (error != 0 || unstable) return Outcome::kReply;
-  request.durable_data_only = args.stable == xdr::stable_how::DATA_SYNC;
+  request.durable_data_only = stable == xdr::stable_how::DATA_SYNC;
   call.wait_for(file);
   return call.outcome(mark);
 }

@@ -34,6 +34,9 @@ int copy_some(ServerContext& server, const CopyRange& range, std::uint64_t done,
   if (*copied != 0) to.file->unstable.store(true, std::memory_order_release);
   scope.finish();
   server.files.note_own_change(*to.file, before, to.attributes);
+  // Should it fail, the verifier tells.
+  if (*copied != 0 && to.file->left_out())
+    (void)server.committer.commit_now({range.to, -1, -1}, false);
   return error;
 }
 

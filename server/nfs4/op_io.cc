@@ -78,15 +78,19 @@ nfsstat4 write(Compound& compound, const xdr::WRITE4args& args, xdr::WRITE4res& 
   res.resok4.writeverf = verifier_of(compound);
   int fd = -1;
   std::size_t written = 0;
+  xdr::stable_how4 stable = args.stable;
+  if (stable == xdr::stable_how4::UNSTABLE4 && file.file->left_out()) {
+    stable = xdr::stable_how4::FILE_SYNC4;
+  }
   int error = call.server().files.data_fd(*file.file, call.caller(), kRightWrite, before, &fd);
   if (error == 0) {
     // Otherwise the reply waits for the sync, and holds the descriptor until then.
-    if (args.stable == xdr::stable_how4::UNSTABLE4) {
+    if (stable == xdr::stable_how4::UNSTABLE4) {
       file.file->unstable.store(true, std::memory_order_release);
     }
     error = write_data(fd, args.data.bytes, args.offset, &written);
     // A COMMIT meanwhile did not have what came after it.
-    if (written != 0 && args.stable == xdr::stable_how4::UNSTABLE4)
+    if (written != 0 && stable == xdr::stable_how4::UNSTABLE4)
       file.file->unstable.store(true, std::memory_order_release);
   }
   scope.finish();
@@ -94,9 +98,9 @@ nfsstat4 write(Compound& compound, const xdr::WRITE4args& args, xdr::WRITE4res& 
   call.server().files.note_own_change(*file.file, before, file.attributes);
   if (error != 0) return status_of_errno(error);
   res.resok4.count = static_cast<std::uint32_t>(written);
-  res.resok4.committed = args.stable;
-  if (args.stable != xdr::stable_how4::UNSTABLE4) {
-    compound.wait_for(call, file, args.stable == xdr::stable_how4::DATA_SYNC4);
+  res.resok4.committed = stable;
+  if (stable != xdr::stable_how4::UNSTABLE4) {
+    compound.wait_for(call, file, stable == xdr::stable_how4::DATA_SYNC4);
     compound.note_verifier();
   }
   return NFS4_OK;

@@ -125,6 +125,8 @@ FilePin FdCache::insert(Opened opened) {
         stripe.by_use.push_front(*fresh);
         ++stripe.count;
         first = size_.fetch_add(1, std::memory_order_relaxed) == 0;
+      } else {
+        fresh->left_out_ = true;
       }
     }
   }

@@ -40,6 +40,10 @@ class FileEntry : public ListNode<FileEntry> {
   bool is_directory() const { return S_ISDIR(type_); }
   bool is_regular() const { return S_ISREG(type_); }
 
+  /// There was no room in the cache: the last pin closes it, whatever `unstable` says. What is
+  /// written to it has to be synced before it is answered.
+  bool left_out() const { return left_out_; }
+
   /// There are UNSTABLE writes that no fsync has covered yet: the write descriptor must not be
   /// closed, or an error of the write-back could get lost.
   std::atomic<bool> unstable{false};
@@ -76,6 +80,7 @@ class FileEntry : public ListNode<FileEntry> {
   }
 
   std::atomic<std::uint32_t> references_{1};
+  bool left_out_ = false;
   std::uint64_t hash_ = 0;
   FileEntry* chain_ = nullptr;   // next in the hash bucket; guarded by the stripe
   std::uint64_t last_used_ = 0;  // epoch; guarded by the stripe

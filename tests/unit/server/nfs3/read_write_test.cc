@@ -6,6 +6,7 @@
 
 #include "tests/support/failed_sync.h"
 #include "tests/support/faulty_buffer.h"
+#include "tests/support/full_cache.h"
 #include "tests/support/held_calls.h"
 #include "tests/support/nfs3_harness.h"
 
@@ -211,6 +212,25 @@ TEST_F(ReadWrite, WhatIsOnTheDiskIsNotSyncedAgain) {
   EXPECT_TRUE(entry->unstable);
   EXPECT_EQ(nfs.write(file, 0, "abc", stable_how::FILE_SYNC), NFS3_OK);
   EXPECT_TRUE(entry->unstable) << "of what was written before, COMMIT is to tell";
+}
+
+/// Its descriptor is closed when the call ends, and a write-back error could be lost with it.
+TEST_F(ReadWrite, WhatTheCacheHasNoRoomForIsCommittedAtOnce) {
+  const FileHandle file = nfs.create(nfs.root(), "f");
+  xdr::WRITE3args args;
+  args.file = nfs.fh(file);
+  args.count = 3;
+  args.stable = stable_how::UNSTABLE;
+  args.data.bytes = as_bytes("abc");
+  {
+    const std::vector<FilePin> others = leave_no_room(nfs.server().files, file);
+    auto reply = nfs.call<nfsproc3::NFSPROC3_WRITE>(args);
+    EXPECT_TRUE(reply.waited_for_disk);
+    EXPECT_EQ(reply.res.resok.committed, stable_how::FILE_SYNC);
+  }
+  auto reply = nfs.call<nfsproc3::NFSPROC3_WRITE>(args);
+  EXPECT_FALSE(reply.waited_for_disk);
+  EXPECT_EQ(reply.res.resok.committed, stable_how::UNSTABLE);
 }
 
 TEST_F(ReadWrite, AsyncExportStillSyncsDataWhenAsked) {

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "tests/support/failed_sync.h"
+#include "tests/support/full_cache.h"
 #include "tests/support/nfs4_harness.h"
 
 namespace nfsrdma::test {
@@ -126,6 +127,16 @@ TEST_F(Compounds, ASyncThatFailsMeanwhileFailsWhatWasToBeOnTheDisk) {
   ASSERT_EQ(committed.status, NFS4_OK);
   EXPECT_EQ(load_be64(committed.get<OP_COMMIT>().resok4.writeverf.data()),
             nfs.server().verifier.value());
+}
+
+TEST_F(Compounds, WhatTheCacheHasNoRoomForIsCommittedAtOnce) {
+  const Open4 file = nfs.open(nfs.root(), "f");
+  const xdr::WRITE4args args{file.stateid, 0, xdr::stable_how4::UNSTABLE4, {as_bytes("x")}};
+  const std::vector<FilePin> others = leave_no_room(nfs.server().files, file.handle);
+  const Reply4 reply = nfs.on<OP_WRITE>(file.handle, args);
+  ASSERT_EQ(reply.status, NFS4_OK);
+  EXPECT_TRUE(reply.waited_for_disk);
+  EXPECT_EQ(reply.get<OP_WRITE>().resok4.committed, xdr::stable_how4::FILE_SYNC4);
 }
 
 TEST_F(Compounds, ASavedHandleKnowsWhatChangedMeanwhile) {
