@@ -2,10 +2,13 @@
 // READDIR and READDIRPLUS.
 #include <unistd.h>
 
+#include <atomic>
 #include <ctime>
 #include <map>
+#include <optional>
 #include <set>
 
+#include "tests/support/held_calls.h"
 #include "tests/support/nfs3_harness.h"
 
 namespace nfsrdma::test {
@@ -63,6 +66,31 @@ TEST_F(Directories, TwoListingsAtOnceDoNotDisturbEachOther) {
     nfs.call<nfsproc3::NFSPROC3_READDIR>({nfs.fh(nfs.root()), 0, {}, 1024});
   });
   EXPECT_EQ(listed.names.size(), 1002u);
+}
+
+/// The file system gives a new file the inode number of the one that was removed just now.
+TEST_F(Directories, AHandleHasTheAttributesOfItsOwnFile) {
+  NFSRDMA_NEEDS_ROOT();
+  const std::string path = nfs.path("f");
+  put_file(path, "");
+  const ino_t inode = stat_of(path).st_ino;
+  std::atomic<std::size_t> size{0};
+  std::atomic<bool> same_number{false};
+  const auto replace = [&] {
+    ::unlink(path.c_str());
+    put_file(path, std::string(++size, 'x'));
+    same_number = stat_of(path).st_ino == inode;
+  };
+  std::optional<HeldCalls> held;
+  nfs.on_serving_thread([&] { held.emplace(SYS_name_to_handle_at, replace); });
+  auto reply = nfs.call<nfsproc3::NFSPROC3_READDIRPLUS>({nfs.fh(nfs.root()), 0, {}, 4096, 16384});
+  ASSERT_EQ(reply.status(), NFS3_OK);
+  if (!same_number) GTEST_SKIP() << "not this file system";
+  for (const xdr::entryplus3& entry : reply.res.resok.reply.entries) {
+    if (entry.name != "f" || !entry.name_handle.handle_follows) continue;
+    const FileHandle handle = to_handle(entry.name_handle.handle.data);
+    EXPECT_EQ(nfs.getattr(handle).resok.obj_attributes.size, entry.name_attributes.attributes.size);
+  }
 }
 
 TEST_F(Directories, AnyCookieIsAGoodStart) {
