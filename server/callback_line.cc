@@ -32,6 +32,7 @@ class CallbackLine::Sent final : public ClientCall {
   std::vector<std::byte> message;
   const TimePoint deadline;
   bool submitted = false;
+  bool left = false;   // it was submitted at least once
   bool again = false;  // it has been on a connection that was gone before
 };
 
@@ -56,11 +57,15 @@ void CallbackLine::send(std::uint64_t key, std::vector<std::byte> message) {
   last_used_ = loop_.now();
   if (!timer_.armed()) timer_.arm_after(loop_, kTick);
   if (ready_) {
-    call.submitted = true;
-    transport_->submit(call);
+    submit(call);
   } else {
     connect();
   }
+}
+
+void CallbackLine::submit(Sent& call) {
+  call.submitted = call.left = true;
+  transport_->submit(call);
 }
 
 void CallbackLine::give_up() {
@@ -68,7 +73,7 @@ void CallbackLine::give_up() {
     if (call->submitted) transport_->cancel(*call);
   }
   for (const auto& call : std::exchange(calls_, {}))
-    on_end_(call->key, {});
+    on_end_(call->key, {}, call->left);
 }
 
 void CallbackLine::connect() {
@@ -85,9 +90,7 @@ void CallbackLine::on_transport_ready() {
   ready_ = true;
   // Those that came while it was being made.
   for (std::size_t i = 0; i < calls_.size(); ++i) {
-    if (calls_[i]->submitted) continue;
-    calls_[i]->submitted = true;
-    transport_->submit(*calls_[i]);
+    if (!calls_[i]->submitted) submit(*calls_[i]);
   }
 }
 
@@ -103,7 +106,7 @@ void CallbackLine::on_transport_closed(Error, const std::string&) {
   }
   std::erase(calls_, nullptr);
   for (const auto& call : failed)
-    on_end_(call->key, {});
+    on_end_(call->key, {}, call->left);
   if (!calls_.empty()) connect();
 }
 
@@ -116,7 +119,7 @@ void CallbackLine::ended(Sent& sent) {
                                [&](const auto& call) { return call.get() == &sent; });
   const std::unique_ptr<Sent> done = std::move(*at);
   calls_.erase(at);
-  on_end_(done->key, done->ok ? done->reply : ByteSpan());
+  on_end_(done->key, done->ok ? done->reply : ByteSpan(), true);
 }
 
 void CallbackLine::on_time() {
@@ -129,7 +132,7 @@ void CallbackLine::on_time() {
   }
   std::erase(calls_, nullptr);
   for (const auto& call : late)
-    on_end_(call->key, {});
+    on_end_(call->key, {}, call->left);
   if (calls_.empty() && (transport_ == nullptr || now - last_used_ >= kIdle)) {
     ready_ = false;
     transport_.reset();

@@ -22,8 +22,9 @@ namespace nfsrdma {
 class CallbackLine final : private ClientTransportHandler {
  public:
   /// How the call of that key ended: with a reply, which holds during the call, or an empty one.
-  /// Never from within send(). Must not destroy the line.
-  using OnEnd = std::function<void(std::uint64_t key, ByteSpan reply)>;
+  /// `left`: it may have arrived; otherwise there was no connection to send it by. Never from
+  /// within send(). Must not destroy the line.
+  using OnEnd = std::function<void(std::uint64_t key, ByteSpan reply, bool left)>;
   struct From {
     SocketAddress local{};       // the port does not matter; without a family: any
     bool reserved_port = false;  // below 1024, where that is allowed
@@ -42,6 +43,7 @@ class CallbackLine final : private ClientTransportHandler {
 
  private:
   class Sent;
+  void submit(Sent& call);
   void on_transport_ready() override;
   void on_transport_closed(Error why, const std::string& detail) override;
   void connect();

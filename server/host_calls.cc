@@ -149,7 +149,7 @@ void HostCalls::ask_for_port(Line& line) {
     where.set_port(rpcbind_port_);
     line.rpcbind = std::make_unique<CallbackLine>(
         loop_, where, CallbackLine::From{line.target.local, false},
-        [this, &line](std::uint64_t, ByteSpan reply) { heard_of_port(line, reply); });
+        [this, &line](std::uint64_t, ByteSpan reply, bool) { heard_of_port(line, reply); });
   }
   line.rpcbind->send(0, port_question(line.target));
 }
@@ -164,9 +164,11 @@ void HostCalls::heard_of_port(Line& line, ByteSpan reply) {
       tell(std::move(pending.done), End::kNotSent, {});
     return;
   }
-  line.program = std::make_unique<CallbackLine>(
-      loop_, where, CallbackLine::From{line.target.local, true},
-      [this, &line](std::uint64_t key, ByteSpan answer) { ended(line, key, answer); });
+  line.program =
+      std::make_unique<CallbackLine>(loop_, where, CallbackLine::From{line.target.local, true},
+                                     [this, &line](std::uint64_t key, ByteSpan answer, bool left) {
+                                       ended(line, key, answer, left);
+                                     });
   for (Pending& pending : waiting)
     send(line, std::move(pending));
 }
@@ -179,16 +181,16 @@ void HostCalls::send(Line& line, Pending pending) {
 
 /// By the line, which is not to be destroyed meanwhile: who is told may make the next call, so he
 /// is told later.
-void HostCalls::ended(Line& line, std::uint64_t key, ByteSpan reply) {
+void HostCalls::ended(Line& line, std::uint64_t key, ByteSpan reply, bool left) {
   const auto found = line.under_way.find(key);
   if (found == line.under_way.end()) return;
   Done done = std::move(found->second);
   line.under_way.erase(found);
   xdr::Decoder results{ByteSpan()};
-  End end = End::kNoAnswer;
+  End end = left ? End::kNoAnswer : End::kNotSent;
   if (!reply.empty()) end = read_reply(reply, &results) ? End::kAnswered : End::kRefused;
   // It may have another port by now.
-  line.moved = end == End::kNoAnswer;
+  line.moved = reply.empty();
   tell(std::move(done), end, end == End::kAnswered ? results.rest() : ByteSpan());
 }
 

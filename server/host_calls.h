@@ -31,7 +31,8 @@ class HostCalls {
   enum class End : std::uint8_t {
     kAnswered,
     kRefused,   // by RPC: no such procedure, credentials, ...
-    kNotSent,   // no rpcbind there, the program is not registered, too much is under way
+    kNotSent,   // no rpcbind there, the program is not registered or listens no more, too much is
+                // under way
     kNoAnswer,  // it may have arrived
   };
   /// `results`: what follows the RPC header of the reply, with kAnswered; valid during the call.
@@ -57,7 +58,7 @@ class HostCalls {
   void ask_for_port(Line& line);
   void heard_of_port(Line& line, ByteSpan reply);
   void send(Line& line, Pending pending);
-  void ended(Line& line, std::uint64_t key, ByteSpan reply);
+  void ended(Line& line, std::uint64_t key, ByteSpan reply, bool left);
   /// Not from within call(), and with a copy of `results`.
   void tell(Done done, End end, ByteSpan results);
   void sweep();

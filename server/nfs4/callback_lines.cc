@@ -156,7 +156,7 @@ void CallbackLines::transmit(ClientId client, const SocketAddress& where, std::u
     found = lines_.end();
   }
   if (found == lines_.end()) {
-    const auto on_end = [this](std::uint64_t of, ByteSpan reply) { ended(of, reply); };
+    const auto on_end = [this](std::uint64_t of, ByteSpan reply, bool) { ended(of, reply); };
     found = lines_.emplace(client, std::make_unique<CallbackLine>(*loop_, where, on_end)).first;
   }
   found->second->send(key, std::move(message));

@@ -348,10 +348,21 @@ TEST_F(HostCallsTest, AfterNoAnswerThePortIsAskedForAgain) {
   EXPECT_EQ(told_[1], (Told{2, End::kAnswered, "here"}));
 }
 
-TEST_F(HostCallsTest, APortWhereNobodyListensIsNoAnswer) {
+TEST_F(HostCallsTest, WhereNobodyListensNothingCanHaveArrived) {
   call(1);
   program_socket_.reset();
   name_port();
+  ASSERT_TRUE(told(1));
+  EXPECT_THAT(told_, ElementsAre(Told{1, End::kNotSent, ""}));
+  call(2);
+  EXPECT_EQ(next_call(rpcbind_).header.cbody.prog, xdr::kRpcbProgram) << "it may have moved";
+}
+
+TEST_F(HostCallsTest, UnlessItListenedBefore) {
+  Call made;
+  UniqueFd fd = connected(&made);
+  program_socket_.reset();
+  fd.reset();
   ASSERT_TRUE(told(1));
   EXPECT_THAT(told_, ElementsAre(Told{1, End::kNoAnswer, ""}));
 }
