@@ -127,7 +127,8 @@ StatusMonitor::StatusMonitor(nlm::LockService& locks, CallingThread& caller,
       boot_id_(std::move(boot_id)),
       storage_(std::move(storage)),
       monitored_(std::move(all)),
-      timer_([this] { on_time(); }) {}
+      timer_([this] { on_time(); }),
+      again_([this] { ask_other_again(); }) {}
 
 struct StatusMonitor::Found {
   std::mutex mutex;
@@ -353,32 +354,52 @@ void StatusMonitor::pass_on(const Monitored& to, std::int32_t state) {
   });
 }
 
-void StatusMonitor::use_other() {
+void StatusMonitor::use_other(Duration ask_again) {
+  caller_.loop().post([this, ask_again] { ask_again_ = ask_again; });
   locks_.tell_of_new_hosts([this](const nlm::Host& host) {
-    caller_.loop().post([this, peer = host.peer] {
-      const std::string address = peer.host_text();
-      xdr::sm_mon mon;
-      mon.id.mon_name = address;
-      mon.id.id = {"localhost", xdr::kNlmProgram, xdr::kNlmV4,
-                   static_cast<std::uint32_t>(xdr::nlmproc4::NLMPROC4_SM_NOTIFY)};
-      mon.priv = address_bytes(peer);
-      const HostCalls::Target target{loopback(), {}, xdr::kNsmProgram, xdr::kNsmV1};
-      caller_.calls().call(
-          target, number(xdr::nsmproc1::SM_MON), encoded(mon),
-          [address](HostCalls::End end, ByteSpan results) {
-            xdr::Decoder decoder(results);
-            xdr::sm_stat_res res;
-            if (end == HostCalls::End::kAnswered && xdr::decode(decoder, res) &&
-                res.res_stat == xdr::nsm_res::STAT_SUCC) {
-              return;
-            }
-            log_warning(
-                "the status monitor of this machine does not watch {}: should that host "
-                "restart, its locks stay until nfs-rdma evict",
-                address);
-          });
-    });
+    caller_.loop().post([this, host] { ask_other(host, false); });
   });
+}
+
+void StatusMonitor::ask_other(const nlm::Host& host, bool again) {
+  const std::string address = host.peer.host_text();
+  xdr::sm_mon mon;
+  mon.id.mon_name = address;
+  mon.id.id = {"localhost", xdr::kNlmProgram, xdr::kNlmV4,
+               static_cast<std::uint32_t>(xdr::nlmproc4::NLMPROC4_SM_NOTIFY)};
+  mon.priv = address_bytes(host.peer);
+  const HostCalls::Target target{loopback(), {}, xdr::kNsmProgram, xdr::kNsmV1};
+  caller_.calls().call(
+      target, number(xdr::nsmproc1::SM_MON), encoded(mon),
+      [this, host, address, again](HostCalls::End end, ByteSpan results) {
+        xdr::Decoder decoder(results);
+        xdr::sm_stat_res res;
+        const bool watches = end == HostCalls::End::kAnswered && xdr::decode(decoder, res) &&
+                             res.res_stat == xdr::nsm_res::STAT_SUCC;
+        if (watches) {
+          if (again) log_notice("the status monitor of this machine watches {} now", address);
+          return;
+        }
+        if (!again) {
+          log_warning(
+              "the status monitor of this machine does not watch {} yet: should that host "
+              "restart before it does, its locks stay until nfs-rdma evict",
+              address);
+        }
+        not_watched(host);
+      });
+}
+
+void StatusMonitor::not_watched(const nlm::Host& host) {
+  // Once: it may have been forgotten and have come back meanwhile.
+  unwatched_.try_emplace(nlm::host_key(host.peer, host.name), host);
+  if (!again_.armed()) again_.arm_after(caller_.loop(), ask_again_);
+}
+
+void StatusMonitor::ask_other_again() {
+  for (const auto& [key, host] : std::exchange(unwatched_, {})) {
+    if (locks_.find(host) != 0) ask_other(host, true);
+  }
 }
 
 void StatusMonitor::told_by_other(const xdr::sm_status& status) {

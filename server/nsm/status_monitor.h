@@ -7,7 +7,9 @@
 // have monitored (MON; the kernel's, for its own mounts): after a start of the machine alone.
 //
 // Where another status monitor runs on this machine (rpc.statd) and has the place in rpcbind, hosts
-// tell that of their restarts: it is asked to pass it on (use_other()).
+// tell that of their restarts: it is asked to pass it on (use_other()). Linux's lockd refuses locks
+// to hosts that it does not take over, for as long as it is restarted, say. Here they are granted,
+// and it is asked again and again while the host is known.
 //
 // What is believed: a notification ends locks of the host that it comes from, by its address, and
 // of no other. More this protocol does not allow.
@@ -16,6 +18,7 @@
 // Lifetimes: the lock service outlives it; destroyed after CallingThread::stop().
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -51,8 +54,8 @@ class StatusMonitor {
   /// NOTIFY, from that address.
   void notified(const SocketAddress& from, std::string_view name, std::int32_t state);
 
-  /// Another one has the place in rpcbind.
-  void use_other();
+  /// Another one has the place in rpcbind. `ask_again`: how long after it did not take a host over.
+  void use_other(Duration ask_again = std::chrono::seconds(10));
   /// It says that a host restarted that use_other() had it monitor.
   void told_by_other(const xdr::sm_status& status);
 
@@ -85,6 +88,9 @@ class StatusMonitor {
   void on_time();
   void send(std::size_t index);
   void pass_on(const Monitored& to, std::int32_t state);
+  void ask_other(const nlm::Host& host, bool again);
+  void not_watched(const nlm::Host& host);
+  void ask_other_again();
 
   nlm::LockService& locks_;
   CallingThread& caller_;
@@ -104,6 +110,10 @@ class StatusMonitor {
   bool some_told_ = false;        // and are in untold_ still
   std::shared_ptr<Found> found_;  // null: every address is known
   Timer timer_;
+  std::map<std::string, nlm::Host>
+      unwatched_;  // by host_key(): the other one did not take them over
+  Duration ask_again_{};
+  Timer again_;
 };
 
 }  // namespace nfsrdma::nsm

@@ -278,6 +278,18 @@ TEST_F(NlmRestarts, WhoIsNotToldYetIsToldBehindTheNextRestartAsWell) {
   EXPECT_EQ(harness.programs.waiting(), 0u) << "once";
 }
 
+/// As when it is restarted just now. (This one's answer is none.)
+TEST_F(NlmRestarts, AnotherMonitorThatDoesNotTakeAHostOverIsAskedAgain) {
+  harness.nfs4.server().nsm->use_other(std::chrono::milliseconds(20));
+  ASSERT_EQ(harness.lock(file, kFirst), NLM4_GRANTED);
+  for (int i = 0; i < 3; ++i) {
+    const HostPrograms::Seen call = harness.programs.next();
+    EXPECT_EQ(call.program, xdr::kNsmProgram);
+    EXPECT_EQ(call.procedure, 2u);
+    EXPECT_EQ(call.as<xdr::sm_mon>().id.mon_name, "127.0.0.1");
+  }
+}
+
 TEST(Monitored, IsReadBackAsItWasWritten) {
   nsm::Monitored one;
   one.mon_name = "host";
