@@ -210,6 +210,15 @@ void IwarpQueuePair::resume_receiving() {
   device_.loop().defer(*this);
 }
 
+void IwarpQueuePair::send_overdue() {
+  if (engine_.failed()) return;
+  if (device_.may_log()) {
+    log_warning("{}: has not ended a Send for {} s, and others wait for receives: closing",
+                info_.peer.text(), IwarpReceiveQueue::kMostForASend.count());
+  }
+  engine_.fail(Error{Errc::kTimedOut, 0, "a Send that others wait for"});
+}
+
 void IwarpQueuePair::flush() {
   std::size_t sent = 0;
   while (fd_ && !blocked_ && !engine_.failed()) {
@@ -327,16 +336,18 @@ void IwarpQueuePair::on_timer() {
 }
 
 void IwarpQueuePair::on_completion(const WorkCompletion& completion) {
+  if (completion.opcode == WorkOpcode::kReceive) BegunSend::unlink();
   WorkCompletion copy = completion;
   copy.queue_pair = this;
   completions_.push(copy);
 }
 
 bool IwarpQueuePair::take_receive(std::uint64_t* wr_id, Sge* buffer) {
-  return receives_.take(wr_id, buffer);
+  return receives_.take(*this, wr_id, buffer);
 }
 
 void IwarpQueuePair::return_receive(std::uint64_t wr_id, Sge buffer) {
+  BegunSend::unlink();
   receives_.give_back(wr_id, buffer);
 }
 

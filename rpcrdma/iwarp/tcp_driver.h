@@ -29,6 +29,7 @@ class IwarpQueuePair final : public QueuePair,
                              private FdWatcher,
                              private Deferred,
                              private Starved,
+                             private BegunSend,
                              private EngineEvents {
  public:
   struct Setup {
@@ -63,6 +64,7 @@ class IwarpQueuePair final : public QueuePair,
   void on_fd_ready(std::uint32_t events) override;
   void run_deferred() override;
   void resume_receiving() override;
+  void send_overdue() override;
   // EngineEvents
   void on_completion(const WorkCompletion& completion) override;
   bool take_receive(std::uint64_t* wr_id, Sge* buffer) override;
