@@ -22,7 +22,8 @@ namespace nfsrdma {
 namespace {
 
 constexpr std::uint32_t kLastFragment = 0x80000000u;
-constexpr std::size_t kMaxReply = 4096;
+// A list of thousands of entries, each of some 60 bytes.
+constexpr std::size_t kMaxReply = std::size_t{256} << 10;
 
 std::string owner() {
   return std::to_string(::geteuid());
@@ -128,7 +129,11 @@ RpcbindRegistrar::Outcome RpcbindRegistrar::register_all(const std::vector<RpcbE
 }
 
 void RpcbindRegistrar::unregister_all() {
+  if (registered_.empty()) return;
+  auto there = list();
   for (const RpcbEntry& entry : registered_) {
+    if (!there.ok()) break;
+    if (std::ranges::find(*there, entry) == there->end()) continue;
     if (!ask(static_cast<std::uint32_t>(xdr::rpcbproc::RPCBPROC_UNSET), entry).ok()) break;
   }
   registered_.clear();
@@ -186,36 +191,65 @@ Result<void> RpcbindRegistrar::exchange(std::vector<std::byte>& message,
 
 /// True when rpcbind did it.
 Result<bool> RpcbindRegistrar::ask(std::uint32_t procedure, const RpcbEntry& entry) {
+  std::vector<std::byte> reply;
+  std::size_t results = 0;
+  auto accepted = call(procedure, &entry, &reply, &results);
+  if (!accepted.ok() || !*accepted) return accepted;
+  xdr::Decoder decoder{ByteSpan(reply).subspan(results)};
+  xdr::RpcbDone done;
+  return xdr::decode(decoder, done) && done.done;
+}
+
+/// All that rpcbind has, of everybody.
+Result<std::vector<RpcbEntry>> RpcbindRegistrar::list() {
+  std::vector<std::byte> reply;
+  std::size_t results = 0;
+  auto accepted =
+      call(static_cast<std::uint32_t>(xdr::rpcbproc::RPCBPROC_DUMP), nullptr, &reply, &results);
+  if (!accepted.ok()) return accepted.error();
+  xdr::Decoder decoder{ByteSpan(reply).subspan(results)};
+  xdr::rpcblist listed;
+  if (!*accepted || !xdr::decode(decoder, listed)) {
+    return Error{Errc::kProtocol, 0, "rpcbind: no list"};
+  }
+  std::vector<RpcbEntry> entries;
+  for (const xdr::rpcb& one : listed.entries)
+    entries.push_back({one.r_prog, one.r_vers, std::string(one.r_netid), std::string(one.r_addr)});
+  return entries;
+}
+
+/// True when rpcbind has done the call: its results begin at *results of *reply.
+Result<bool> RpcbindRegistrar::call(std::uint32_t procedure, const RpcbEntry* entry,
+                                    std::vector<std::byte>* reply, std::size_t* results) {
   NFSRDMA_CHECK_OK(connect());
   std::vector<std::byte> message(2048);
   xdr::Encoder encoder(MutableByteSpan(message).subspan(4));
-  const std::string me = owner();
   xdr::rpc_msg call;
   call.xid = ++xid_;
   call.cbody.prog = xdr::kRpcbProgram;
   call.cbody.vers = xdr::kRpcbVersion4;
   call.cbody.proc = procedure;
   xdr::encode(encoder, call);
-  xdr::encode(encoder, xdr::rpcb{entry.program, entry.version, entry.netid, entry.address, me});
+  if (entry != nullptr) {
+    const std::string me = owner();
+    xdr::encode(encoder,
+                xdr::rpcb{entry->program, entry->version, entry->netid, entry->address, me});
+  }
   if (encoder.overflowed()) return Error{Errc::kInvalid, 0, "rpcbind: entry too long"};
   message.resize(4 + encoder.size());
-  std::vector<std::byte> reply;
-  if (auto sent = exchange(message, &reply); !sent.ok()) {
+  if (auto sent = exchange(message, reply); !sent.ok()) {
     socket_.reset();
     return sent.error();
   }
-  xdr::Decoder decoder{ByteSpan(reply)};
+  xdr::Decoder decoder{ByteSpan(*reply)};
   xdr::rpc_msg answer;
   if (!xdr::decode(decoder, answer) || answer.mtype != xdr::msg_type::REPLY ||
       answer.xid != call.xid) {
     return Error{Errc::kProtocol, 0, "rpcbind: no reply to this call"};
   }
-  if (answer.rbody.stat != xdr::reply_stat::MSG_ACCEPTED ||
-      answer.rbody.areply.stat != xdr::accept_stat::SUCCESS) {
-    return false;
-  }
-  xdr::RpcbDone done;
-  return xdr::decode(decoder, done) && done.done;
+  *results = reply->size() - decoder.remaining();
+  return answer.rbody.stat == xdr::reply_stat::MSG_ACCEPTED &&
+         answer.rbody.areply.stat == xdr::accept_stat::SUCCESS;
 }
 
 }  // namespace nfsrdma

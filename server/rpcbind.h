@@ -4,8 +4,9 @@
 // (decisions.md 14).
 //
 // Entries of another server are never touched: SET fails for a (program, version, netid) that is
-// taken, and on exit only what SET accepted is unset. The local socket comes first, since rpcbind
-// lets only local root set entries; then 127.0.0.1:111.
+// taken, and on exit only what SET accepted is unset, and of that what still has our address: the
+// kernel's lock manager takes entries without asking, and UNSET by root takes away whose it may be.
+// The local socket comes first, since rpcbind lets only local root set entries; then 127.0.0.1:111.
 //
 // Blocking, with short time-outs: for main's thread, not for loops.
 #pragma once
@@ -26,6 +27,8 @@ struct RpcbEntry {
   std::uint32_t version = 0;
   std::string netid;    // "rdma", "tcp", "udp", or one of them with a 6
   std::string address;  // universal address
+
+  bool operator==(const RpcbEntry&) const = default;
 };
 
 /// What to register for a listener: `netid` is "rdma", "tcp" or "udp", and gets a 6 for IPv6. A
@@ -45,7 +48,7 @@ class RpcbindRegistrar {
   };
   RpcbindRegistrar() = default;
   explicit RpcbindRegistrar(Where where) : where_(std::move(where)) {}
-  /// Unsets what was set.
+  /// As unregister_all().
   ~RpcbindRegistrar();
   RpcbindRegistrar(const RpcbindRegistrar&) = delete;
   RpcbindRegistrar& operator=(const RpcbindRegistrar&) = delete;
@@ -56,10 +59,15 @@ class RpcbindRegistrar {
     std::vector<RpcbEntry> refused;  // taken by another server, or not allowed
   };
   Outcome register_all(const std::vector<RpcbEntry>& entries);
+  /// Unsets what was set and is still ours. Nothing, where rpcbind does not tell what it has:
+  /// SET finds our own entries of before in order.
   void unregister_all();
 
  private:
   Result<bool> ask(std::uint32_t procedure, const RpcbEntry& entry);
+  Result<std::vector<RpcbEntry>> list();
+  Result<bool> call(std::uint32_t procedure, const RpcbEntry* entry, std::vector<std::byte>* reply,
+                    std::size_t* results);
   Result<void> connect();
   Result<void> exchange(std::vector<std::byte>& message, std::vector<std::byte>* reply);
 

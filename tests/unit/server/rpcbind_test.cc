@@ -18,7 +18,8 @@
 namespace nfsrdma {
 namespace {
 
-/// Answers SET and UNSET as rpcbind does: what is taken is refused.
+/// Answers SET, UNSET and DUMP as rpcbind does to root: what is taken is refused, and UNSET takes
+/// away whose entry it may be.
 class FakeRpcbind {
  public:
   FakeRpcbind() {
@@ -41,6 +42,7 @@ class FakeRpcbind {
   }
   std::string path;
   std::map<std::string, std::string> entries;  // "program netid" to address
+  bool lists = true;                           // DUMP is answered
 
  private:
   void serve() {
@@ -62,13 +64,19 @@ class FakeRpcbind {
     xdr::Decoder decoder{ByteSpan(message)};
     xdr::rpc_msg call;
     xdr::rpcb entry;
-    EXPECT_TRUE(xdr::decode(decoder, call) && xdr::decode(decoder, entry) && decoder.at_end());
+    EXPECT_TRUE(xdr::decode(decoder, call));
     EXPECT_EQ(call.cbody.prog, xdr::kRpcbProgram);
     EXPECT_EQ(call.cbody.vers, 4u);
+    if (call.cbody.proc == static_cast<std::uint32_t>(xdr::rpcbproc::RPCBPROC_DUMP)) {
+      EXPECT_TRUE(decoder.at_end());
+      return list(fd, call.xid);
+    }
+    EXPECT_TRUE(xdr::decode(decoder, entry) && decoder.at_end());
     const std::string key = std::to_string(entry.r_prog) + " " + std::string(entry.r_netid);
     xdr::RpcbDone done;
     if (call.cbody.proc == static_cast<std::uint32_t>(xdr::rpcbproc::RPCBPROC_SET)) {
       done.done = entries.emplace(key, entry.r_addr).second;
+      if (done.done) versions_[key] = entry.r_vers;
     } else {
       done.done = entries.erase(key) == 1;
     }
@@ -79,6 +87,28 @@ class FakeRpcbind {
     store_be32(reply, 0x80000000u | static_cast<std::uint32_t>(encoder.size()));
     return ::send(fd, reply, encoder.size() + 4, MSG_NOSIGNAL) > 0;
   }
+  bool list(int fd, std::uint32_t xid) {
+    std::byte reply[8192];
+    xdr::Encoder encoder(MutableByteSpan(reply).subspan(4));
+    xdr::encode(encoder, xdr::accepted(xid, lists ? xdr::accept_stat::SUCCESS
+                                                  : xdr::accept_stat::PROC_UNAVAIL));
+    if (lists) {
+      xdr::ListWriter<xdr::rpcb> writer(encoder);
+      // More than fits into the reply to a SET, as in a real one.
+      for (int i = 0; i < 100; ++i)
+        EXPECT_TRUE(writer.try_add({100000, 4, "local", "/run/rpcbind.sock", "superuser"}));
+      for (const auto& [key, address] : entries) {
+        const std::size_t blank = key.find(' ');
+        const auto program = static_cast<std::uint32_t>(std::stoul(key));
+        EXPECT_TRUE(
+            writer.try_add({program, versions_[key], key.substr(blank + 1), address, "superuser"}));
+      }
+      writer.finish();
+    }
+    store_be32(reply, 0x80000000u | static_cast<std::uint32_t>(encoder.size()));
+    return ::send(fd, reply, encoder.size() + 4, MSG_NOSIGNAL) > 0;
+  }
+  std::map<std::string, std::uint32_t> versions_;  // of entries that were SET
   std::string directory_;
   UniqueFd listener_;
   std::thread thread_;
@@ -147,6 +177,28 @@ TEST(Rpcbind, EntriesOfAnotherServerStay) {
     EXPECT_EQ(outcome.refused[0].program, 100005u);
   }
   EXPECT_EQ(rpcbind.entries["100005 tcp"], "another's");
+}
+
+/// As the kernel's lock manager does.
+TEST(Rpcbind, WhatAnotherServerTookMeanwhileIsItsOwn) {
+  FakeRpcbind rpcbind;
+  {
+    RpcbindRegistrar registrar({rpcbind.path, 0, std::chrono::seconds(5)});
+    EXPECT_EQ(registrar.register_all(both()).registered.size(), 2u);
+    rpcbind.entries["100005 tcp"] = "0.0.0.0.171.205";
+  }
+  EXPECT_EQ(rpcbind.entries["100005 tcp"], "0.0.0.0.171.205");
+  EXPECT_EQ(rpcbind.entries.count("100003 rdma"), 0u) << "what is still ours goes";
+}
+
+TEST(Rpcbind, WithoutAListNothingIsTakenAway) {
+  FakeRpcbind rpcbind;
+  rpcbind.lists = false;
+  {
+    RpcbindRegistrar registrar({rpcbind.path, 0, std::chrono::seconds(5)});
+    EXPECT_EQ(registrar.register_all(both()).registered.size(), 2u);
+  }
+  EXPECT_EQ(rpcbind.entries.size(), 2u);
 }
 
 TEST(Rpcbind, WithoutRpcbindNothingHappens) {
