@@ -27,7 +27,7 @@ namespace {
 
 /// What the current thread's file system identity is.
 struct ThreadIdentity {
-  bool known = false;      // false: as the process started
+  bool known = false;      // false: the server's own, as the process started
   std::uint64_t tag = 0;   // of the caller whose gid and groups are in force
   std::uint32_t uid = 0;   // fsuid in force, but for AsServer
   unsigned as_server = 0;  // scopes of AsServer that have switched, one within the other
@@ -146,14 +146,24 @@ bool set_fsgid(std::uint32_t gid) {
   return static_cast<std::uint32_t>(::setfsgid(static_cast<gid_t>(-1))) == gid;
 }
 
-bool become(const CallerIdentity& identity) {
-  ThreadIdentity& thread = t_identity;
-  thread.known = false;
+bool take_on(const CallerIdentity& identity) {
   if (::syscall(SYS_setgroups, identity.groups.size(), identity.groups.data()) != 0) return false;
   if (!set_fsgid(identity.gid)) return false;
   if (!set_fsuid(identity.uid)) return false;
-  if (identity.uid == 0 && !drop_forbidden_capabilities()) return false;
-  thread.known = true;
+  return identity.uid != 0 || drop_forbidden_capabilities();
+}
+
+bool become(const CallerIdentity& identity) {
+  ThreadIdentity& thread = t_identity;
+  thread.known = take_on(identity);
+  if (!thread.known) {
+    // The caller before this one may still be in force, and AsServer switches known ones alone.
+    const int error = errno;
+    ::setfsuid(0);
+    drop_forbidden_capabilities();
+    errno = error;
+    return false;
+  }
   thread.tag = identity.tag;
   thread.uid = identity.uid;
   return true;

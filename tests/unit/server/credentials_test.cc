@@ -90,6 +90,27 @@ TEST(SwitchingInAUserNamespace, ThereIsWithOthers) {
   EXPECT_EQ(result, 0);
 }
 
+/// In each of the ways in which the kernel refuses.
+TEST(SwitchingInAUserNamespace, WhoCannotBeLeavesTheServersRightsBehind) {
+  NFSRDMA_NEEDS_ROOT();
+  const int result = with_users("0 0 1001", true, [] {
+    const auto fsuid = [] { return ::setfsuid(~0u); };
+    const RpcCredentials cannot[] = {user(1000, 1000, {4242}), user(1000, 4242), user(4242, 1000)};
+    int wrong = 0;
+    for (const RpcCredentials& other : cannot) {
+      ++wrong;
+      AsCaller before(mapped(user(1000, 1000), kNoSquash));
+      if (!before.ok() || fsuid() != 1000) return 10 + wrong;
+      AsCaller acting(mapped(other, kNoSquash));
+      if (acting.ok()) return 20 + wrong;
+      AsServer privileged;
+      if (fsuid() != 0) return 30 + wrong;
+    }
+    return 0;
+  });
+  EXPECT_EQ(result, 0);
+}
+
 TEST(Squash, NoneLeavesEverybodyAlone) {
   const CallerIdentity identity = mapped(user(0, 0, {0, 5}), kNoSquash);
   EXPECT_EQ(identity.uid, 0u);
