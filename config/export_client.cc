@@ -75,6 +75,12 @@ bool ExportClient::matches_address(const SocketAddress& peer) const {
   return !spans_families(its, prefix) && same_prefix(its, address, prefix);
 }
 
+bool ExportClient::is_same_as(const ExportClient& other) const {
+  if (kind != other.kind) return false;
+  if (kind == Kind::kNetwork) return address == other.address && prefix == other.prefix;
+  return text == other.text;
+}
+
 bool ExportClient::contains(const ExportClient& other) const {
   return kind == Kind::kNetwork && other.kind == Kind::kNetwork && prefix <= other.prefix &&
          !spans_families(other.address, prefix) && same_prefix(other.address, address, prefix);

@@ -91,13 +91,9 @@ class LineReader {
 };
 
 const ExportClient* find_client(const ExportEntry& entry, const ExportClient& like) {
-  const auto found = std::ranges::find_if(entry.clients, [&](const ExportClient& client) {
-    return client.kind == like.kind && client.text == like.text;
-  });
+  const auto found = std::ranges::find_if(
+      entry.clients, [&](const ExportClient& client) { return client.is_same_as(like); });
   return found == entry.clients.end() ? nullptr : &*found;
-}
-bool has_client(const ExportEntry& entry, const ExportClient& like) {
-  return find_client(entry, like) != nullptr;
 }
 
 /// Parses one logical line into an ExportEntry.
@@ -169,26 +165,13 @@ class LineParser {
     } else if (!closes_quotes()) {
       return false;
     }
-    if (has_client(entry, client)) {
-      return problem(start, fmt::format("{} is named twice for {}", client.text, entry.path));
+    if (const ExportClient* first = find_client(entry, client)) {
+      return problem(start, fmt::format("{} is named twice for {}{}", client.text, entry.path,
+                                        first->text == client.text ? "" : ", as " + first->text));
     }
-    note_covered(entry, client);
+    note_covered(entry.clients, client, &out_.notices);
     entry.clients.push_back(std::move(client));
     return true;
-  }
-
-  /// A network inside of one that stands before it.
-  void note_covered(const ExportEntry& entry, const ExportClient& client) {
-    if (client.kind != ExportClient::Kind::kNetwork || client.is_single_address()) return;
-    for (const ExportClient& other : entry.clients) {
-      if (other.kind != client.kind || other.prefix > client.prefix) continue;
-      if (!other.contains(client)) continue;
-      notice({client.line, client.column},
-             fmt::format("{} never counts: {} stands before it and has all of it; of networks the "
-                         "first that matches decides",
-                         client.text, other.text));
-      return;
-    }
   }
 
   bool parse_defaults() {
@@ -341,9 +324,11 @@ class Merger {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   }
   void add_clients(ExportEntry& known, ExportEntry& entry) {
+    const std::size_t before = known.clients.size();  // of other lines
     for (ExportClient& client : entry.clients) {
       const ExportClient* first = find_client(known, client);
       if (first == nullptr) {
+        note_covered(std::span(known.clients).first(before), client, &all_.notices);
         known.clients.push_back(std::move(client));
         continue;
       }
@@ -393,6 +378,21 @@ std::string normal_path(std::string_view path) {
     }
   }
   return out.empty() ? "/" : out;
+}
+
+void note_covered(std::span<const ExportClient> before, const ExportClient& client,
+                  ConfigProblems* notices) {
+  // Single addresses decide before all networks.
+  if (client.is_single_address()) return;
+  for (const ExportClient& other : before) {
+    if (!other.contains(client)) continue;
+    notices->push_back(
+        {client.file, client.line, client.column,
+         fmt::format("{} never counts: {} stands before it and has all of it; of networks the "
+                     "first that matches decides",
+                     client.text, other.text)});
+    return;
+  }
 }
 
 std::string fsid_of(const ExportEntry& entry) {

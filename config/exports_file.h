@@ -13,6 +13,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -88,6 +89,8 @@ struct ExportClient {
   unsigned rank() const;
   bool is_single_address() const { return kind == Kind::kNetwork && prefix == 128; }
   std::string_view netgroup() const { return std::string_view(text).substr(1); }  // kNetgroup
+  /// Do both name the same hosts by the same kind? Networks may be written in several ways.
+  bool is_same_as(const ExportClient& other) const;
   /// Of two networks: is all of `other` in this one?
   bool contains(const ExportClient& other) const;
   /// kNetwork and kEveryone: does `peer` (port ignored) belong to it? false for the name kinds.
@@ -126,6 +129,11 @@ inline constexpr std::size_t kMaxExportsFile = 4u << 20;
 /// but those whose names begin with a dot; their clients come together as those of one file. Where
 /// the directory has any, `file` need not be there.
 ParsedExports read_exports_files(const std::string& file);
+
+/// Where `client` is a network, and one of `before` that decides in its place has all of it: adds a
+/// notice that says so.
+void note_covered(std::span<const ExportClient> before, const ExportClient& client,
+                  ConfigProblems* notices);
 
 /// What file handles call the export: the fsid= of whichever client has one; empty: its path.
 std::string fsid_of(const ExportEntry& entry);

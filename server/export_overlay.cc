@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 #include "config/export_host.h"
 #include "config/export_text.h"
@@ -20,9 +21,8 @@ Entries::iterator find_path(Entries& exports, const std::string& path) {
 }
 
 std::vector<ExportClient>::iterator find_client(ExportEntry& entry, const ExportClient& like) {
-  return std::ranges::find_if(entry.clients, [&](const ExportClient& client) {
-    return client.kind == like.kind && client.text == like.text;
-  });
+  return std::ranges::find_if(entry.clients,
+                              [&](const ExportClient& client) { return client.is_same_as(like); });
 }
 
 /// The first problem of one that was written by hand.
@@ -66,13 +66,14 @@ bool has_fsid_of_its_own(Entries exports, const std::string& path, std::string* 
 }
 
 /// Puts `fresh`, which has one client, into `exports`.
-void merge_export(Entries& exports, ExportEntry fresh) {
+void merge_export(Entries& exports, ExportEntry fresh, ConfigProblems* notices) {
   const auto known = find_path(exports, fresh.path);
   if (known == exports.end()) {
     exports.push_back(std::move(fresh));
     return;
   }
   const auto same = find_client(*known, fresh.clients.front());
+  note_covered(std::span(known->clients.begin(), same), fresh.clients.front(), notices);
   if (same == known->clients.end()) {
     known->clients.push_back(std::move(fresh.clients.front()));
   } else {
@@ -99,7 +100,7 @@ bool add_export(Entries& exports, const std::string& client, const std::string& 
   }
   Entries after = exports;
   const std::string where = parsed.entries.front().path;
-  merge_export(after, std::move(parsed.entries.front()));
+  merge_export(after, std::move(parsed.entries.front()), &parsed.notices);
   if (!has_fsid_of_its_own(after, where, problem) ||
       !keeps_handles(exports, after, Change::kAdd, problem))
     return false;

@@ -17,17 +17,16 @@ const ExportEntry* find_path(const std::vector<ExportEntry>& entries, std::strin
 }
 
 const ExportClient* find_client(const ExportEntry& entry, const ExportClient& like) {
-  const auto found = std::ranges::find_if(entry.clients, [&](const ExportClient& client) {
-    return client.kind == like.kind && client.text == like.text;
-  });
+  const auto found = std::ranges::find_if(
+      entry.clients, [&](const ExportClient& client) { return client.is_same_as(like); });
   return found == entry.clients.end() ? nullptr : &*found;
 }
 
 /// The clients of `entry` that the other one has, too, in their order.
-std::vector<std::string_view> common_order(const ExportEntry& entry, const ExportEntry& other) {
-  std::vector<std::string_view> out;
+std::vector<const ExportClient*> common_order(const ExportEntry& entry, const ExportEntry& other) {
+  std::vector<const ExportClient*> out;
   for (const ExportClient& client : entry.clients) {
-    if (find_client(other, client) != nullptr) out.push_back(client.text);
+    if (find_client(other, client) != nullptr) out.push_back(&client);
   }
   return out;
 }
@@ -49,7 +48,10 @@ void compare_clients(const ExportEntry& before, const ExportEntry& after,
     if (find_client(after, client) != nullptr) continue;
     lines->push_back(fmt::format("export {}: client {}: removed", after.path, client.text));
   }
-  if (common_order(before, after) != common_order(after, before)) {
+  const auto is_same = [](const ExportClient* one, const ExportClient* other) {
+    return one->is_same_as(*other);
+  };
+  if (!std::ranges::equal(common_order(before, after), common_order(after, before), is_same)) {
     lines->push_back(
         fmt::format("export {}: clients are in another order, which decides between "
                     "those of one kind",

@@ -262,6 +262,23 @@ TEST(ExportsFile, ANetworkBehindOneThatHasItIsNoticed) {
             "it; of networks the first that matches decides");
   EXPECT_TRUE(good("/a 192.0.2.0/24(rw) 192.0.0.0/16(ro)\n").notices.empty());
   EXPECT_TRUE(good("/a 192.0.0.0/16(rw) 192.0.2.1(ro)\n").notices.empty());
+  // In a line of its own it is not different.
+  const ParsedExports below = good("/a 192.0.0.0/16(ro)\n/a *(ro) 192.0.2.0/24(rw)\n");
+  ASSERT_EQ(below.notices.size(), 1u);
+  EXPECT_THAT(below.notices[0].text(), HasSubstr("exports:2:10: 192.0.2.0/24 never counts"));
+  EXPECT_TRUE(good("/a 192.0.2.0/24(rw)\n/a 192.0.0.0/16(ro)\n").notices.empty());
+}
+
+TEST(ExportsFile, NetworksAreTheSameHoweverTheyAreWritten) {
+  for (const char* text : {"/a 192.0.2.7(rw)\n/a 192.0.2.7/32(ro)\n",
+                           "/a 192.0.2.0/24(rw)\n/a 192.0.2.9/255.255.255.0(ro)\n",
+                           "/a 2001:db8::(rw)\n/a 2001:DB8:0::0/128(ro)\n"}) {
+    const ParsedExports parsed = good(text);
+    EXPECT_EQ(parsed.entries[0].clients.size(), 1u) << text;
+    ASSERT_EQ(parsed.notices.size(), 1u) << text;
+    EXPECT_THAT(parsed.notices[0].text(), HasSubstr("already in exports:1, which counts"));
+  }
+  EXPECT_TRUE(good("/a 0.0.0.0/0(rw)\n/a ::/0(ro)\n").notices.empty()) << "of another family";
 }
 
 TEST(ExportsFile, WithoutSecBothFlavorsAreServedAlike) {
@@ -523,6 +540,8 @@ INSTANTIATE_TEST_SUITE_P(
                     BadExport{"/a host/24\n", 1, 4, "no IPv4 or IPv6 address"},
                     BadExport{"/a ho=st\n", 1, 4, "no host name has"},
                     BadExport{"/a * *\n", 1, 6, "named twice"},
+                    BadExport{"/a 192.0.2.7 192.0.2.7/32\n", 1, 14,
+                              "192.0.2.7/32 is named twice for /a, as 192.0.2.7"},
                     BadExport{"/a *(rw,mp=/a\\4)\n", 1, 14, "three octal digits"},
                     BadExport{"/a *(rw,mp=/a\\000)\n", 1, 9, "NUL in an option"},
                     BadExport{"/a *(rw,mp=\"/a b)\n", 1, 12, "no closing '\"'"},

@@ -141,6 +141,22 @@ TEST_F(ExportRequests, AddingAClientAgainChangesItsOptions) {
   EXPECT_TRUE(access(a, "198.51.100.1").read_only);
 }
 
+TEST_F(ExportRequests, AClientIsTheSameHoweverItIsWritten) {
+  const JsonValue changed = change("add", "192.0.2.0/255.255.255.0", a, "ro");
+  EXPECT_THAT(texts(changed["changes"]),
+              ElementsAre("export " + a + ": client 192.0.2.0/255.255.255.0: rw -> ro"));
+  EXPECT_TRUE(access(a, "192.0.2.7").read_only);
+  EXPECT_TRUE(change("remove", "192.0.2.1/24", a)["done"].truth());
+  EXPECT_TRUE(access(a, "192.0.2.7").read_only) << "as everyone";
+}
+
+TEST_F(ExportRequests, AnAddedNetworkThatNeverCountsIsTold) {
+  const JsonValue added = change("add", "192.0.2.0/25", a, "ro");
+  EXPECT_TRUE(added["done"].truth()) << added["error"].text();
+  EXPECT_THAT(texts(added["notices"]),
+              ElementsAre(HasSubstr("192.0.2.0/25 never counts: 192.0.2.0/24 stands before it")));
+}
+
 TEST_F(ExportRequests, WhatIsRemovedIsGoneAtOnce) {
   const JsonValue removed = change("remove", "*", a);
   EXPECT_THAT(texts(removed["changes"]), ElementsAre("export " + a + ": client *: removed"));

@@ -64,6 +64,12 @@ TEST(ExportChanges, NoneForTheSameInOtherWords) {
   EXPECT_THAT(changes("/a *(ro)\n/b h(rw)\n", "# x\n/a *\n/b -rw h\n"), IsEmpty());
 }
 
+TEST(ExportChanges, NoneForNetworksThatAreWrittenOtherwise) {
+  EXPECT_THAT(changes("/a 192.0.2.7 192.0.2.0/24 10.0.0.0/8\n",
+                      "/a 192.0.2.7/32 192.0.2.0/255.255.255.0 10.1.0.0/8\n"),
+              IsEmpty());
+}
+
 TEST(ExportChanges, NameExportsThatCameAndWent) {
   EXPECT_THAT(changes("/a *\n/b *\n", "/b *\n/c *\n"),
               ElementsAre("export /c: added", "export /a: removed"));
