@@ -192,7 +192,9 @@ void map_identity(const RpcCredentials& credentials, const SquashRule& rule, Gro
   }
   identity->uid = credentials.uid;
   identity->gid = credentials.gid;
-  if (source == nullptr || !source->groups(credentials.uid, identity)) {
+  if (source != nullptr) {
+    source->groups(credentials.uid, identity);
+  } else {
     const std::size_t count =
         std::min<std::size_t>(credentials.group_count, RpcCredentials::kMaxGroups);
     identity->groups.assign(credentials.groups.data(), credentials.groups.data() + count);

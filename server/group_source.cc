@@ -6,9 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cerrno>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "rpcrdma/base/log.h"
@@ -19,41 +20,40 @@ namespace {
 
 class SystemGroupSource final : public GroupSource {
  public:
+  using Clock = std::chrono::steady_clock;
+  explicit SystemGroupSource(std::function<Clock::time_point()> now) : now_(std::move(now)) {}
+
   std::uint64_t answer_at_hand(std::uint32_t uid) override {
     std::lock_guard lock(mutex_);
     auto found = answers_.find(uid);
-    const bool known = found != answers_.end() && found->second.until >= Clock::now();
-    return known ? found->second.number : 0;
+    const bool fresh = found != answers_.end() && found->second.until >= now_();
+    return fresh ? found->second.number : 0;
   }
 
-  bool groups(std::uint32_t uid, CallerIdentity* identity) override {
+  void groups(std::uint32_t uid, CallerIdentity* identity) override {
+    Answer last;
     {
       std::lock_guard lock(mutex_);
       auto found = answers_.find(uid);
-      if (found != answers_.end() && found->second.until >= Clock::now()) {
-        return found->second.give(identity);
-      }
+      if (found != answers_.end()) last = found->second;
     }
-    Answer answer = ask(uid);
-    const bool known = answer.give(identity);
-    keep(uid, std::move(answer));
-    return known;
+    if (last.until < now_()) {
+      last = ask(uid, std::move(last));
+      keep(uid, last);
+    }
+    identity->groups.assign(last.groups.begin(), last.groups.end());
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::minutes kKept{5};
+  static constexpr std::chrono::seconds kKeptOfNobody{10};       // and where nobody could be asked
+  static constexpr std::size_t kMaxText = std::size_t{1} << 20;  // of an entry
   static constexpr std::size_t kMaxAnswers = 65536;
   static constexpr std::size_t kMaxKept = std::size_t{4} << 20;  // groups of all answers
   struct Answer {
-    Clock::time_point until{};
+    Clock::time_point until = Clock::time_point::min();
     std::uint64_t number = 0;
-    bool known = false;
     std::vector<gid_t> groups;
-
-    bool give(CallerIdentity* identity) const {
-      if (known) identity->groups.assign(groups.begin(), groups.end());
-      return known;
-    }
   };
 
   void keep(std::uint32_t uid, Answer answer) {
@@ -89,20 +89,26 @@ class SystemGroupSource final : public GroupSource {
     return groups;
   }
 
-  static Answer ask(std::uint32_t uid) {
-    Answer answer;
-    answer.until = Clock::now() + std::chrono::minutes(5);
+  /// `last` is what it said before; none yet: in no groups.
+  Answer ask(std::uint32_t uid, Answer last) {
     std::vector<char> text(16384);
     passwd entry{};
     passwd* found = nullptr;
-    if (::getpwuid_r(uid, &entry, text.data(), text.size(), &found) != 0 || found == nullptr) {
-      return answer;
+    int error = 0;
+    while ((error = ::getpwuid_r(uid, &entry, text.data(), text.size(), &found)) == ERANGE &&
+           text.size() < kMaxText) {
+      text.resize(text.size() * 2);
     }
-    answer.groups = groups_of(entry.pw_name, entry.pw_gid);
-    answer.known = true;
-    return answer;
+    if (found != nullptr) {
+      last.groups = groups_of(entry.pw_name, entry.pw_gid);
+    } else if (error == 0) {
+      last.groups.clear();
+    }
+    last.until = now_() + (found != nullptr ? Clock::duration(kKept) : kKeptOfNobody);
+    return last;
   }
 
+  std::function<Clock::time_point()> now_;
   std::mutex mutex_;
   std::unordered_map<std::uint32_t, Answer> answers_;
   std::uint64_t last_number_ = 0;
@@ -111,8 +117,9 @@ class SystemGroupSource final : public GroupSource {
 
 }  // namespace
 
-std::unique_ptr<GroupSource> make_system_group_source() {
-  return std::make_unique<SystemGroupSource>();
+std::unique_ptr<GroupSource> make_system_group_source(
+    std::function<std::chrono::steady_clock::time_point()> now) {
+  return std::make_unique<SystemGroupSource>(std::move(now));
 }
 
 }  // namespace nfsrdma

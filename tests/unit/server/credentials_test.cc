@@ -159,11 +159,10 @@ TEST(Identity, TagsTellIdentitiesApart) {
 class ManyGroups final : public GroupSource {
  public:
   std::uint64_t answer_at_hand(std::uint32_t) override { return 1; }
-  bool groups(std::uint32_t, CallerIdentity* identity) override {
+  void groups(std::uint32_t, CallerIdentity* identity) override {
     identity->groups.clear();
     for (std::uint32_t i = 0; i < 1000; ++i)
       identity->groups.push_back(1000 + i);
-    return true;
   }
 };
 

@@ -264,10 +264,7 @@ TEST_F(Attributes, AccessFollowsTheModeForStrangers) {
 class ChangingGroups final : public GroupSource {
  public:
   std::uint64_t answer_at_hand(std::uint32_t) override { return number_; }
-  bool groups(std::uint32_t, CallerIdentity* identity) override {
-    identity->groups = groups_;
-    return true;
-  }
+  void groups(std::uint32_t, CallerIdentity* identity) override { identity->groups = groups_; }
   void change(std::vector<std::uint32_t> groups) {
     ++number_;
     groups_.assign(groups.begin(), groups.end());
