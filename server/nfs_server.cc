@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "config/user_names.h"
 #include "rpcrdma/base/log.h"
@@ -259,7 +260,9 @@ Result<void> NfsServer::listen_tcp(const std::vector<SocketAddress>& addresses, 
   return {};
 }
 
-/// The programs beside NFS, at the port that they have over TCP.
+/// The programs beside NFS, at the port that they have over TCP. Served by note_exports(): until
+/// the first exports are in force, which may take long, whoever mounts or reclaims a lock would
+/// hear that there are none. (Connections wait for the acceptor's loop.)
 void NfsServer::listen_udp(const SocketAddress& address) {
   auto socket = bind_udp(address);
   if (!socket.ok()) {
@@ -270,7 +273,7 @@ void NfsServer::listen_udp(const SocketAddress& address) {
         address.text(), socket.error().message());
     return;
   }
-  shards_.front()->serve_datagrams(std::move(*socket));
+  datagrams_.push_back(std::move(*socket));
   listener_infos_.push_back({"udp", address, false});
 }
 
@@ -315,6 +318,8 @@ void NfsServer::note_exports(std::vector<ExportEntry> entries) {
   ExportTable::let_go();
   for (const auto& shard : shards_)
     shard->look_at_exports({});
+  for (UniqueFd& socket : std::exchange(datagrams_, {}))
+    shards_.front()->serve_datagrams(std::move(socket));
 }
 
 void NfsServer::register_with_rpcbind() {

@@ -58,7 +58,7 @@ class NfsServer final : private IncomingHandler {
   /// Swaps in new exports; what cannot be opened is reported and left out. May block.
   void set_exports(const std::vector<ExportEntry>& entries, ConfigProblems* problems);
   /// For `status`, after context().exports was reloaded on another thread. Threads let go of the
-  /// exports from before.
+  /// exports from before. What comes by UDP is served from the first time on.
   void note_exports(std::vector<ExportEntry> entries);
 
   const std::vector<ListenerInfo>& listeners() const { return listener_infos_; }
@@ -134,6 +134,7 @@ class NfsServer final : private IncomingHandler {
   std::size_t last_shard_ = 0;
   std::vector<std::unique_ptr<Listener>> rdma_listeners_;
   std::vector<std::unique_ptr<TcpListener>> tcp_listeners_;
+  std::vector<UniqueFd> datagrams_;  // bound, and not served before there are exports
   std::vector<ListenerInfo> listener_infos_;
   std::vector<ExportEntry> exports_;
   std::unique_ptr<RpcbindRegistrar> registrar_;
