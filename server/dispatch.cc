@@ -543,6 +543,7 @@ void Dispatcher::recycle(ServedCall& served) {
   served.request = Request();
   served.call = nullptr;
   served.stages = CallStages();
+  served.commit_error = 0;
   served.on_worker = false;
   served.cache_asked = false;
   served.reserved = false;
