@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <utility>
+#include <vector>
 
 #include "config/endpoint.h"
 #include "server/metrics.h"
@@ -21,6 +23,20 @@ std::string http_answer(std::string_view status, const std::string& body) {
 }
 
 }  // namespace
+
+std::function<void(ControlSocket::Done)> one_for_all(
+    std::function<void(std::function<void(const std::string&)> tell)> make) {
+  auto waiting = std::make_shared<std::vector<ControlSocket::Done>>();
+  return [make = std::move(make), waiting](ControlSocket::Done done) {
+    waiting->push_back(std::move(done));
+    if (waiting->size() > 1) return;
+    make([waiting](const std::string& answer) {
+      // Whoever asks from now on gets a new one.
+      for (const ControlSocket::Done& one : std::exchange(*waiting, {}))
+        one(answer);
+    });
+  };
+}
 
 std::unique_ptr<ControlSocket> listen_for_metrics(EventLoop& loop, NfsServer& server,
                                                   const std::string& where, std::string* why) {
@@ -44,13 +60,16 @@ std::unique_ptr<ControlSocket> listen_for_metrics(EventLoop& loop, NfsServer& se
     }
     return nullptr;
   }
-  (*socket)->answer_http([&server](std::string_view path, ControlSocket::Done done) {
+  const auto scrape = one_for_all([&server](std::function<void(const std::string&)> tell) {
+    server.collect(0, [tell = std::move(tell)](const StatusInputs& inputs) {
+      tell(http_answer("200 OK", metrics_text(make_metrics(inputs))));
+    });
+  });
+  (*socket)->answer_http([scrape](std::string_view path, ControlSocket::Done done) {
     // Parameters, which a scrape configuration may add, choose nothing.
     path = path.substr(0, path.find('?'));
     if (path != "/metrics") return done(http_answer("404 Not Found", "Only /metrics is here.\n"));
-    server.collect(0, [done = std::move(done)](const StatusInputs& inputs) {
-      done(http_answer("200 OK", metrics_text(make_metrics(inputs))));
-    });
+    scrape(std::move(done));
   });
   return std::move(*socket);
 }

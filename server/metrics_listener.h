@@ -5,6 +5,7 @@
 // overran at the first request. One request per connection is all that a scrape needs.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -17,5 +18,10 @@ namespace nfsrdma {
 /// loop's thread; `server` outlives what it gives.
 std::unique_ptr<ControlSocket> listen_for_metrics(EventLoop& loop, NfsServer& server,
                                                   const std::string& where, std::string* why);
+
+/// Who asks while an answer is being made gets that one, too: however many scrape at a time, each
+/// shard is asked once. `make` may tell the answer later; all on one thread.
+std::function<void(ControlSocket::Done)> one_for_all(
+    std::function<void(std::function<void(const std::string&)> tell)> make);
 
 }  // namespace nfsrdma

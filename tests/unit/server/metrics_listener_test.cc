@@ -171,6 +171,25 @@ TEST_F(MetricsListenerTest, SeveralAtATime) {
   EXPECT_THAT(heard(one), HasSubstr("nfs_rdma_uptime_seconds"));
 }
 
+TEST(OneForAll, IsMadeOnceForThoseWhoWait) {
+  std::size_t made = 0;
+  std::function<void(const std::string&)> tell;
+  const auto ask = one_for_all([&](std::function<void(const std::string&)> to) {
+    ++made;
+    tell = std::move(to);
+  });
+  std::vector<std::string> told;
+  const auto done = [&told](const std::string& text) { told.push_back(text); };
+  ask(done);
+  ask(done);
+  EXPECT_EQ(made, 1u);
+  tell("first");
+  ask(done);
+  EXPECT_EQ(made, 2u);
+  tell("second");
+  EXPECT_THAT(told, ::testing::ElementsAre("first", "first", "second"));
+}
+
 /// Prometheus puts what `params` of its configuration has behind the path.
 TEST_F(MetricsListenerTest, ParametersChangeNothing) {
   ASSERT_EQ(listen(path_), "");
