@@ -7,6 +7,11 @@
 
 namespace nfsrdma {
 
+FileSyncs::Failure FileSyncs::failure_of(const struct stat& st, Object object, int error,
+                                         std::uint64_t number) {
+  return {st.st_dev, object.whole ? 0 : st.st_ino, object.whole, error, number};
+}
+
 void FileSyncs::begin(Object object) {
   std::unique_lock lock(mutex_);
   ended_.wait(lock, [&] { return std::ranges::find(running_, object) == running_.end(); });
@@ -31,9 +36,25 @@ void FileSyncs::note_failure(Object object, int error) {
   const bool known = ::fstat(object.fd, &st) == 0;  // else it was no file at all
   std::lock_guard lock(mutex_);
   const std::uint64_t number = failures_.load(std::memory_order_relaxed);
-  failed_[number % kKept] = known ? Failure{st.st_dev, st.st_ino, object.whole, error} : Failure{};
+  if (known) keep(failure_of(st, object, error, number));
   verifier_.renew();
   failures_.store(number + 1, std::memory_order_release);
+}
+
+/// In place of the one before it of that file: a disk that is gone fails thousands of syncs of a
+/// few files while one call of another file is under way.
+void FileSyncs::keep(const Failure& failure) {
+  const auto same = std::ranges::find_if(
+      failed_, [&](const Failure& known) { return known.is_of_same(failure); });
+  if (same != failed_.end()) {
+    *same = failure;
+  } else if (failed_.size() < kKept) {
+    failed_.push_back(failure);
+  } else {
+    Failure& oldest = *std::ranges::min_element(failed_, {}, &Failure::number);
+    forgotten_ = oldest.number + 1;
+    oldest = failure;
+  }
 }
 
 int FileSyncs::failed_since(std::uint64_t since, Object object) const {
@@ -41,16 +62,11 @@ int FileSyncs::failed_since(std::uint64_t since, Object object) const {
   struct stat st {};
   if (::fstat(object.fd, &st) != 0) return errno;
   std::lock_guard lock(mutex_);
-  const std::uint64_t now = failures_.load(std::memory_order_relaxed);
-  if (now - since > kKept) return EIO;
-  for (std::uint64_t i = since; i < now; ++i) {
-    const Failure& failure = failed_[i % kKept];
-    if (failure.error == 0 || failure.whole != object.whole || failure.device != st.st_dev) {
-      continue;
-    }
-    if (failure.whole || failure.inode == st.st_ino) return failure.error;
+  const Failure asked = failure_of(st, object, 0, since);
+  for (const Failure& failure : failed_) {
+    if (failure.number >= since && failure.is_of_same(asked)) return failure.error;
   }
-  return 0;
+  return since < forgotten_ ? EIO : 0;
 }
 
 }  // namespace nfsrdma

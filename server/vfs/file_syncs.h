@@ -12,9 +12,9 @@
 // Threads: any.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
@@ -57,24 +57,34 @@ class FileSyncs {
   }
 
  private:
+  /// The last one of a file, or of a whole file system.
   struct Failure {
     dev_t device = 0;
-    ino_t inode = 0;
+    ino_t inode = 0;  // 0: of all
     bool whole = false;
     int error = 0;
+    std::uint64_t number = 0;  // how many there were before it
+
+    bool is_of_same(const Failure& other) const {
+      return device == other.device && inode == other.inode && whole == other.whole;
+    }
   };
-  /// Who began before more than these failed is told that its file was among them.
+  /// Of `object`, which is open as `st` says.
+  static Failure failure_of(const struct stat& st, Object object, int error, std::uint64_t number);
+  /// Who began before more files than these failed is told that its file was among them.
   static constexpr std::size_t kKept = 1024;
 
   void begin(Object object);
   void end(Object object);
   void note_failure(Object object, int error);
+  void keep(const Failure& failure);  // with mutex_
 
   WriteVerifier& verifier_;
   mutable std::mutex mutex_;
   std::condition_variable ended_;
-  std::vector<Object> running_;        // guarded by mutex_
-  std::array<Failure, kKept> failed_;  // guarded by mutex_; the n-th at n % kKept
+  std::vector<Object> running_;  // guarded by mutex_
+  std::vector<Failure> failed_;  // guarded by mutex_; each file once, in no order
+  std::uint64_t forgotten_ = 0;  // guarded by mutex_; of the first so many some are not in failed_
   std::atomic<std::uint64_t> failures_{0};
 };
 

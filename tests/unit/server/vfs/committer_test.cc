@@ -127,6 +127,36 @@ TEST_F(Commits, AFailureReachesEverybodyOfThatInodeAndNobodyElse) {
   EXPECT_EQ(good.result, 0);
 }
 
+/// As while a disk is gone and a call of another one takes its time.
+TEST_F(Commits, ManyFailuresOfOneFileAreNotThoseOfOthers) {
+  const std::uint64_t since = syncs.failures();
+  const auto fails = [] {
+    errno = EIO;
+    return -1;
+  };
+  for (int i = 0; i < 3000; ++i)
+    EXPECT_EQ(syncs.run({files[0].get()}, fails), EIO);
+  EXPECT_EQ(syncs.failed_since(since, {files[0].get()}), EIO);
+  EXPECT_EQ(syncs.failed_since(since, {files[1].get()}), 0);
+  EXPECT_EQ(syncs.failed_since(since, {files[1].get(), true}), 0);
+  EXPECT_EQ(syncs.failed_since(syncs.failures(), {files[0].get()}), 0);
+  EXPECT_EQ(syncs.failed_since(syncs.failures() - 1, {files[0].get()}), EIO);
+}
+
+/// So many are not remembered: who cannot be told of for certain is told of it.
+TEST_F(Commits, WhenVeryManyFilesFailAnyMayBeAmongThem) {
+  EXPECT_EQ(syncs.run({files[0].get()}, [] { return errno = EIO, -1; }), EIO);
+  const std::uint64_t since = syncs.failures();
+  for (int i = 0; i < 1025; ++i) {
+    const UniqueFd one(::open((home.path() + "/" + std::to_string(i)).c_str(),
+                              O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    EXPECT_EQ(syncs.run({one.get()}, [] { return errno = EIO, -1; }), EIO);
+    if (i == 1023) EXPECT_EQ(syncs.failed_since(since, {files[1].get()}), 0);
+  }
+  EXPECT_EQ(syncs.failed_since(since, {files[1].get()}), EIO);
+  EXPECT_EQ(syncs.failed_since(syncs.failures(), {files[1].get()}), 0);
+}
+
 TEST_F(Commits, DataOnlyIsEnoughWhenAllWantNoMore) {
   Committer committer(syncs, 1, {counted_sync});
   EXPECT_EQ(committer.commit_now({files[0].get(), -1, -1}, true), 0);
