@@ -274,11 +274,12 @@ bool FdCache::is_busy(std::uint64_t device) {
 void FdCache::begin_upkeep(std::uint64_t device, std::vector<FilePin>& files) {
   std::lock_guard lock(upkeep_mutex_);
   // Those of others that are over.
-  std::erase_if(upkeep_, [](auto& entry) {
-    if (entry.second.under_way) return false;
-    entry.second.thread.join();
-    return true;
-  });
+  for (auto next = upkeep_.begin(); next != upkeep_.end();) {
+    const auto entry = next++;
+    if (entry->second.under_way) continue;
+    entry->second.thread.join();
+    upkeep_.erase(entry);
+  }
   const auto [at, is_new] = upkeep_.try_emplace(device);
   if (!is_new) return;  // somebody else swept meanwhile: what is not synced yet comes again
   Upkeep& upkeep = at->second;
