@@ -114,10 +114,19 @@ Task<void> write_worker(WriteJob& job) {
   }
 }
 
+/// Pieces behind 2^64 - 1 would begin at the file's first bytes, which are others'.
+constexpr Error kWraps{Errc::kInvalid, EINVAL, "bytes behind 2^64 - 1"};
+
+bool wraps(std::uint64_t offset, std::uint64_t length) {
+  std::uint64_t end = 0;
+  return !checked_add(offset, length, &end);
+}
+
 }  // namespace
 
 Task<Result<ReadResult>> AsyncMount::read(const OpContext& op, const FileHandle& file,
                                           std::uint64_t offset, MutableByteSpan into) {
+  if (wraps(offset, into.size())) co_return kWraps;
   ReadJob job{.nfs = *operations_,
               .op = op,
               .file = file,
@@ -141,6 +150,7 @@ Task<Result<ReadResult>> AsyncMount::read(const OpContext& op, const FileHandle&
 Task<Result<WriteResult>> AsyncMount::write(const OpContext& op, const FileHandle& file,
                                             std::uint64_t offset, ByteSpan data,
                                             Stability stability) {
+  if (wraps(offset, data.size())) co_return kWraps;
   WriteJob job{.nfs = *operations_,
                .op = op,
                .file = file,

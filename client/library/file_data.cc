@@ -14,6 +14,10 @@ std::uint64_t kept_verifier(const WriteResult& written) {
   return written.verifier_changed ? ~written.verifier : written.verifier;
 }
 
+/// As off_t has it: an lseek() that failed and was not looked at is 2^64 - 1 here.
+constexpr std::uint64_t kLargestOffset = INT64_MAX;
+constexpr Error kNegative{Errc::kInvalid, EINVAL, "negative offset"};
+
 }  // namespace
 
 std::shared_ptr<FileData> UnstableBudget::find(const FileHandle& handle) const {
@@ -47,6 +51,10 @@ void FileData::account(std::size_t before) {
 
 Task<Result<std::size_t>> FileData::write(const OpContext& op, ByteSpan data, std::uint64_t offset,
                                           Stability stability) {
+  if (offset > kLargestOffset) co_return kNegative;
+  if (data.size() > kLargestOffset - offset) {
+    co_return Error{Errc::kInvalid, EFBIG, "bytes behind the largest offset"};
+  }
   std::size_t done = 0;
   do {
     const ByteSpan part = data.subspan(done, std::min(data.size() - done, most_at_once()));
@@ -125,6 +133,8 @@ Task<Result<void>> FileData::make_room(const OpContext& op) {
 
 Task<Result<std::size_t>> FileData::read(const OpContext& op, MutableByteSpan into,
                                          std::uint64_t offset) {
+  if (offset > kLargestOffset) co_return kNegative;
+  into = into.first(std::min<std::uint64_t>(into.size(), kLargestOffset - offset));
   for (;;) {
     const std::uint64_t restored = restored_;
     NFSRDMA_CO_TRY(const ReadResult found, co_await mount_.read(op, handle_, offset, into));

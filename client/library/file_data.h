@@ -59,9 +59,11 @@ class FileData : public ListNode<FileData>, public std::enable_shared_from_this<
   FileData& operator=(const FileData&) = delete;
 
   const FileHandle& handle() const { return handle_; }
+  /// All of it. EINVAL: `offset` is none of an off_t; EFBIG: the end of `data` is. Nothing is
+  /// written then.
   Task<Result<std::size_t>> write(const OpContext& op, ByteSpan data, std::uint64_t offset,
                                   Stability stability);
-  /// With everything that was written, whatever the server has lost of it.
+  /// With everything that was written, whatever the server has lost of it. EINVAL as for write().
   Task<Result<std::size_t>> read(const OpContext& op, MutableByteSpan into, std::uint64_t offset);
   Task<Result<Attributes>> getattr(const OpContext& op);
   /// The server may have lost something that it is to get again.

@@ -163,11 +163,14 @@ class File {
   ~File();
 
   /// Reads at most buffer.size() bytes from `offset`; fewer only at the end of the file. 0: behind
-  /// it. Large reads go out as several requests at once.
+  /// it. Large reads go out as several requests at once. EINVAL: `offset` is more than 2^63 - 1, as
+  /// a negative off_t is.
   Result<std::size_t> pread(std::span<std::byte> buffer, std::uint64_t offset);
   /// Writes all of `data`. With O_SYNC or O_DSYNC it is on stable storage on return; else the
   /// library keeps what the server has not made stable (at most a set number of bytes, see
   /// set_unstable_limit()) so that a server restart loses nothing before fsync() or close().
+  /// EINVAL: `offset` is more than 2^63 - 1, as a negative off_t is; EFBIG: data would lie behind
+  /// that. Nothing is written then.
   Result<std::size_t> pwrite(std::span<const std::byte> data, std::uint64_t offset);
   /// Everything written to the file so far, by any File of this Mount, is on stable storage. Data
   /// that could not be saved behind a restart of the server is told to each File, once.

@@ -47,6 +47,7 @@ int nfsrdma_open_deny(nfsrdma_mount* mount, const char* path, int flags, mode_t 
                       nfsrdma_file** file);
 /* Frees `file` also when it fails; then written data was lost. */
 int nfsrdma_close(nfsrdma_file* file);
+/* -EINVAL: `offset` is a negative off_t; -EFBIG: data would lie behind 2^63 - 1. */
 ssize_t nfsrdma_pread(nfsrdma_file* file, void* buffer, size_t size, uint64_t offset);
 ssize_t nfsrdma_pwrite(nfsrdma_file* file, const void* data, size_t size, uint64_t offset);
 int nfsrdma_fsync(nfsrdma_file* file);

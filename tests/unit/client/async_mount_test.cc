@@ -63,6 +63,17 @@ class AsyncMountTest : public MountedFixture {
   std::optional<Result<WriteResult>> write_;
 };
 
+TEST_F(AsyncMountTest, NoPieceOfAWriteOrReadBeginsAnewBehindTheLastByte) {
+  buffer_.assign(2 * kTestTransfer, std::byte{1});
+  group_.spawn(keep(mount_->write(op_, file_, UINT64_MAX, buffer_, Stability::kUnstable), &write_));
+  ASSERT_TRUE(write_ && !write_->ok());
+  EXPECT_EQ(write_->error().sys, EINVAL);
+  group_.spawn(keep(mount_->read(op_, file_, UINT64_MAX - kTestTransfer, buffer_), &read_));
+  ASSERT_TRUE(read_ && !read_->ok());
+  EXPECT_EQ(read_->error().sys, EINVAL);
+  EXPECT_EQ(environment_->transport(), nullptr);
+}
+
 TEST_F(AsyncMountTest, LargeReadsGoOutInPiecesTogether) {
   start_read(3 * kTestTransfer + 100);
   ASSERT_EQ(transport().out().size(), 4u);

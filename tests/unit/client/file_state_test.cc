@@ -112,6 +112,39 @@ TEST_F(FileStateTest, WithoutABudgetWritesAreStable) {
   answer_write(5, xdr::stable_how::FILE_SYNC);
 }
 
+TEST_F(FileStateTest, NothingIsWrittenAtWhatIsNoOffset) {
+  auto file = open();
+  const std::string text(2 * kTestTransfer, 'x');
+  // An lseek() that failed: the second piece would be in front of the file's 4096th byte.
+  write(*file, text, UINT64_MAX);
+  ASSERT_TRUE(written_ && !written_->ok());
+  EXPECT_EQ(written_->error().sys, EINVAL);
+  // Of parts that the limit makes none goes out, either.
+  budget_.limit = 4 * kTestTransfer;
+  write(*file, text, INT64_MAX - kTestTransfer);
+  ASSERT_TRUE(written_ && !written_->ok());
+  EXPECT_EQ(written_->error().sys, EFBIG);
+  EXPECT_EQ(environment_->transport(), nullptr);
+  EXPECT_EQ(budget_.used(), 0u);
+}
+
+TEST_F(FileStateTest, NothingIsReadAtWhatIsNoOffset) {
+  auto file = open();
+  std::array<std::byte, 8> room{};
+  std::optional<Result<std::size_t>> read;
+  group_.spawn(keep(file->read(op_, room, UINT64_MAX), &read));
+  ASSERT_TRUE(read && !read->ok());
+  EXPECT_EQ(read->error().sys, EINVAL);
+  EXPECT_EQ(environment_->transport(), nullptr);
+  group_.spawn(keep(file->read(op_, room, INT64_MAX - 3), &read));
+  EXPECT_EQ(next_call<xdr::READ3args>(nfsproc3::NFSPROC3_READ).count, 3u);
+  xdr::READ3res res;
+  res.resok.eof = true;
+  answer(res);
+  ASSERT_TRUE(read && read->ok());
+  EXPECT_EQ(**read, 0u);
+}
+
 TEST_F(FileStateTest, OverTheBudgetTheOldestFileIsCommitted) {
   budget_.limit = kOne + 1;
   auto first = open();
