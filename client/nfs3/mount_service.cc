@@ -5,6 +5,7 @@
 
 #include "client/nfs3/rpcbind.h"
 #include "xdr/mount3.h"
+#include "xdr/rpc_auth.h"
 
 namespace nfsrdma::nfs3 {
 namespace {
@@ -29,6 +30,16 @@ Error mount_error(xdr::mountstat3 status) {
     default:
       return {Errc::kSystem, EIO, "MOUNT"};
   }
+}
+
+/// May the handle be used with what this client sends? A server that lets AUTH_SYS at the root of
+/// the export, but at nothing below it (Linux does), would seem to be mounted. AUTH_NONE: whatever
+/// is sent is not looked at. An empty list says nothing (as Linux's client has it).
+bool takes_auth_sys(std::span<const std::uint32_t> flavors) {
+  return flavors.empty() || std::any_of(flavors.begin(), flavors.end(), [](std::uint32_t flavor) {
+           return flavor == static_cast<std::uint32_t>(xdr::auth_flavor::AUTH_SYS) ||
+                  flavor == static_cast<std::uint32_t>(xdr::auth_flavor::AUTH_NONE);
+         });
 }
 
 void note(std::string* detail, const std::string& text) {
@@ -150,6 +161,11 @@ Task<Result<FileHandle>> MountService::mnt(const OpContext& op, std::string_view
   if (result.fhs_status != xdr::mountstat3::MNT3_OK) co_return mount_error(result.fhs_status);
   FileHandle handle(result.mountinfo.fhandle);
   if (handle.empty()) co_return Error{Errc::kProtocol, EIO, "MOUNT: empty file handle"};
+  if (!takes_auth_sys(result.mountinfo.auth_flavors.view())) {
+    co_return Error{
+        Errc::kRefused, EACCES,
+        "MOUNT: exported without sec=sys (Kerberos?), the only flavor that this client has"};
+  }
   co_return handle;
 }
 

@@ -41,6 +41,7 @@ class MountService {
   /// Ends calls and connecting early, and no further place is tried then. Outlives this.
   void set_cancel(CancelToken* cancel) { cancel_ = cancel; }
   // After find():
+  /// EACCES: also where the handle takes no AUTH_SYS (RFC 1813, 5.2.1).
   Task<Result<FileHandle>> mnt(const OpContext& op, std::string_view path);
   Task<Result<void>> umnt(const OpContext& op, std::string_view path);
   Task<Result<std::vector<std::string>>> exports(const OpContext& op);

@@ -11,6 +11,7 @@
 #include "client/version_choice.h"
 #include "rpcrdma/base/unique_fd.h"
 #include "tests/unit/client/fake_environment.h"
+#include "xdr/mount3.h"
 
 namespace nfsrdma {
 namespace {
@@ -144,6 +145,49 @@ TEST_F(MountServiceTest, ConnectingHasATimeLimitOfItsOwn) {
   turn_for(std::chrono::seconds(10));
   ASSERT_TRUE(found_.has_value());
   EXPECT_EQ(found_->error().sys, ECONNREFUSED);
+}
+
+/// MOUNT is on the NFS connection.
+class MountedByFlavors : public MountServiceTest {
+ protected:
+  MountedByFlavors() {
+    start();
+    environment_->settle();
+    environment_->transport()->accept();
+    environment_->transport()->answer({});
+    EXPECT_TRUE(found_ && found_->ok());
+  }
+  static Task<void> mnt(nfs3::MountService& service, const OpContext& op,
+                        std::optional<Result<FileHandle>>* out) {
+    out->emplace(co_await service.mnt(op, "/export"));
+  }
+  /// The errno of mnt() when the handle takes `flavors`; 0: it is mounted.
+  int mounted(std::initializer_list<std::uint32_t> flavors) {
+    std::optional<Result<FileHandle>> done;
+    group_.spawn(mnt(*service_, op_, &done));
+    const std::array<std::byte, 4> handle{std::byte{1}};
+    xdr::mountres3 result;
+    result.mountinfo.fhandle = handle;
+    for (const std::uint32_t flavor : flavors)
+      result.mountinfo.auth_flavors.push_back(flavor);
+    environment_->transport()->answer([&](xdr::Encoder& out) { xdr::encode(out, result); });
+    if (!done) return -1;
+    return done->ok() ? 0 : done->error().sys;
+  }
+
+  OpContext op_;
+};
+
+TEST_F(MountedByFlavors, WhereAuthSysIsAmongThemItIsMounted) {
+  EXPECT_EQ(mounted({1}), 0);
+  EXPECT_EQ(mounted({390003, 390004, 1}), 0);
+  EXPECT_EQ(mounted({0}), 0);
+  EXPECT_EQ(mounted({}), 0);
+}
+
+TEST_F(MountedByFlavors, WithoutAuthSysItIsRefused) {
+  EXPECT_EQ(mounted({390003}), EACCES);
+  EXPECT_EQ(mounted({390003, 390004, 390005}), EACCES);
 }
 
 /// Takes one connection, and speaks no version of any program.
