@@ -109,6 +109,11 @@ void LoopDriver::while_it_stands(const std::function<void()>& work) {
   step_back();
 }
 
+bool LoopDriver::any_finished() const {
+  return std::any_of(started_.begin(), started_.end(),
+                     [](const JobBase* one) { return one->finished; });
+}
+
 void LoopDriver::lead(JobBase& job, std::unique_lock<std::mutex>& lock) {
   has_leader_ = true;
   while (!job.done) {
@@ -120,11 +125,11 @@ void LoopDriver::lead(JobBase& job, std::unique_lock<std::mutex>& lock) {
       started_.push_back(next);
       running_.spawn(next->body());
     }
-    if (!job.finished) loop_->turn(Duration(-1));
+    // Whoever waits for a job that ended as it began has used up his wake(): nothing need happen
+    // for as long as the others' calls take.
+    if (!job.finished) loop_->turn(Duration(any_finished() ? 0 : -1));
     lock.lock();
-    const bool any = std::any_of(started_.begin(), started_.end(),
-                                 [](const JobBase* one) { return one->finished; });
-    if (!any) continue;
+    if (!any_finished()) continue;
     std::erase_if(started_, [](JobBase* one) {
       one->done = one->finished;
       return one->done;

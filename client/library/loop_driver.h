@@ -71,6 +71,7 @@ class LoopDriver {
   LoopDriver() = default;
   void drive(JobBase& job);
   void lead(JobBase& job, std::unique_lock<std::mutex>& lock);
+  bool any_finished() const;
   void keeper();
   /// Turns the loop until somebody calls.
   void lead_idly(std::unique_lock<std::mutex>& lock);

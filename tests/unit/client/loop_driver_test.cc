@@ -99,6 +99,29 @@ TEST_F(LoopDriverTest, ManyCallersBesideTheKeeper) {
   EXPECT_EQ(wrong, 0);
 }
 
+/// One that waits, and says when it has begun.
+Task<int> wait_for(WaitList& event, std::promise<void>& begun) {
+  begun.set_value();
+  co_await event.wait();
+  co_return 1;
+}
+Task<int> let_go(WaitList& event) {
+  event.wake_all();
+  co_return 2;
+}
+
+TEST_F(LoopDriverTest, ACallThatWaitsForNothingIsNotHeldUpByOneThatDoes) {
+  WaitList event;
+  std::promise<void> begun;
+  std::thread leader([&] { EXPECT_EQ(driver_->run(wait_for(event, begun)), 1); });
+  begun.get_future().wait();
+  auto follower = std::async(std::launch::async, [&] { return driver_->run(give(7)); });
+  EXPECT_EQ(follower.wait_for(kLongest), std::future_status::ready);
+  EXPECT_EQ(driver_->run(let_go(event)), 2);
+  leader.join();
+  EXPECT_EQ(follower.get(), 7);
+}
+
 TEST_F(LoopDriverTest, WithoutAKeeperNothingHappensByItself) {
   Alarm alarm;
   EXPECT_EQ(driver_->run(Alarm::arm(alarm, driver_->loop())), 0);
