@@ -97,7 +97,8 @@ Task<Result<void>> FileData::write_here(const OpContext& op, ByteSpan data, std:
     if (written->stability == Stability::kUnstable) {
       written_over_ = unstable_.empty() ? sent_over : std::min(written_over_, sent_over);
       unstable_.wrote(offset, data, kept_verifier(*written));
-      again = written->verifier_changed;
+      // A server that was asked for stable storage, and has not done it, is taken at its word.
+      again = written->verifier_changed || how != Stability::kUnstable;
     } else {
       unstable_.forget(offset, data.size());
     }

@@ -103,6 +103,21 @@ TEST_F(FileStateTest, StableWritesNeedNoCommit) {
   EXPECT_TRUE(flushed_ && flushed_->ok());
 }
 
+/// RFC 1813, 3.3.7: the server says what it has done, and may have done less than a broken one
+/// should.
+TEST_F(FileStateTest, AStableWriteThatIsAnsweredUnstableIsCommitted) {
+  for (const bool no_budget : {false, true}) {
+    budget_.limit = no_budget ? 0 : UnstableBudget().limit;
+    auto file = open(no_budget ? Stability::kUnstable : Stability::kFileSync);
+    write(*file, "abc", 0);
+    answer_write(5);
+    EXPECT_FALSE(written_);
+    answer_commit(5);
+    EXPECT_TRUE(written_ && written_->ok());
+    EXPECT_EQ(budget_.used(), 0u);
+  }
+}
+
 TEST_F(FileStateTest, WithoutABudgetWritesAreStable) {
   budget_.limit = 0;
   auto file = open();
