@@ -18,6 +18,11 @@ std::uint64_t kept_verifier(const WriteResult& written) {
 constexpr std::uint64_t kLargestOffset = INT64_MAX;
 constexpr Error kNegative{Errc::kInvalid, EINVAL, "negative offset"};
 
+/// COMMITs that made nothing stable, one behind the other, before that is an error. A server that
+/// restarts has new verifiers once or twice; one that never has the same one would be asked for
+/// ever, and nobody can interrupt that.
+constexpr int kLostInARow = 8;
+
 }  // namespace
 
 std::shared_ptr<FileData> UnstableBudget::find(const FileHandle& handle) const {
@@ -197,12 +202,17 @@ Task<Result<void>> FileData::flush_alone(const OpContext& op) {
 }
 
 Task<Result<void>> FileData::commit_all(const OpContext& op) {
+  int lost_in_a_row = 0;
   while (!unstable_.empty()) {
     const std::uint64_t mark = unstable_.mark();
     NFSRDMA_CO_TRY(CommitResult commit, co_await mount_.commit(op, handle_, 0, 0));
     const std::size_t before = unstable_.memory();
     unstable_.committed(mark, commit.verifier);
     account(before);
+    lost_in_a_row = unstable_.memory() < before ? 0 : lost_in_a_row + 1;
+    if (lost_in_a_row == kLostInARow) {
+      co_return Error{Errc::kProtocol, EIO, "the server keeps losing what it has committed"};
+    }
     NFSRDMA_CO_CHECK_OK(co_await write_again(op));
   }
   co_return Result<void>();

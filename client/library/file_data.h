@@ -70,7 +70,8 @@ class FileData : public ListNode<FileData>, public std::enable_shared_from_this<
   bool in_doubt() const {
     return (alone_ || !unstable_.empty()) && mount_.connections_made() != written_over_;
   }
-  /// COMMIT, writing again what got lost, until everything so far is stable. What went wrong is
+  /// COMMIT, writing again what got lost, until everything so far is stable. EIO: the server loses
+  /// it again and again; it is kept, for another try. What went wrong is
   /// told to each that has the file open: *told, which outlives the Task, says of how many errors
   /// one has heard (errors_told() when it was opened).
   Task<Result<void>> flush(const OpContext& op, std::uint64_t* told);

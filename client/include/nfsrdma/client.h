@@ -173,7 +173,8 @@ class File {
   /// that. Nothing is written then.
   Result<std::size_t> pwrite(std::span<const std::byte> data, std::uint64_t offset);
   /// Everything written to the file so far, by any File of this Mount, is on stable storage. Data
-  /// that could not be saved behind a restart of the server is told to each File, once.
+  /// that could not be saved behind a restart of the server is told to each File, once. EIO: also
+  /// when the server says again and again that it has lost what it was sent.
   Result<void> fsync();
   Result<struct stat> stat();
   Result<void> truncate(std::uint64_t size);

@@ -118,6 +118,43 @@ TEST_F(FileStateTest, AStableWriteThatIsAnsweredUnstableIsCommitted) {
   }
 }
 
+TEST_F(FileStateTest, AServerThatNeverKeepsAnythingIsGivenUp) {
+  auto file = open();
+  write(*file, "abc", 0);
+  answer_write(5);
+  flush(*file);
+  for (unsigned round = 0; !flushed_ && round < 100; ++round) {
+    answer_commit(100 + round);
+    if (!flushed_) answer_write(5);
+  }
+  ASSERT_TRUE(flushed_ && !flushed_->ok());
+  EXPECT_EQ(flushed_->error().sys, EIO);
+  // It may have come to its senses.
+  flush(*file);
+  answer_commit(5);
+  answer_write(5);
+  answer_commit(5);
+  EXPECT_TRUE(flushed_ && flushed_->ok());
+  EXPECT_EQ(budget_.used(), 0u);
+}
+
+TEST_F(FileStateTest, OneThatKeepsALittleEachTimeIsNot) {
+  constexpr std::uint64_t kPieces = 12;
+  auto file = open();
+  for (std::uint64_t i = 1; i <= kPieces; ++i) {
+    write(*file, "abc", 10 * i);
+    answer_write(i);
+  }
+  flush(*file);
+  for (std::uint64_t kept = 1; kept <= kPieces; ++kept) {
+    ASSERT_FALSE(flushed_);
+    answer_commit(kept);
+    for (std::uint64_t i = kept + 1; i <= kPieces; ++i)
+      answer_write(i);
+  }
+  EXPECT_TRUE(flushed_ && flushed_->ok());
+}
+
 TEST_F(FileStateTest, WithoutABudgetWritesAreStable) {
   budget_.limit = 0;
   auto file = open();
