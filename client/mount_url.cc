@@ -103,7 +103,9 @@ Parsed set_flag(std::string_view key, std::string_view value) {
   return std::string(key) + "=" + std::string(value) + ": takes no value";
 }
 
-Parsed set_option(std::string_view key, std::string_view value, MountSettings* s) {
+/// `port`: that of the protocol which the whole URL is about.
+Parsed set_option(std::string_view key, std::string_view value, MountSettings* s,
+                  std::uint16_t* port) {
   if (key == "proto") return set_proto(value, s);
   if (key == "fabric") return set_fabric(value, s);
   if (key == "crc") return set_crc(value, s);
@@ -112,7 +114,7 @@ Parsed set_option(std::string_view key, std::string_view value, MountSettings* s
     if (wrong.empty()) return {};
     return std::string(key) + "=" + std::string(value) + ": " + wrong;
   }
-  if (key == "port") return set_number<std::uint16_t>(key, value, 1, 65535, &s->rdma_port);
+  if (key == "port") return set_number<std::uint16_t>(key, value, 1, 65535, port);
   if (key == "tcpport") return set_number<std::uint16_t>(key, value, 1, 65535, &s->tcp_port);
   if (key == "mountport") return set_number<std::uint16_t>(key, value, 1, 65535, &s->mount_port);
   if (key == "uid") return set_number<std::uint32_t>(key, value, 0, UINT32_MAX, &s->identity.uid);
@@ -210,6 +212,7 @@ bool parse_mount_url(std::string_view url, MountSettings* settings, std::string*
   if (!path) return fail("a % in the path needs two hexadecimal digits behind it, not 00");
   settings->path = std::move(*path);
   bool tcp_port_given = false;
+  std::uint16_t port_option = 0;
   while (!query.empty()) {
     const std::size_t end = std::min(query.find('&'), query.size());
     const std::string_view item = query.substr(0, end);
@@ -219,11 +222,16 @@ bool parse_mount_url(std::string_view url, MountSettings* settings, std::string*
     tcp_port_given |= item.substr(0, equals) == "tcpport";
     const std::string_view value =
         equals == std::string_view::npos ? std::string_view() : item.substr(equals + 1);
-    if (Parsed wrong = set_option(item.substr(0, equals), value, settings)) return fail(*wrong);
+    if (Parsed wrong = set_option(item.substr(0, equals), value, settings, &port_option))
+      return fail(*wrong);
   }
   if (settings->proto == ProtoChoice::kTcp && settings->fabric != FabricChoice::kAuto) {
     return fail("proto=tcp uses no fabric; leave fabric= out");
   }
+  if (port != 0 && port_option != 0 && port != port_option) {
+    return fail("port=" + std::to_string(port_option) + ": the host has another port behind it");
+  }
+  if (port == 0) port = port_option;
   if (port != 0) {
     // The port belongs to the protocol that was asked for; tcpport= says what TCP uses.
     if (settings->proto == ProtoChoice::kTcp && !tcp_port_given) settings->tcp_port = port;

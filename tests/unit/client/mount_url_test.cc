@@ -44,6 +44,19 @@ TEST(MountUrl, TcpPortBeatsThePortOfTheHost) {
   EXPECT_EQ(parsed("nfs://server:1234/x?proto=tcp&tcpport=99").tcp_port, 99);
 }
 
+TEST(MountUrl, ThePortOptionIsAsThePortOfTheHost) {
+  EXPECT_EQ(parsed("nfs://server/x?port=1234").rdma_port, 1234);
+  EXPECT_EQ(parsed("nfs://server/x?port=1234").tcp_port, 2049);
+  EXPECT_EQ(parsed("nfs://server/x?proto=tcp&port=1234").tcp_port, 1234);
+  EXPECT_EQ(parsed("nfs://server/x?port=1234&proto=tcp").tcp_port, 1234);
+  EXPECT_EQ(parsed("nfs://server/x?proto=tcp&port=1234&tcpport=99").tcp_port, 99);
+}
+
+TEST(MountUrl, TwoPortsThatDifferAreRefused) {
+  EXPECT_EQ(parsed("nfs://server:77/x?port=77").rdma_port, 77);
+  EXPECT_NE(refused("nfs://server:77/x?port=78").find("another port"), std::string::npos);
+}
+
 TEST(MountUrl, BracketsAroundIpv6) {
   MountSettings s = parsed("nfs://[2001:db8::1]:77/x");
   EXPECT_EQ(s.host, "2001:db8::1");
