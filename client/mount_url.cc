@@ -117,7 +117,11 @@ Parsed set_option(std::string_view key, std::string_view value, MountSettings* s
   if (key == "port") return set_number<std::uint16_t>(key, value, 1, 65535, port);
   if (key == "tcpport") return set_number<std::uint16_t>(key, value, 1, 65535, &s->tcp_port);
   if (key == "mountport") return set_number<std::uint16_t>(key, value, 1, 65535, &s->mount_port);
-  if (key == "uid") return set_number<std::uint32_t>(key, value, 0, UINT32_MAX, &s->identity.uid);
+  if (key == "uid") {
+    // The groups of this process are not those of somebody else.
+    s->identity.set_groups({});
+    return set_number<std::uint32_t>(key, value, 0, UINT32_MAX, &s->identity.uid);
+  }
   if (key == "gid") return set_number<std::uint32_t>(key, value, 0, UINT32_MAX, &s->identity.gid);
   if (key == "rsize") return set_size(key, value, &s->rsize);
   if (key == "wsize") return set_size(key, value, &s->wsize);

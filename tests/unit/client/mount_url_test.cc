@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace nfsrdma {
 namespace {
 
@@ -55,6 +57,18 @@ TEST(MountUrl, ThePortOptionIsAsThePortOfTheHost) {
 TEST(MountUrl, TwoPortsThatDifferAreRefused) {
   EXPECT_EQ(parsed("nfs://server:77/x?port=77").rdma_port, 77);
   EXPECT_NE(refused("nfs://server:77/x?port=78").find("another port"), std::string::npos);
+}
+
+TEST(MountUrl, WhoIsSomebodyElseHasNoGroupsOfThisProcess) {
+  const std::array<std::uint32_t, 2> groups{0, 4};
+  MountSettings before;
+  before.identity.set_groups(groups);
+  std::string error;
+  MountSettings other = before, same = before;
+  EXPECT_TRUE(parse_mount_url("nfs://h/p?uid=1000&gid=1000", &other, &error)) << error;
+  EXPECT_EQ(other.identity.group_count, 0u);
+  EXPECT_TRUE(parse_mount_url("nfs://h/p?gid=1000", &same, &error)) << error;
+  EXPECT_EQ(same.identity.group_count, 2u);
 }
 
 TEST(MountUrl, BracketsAroundIpv6) {
