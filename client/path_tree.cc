@@ -83,7 +83,7 @@ class PrefixRoot final : public RootFinder {
     for (;;) {
       Result<FileHandle> handle = co_await service.mnt(op, candidate);
       if (handle.ok()) {
-        mount.set_root({*handle, candidate});
+        mount.set_root({*handle, candidate, service.port()});
         *rest_ = candidate == "/" ? path.substr(1)
                                   : path.substr(std::min(candidate.size() + 1, path.size()));
         co_return Result<void>();
@@ -117,6 +117,10 @@ std::string normalised_path(std::string_view path) {
   return text.empty() ? "/" : text;
 }
 
+std::unique_ptr<RootFinder> longest_export_finder(std::string* rest) {
+  return std::make_unique<PrefixRoot>(rest);
+}
+
 std::string longest_prefix(const std::vector<std::string>& exports, std::string_view path) {
   std::string best;
   for (const std::string& directory : exports) {
@@ -130,8 +134,8 @@ Task<Result<std::unique_ptr<AsyncMount>>> open_longest_export(EventLoop& loop, F
                                                               MountSettings settings,
                                                               std::string* rest,
                                                               std::string* detail) {
-  PrefixRoot finder(rest);
-  co_return co_await AsyncMount::open(loop, std::move(fabrics), std::move(settings), finder,
+  const std::unique_ptr<RootFinder> finder = longest_export_finder(rest);
+  co_return co_await AsyncMount::open(loop, std::move(fabrics), std::move(settings), *finder,
                                       detail);
 }
 

@@ -77,6 +77,10 @@ Task<Result<std::unique_ptr<AsyncMount>>> open_longest_export(EventLoop& loop, F
                                                               std::string* rest,
                                                               std::string* detail);
 
+/// What open_longest_export() finds the root with; *rest outlives it. The server hears of its end
+/// by AsyncMount::unmount().
+std::unique_ptr<RootFinder> longest_export_finder(std::string* rest);
+
 /// The longest of `exports` that is `path` or a directory above it; empty: none.
 std::string longest_prefix(const std::vector<std::string>& exports, std::string_view path);
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "tests/unit/client/mounted_fixture.h"
+#include "xdr/mount3.h"
 
 namespace nfsrdma {
 namespace {
@@ -27,6 +28,27 @@ TEST(LongestPrefix, ComparesWholeComponents) {
 
 TEST(LongestPrefix, RootExportCoversEverything) {
   EXPECT_EQ(longest_prefix({"/"}, "/x"), "/");
+}
+
+class LongestExport : public MountedFixture {};
+
+/// Else it would be in the server's list of mounts (showmount -a) for ever.
+TEST_F(LongestExport, TheServerIsToHearOfItsEnd) {
+  std::string rest, detail;
+  CancelToken cancel;
+  const std::unique_ptr<RootFinder> finder = longest_export_finder(&rest);
+  std::optional<Result<void>> found;
+  group_.spawn(keep(finder->find_root(*mount_, cancel, &detail), &found));
+  transport().answer({});                                     // NULL: MOUNT is here
+  transport().answer([](xdr::Encoder& out) { out.u32(0); });  // EXPORT: none
+  xdr::mountres3 result;
+  result.mountinfo.fhandle = test_handle(3).bytes();
+  result.mountinfo.auth_flavors.push_back(1);
+  answer(result);
+  environment_->settle();
+  ASSERT_TRUE(found && found->ok()) << detail;
+  EXPECT_EQ(mount_->root().handle, test_handle(3));
+  EXPECT_EQ(mount_->root().mount_port, 0);
 }
 
 /// A server with /base/sub/file and /beside, and with links in /base.
