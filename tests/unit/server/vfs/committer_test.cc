@@ -151,7 +151,9 @@ TEST_F(Commits, WhenVeryManyFilesFailAnyMayBeAmongThem) {
     const UniqueFd one(::open((home.path() + "/" + std::to_string(i)).c_str(),
                               O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     EXPECT_EQ(syncs.run({one.get()}, [] { return errno = EIO, -1; }), EIO);
-    if (i == 1023) EXPECT_EQ(syncs.failed_since(since, {files[1].get()}), 0);
+    if (i == 1023) {
+      EXPECT_EQ(syncs.failed_since(since, {files[1].get()}), 0);
+    }
   }
   EXPECT_EQ(syncs.failed_since(since, {files[1].get()}), EIO);
   EXPECT_EQ(syncs.failed_since(syncs.failures(), {files[1].get()}), 0);
