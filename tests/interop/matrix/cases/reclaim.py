@@ -22,7 +22,7 @@ def holding(path, start, text):
         with open(path, "r+b", buffering=0) as file:
             lock(file, fcntl.F_WRLCK, start, len(text))
             worker.progress = 1
-            wait_for(lambda: worker.progress == 2, 120, "the server is back")
+            wait_for(lambda: worker.progress == 2, 2 * GRACE, "the server is back")
             # By the open file and the lock from before: nothing is opened anew.
             os.pwrite(file.fileno(), text, start)
             os.fsync(file.fileno())
