@@ -116,7 +116,8 @@ def wrong(version, seen, alone):
         return f"version {found}"
     if alone and (len(data) != size or data != content(found, len(data))[:len(data)] or found != version):
         bad = [at for at in range(0, len(data), LINE) if data[at:at + LINE] != data[:LINE]]
-        return f"version {found}, size {size}, {len(data)} bytes, others from {bad[:1]}"
+        there = data[bad[0]:bad[0] + LINE] if bad else b""
+        return f"version {found}, size {size}, {len(data)} bytes, others from {bad[:1]} to {bad[-1:]}, there {there}"
     return None
 
 
