@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# lab_verbs_events.sh: a file is written and read through a FUSE mount over verbs on rxe while the
-# ground moves. On two interfaces with a wire between them the cable is pulled and put back, the
+# lab_verbs_events.sh: a file is written and read through a FUSE mount over verbs on rxe and siw while
+# the ground moves. On two interfaces with a wire between them the cable is pulled and put back, the
 # server's RDMA device is deleted and comes back, the client's is deleted and does not; on a bond the
 # address goes from one interface to the other and back. No byte may be lost and no call may fail: the
 # client connects again, at last over the iwarp engine, and the server listens again. It also says who
 # has a port that it cannot have.
 #
-#   tests/interop/lab_verbs_events.sh [devices|address_change]...
+#   tests/interop/lab_verbs_events.sh [devices|siw|address_change]...
 # shellcheck source=lab_common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lab_common.sh"
 stage "$bin/nfs-rdmad" "$bin/nfs-rdma" "$bin/mount.nfs-rdma"
@@ -39,11 +39,12 @@ ulimit -l unlimited
 modprobe fuse
 mkdir -p /export /mnt/a /tmp/state
 mount -t tmpfs -o size=256m,mode=1777 export /export
-serve() {  # ADDRESS
+in_server=()
+serve() {  # ADDRESS [OPTION...]
     address=$1
-    ./nfs-rdmad --foreground -e /export:rw,no_root_squash,insecure --listen "$address" \
+    "${in_server[@]}" ./nfs-rdmad --foreground -e /export:rw,no_root_squash,insecure --listen "$address" \
         --port 20049 --tcp-port 2049 --state-dir /tmp/state --control /tmp/control \
-        --log-level debug >server.log 2>&1 &
+        --log-level debug "${@:2}" >server.log 2>&1 &
     server=$!
     await_ready server.log $server
 }
@@ -142,6 +143,40 @@ grep -q iwarp last.log
 echo "device of the client deleted: goes on over iwarp"
 end_server
 '
+# siw has its devices in namespaces. What is on its way when one goes is lost with its TCP connection.
+# shellcheck disable=SC2016  # runs in the guest
+siw='
+rig pair siw
+in_server=(ip netns exec srv)
+serve 192.0.2.2 --fabric verbs  # the engine would need the TCP port of siw
+start verbs
+for round in 1 2; do
+    ip -n srv link set vs down
+    sleep 2
+    ip -n srv link set vs up
+    sleep 3
+    alive
+done
+echo "cable pulled and put back: goes on"
+
+timeout 60 ip netns exec srv rdma link delete siw_vs
+alive
+echo "device deleted: the server has let go of it"
+ip netns exec srv rdma link add siw_back type siw netdev vs
+await_said 0 "listening on 192.0.2.2:20049 again"
+finish
+ip netns exec srv rdma link
+echo "device of the server deleted and made again: goes on"
+
+start auto
+timeout 60 rdma link delete siw_vc
+sleep 4
+finish >last.log
+cat last.log
+grep -q iwarp last.log
+echo "device of the client deleted: goes on over iwarp"
+end_server
+'
 # The port that has the address of a bond loses its cable: the bond gives it, with another MAC, to the
 # other port, and rdma_cm tells both ends that the address moved.
 # shellcheck disable=SC2016  # runs in the guest
@@ -191,12 +226,16 @@ run() {  # NAME SCRIPT
         bad=1
     fi
 }
-(($#)) || set -- devices address_change
+(($#)) || set -- devices siw address_change
 for part in "$@"; do
     case $part in
         devices)
             step "device removal, cable and ports on rxe"
             run devices "$devices"
+            ;;
+        siw)
+            step "device removal and cable on siw"
+            run siw "$siw"
             ;;
         address_change)
             step "address change on rxe"
