@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import os
 import random
+import time
 
 import sides
 from case import expect, expect_equal
@@ -95,8 +96,20 @@ def data(size, seed=0):
     return (block * (size // _PERIOD + 1))[:size]
 
 
+def opened(path, mode, **how):
+    """open(); QEMU does not wait for a delegation of a file of its host to come back, so this does."""
+    end = time.monotonic() + 20
+    while True:
+        try:
+            return open(path, mode, **how)  # pylint: disable=consider-using-with,unspecified-encoding
+        except BlockingIOError:
+            if not path.startswith("/host/") or time.monotonic() > end:
+                raise
+        time.sleep(0.1)
+
+
 def put(path, content, sync=False, piece=1 << 20):
-    with open(path, "wb", buffering=0) as out:
+    with opened(path, "wb", buffering=0) as out:
         view = memoryview(content)
         while view:
             view = view[out.write(view[:piece]):]
@@ -105,7 +118,7 @@ def put(path, content, sync=False, piece=1 << 20):
 
 
 def get(path):
-    with open(path, "rb") as source:
+    with opened(path, "rb") as source:
         return source.read()
 
 

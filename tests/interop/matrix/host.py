@@ -121,6 +121,13 @@ class HostServer(OurServer):
     def remove(self, folder):
         ask("remove", os.path.relpath(folder, self.folder))
 
+    # 9P shows the guest no ACLs.
+    def posix_acl(self, path):
+        return ask("posix_acl", os.path.relpath(path, self.folder))
+
+    def set_posix_acl(self, path, *arguments):
+        ask("set_posix_acl", os.path.relpath(path, self.folder), *arguments)
+
     def spawn(self, command):
         return HostProcess(command)
 

@@ -109,6 +109,12 @@ class Commands:
     def remove(self, folder):
         Folder.remove(f"{self.stage}/export/{folder}")
 
+    def posix_acl(self, path):
+        return Folder.posix_acl(f"{self.stage}/export/{path}")
+
+    def set_posix_acl(self, path, *arguments):
+        Folder.set_posix_acl(f"{self.stage}/export/{path}", *arguments)
+
     def launch(self, command):
         os.makedirs(f"{self.stage}/logs", exist_ok=True)
         self.output = f"{self.stage}/host/ready"

@@ -201,6 +201,15 @@ class Folder:
     def remove(folder):
         shutil.rmtree(folder, ignore_errors=True)
 
+    @staticmethod
+    def posix_acl(path):
+        """As getfacl shows it, the entries with commas between them."""
+        return ",".join(run("getfacl", "-cpnE", path).split())
+
+    @staticmethod
+    def set_posix_acl(path, *arguments):
+        run("setfacl", *arguments, path)
+
 
 class OurServer(Folder):
     """nfs-rdmad, a child of the case. Started anew for every case."""

@@ -3,7 +3,7 @@
 import os
 
 import sides
-from bench import data, expect_digest
+from bench import data, expect_digest, opened
 from case import case, expect, expect_equal
 from cases.delegations import calls
 
@@ -40,7 +40,7 @@ def copy_by_ours(t, source, target, size):
 def server_copy(t):
     """A GiB, most of it holes."""
     pieces = {0: data(3 * MIB, 1), GIB // 2 + 5: data(MIB, 2), GIB - 1000: data(1000, 3)}
-    with open(t.server_path("from"), "wb") as file:
+    with opened(t.server_path("from"), "wb") as file:
         for offset, content in pieces.items():
             file.seek(offset)
             file.write(content)
@@ -50,7 +50,7 @@ def server_copy(t):
         else:
             copy_by_kernel(source.fileno(), target.fileno(), GIB)
     expect_equal(os.stat(t.path("to")).st_size, GIB, "the size that the client sees")
-    with open(t.server_path("to"), "rb") as file:
+    with opened(t.server_path("to"), "rb") as file:
         for offset, content in pieces.items():
             file.seek(offset)
             expect(file.read(len(content)) == content, f"what is at {offset}")

@@ -3,7 +3,7 @@
 import errno
 import os
 
-from bench import MOUNT, SECOND_MOUNT, data, expect_digest, get, put
+from bench import MOUNT, SECOND_MOUNT, data, expect_digest, get, opened, put
 from case import case, expect, expect_equal, expect_error
 from sides import NeighbourClient, status, wait_for
 
@@ -49,7 +49,7 @@ def delegations(t):
 
     # A process on the server writes: it waits until the client has given back, and the client sees
     # what it wrote with its next look.
-    with open(t.server_path("file"), "r+b") as local:
+    with opened(t.server_path("file"), "r+b") as local:
         local.write(b"behind")
     wait_for(lambda: calls("DELEGRETURN") > returned, 10, "the delegation to be given back")
     expect_equal(get(t.path("file")), b"behind", "after a local writer")
@@ -72,7 +72,7 @@ def delegations(t):
     # The holder writes itself.
     take(t, "own", b"one")
     put(t.path("own"), b"two", sync=True)
-    with open(t.server_path("own"), "rb") as local:
+    with opened(t.server_path("own"), "rb") as local:
         expect_equal(local.read(), b"two", "on the server")
 
 
@@ -228,7 +228,7 @@ def delegations_ours(t):
 
     # So does a process on the server.
     hold(t, "local", b"before")
-    with open(t.server_path("local"), "r+b") as local:
+    with opened(t.server_path("local"), "r+b") as local:
         local.write(b"behind")
     expect_equal(get(t.path("local")), b"behind", "after a process on the server wrote")
 

@@ -3,7 +3,7 @@
 import os
 
 import sides
-from bench import SECOND_MOUNT, data, digest, expect_digest, get, put
+from bench import SECOND_MOUNT, data, digest, expect_digest, get, opened, put
 from case import case, expect, expect_equal
 
 KIB = 1024
@@ -65,7 +65,7 @@ def append(t):
             out.write(piece)
     t.check_same("log", b"".join(pieces))
     # The server's own process appends in between; the client's next open sees the new end.
-    with open(t.server_path("log"), "ab") as out:
+    with opened(t.server_path("log"), "ab") as out:
         out.write(b"from the server")
     with open(t.path("log"), "ab", buffering=0) as out:
         out.write(b"from the client")

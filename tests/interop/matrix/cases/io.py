@@ -6,7 +6,7 @@ import threading
 import time
 
 import sides
-from bench import SECOND_MOUNT, data, expect_digest, get, put
+from bench import SECOND_MOUNT, data, expect_digest, get, opened, put
 from case import case, expect, expect_equal
 
 KIB = 1024
@@ -78,7 +78,7 @@ def direct(t):
             whole.release()
             expect(memory[:] == content, "read past the cache otherwise")
             # What another changes is seen without reopening: nothing is cached.
-            with open(t.server_path("direct"), "r+b") as other:
+            with opened(t.server_path("direct"), "r+b") as other:
                 other.write(b"changed on the server")
             page = memoryview(memory)[:4096]
             os.preadv(file, [page], 0)

@@ -178,13 +178,6 @@ def get_acl(path):
 ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
 
 
-def posix_acl(path):
-    """As getfacl on the server shows it, the entries with commas between them."""
-    text = subprocess.run(["getfacl", "-cpnE", path], check=True, capture_output=True, text=True,
-                          timeout=20).stdout
-    return ",".join(text.split())
-
-
 @case("acl")
 def acl(t):
     make(t, "file", ALICE, 0o640)
@@ -198,7 +191,7 @@ def acl(t):
                 (DENY, GROUP, WRITE, str(STAFF)), (ALLOW, GROUP, READ | WRITE, str(STAFF)),
                 (ALLOW, 0, 0, "EVERYONE@"))
     as_user(ALICE, [ALICE], alice)
-    expect_equal(posix_acl(t.server_path("file")),
+    expect_equal(t.server.posix_acl(t.server_path("file")),
                  f"user::rw-,user:{BOB}:r--,group::---,group:{STAFF}:r--,mask::r--,other::---",
                  "getfacl of the file")
     expect_equal(stat.S_IMODE(os.stat(t.path("file")).st_mode), 0o640, "the mode beside it")
@@ -225,7 +218,7 @@ def acl(t):
             (ALLOW, INHERITED | INHERIT_ONLY, 0, "EVERYONE@"))
     access = f"user::rwx,user:{BOB}:r-x,group::{{}},mask::r-x,other::{{}}"
     default = ",".join("default:" + entry for entry in access.format("---", "---").split(","))
-    expect_equal(posix_acl(t.server_path("team")), access.format("--x", "--x") + "," + default,
+    expect_equal(t.server.posix_acl(t.server_path("team")), access.format("--x", "--x") + "," + default,
                  "getfacl of the directory")
 
     def make_inside():
@@ -233,22 +226,22 @@ def acl(t):
         put(t.path("team/file"), b"inherited")
         os.mkdir(t.path("team/sub"))
     as_user(ALICE, [ALICE], make_inside)
-    expect_equal(posix_acl(t.server_path("team/file")),
+    expect_equal(t.server.posix_acl(t.server_path("team/file")),
                  f"user::rw-,user:{BOB}:r-x,group::---,mask::r--,other::---", "what a file inherits")
-    expect_equal(posix_acl(t.server_path("team/sub")), access.format("---", "---") + "," + default,
+    expect_equal(t.server.posix_acl(t.server_path("team/sub")), access.format("---", "---") + "," + default,
                  "what a directory inherits")
     as_user(BOB, [BOB], lambda: expect_equal(get(t.path("team/file")), b"inherited", "by heritage"))
 
     # The same ACL again changes nothing, and a refusal neither.
-    before = posix_acl(t.server_path("team"))
+    before = t.server.posix_acl(t.server_path("team"))
     os.setxattr(t.path("team"), "system.nfs4_acl", os.getxattr(t.path("team"), "system.nfs4_acl"))
-    expect_equal(posix_acl(t.server_path("team")), before, "the same ACL again")
+    expect_equal(t.server.posix_acl(t.server_path("team")), before, "the same ACL again")
     expect_error(errno.EINVAL, "an unknown user", set_acl, t.path("team"),
                  (ALLOW, 0, READ, "nobody-of-that-name@nowhere"))
     # NFS4ERR_ATTRNOTSUPP has no errno of its own in the client.
     expect_error((errno.EIO, errno.EOPNOTSUPP), "an AUDIT ACE", set_acl, t.path("team"),
                  (2, 0, READ, "EVERYONE@"))
-    expect_equal(posix_acl(t.server_path("team")), before, "after refusals")
+    expect_equal(t.server.posix_acl(t.server_path("team")), before, "after refusals")
 
     # Many entries: the reply does not fit into one message of RPC-over-RDMA.
     users = [(ALLOW, 0, READ, str(100000 + number)) for number in range(200)]
@@ -260,8 +253,8 @@ def acl(t):
 def nfsacl(t):
     """POSIX ACLs of version 3, by getfacl and setfacl, beside what the server's file system says."""
     def same(name, wanted):
-        expect_equal(posix_acl(t.server_path(name)), wanted, f"getfacl of {name} on the server")
-        expect_equal(posix_acl(t.path(name)), wanted, f"getfacl of {name}")
+        expect_equal(t.server.posix_acl(t.server_path(name)), wanted, f"getfacl of {name} on the server")
+        expect_equal(sides.Folder.posix_acl(t.path(name)), wanted, f"getfacl of {name}")
 
     def setfacl(*arguments):
         sides.run("setfacl", *arguments)
@@ -328,7 +321,7 @@ def nfsacl(t):
     same("team/dark", "user::rwx,group::r-x,other::---")
 
     # What is set on the server is seen by a client that has nothing cached.
-    setfacl("-m", f"u:{BOB}:rw", t.server_path("team/masked"))
+    t.server.set_posix_acl(t.server_path("team/masked"), "-m", f"u:{BOB}:rw")
     t.remount()
     same("team/masked", f"user::rw-,user:{BOB}:rw-,group::r--,mask::rw-,other::---")
 
