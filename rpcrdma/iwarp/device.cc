@@ -179,7 +179,8 @@ void IwarpDevice::linger(UniqueFd fd, bool peer_closes_first) {
   if (fabric_.lingering >= lingering_limit(fabric_.options)) {
     if (DeviceOwned* oldest = lingering_.pop_front()) delete oldest;
   }
-  lingering_.push_back(*new LingeringSocket(*this, std::move(fd), limit));
+  auto leaving = std::make_unique<LingeringSocket>(*this, std::move(fd), limit);
+  lingering_.push_back(*leaving.release());
 }
 
 }  // namespace nfsrdma::iwarp
