@@ -211,7 +211,8 @@ bool EventLoop::run_deferred() {
 
 bool EventLoop::fire_timers() {
   bool worked = false;
-  // Timers armed while firing for a time already past wait for the next turn.
+  // Not those that become due meanwhile. One that fires and arms itself for now, or earlier, would
+  // fire in this pass again: nobody does.
   const TimePoint due = now_;
   while (!timers_.empty()) {
     Timer* timer = *timers_.begin();
