@@ -22,6 +22,27 @@ Error accept_error(xdr::accept_stat stat) {
   }
 }
 
+/// EACCES, with what may help: the words are all that a user gets.
+Error denial(const xdr::rejected_reply& reply) {
+  if (reply.stat == xdr::reject_stat::RPC_MISMATCH) {
+    return {Errc::kUnsupported, EPROTONOSUPPORT, "RPC: the server lacks version 2 of RPC"};
+  }
+  switch (reply.auth) {
+    case xdr::auth_stat::AUTH_TOOWEAK:
+      return {Errc::kRefused, EACCES,
+              "RPC: the server wants stronger authentication than AUTH_SYS (Kerberos?), which is "
+              "the only one that this client has"};
+    case xdr::auth_stat::AUTH_BADCRED:
+    case xdr::auth_stat::AUTH_REJECTEDCRED:
+      // knfsd says the first to hosts that are in no export.
+      return {Errc::kRefused, EACCES,
+              "RPC: the server rejects this host or its caller: is this host among the clients of "
+              "an export?"};
+    default:
+      return {Errc::kRefused, EACCES, "RPC: the server denied the call"};
+  }
+}
+
 Error transport_error(const Error& error) {
   const int number = error.code == Errc::kInvalid ? EMSGSIZE : EIO;
   return {error.code, error.sys != 0 ? error.sys : number, error.where};
@@ -87,7 +108,7 @@ void RpcCall::parse_reply() {
     failure_ = {Errc::kProtocol, EIO, "RPC: undecodable reply"};
   } else if (body.stat == xdr::reply_stat::MSG_DENIED) {
     failed_ = true;
-    failure_ = {Errc::kRefused, EACCES, "RPC: the server denied the call"};
+    failure_ = denial(body.rreply);
   } else if (body.areply.stat != xdr::accept_stat::SUCCESS) {
     failed_ = true;
     failure_ = accept_error(body.areply.stat);

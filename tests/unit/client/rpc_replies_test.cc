@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 
 #include <deque>
+#include <string>
+#include <utility>
 
 #include "client/client_environment.h"
 #include "client/rpc_client.h"
@@ -25,6 +27,7 @@ using Bytes = std::vector<std::byte>;
 struct Outcome {
   int ends = 0;
   int error = 0;  // errno
+  std::string why;
   std::uint32_t answer = 0;
   bool resent = false;
 };
@@ -38,6 +41,7 @@ Task<void> call(RpcClient& rpc, const OpContext& op, Outcome* outcome) {
     outcome->answer = lease->results().u32();
   } else {
     outcome->error = done.error().sys;
+    outcome->why = done.error().message();
   }
 }
 
@@ -106,6 +110,16 @@ class RpcReplies : public testing::Test, protected test::LoopOwner {
     std::byte one;
     return ::recv(peer_.get(), &one, 1, MSG_PEEK) < 0 && errno == EAGAIN;
   }
+  void deny(const xdr::rpc_msg& reply) {
+    Bytes record(128);
+    xdr::Encoder out(record);
+    out.u32(0);
+    xdr::encode(out, reply);
+    record.resize(out.size());
+    store_be32(record.data(), kLastFragment | static_cast<std::uint32_t>(out.size() - 4));
+    ASSERT_EQ(::send(peer_.get(), record.data(), record.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(record.size()));
+  }
   /// A reply with `answer` as its result, `times` in one segment.
   void answer(std::uint32_t xid, std::uint32_t answer, int times = 1) {
     Bytes record(128);
@@ -157,6 +171,29 @@ class RpcReplies : public testing::Test, protected test::LoopOwner {
   int connections_ = 0;
   std::uint32_t last_answer_ = 1000;
 };
+
+/// Why a call is denied is told in words: the number is the same for all.
+TEST_F(RpcReplies, DenialsSayWhatMayHelp) {
+  const struct {
+    xdr::auth_stat stat;
+    const char* words;
+  } kDenials[] = {{xdr::auth_stat::AUTH_TOOWEAK, "stronger authentication than AUTH_SYS"},
+                  {xdr::auth_stat::AUTH_BADCRED, "among the clients of an export"},
+                  {xdr::auth_stat::AUTH_FAILED, "denied the call"}};
+  bool connected = false;
+  for (const auto& denial : kDenials) {
+    Outcome& outcome = start();
+    if (!std::exchange(connected, true)) accept();
+    deny(xdr::denied_auth(take(), denial.stat));
+    ASSERT_TRUE(turn_until([&] { return outcome.ends > 0; }));
+    EXPECT_EQ(outcome.error, EACCES);
+    EXPECT_NE(outcome.why.find(denial.words), std::string::npos) << outcome.why;
+  }
+  Outcome& outcome = start();
+  deny(xdr::denied_version(take()));
+  ASSERT_TRUE(turn_until([&] { return outcome.ends > 0; }));
+  EXPECT_EQ(outcome.error, EPROTONOSUPPORT);
+}
 
 TEST_F(RpcReplies, AReplyThatComesTwiceEndsOneCall) {
   Outcome& first = start();
