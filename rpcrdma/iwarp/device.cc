@@ -176,9 +176,8 @@ void IwarpDevice::linger(UniqueFd fd, bool peer_closes_first) {
       peer_closes_first ? fabric_.options.reject_linger : fabric_.options.close_linger;
   // Nothing else counts them, and a stranger that is refused, or ended for what it sends, can be
   // back at once, while its last socket is still here: the oldest has had most of its time.
-  if (fabric_.lingering >= lingering_limit(fabric_.options)) {
-    if (DeviceOwned* oldest = lingering_.pop_front()) delete oldest;
-  }
+  // None of this loop's: nothing is deleted.
+  if (fabric_.lingering >= lingering_limit(fabric_.options)) delete lingering_.pop_front();
   auto leaving = std::make_unique<LingeringSocket>(*this, std::move(fd), limit);
   lingering_.push_back(*leaving.release());
 }
