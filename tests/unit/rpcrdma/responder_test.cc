@@ -116,17 +116,30 @@ TEST_F(Responder, ReadChunkMayHoldThePad) {
   EXPECT_EQ(pair_.handler.bad_calls, 0u);
 }
 
+/// A WRITE that is all chunks: the call in one, its data in the other.
+struct WriteInTwoChunks {
+  explicit WriteInTwoChunks(RawClient& client)
+      : call(kXid, kToyWrite, 10'001, 9),
+        rest(call.head.begin(), call.head.end()),
+        data(call.payload.begin(), call.payload.end()) {
+    rest.insert(rest.end(), call.tail.begin(), call.tail.end());
+    chunks.clear();
+    chunks.add_read_segment(0, client.expose(rest, Access::kRemoteRead));
+    chunks.add_read_segment(static_cast<std::uint32_t>(call.head.size()),
+                            client.expose(data, Access::kRemoteRead));
+  }
+  std::vector<std::byte> bytes() const { return message(kXid, RDMA_NOMSG, chunks, {}); }
+
+  ToyCall call;
+  std::vector<std::byte> rest;
+  std::vector<std::byte> data;
+  ChunkLists chunks;
+};
+
 TEST_F(Responder, PositionZeroChunkWithAReducedItem) {
   connect();
-  ToyCall call(kXid, kToyWrite, 10'001, 9);
-  std::vector<std::byte> rest(call.head.begin(), call.head.end());
-  rest.insert(rest.end(), call.tail.begin(), call.tail.end());
-  std::vector<std::byte> data(call.payload.begin(), call.payload.end());
-  ChunkLists chunks = lists();
-  chunks.add_read_segment(0, client_->expose(rest, Access::kRemoteRead));
-  chunks.add_read_segment(static_cast<std::uint32_t>(call.head.size()),
-                          client_->expose(data, Access::kRemoteRead));
-  client_->send(message(kXid, RDMA_NOMSG, chunks, {}));
+  const WriteInTwoChunks write(*client_);
+  client_->send(write.bytes());
   EXPECT_EQ(answer_type(), RDMA_MSG);
   EXPECT_EQ(pair_.handler.bad_calls, 0u);
 }
@@ -463,16 +476,9 @@ TEST_F(Responder, ACallThatFindsNoSinkForAMinuteEndsItsConnection) {
 
 TEST_F(Responder, ACallKeepsNoSinkOfAChunkThatIsHereWhileItWaitsForAnother) {
   connect();
-  ToyCall call(kXid, kToyWrite, 10'001, 9);
-  std::vector<std::byte> rest(call.head.begin(), call.head.end());
-  rest.insert(rest.end(), call.tail.begin(), call.tail.end());
-  std::vector<std::byte> data(call.payload.begin(), call.payload.end());
-  ChunkLists chunks = lists();
-  chunks.add_read_segment(0, client_->expose(rest, Access::kRemoteRead));
-  chunks.add_read_segment(static_cast<std::uint32_t>(call.head.size()),
-                          client_->expose(data, Access::kRemoteRead));
+  const WriteInTwoChunks write(*client_);
   pair_.fabric.limit_exposed_regions(pair_.fabric.exposed_regions() + 1);
-  client_->send(message(kXid, RDMA_NOMSG, chunks, {}));
+  client_->send(write.bytes());
   EXPECT_EQ(answer_type(), RDMA_MSG);
   EXPECT_EQ(pair_.handler.bad_calls, 0u);
 }
