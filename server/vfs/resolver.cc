@@ -214,7 +214,10 @@ int Resolver::peek(const Export& entry, FileEntry& directory, const char* name, 
   const std::shared_ptr<MountPoint> mount =
       directory.parts().mount_key == 0 ? entry.top : entry.mount(directory.parts().mount_key);
   if (!mount) return ESTALE;
-  Identity identity, after;
+  Identity identity;
+  // First: a new object may have the inode number of one that is removed meanwhile. Then it is the
+  // attributes that are the new one's, beside a handle that nobody gets anything by any more; the
+  // other way round a client would believe the old ones' size. look() is exact, at a call more.
   const int unidentified = identify(directory.path_fd(), name, mount->scheme, &identity);
   if (::fstatat(directory.path_fd(), name, attributes, AT_SYMLINK_NOFOLLOW) != 0) return errno;
   // Another object has come between listing and looking, or a file system is mounted there: the
@@ -222,10 +225,6 @@ int Resolver::peek(const Export& entry, FileEntry& directory, const char* name, 
   if (attributes->st_ino != inode || attributes->st_dev != directory.device()) return EXDEV;
   if (unidentified != 0) return unidentified;
   if (identity.mount_id != mount->mount_id || !identity.may_be_inode(inode)) return EXDEV;
-  // As in look(): there before and after, it is what the attributes are of. A new object may have
-  // the inode number of the one that was removed.
-  if (const int error = identify(directory.path_fd(), name, mount->scheme, &after)) return error;
-  if (!identity.same_as(after)) return EXDEV;
   HandleParts parts;
   *handle = seal(entry, *mount, identity, &parts);
   *fsid = fsid_on(*mount, *attributes);
