@@ -6,7 +6,7 @@
 // that never does. Polling and the doorbells of hardware are not system calls and stay where they
 // are.
 //
-// librdmacm opens every device once per process, at its first use, and never closes it. So there is
+// librdmacm opens a device once per process, at its first use, and keeps it open. So there is
 // one such thread per process (of_process()), which never ends either: a second one, started later,
 // would inherit credentials that may be other ones by then.
 //

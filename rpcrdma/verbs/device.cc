@@ -60,6 +60,7 @@ Result<std::unique_ptr<VerbsDevice>> VerbsDevice::create(
     EventLoop& loop, CmChannel& channel, ibv_context* context, const SocketAddress& local,
     AsyncEvents& async, CommandThread& commands, const VerbsOptions& options) {
   std::unique_ptr<VerbsDevice> device(new VerbsDevice(loop, context, async, commands, options));
+  device->use_.emplace(context, commands);
   NFSRDMA_CHECK_OK(device->probe());
   const int flags = ::fcntl(context->async_fd, F_GETFL);
   if (flags < 0 || ::fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK) < 0) {
@@ -85,6 +86,7 @@ void VerbsDevice::hold(CmChannel& channel, const SocketAddress& local) {
       commands_.run([&] { return ::rdma_bind_addr(id.value().get(), address.data()); });
   if (bound == 0 && id.value()->verbs == context_) {
     held_ = std::move(id).value();
+    use_->set_alive();
     return;
   }
   // Two devices on one network interface: the address leads to the other one.
@@ -106,7 +108,10 @@ void VerbsDevice::lose(const char* why) {
 }
 
 void VerbsDevice::on_cm_event(const CmEvent& event) {
-  if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) lose("the device was removed");
+  if (event.type != RDMA_CM_EVENT_DEVICE_REMOVAL) return;
+  // Other drivers take the device from under its users, and librdmacm may keep what it has.
+  if (use_ && traits_.posts_by_system_call) use_->close_with_last();
+  lose("the device was removed");
 }
 
 /// A queue that is broken can only be made anew, with all that stands on it.
@@ -135,14 +140,8 @@ void VerbsDevice::run_deferred() {
   if (!gone_ || users_ != 0 || released_) return;
   released_ = true;
   registered_.reset();
+  use_.reset();
   held_.reset();
-  // These drivers wait with the removal until every user has closed the device, and librdmacm only
-  // looks for devices that are gone when it makes this list. It opens all others for it, so devices
-  // whose removal does not wait are left for the next connection to find.
-  if (!traits_.posts_by_system_call) return;
-  commands_.run([] {
-    if (ibv_context** devices = ::rdma_get_devices(nullptr)) ::rdma_free_devices(devices);
-  });
 }
 
 Result<void> VerbsDevice::probe() {

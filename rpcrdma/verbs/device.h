@@ -2,12 +2,13 @@
 // VerbsDevice: one adapter as one loop sees it. What it can do is probed once (probe()), never
 // assumed from its name.
 //
-// The ibv_context belongs to librdmacm, which closes that of a device that was removed when no id
-// refers to it any more. So each VerbsDevice has an id of its own on the device: it keeps the
+// The ibv_context belongs to librdmacm, which may close that of a device that was removed when no
+// id refers to it any more. So each VerbsDevice has an id of its own on the device: it keeps the
 // context alive, and hears of the removal when there is no connection that would. After it (lose())
 // whoever has a completion queue is told, and when the last of what was made with the device is
-// destroyed, the id is, too (release()). A kernel driver without disassociation (rxe, siw) waits
-// for just that with the removal. A device that comes back has another ibv_context.
+// destroyed, the id is, too (run_deferred()). A kernel driver without disassociation (rxe, siw)
+// waits with the removal for the last loop's (context_use.h). A device that comes back has another
+// ibv_context.
 #pragma once
 
 #include <memory>
@@ -17,6 +18,7 @@
 #include "rpcrdma/fabric.h"
 #include "rpcrdma/verbs/async_events.h"
 #include "rpcrdma/verbs/cm_channel.h"
+#include "rpcrdma/verbs/context_use.h"
 #include "rpcrdma/verbs/doorbell.h"
 #include "rpcrdma/verbs/handles.h"
 #include "rpcrdma/verbs/verbs_fabric.h"
@@ -147,6 +149,7 @@ class VerbsDevice final : public Device,
   };
   std::vector<Completions> completion_queues_;
   CmIdHandle held_;  // keeps context_ alive
+  std::optional<ContextUse> use_;
   std::optional<AsyncEvents::Registration> registered_;
 };
 

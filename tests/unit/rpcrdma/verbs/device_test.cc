@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a loop gives up its device for.
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "rpcrdma/verbs/device_vendor.h"
 #include "tests/unit/rpcrdma/verbs/fake_rig.h"
 
 namespace nfsrdma::verbs::test {
@@ -48,6 +53,77 @@ TEST_F(VerbsDeviceTest, IsGivenUpWhenItIsBroken) {
   start();
   dispatch(IBV_EVENT_DEVICE_FATAL);
   EXPECT_TRUE(device_gone_);
+}
+
+/// The kernel waits with the removal of such a device until its files are closed.
+class RemovedDevice : public FakeRig {
+ protected:
+  void start_on(std::uint32_t vendor) {
+    provider_.attr.vendor_id = vendor;
+    start();
+  }
+  void let_go() {
+    receives_.reset();
+    queue_.reset();
+    domain_.reset();
+    turn();
+  }
+  bool files_are_open() const {
+    constexpr std::uint64_t kOne = 1;
+    const auto open = [&](int fd) { return ::write(fd, &kOne, sizeof kOne) == sizeof kOne; };
+    EXPECT_EQ(open(provider_.context.cmd_fd), open(provider_.context.async_fd));
+    return open(provider_.context.cmd_fd);
+  }
+};
+
+TEST_F(RemovedDevice, IsClosedWhenNothingIsLeftOfIt) {
+  start_on(kRxeVendor);
+  provider_.remove();
+  turn();
+  EXPECT_TRUE(device_gone_);
+  EXPECT_TRUE(files_are_open());
+  let_go();
+  EXPECT_TRUE(device_->released());
+  EXPECT_FALSE(files_are_open());
+  EXPECT_EQ(errno, EBADF) << "nobody else's file may be there";
+}
+
+TEST_F(RemovedDevice, IsClosedWithTheLastLoop) {
+  start_on(kRxeVendor);
+  const auto loop = std::move(EventLoop::create()).value();
+  const auto channel = std::move(CmChannel::create(*loop, commands_)).value();
+  const SocketAddress local = std::move(SocketAddress::parse("192.0.2.1", 0)).value();
+  const auto other = std::move(VerbsDevice::create(*loop, *channel, &provider_.context, local,
+                                                   events_, commands_, options_))
+                         .value();
+  provider_.remove();
+  turn();
+  let_go();
+  EXPECT_TRUE(device_->released());
+  EXPECT_TRUE(files_are_open());
+  loop->turn(Duration::zero());
+  EXPECT_TRUE(other->released());
+  EXPECT_FALSE(files_are_open());
+}
+
+TEST_F(RemovedDevice, IsLeftToLibrdmacmWhereItIsOnlyBroken) {
+  start_on(kRxeVendor);
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_DEVICE_FATAL;
+  events_.dispatch(event, &provider_.context);
+  turn();
+  let_go();
+  EXPECT_TRUE(device_->released());
+  EXPECT_TRUE(files_are_open());
+}
+
+TEST_F(RemovedDevice, IsLeftToLibrdmacmWhereTheKernelDoesNotWait) {
+  start();
+  provider_.remove();
+  turn();
+  let_go();
+  EXPECT_TRUE(device_->released());
+  EXPECT_TRUE(files_are_open());
 }
 
 /// Commands fail before the event comes, which may be a while later or never.

@@ -76,6 +76,7 @@ FakeProvider::FakeProvider() {
   std::strcpy(device.name, "fake0");
   device.transport_type = IBV_TRANSPORT_IB;
   context.device = &device;
+  context.cmd_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   context.async_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   context.ops.poll_cq = poll_cq;
   context.ops.req_notify_cq = req_notify_cq;
@@ -95,6 +96,7 @@ FakeProvider::FakeProvider() {
 }
 
 FakeProvider::~FakeProvider() {
+  ::close(context.cmd_fd);
   ::close(context.async_fd);
   g_provider = nullptr;
 }
@@ -118,6 +120,16 @@ void FakeProvider::receive_ends(std::uint32_t queue_pair, ibv_wc_status status) 
 
 void FakeProvider::raise_event() {
   ::eventfd_write(completion_fd, 1);
+}
+
+void FakeProvider::remove() {
+  for (rdma_cm_id* id : ids) {
+    rdma_cm_event event{};
+    event.id = id;
+    event.event = RDMA_CM_EVENT_DEVICE_REMOVAL;
+    cm_events.push_back(event);
+    ::eventfd_write(id->channel->fd, 1);
+  }
 }
 
 }  // namespace nfsrdma::verbs::test
@@ -245,9 +257,11 @@ int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, 
   *id = new rdma_cm_id{};
   (*id)->channel = channel;
   (*id)->context = context;
+  FakeProvider::current().ids.push_back(*id);
   return 0;
 }
 int rdma_destroy_id(rdma_cm_id* id) {
+  FakeProvider::current().ids.remove(id);
   delete id;
   return 0;
 }
@@ -280,6 +294,25 @@ void rdma_destroy_qp(rdma_cm_id* id) {
   id->qp = nullptr;
 }
 int rdma_disconnect(rdma_cm_id*) {
+  return 0;
+}
+int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
+  auto& waiting = FakeProvider::current().cm_events;
+  const auto found = std::find_if(waiting.begin(), waiting.end(), [&](const rdma_cm_event& one) {
+    return one.id->channel == channel;
+  });
+  if (found == waiting.end()) {
+    eventfd_t count = 0;
+    ::eventfd_read(channel->fd, &count);
+    errno = EAGAIN;
+    return -1;
+  }
+  *event = new rdma_cm_event(*found);
+  waiting.erase(found);
+  return 0;
+}
+int rdma_ack_cm_event(rdma_cm_event* event) {
+  delete event;
   return 0;
 }
 

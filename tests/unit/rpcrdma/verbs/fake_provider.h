@@ -37,6 +37,8 @@ class FakeProvider {
   void receive_ends(std::uint32_t queue_pair, ibv_wc_status status = IBV_WC_SUCCESS);
   /// Tells the loop of completions.
   void raise_event();
+  /// Every id hears that the device is being removed.
+  void remove();
 
   ibv_device device{};
   ibv_context context{};
@@ -60,6 +62,8 @@ class FakeProvider {
   int completion_fd = -1;    // of the latest completion channel
   std::vector<int> vectors;  // of the completion queues, as they were made
   int channels = 0;          // of librdmacm's events, that are there
+  std::list<rdma_cm_id*> ids;
+  std::deque<rdma_cm_event> cm_events;  // that nobody has fetched
   std::uint32_t next_queue_pair = 100;
 };
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only device under a server and its client is deleted and made again
 // (tests/interop/lab_verbs.sh says on which one: NFSRDMA_VERBS_REMOVE="DEVICE TYPE NETDEV", with
-// NFSRDMA_VERBS_ADDR its address). Needs a second device that stays, since librdmacm never closes
-// the last one that it knew.
+// NFSRDMA_VERBS_ADDR its address).
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <sys/wait.h>
