@@ -206,10 +206,21 @@ class RandomIo:
         file.note("fsync")
         self.compare_behind(file)
 
+    def open_behind(self, file):
+        """QEMU's 9P opens with O_NONBLOCK: it does not wait for a delegation that it has recalled, but fails."""
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                return open(os.path.join(self.behind, file.name), "rb")
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(0.1)
+
     def compare_behind(self, file):
         if self.behind is None:
             return
-        with open(os.path.join(self.behind, file.name), "rb") as there:
+        with self.open_behind(file) as there:
             got = there.read()
         if got != file.content:
             self.differ(file, "on the server", 0, file.content, got)
