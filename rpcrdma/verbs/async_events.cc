@@ -48,6 +48,7 @@ void AsyncEvents::dispatch(const ibv_async_event& event, const ibv_context* cont
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
     case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
       return tell(event.event_type, nullptr,
                   [&](const Owner& owner) { return owner.queue_pair == event.element.qp; });
     case IBV_EVENT_CQ_ERR:

@@ -8,6 +8,8 @@
 //   the queue pair, its CQ or SRQ, or the device is broken
 //                       its connections end; clients connect again and send again. Of the loops
 //                       that share the device, those whose queues are whole go on
+//   the last receive of a queue pair that has ended came back to its SRQ
+//                       it need not be waited for any longer
 //   port down, address, path or partition changed
 //                       nothing: the adapter sends again until its retries are used up, so a short
 //                       outage is survived; after a long one the work fails and the connection ends

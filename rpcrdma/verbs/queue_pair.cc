@@ -4,6 +4,7 @@
 #include "rpcrdma/verbs/queue_pair.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rpcrdma/base/log.h"
 #include "rpcrdma/verbs/addresses.h"
@@ -17,6 +18,8 @@ namespace {
 constexpr std::uint32_t kWantedInline = 64;
 // An orderly close does not know when unsignalled work at the end of the queue is done.
 constexpr std::chrono::milliseconds kUnsignaledGrace{100};
+// For IBV_EVENT_QP_LAST_WQE_REACHED, which some drivers never send.
+constexpr std::chrono::milliseconds kLastReceiveGrace{100};
 // Not soon: a siw that is just sending answers a Read of nothing with what it sent last
 // (siw_activate_tx() keeps the old sge[0]), which ends the connection.
 constexpr std::chrono::seconds kNudges[] = {std::chrono::seconds(2), std::chrono::seconds(8)};
@@ -43,6 +46,8 @@ VerbsQueuePair::VerbsQueuePair(VerbsDevice& device, const QueuePairOptions& opti
       receives_(static_cast<ReceiveQueue&>(*options.receives)),
       // A client has its receives for itself, and its server may answer all calls in one go.
       own_receives_(role == Role::kClient ? receives_.whole() : receives_.share()),
+      // Software drivers give a receive that they have begun back at once.
+      last_receive_ended_(receives_.srq() == nullptr || device.traits().posts_by_system_call),
       handler_(*options.handler),
       exposes_by_window_(role == Role::kClient && device.traits().memory_windows),
       ring_(send_places(device, options), exposes_by_window_ ? bind_places(device, options) : 0),
@@ -168,6 +173,12 @@ void VerbsQueuePair::on_async_event(ibv_event_type type, const void*) {
     device_.commands().run([this] { return ::rdma_notify(owned_id_.get(), IBV_EVENT_COMM_EST); });
     return;
   }
+  if (type == IBV_EVENT_QP_LAST_WQE_REACHED) {
+    // Of a queue pair that broke by itself, other events tell.
+    last_receive_ended_ = true;
+    if (state_ == State::kDraining) loop_.defer(*this);
+    return;
+  }
   drain({Errc::kProtocol, 0, ::ibv_event_type_str(type)});
 }
 
@@ -222,6 +233,10 @@ void VerbsQueuePair::queue_emptied() {
 void VerbsQueuePair::drain_timed_out() {
   if (state_ == State::kClosing) return drain({Errc::kClosed, 0, "disconnected"});
   if (state_ != State::kDraining) return;
+  if (waits_for_last_receive_ && !std::exchange(last_receive_ended_, true)) {
+    timer_.arm_after(loop_, options_.drain_timeout);
+    return loop_.defer(*this);
+  }
   log_debug("verbs: {}: {} work requests were never completed", info_.peer.text(),
             ring_.outstanding());
   completions_.run_handler();
@@ -233,6 +248,12 @@ void VerbsQueuePair::drain_timed_out() {
     if (entry.reported()) report(entry);
   }
   loop_.defer(*this);
+}
+
+bool VerbsQueuePair::waits_for_last_receive() {
+  if (last_receive_ended_ || qp_ == nullptr) return false;
+  if (!std::exchange(waits_for_last_receive_, true)) timer_.arm_after(loop_, kLastReceiveGrace);
+  return true;
 }
 
 void VerbsQueuePair::run_deferred() {
@@ -247,7 +268,7 @@ void VerbsQueuePair::run_deferred() {
     loop_.defer(*this);
     return;
   }
-  if (ring_.outstanding() > 0 || state_ != State::kDraining) return;
+  if (ring_.outstanding() > 0 || state_ != State::kDraining || waits_for_last_receive()) return;
   state_ = State::kClosed;
   timer_.cancel();
   handler_.on_disconnected(why_);

@@ -94,6 +94,9 @@ class VerbsQueuePair final : public QueuePair,
   VerbsCompletionQueue::Demand demand() const { return {ring_.places(), own_receives_}; }
   void drain(Error why);
   void drain_timed_out();
+  /// May the adapter still have a receive of the SRQ that it took for this queue pair? It would be
+  /// lost with that. After the last one it sends an event.
+  bool waits_for_last_receive();
   void queue_emptied();
   void report(const SendRing::Entry& entry);
   void destroy_qp();
@@ -109,6 +112,8 @@ class VerbsQueuePair final : public QueuePair,
   VerbsCompletionQueue& completions_;
   ReceiveQueue& receives_;
   std::uint32_t own_receives_;  // that it holds at most; 0: they are an SRQ's
+  bool last_receive_ended_;
+  bool waits_for_last_receive_ = false;
   QueuePairHandler& handler_;
   QueuePairInfo info_;
   bool exposes_by_window_;

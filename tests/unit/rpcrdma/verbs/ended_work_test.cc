@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is told of work that did not succeed.
+#include <chrono>
 #include <utility>
 
 #include "tests/unit/rpcrdma/verbs/fake_rig.h"
@@ -48,6 +49,49 @@ TEST_F(EndedWork, IsNobodysFaultWhenThePeerIsOutOfReach) {
 
 TEST_F(EndedWork, IsNobodysFaultWhenTheAdapterFails) {
   EXPECT_EQ(ends(IBV_WC_FATAL_ERR), kNoFault);
+}
+
+class LastReceive : public FakeRig {
+ protected:
+  void SetUp() override {
+    start();
+    post_receives(1, 4);
+    auto pair = connect(VerbsQueuePair::Role::kServer);
+    ASSERT_TRUE(pair.ok());
+    pair_ = *pair;
+    provider_.tells_of_last_receive = false;
+  }
+  VerbsQueuePair* pair_ = nullptr;
+};
+
+TEST_F(LastReceive, IsWaitedForAndGoesBackToTheSrq) {
+  ibv_qp* queue_pair = provider_.ids.back()->qp;
+  pair_->disconnect();
+  turn();
+  EXPECT_EQ(disconnected_, 0);
+  provider_.receive_ends(number(), IBV_WC_WR_FLUSH_ERR);
+  provider_.last_receive_ended(queue_pair);
+  turn();
+  EXPECT_EQ(disconnected_, 1);
+  pairs_.clear();
+  EXPECT_EQ(provider_.receives.size(), 4U);
+}
+
+TEST_F(LastReceive, IsNotWaitedForForEver) {
+  pair_->disconnect();
+  turn();
+  EXPECT_EQ(disconnected_, 0);
+  while (disconnected_ == 0)
+    loop_->turn(std::chrono::seconds(1));
+}
+
+TEST_F(LastReceive, OfAQueuePairThatGoesOnIsNoEnd) {
+  provider_.last_receive_ended(provider_.ids.back()->qp);
+  turn();
+  EXPECT_EQ(disconnected_, 0);
+  pair_->disconnect();
+  turn();
+  EXPECT_EQ(disconnected_, 1);
 }
 
 }  // namespace

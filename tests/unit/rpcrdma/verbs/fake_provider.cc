@@ -122,6 +122,14 @@ void FakeProvider::raise_event() {
   ::eventfd_write(completion_fd, 1);
 }
 
+void FakeProvider::last_receive_ended(ibv_qp* queue_pair) {
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_QP_LAST_WQE_REACHED;
+  event.element.qp = queue_pair;
+  async_events.push_back(event);
+  ::eventfd_write(context.async_fd, 1);
+}
+
 void FakeProvider::remove() {
   for (rdma_cm_id* id : ids) {
     rdma_cm_event event{};
@@ -162,10 +170,19 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attr) {
   *attr = FakeProvider::current().attr;
   return 0;
 }
-int ibv_get_async_event(ibv_context*, ibv_async_event*) {
-  errno = EAGAIN;
-  return -1;
+int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
+  auto& waiting = FakeProvider::current().async_events;
+  if (waiting.empty()) {
+    eventfd_t count = 0;
+    ::eventfd_read(context->async_fd, &count);
+    errno = EAGAIN;
+    return -1;
+  }
+  *event = waiting.front();
+  waiting.pop_front();
+  return 0;
 }
+void ibv_ack_async_event(ibv_async_event*) {}
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
   return new ibv_pd{context, 0};
@@ -293,7 +310,9 @@ void rdma_destroy_qp(rdma_cm_id* id) {
   delete id->qp;
   id->qp = nullptr;
 }
-int rdma_disconnect(rdma_cm_id*) {
+int rdma_disconnect(rdma_cm_id* id) {
+  FakeProvider& provider = FakeProvider::current();
+  if (provider.tells_of_last_receive && id->qp != nullptr) provider.last_receive_ended(id->qp);
   return 0;
 }
 int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {

@@ -37,6 +37,8 @@ class FakeProvider {
   void receive_ends(std::uint32_t queue_pair, ibv_wc_status status = IBV_WC_SUCCESS);
   /// Tells the loop of completions.
   void raise_event();
+  /// The device tells that `queue_pair` has no receive of the SRQ any more.
+  void last_receive_ended(ibv_qp* queue_pair);
   /// Every id hears that the device is being removed.
   void remove();
 
@@ -45,6 +47,7 @@ class FakeProvider {
   ibv_device_attr attr{};
   bool resizes_queues = true;
   bool healthy = true;  // its queue pairs, when somebody asks
+  bool tells_of_last_receive = true;
   // What a command fails with, unless 0.
   int refuses_regions = 0;
   int refuses_windows = 0;
@@ -64,6 +67,7 @@ class FakeProvider {
   int channels = 0;          // of librdmacm's events, that are there
   std::list<rdma_cm_id*> ids;
   std::deque<rdma_cm_event> cm_events;  // that nobody has fetched
+  std::deque<ibv_async_event> async_events;
   std::uint32_t next_queue_pair = 100;
 };
 
