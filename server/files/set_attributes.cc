@@ -98,33 +98,42 @@ int check_acls(const NewAttributes& values, int path_fd, mode_t mode) {
 
 namespace {
 
-int change_attributes(FileCall& call, Resolved& object, const NewAttributes& values) {
+int change_attributes(FileCall& call, Resolved& object, const NewAttributes& values,
+                      NewAttributes& done) {
   const bool is_link = S_ISLNK(object.attributes.st_mode);
   if (values.size) {
     if (const int error = set_size(call, object, *values.size)) return error;
+    done.size = values.size;
   }
   if (values.sets_owner()) {
     if (const int error = set_owner(object, values)) return error;
+    done.uid = values.uid;
+    done.gid = values.gid;
   }
   if (values.mode && !is_link) {  // the mode of a symbolic link means nothing
     std::uint32_t mode = *values.mode & 07777;
     if (values.sets_owner()) mode = mode_after_chown(mode, object.file->is_directory());
     if (const int error = set_mode(object, mode)) return error;
   }
+  done.mode = values.mode;
   if (values.acls) {
     if (const int error = set_acls(object, *values.acls)) return error;
+    done.acls = values.acls;
   }
   return values.sets_times() ? set_times(call, object, values) : 0;
 }
 
 }  // namespace
 
-int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values) {
+int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values,
+                   NewAttributes* done) {
   const mode_t kind = object.attributes.st_mode;
   if (const int error = check_acls(values, object.file->path_fd(), kind)) return error;
   if (const int error = call.may_change(*object.file)) return error;
   object.covered_by_directory = false;
-  const int error = change_attributes(call, object, values);
+  NewAttributes changed;
+  const int error = change_attributes(call, object, values, changed);
+  if (done != nullptr) *done = changed;
   // Who was promised meanwhile that nothing changes may have seen what was before, and is asked to
   // give that up; who comes later sees the change.
   (void)call.may_change(*object.file);

@@ -12,9 +12,10 @@ namespace nfsrdma {
 /// or kNoSuchAttribute.
 int check_acls(const NewAttributes& values, int path_fd, mode_t mode);
 
-/// SETATTR. 0 or an errno; what came before a failure stays done. Reads and refreshes
-/// object.attributes.
-int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values);
+/// SETATTR. 0 or an errno; what came before a failure stays done, and is in `done` where that is
+/// given. Reads and refreshes object.attributes.
+int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values,
+                   NewAttributes* done = nullptr);
 
 /// What is left to do for an object that was just made with `mode`: owner, times, size, ACLs, and
 /// the set-id and sticky bits where the making call dropped them. Permission bits are left alone

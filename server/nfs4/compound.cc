@@ -120,6 +120,9 @@ Outcome Compound::begin(xdr::Decoder& args, xdr::Encoder& result) {
 Outcome Compound::run(xdr::Encoder& result) {
   result_ = &result;
   looked_at_clock_ = 0;
+  // Before anything goes to a worker again.
+  if (payload_wanted_ != 0 && !may_block())
+    payload_lack_ = enlarge_payload(std::exchange(payload_wanted_, 0));
   while (index_ < count_ && status_ == NFS4_OK && !replayed_) {
     if (!step()) return std::exchange(retry_, Outcome::kReply);
   }
@@ -211,6 +214,7 @@ bool Compound::step() {
     return false;
   }
   request_->room_wanted = 0;
+  payload_lack_ = NFS4_OK;
   // Also of what was not run at all, or became an error behind it.
   if (times_.size() == index_) times_.push_back({number_, 0, 0});
   times_.back().status = static_cast<std::uint32_t>(status);
@@ -431,7 +435,8 @@ void Compound::clear() {
   changed_ = false;
   awaited_.reset();
   awaited_opens_.clear();
-  verifiers_ = elapsed_count_ = payload_used_ = 0;
+  verifiers_ = elapsed_count_ = payload_used_ = payload_wanted_ = 0;
+  payload_lack_ = NFS4_OK;
   in_session_ = runs_in_slot_ = cache_this_ = uncached_retry_ = replayed_ = false;
   max_response_ = BufferPool::kMaxBuffer;
   max_response_cached_ = 0;
@@ -461,7 +466,20 @@ std::string Compound::principal() const {
   return who.flavor == RpcCredentials::Flavor::kSys ? "sys:" + std::to_string(who.uid) : "none";
 }
 
+/// A further READ of the same COMPOUND: all payload has to lie in one buffer.
+nfsstat4 Compound::enlarge_payload(std::size_t bytes) {
+  Buffer& payload = request_->payload;
+  Buffer larger = request_->call->connection().buffers().acquire(bytes);
+  if (!larger) return NFS4ERR_DELAY;
+  if (!payload.settle()) return NFS4ERR_IO;
+  std::copy_n(payload.data(), payload_used_, larger.data());
+  result_->move_payloads(payload.bytes(), larger.data());
+  payload = std::move(larger);
+  return NFS4_OK;
+}
+
 nfsstat4 Compound::payload_room(std::size_t wanted, MutableByteSpan* room) {
+  if (payload_lack_ != NFS4_OK) return payload_lack_;
   Buffer& payload = request_->payload;
   if (payload_used_ == 0) {
     if (!have_buffer(*request_, wanted)) return retry(Outcome::kNeedBuffer);
@@ -469,15 +487,13 @@ nfsstat4 Compound::payload_room(std::size_t wanted, MutableByteSpan* room) {
     // None is so large, however often the client comes again.
     if (payload_used_ + wanted > BufferPool::kMaxBuffer)
       return minor_version_ == 0 ? NFS4ERR_RESOURCE : NFS4ERR_REP_TOO_BIG;
-    // A further READ of the same COMPOUND: all payload has to lie in one buffer. Getting one is for
-    // the loop's thread, where more room for the result leads as well.
-    if (may_block()) return retry(Outcome::kNeedRoom);
-    Buffer larger = request_->call->connection().buffers().acquire(payload_used_ + wanted);
-    if (!larger) return NFS4ERR_DELAY;
-    if (!payload.settle()) return NFS4ERR_IO;
-    std::copy_n(payload.data(), payload_used_, larger.data());
-    result_->move_payloads(payload.bytes(), larger.data());
-    payload = std::move(larger);
+    // Getting one is for the loop's thread, where more room for the result leads as well.
+    if (may_block()) {
+      payload_wanted_ = payload_used_ + wanted;
+      return retry(Outcome::kNeedRoom);
+    }
+    const nfsstat4 status = enlarge_payload(payload_used_ + wanted);
+    if (status != NFS4_OK) return status;
   }
   *room = payload.bytes().subspan(payload_used_, wanted);
   return NFS4_OK;

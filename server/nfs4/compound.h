@@ -210,6 +210,7 @@ class Compound final : public Progress {
   xdr::nfsstat4 run_measured(std::uint32_t number);
   xdr::nfsstat4 prepare(const Operation& operation);
   bool make_place_to_wait();
+  xdr::nfsstat4 enlarge_payload(std::size_t bytes);
   void note_told_where(std::uint64_t export_id);
   void write_error(std::uint32_t number, xdr::nfsstat4 status);
   void close_files();
@@ -266,6 +267,8 @@ class Compound final : public Progress {
   std::size_t verifiers_ = 0;
   bool verifier_noted_ = false;
   std::size_t payload_used_ = 0;
+  std::size_t payload_wanted_ = 0;                       // by a worker, of the loop's thread
+  xdr::nfsstat4 payload_lack_ = xdr::nfsstat4::NFS4_OK;  // why that came to nothing
   std::vector<std::byte> scratch_;
 
   bool in_session_ = false;

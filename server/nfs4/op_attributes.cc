@@ -294,9 +294,13 @@ nfsstat4 setattr(Compound& compound, const xdr::SETATTR4args& args, xdr::SETATTR
   Resolved& object = compound.current.object;
   ChangeScope scope(compound.server(), object);
   wanted.resolve_mode(scope.before().st_mode);
-  const int error = set_attributes(call, object, wanted.values);
+  NewAttributes done;
+  const int error = set_attributes(call, object, wanted.values, &done);
   scope.finish();
-  if (error != 0) return status_of_errno(error);
+  if (error != 0) {
+    res.attrsset = wanted.attributes_set(done);
+    return status_of_errno(error);
+  }
   res.attrsset = wanted.requested;
   compound.wait_for_metadata(call, object);
   return NFS4_OK;

@@ -162,6 +162,9 @@ nfsstat4 create_session(Compound& compound, const xdr::CREATE_SESSION4args& args
   // How much the client takes at a time is for itself to say (RFC 8881 18.36.3); we ask for less.
   back.max_operations = args.csa_back_chan_attrs.ca_maxoperations;
   back.max_requests = args.csa_back_chan_attrs.ca_maxrequests;
+  // Linux's client does not take less than a page of its own (nfs4_verify_back_channel_attrs(),
+  // before 6.18), which may be 64 KiB.
+  back.max_response = args.csa_back_chan_attrs.ca_maxresponsesize;
   std::lock_guard lock(state.mutex);
   // A session must not begin on a connection that is gone; nobody hears this.
   if (!state.caller.is_open(compound.connection())) return NFS4ERR_DELAY;

@@ -343,5 +343,29 @@ TEST(SpecialIdentifiers4, AreNoGroupsWhateverTheFlagSays) {
   }
 }
 
+// RFC 8881 18.30.3, RFC 7530 16.32.4: also of a SETATTR that fails.
+TEST(SetattrRules, WhatWasSetBeforeAFailureIsTold) {
+  NFSRDMA_NEEDS_ROOT();
+  Nfs4Harness nfs;
+  put_file(nfs.path("file"), "content", 0600);
+  ASSERT_EQ(::chown(nfs.path("file").c_str(), 1000, 1000), 0);
+  const FileHandle file = nfs.lookup(nfs.root(), "file");
+  nfs.set_caller(user(1000, 1000));
+  std::array<std::byte, 64> bytes;
+  xdr::Encoder all(bytes);
+  xdr::FileAttributes4 values;
+  values.size = 3;
+  values.owner = "1001";
+  values.attrmask = xdr::bitmap4::of({FATTR4_SIZE, FATTR4_OWNER});
+  xdr::detail::EncodeArchive archive(all);
+  xdr::visit_attribute_values(archive, values);
+  xdr::SETATTR4args args;
+  args.obj_attributes = {values.attrmask, all.bytes()};
+  const Reply4 reply = nfs.on<OP_SETATTR>(file, args);
+  EXPECT_EQ(reply.status, NFS4ERR_PERM);
+  EXPECT_EQ(reply.get<OP_SETATTR>().attrsset, xdr::bitmap4::of({FATTR4_SIZE}));
+  EXPECT_EQ(stat_of(nfs.path("file")).st_size, 3);
+}
+
 }  // namespace
 }  // namespace nfsrdma::test

@@ -39,9 +39,11 @@ TEST_F(SessionRules, HowMuchAClientTakesBackwardsIsItsOwnToSay) {
   xdr::CREATE_SESSION4args args = wanted();
   args.csa_back_chan_attrs.ca_maxoperations = 77;
   args.csa_back_chan_attrs.ca_maxrequests = 1000;
+  args.csa_back_chan_attrs.ca_maxresponsesize = 65536;
   const auto made = create(args);
   EXPECT_EQ(made.csr_back_chan_attrs.ca_maxoperations, 77u);
   EXPECT_EQ(made.csr_back_chan_attrs.ca_maxrequests, 1000u);
+  EXPECT_EQ(made.csr_back_chan_attrs.ca_maxresponsesize, 65536u);
 }
 
 TEST_F(SessionRules, NothingIsNegotiatedUpwards) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What other threads do between the steps of an operation.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -53,6 +54,27 @@ TEST(Meanwhile, AFileThatWasMadeIsOpenedThoughTheRoomForItIsTaken) {
   EXPECT_FALSE(was_there);
   EXPECT_EQ(nfs.open(nfs.root(), "none").status, NFS4ERR_DELAY) << "a reserve is for nobody else";
   EXPECT_FALSE(std::filesystem::exists(nfs.path("none")));
+}
+
+// A slow READLINK goes to a worker, which wants more memory for a second text of the loop's thread;
+// that must not send the call back for being slow before it has got any.
+TEST(Meanwhile, ASecondSlowReadlinkGetsItsRoom) {
+  Nfs4Harness nfs;
+  const std::string text(1000, 't');
+  ASSERT_EQ(::symlink(text.c_str(), nfs.path("link").c_str()), 0);
+  const FileHandle link = nfs.lookup(nfs.root(), "link");
+  std::optional<HeldCalls> held;
+  nfs.on_its_thread([&] { held.emplace(SYS_readlinkat, [] { ::usleep(8000); }); });
+  const Operations4 one = Operations4().putfh(link).add<OP_READLINK>();
+  Reply4 reply;
+  for (int i = 0; i < 60 && !reply.ran_on_worker; ++i)
+    reply = nfs.run(one);
+  ASSERT_TRUE(reply.ran_on_worker);
+  reply = nfs.run(Operations4().putfh(link).add<OP_READLINK>().putfh(link).add<OP_READLINK>());
+  ASSERT_EQ(reply.status, NFS4_OK);
+  EXPECT_TRUE(reply.ran_on_worker);
+  for (std::size_t nth : {0, 1})
+    EXPECT_EQ(as_text(reply.get<OP_READLINK>(nth).resok4.link.bytes), text);
 }
 
 }  // namespace
