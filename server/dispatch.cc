@@ -41,8 +41,9 @@ void release_progress(Request& request) {
 bool is_cached(ServedCall& served) {
   const ProcedureRow& row = *served.row;
   const Replay replay = row.replay_of != nullptr ? row.replay_of(served.args) : row.replay;
-  served.keep =
-      replay == Replay::kCachedBriefly ? ReplyCache::Keep::kBriefly : ReplyCache::Keep::kLong;
+  served.keep.reset();
+  if (replay == Replay::kCached) served.keep = ReplyCache::Keep::kLong;
+  if (replay == Replay::kCachedBriefly) served.keep = ReplyCache::Keep::kBriefly;
   return replay != Replay::kIdempotent;
 }
 
@@ -504,8 +505,8 @@ void Dispatcher::send(ServedCall& served, bool remember) {
   if (served.entry != nullptr) {
     NFSRDMA_CHECK(shared_.replies != nullptr);
     ReplyCache::Entry* entry = std::exchange(served.entry, nullptr);
-    if (remember && served.request.remember && encoder.payloads().empty()) {
-      shared_.replies->finish(entry, encoder.bytes().subspan(served.results_mark), served.keep);
+    if (remember && served.request.remember && served.keep && encoder.payloads().empty()) {
+      shared_.replies->finish(entry, encoder.bytes().subspan(served.results_mark), *served.keep);
     } else {
       shared_.replies->abandon(entry);
     }

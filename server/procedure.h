@@ -148,6 +148,7 @@ inline Outcome null_procedure(ServerContext&, Request&, xdr::Decoder& args, xdr:
 
 enum class Replay : std::uint8_t {
   kIdempotent,     // running twice does no harm, or the procedure sees to it itself: not cached
+  kOneAtATime,     // the same, but not while the first still runs: it is waited for
   kCached,         // goes into the duplicate request cache
   kCachedBriefly,  // the same, but there are so many of them that only a client's last are kept
 };

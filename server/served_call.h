@@ -3,6 +3,8 @@
 // whichever queue the call has to wait in.
 #pragma once
 
+#include <optional>
+
 #include "server/auth_flavor.h"
 #include "server/dispatch.h"
 #include "server/vfs/committer.h"
@@ -45,8 +47,8 @@ class ServedCall final : public ListNode<ServedCall>,
   xdr::Decoder args{ByteSpan()};
   xdr::Encoder encoder{MutableByteSpan()};
   std::size_t results_mark = 0;
-  ReplyCache::Entry* entry = nullptr;  // to be finished or abandoned
-  ReplyCache::Keep keep = ReplyCache::Keep::kLong;
+  ReplyCache::Entry* entry = nullptr;    // to be finished or abandoned
+  std::optional<ReplyCache::Keep> keep;  // how, when its answer is kept at all
   bool cache_asked = false;
   bool reserved = false;
   Next next = Next::kStart;

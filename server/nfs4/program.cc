@@ -50,7 +50,9 @@ constexpr bool may_run_again(xdr::nfs_opnum4 number) {
 
 /// Sessions see to exactly-once themselves; minor version 0 leaves it to the duplicate request
 /// cache, but for opens and locks. What needs none does not go there: the cache costs more than
-/// looking twice.
+/// looking twice. A LOCK that is sent again waits for the first: its owner's sequence id could not
+/// replay it yet, and NFS4ERR_DELAY would use that up (RFC 7530 9.1.7) for a lock that is granted,
+/// whose stateid Linux before 6.5 asks for without end then.
 Replay replay_of(xdr::Decoder args) {
   xdr::COMPOUND4args head;
   if (!xdr::decode(args, head) || head.minorversion != 0) return Replay::kIdempotent;
@@ -60,6 +62,9 @@ Replay replay_of(xdr::Decoder args) {
     const auto number = static_cast<xdr::nfs_opnum4>(args.u32());
     if (!may_run_again(number)) return Replay::kCached;
     if (number == xdr::nfs_opnum4::OP_WRITE) replay = Replay::kCachedBriefly;
+    if (number == xdr::nfs_opnum4::OP_LOCK && replay == Replay::kIdempotent) {
+      replay = Replay::kOneAtATime;
+    }
     bool good = false;
     bool creates = false;
     xdr::with_operation(number, [&](auto row) {

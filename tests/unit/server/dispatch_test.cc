@@ -106,6 +106,7 @@ enum : std::uint32_t {
   kDurableOnWorker,
   kNotYet,
   kBrief,
+  kOneAtATime,
   kCount
 };
 const ProcedureRow kRows[] = {
@@ -126,6 +127,7 @@ const ProcedureRow kRows[] = {
     {"DURABLEWORKER", proc_durable, Replay::kCached, Placement::kWorker},
     {"NOTYET", proc_not_yet},
     {"BRIEF", proc_count, Replay::kCachedBriefly},
+    {"ONEATATIME", proc_count, Replay::kOneAtATime, Placement::kWorker},
 };
 static_assert(std::size(kRows) == kCount);
 const ProgramTable kTables[] = {{kProgram, 2, "two", kRows}, {kProgram, 4, "four", kRows}};
@@ -564,6 +566,21 @@ TEST_F(DispatchTest, ADuplicateOfARunningCallGetsItsAnswerOnTheNewConnection) {
   finish(first);
   finish(again);
   EXPECT_EQ(again.answer, first.answer);
+}
+
+TEST_F(DispatchTest, ADuplicateMayHaveToWaitAndRunsThen) {
+  FakeCall& first = send(kOneAtATime, 7, 5);
+  EXPECT_FALSE(first.over());
+  FakeConnection reconnected(*loop_, pool_, "192.0.2.1", 901);
+  std::byte argument[4];
+  store_be32(argument, 5);
+  FakeCall& again = send(call_message(7, kProgram, 2, kOneAtATime, argument), reconnected);
+  EXPECT_FALSE(again.over());
+  finish(first);
+  finish(again);
+  EXPECT_EQ(first_word(first), 1u);
+  EXPECT_EQ(first_word(again), 2u) << "it ran";
+  EXPECT_EQ(replies_.stats().entries, 0u);
 }
 
 TEST_F(DispatchTest, ADuplicateOfARunningCallOnTheSameConnectionIsDropped) {

@@ -41,6 +41,9 @@ TEST(Nfs4Program, WhatMayRunAgainIsNotRemembered) {
       << "its reply waits for the disk, and the owner's replay would not";
   EXPECT_EQ(replay_of(0, on_file().add<OP_CLOSE>({})), Replay::kIdempotent);
   EXPECT_EQ(replay_of(0, on_file().add<OP_LOCKU>({})), Replay::kIdempotent);
+  EXPECT_EQ(replay_of(0, on_file().add<OP_LOCK>({})), Replay::kOneAtATime)
+      << "until it is done its owner cannot replay it";
+  EXPECT_EQ(replay_of(0, on_file().add<OP_LOCK>({}).add<OP_WRITE>()), Replay::kCachedBriefly);
   EXPECT_EQ(replay_of(0, on_file().add<OP_OPEN>().add<OP_SETATTR>({})), Replay::kCached);
   EXPECT_EQ(replay_of(0, on_file().add<OP_GETATTR>(), 1), Replay::kCached) << "one is missing";
   Operations4 many;
