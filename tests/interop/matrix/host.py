@@ -12,7 +12,7 @@ import time
 
 import host_side
 from case import Failed
-from sides import OurServer, run, wait_for
+from sides import MODULES, OurServer, run, wait_for
 
 SHARED = "/host/host"
 
@@ -34,6 +34,7 @@ def ask(what, *arguments, limit=60):
 class Tap:
     """The guest's eth0 is the other end of the host's tap device."""
     server_address = host_side.HOST_ADDRESS
+    neighbour_address = host_side.NEIGHBOUR
     in_server = ()
 
     @staticmethod
@@ -57,7 +58,16 @@ class Tap:
         return f"no tap device: {tried.stderr.strip()}" if tried.returncode else None
 
     def up(self):
+        # As in Pair.
+        run("mount", "--make-rshared", "/")
         run("rig", "siw", "eth0")
+        # Namespace "srv" is another host at the tap, for whoever comes by TCP (NeighbourClient).
+        run("ip", "netns", "add", "srv")
+        run("ip", "link", "add", "vn", "link", "eth0", "type", "macvlan", "mode", "bridge", limit=MODULES)
+        run("ip", "link", "set", "vn", "netns", "srv")
+        run("ip", "-n", "srv", "address", "add", self.neighbour_address, "dev", "vn")
+        for device in ("lo", "vn"):
+            run("ip", "-n", "srv", "link", "set", device, "up")
 
     def set_mtu(self, mtu):
         ask("link", "mtu", str(mtu))

@@ -27,6 +27,7 @@ from sides import Folder
 TAP = "nfsr0"
 HOST_ADDRESS = "198.51.100.1"
 GUEST = "198.51.100.2/24"
+NEIGHBOUR = "198.51.100.3/24"  # another one in the guest
 DISK_MIB = 2048
 
 
