@@ -306,6 +306,8 @@ bool BufferPool::waits_for_long(const std::string& but_of_host) {
 void BufferPool::watch_holders() {
   if (!anybody_waits()) return;
   watch_.arm_after(loop_, kLookAtHolders);
+  // Whoever waited in front may have gone, without anything being released.
+  loop_.defer(*wake_waiters_);
   if (!waits_for_long({})) return;
   struct Overdue {
     std::size_t bytes = 0;

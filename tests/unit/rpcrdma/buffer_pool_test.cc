@@ -341,6 +341,21 @@ TEST_F(BufferHolders, AreLeftAloneWhenThoseWhoWaitedAreServed) {
   EXPECT_EQ(order_, "w");
   EXPECT_EQ(slow_.asked, 0);
 }
+// Its connection has ended, and nothing is released: what is free is enough for those behind it.
+TEST_F(BufferHolders, AWaiterThatGoesFromTheFrontLetsTheNextOnesOn) {
+  for (int i = 0; i < 3; ++i)
+    all_.pop_back();
+  auto first = std::make_unique<Waiter>(pool_, share_, 4 * kMiB, order_, 'f');
+  pool_.wait_for_buffers(*first, share_);
+  BufferShare other;
+  Waiter second(pool_, other, 64 << 10, order_, 's');
+  pool_.wait_for_buffers(second, other);
+  turn();
+  EXPECT_EQ(order_, "");
+  first.reset();
+  pass(1);
+  EXPECT_EQ(order_, "s");
+}
 TEST_F(BufferPoolTest, DestroyedWaiterIsForgotten) {
   std::vector<Buffer> held;
   while (Buffer buffer = pool_.acquire(kMiB))
