@@ -4,9 +4,11 @@
 // and the budget allows one more buffer, so arenas never exceed the budget by more than a granule
 // per class.
 //
-// Order among waiters: while somebody waits, acquire() refuses everyone else who wants more than a
-// message buffer, or a stream of small requests could starve a large one for ever. Message
-// buffers are exempt because finishing a call may need one and frees more than it takes.
+// Order among waiters: while somebody waits in a stage, acquire() refuses everyone else of it, or a
+// stream of small requests could starve a large one for ever. Exempt is a message buffer for a call
+// that is with the handler, because finishing a call may need one and frees more than it takes.
+// Those of other stages need no order: what an earlier stage leaves free is enough for anybody of a
+// later one, so that new calls never keep one from going on.
 #include "rpcrdma/buffer_pool.h"
 
 #include <sys/mman.h>
@@ -41,6 +43,9 @@ constexpr SizeClass kSizeClasses[] = {
 };
 
 constexpr Duration kRetryAfter = std::chrono::milliseconds(200);
+
+// What a call takes besides its data, whatever NFSoRDMA_INLINE is.
+constexpr std::size_t kCallItself = 128 << 10;
 
 // Whoever has waited that long may have others give way.
 constexpr Duration kLongWait = std::chrono::seconds(10);
@@ -82,44 +87,61 @@ class BufferPool::WakeWaiters final : public Deferred {
   explicit WakeWaiters(BufferPool& pool) : pool_(pool) {}
 
   void run_deferred() override {
-    while (pool_.anybody_waits()) {
-      BufferShare& share = *pool_.turns_.front();
-      BufferWaiter* waiter = share.waiters_.pop_front();
-      pool_.turns_.push_back(share);  // not touched any more: its connection may end now
-      const std::size_t before = pool_.in_use_;
-      serving_ = waiter;
-      enlisted_again_ = false;
-      waiter->on_buffers();
-      serving_ = nullptr;
-      if (!enlisted_again_) continue;
-      // There is not enough for the first one: the others wait. What it took and gave back tells
-      // nothing new, only what came back besides.
-      if (pool_.in_use_ < before) pool_.loop_.defer(*this);
-      return;
-    }
+    most_in_use_ = 0;
+    for (std::size_t stage = kBufferStages; stage-- > 0;)
+      serve(static_cast<BufferStage>(stage));
+    // What those took and gave back who could not be served tells nothing new, only what came back
+    // besides.
+    if (pool_.in_use_ < most_in_use_) pool_.loop_.defer(*this);
   }
 
   bool serving() const { return serving_ != nullptr; }
+  bool serving(BufferStage stage) const { return serving() && stage == stage_; }
   /// True when `waiter` is the one being served: it keeps its place.
-  bool keeps_place(BufferWaiter& waiter) {
-    if (serving_ != &waiter) return false;
+  bool keeps_place(BufferWaiter& waiter, BufferStage stage) {
+    if (serving_ != &waiter || stage != stage_) return false;
     enlisted_again_ = true;
     return true;
   }
 
  private:
+  /// Until there is not enough for the first one: the others of its stage wait.
+  void serve(BufferStage stage) {
+    Turns& turns = pool_.turns_[static_cast<std::size_t>(stage)];
+    stage_ = stage;
+    enlisted_again_ = false;
+    while (!enlisted_again_ && pool_.anybody_waits(turns)) {
+      BufferShare::Turn& turn = *turns.front();
+      BufferWaiter* waiter = turn.waiters.pop_front();
+      turns.push_back(turn);  // not touched any more: its connection may end now
+      const std::size_t before = pool_.in_use_;
+      serving_ = waiter;
+      waiter->on_buffers();
+      serving_ = nullptr;
+      if (enlisted_again_) most_in_use_ = std::max(most_in_use_, before);
+    }
+  }
+
   BufferPool& pool_;
   BufferWaiter* serving_ = nullptr;
+  BufferStage stage_{};
   bool enlisted_again_ = false;
+  std::size_t most_in_use_ = 0;  // when somebody could not be served
 };
 
 BufferPool::BufferPool(EventLoop& loop, std::size_t budget)
     : loop_(loop),
-      budget_(std::max(budget, 2 * kMaxBuffer)),  // less could never serve the largest call
+      budget_(std::max(budget, kLeastBudget)),
       wake_waiters_(std::make_unique<WakeWaiters>(*this)),
       retry_([this] { loop_.defer(*wake_waiters_); }),
       watch_([this] { watch_holders(); }) {
   static_assert(std::size(kSizeClasses) == kClasses);
+  static_assert(static_cast<std::size_t>(BufferStage::kWithHandler) + 1 == kBufferStages);
+  // By stage; the last is for one call's largest result or payload.
+  const std::size_t for_handler = kMaxBuffer;
+  const std::size_t for_whole_calls = for_handler + kCallItself;
+  const std::size_t for_data = for_whole_calls + most_data() + kCallItself;
+  left_free_ = {for_data + budget_ / 16, for_data, for_whole_calls, for_handler, 0};
 }
 
 BufferPool::~BufferPool() {
@@ -186,13 +208,22 @@ std::size_t BufferPool::charge(std::size_t bytes) {
   return bytes > kMaxBuffer ? 0 : kSizeClasses[class_for(bytes)].bytes;
 }
 
-Buffer BufferPool::acquire(std::size_t bytes) {
+bool BufferPool::fits(std::size_t bytes, BufferStage stage) const {
+  return bytes + left_free_[static_cast<std::size_t>(stage)] <= budget_ - in_use_;
+}
+
+bool BufferPool::must_wait(BufferStage stage) {
+  return !wake_waiters_->serving(stage) && anybody_waits(turns_[static_cast<std::size_t>(stage)]);
+}
+
+Buffer BufferPool::acquire(std::size_t bytes, BufferStage stage) {
   Buffer buffer;
   if (bytes > kMaxBuffer) return buffer;
   const std::size_t size_class = class_for(bytes);
   const std::size_t size = kSizeClasses[size_class].bytes;
-  if (size > budget_ - in_use_) return buffer;
-  if (size_class > 0 && !wake_waiters_->serving() && anybody_waits()) return buffer;
+  if (!fits(size, stage)) return buffer;
+  const bool passes = size_class == 0 && stage == BufferStage::kWithHandler;
+  if (!passes && must_wait(stage)) return buffer;
   auto& list = free_[size_class];
   if (list.empty() && !grow(size_class)) {
     grow_failed_ = true;
@@ -213,8 +244,8 @@ Buffer BufferPool::acquire(std::size_t bytes) {
 Buffer BufferPool::acquire_window(std::size_t bytes) {
   Buffer buffer;
   bytes = FileWindow::whole_pages(bytes);
-  if (bytes > kMaxBuffer || bytes > budget_ - in_use_) return buffer;
-  if (!wake_waiters_->serving() && anybody_waits()) return buffer;
+  if (bytes > kMaxBuffer || !fits(bytes, BufferStage::kWithHandler)) return buffer;
+  if (must_wait(BufferStage::kWithHandler)) return buffer;
   if (free_windows_.empty()) {
     if (window_count_ == kMostWindows) return buffer;
     std::unique_ptr<FileWindow> window = FileWindow::reserve(kMaxBuffer);
@@ -245,22 +276,29 @@ void BufferPool::release(Buffer& buffer) {
   in_use_ -= buffer.size_;
   // Of those who are being served WakeWaiters sees for itself: a waiter that gives back what was
   // not enough would be served again at once, and so on without an end.
-  if (!turns_.empty() && !wake_waiters_->serving()) loop_.defer(*wake_waiters_);
+  if (!wake_waiters_->serving() && anybody_waits()) loop_.defer(*wake_waiters_);
 }
 
-bool BufferPool::anybody_waits() {
-  while (BufferShare* share = turns_.front()) {
-    if (!share->waiters_.empty()) return true;
-    share->unlink();
+bool BufferPool::anybody_waits(Turns& turns) {
+  while (BufferShare::Turn* turn = turns.front()) {
+    if (!turn->waiters.empty()) return true;
+    turn->unlink();
   }
   return false;
 }
 
+bool BufferPool::anybody_waits() {
+  return std::any_of(turns_.begin(), turns_.end(),
+                     [this](Turns& turns) { return anybody_waits(turns); });
+}
+
 std::size_t BufferPool::waiting() {
   std::size_t count = 0;
-  turns_.for_each([&count](BufferShare& share) {
-    share.waiters_.for_each([&count](BufferWaiter&) { ++count; });
-  });
+  for (Turns& turns : turns_) {
+    turns.for_each([&count](BufferShare::Turn& turn) {
+      turn.waiters.for_each([&count](BufferWaiter&) { ++count; });
+    });
+  }
   return count;
 }
 
@@ -273,16 +311,19 @@ std::uint32_t BufferPool::lkey(const Buffer& buffer, const ProtectionDomain& dom
   return 0;
 }
 
-void BufferPool::wait_for_buffers(BufferWaiter& waiter, BufferShare& share) {
-  if (wake_waiters_->keeps_place(waiter)) {
-    share.waiters_.push_front(waiter);
-    turns_.push_front(share);
+void BufferPool::wait_for_buffers(BufferWaiter& waiter, BufferShare& share, BufferStage stage) {
+  Turns& turns = turns_[static_cast<std::size_t>(stage)];
+  BufferShare::Turn& turn = share.turns_[static_cast<std::size_t>(stage)];
+  turn.share = &share;
+  if (wake_waiters_->keeps_place(waiter, stage)) {
+    turn.waiters.push_front(waiter);
+    turns.push_front(turn);
     if (std::exchange(grow_failed_, false)) retry_.arm(loop_, loop_.now() + kRetryAfter);
     return;
   }
   waiter.since_ = loop_.now();
-  share.waiters_.push_back(waiter);
-  if (!share.linked()) turns_.push_back(share);
+  turn.waiters.push_back(waiter);
+  if (!turn.linked()) turns.push_back(turn);
   if (!watch_.armed()) watch_.arm_after(loop_, kLookAtHolders);
   // Something may have been released before the waiter enlisted.
   if (in_use_ == 0) loop_.defer(*wake_waiters_);
@@ -291,15 +332,18 @@ void BufferPool::wait_for_buffers(BufferWaiter& waiter, BufferShare& share) {
   if (std::exchange(grow_failed_, false)) retry_.arm(loop_, loop_.now() + kRetryAfter);
 }
 
-/// Anybody of another host; within a share the first has waited for longest.
+/// Anybody of another host; of a share the first in a stage has waited for longest.
 bool BufferPool::waits_for_long(const std::string& but_of_host) {
   bool found = false;
   const TimePoint long_ago = loop_.now() - kLongWait;
-  turns_.for_each([&](BufferShare& share) {
-    const BufferWaiter* first = share.waiters_.front();
-    if (found || first == nullptr || first->since_ > long_ago) return;
-    found = share.holder == nullptr || share.holder->host() != but_of_host;
-  });
+  for (Turns& turns : turns_) {
+    turns.for_each([&](BufferShare::Turn& turn) {
+      const BufferWaiter* first = turn.waiters.front();
+      if (found || first == nullptr || first->since_ > long_ago) return;
+      const BufferHolder* holder = turn.share->holder;
+      found = holder == nullptr || holder->host() != but_of_host;
+    });
+  }
   return found;
 }
 

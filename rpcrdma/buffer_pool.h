@@ -8,6 +8,11 @@
 // the caller waits with wait_for_buffers(). Waiters take turns by connection (BufferShare), so a
 // client with a hundred calls waiting is served no more often than one with a single call.
 //
+// Who holds a buffer and waits for another could wait for ever when all the others do the same. So
+// a call gets its memory in few stages (BufferStage), and each stage leaves free what a call of the
+// next ones may need at once. No matter how many wait in a stage: those of the last one always get
+// their memory, one after the other, end, and give all back; then those of the stage before it.
+//
 // What a connection holds for as long as its peer likes (BufferHolder) would be held for ever by a
 // peer that means harm, a byte a minute. So while somebody has to wait for long, the host that
 // holds most beyond its time is made to give way. A client that nobody waits for may be as slow as
@@ -60,6 +65,16 @@ class Buffer {
   std::uint8_t size_class_ = 0;
 };
 
+/// What a buffer is for. A call has at most one wait in each stage, for all that it needs there.
+enum class BufferStage : std::uint8_t {
+  kReceive,    // for any message; kept for good
+  kNewCall,    // a call that came whole and small: its own buffers, and its data if that came along
+  kData,       // the data of a call, 0 to kData at most of which it holds something already
+  kWholeCall,  // the own buffers of a call whose data has come
+  kWithHandler,  // room for a result, payload
+};
+inline constexpr std::size_t kBufferStages = 5;
+
 /// Someone who waits for a buffer.
 class BufferWaiter : public ListNode<BufferWaiter> {
  public:
@@ -96,13 +111,18 @@ class BufferHolder : public ListNode<BufferHolder> {
 };
 
 /// Those of one connection who wait; each ServerConnection has one. Used by one pool at a time.
-class BufferShare : public ListNode<BufferShare> {
+class BufferShare {
  public:
   BufferHolder* holder = nullptr;  // whose it is; null: of nobody who holds anything
 
  private:
   friend class BufferPool;
-  IntrusiveList<BufferWaiter> waiters_;
+  /// In one stage.
+  struct Turn : ListNode<Turn> {
+    const BufferShare* share = nullptr;
+    IntrusiveList<BufferWaiter> waiters;
+  };
+  std::array<Turn, kBufferStages> turns_;
 };
 
 class BufferPool {
@@ -110,7 +130,10 @@ class BufferPool {
   /// Size classes: 4 KiB (messages), 64 KiB (long replies), 256 KiB, 1 MiB + 4 KiB, 4 MiB + 4 KiB.
   static constexpr std::size_t kMaxBuffer = (std::size_t{4} << 20) + 4096;
 
-  /// `budget` in bytes caps what is handed out at once.
+  /// Less than this could not keep the promise of the stages beside receives and warm calls.
+  static constexpr std::size_t kLeastBudget = std::size_t{16} << 20;
+
+  /// `budget` in bytes (at least kLeastBudget) caps what is handed out at once.
   BufferPool(EventLoop& loop, std::size_t budget);
   ~BufferPool();
 
@@ -119,19 +142,24 @@ class BufferPool {
   void remove_domain(ProtectionDomain& domain);
 
   /// At least `bytes` long, contents undefined (may hold old data of other calls: expose only what
-  /// was written). Empty when the budget is used up or bytes > kMaxBuffer.
-  Buffer acquire(std::size_t bytes);
-  /// A window that can show `bytes`; what it shows counts in the budget as memory would. Empty for
-  /// the same reasons, when all windows are in use, and when there is no address space for one
-  /// more.
+  /// was written). Empty when `stage` has used up its part of the budget, when others wait in that
+  /// stage, or bytes > kMaxBuffer.
+  Buffer acquire(std::size_t bytes, BufferStage stage = BufferStage::kWithHandler);
+  /// A window for a call with the handler that can show `bytes`; what it shows counts in the budget
+  /// as memory would. Empty for the same reasons, when all windows are in use, and when there is no
+  /// address space for one more.
   Buffer acquire_window(std::size_t bytes);
   /// The lkey of `buffer` in `domain`.
   std::uint32_t lkey(const Buffer& buffer, const ProtectionDomain& domain) const;
   /// What a buffer for `bytes` counts for in the budget; 0 when there is none that large.
   static std::size_t charge(std::size_t bytes);
+  /// The most that a call may take of stage kData, its own buffers besides; more never comes.
+  std::size_t most_data() const { return std::max(budget_ / 4, kMaxBuffer); }
   /// `waiter` is called from the loop, once per enlisting: in order of waiting within `share`, and
-  /// one of each share by turns. Who enlists again from on_buffers() keeps its place.
-  void wait_for_buffers(BufferWaiter& waiter, BufferShare& share);
+  /// one of each share by turns, in each stage by itself. Who enlists again from on_buffers() keeps
+  /// its place. A call that waits holds nothing of `stage` or of a later one.
+  void wait_for_buffers(BufferWaiter& waiter, BufferShare& share,
+                        BufferStage stage = BufferStage::kWithHandler);
   /// Until it is destroyed.
   void add_holder(BufferHolder& holder) { holders_.push_back(holder); }
 
@@ -152,7 +180,13 @@ class BufferPool {
   /// Each holds a descriptor while it shows something.
   static constexpr std::size_t kMostWindows = 256;
 
+  using Turns = IntrusiveList<BufferShare::Turn>;
+
   void release(Buffer& buffer);
+  bool fits(std::size_t bytes, BufferStage stage) const;
+  /// Others of this stage come first.
+  bool must_wait(BufferStage stage);
+  bool anybody_waits(Turns& turns);
   bool anybody_waits();
   bool waits_for_long(const std::string& but_of_host);
   void watch_holders();
@@ -173,7 +207,9 @@ class BufferPool {
   std::array<std::unique_ptr<FileWindow>, kMostWindows> windows_;
   std::size_t window_count_ = 0;
   std::vector<std::uint16_t> free_windows_;
-  IntrusiveList<BufferShare> turns_;  // whose turn is next; some may have no waiter any more
+  std::array<std::size_t, kBufferStages> left_free_;
+  // By stage, whose turn is next; some may have no waiter any more.
+  std::array<Turns, kBufferStages> turns_;
   std::unique_ptr<WakeWaiters> wake_waiters_;
   bool grow_failed_ = false;
   Error why_not_{Errc::kExhausted, ENOMEM, "memory for buffers"};

@@ -39,7 +39,7 @@ void RdmaEndpoint::ensure_receives(std::uint32_t count) {
 }
 
 bool RdmaEndpoint::add_receive() {
-  Buffer buffer = pool_.acquire(shape_.receive_bytes);
+  Buffer buffer = pool_.acquire(shape_.receive_bytes, shape_.receive_stage);
   if (!buffer) return false;
   slots_.push_back({});
   slots_.back().buffer = std::move(buffer);

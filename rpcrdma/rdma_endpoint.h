@@ -40,6 +40,7 @@ class RdmaEndpoint final : private CompletionHandler, private Deferred {
     std::uint32_t receive_bytes = 4096;    // size of each receive buffer
     std::uint32_t receive_depth = 32'768;  // receives at most
     std::uint32_t send_completions = 65'536;
+    BufferStage receive_stage = BufferStage::kWithHandler;  // what of the pool they may take
   };
   static Result<std::unique_ptr<RdmaEndpoint>> create(EventLoop& loop, Device& device,
                                                       BufferPool& pool, const Shape& shape,

@@ -73,7 +73,8 @@ class ResponderCall final : public Call,
   /// Message arrived: decode, judge, go on.
   void arrive(ResponderConnection& connection, const ReceivedMessage& message);
   bool judge(const ReceivedMessage& message);
-  /// Takes the buffers that the call needs; false when it must wait for them.
+  BufferStage stage() const;
+  /// Takes the buffers that the call needs; false when it must wait for them, with none of them.
   bool take_buffers();
   bool take_chunk_buffers();
   bool chunks_affordable() const;
@@ -267,9 +268,6 @@ class ResponderShard final : public MessageHandler {
 
   void cut_who_has_too_many();
 
-  // Calls kept with their buffers for the next message; more are freed.
-  static constexpr std::size_t kWarmCalls = 128;
-
   RdmaServer& server_;
   Device& device_;
   CreditLedger ledger_;
@@ -279,6 +277,7 @@ class ResponderShard final : public MessageHandler {
   IntrusiveList<ResponderConnection, ConnectionTag> dead_;
   IntrusiveList<ResponderCall, WaitingTag> free_;
   std::size_t free_count_ = 0;
+  std::size_t warm_calls_;           // so many keep their buffers for the next message
   std::uint32_t receives_held_ = 0;  // by calls
   bool device_gone_ = false;
 };

@@ -26,7 +26,8 @@ bool ResponderBackward::transmit(std::uint32_t xid, ByteSpan message) {
   if (!c.usable() || c.draining_ || !c.senders_.empty() || c.send_queue_.room() == 0) return false;
   auto send = std::find_if(sends_.begin(), sends_.end(), [](Send& s) { return !s.buffer; });
   if (send == sends_.end()) return false;
-  Buffer buffer = c.shard_.pool().acquire(kMinCallHeaderBytes + message.size());
+  Buffer buffer =
+      c.shard_.pool().acquire(kMinCallHeaderBytes + message.size(), BufferStage::kNewCall);
   if (!buffer) return false;
   c.shard_.cover_credits(1);
   if (c.shard_.ledger().take(1) == 0) return false;

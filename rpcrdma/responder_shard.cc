@@ -12,6 +12,11 @@ namespace {
 // with the default budget that is enough for ten thousand clients that are idle.
 constexpr std::size_t kReceiveEighths = 3;
 
+// A free call is kept, for the next message, up to this many ...
+constexpr std::size_t kFreeCalls = 1024;
+// ... and with its buffers up to this many, or a 64th of the pool.
+constexpr std::size_t kWarmCalls = 128;
+
 CreditLimits credit_limits(const RdmaServerLimits& limits, const BufferPool& pool) {
   CreditLimits credits = limits.credits;
   const std::size_t affordable =
@@ -23,13 +28,19 @@ CreditLimits credit_limits(const RdmaServerLimits& limits, const BufferPool& poo
 }  // namespace
 
 ResponderShard::ResponderShard(RdmaServer& server, Device& device)
-    : server_(server), device_(device), ledger_(credit_limits(server.limits_, server.pool_)) {}
+    : server_(server),
+      device_(device),
+      ledger_(credit_limits(server.limits_, server.pool_)),
+      warm_calls_(std::min(kWarmCalls, server.pool_.budget() / 64 /
+                                           (BufferPool::charge(server.limits_.inline_bytes) +
+                                            BufferPool::charge(Call::kInlineReply)))) {}
 
 Result<std::unique_ptr<ResponderShard>> ResponderShard::create(RdmaServer& server, Device& device) {
   std::unique_ptr<ResponderShard> shard(new ResponderShard(server, device));
   RdmaEndpoint::Shape shape;
   shape.receive_bytes = server.limits_.inline_bytes;
   shape.receive_depth = shard->ledger_.limits().receives;
+  shape.receive_stage = BufferStage::kReceive;
   NFSRDMA_TRY(shard->endpoint_,
               RdmaEndpoint::create(server.loop_, device, server.pool_, shape, *shard));
   shard->ledger_.limit_receives(shard->endpoint_->receives().depth());
@@ -135,10 +146,10 @@ void ResponderShard::recycle(ResponderCall& call) {
   call.payload_.reset();
   call.long_reply_buffer_.reset();
   call.header_.chunks.clear();
-  if (free_count_ >= kWarmCalls) {
+  if (free_count_ >= warm_calls_) {
     call.send_buffer_.reset();
     call.reply_buffer_.reset();
-    if (free_count_ >= 8 * kWarmCalls) {
+    if (free_count_ >= kFreeCalls) {
       delete &call;
       return;
     }

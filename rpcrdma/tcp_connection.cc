@@ -206,7 +206,7 @@ bool TcpServerConnection::read_once() {
   const bool finished_record = placed > 0 && cursor_.complete();
   if (finished_record && !deliver_record()) {
     stash_.assign(server_.scratch_.get(), server_.scratch_.get() + (got - placed));
-    starve();
+    starve(BufferStage::kWholeCall);
     return false;
   }
   if (got > placed) consume({server_.scratch_.get(), got - placed});
@@ -229,19 +229,19 @@ std::size_t TcpServerConnection::consume_some(ByteSpan data) {
     if (taken != 0 || starved_ || closing_) return taken;
   }
   if (cursor_.complete()) {  // was complete but could not be delivered
-    if (!deliver_record()) starve();
+    if (!deliver_record()) starve(BufferStage::kWholeCall);
     return starved_ ? 0 : consume_some(data);
   }
   if (cursor_.at_mark()) return take_mark(data);
   const std::size_t length = std::min(data.size(), cursor_.fragment_left());
   if (!make_room(length)) {
-    starve();
+    starve(record_stage(record_have_ + length));
     return 0;
   }
   std::memcpy(record_.data() + record_have_, data.data(), length);
   record_have_ += length;
   cursor_.take(length);
-  if (cursor_.complete() && !deliver_record()) starve();
+  if (cursor_.complete() && !deliver_record()) starve(BufferStage::kWholeCall);
   return length;
 }
 
@@ -256,7 +256,7 @@ std::size_t TcpServerConnection::take_whole_record(ByteSpan data) {
     return 0;
   }
   if (!deliver_copy(data.subspan(kRecordMarkBytes, length))) {
-    starve();
+    starve(BufferStage::kNewCall);
     return 0;
   }
   if (large_memory_ > 0) --large_memory_;
@@ -279,17 +279,25 @@ std::size_t TcpServerConnection::take_mark(ByteSpan data) {
     fail();
     return 0;
   }
-  if (cursor_.complete() && !deliver_record()) starve();
+  if (cursor_.complete() && !deliver_record()) starve(BufferStage::kWholeCall);
   return length;
 }
 
+/// For holding that much of a record.
+BufferStage TcpServerConnection::record_stage(std::size_t bytes) {
+  return bytes <= kStageBytes ? BufferStage::kNewCall : BufferStage::kData;
+}
+
 /// Room for `bytes` more of the record: a small buffer while little of it is there, then one for
-/// all of it.
+/// all of it. For the largest when it is not known how long it gets: with a middle one in hand it
+/// would wait for those who wait for theirs in the same way.
 bool TcpServerConnection::make_room(std::size_t bytes) {
   const std::size_t needed = record_have_ + bytes;
   if (needed <= record_.size()) return true;
+  const std::size_t whole =
+      cursor_.last_fragment() ? cursor_.known_bytes() : server_.limits_.max_record;
   Buffer bigger =
-      server_.pool_.acquire(needed <= kStageBytes ? kStageBytes : cursor_.known_bytes());
+      server_.pool_.acquire(needed <= kStageBytes ? kStageBytes : whole, record_stage(needed));
   if (!bigger) return false;
   if (record_have_ > 0) std::memcpy(bigger.data(), record_.data(), record_have_);
   record_ = std::move(bigger);
@@ -302,12 +310,12 @@ bool TcpServerConnection::make_room(std::size_t bytes) {
 }
 
 bool TcpServerConnection::deliver_copy(ByteSpan record) {
-  TcpCall* call = server_.take_call();
+  TcpCall* call = server_.take_call(BufferStage::kNewCall);
   if (call == nullptr) return false;
   Buffer* into = &call->small_request_;
   if (record.size() > into->size()) {
     into = &call->large_request_;
-    *into = server_.pool_.acquire(record.size());
+    *into = server_.pool_.acquire(record.size(), BufferStage::kNewCall);
     if (!*into) {
       server_.recycle(*call);
       return false;
@@ -319,8 +327,9 @@ bool TcpServerConnection::deliver_copy(ByteSpan record) {
 }
 
 bool TcpServerConnection::deliver_record() {
-  TcpCall* call = server_.take_call();
+  TcpCall* call = server_.take_call(BufferStage::kWholeCall);
   if (call == nullptr) return false;
+  if (BufferPool::charge(record_have_) < record_.size()) shrink_record();
   call->large_request_ = std::move(record_);
   const ByteSpan record(call->large_request_.data(), record_have_);
   record_have_ = 0;
@@ -329,9 +338,18 @@ bool TcpServerConnection::deliver_record() {
   return true;
 }
 
+/// It turned out to be shorter than it might have been. Stays as it is when memory is short.
+void TcpServerConnection::shrink_record() {
+  Buffer fitting = server_.pool_.acquire(record_have_, BufferStage::kNewCall);
+  if (!fitting) return;
+  std::memcpy(fitting.data(), record_.data(), record_have_);
+  record_ = std::move(fitting);
+}
+
 void TcpServerConnection::deliver(TcpCall& call, ByteSpan record) {
   call.connection_ = this;
   ++open_calls_;
+  had_turn_ = its_turn_;
   if (tap != nullptr) tap->on_receive(record);
   if (record.size() < 8 || load_be32(record.data() + 4) != kRpcCall) {
     // A reply to a call of ours, or nothing that could be answered.
@@ -350,27 +368,30 @@ void TcpServerConnection::deliver(TcpCall& call, ByteSpan record) {
   server_.handler_.on_call(call);
 }
 
-void TcpServerConnection::starve() {
+void TcpServerConnection::starve(BufferStage stage) {
   if (starved_) return;
   starved_ = true;
   ++server_.starved_;
-  server_.pool_.wait_for_buffers(*this, buffer_share);
+  server_.pool_.wait_for_buffers(*this, buffer_share, stage);
 }
 
 void TcpServerConnection::on_buffers() {
   starved_ = false;
   --server_.starved_;
+  its_turn_ = true;
   resume();
+  its_turn_ = had_turn_ = false;
+  server_.loop_.defer(*this);  // what else has come, behind those who wait as well
 }
 
 /// Goes on after a pause, with what was read before it.
 void TcpServerConnection::resume() {
   if (closing_ || paused()) return;
   if (cursor_.complete() && !deliver_record()) {
-    starve();
+    starve(BufferStage::kWholeCall);
     return;
   }
-  if (!stash_.empty()) {
+  if (!stash_.empty() && !paused()) {
     std::vector<std::byte> stash = std::move(stash_);
     stash_.clear();
     consume(stash);
@@ -379,7 +400,7 @@ void TcpServerConnection::resume() {
 }
 
 bool TcpServerConnection::paused() const {
-  return starved_ || draining_ || open_calls_ >= server_.limits_.max_calls ||
+  return starved_ || had_turn_ || draining_ || open_calls_ >= server_.limits_.max_calls ||
          out_bytes_ >= server_.limits_.max_output;
 }
 
@@ -439,11 +460,14 @@ Result<void> TcpServerConnection::send_backward(BackwardCall& call) {
 /// As the reply of a call that nobody made: a TcpCall carries it.
 bool TcpServerConnection::transmit(std::uint32_t xid, ByteSpan message) {
   if (closing_ || draining_) return false;
-  TcpCall* carrier = server_.take_call();
+  TcpCall* carrier = server_.take_call(BufferStage::kNewCall);
   if (carrier == nullptr) return false;
-  if (!carrier->reserve_reply(message.size())) {
-    server_.recycle(*carrier);
-    return false;
+  if (message.size() > Call::kInlineReply) {
+    carrier->long_reply_buffer_ = server_.pool_.acquire(message.size(), BufferStage::kNewCall);
+    if (!carrier->long_reply_buffer_) {
+      server_.recycle(*carrier);
+      return false;
+    }
   }
   carrier->give_back_unused();
   carrier->connection_ = this;

@@ -104,6 +104,10 @@ class TcpServerConnection final : public ServerConnection,
   bool pins_large_buffer() const { return record_.size() > kStageBytes; }
   bool has_output() const { return !out_.empty(); }
   TimePoint last_progress() const { return last_progress_; }
+  /// Since when the client could have sent more of a record; the future while we do not read.
+  TimePoint waits_for_record_since() const {
+    return paused() ? TimePoint::max() : std::max(last_progress_, record_since_);
+  }
   /// When the client last took something of what is sent to it; only while has_output().
   TimePoint last_taken();
 
@@ -143,11 +147,13 @@ class TcpServerConnection final : public ServerConnection,
   std::size_t consume_some(ByteSpan data);
   std::size_t take_whole_record(ByteSpan data);
   std::size_t take_mark(ByteSpan data);
+  static BufferStage record_stage(std::size_t bytes);
   bool make_room(std::size_t bytes);
+  void shrink_record();
   bool deliver_copy(ByteSpan record);
   bool deliver_record();
   void deliver(TcpCall& call, ByteSpan record);
-  void starve();
+  void starve(BufferStage stage);
   void resume();
 
   void submit(TcpCall& call);
@@ -178,6 +184,8 @@ class TcpServerConnection final : public ServerConnection,
   std::vector<std::byte> stash_;  // read but not taken yet; empty unless something ran out
   std::uint32_t large_memory_ = 0;
   bool starved_ = false;
+  bool its_turn_ = false;  // among those who wait with the pool: for one record
+  bool had_turn_ = false;
   bool blocked_ = false;  // the socket took not all of out_
 
   IntrusiveList<TcpCall, TcpOutTag> out_;

@@ -13,6 +13,8 @@ namespace nfsrdma {
 
 namespace {
 constexpr int kBacklog = 1024;
+// Calls that are kept for what comes next, or a 64th of the pool.
+constexpr std::size_t kWarmCalls = 128;
 constexpr int kAcceptsPerEvent = 64;
 constexpr Duration kSweepInterval = std::chrono::seconds(10);
 constexpr Duration kRetryAccept = std::chrono::milliseconds(100);
@@ -114,6 +116,8 @@ TcpServer::TcpServer(EventLoop& loop, BufferPool& pool, CallHandler& handler,
       handler_(handler),
       limits_(limits),
       scratch_(new std::byte[kScratchBytes]),
+      warm_calls_(
+          std::min(kWarmCalls, pool.budget() / 64 / (2 * BufferPool::charge(Call::kInlineReply)))),
       patience_([this] { connections_.for_each([](TcpServerConnection& c) { c.fail(); }); }),
       sweep_([this] { sweep(); }),
       leaving_([this] { look_at_leaving(); }),
@@ -155,15 +159,15 @@ void TcpServer::for_each_connection(const std::function<void(ServerConnection&)>
   });
 }
 
-TcpCall* TcpServer::take_call() {
+TcpCall* TcpServer::take_call(BufferStage stage) {
   TcpCall* call = free_calls_.pop_front();
   if (call != nullptr) {
     --free_call_count_;
   } else {
     call = new TcpCall(*this);
   }
-  if (!call->small_request_) call->small_request_ = pool_.acquire(Call::kInlineReply);
-  if (!call->reply_buffer_) call->reply_buffer_ = pool_.acquire(Call::kInlineReply);
+  if (!call->small_request_) call->small_request_ = pool_.acquire(Call::kInlineReply, stage);
+  if (!call->reply_buffer_) call->reply_buffer_ = pool_.acquire(Call::kInlineReply, stage);
   if (call->small_request_ && call->reply_buffer_) return call;
   recycle(*call);
   return nullptr;
@@ -174,7 +178,7 @@ void TcpServer::recycle(TcpCall& call) {
   call.payload_.reset();
   call.large_request_.reset();
   call.long_reply_buffer_.reset();
-  if (free_call_count_ >= kWarmCalls) {
+  if (free_call_count_ >= warm_calls_) {
     delete &call;
     return;
   }
@@ -197,11 +201,10 @@ void TcpServer::sweep() {
   const TimePoint long_ago = loop_.now() - limits_.stalled_after;
   connections_.for_each([&](TcpServerConnection& connection) {
     const bool receives = connection.pins_large_buffer();
+    const bool stalls = receives && connection.waits_for_record_since() <= long_ago;
     const bool sends = connection.has_output();
     const char* why = nullptr;
-    if (receives && connection.last_progress() <= long_ago) {
-      why = "nothing more of a large record for a long time";
-    }
+    if (stalls) why = "nothing more of a large record for a long time";
     if (sends && connection.last_taken() <= long_ago) {
       why = "none of its replies was taken for a long time";
     }

@@ -98,8 +98,8 @@ class TcpServer {
 
   /// For one more connection, if need be in place of a silent one.
   bool has_room();
-  /// With its two small buffers; nullptr when the pool has none.
-  TcpCall* take_call();
+  /// With its two small buffers; nullptr when the pool has none for `stage`.
+  TcpCall* take_call(BufferStage stage);
   void recycle(TcpCall& call);
   void connection_gone(TcpServerConnection& connection);
   void check_drained();
@@ -113,7 +113,6 @@ class TcpServer {
   void look_at_leaving();
 
   static constexpr std::size_t kScratchBytes = 256 << 10;
-  static constexpr std::size_t kWarmCalls = 128;
 
   EventLoop& loop_;
   BufferPool& pool_;
@@ -126,6 +125,7 @@ class TcpServer {
   std::size_t starved_ = 0;  // connections that wait for buffers
   IntrusiveList<TcpCall, TcpFreeTag> free_calls_;
   std::size_t free_call_count_ = 0;
+  std::size_t warm_calls_;  // so many are kept, with their buffers, for what comes next
   bool stopping_ = false;
   std::function<void()> drained_;
   Timer patience_;

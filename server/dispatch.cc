@@ -395,12 +395,13 @@ void Dispatcher::conclude(ServedCall& served, Outcome outcome) {
   }
 }
 
-/// Calls that wait for buffers while they hold much of them would wait for each other.
+/// Calls that wait for buffers while they hold some of the same stage would wait for each other
+/// (BufferStage); those with much data of an earlier one would keep others from beginning.
 bool Dispatcher::must_not_wait(const ServedCall& served) {
   constexpr std::size_t kLittle = 64u << 10;
   const Request& request = served.request;
   return request.progress != nullptr &&
-         (request.payload || served.encoder.size() > Call::kInlineReply ||
+         (request.payload || served.call->reply_room().size() > Call::kInlineReply ||
           served.call->request_bytes() > kLittle);
 }
 

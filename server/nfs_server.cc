@@ -164,7 +164,7 @@ Result<void> NfsServer::make_parts(std::string* why) {
   shard.shared.replies = replies_.get();
   shard.shared.programs = options_.programs;
   shard.shared.slow_ns = config.slow_request_ms * kNsOfMs;
-  shard.memory_budget = std::max<std::size_t>(config.memory_budget / count, 8u << 20);
+  shard.memory_budget = std::max(config.memory_budget / count, BufferPool::kLeastBudget);
   shard.rdma.inline_bytes = static_cast<std::uint32_t>(config.inline_threshold);
   shard.rdma.credits.maximum = static_cast<std::uint32_t>(config.credits);
   shard.rdma.credits.initial = std::min(shard.rdma.credits.initial, shard.rdma.credits.maximum);

@@ -117,7 +117,7 @@ idle 4.2 $((count / 3))
 
 # Of 16 MiB a quarter is for receives, for which connections are given their credits.
 step "more than the memory is for"
-serve NFSoRDMA_SHARDS=2 NFSoRDMA_MEMORY=16M
+serve NFSoRDMA_SHARDS=1 NFSoRDMA_MEMORY=16M
 connect 3 100 1000
 reached 100
 "$bin/nfs-rdma" ping -c 100 -i 50 "$url$query" >"$work/ping.log" &

@@ -20,7 +20,8 @@ namespace nfsrdma::test {
 
 class TcpTransport : public ::testing::Test, protected LoopOwner {
  protected:
-  TcpTransport() : LoopOwner(20'000) {}
+  explicit TcpTransport(std::size_t budget = 68u << 20)
+      : LoopOwner(20'000), pool_(*loop_, budget) {}
   void start(const TcpServerLimits& limits = {}) {
     server_ = std::make_unique<TcpServer>(*loop_, pool_, handler_, limits);
     listener_ = std::move(TcpListener::listen(
@@ -53,7 +54,7 @@ class TcpTransport : public ::testing::Test, protected LoopOwner {
     server_.reset();
   }
 
-  BufferPool pool_{*loop_, 64u << 20};
+  BufferPool pool_;  // 64 MiB for 15 of the largest records, and what those leave free
   ToyHandler handler_;
   std::unique_ptr<TcpServer> server_;
   std::unique_ptr<TcpListener> listener_;
@@ -72,7 +73,9 @@ inline std::vector<std::byte> record_of(ByteSpan message) {
 
 class TcpStalls : public TcpTransport {
  protected:
-  TcpStalls() { loop_->set_clock(&clock_); }
+  explicit TcpStalls(std::size_t budget = 68u << 20) : TcpTransport(budget) {
+    loop_->set_clock(&clock_);
+  }
   ~TcpStalls() override { loop_->set_clock(nullptr); }
   void settle() {
     for (int i = 0; i < 50; ++i)

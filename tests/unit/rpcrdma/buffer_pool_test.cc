@@ -243,6 +243,59 @@ TEST_F(BufferPoolTest, WhatComesBackWhileSomebodyIsServedIsOfferedAgain) {
   turn();
   EXPECT_TRUE(waiter.got);
 }
+TEST_F(BufferPoolTest, EachStageLeavesWhatTheNextOnesNeed) {
+  std::vector<Buffer> held;
+  const auto fill = [&](std::size_t bytes, BufferStage stage) {
+    while (Buffer buffer = pool_.acquire(bytes, stage))
+      held.push_back(std::move(buffer));
+  };
+  fill(4096, BufferStage::kReceive);
+  EXPECT_TRUE(pool_.acquire(kMiB / 4, BufferStage::kNewCall));
+  fill(4096, BufferStage::kNewCall);
+  EXPECT_FALSE(pool_.acquire(4096, BufferStage::kReceive));
+  EXPECT_TRUE(pool_.acquire(BufferPool::kMaxBuffer, BufferStage::kData));
+  EXPECT_GE(pool_.most_data(), BufferPool::kMaxBuffer);
+  fill(4096, BufferStage::kData);
+  EXPECT_FALSE(pool_.acquire(4096, BufferStage::kNewCall));
+  EXPECT_TRUE(pool_.acquire(65536, BufferStage::kWholeCall));
+  fill(4096, BufferStage::kWholeCall);
+  EXPECT_FALSE(pool_.acquire(4096, BufferStage::kData));
+  EXPECT_TRUE(pool_.acquire(BufferPool::kMaxBuffer));
+  fill(4096, BufferStage::kWithHandler);
+  EXPECT_EQ(pool_.in_use(), pool_.budget());
+}
+TEST_F(BufferPoolTest, WhoWaitsInOneStageKeepsNobodyOfALaterOneWaiting) {
+  std::vector<Buffer> held;
+  while (Buffer buffer = pool_.acquire(kMiB))
+    held.push_back(std::move(buffer));
+  struct Newcomer : BufferWaiter {
+    BufferPool& pool;
+    BufferShare& share;
+    int asked = 0;
+    Buffer got;
+    Newcomer(BufferPool& p, BufferShare& s) : pool(p), share(s) {}
+    void on_buffers() override {
+      ++asked;
+      got = pool.acquire(4096, BufferStage::kNewCall);
+      if (!got) pool.wait_for_buffers(*this, share, BufferStage::kNewCall);
+    }
+  } newcomer(pool_, share_);
+  pool_.wait_for_buffers(newcomer, share_, BufferStage::kNewCall);
+  std::string order;
+  Waiter under_way(pool_, share_, kMiB, order, 'u');
+  pool_.wait_for_buffers(under_way, share_);
+  held.pop_back();
+  turn();
+  EXPECT_EQ(order, "u");
+  EXPECT_GT(newcomer.asked, 0);
+  EXPECT_FALSE(newcomer.got);
+  EXPECT_EQ(pool_.waiting(), 1u);
+  held.clear();
+  EXPECT_FALSE(pool_.acquire(4096, BufferStage::kNewCall)) << "another waits for such";
+  turn();
+  EXPECT_TRUE(newcomer.got);
+  EXPECT_TRUE(pool_.acquire(4096, BufferStage::kNewCall));
+}
 /// Connections that hold what they hold for as long as their peers like, and somebody who waits.
 class BufferHolders : public BufferPoolTest {
  protected:

@@ -119,7 +119,7 @@ TEST_F(TcpTransport, RecordsOfAFewKilobytesWaitForBuffersToo) {
   connect();
   // All but a megabyte is taken, and the calls keep what they get until they are answered.
   std::vector<Buffer> taken;
-  while (Buffer buffer = pool_.acquire(1 << 20))
+  while (Buffer buffer = pool_.acquire(1 << 20, BufferStage::kNewCall))
     taken.push_back(std::move(buffer));
   taken.pop_back();
   handler_.hold = true;

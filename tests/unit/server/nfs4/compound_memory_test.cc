@@ -13,8 +13,6 @@
 namespace nfsrdma::test {
 namespace {
 
-constexpr std::size_t kBudget = std::size_t{8} << 20;
-
 /// Room for a longer reply comes from the pool, as TCP's calls have it.
 class PooledCall final : public Call {
  public:
@@ -84,7 +82,10 @@ TEST(CompoundMemory, ThoseThatHoldSomeDoNotWaitForMore) {
     ASSERT_EQ(nfs.write(file, at, std::string(1u << 18, 'x')), NFS4_OK);
 
   auto loop = std::move(EventLoop::create()).value();
-  BufferPool pool{*loop, kBudget};
+  BufferPool pool{*loop, BufferPool::kLeastBudget};
+  std::vector<Buffer> rest;
+  while (pool.budget() - pool.in_use() > 2 * BufferPool::kMaxBuffer)
+    rest.push_back(pool.acquire(BufferPool::kMaxBuffer));
   WorkerPool workers{2};
   const ProgramTable tables[] = {nfs4::program_table()};
   Dispatcher::Shared shared;
