@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "rpcrdma/base/json_writer.h"
@@ -147,12 +148,21 @@ void ExportService::run_aside(Job job) {
     std::lock_guard lock(mutex_);
     if (ending_) return;
     jobs_.push(std::move(job));
-    if (!thread_.joinable()) {
-      running_ = true;
-      thread_ = std::thread([this] { work(); });
-    }
   }
   changed_.notify_all();
+}
+
+/// Where a process may have no more threads the start says so; with the first job, later, that
+/// would be the end of a server that is in use.
+bool ExportService::start_thread(Report* report) {
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error& error) {
+    report->ok = false;
+    report->problems.push_back(
+        {"", 0, 0, fmt::format("starting a thread for the exports: {}", error.what())});
+  }
+  return report->ok;
 }
 
 void ExportService::work() {
@@ -161,17 +171,19 @@ void ExportService::work() {
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
-      if (ending_) {
-        running_ = false;
-        changed_.notify_all();
-        return;
-      }
+      if (ending_) return;
       job = std::move(jobs_.front());
       jobs_.pop();
+      running_ = true;
     }
     loop_.post([alive = alive_, finish = job()] {
       if (*alive) finish();
     });
+    {
+      std::lock_guard lock(mutex_);
+      running_ = false;
+    }
+    changed_.notify_all();
   }
 }
 
@@ -206,6 +218,7 @@ ExportService::Report ExportService::load() {
   Report report{parsed.ok(), {}, {}, std::move(parsed.problems), std::move(parsed.notices)};
   if (!report.ok) return report;
   show(open(std::move(parsed.entries)));
+  if (!start_thread(&report)) return report;
   report.problems = shown_.problems;
   for (const ExportEntry& entry : shown_.entries) {
     const auto served = served_.find(entry.path);

@@ -93,6 +93,7 @@ class ExportService final : private FdWatcher {
   /// Something that may block, and what is to be done on the loop's thread afterwards.
   using Finish = std::function<void()>;
   using Job = std::function<Finish()>;
+  bool start_thread(Report* report);
   void run_aside(Job job);
   void work();
   // On the service's thread, or before there is one:
@@ -131,9 +132,9 @@ class ExportService final : private FdWatcher {
   std::vector<std::function<void(const Report&)>> reload_asked_;
   bool reload_queued_ = false;
   bool ending_ = false;
-  bool running_ = false;  // the thread is there
+  bool running_ = false;  // a job is under way
 
-  std::thread thread_;  // made with the first job
+  std::thread thread_;  // made by load()
 };
 
 /// The control socket's answer with it.

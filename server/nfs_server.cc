@@ -153,6 +153,8 @@ Result<void> NfsServer::make_parts(std::string* why) {
   replies_ = std::make_unique<ReplyCache>(config.drc_bytes, clock_);
   workers_ = std::make_unique<WorkerPool>(static_cast<unsigned>(config.workers),
                                           &MeasuredPlacement::hand_over_ns(), &ExportTable::let_go);
+  // Not with the first release(): a server that serves does not end because there may be no thread.
+  releasing_ = std::make_unique<WorkerPool>(1);
   // The other half serves those whose names are known, however long a name server takes.
   context_->exports.limit_questions(std::max<std::size_t>(1, config.workers / 2));
 
@@ -467,7 +469,6 @@ void NfsServer::release(const std::string& path, std::function<void(std::string 
       [this, path, done = std::move(done)](const ShardSurvey::Answers<bool>& answers) {
         const auto silent = static_cast<std::size_t>(std::ranges::count_if(
             answers, [](const std::optional<bool>& answer) { return !answer; }));
-        if (releasing_ == nullptr) releasing_ = std::make_unique<WorkerPool>(1);
         releasing_->submit(*new Release(*this, path, silent, done));
       });
 }

@@ -140,7 +140,7 @@ class NfsServer final : private IncomingHandler {
   std::unique_ptr<RpcbindRegistrar> registrar_;
   RateLimit full_{5, std::chrono::seconds(10)};
   ShardSurvey survey_;
-  /// A thread for release(), which may block in a file system; made for the first one.
+  /// A thread for release(), which may block in a file system.
   std::unique_ptr<WorkerPool> releasing_;
   std::size_t releases_ = 0;                                    // that have not ended
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for what was posted to the loop

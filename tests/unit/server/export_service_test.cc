@@ -13,6 +13,7 @@
 #include "server/export_overlay.h"
 #include "tests/support/exported_directory.h"
 #include "tests/support/mounted_tmpfs.h"
+#include "tests/support/no_more_threads.h"
 
 namespace nfsrdma::test {
 namespace {
@@ -258,6 +259,28 @@ TEST_F(ExportRequests, EveryoneWhoAskedForAReloadIsAnswered) {
   }
   loop->run();
   EXPECT_EQ(answered, 3);
+}
+
+/// At the limit of processes of a service or a container the server serves on.
+TEST_F(ExportRequests, AReloadNeedsNoFurtherThread) {
+  bool answered = false;
+  {
+    const NoMoreThreads limit;
+    if (!NoMoreThreads::hold()) GTEST_SKIP() << "no limit of threads here";
+    service->reload([&](const ExportService::Report&) { answered = true; });
+  }
+  while (!answered)
+    loop->turn(std::chrono::seconds(10));
+}
+
+TEST_F(ExportRequests, WithoutAThreadTheStartSaysSo) {
+  std::filesystem::permissions(home.path(), std::filesystem::perms(0755));
+  const NoMoreThreads limit;
+  if (!NoMoreThreads::hold()) GTEST_SKIP() << "no limit of threads here";
+  start();
+  EXPECT_FALSE(first.ok);
+  ASSERT_FALSE(first.problems.empty());
+  EXPECT_THAT(first.problems.back().text(), HasSubstr("starting a thread"));
 }
 
 /// A name service that hangs, say, with an exports file that is a pipe nobody writes to.

@@ -10,6 +10,7 @@
 #include "server/nfs_server.h"
 #include "tests/support/loop_owner.h"
 #include "tests/support/loopback_listener.h"
+#include "tests/support/no_more_threads.h"
 #include "tests/support/temporary_directory.h"
 #include "xdr/mount3.h"
 #include "xdr/rpc.h"
@@ -56,6 +57,18 @@ class FirstExports : public testing::Test, protected test::LoopOwner {
   SocketAddress address_;
   std::unique_ptr<NfsServer> server_;
 };
+
+/// At the limit of processes of a service or a container the server serves on.
+TEST_F(FirstExports, AReleaseNeedsNoFurtherThread) {
+  std::string told;
+  {
+    const test::NoMoreThreads limit;
+    if (!test::NoMoreThreads::hold()) GTEST_SKIP() << "no limit of threads here";
+    server_->release("/nonexistent/file", [&](std::string json) { told = std::move(json); });
+    EXPECT_TRUE(turn_until([&] { return !told.empty(); }));
+  }
+  EXPECT_NE(told.find("error"), std::string::npos) << told;
+}
 
 TEST_F(FirstExports, AMountByUdpWaitsForThem) {
   UniqueFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
