@@ -13,6 +13,9 @@ namespace {
 
 constexpr std::size_t kFilesShown = 1000;
 constexpr std::size_t kMostFilesShown = 100000;
+/// Clients of NFSv4 that the status document has one by one; as many as there may be.
+constexpr std::size_t kClientsShown = 100;
+constexpr std::size_t kMostClientsShown = 100000;
 
 std::string evicted_document(const NfsServer::Evicted& evicted) {
   JsonWriter json;
@@ -60,8 +63,10 @@ void locks(NfsServer& server, const JsonValue& request, const ControlSocket::Don
 }  // namespace
 
 void register_requests(ControlSocket& control, NfsServer& server) {
-  control.on("status", [&server](const JsonValue&, ControlSocket::Done done) {
-    server.collect_status(std::move(done));
+  control.on("status", [&server](const JsonValue& request, ControlSocket::Done done) {
+    const std::size_t clients = request["clients"].count();
+    server.collect_status(clients == 0 ? kClientsShown : std::min(clients, kMostClientsShown),
+                          std::move(done));
   });
   control.on("locks", [&server](const JsonValue& request, const ControlSocket::Done& done) {
     locks(server, request, done);

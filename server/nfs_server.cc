@@ -45,9 +45,6 @@ constexpr Registered kRegistered[] = {
     {xdr::kRquotaProgram, 2, false, true, true},
 };
 
-/// Clients of NFSv4 that the status document has one by one.
-constexpr std::size_t kClientsShown = 100;
-
 bool host_has_v6() {
   UniqueFd fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const SocketAddress any = SocketAddress::any_v6(0);
@@ -374,8 +371,8 @@ bool NfsServer::serves(std::uint32_t program) const {
       options_.programs, [program](const ProgramTable& table) { return table.program == program; });
 }
 
-void NfsServer::collect_status(std::function<void(std::string json)> done) {
-  collect(kClientsShown, [done = std::move(done)](const StatusInputs& inputs) {
+void NfsServer::collect_status(std::size_t clients, std::function<void(std::string json)> done) {
+  collect(clients, [done = std::move(done)](const StatusInputs& inputs) {
     done(make_status_document(inputs));
   });
 }

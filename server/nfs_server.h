@@ -69,7 +69,7 @@ class NfsServer final : private IncomingHandler {
   /// that do not answer it is what they told last. On the acceptor's thread.
   void collect(std::size_t clients, std::function<void(const StatusInputs&)> done);
   /// The same as the status document.
-  void collect_status(std::function<void(std::string json)> done);
+  void collect_status(std::size_t clients, std::function<void(std::string json)> done);
   /// Calls that take longer are logged from now on; 0: none.
   void log_slow(std::uint64_t milliseconds);
   /// Ends the connections of a client and all that it holds by NFSv4. `who`: a host address, or the

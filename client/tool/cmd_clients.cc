@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "client/counted.h"
 #include "client/tool/clients_text.h"
 #include "client/tool/commands.h"
 #include "client/tool/control.h"
@@ -22,6 +23,17 @@ struct Held {
   std::string ids, versions, states;
   std::uint64_t opens = 0, locks = 0, delegations = 0;
 };
+
+/// All that there are: by itself a server's status has those alone that hold most. One that does
+/// not know the member answers with these.
+constexpr const char* kRequest = R"({"request":"status","clients":100000})";
+
+/// Clients that hold something, perhaps, and are not in the list.
+std::uint64_t left_out(const JsonValue& document) {
+  const std::uint64_t all = document["nfs4"]["clients"].count();
+  const std::size_t listed = document["nfs4"]["client_list"].items().size();
+  return all > listed ? all - listed : 0;
+}
 
 std::map<std::string, Held> held_by_address(const JsonValue& document) {
   std::map<std::string, Held> out;
@@ -47,26 +59,40 @@ std::string clients_text(const JsonValue& document) {
   const ServerSample sample = ServerSample::of(document);
   const ServerRates rates = ServerRates::between({}, sample);
   std::map<std::string, Held> held = held_by_address(document);
+  const std::uint64_t unknown = left_out(document);
   std::string text = fmt::format(
       "{:<28} {:<11} {:>4} {:<8} {:>11} {:>12} {:>12} {:>6} {:>6} {:>6}  {}\n", "CLIENT", "OVER",
       "CONN", "STATE BY", "CALLS", "RDMA BYTES", "INLINE", "OPENS", "LOCKS", "DELEG", "STATE");
-  const auto line = [&text](const std::string& address, const std::string& fabrics,
-                            const ServerSample::Client& client, const Held& its) {
+  const auto line = [&text, unknown](const std::string& address, const std::string& fabrics,
+                                     const ServerSample::Client& client, const Held* its) {
+    const char* none = its == nullptr && unknown > 0 ? "?" : "-";
+    const auto count = [&](std::uint64_t Held::*member) {
+      if (its != nullptr) return std::to_string(its->*member);
+      return std::string(unknown > 0 ? "?" : "0");
+    };
     text += fmt::format(
         "{:<28} {:<11} {:>4} {:<8} {:>11} {:>12} {:>12} {:>6} {:>6} {:>6}  {}\n", address, fabrics,
-        client.connections.size(), its.versions.empty() ? "-" : its.versions, client.calls,
+        client.connections.size(), its == nullptr || its->versions.empty() ? none : its->versions,
+        client.calls,
         bytes_text(static_cast<double>(client.rdma_write_bytes + client.rdma_read_bytes)),
-        bytes_text(static_cast<double>(client.inline_bytes)), its.opens, its.locks, its.delegations,
-        its.states.empty() ? "-" : its.states);
+        bytes_text(static_cast<double>(client.inline_bytes)), count(&Held::opens),
+        count(&Held::locks), count(&Held::delegations),
+        its == nullptr || its->states.empty() ? none : its->states);
   };
   for (const ServerRates::Line& row : rates.clients) {
-    line(row.name, row.fabrics, sample.clients.at(row.name), held[row.name]);
+    const auto found = held.find(row.name);
+    line(row.name, row.fabrics, sample.clients.at(row.name),
+         found == held.end() ? nullptr : &found->second);
     held.erase(row.name);
   }
   // Those that are known but not connected.
   for (const auto& [address, its] : held)
-    line(address, "-", {}, its);
-  if (sample.clients.empty() && held.empty()) text = "No clients.\n";
+    line(address, "-", {}, &its);
+  if (unknown > 0) {
+    text += fmt::format("... and {} of NFSv4 or NLM that the server does not list.\n",
+                        counted(unknown, "client"));
+  }
+  if (sample.clients.empty() && held.empty() && unknown == 0) text = "No clients.\n";
   return text;
 }
 
@@ -77,7 +103,7 @@ int run_clients(const Words& words) {
   add_server_option(arguments);
   arguments.add()("json", "a document with the members clients and nfs4_clients");
   if (auto code = arguments.parse(words, 0, 0)) return *code;
-  const auto answer = ask_server("clients", server_socket(arguments), "status");
+  const auto answer = ask_server("clients", server_socket(arguments), kRequest);
   if (!answer) return kExitFailure;
   if (!arguments.has("json")) {
     std::fputs(clients_text(answer->value).c_str(), stdout);
@@ -127,6 +153,7 @@ std::string clients_json(const JsonValue& document) {
     json.end_object();
   }
   json.end_array();
+  json.field("nfs4_clients_left_out", left_out(document));
   json.end_object();
   return json.take();
 }

@@ -127,6 +127,19 @@ TEST(ClientsText, EachAddressIsALineThoseWithoutConnectionToo) {
   EXPECT_EQ(machine["nfs4_clients"].items().at(1)["id"].text(), "00bb");
 }
 
+/// What is not known is not said to be none.
+TEST(ClientsText, WhoIsNotInTheListIsCounted) {
+  const JsonValue document = json(R"({"connections":[
+    {"id":1,"fabric":"iwarp","peer":"192.0.2.7:700"},{"id":2,"fabric":"tcp","peer":"192.0.2.8:700"}],
+    "nfs4":{"clients":150,"client_list":[
+      {"id":"00aa","address":"192.0.2.7","minor_version":2,"opens":4,"state":"active"}]}})");
+  const std::string text = clients_text(document);
+  EXPECT_THAT(text, testing::ContainsRegex("192.0.2.7 .* 4 +0 +0 +active"));
+  EXPECT_THAT(text, testing::ContainsRegex("192.0.2.8 +tcp +1 [?] .* [?] +[?] +[?] +[?]"));
+  EXPECT_THAT(text, HasSubstr("and 149 clients"));
+  EXPECT_EQ(json(clients_json(document))["nfs4_clients_left_out"].count(), 149u);
+}
+
 TEST(LocksText, LocksDelegationsAndWhenAskedForOpens) {
   const JsonValue document = json(
       R"({"files":[{"path":"/srv/a","opens":[{"address":"192.0.2.7","access":"both","deny":"write"}],
