@@ -23,10 +23,15 @@ inline constexpr std::chrono::milliseconds kStatusPatience{5000};
 Result<std::string> fetch_status(const std::string& socket_path, std::string* why,
                                  std::chrono::milliseconds patience = kStatusPatience);
 
-/// The same with another request: a word, or a JSON object on one line.
+/// What it means when nothing comes from one.
+inline constexpr const char* kSilence = "the daemon hangs";
+
+/// The same with another request: a word, or a JSON object on one line. `silence`: what *why says
+/// that it means when nothing comes.
 Result<std::string> ask_control(const std::string& socket_path, std::string_view request,
                                 std::string* why,
-                                std::chrono::milliseconds patience = kStatusPatience);
+                                std::chrono::milliseconds patience = kStatusPatience,
+                                const char* silence = kSilence);
 
 /// A request that is answered line by line, as things happen. Blocking.
 class ControlLines {

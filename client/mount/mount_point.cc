@@ -66,6 +66,7 @@ namespace {
 
 struct MountRow {
   DeviceNumber device;
+  unsigned user = 0;  // of FUSE: who mounted it
   bool ours = false;
 };
 
@@ -84,6 +85,11 @@ std::map<std::string, MountRow> read_mount_table() {
     MountRow row;
     if (std::sscanf(device.c_str(), "%u:%u", &row.device.major, &row.device.minor) != 2) continue;
     row.ours = type == "fuse.nfs-rdma";
+    std::string source, options;
+    words >> source >> options;
+    if (const std::size_t at = ("," + options).find(",user_id="); at != std::string::npos) {
+      row.user = static_cast<unsigned>(std::strtoul(options.c_str() + at + 8, nullptr, 10));
+    }
     table.insert_or_assign(unescape_mountinfo(where), row);
   }
   return table;
@@ -170,7 +176,7 @@ std::optional<OurMount> our_mount(const std::string& path, std::string* why) {
   for (std::string where = real; !where.empty(); where.resize(where.rfind('/'))) {
     const auto it = table.find(where);
     if (it == table.end()) continue;
-    if (it->second.ours) return OurMount{it->second.device, where, where == real};
+    if (it->second.ours) return OurMount{it->second.device, it->second.user, where, where == real};
     break;  // another file system, mounted inside of it or beside it
   }
   *why = path + ": no FUSE mount of nfs-rdma there";

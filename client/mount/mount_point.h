@@ -29,6 +29,7 @@ bool is_mounted_at(const std::string& mount_point, DeviceNumber device);
 
 struct OurMount {
   DeviceNumber device;
+  unsigned user = 0;  // who mounted it
   std::string mount_point;
   bool is_its_point = false;  // `path` is the mount point, not something inside
 };

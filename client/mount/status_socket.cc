@@ -17,19 +17,31 @@ namespace {
 
 // Who connects and then says nothing is sent away.
 constexpr std::chrono::seconds kPatience{10};
+// Until it is asked again whether there are descriptors.
+constexpr std::chrono::milliseconds kRetry{200};
 
-std::string runtime_directory(uid_t uid) {
-  if (uid == 0) return "/run/nfs-rdma";
+std::vector<std::string> runtime_directories(uid_t uid) {
+  if (uid == 0) return {"/run/nfs-rdma"};
+  std::vector<std::string> all;
   const char* given = std::getenv("XDG_RUNTIME_DIR");
-  if (given != nullptr && given[0] == '/') return std::string(given) + "/nfs-rdma";
-  return fmt::format("/tmp/nfs-rdma-{}", uid);
+  if (given != nullptr && given[0] == '/') all.push_back(std::string(given) + "/nfs-rdma");
+  all.push_back(fmt::format("/tmp/nfs-rdma-{}", uid));
+  // That of a login, by pam_systemd: what asks need not have come by one.
+  all.push_back(fmt::format("/run/user/{}/nfs-rdma", uid));
+  return all;
 }
 
 }  // namespace
 
+std::vector<std::string> mount_socket_places(DeviceNumber device, uid_t mounted_by) {
+  std::vector<std::string> paths;
+  for (const std::string& directory : runtime_directories(mounted_by))
+    paths.push_back(fmt::format("{}/mount-{}-{}.sock", directory, device.major, device.minor));
+  return paths;
+}
+
 std::string mount_socket_path(DeviceNumber device, uid_t mounted_by) {
-  return fmt::format("{}/mount-{}-{}.sock", runtime_directory(mounted_by), device.major,
-                     device.minor);
+  return mount_socket_places(device, mounted_by).front();
 }
 
 /// One connection: reads a line, writes the document, closes.
@@ -87,6 +99,7 @@ StatusSocket::StatusSocket(EventLoop& loop, UniqueFd fd, std::string path,
                            std::function<std::string()> make_document)
     : loop_(loop),
       fd_(std::move(fd)),
+      retry_([this] { watch(); }),
       path_(std::move(path)),
       make_document_(std::move(make_document)) {}
 
@@ -125,8 +138,17 @@ Result<std::unique_ptr<StatusSocket>> StatusSocket::listen(
   return made;
 }
 
+void StatusSocket::watch() {
+  if (!loop_.add(fd_.get(), EPOLLIN, *this).ok()) retry_.arm_after(loop_, kRetry);
+}
+
 void StatusSocket::on_fd_ready(std::uint32_t) {
   UniqueFd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!fd && (errno == EMFILE || errno == ENFILE)) {
+    // The asker waits in the backlog: asking again at once would only spin.
+    loop_.remove(fd_.get(), *this);
+    retry_.arm_after(loop_, kRetry);
+  }
   if (!fd || clients_.size() >= kMostClients) return;
   auto client = std::make_shared<Client>(*this, std::move(fd));
   if (client->start().ok()) clients_.push_back(std::move(client));

@@ -17,6 +17,9 @@ namespace nfsrdma {
 /// The socket of the mount with this device number (st_dev of its files), for root's mounts in
 /// /run/nfs-rdma, for those of ordinary users in $XDG_RUNTIME_DIR/nfs-rdma (or /tmp/nfs-rdma-UID).
 std::string mount_socket_path(DeviceNumber device, uid_t mounted_by);
+/// For whoever asks in another environment than it was mounted in (sudo, cron, another user): where
+/// it can be, likeliest first.
+std::vector<std::string> mount_socket_places(DeviceNumber device, uid_t mounted_by);
 
 class StatusSocket final : public FdWatcher {
  public:
@@ -36,9 +39,11 @@ class StatusSocket final : public FdWatcher {
   StatusSocket(EventLoop& loop, UniqueFd fd, std::string path,
                std::function<std::string()> make_document);
   void remove(Client& client);
+  void watch();
 
   EventLoop& loop_;
   UniqueFd fd_;
+  Timer retry_;  // while there are no descriptors
   std::string path_;
   std::function<std::string()> make_document_;
   std::vector<std::shared_ptr<Client>> clients_;

@@ -152,15 +152,11 @@ int show_devices(bool as_json) {
   return devices_verdict(host);
 }
 
-/// Says it all; the verdict, or kExitFailure.
-int show_once(const Arguments& arguments) {
-  std::string why;
-  Result<std::string> document = fetch(arguments, &why);
-  if (!document.ok()) {
-    complain("status", why);
-    return kExitFailure;
-  }
-  const std::optional<JsonValue> value = parse_answer("status", *document);
+/// Says it all; the verdict, or kExitFailure with *why.
+int show(const Arguments& arguments, std::string* why) {
+  Result<std::string> document = fetch(arguments, why);
+  if (!document.ok()) return kExitFailure;
+  const std::optional<JsonValue> value = parse_answer(*document, why);
   if (!value) return kExitFailure;
   const int verdict = status_verdict(*value);
   if (arguments.has("json")) {
@@ -176,20 +172,30 @@ int show_once(const Arguments& arguments) {
   return verdict;
 }
 
+int show_once(const Arguments& arguments) {
+  std::string why;
+  const int verdict = show(arguments, &why);
+  if (verdict == kExitFailure) complain("status", why);
+  return verdict;
+}
+
 /// Again and again until somebody leaves; the last verdict.
 int watch(const Arguments& arguments, std::chrono::milliseconds interval) {
   int verdict = show_once(arguments);  // what is wrong is to be read on the ordinary screen
   if (verdict == kExitFailure) return verdict;
+  std::string why;
   {
     Terminal terminal;
     for (;;) {
       if (terminal.is_one()) terminal.draw("");
-      verdict = show_once(arguments);
+      verdict = show(arguments, &why);
       std::fflush(stdout);
       if (std::ferror(stdout) != 0) return kExitFailure;  // nobody reads it any more
       if (verdict == kExitFailure || terminal.wait(interval)) break;
     }
   }
+  // Behind the terminal's other screen, which goes with what is on it.
+  if (verdict == kExitFailure) complain("status", why);
   return verdict;
 }
 

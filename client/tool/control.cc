@@ -32,28 +32,42 @@ std::string server_socket(const Arguments& arguments) {
   return is_there(kSystemControlSocket) ? kSystemControlSocket : own;
 }
 
-std::optional<JsonValue> parse_answer(const std::string& command, const std::string& text) {
+std::optional<JsonValue> parse_answer(const std::string& text, std::string* why) {
   if (text.empty()) {
-    complain(command, "there was no answer; is whoever was asked ending?");
+    *why = "there was no answer; is whoever was asked ending?";
     return std::nullopt;
   }
   std::optional<JsonValue> value = JsonValue::parse(text);
   if (!value || value->kind() != JsonValue::Kind::kObject) {
-    complain(command, "the answer is no JSON document");
+    *why = "the answer is no JSON document";
     return std::nullopt;
   }
   if (const std::string& error = (*value)["error"].text(); !error.empty()) {
-    complain(command, error);
+    *why = error;
     return std::nullopt;
   }
   return value;
+}
+
+std::optional<JsonValue> parse_answer(const std::string& command, const std::string& text) {
+  std::string why;
+  std::optional<JsonValue> value = parse_answer(text, &why);
+  if (!value) complain(command, why);
+  return value;
+}
+
+const char* silence_text(std::chrono::milliseconds patience) {
+  // Work is done on threads of its own: all else is served meanwhile.
+  if (patience < kWorkPatience) return kSilence;
+  return "a file system or the name service does not answer; the server goes on with it, see its "
+         "log";
 }
 
 std::optional<ServerAnswer> ask_server(const std::string& command, const std::string& socket,
                                        std::string_view request,
                                        std::chrono::milliseconds patience) {
   std::string why;
-  Result<std::string> text = ask_control(socket, request, &why, patience);
+  Result<std::string> text = ask_control(socket, request, &why, patience, silence_text(patience));
   if (!text.ok()) {
     complain(command, why);
     return std::nullopt;

@@ -26,6 +26,8 @@ struct ServerAnswer {
 /// What a server or a mount has answered. Nothing when it is none, or says that it is an error;
 /// then that was said, for `command`.
 std::optional<JsonValue> parse_answer(const std::string& command, const std::string& text);
+/// The same, and *why instead of saying it.
+std::optional<JsonValue> parse_answer(const std::string& text, std::string* why);
 /// The document that a server answers `request` with. Nothing when there is none or it says that it
 /// is an error; then that was said, for `command`.
 /// `patience`: how long the server may take.
@@ -34,6 +36,9 @@ std::optional<ServerAnswer> ask_server(const std::string& command, const std::st
                                        std::chrono::milliseconds patience = kStatusPatience);
 /// Of what the server does before it answers: asks the name service, opens directories.
 inline constexpr std::chrono::milliseconds kWorkPatience{60'000};
+
+/// What it means that there was no answer for so long.
+const char* silence_text(std::chrono::milliseconds patience);
 
 /// A request with one more member, `name`: {"request":"evict","client":"192.0.2.7"}.
 std::string request_text(std::string_view request, std::string_view name, std::string_view value);

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -36,6 +37,8 @@ bool is_known(const std::string& path, int fd) {
   socklen_t length = sizeof peer;
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
   const char* behind_sudo = std::getenv("SUDO_UID");
+  // Whom the directory is named after is who should be there.
+  if (path.starts_with(fmt::format("/tmp/nfs-rdma-{}/", peer.uid))) return true;
   return peer.uid == 0 || peer.uid == ::geteuid() ||
          (behind_sudo != nullptr && std::to_string(peer.uid) == behind_sudo);
 }
@@ -43,8 +46,12 @@ bool is_known(const std::string& path, int fd) {
 /// A socket whose calls together take no longer than `patience`.
 class PatientSocket {
  public:
-  PatientSocket(std::string path, std::chrono::milliseconds patience)
-      : path_(std::move(path)), patience_(patience), end_(Clock::now() + patience) {}
+  PatientSocket(std::string path, std::chrono::milliseconds patience,
+                const char* silence = kSilence)
+      : path_(std::move(path)),
+        patience_(patience),
+        silence_(silence),
+        end_(Clock::now() + patience) {}
 
   Result<void> connect(const sockaddr_un& address, std::string* why) {
     fd_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -93,13 +100,14 @@ class PatientSocket {
     return explain(step, path_, why);
   }
   Error silent(std::string* why) const {
-    *why = fmt::format("{}: no answer in {} s; the daemon hangs", path_,
-                       static_cast<double>(patience_.count()) / 1000);
+    *why = fmt::format("{}: no answer in {} s; {}", path_,
+                       static_cast<double>(patience_.count()) / 1000, silence_);
     return Error{Errc::kTimedOut, ETIMEDOUT, "status"};
   }
 
   std::string path_;
   std::chrono::milliseconds patience_;
+  const char* silence_;
   Clock::time_point end_;
   UniqueFd fd_;
 };
@@ -172,13 +180,14 @@ Result<std::string> fetch_status(const std::string& socket_path, std::string* wh
 }
 
 Result<std::string> ask_control(const std::string& socket_path, std::string_view request,
-                                std::string* why, std::chrono::milliseconds patience) {
+                                std::string* why, std::chrono::milliseconds patience,
+                                const char* silence) {
   sockaddr_un address{};
   if (!make_address(socket_path, &address)) {
     *why = socket_path + ": too long for a socket";
     return Error{Errc::kInvalid, ENAMETOOLONG, "socket"};
   }
-  PatientSocket socket(socket_path, patience);
+  PatientSocket socket(socket_path, patience, silence);
   NFSRDMA_CHECK_OK(socket.connect(address, why));
   NFSRDMA_CHECK_OK(socket.send(std::string(request) + "\n", why));
   std::string document;
@@ -199,14 +208,16 @@ Result<std::string> ask_control(const std::string& socket_path, std::string_view
 std::vector<std::string> mount_status_sockets(const std::string& directory, std::string* why) {
   const std::optional<OurMount> mount = our_mount(directory, why);
   if (!mount) return {};
-  std::vector<uid_t> users = {::geteuid(), 0};
+  std::vector<uid_t> users = {mount->user, ::geteuid(), 0};
   if (const char* behind_sudo = std::getenv("SUDO_UID")) {
     users.push_back(static_cast<uid_t>(std::strtoul(behind_sudo, nullptr, 10)));
   }
   std::vector<std::string> paths;
   for (uid_t user : users) {
-    std::string path = mount_socket_path(mount->device, user);
-    if (paths.empty() || paths.back() != path) paths.push_back(std::move(path));
+    for (std::string& path : mount_socket_places(mount->device, user)) {
+      if (std::find(paths.begin(), paths.end(), path) == paths.end())
+        paths.push_back(std::move(path));
+    }
   }
   return paths;
 }
@@ -214,9 +225,17 @@ std::vector<std::string> mount_status_sockets(const std::string& directory, std:
 Result<std::string> fetch_mount_status(const std::string& directory, std::string* why) {
   Result<std::string> document = Error{Errc::kNotFound, ENOENT, "mount"};
   for (const std::string& path : mount_status_sockets(directory, why)) {
-    document = fetch_status(path, why);
+    std::string said;
+    Result<std::string> told = fetch_status(path, &said);
+    if (told.ok()) return told;
+    // What is there and cannot be asked tells more than what is not there.
+    const bool hangs = told.error().sys == ETIMEDOUT;
+    if (hangs || document.error().sys == ENOENT) {
+      document = std::move(told);
+      *why = std::move(said);
+    }
     // Who is there but hangs is not somewhere else.
-    if (document.ok() || document.error().sys == ETIMEDOUT) break;
+    if (hangs) break;
   }
   return document;
 }
