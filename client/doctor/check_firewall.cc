@@ -56,6 +56,11 @@ std::vector<WantedPort> wanted_ports(const HostView& host, const LocalServer& se
   if (serves && server.tcp_port != 0)
     wanted.push_back({true, server.tcp_port, "NFS over TCP", true});
   if (serves && server.wants_rpcbind) wanted.push_back({true, kRpcbindPort, "rpcbind", false});
+  // Linux's status monitor tells of a client's restart by UDP alone; without that its locks stay.
+  if (serves && server.tcp_port != 0 && server.nlm) {
+    wanted.push_back({false, server.tcp_port, "locks of NFSv3", false});
+    if (server.wants_rpcbind) wanted.push_back({false, kRpcbindPort, "rpcbind", false});
+  }
   // rxe sends from any port to this one, replies too: the filter takes none for an answer.
   std::vector<std::string> rxe = interfaces_of(host, SysDevice::Kind::kRoce, true);
   std::vector<std::string> adapters = interfaces_of(host, SysDevice::Kind::kRoce, false);
@@ -224,10 +229,15 @@ void open_in_firewalld(const HostView& host, const std::vector<PortState>& close
 
 void open_in_nft(const Firewall& rules, const std::vector<PortState>& closed, Remedy* remedy) {
   for (const PortState& state : closed) {
-    const std::string chain = rules.blocked_by(packet_to(state.port, state.closed.front()));
-    remedy->push_back(fmt::format("nft insert rule {} {} dport {} accept",
-                                  chain.empty() ? "inet filter input" : chain,
-                                  protocol_of(state.port), state.port.port));
+    // Each of the ways may be blocked by chains of its own, and by several.
+    std::set<std::string> chains;
+    for (const HostWay& way : state.closed)
+      chains.merge(rules.blocked_by(packet_to(state.port, way)));
+    if (chains.empty()) chains.insert("inet filter input");
+    for (const std::string& chain : chains) {
+      remedy->push_back(fmt::format("nft insert rule {} {} dport {} accept", chain,
+                                    protocol_of(state.port), state.port.port));
+    }
   }
   remedy->push_back("and keep it in /etc/nftables.conf");
 }

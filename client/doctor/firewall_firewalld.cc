@@ -19,7 +19,7 @@ constexpr Service kServices[] = {
     {"nfs", "2049/tcp"},
     {"nfs3", "2049/tcp 2049/udp"},
     {"rpc-bind", "111/tcp 111/udp"},
-    {"nfs-rdma", "20049/tcp 4791/udp 2049/tcp"},  // config/files/nfs-rdma.xml
+    {"nfs-rdma", "20049/tcp 4791/udp 2049/tcp 2049/udp"},  // config/files/nfs-rdma.xml
 };
 
 /// "20049/tcp", "4000-4100/udp".

@@ -81,7 +81,9 @@ class Parser {
       add_conditions(rule, match["left"], match["op"].text(), match["right"], &made->conditions);
     } else if (const JsonValue& foreign = statement["xt"]; is_there(foreign)) {
       take_foreign(foreign, made);
-    } else if (is_there(statement["limit"]) || is_there(statement["ct count"])) {
+    } else if (is_there(statement["limit"]) || is_there(statement["ct count"]) ||
+               is_there(statement["quota"]) || is_there(statement["meter"]) ||
+               is_there(statement["set"]["stmt"])) {
       made->conditions.push_back({Condition::Kind::kMaybe});
     } else if (auto action = action_of(rule, statement, &made->target)) {
       made->action = *action;

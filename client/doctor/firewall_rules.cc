@@ -186,12 +186,13 @@ Firewall::Verdict Firewall::judge(const FirewallPacket& packet) const {
   return worst;
 }
 
-std::string Firewall::blocked_by(const FirewallPacket& packet) const {
+std::set<std::string> Firewall::blocked_by(const FirewallPacket& packet) const {
+  std::set<std::string> names;
   for (const auto& [name, chain] : chains) {
     if (!chain.on_input || !(packet.v6 ? chain.v6 : chain.v4)) continue;
-    if (judge_chain(*this, chain, packet) == Verdict::kBlocked) return name;
+    if (judge_chain(*this, chain, packet) == Verdict::kBlocked) names.insert(name);
   }
-  return "";
+  return names;
 }
 
 void Firewall::forget_iptables() {

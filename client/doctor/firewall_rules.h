@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,8 +65,8 @@ struct Firewall {
 
   enum class Verdict : std::uint8_t { kOpen, kPartly, kBlocked };
   Verdict judge(const FirewallPacket& packet) const;
-  /// The chain of an input hook that blocks it: "inet filter input"; "" when none does for certain.
-  std::string blocked_by(const FirewallPacket& packet) const;
+  /// The chains of input hooks that block it for certain: "inet filter input".
+  std::set<std::string> blocked_by(const FirewallPacket& packet) const;
   /// Takes the tables out that iptables -S shows: "ip filter", "ip6 filter".
   void forget_iptables();
   /// Does anything look at what comes in?

@@ -182,6 +182,16 @@ std::string joined(const std::vector<std::string>& parts, std::string_view betwe
   return all;
 }
 
+std::string shell_quoted(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:,@%+=";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string all = "'";
+  for (char c : word)
+    all += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return all + "'";
+}
+
 std::optional<std::uint64_t> number_of(std::string_view text) {
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();
@@ -217,6 +227,7 @@ LocalServer local_server(const HostView& host) {
       server.rdma_port = static_cast<std::uint16_t>(parsed.config.port);
       server.tcp_port = static_cast<std::uint16_t>(parsed.config.tcp_port);
       server.wants_rpcbind = parsed.config.rpcbind;
+      server.nlm = parsed.config.nlm;
       server.fabric = parsed.config.fabric;
       server.listen = addresses_in(parsed.config.listen);
       exports = parsed.config.exports_file;

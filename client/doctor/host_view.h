@@ -90,6 +90,8 @@ std::vector<std::string> lines_of(std::string_view text);
 std::vector<std::string> words_of(std::string_view text);
 std::string trimmed(std::string_view text);
 std::string joined(const std::vector<std::string>& parts, std::string_view between = ", ");
+/// As one word of a line to paste into a shell.
+std::string shell_quoted(const std::string& word);
 /// A decimal number and nothing else.
 std::optional<std::uint64_t> number_of(std::string_view text);
 
@@ -111,6 +113,7 @@ struct LocalServer {
   std::string fabric = "auto";          // NFSoRDMA_FABRIC
   std::vector<SocketAddress> listen{};  // empty: all addresses
   bool wants_rpcbind = true;
+  bool nlm = true;  // locks for NFSv3
   bool expected() const { return running || configured; }
   /// Serves this host alone.
   bool loopback_only() const;

@@ -330,6 +330,24 @@ TEST(DoctorFirewall, UfwsDetourForWhatIsNotLocalLetsOursThrough) {
 
 // --- the check ---
 
+/// The usual guards against floods, and what is in force up to an amount.
+TEST(DoctorFirewall, RatesAndAmountsMayMatch) {
+  const std::string fresh = match(kState, R"(["new"])", "in");
+  const std::string rate = R"({"limit": {"rate": 100, "per": "second", "inv": true}})";
+  const std::string source = R"({"payload": {"protocol": "ip", "field": "saddr"}})";
+  for (const std::string& statement :
+       {R"({"set": {"op": "add", "elem": )" + source + R"(, "set": "@flood", "stmt": [)" + rate +
+            "]}}",
+        R"({"meter": {"name": "flood", "key": )" + source + R"(, "stmt": )" + rate + "}}",
+        std::string(R"({"quota": {"val": 10, "val_unit": "mbytes", "inv": true}})"), rate}) {
+    const std::string guard = fresh + "," + statement + "," + kDrop;
+    EXPECT_EQ(judge(ruleset("accept", {guard}), true, 20049), Verdict_::kPartly) << statement;
+  }
+  // One that only notes whom it has seen drops them all.
+  const std::string note = R"({"set": {"op": "add", "elem": )" + source + R"(, "set": "@seen"}})";
+  EXPECT_EQ(judge(ruleset("accept", {note + "," + kDrop}), true, 20049), Verdict_::kBlocked);
+}
+
 using FirewallCheck = DoctorTest;
 constexpr const char* kNft = "nft -j list ruleset";
 
@@ -517,6 +535,35 @@ TEST_F(FirewallCheck, RpcbindAndRoceAloneAreNotNeeded) {
   port({.device = "rxe0"});                             // with rxe, RoCE's port is
   EXPECT_TRUE(
       says(check_firewall(host_), Verdict::kProblem, "4791/udp (RoCE v2)", "udp dport 4791"));
+}
+
+/// By which Linux's status monitor tells that a client with locks was restarted.
+TEST_F(FirewallCheck, UdpMattersForLocksOfVersion3) {
+  server_configured();
+  command(kNft,
+          ruleset("drop", {match(kTcpPort, R"({"set": [111, 2049, 20049]})") + "," + kAccept}));
+  const CheckResult closed = check_firewall(host_);
+  EXPECT_EQ(closed.verdict(), Verdict::kNote);
+  EXPECT_TRUE(says(closed, Verdict::kNote, "2049/udp (locks of NFSv3), 111/udp (rpcbind)",
+                   "nft insert rule inet f input udp dport 2049 accept\n"
+                   "nft insert rule inet f input udp dport 111 accept"));
+  file("/etc/rdma/rdma.conf", "NFSoRDMA_NLM=no\n");
+  EXPECT_EQ(check_firewall(host_).verdict(), Verdict::kOk);
+}
+
+TEST_F(FirewallCheck, EachChainThatBlocksIsOpened) {
+  server_configured();
+  std::string chains;
+  for (const char* family : {"ip", "ip6"}) {
+    chains += std::string(chains.empty() ? "" : ",") + R"({"chain": {"family": ")" + family +
+              R"(", "table": "filter", "name": "in", "handle": 1, "type": "filter",
+                 "hook": "input", "prio": 0, "policy": "drop"}})";
+  }
+  command(kNft, R"({"nftables": [)" + chains + "]}");
+  addresses_ = {{"eth0", address("192.0.2.9")}, {"eth0", address("2001:db8::9")}};
+  EXPECT_TRUE(says(check_firewall(host_), Verdict::kProblem, "closed to others: 20049/tcp",
+                   "nft insert rule ip filter in tcp dport 20049 accept\n"
+                   "nft insert rule ip6 filter in tcp dport 20049 accept\n"));
 }
 
 TEST_F(FirewallCheck, IptablesWhereNftIsMissingOrEmpty) {
