@@ -67,6 +67,8 @@ int check_config(const Settings& settings) {
       static_cast<unsigned long long>(settings.config.port),
       settings.config.tcp_port == 0 ? "off" : std::to_string(settings.config.tcp_port).c_str(),
       settings.config.fabric.c_str(), settings.config.state_dir.c_str());
+  if (const std::string why = load_refusal(settings); !why.empty())
+    std::printf("note: %s\n", why.c_str());
   if (exports.entries.empty()) {
     std::printf("note: nothing is exported: %s is empty\n", settings.exports_file.c_str());
   }

@@ -184,8 +184,9 @@ CheckResult check_configuration(const HostView& host) {
         result.ok(std::string(kDefaultConfigFile) + " is in order");
       }
       if (!parsed.config.load) {
-        result.note("NFSoRDMA_LOAD=no: the server does not serve RDMA",
-                    {"set NFSoRDMA_LOAD=yes in /etc/rdma/rdma.conf and restart nfs-rdma"});
+        result.add(server.configured ? Verdict::kWarning : Verdict::kNote,
+                   "NFSoRDMA_LOAD=no: the server does not start, by TCP neither",
+                   {"set NFSoRDMA_LOAD=yes in /etc/rdma/rdma.conf and restart nfs-rdma"});
       }
     }
   }
@@ -199,14 +200,16 @@ CheckResult check_configuration(const HostView& host) {
       for (const ExportEntry& entry : parsed.entries) {
         const std::optional<bool> there = host.exists_within(entry.path, kPatience);
         if (!there) {
-          result.problem(fmt::format("{} exports {}, whose file system does not answer",
-                                     exports_file, entry.path),
-                         {"findmnt -T " + entry.path + "    # and bring back what that needs"});
+          result.problem(
+              fmt::format("{} exports {}, whose file system does not answer", exports_file,
+                          entry.path),
+              {"findmnt -T " + shell_quoted(entry.path) + "    # and bring back what that needs"});
           break;  // others may hang as well, and take as long
         }
         if (*there) continue;
-        result.warning(fmt::format("{} exports {}, which is not there", exports_file, entry.path),
-                       {"mkdir -p " + entry.path + "    # or mount what belongs there"});
+        result.warning(
+            fmt::format("{} exports {}, which is not there", exports_file, entry.path),
+            {"mkdir -p " + shell_quoted(entry.path) + "    # or mount what belongs there"});
       }
     }
   } else if (server.configured) {

@@ -9,21 +9,6 @@
 
 namespace nfsrdma::doctor {
 
-namespace {
-
-/// For a shell.
-std::string quoted(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:,@%+=";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string all = "'";
-  for (char c : word)
-    all += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return all + "'";
-}
-
-}  // namespace
-
 const Lookup& look_up(ServerVisit& visit) {
   if (!visit.lookup) {
     visit.lookup = visit.network.resolve(visit.settings.host, visit.patience);
@@ -42,7 +27,7 @@ void tell_lookup(ServerVisit& visit, CheckResult* result) {
   result->problem(
       silent ? fmt::format("'{}': the name service does not answer", host)
              : fmt::format("'{}': {}", host, lookup.error.empty() ? "no such host" : lookup.error),
-      {"getent ahosts " + quoted(host),
+      {"getent ahosts " + shell_quoted(host),
        silent ? "look at the servers in /etc/resolv.conf: resolvectl status"
               : "correct the name, or add it to DNS or /etc/hosts"});
 }
@@ -73,9 +58,9 @@ std::string doctor_command(const ServerVisit& visit, const std::string& options)
   const MountSettings& settings = visit.settings;
   const bool v6 = settings.host.find(':') != std::string::npos && settings.host.front() != '[';
   const std::string host = v6 ? "[" + settings.host + "]" : settings.host;
-  return fmt::format(
-      "nfs-rdma doctor {}{}{}", options, options.empty() ? "" : " ",
-      visit.server.empty() ? fmt::format("{}:{}", host, settings.rdma_port) : quoted(visit.server));
+  return fmt::format("nfs-rdma doctor {}{}{}", options, options.empty() ? "" : " ",
+                     visit.server.empty() ? fmt::format("{}:{}", host, settings.rdma_port)
+                                          : shell_quoted(visit.server));
 }
 
 }  // namespace nfsrdma::doctor

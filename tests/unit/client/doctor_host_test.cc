@@ -579,9 +579,18 @@ TEST_F(Host, ExportedDirectoryThatIsMissingIsAWarning) {
       says(check_configuration(host_), Verdict::kWarning, "/srv/gone", "mkdir -p /srv/gone"));
 }
 
+TEST_F(Host, LinesToPasteTakeAPathAsItIs) {
+  file("/etc/nfs-rdma.exports", "\"/srv/with space\" *(rw)\n");
+  EXPECT_TRUE(says(check_configuration(host_), Verdict::kWarning, "/srv/with space",
+                   "mkdir -p '/srv/with space'"));
+}
+
 TEST_F(Host, LoadNoIsANote) {
   file("/etc/rdma/rdma.conf", "NFSoRDMA_LOAD=no\n");
   EXPECT_TRUE(says(check_configuration(host_), Verdict::kNote, "NFSoRDMA_LOAD=no"));
+  // Where somebody counts on a server there is none at all.
+  file("/etc/systemd/system/multi-user.target.wants/nfs-rdma.service", "");
+  EXPECT_TRUE(says(check_configuration(host_), Verdict::kWarning, "the server does not start"));
 }
 
 TEST_F(Host, EnabledUnitWithoutExportsIsAProblem) {

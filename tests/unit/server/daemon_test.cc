@@ -576,6 +576,14 @@ TEST_F(DaemonTest, CheckConfigSaysWhatIsInForce) {
   EXPECT_EQ(server.exit_status(), 0);
 }
 
+TEST_F(DaemonTest, CheckConfigSaysThatAGoodConfigurationServesNothing) {
+  std::ofstream(directory_ + "/rdma.conf") << "NFSoRDMA_LOAD=no\n";
+  Child server(arguments({"--check-config", "-e", export_argument()}));
+  EXPECT_THAT(server.out_line(), HasSubstr("configuration is good"));
+  EXPECT_THAT(server.out_line(), HasSubstr("note: NFSoRDMA_LOAD=no"));
+  EXPECT_EQ(server.exit_status(), 0);
+}
+
 TEST_F(DaemonTest, CheckConfigFailsWithFileAndLine) {
   std::ofstream(directory_ + "/rdma.conf") << "\nNFSoRDMA_PROT=1\n";
   Child server(arguments({"--check-config", "-e", export_argument()}));
