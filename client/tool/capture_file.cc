@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/tool/capture_file.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
+#include <limits>
+#include <utility>
 
 namespace nfsrdma::tool {
 
@@ -38,7 +43,22 @@ std::uint64_t dropped_of(std::string_view block) {
   return 0;
 }
 
+/// A pipe that is ready takes as much without blocking; files are never waited for.
+std::size_t most_at_once(int fd) {
+  struct stat status {};
+  const bool file = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+  return file ? std::numeric_limits<std::size_t>::max() : PIPE_BUF;
+}
+
 }  // namespace
+
+CaptureFile::CaptureFile(int fd, std::uint64_t most_packets, CloseFile close_file,
+                         std::function<bool(int fd)> wait)
+    : fd_(fd),
+      most_packets_(most_packets),
+      close_file_(close_file),
+      wait_(std::move(wait)),
+      most_at_once_(most_at_once(fd)) {}
 
 bool CaptureFile::add(std::string_view bytes, std::string* why) {
   unfinished_ += bytes;
@@ -83,7 +103,11 @@ bool CaptureFile::finish(std::string* why) {
 
 bool CaptureFile::write(std::string_view bytes, std::string* why) {
   while (!bytes.empty()) {
-    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+    if (wait_ && !wait_(fd_)) {
+      *why = "nobody takes what is written there";
+      return false;
+    }
+    const ssize_t n = ::write(fd_, bytes.data(), std::min(bytes.size(), most_at_once_));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       *why = std::strerror(errno);

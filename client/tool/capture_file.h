@@ -4,7 +4,9 @@
 // should have one, the last is kept for finish().
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -15,9 +17,11 @@ namespace nfsrdma::tool {
 class CaptureFile {
  public:
   /// Writes to `fd`, which the caller owns. `most_packets`: those behind are left out; 0: none are.
-  /// `close_file`: see hand_over().
-  CaptureFile(int fd, std::uint64_t most_packets, CloseFile close_file = ::close)
-      : fd_(fd), most_packets_(most_packets), close_file_(close_file) {}
+  /// `close_file`: see hand_over(). `wait`: returns when `fd` takes something, or false when
+  /// that is not to be waited for any more; of what may block no more is written than it takes
+  /// then.
+  CaptureFile(int fd, std::uint64_t most_packets, CloseFile close_file = ::close,
+              std::function<bool(int fd)> wait = {});
 
   /// Takes what came. False with *why: it is no pcapng, or cannot be written.
   bool add(std::string_view bytes, std::string* why);
@@ -36,6 +40,8 @@ class CaptureFile {
   int fd_;
   std::uint64_t most_packets_;
   CloseFile close_file_;
+  std::function<bool(int fd)> wait_;
+  std::size_t most_at_once_;
   std::uint64_t packets_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint64_t lost_ = 0;

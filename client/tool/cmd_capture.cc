@@ -34,6 +34,8 @@ constexpr std::chrono::milliseconds kLook{500};
 constexpr std::chrono::seconds kQuiet{2};
 // How long the server may take to end what it was told to end.
 constexpr std::chrono::seconds kLastWords{15};
+// How long a reader may take then for what was read before.
+constexpr std::chrono::milliseconds kLastTry{1000};
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 
 /// By which the server knows whose capture is to end.
@@ -122,7 +124,6 @@ class CaptureRun {
     }
     const ssize_t n = lines_.read(buffer_);
     if (n <= 0) return failed("the server is gone"), false;
-    interruption_.emplace();
     const std::string_view first(buffer_.data(), static_cast<std::size_t>(n));
     if (first.starts_with('{')) {
       const std::optional<JsonValue> refusal = JsonValue::parse(first);
@@ -135,7 +136,9 @@ class CaptureRun {
       if (!made_) return failed(path_ + ": " + std::strerror(errno)), false;
       fd = made_.get();
     }
-    file_.emplace(fd, most_packets_);
+    // Behind the opening, which waits for the reader of a FIFO.
+    interruption_.emplace();
+    file_.emplace(fd, most_packets_, ::close, [this](int to) { return wait_to_write(to); });
     return write(first);
   }
 
@@ -146,10 +149,29 @@ class CaptureRun {
     return false;
   }
 
+  /// For a reader that does not read nobody can wait who is told to end, or has to at a time.
+  bool wait_to_write(int fd) {
+    for (;;) {
+      pollfd fds[] = {{fd, POLLOUT, 0}, {interruption_->fd(), POLLIN, 0}};
+      const int ready = ::poll(fds, 2, patience_for_reader());
+      if (ready < 0 && errno == EINTR) continue;
+      if (ready <= 0) return false;
+      if (fds[0].revents != 0) return true;
+      interruption_->take();
+      interrupted_ = true;
+    }
+  }
+  int patience_for_reader() const {
+    if (ending_ || interrupted_) return static_cast<int>(kLastTry.count());
+    if (seconds_ <= 0) return -1;
+    const double left = std::clamp(seconds_ - elapsed(), 0.0, 86400.0);
+    return static_cast<int>(left * 1000) + static_cast<int>(kLastTry.count());
+  }
+
   /// Writes what comes until it ends; false when that is not how it should end.
   bool follow() {
     for (;;) {
-      if (!ending_ && (file_->full() || (seconds_ > 0 && elapsed() >= seconds_))) {
+      if (!ending_ && (interrupted_ || file_->full() || (seconds_ > 0 && elapsed() >= seconds_))) {
         if (!ask_for_end()) return true;
       }
       if (ending_ && Clock::now() >= last_words_) return true;
@@ -213,6 +235,7 @@ class CaptureRun {
   UniqueFd made_;
   std::optional<CaptureFile> file_;
   std::vector<char> buffer_;
+  bool interrupted_ = false;  // while it waited for its reader
   bool ending_ = false;
   Clock::time_point last_words_;
   Clock::time_point started_ = Clock::now();

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -44,6 +45,20 @@ class CaptureFileTest : public testing::Test {
   UniqueFd fd_{::memfd_create("capture", MFD_CLOEXEC)};
   std::string why_;
 };
+
+/// Who is told to end does not hang in a pipe whose reader has stopped.
+TEST_F(CaptureFileTest, APipeThatTakesNothingMoreIsLeftWhenNobodyWaitsForIt) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd reader(ends[0]), writer(ends[1]);
+  CaptureFile file(writer.get(), 0, ::close, [](int fd) {
+    pollfd ready{fd, POLLOUT, 0};
+    return ::poll(&ready, 1, 0) == 1;
+  });
+  EXPECT_FALSE(file.add(packet(std::string(std::size_t{4} << 20, 'x')), &why_));
+  EXPECT_GE(file.bytes(), 4096u);
+  EXPECT_NE(why_.find("nobody takes"), std::string::npos) << why_;
+}
 
 TEST_F(CaptureFileTest, OnlyWholeBlocksAreWritten) {
   CaptureFile file(fd_.get(), 0);
