@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 
 #include "config/edit_distance.h"
 #include "rpcrdma/base/json_writer.h"
@@ -67,7 +68,9 @@ bool TraceFilter::parse(const JsonValue& request, TraceFilter* out, std::string*
   std::ranges::transform(out->operation, out->operation.begin(),
                          [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   if (!parse_fabric(request, &out->fabric, problem)) return false;
-  out->slower_than_ns = request["slower_than_us"].count() * 1000;
+  constexpr std::uint64_t kNsOfUs = 1000;
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max() / kNsOfUs;
+  out->slower_than_ns = std::min(request["slower_than_us"].count(), kMost) * kNsOfUs;
   out->only_errors = request["errors"].truth();
   return true;
 }

@@ -211,6 +211,7 @@ int run_doctor(const Words& words) {
   add_options(arguments);
   if (auto code = arguments.parse(words, 0, 1)) return *code;
   if (arguments.has("list")) {
+    if (arguments.has("json")) return arguments.usage_error("--list is text: no --json");
     return put(doctor::list_text()) ? kExitOk : kExitFailure;
   }
   Wanted wanted;

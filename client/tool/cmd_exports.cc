@@ -194,6 +194,10 @@ int run_exports(const Words& words) {
   if (arguments.has("file")) {
     if (!arguments.operands().empty())
       return arguments.usage_error("--file stands alone: '" + arguments.operands()[0] + "'");
+    for (const char* other : {"json", "options", "server"}) {
+      if (arguments.has(other))
+        return arguments.usage_error(std::string("--file stands alone: --") + other);
+    }
     return check_file(arguments.get<std::string>("file"));
   }
   const std::optional<std::string> request = request_of(arguments);

@@ -84,8 +84,8 @@ int run_trace(const Words& words) {
       "count", po::value<std::uint64_t>()->value_name("N")->default_value(0),
       "end after so many; 0: never")("json", "a JSON object on each line");
   if (auto code = arguments.parse(words, 0, 0)) return *code;
-  if (!(arguments.get<double>("slower-than") >= 0)) {
-    return arguments.usage_error("--slower-than: expected milliseconds");
+  if (!(arguments.get<double>("slower-than") >= 0 && arguments.get<double>("slower-than") <= 1e9)) {
+    return arguments.usage_error("--slower-than: expected 0 to 1000000000 milliseconds");
   }
   std::string why;
   ControlLines lines;

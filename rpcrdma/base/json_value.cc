@@ -2,6 +2,7 @@
 #include "rpcrdma/base/json_value.h"
 
 #include <charconv>
+#include <limits>
 
 namespace nfsrdma {
 
@@ -65,8 +66,18 @@ class JsonParser {
     const char* begin = text_.data() + at_;
     auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), out->number_);
     if (error != std::errc()) return false;
+    out->count_ = count_of(begin, end, out->number_);
     at_ += static_cast<std::size_t>(end - begin);
     return true;
+  }
+  /// Above 2^53 a double does not have each whole number.
+  static std::uint64_t count_of(const char* begin, const char* end, double number) {
+    constexpr double kBeyond = 18446744073709551616.0;  // 2^64
+    std::uint64_t whole = 0;
+    const auto [rest, error] = std::from_chars(begin, end, whole);
+    if (error == std::errc() && rest == end) return whole;
+    if (number >= kBeyond) return std::numeric_limits<std::uint64_t>::max();
+    return number > 0 ? static_cast<std::uint64_t>(number) : 0;
   }
 
   bool object(JsonValue* out, int depth) {

@@ -25,13 +25,16 @@ class JsonValue {
   const std::vector<JsonValue>& items() const { return items_; }
   const std::string& text() const { return text_; }
   double number() const { return number_; }
-  std::uint64_t count() const { return number_ > 0 ? static_cast<std::uint64_t>(number_) : 0; }
+  /// A whole number as it stands; of others the part before the point, what is too large as the
+  /// largest, what is negative as 0.
+  std::uint64_t count() const { return count_; }
   bool truth() const { return kind_ == Kind::kBool && number_ != 0; }
 
  private:
   friend class JsonParser;
   Kind kind_ = Kind::kNull;
   double number_ = 0;
+  std::uint64_t count_ = 0;
   std::string text_;
   std::vector<JsonValue> items_;                            // of an array
   std::vector<std::pair<std::string, JsonValue>> members_;  // of an object

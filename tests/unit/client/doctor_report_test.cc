@@ -219,6 +219,7 @@ TEST(DoctorCommandLine, UsageErrorsAreTwo) {
                                              {"--only", ""},
                                              {"--only", "transport"},
                                              {"--only", "devices,dns"},
+                                             {"--list", "--json"},
                                              {"nfs://h/x?rsiz=1"}}) {
     std::string out;
     EXPECT_EQ(doctor(words, &out), tool::kExitUsage) << joined(words, " ");

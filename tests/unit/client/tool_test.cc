@@ -261,5 +261,15 @@ TEST(MountedServer, IsWhereTheMountsSourceAndOptionsSay) {
   EXPECT_FALSE(settings_of("", ""));
 }
 
+TEST(ToolUsage, WhatWouldBeLeftOutWithoutAWordIsAnError) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_exports({"--file", "/dev/null", "--json"}), kExitUsage);
+  EXPECT_EQ(run_exports({"--file", "/dev/null", "--server", "/nonexistent"}), kExitUsage);
+  EXPECT_EQ(run_exports({"--file", "/dev/null", "-o", "rw"}), kExitUsage);
+  for (const char* much : {"inf", "1e300", "nan", "-1"})
+    EXPECT_EQ(run_trace({"--server", "/nonexistent", "--slower-than", much}), kExitUsage) << much;
+  testing::internal::GetCapturedStderr();
+}
+
 }  // namespace
 }  // namespace nfsrdma::tool

@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "rpcrdma/base/json_value.h"
+
 namespace nfsrdma {
 namespace {
 
@@ -12,6 +14,21 @@ std::string quoted(std::string_view text) {
   JsonWriter json;
   json.value(text);
   return json.take();
+}
+
+TEST(JsonValue, CountsAreWhatWasWritten) {
+  const auto count = [](const char* text) {
+    const auto value = JsonValue::parse(text);
+    return value ? value->count() : 4711;
+  };
+  EXPECT_EQ(count("18446744073709551615"), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(count("9007199254740993"), 9007199254740993u);  // 2^53 + 1
+  EXPECT_EQ(count("18446744073709551616"), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(count("1e300"), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(count("2.5e3"), 2500u);
+  EXPECT_EQ(count("2.9"), 2u);
+  EXPECT_EQ(count("-1"), 0u);
+  EXPECT_EQ(count("\"7\""), 0u);
 }
 
 TEST(JsonWriter, PutsCommasWhereTheyBelong) {

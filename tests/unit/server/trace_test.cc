@@ -112,6 +112,7 @@ TEST(TraceFilterTest, EachConditionHasToHold) {
   EXPECT_FALSE(filter(R"({"fabric":"tcp"})").matches(read_record()));
   EXPECT_TRUE(filter(R"({"slower_than_us":198})").matches(read_record()));
   EXPECT_FALSE(filter(R"({"slower_than_us":199})").matches(read_record()));
+  EXPECT_FALSE(filter(R"({"slower_than_us":18446744073709552})").matches(read_record()));
   EXPECT_FALSE(filter(R"({"errors":true})").matches(read_record()));
   EXPECT_TRUE(filter(R"({"errors":true})").matches(compound_record()));
 }
