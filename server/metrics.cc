@@ -187,6 +187,8 @@ void add_state(Families& out, const nfs4::StateReport& state) {
                                     {"opens", state.refused.opens},
                                     {"files", state.refused.files},
                                     {"locks", state.refused.locks},
+                                    {"locks_per_file", state.refused.locks_per_file},
+                                    {"owners", state.refused.owners},
                                     {"delegations", state.refused.delegations}}) {
     out.counter("nfs_rdma_nfs4_refused_total", "How often a limit was met.",
                 static_cast<double>(count), {{"limit", word}});

@@ -134,11 +134,15 @@ TEST_F(MetricsText, WithoutNfs4ThereIsNothingOfItsState) {
   state.courteous = 3;
   state.opens.locks = 4;
   state.refused.opens = 5;
+  state.refused.locks_per_file = 6;
+  state.refused.owners = 7;
   inputs_.state = &state;
   const std::string text = metrics_text(make_metrics(inputs_));
   EXPECT_THAT(text, HasSubstr("nfs_rdma_nfs4_clients{state=\"courteous\"} 3"));
   EXPECT_THAT(text, HasSubstr("nfs_rdma_nfs4_locks 4"));
   EXPECT_THAT(text, HasSubstr("nfs_rdma_nfs4_refused_total{limit=\"opens\"} 5"));
+  EXPECT_THAT(text, HasSubstr("nfs_rdma_nfs4_refused_total{limit=\"locks_per_file\"} 6"));
+  EXPECT_THAT(text, HasSubstr("nfs_rdma_nfs4_refused_total{limit=\"owners\"} 7"));
 }
 
 TEST_F(MetricsText, EachFamilyIsDescribedOnce) {
