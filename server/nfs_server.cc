@@ -345,7 +345,13 @@ void NfsServer::register_with_rpcbind() {
 }
 
 void NfsServer::judge_registration(const RpcbindRegistrar::Outcome& outcome) {
-  if (!outcome.reachable) {
+  if (outcome.there && !outcome.left_out.empty()) {
+    log_warning(
+        "rpcbind runs and does not answer: clients that ask it do not find {}; when it does, "
+        "restart "
+        "this server",
+        rpcb_entries_text(outcome.left_out));
+  } else if (!outcome.reachable) {
     log_info(
         "rpcbind does not run here; clients need the port numbers, and those of NFSv3 cannot "
         "lock by it");

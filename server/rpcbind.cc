@@ -113,9 +113,18 @@ RpcbindRegistrar::~RpcbindRegistrar() {
 
 RpcbindRegistrar::Outcome RpcbindRegistrar::register_all(const std::vector<RpcbEntry>& entries) {
   Outcome outcome;
+  outcome.there = connect().ok();
+  if (!outcome.there) return outcome;
   for (const RpcbEntry& entry : entries) {
+    if (!outcome.left_out.empty()) {
+      outcome.left_out.push_back(entry);
+      continue;
+    }
     auto done = ask(static_cast<std::uint32_t>(xdr::rpcbproc::RPCBPROC_SET), entry);
-    if (!done.ok()) break;
+    if (!done.ok()) {
+      outcome.left_out.push_back(entry);
+      continue;
+    }
     outcome.reachable = true;
     if (*done) {
       registered_.push_back(entry);

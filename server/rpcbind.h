@@ -54,9 +54,11 @@ class RpcbindRegistrar {
   RpcbindRegistrar& operator=(const RpcbindRegistrar&) = delete;
 
   struct Outcome {
+    bool there = false;      // somebody took the connection
     bool reachable = false;  // rpcbind answered
     std::vector<RpcbEntry> registered;
-    std::vector<RpcbEntry> refused;  // taken by another server, or not allowed
+    std::vector<RpcbEntry> refused;   // taken by another server, or not allowed
+    std::vector<RpcbEntry> left_out;  // it did not answer any more
   };
   Outcome register_all(const std::vector<RpcbEntry>& entries);
   /// Unsets what was set and is still ours. Nothing, where rpcbind does not tell what it has:

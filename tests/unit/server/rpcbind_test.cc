@@ -43,6 +43,7 @@ class FakeRpcbind {
   std::string path;
   std::map<std::string, std::string> entries;  // "program netid" to address
   bool lists = true;                           // DUMP is answered
+  std::size_t most_sets = 1000;                // behind these it closes
 
  private:
   void serve() {
@@ -75,6 +76,7 @@ class FakeRpcbind {
     const std::string key = std::to_string(entry.r_prog) + " " + std::string(entry.r_netid);
     xdr::RpcbDone done;
     if (call.cbody.proc == static_cast<std::uint32_t>(xdr::rpcbproc::RPCBPROC_SET)) {
+      if (entries.size() >= most_sets) return false;
       done.done = entries.emplace(key, entry.r_addr).second;
       if (done.done) versions_[key] = entry.r_vers;
     } else {
@@ -201,9 +203,26 @@ TEST(Rpcbind, WithoutAListNothingIsTakenAway) {
   EXPECT_EQ(rpcbind.entries.size(), 2u);
 }
 
+/// Nor is that one taken for one that does not run.
+TEST(Rpcbind, WhatItDoesNotAnswerToIsLeftOut) {
+  FakeRpcbind rpcbind;
+  rpcbind.most_sets = 1;
+  RpcbindRegistrar registrar({rpcbind.path, 0, std::chrono::seconds(5)});
+  std::vector<RpcbEntry> all = both();
+  all.push_back({100021, 4, "tcp", "0.0.0.0.8.1"});
+  const auto outcome = registrar.register_all(all);
+  EXPECT_TRUE(outcome.there);
+  EXPECT_TRUE(outcome.reachable);
+  EXPECT_EQ(outcome.registered.size(), 1u);
+  ASSERT_EQ(outcome.left_out.size(), 2u);
+  EXPECT_EQ(outcome.left_out[0].program, 100005u);
+  EXPECT_EQ(outcome.left_out[1].program, 100021u);
+}
+
 TEST(Rpcbind, WithoutRpcbindNothingHappens) {
   RpcbindRegistrar registrar({"/nonexistent/rpcbind.sock", 0, std::chrono::seconds(5)});
   const auto outcome = registrar.register_all(both());
+  EXPECT_FALSE(outcome.there);
   EXPECT_FALSE(outcome.reachable);
   EXPECT_TRUE(outcome.registered.empty());
 }
