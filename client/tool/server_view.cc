@@ -140,7 +140,9 @@ ServerSample ServerSample::of(const JsonValue& document) {
 
 ServerRates ServerRates::between(const ServerSample& earlier, const ServerSample& now) {
   static const ServerSample kStart;
-  const ServerSample& before = earlier.pid == now.pid ? earlier : kStart;
+  // In containers each process may be the first.
+  const bool same = earlier.pid == now.pid && now.uptime >= earlier.uptime;
+  const ServerSample& before = same ? earlier : kStart;
   const double seconds = std::max(now.uptime - before.uptime, 1e-3);
   const auto rate = [seconds](std::uint64_t a, std::uint64_t b) {
     return static_cast<double>(grown(a, b)) / seconds;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "client/tool/commands.h"
+
 namespace nfsrdma::tool {
 namespace {
 
@@ -35,6 +37,15 @@ TEST(ReleaseText, SaysWhatKeepsAFileSystemBusy) {
     EXPECT_NE(text.find(line), std::string::npos) << line << " in " << text;
   }
   EXPECT_EQ(text.find("keeps nothing"), std::string::npos);
+}
+
+/// That of the kernel's server is another one.
+TEST(ReleaseText, TheHelpNamesTheFileThatTheServerReads) {
+  testing::internal::CaptureStdout();
+  run_release({"--help"});
+  const std::string help = testing::internal::GetCapturedStdout();
+  EXPECT_NE(help.find("/etc/nfs-rdma.exports"), std::string::npos) << help;
+  EXPECT_EQ(help.find("/etc/exports"), std::string::npos) << help;
 }
 
 TEST(ReleaseText, OfASingleFileSaysNothingOfFileSystems) {

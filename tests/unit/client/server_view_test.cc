@@ -89,6 +89,10 @@ TEST(ServerView, ACounterThatWentBackHasNotGrown) {
   EXPECT_DOUBLE_EQ(ServerRates::between(sample(10, 1000), sample(11, 900)).total.calls, 0);
 }
 
+TEST(ServerView, ARestartInAContainerIsOneThoughTheProcessIsTheFirstAgain) {
+  EXPECT_DOUBLE_EQ(ServerRates::between(sample(1000, 500), sample(2, 900)).total.calls, 450);
+}
+
 TEST(ServerView, TheScreenFits) {
   const ServerSample now = sample(12, 3000);
   const std::string text = top_text(now, ServerRates::between(sample(10, 1000), now), 70, 9);
