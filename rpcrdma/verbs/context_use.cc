@@ -24,7 +24,7 @@ struct Uses {
   std::map<const ibv_context*, Entry> entries;  // guarded by mutex
 };
 
-/// Never destroyed: loops may end after the program's statics.
+/// Never destroyed: loops may end after the program's static objects.
 Uses& uses() {
   static Uses& instance = *new Uses;
   return instance;

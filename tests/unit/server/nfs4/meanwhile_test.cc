@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 
@@ -64,7 +65,13 @@ TEST(Meanwhile, ASecondSlowReadlinkGetsItsRoom) {
   ASSERT_EQ(::symlink(text.c_str(), nfs.path("link").c_str()), 0);
   const FileHandle link = nfs.lookup(nfs.root(), "link");
   std::optional<HeldCalls> held;
-  nfs.on_its_thread([&] { held.emplace(SYS_readlinkat, [] { ::usleep(8000); }); });
+  // As slow as a file system that is far away.
+  const auto slow = [] {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(8);
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  };
+  nfs.on_its_thread([&] { held.emplace(SYS_readlinkat, slow); });
   const Operations4 one = Operations4().putfh(link).add<OP_READLINK>();
   Reply4 reply;
   for (int i = 0; i < 60 && !reply.ran_on_worker; ++i)
