@@ -73,8 +73,8 @@ class ResponderCall final : public Call,
   /// Message arrived: decode, judge, go on.
   void arrive(ResponderConnection& connection, const ReceivedMessage& message);
   bool judge(const ReceivedMessage& message);
-  BufferStage stage() const;
-  /// Takes the buffers that the call needs; false when it must wait for them, with none of them.
+  /// Takes the buffers that the call needs; false when it must wait for them, with none of them,
+  /// in stage kNewCall.
   bool take_buffers();
   bool take_chunk_buffers();
   bool chunks_affordable() const;
@@ -244,6 +244,8 @@ class ResponderShard final : public MessageHandler {
   CreditLedger& ledger() { return ledger_; }
   ReplyChain& chain() { return chain_; }
   BufferPool& pool();
+  /// Then nobody passes those who wait, by buffers that were kept either.
+  bool memory_is_short() { return pool().in_use() > pool().budget() / 16 * 7; }
 
   void accept(std::unique_ptr<ConnectRequest> request);
   /// Posts receives for `more` credits than are granted now, as far as possible.

@@ -26,8 +26,9 @@ bool ResponderBackward::transmit(std::uint32_t xid, ByteSpan message) {
   if (!c.usable() || c.draining_ || !c.senders_.empty() || c.send_queue_.room() == 0) return false;
   auto send = std::find_if(sends_.begin(), sends_.end(), [](Send& s) { return !s.buffer; });
   if (send == sends_.end()) return false;
-  Buffer buffer =
-      c.shard_.pool().acquire(kMinCallHeaderBytes + message.size(), BufferStage::kNewCall);
+  // It cannot wait: under load it would never come, and a client that nobody asks for its
+  // delegations loses them.
+  Buffer buffer = c.shard_.pool().acquire(kMinCallHeaderBytes + message.size());
   if (!buffer) return false;
   c.shard_.cover_credits(1);
   if (c.shard_.ledger().take(1) == 0) return false;

@@ -43,7 +43,7 @@ void ResponderCall::on_buffers() {
     proceed();
   } else {
     state_ = State::kNeedsBuffers;
-    shard_.pool().wait_for_buffers(*this, responder().buffer_share, stage());
+    shard_.pool().wait_for_buffers(*this, responder().buffer_share, BufferStage::kNewCall);
   }
 }
 
@@ -103,18 +103,19 @@ bool ResponderCall::chunks_affordable() const {
   return total <= shard_.pool().most_data();
 }
 
-BufferStage ResponderCall::stage() const {
-  const bool has_data = refusal_ == Refusal::kNone && header_.chunks.read_chunk_count > 0;
-  return has_data ? BufferStage::kData : BufferStage::kNewCall;
-}
-
-/// All or nothing: whoever held some while it waits for others could block everybody.
+/// All or nothing: whoever held some while it waits for others could block everybody. With data or
+/// without, one line for all: those with data would take each byte that is given back before there
+/// is enough for a call without, of which more has to be left free.
 bool ResponderCall::take_buffers() {
   BufferPool& pool = shard_.pool();
+  if (shard_.memory_is_short()) {
+    send_buffer_.reset();
+    reply_buffer_.reset();
+  }
   const std::size_t send_bytes =
       std::max<std::size_t>(Call::kInlineReply, shard_.server_.limits_.inline_bytes);
-  if (!send_buffer_) send_buffer_ = pool.acquire(send_bytes, stage());
-  if (!reply_buffer_) reply_buffer_ = pool.acquire(Call::kInlineReply, stage());
+  if (!send_buffer_) send_buffer_ = pool.acquire(send_bytes, BufferStage::kNewCall);
+  if (!reply_buffer_) reply_buffer_ = pool.acquire(Call::kInlineReply, BufferStage::kNewCall);
   if (send_buffer_ && reply_buffer_ && (refusal_ != Refusal::kNone || take_chunk_buffers())) {
     return true;
   }
@@ -126,8 +127,8 @@ bool ResponderCall::take_buffers() {
 bool ResponderCall::take_chunk_buffers() {
   const auto chunks = header_.chunks.reads();
   for (std::size_t i = 0; i < chunks.size(); ++i) {
-    chunk_buffers_[i] =
-        shard_.pool().acquire(std::max<std::size_t>(4, round_up4(chunks[i].length)), stage());
+    chunk_buffers_[i] = shard_.pool().acquire(std::max<std::size_t>(4, round_up4(chunks[i].length)),
+                                              BufferStage::kData);
     if (chunk_buffers_[i]) continue;
     for (std::size_t taken = 0; taken < i; ++taken)
       chunk_buffers_[taken].reset();

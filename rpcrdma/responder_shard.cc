@@ -12,6 +12,9 @@ namespace {
 // with the default budget that is enough for ten thousand clients that are idle.
 constexpr std::size_t kReceiveEighths = 3;
 
+// So many have receives before anybody comes.
+constexpr std::uint32_t kFirstClients = 8;
+
 // A free call is kept, for the next message, up to this many ...
 constexpr std::size_t kFreeCalls = 1024;
 // ... and with its buffers up to this many, or a 64th of the pool.
@@ -44,6 +47,8 @@ Result<std::unique_ptr<ResponderShard>> ResponderShard::create(RdmaServer& serve
   NFSRDMA_TRY(shard->endpoint_,
               RdmaEndpoint::create(server.loop_, device, server.pool_, shape, *shard));
   shard->ledger_.limit_receives(shard->endpoint_->receives().depth());
+  // Under load receives do not get more, and some clients have to find a place then as well.
+  shard->cover_credits(kFirstClients * shard->ledger_.limits().initial);
   return shard;
 }
 
@@ -146,7 +151,7 @@ void ResponderShard::recycle(ResponderCall& call) {
   call.payload_.reset();
   call.long_reply_buffer_.reset();
   call.header_.chunks.clear();
-  if (free_count_ >= warm_calls_) {
+  if (free_count_ >= warm_calls_ || memory_is_short()) {
     call.send_buffer_.reset();
     call.reply_buffer_.reset();
     if (free_count_ >= kFreeCalls) {

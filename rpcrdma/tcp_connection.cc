@@ -235,7 +235,7 @@ std::size_t TcpServerConnection::consume_some(ByteSpan data) {
   if (cursor_.at_mark()) return take_mark(data);
   const std::size_t length = std::min(data.size(), cursor_.fragment_left());
   if (!make_room(length)) {
-    starve(record_stage(record_have_ + length));
+    starve(record_ ? BufferStage::kData : BufferStage::kNewCall);
     return 0;
   }
   std::memcpy(record_.data() + record_have_, data.data(), length);
@@ -283,21 +283,22 @@ std::size_t TcpServerConnection::take_mark(ByteSpan data) {
   return length;
 }
 
-/// For holding that much of a record.
-BufferStage TcpServerConnection::record_stage(std::size_t bytes) {
-  return bytes <= kStageBytes ? BufferStage::kNewCall : BufferStage::kData;
-}
-
-/// Room for `bytes` more of the record: a small buffer while little of it is there, then one for
-/// all of it. For the largest when it is not known how long it gets: with a middle one in hand it
-/// would wait for those who wait for theirs in the same way.
+/// Room for `bytes` more of the record: a small buffer first, also when much comes at once, since
+/// who holds nothing yet stands in line with all others who begin; then one for all of it. For the
+/// largest when it is not known how long it gets: with a middle one in hand it would wait for those
+/// who wait for theirs in the same way.
 bool TcpServerConnection::make_room(std::size_t bytes) {
   const std::size_t needed = record_have_ + bytes;
   if (needed <= record_.size()) return true;
+  if (!record_) {
+    record_ = server_.pool_.acquire(kStageBytes, BufferStage::kNewCall);
+    if (!record_) return false;
+    record_since_ = server_.loop_.now();
+    if (needed <= kStageBytes) return true;
+  }
   const std::size_t whole =
       cursor_.last_fragment() ? cursor_.known_bytes() : server_.limits_.max_record;
-  Buffer bigger =
-      server_.pool_.acquire(needed <= kStageBytes ? kStageBytes : whole, record_stage(needed));
+  Buffer bigger = server_.pool_.acquire(whole, BufferStage::kData);
   if (!bigger) return false;
   if (record_have_ > 0) std::memcpy(bigger.data(), record_.data(), record_have_);
   record_ = std::move(bigger);
@@ -460,10 +461,12 @@ Result<void> TcpServerConnection::send_backward(BackwardCall& call) {
 /// As the reply of a call that nobody made: a TcpCall carries it.
 bool TcpServerConnection::transmit(std::uint32_t xid, ByteSpan message) {
   if (closing_ || draining_) return false;
-  TcpCall* carrier = server_.take_call(BufferStage::kNewCall);
+  // It cannot wait: under load it would never come, and a client that nobody asks for its
+  // delegations loses them.
+  TcpCall* carrier = server_.take_call(BufferStage::kWithHandler);
   if (carrier == nullptr) return false;
   if (message.size() > Call::kInlineReply) {
-    carrier->long_reply_buffer_ = server_.pool_.acquire(message.size(), BufferStage::kNewCall);
+    carrier->long_reply_buffer_ = server_.pool_.acquire(message.size());
     if (!carrier->long_reply_buffer_) {
       server_.recycle(*carrier);
       return false;

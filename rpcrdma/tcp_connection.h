@@ -147,7 +147,6 @@ class TcpServerConnection final : public ServerConnection,
   std::size_t consume_some(ByteSpan data);
   std::size_t take_whole_record(ByteSpan data);
   std::size_t take_mark(ByteSpan data);
-  static BufferStage record_stage(std::size_t bytes);
   bool make_room(std::size_t bytes);
   void shrink_record();
   bool deliver_copy(ByteSpan record);

@@ -20,7 +20,7 @@ namespace nfsrdma::test {
 
 class TcpTransport : public ::testing::Test, protected LoopOwner {
  protected:
-  explicit TcpTransport(std::size_t budget = 68u << 20)
+  explicit TcpTransport(std::size_t budget = 84u << 20)
       : LoopOwner(20'000), pool_(*loop_, budget) {}
   void start(const TcpServerLimits& limits = {}) {
     server_ = std::make_unique<TcpServer>(*loop_, pool_, handler_, limits);
@@ -73,7 +73,7 @@ inline std::vector<std::byte> record_of(ByteSpan message) {
 
 class TcpStalls : public TcpTransport {
  protected:
-  explicit TcpStalls(std::size_t budget = 68u << 20) : TcpTransport(budget) {
+  explicit TcpStalls(std::size_t budget = 84u << 20) : TcpTransport(budget) {
     loop_->set_clock(&clock_);
   }
   ~TcpStalls() override { loop_->set_clock(nullptr); }

@@ -4,6 +4,8 @@
 // takes the fewest calls to fill.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/raw_client.h"
 #include "tests/support/tcp_transport.h"
 
@@ -37,6 +39,7 @@ class RdmaShortage : public ::testing::Test {
  protected:
   static constexpr std::uint32_t kCredits = 100;
   static constexpr std::uint32_t kClients = 14;
+  static constexpr std::uint32_t kGranted = 12;  // to the last of them, by its connect
 
   static RdmaServerLimits many_credits() {
     RdmaServerLimits limits;
@@ -62,6 +65,15 @@ class RdmaShortage : public ::testing::Test {
     out.insert(out.end(), rpc.begin(), rpc.end());
     client.send_only(out);
   }
+  void send_small(RawClient& client, std::uint32_t xid) {
+    const ToyCall call(xid, kToyNull, 0, 0);
+    ChunkLists none;
+    none.clear();
+    std::vector<std::byte> out(2048);
+    out.resize(encode_header(out, xid, kCredits, RDMA_MSG, none));
+    out.insert(out.end(), call.head.begin(), call.head.end());
+    client.send_only(out);
+  }
   std::size_t answered() const {
     std::size_t count = 0;
     for (const auto& client : clients_)
@@ -81,14 +93,64 @@ TEST_F(RdmaShortage, CallsThatWaitForTheirDataAllGetIt) {
   std::uint32_t sent = 0;
   while (!others.done()) {
     others.give_back(60'000);
-    for (int i = 0; i < 7 && sent < kClients * kCredits; ++i, ++sent)
+    for (int i = 0; i < 7 && sent < kClients * kGranted; ++i, ++sent)
       write(*clients_[sent % kClients], sent, call);
     pair_.run();
   }
-  EXPECT_EQ(sent, kClients * kCredits);
+  EXPECT_EQ(sent, kClients * kGranted);
   EXPECT_EQ(answered(), sent);
   EXPECT_EQ(pair_.handler.bad_calls, 0u);
   EXPECT_EQ(pair_.pool->waiting(), 0u);
+}
+
+// Those with data could begin with less left free: each byte that is given back would be theirs
+// before there is enough for a call without.
+TEST_F(RdmaShortage, CallsWithoutDataTakeTurnsWithThoseThatHaveSome) {
+  RawClient& writer = connect();
+  RawClient& other = connect();
+  const ToyCall write_call(0, kToyWrite, 1 << 20, 3);
+  pair_.handler.hold = true;
+  for (std::uint32_t i = 0; i < 60; ++i)
+    write(writer, i, write_call);
+  pair_.run();
+  ASSERT_LT(pair_.handler.calls, 20u);
+  send_small(other, 1000);
+  for (int round = 0; round < 2; ++round) {
+    pair_.handler.answer_held();
+    pair_.run();
+  }
+  EXPECT_TRUE(std::ranges::find(pair_.handler.xids, 1000u) != pair_.handler.xids.end());
+  EXPECT_LT(pair_.handler.calls, 40u);
+  pair_.handler.hold = false;
+  pair_.handler.answer_held();
+  pair_.run();
+  EXPECT_EQ(answered(), 61u);
+}
+
+// Their buffers were kept, and they would come in between for ever.
+TEST_F(RdmaShortage, CallsThatNeedNoMemoryDoNotPassThoseThatWait) {
+  RawClient& one = connect();
+  RawClient& other = connect();
+  send_small(other, 1);  // leaves a call with buffers
+  pair_.run();
+  ASSERT_EQ(answered(), 1u);
+  {
+    const Others others(*pair_.pool);
+    write(one, 2, ToyCall(0, kToyWrite, 5000, 9));
+    pair_.run();
+    ASSERT_EQ(pair_.pool->waiting(), 1u);
+    send_small(other, 3);
+    pair_.run();
+    EXPECT_EQ(pair_.handler.calls, 1u);
+  }
+  pair_.run();
+  EXPECT_EQ(answered(), 3u);
+}
+
+TEST_F(RdmaShortage, SomeClientsFindAPlaceUnderLoad) {
+  connect();
+  const Others others(*pair_.pool);
+  connect();
 }
 
 TEST_F(RdmaShortage, AnIdleServerHasMemoryForTheLargestCall) {
