@@ -134,9 +134,10 @@ TEST_F(RdmaShortage, CallsThatNeedNoMemoryDoNotPassThoseThatWait) {
   send_small(other, 1);  // leaves a call with buffers
   pair_.run();
   ASSERT_EQ(answered(), 1u);
+  const ToyCall write_call(0, kToyWrite, 5000, 9);
   {
     const Others others(*pair_.pool);
-    write(one, 2, ToyCall(0, kToyWrite, 5000, 9));
+    write(one, 2, write_call);
     pair_.run();
     ASSERT_EQ(pair_.pool->waiting(), 1u);
     send_small(other, 3);
