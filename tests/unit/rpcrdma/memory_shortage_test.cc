@@ -131,21 +131,26 @@ TEST_F(RdmaShortage, CallsWithoutDataTakeTurnsWithThoseThatHaveSome) {
 TEST_F(RdmaShortage, CallsThatNeedNoMemoryDoNotPassThoseThatWait) {
   RawClient& one = connect();
   RawClient& other = connect();
-  send_small(other, 1);  // leaves a call with buffers
+  pair_.handler.hold = true;
+  for (std::uint32_t i = 0; i < 4; ++i)
+    send_small(other, i);  // leave as many calls with buffers
   pair_.run();
-  ASSERT_EQ(answered(), 1u);
+  pair_.handler.hold = false;
+  pair_.handler.answer_held();
+  pair_.run();
+  ASSERT_EQ(answered(), 4u);
   const ToyCall write_call(0, kToyWrite, 5000, 9);
   {
     const Others others(*pair_.pool);
-    write(one, 2, write_call);
+    write(one, 4, write_call);
     pair_.run();
     ASSERT_EQ(pair_.pool->waiting(), 1u);
-    send_small(other, 3);
+    send_small(other, 5);
     pair_.run();
-    EXPECT_EQ(pair_.handler.calls, 1u);
+    EXPECT_EQ(pair_.handler.calls, 4u);
   }
   pair_.run();
-  EXPECT_EQ(answered(), 3u);
+  EXPECT_EQ(answered(), 6u);
 }
 
 TEST_F(RdmaShortage, SomeClientsFindAPlaceUnderLoad) {
