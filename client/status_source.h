@@ -3,6 +3,8 @@
 // answer the line `status` with one JSON document (server/control.h, client/mount/status_socket.h).
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -32,6 +34,11 @@ Result<std::string> ask_control(const std::string& socket_path, std::string_view
                                 std::string* why,
                                 std::chrono::milliseconds patience = kStatusPatience,
                                 const char* silence = kSilence);
+
+/// In /tmp, where the sockets of users without XDG_RUNTIME_DIR are, anybody can have been first. Is
+/// a process of `user` believed that answers at `path`? Those of root, of whoever asks, and of the
+/// user whom the directory is named after.
+bool is_believed_at(const std::string& path, uid_t user);
 
 /// A request that is answered line by line, as things happen. Blocking.
 class ControlLines {

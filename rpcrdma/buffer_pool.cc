@@ -7,8 +7,8 @@
 // Order among waiters: while somebody waits in a stage, acquire() refuses everyone else of it, or a
 // stream of small requests could starve a large one for ever. Exempt is a message buffer for a call
 // that is with the handler, because finishing a call may need one and frees more than it takes.
-// Those of other stages need no order: what an earlier stage leaves free is enough for anybody of a
-// later one, so that new calls never keep one from going on.
+// Between stages the later ones are served first: what an earlier stage leaves free is enough for
+// anybody of a later one. Nor do they starve the earlier ones, since all begin in kNewCall.
 #include "rpcrdma/buffer_pool.h"
 
 #include <sys/mman.h>

@@ -67,10 +67,10 @@ class Buffer {
 
 /// What a buffer is for. A call has at most one wait in each stage, for all that it needs there.
 enum class BufferStage : std::uint8_t {
-  kReceive,    // for any message; kept for good
-  kNewCall,    // a call that came whole and small: its own buffers, and its data if that came along
-  kData,       // the data of a call, 0 to kData at most of which it holds something already
-  kWholeCall,  // the own buffers of a call whose data has come
+  kReceive,      // for any message; kept for good
+  kNewCall,      // what a call begins with, with data or without: its own buffers, or a small one
+  kData,         // the data of a call that has begun
+  kWholeCall,    // the own buffers of a call whose data has come
   kWithHandler,  // room for a result, payload
 };
 inline constexpr std::size_t kBufferStages = 5;

@@ -30,17 +30,11 @@ Error explain(const char* step, const std::string& path, std::string* why) {
   return error;
 }
 
-/// In /tmp, where the sockets of users without XDG_RUNTIME_DIR are, anybody can have been first.
 bool is_known(const std::string& path, int fd) {
-  if (!path.starts_with("/tmp/nfs-rdma-")) return true;
   ucred peer{};
   socklen_t length = sizeof peer;
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
-  const char* behind_sudo = std::getenv("SUDO_UID");
-  // Whom the directory is named after is who should be there.
-  if (path.starts_with(fmt::format("/tmp/nfs-rdma-{}/", peer.uid))) return true;
-  return peer.uid == 0 || peer.uid == ::geteuid() ||
-         (behind_sudo != nullptr && std::to_string(peer.uid) == behind_sudo);
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+         is_believed_at(path, peer.uid);
 }
 
 /// A socket whose calls together take no longer than `patience`.
@@ -205,15 +199,16 @@ Result<std::string> ask_control(const std::string& socket_path, std::string_view
   return document;
 }
 
+bool is_believed_at(const std::string& path, uid_t user) {
+  return !path.starts_with("/tmp/nfs-rdma-") || user == 0 || user == ::geteuid() ||
+         path.starts_with(fmt::format("/tmp/nfs-rdma-{}/", user));
+}
+
 std::vector<std::string> mount_status_sockets(const std::string& directory, std::string* why) {
   const std::optional<OurMount> mount = our_mount(directory, why);
   if (!mount) return {};
-  std::vector<uid_t> users = {mount->user, ::geteuid(), 0};
-  if (const char* behind_sudo = std::getenv("SUDO_UID")) {
-    users.push_back(static_cast<uid_t>(std::strtoul(behind_sudo, nullptr, 10)));
-  }
   std::vector<std::string> paths;
-  for (uid_t user : users) {
+  for (const uid_t user : {mount->user, ::geteuid(), uid_t{0}}) {
     for (std::string& path : mount_socket_places(mount->device, user)) {
       if (std::find(paths.begin(), paths.end(), path) == paths.end())
         paths.push_back(std::move(path));

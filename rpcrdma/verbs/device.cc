@@ -110,7 +110,7 @@ void VerbsDevice::lose(const char* why) {
 void VerbsDevice::on_cm_event(const CmEvent& event) {
   if (event.type != RDMA_CM_EVENT_DEVICE_REMOVAL) return;
   // Other drivers take the device from under its users, and librdmacm may keep what it has.
-  if (use_ && traits_.posts_by_system_call) use_->close_with_last();
+  if (traits_.posts_by_system_call) use_->close_with_last();
   lose("the device was removed");
 }
 

@@ -131,9 +131,8 @@ int set_attributes(FileCall& call, Resolved& object, const NewAttributes& values
   if (const int error = check_acls(values, object.file->path_fd(), kind)) return error;
   if (const int error = call.may_change(*object.file)) return error;
   object.covered_by_directory = false;
-  NewAttributes changed;
-  const int error = change_attributes(call, object, values, changed);
-  if (done != nullptr) *done = changed;
+  NewAttributes nobody_asks;
+  const int error = change_attributes(call, object, values, done != nullptr ? *done : nobody_asks);
   // Who was promised meanwhile that nothing changes may have seen what was before, and is asked to
   // give that up; who comes later sees the change.
   (void)call.may_change(*object.file);

@@ -28,7 +28,7 @@ class NoMoreThreads {
   NoMoreThreads(const NoMoreThreads&) = delete;
   NoMoreThreads& operator=(const NoMoreThreads&) = delete;
 
-  /// False: this kernel has no such limit.
+  /// To be asserted: who has CAP_SYS_RESOURCE without being root is not kept from it.
   static bool hold() {
     try {
       std::thread([] {}).join();

@@ -14,6 +14,7 @@
 #include "rpcrdma/tcp_server.h"
 #include "tests/support/loop_owner.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/record_of.h"
 #include "tests/support/toy_rpc.h"
 
 namespace nfsrdma::test {
@@ -22,8 +23,9 @@ class TcpTransport : public ::testing::Test, protected LoopOwner {
  protected:
   explicit TcpTransport(std::size_t budget = 84u << 20)
       : LoopOwner(20'000), pool_(*loop_, budget) {}
-  void start(const TcpServerLimits& limits = {}) {
-    server_ = std::make_unique<TcpServer>(*loop_, pool_, handler_, limits);
+  void start(const TcpServerLimits& limits = {}) { start(handler_, limits); }
+  void start(CallHandler& handler, const TcpServerLimits& limits = {}) {
+    server_ = std::make_unique<TcpServer>(*loop_, pool_, handler, limits);
     listener_ = std::move(TcpListener::listen(
                               *loop_, std::move(SocketAddress::parse("127.0.0.1", 0)).value(),
                               [this](UniqueFd fd) { server_->adopt(std::move(fd)); }))
@@ -39,9 +41,13 @@ class TcpTransport : public ::testing::Test, protected LoopOwner {
     turn_until([this] { return calls_.back()->completions > 0; });
     return *calls_.back();
   }
-  UniqueFd raw() {
+  UniqueFd connected() {
     UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::connect(fd.get(), listener_->address().data(), listener_->address().length()), 0);
+    return fd;
+  }
+  UniqueFd raw() {
+    UniqueFd fd = connected();
     turn_until([this] { return handler_.opened > 0; });
     return fd;
   }
@@ -64,11 +70,12 @@ class TcpTransport : public ::testing::Test, protected LoopOwner {
   std::uint32_t last_xid_ = 0x2000;
 };
 
-inline std::vector<std::byte> record_of(ByteSpan message) {
-  std::vector<std::byte> record(4);
-  store_be32(record.data(), 0x80000000u | static_cast<std::uint32_t>(message.size()));
-  record.insert(record.end(), message.begin(), message.end());
-  return record;
+/// With its data in it.
+inline std::vector<std::byte> message_of(const ToyCall& call) {
+  std::vector<std::byte> message(call.head.begin(), call.head.end());
+  message.insert(message.end(), call.payload.begin(), call.payload.end());
+  message.insert(message.end(), call.tail.begin(), call.tail.end());
+  return message;
 }
 
 class TcpStalls : public TcpTransport {

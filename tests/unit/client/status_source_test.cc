@@ -2,7 +2,6 @@
 // What the tool makes of answers of servers and mounts that are none, and of whoever gives them.
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -21,6 +20,8 @@
 #include "client/tool/control.h"
 #include "rpcrdma/base/unique_fd.h"
 #include "tests/support/manual_clock.h"
+#include "tests/support/no_more_descriptors.h"
+#include "tests/support/temporary_directory.h"
 
 namespace nfsrdma::tool {
 namespace {
@@ -30,14 +31,8 @@ using testing::HasSubstr;
 /// Answers one request in a directory below /tmp like that of a user without XDG_RUNTIME_DIR.
 class Answerer {
  public:
-  explicit Answerer(std::string answer, uid_t user = ::geteuid(), std::string directory = "")
-      : answer_(std::move(answer)) {
-    if (directory.empty()) {
-      EXPECT_NE(::mkdtemp(directory_.data()), nullptr);
-    } else {
-      directory_ = std::move(directory);
-      EXPECT_TRUE(std::filesystem::create_directory(directory_));
-    }
+  explicit Answerer(std::string answer, uid_t user = ::geteuid()) : answer_(std::move(answer)) {
+    EXPECT_NE(::mkdtemp(directory_.data()), nullptr);
     path_ = directory_ + "/control.sock";
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -180,11 +175,14 @@ TEST(StatusSource, WhoIsInTmpInPlaceOfTheUserIsNotBelieved) {
 
 // An administrator who asks for a user's mount.
 TEST(StatusSource, WhomTheDirectoryIsOfIsBelievedThere) {
-  std::string why;
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can answer as somebody else";
-  const uid_t user = 100'000'000 + static_cast<uid_t>(::getpid());
-  const Answerer owner("{}\n", user, "/tmp/nfs-rdma-" + std::to_string(user));
-  EXPECT_TRUE(ask_control(owner.path(), "status", &why).ok()) << why;
+  const uid_t user = ::geteuid() + 1000;
+  const std::string directory = "/tmp/nfs-rdma-" + std::to_string(user);
+  EXPECT_TRUE(is_believed_at(directory + "/mount.sock", user));
+  EXPECT_TRUE(is_believed_at(directory + "/mount.sock", 0));
+  EXPECT_FALSE(is_believed_at(directory + "/mount.sock", user + 1));
+  EXPECT_FALSE(is_believed_at(directory + "0/mount.sock", user));
+  EXPECT_TRUE(is_believed_at("/run/user/7/nfs-rdma/mount.sock", user))
+      << "nobody else can be there";
 }
 
 // From a login's shell by a user, from elsewhere (sudo, cron) by whoever asks.
@@ -209,9 +207,8 @@ TEST(MountStatusSocket, WithoutDescriptorsItWaitsAndDoesNotSpin) {
   test::ManualClock clock;
   const auto loop = EventLoop::create().value();
   loop->set_clock(&clock);
-  std::string directory = "/tmp/status-socket-test-XXXXXX";
-  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
-  const std::string path = directory + "/mount.sock";
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.path() + "/mount.sock";
   auto listening = StatusSocket::listen(*loop, path, [] { return std::string("{}"); }).value();
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -227,22 +224,17 @@ TEST(MountStatusSocket, WithoutDescriptorsItWaitsAndDoesNotSpin) {
   while (loop->turn(Duration::zero())) {
   }
   const UniqueFd asker = ask();
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit none{3, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  const bool first = loop->turn(Duration::zero());
-  const bool second = loop->turn(Duration::zero());
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_TRUE(first);
-  EXPECT_FALSE(second);
+  {
+    const test::NoMoreDescriptors none;
+    EXPECT_TRUE(loop->turn(Duration::zero()));
+    EXPECT_FALSE(loop->turn(Duration::zero()));
+  }
   clock.advance(std::chrono::seconds(1));
   for (int i = 0; i < 10; ++i)
     loop->turn(Duration::zero());
   char answer[8];
   EXPECT_EQ(::recv(asker.get(), answer, sizeof answer, MSG_DONTWAIT), 3);
   listening.reset();
-  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

@@ -227,16 +227,8 @@ class TcpShortage : public TcpStalls {
     settle();
     server_.reset();
   }
-  void serve() {
-    server_ = std::make_unique<TcpServer>(*loop_, pool_, hungry_);
-    listener_ = std::move(TcpListener::listen(
-                              *loop_, std::move(SocketAddress::parse("127.0.0.1", 0)).value(),
-                              [this](UniqueFd fd) { server_->adopt(std::move(fd)); }))
-                    .value();
-  }
   UniqueFd client() {
-    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    EXPECT_EQ(::connect(fd.get(), listener_->address().data(), listener_->address().length()), 0);
+    UniqueFd fd = connected();
     settle();
     return fd;
   }
@@ -273,7 +265,7 @@ class TcpShortage : public TcpStalls {
 };
 
 TEST_F(TcpShortage, CallsThatWaitWithTheHandlerAllGetTheirMemory) {
-  serve();
+  start(hungry_);
   const std::vector<UniqueFd> clients = crowd();
   turn_until([this] { return hungry_.answered == sent_; });
   EXPECT_EQ(hungry_.answered, sent_);
@@ -281,7 +273,7 @@ TEST_F(TcpShortage, CallsThatWaitWithTheHandlerAllGetTheirMemory) {
 }
 
 TEST_F(TcpShortage, OthersAreServedWhenThoseWhoUsedUpTheMemoryHaveGone) {
-  serve();
+  start(hungry_);
   crowd();
   const UniqueFd other = client();
   call(other, 0xabcdef);
@@ -295,7 +287,7 @@ TEST_F(TcpShortage, OthersAreServedWhenThoseWhoUsedUpTheMemoryHaveGone) {
 // The other one's call comes between them, though they are here already.
 TEST_F(TcpShortage, ATurnIsForOneCall) {
   hungry_.hungry = false;
-  serve();
+  start(hungry_);
   const UniqueFd many = client(), one = client();
   {
     const Others others(pool_);
@@ -316,28 +308,11 @@ TEST_F(TcpShortage, ATurnIsForOneCall) {
   EXPECT_EQ(hungry_.xids[1], 1000u);
 }
 
-/// A record in fragments of 4 KiB, of which nobody knows how many come.
-std::vector<std::byte> in_fragments(ByteSpan message) {
-  std::vector<std::byte> record;
-  while (!message.empty()) {
-    const ByteSpan part = message.first(std::min<std::size_t>(4096, message.size()));
-    message = message.subspan(part.size());
-    std::byte mark[4];
-    store_be32(mark,
-               (message.empty() ? kLastFragment : 0) | static_cast<std::uint32_t>(part.size()));
-    record.insert(record.end(), mark, mark + 4);
-    record.insert(record.end(), part.begin(), part.end());
-  }
-  return record;
-}
-
+// In fragments of 4 KiB nobody knows how much comes.
 TEST_F(TcpShortage, RecordsThatGrowDoNotKeepEachOtherWaiting) {
   start();
   const ToyCall write(7, kToyWrite, 300'000, 1);
-  std::vector<std::byte> message(write.head.begin(), write.head.end());
-  message.insert(message.end(), write.payload.begin(), write.payload.end());
-  message.insert(message.end(), write.tail.begin(), write.tail.end());
-  const std::vector<std::byte> record = in_fragments(message);
+  const std::vector<std::byte> record = record_of(message_of(write), 4096);
   const ByteSpan all(record);
   std::vector<UniqueFd> clients;
   for (int i = 0; i < 70; ++i) {
@@ -357,10 +332,7 @@ TEST_F(TcpShortage, ARecordThatWaitsForMemoryIsNotOneThatStalls) {
   start();
   const UniqueFd fd = client();
   const ToyCall write(7, kToyWrite, 300'000, 1);
-  std::vector<std::byte> message(write.head.begin(), write.head.end());
-  message.insert(message.end(), write.payload.begin(), write.payload.end());
-  message.insert(message.end(), write.tail.begin(), write.tail.end());
-  const std::vector<std::byte> record = record_of(message);
+  const std::vector<std::byte> record = record_of(message_of(write));
   push(fd, ByteSpan(record).first(200'000));
   settle();
   {

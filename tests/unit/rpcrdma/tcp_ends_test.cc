@@ -71,10 +71,7 @@ TEST_F(TcpHosts, WhoTricklesRecordsGivesWayToOthers) {
   EXPECT_EQ(handler_.closed, 0u) << "nobody waits yet";
   const UniqueFd fd = from("127.0.0.2");
   ToyCall write(7, kToyWrite, (4u << 20) - 4096, 1);
-  std::vector<std::byte> message(write.head.begin(), write.head.end());
-  message.insert(message.end(), write.payload.begin(), write.payload.end());
-  message.insert(message.end(), write.tail.begin(), write.tail.end());
-  const std::vector<std::byte> record = record_of(message);
+  const std::vector<std::byte> record = record_of(message_of(write));
   std::size_t sent = 0;
   const auto push = [&] {
     const ssize_t n =

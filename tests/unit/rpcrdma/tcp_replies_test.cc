@@ -10,6 +10,7 @@
 #include "rpcrdma/tcp_client.h"
 #include "tests/support/loop_owner.h"
 #include "tests/support/loopback_listener.h"
+#include "tests/support/record_of.h"
 #include "tests/support/toy_rpc.h"
 
 namespace nfsrdma::test {
@@ -75,19 +76,6 @@ class TcpReplies : public ::testing::Test, protected LoopOwner {
       if (n > 0) bytes = bytes.subspan(static_cast<std::size_t>(n));
       loop_->turn(Duration::zero());
     }
-  }
-  static Bytes record_of(ByteSpan message, std::size_t fragment = SIZE_MAX) {
-    Bytes out;
-    do {
-      const ByteSpan part = message.first(std::min(fragment, message.size()));
-      message = message.subspan(part.size());
-      std::byte mark[4];
-      store_be32(mark,
-                 (message.empty() ? kLastFragment : 0) | static_cast<std::uint32_t>(part.size()));
-      out.insert(out.end(), mark, mark + 4);
-      out.insert(out.end(), part.begin(), part.end());
-    } while (!message.empty());
-    return out;
   }
   void answer(ByteSpan message) { send(record_of(message)); }
   /// The connection is the same one, and good for calls of either kind.

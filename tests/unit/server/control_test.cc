@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <fstream>
 
 #include "tests/support/manual_clock.h"
+#include "tests/support/no_more_descriptors.h"
 
 namespace nfsrdma {
 namespace {
@@ -232,16 +232,12 @@ TEST_F(ControlTest, WhoFindsNoPlaceIsTold) {
 
 TEST_F(ControlTest, WithoutDescriptorsItWaitsAndDoesNotSpin) {
   loop_->set_clock(&clock_);
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const UniqueFd fd = connect();
-  const rlimit none{3, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  const bool first = loop_->turn(Duration::zero());
-  const bool second = loop_->turn(Duration::zero());
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_TRUE(first);
-  EXPECT_FALSE(second);
+  {
+    const test::NoMoreDescriptors none;
+    EXPECT_TRUE(loop_->turn(Duration::zero()));
+    EXPECT_FALSE(loop_->turn(Duration::zero()));
+  }
   clock_.advance(std::chrono::seconds(1));
   turn();
   say(fd, "status\n");

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <thread>
+#include <utility>
 
 #include "server/vfs/committer.h"
 #include "tests/unit/server/fake_call.h"
@@ -150,10 +151,23 @@ class DispatchTest : public testing::Test {
     dispatcher_->on_call(*calls_.back());
     return *calls_.back();
   }
-  FakeCall& send(std::uint32_t procedure, std::uint32_t xid = 1, std::uint32_t argument = 9) {
+  FakeCall& send(std::uint32_t procedure, std::uint32_t xid, std::uint32_t argument,
+                 FakeConnection& connection) {
     std::byte argument_bytes[4];
     store_be32(argument_bytes, argument);
-    return send(call_message(xid, kProgram, 2, procedure, argument_bytes), connection_);
+    return send(call_message(xid, kProgram, 2, procedure, argument_bytes), connection);
+  }
+  FakeCall& send(std::uint32_t procedure, std::uint32_t xid = 1, std::uint32_t argument = 9) {
+    return send(procedure, xid, argument, connection_);
+  }
+  /// A call, and the same over another connection before it is answered; both are answered then.
+  std::pair<FakeCall*, FakeCall*> twice(std::uint32_t procedure) {
+    FakeCall& first = send(procedure, 7, 5);
+    FakeCall& again = send(procedure, 7, 5, reconnected_);
+    EXPECT_FALSE(first.over() || again.over());
+    finish(first);
+    finish(again);
+    return {&first, &again};
   }
   void finish(FakeCall& call) {
     for (int i = 0; i < 2000 && !call.over(); ++i)
@@ -187,6 +201,7 @@ class DispatchTest : public testing::Test {
   Committer committer_{syncs_, 1, Committer::Calls{fake_sync}};
   WorkerPool workers_{2};
   FakeConnection connection_{*loop_, pool_, "192.0.2.1", 900};
+  FakeConnection reconnected_{*loop_, pool_, "192.0.2.1", 901};  // the same client
   std::unique_ptr<Dispatcher> dispatcher_;
   std::vector<std::unique_ptr<FakeCall>> calls_;
 };
@@ -556,30 +571,14 @@ TEST_F(DispatchTest, ACallThatWasNotRunIsNotRemembered) {
 }
 
 TEST_F(DispatchTest, ADuplicateOfARunningCallGetsItsAnswerOnTheNewConnection) {
-  FakeCall& first = send(kBlocksCached, 7, 5);
-  EXPECT_FALSE(first.over());
-  FakeConnection reconnected(*loop_, pool_, "192.0.2.1", 901);
-  std::byte argument[4];
-  store_be32(argument, 5);
-  FakeCall& again = send(call_message(7, kProgram, 2, kBlocksCached, argument), reconnected);
-  EXPECT_FALSE(again.over());
-  finish(first);
-  finish(again);
-  EXPECT_EQ(again.answer, first.answer);
+  const auto [first, again] = twice(kBlocksCached);
+  EXPECT_EQ(again->answer, first->answer);
 }
 
 TEST_F(DispatchTest, ADuplicateMayHaveToWaitAndRunsThen) {
-  FakeCall& first = send(kOneAtATime, 7, 5);
-  EXPECT_FALSE(first.over());
-  FakeConnection reconnected(*loop_, pool_, "192.0.2.1", 901);
-  std::byte argument[4];
-  store_be32(argument, 5);
-  FakeCall& again = send(call_message(7, kProgram, 2, kOneAtATime, argument), reconnected);
-  EXPECT_FALSE(again.over());
-  finish(first);
-  finish(again);
-  EXPECT_EQ(first_word(first), 1u);
-  EXPECT_EQ(first_word(again), 2u) << "it ran";
+  const auto [first, again] = twice(kOneAtATime);
+  EXPECT_EQ(first_word(*first), 1u);
+  EXPECT_EQ(first_word(*again), 2u) << "it ran";
   EXPECT_EQ(replies_.stats().entries, 0u);
 }
 
